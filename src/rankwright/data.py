@@ -1,0 +1,522 @@
+"""Ranking data: features, labels and queries that were checked once and cannot disagree afterwards."""
+
+from __future__ import annotations
+
+import json
+import os
+import tempfile
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import narwhals as nw
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import ArrayLike, NDArray
+
+from rankwright.queries import Queries, check_labels
+
+_ROWS_PER_CHECK = 65_536  # looking for infinities in slices keeps the temporary small
+
+
+class RankingData:
+    """Rows of features with labels, grouped by query.
+
+    Rows may come in any order: they are sorted by query inside (stably), and `ungroup` brings results
+    back into the caller's order. Every attribute below is in grouped order.
+
+    Parameters
+    ----------
+    X
+        Features: NumPy 2-D, SciPy sparse, pandas, polars or Arrow. NaN means missing.
+    y
+        Labels, finite and not negative, 0 for not relevant; or the name of a column of ``X``.
+    qid
+        Query id per row, of any hashable type; or the name of a column of ``X``.
+    group
+        Instead of ``qid``: the number of rows of each query, in row order.
+    weights
+        One per row, or one per query in the order in which the queries first appear.
+    feature_names
+        Names of the columns; taken from the frame where there is one.
+    categorical
+        Columns (names or numbers) that hold categories. In a frame, columns of a categorical type
+        are taken as such without being named. In arrays the values must be whole numbers from 0.
+    reference
+        Data whose columns this must have and whose category codes it takes over: the training data
+        when this is validation or test data.
+
+    Attributes
+    ----------
+    X : ndarray or csr_matrix
+        Features [rows, columns]; categories as codes.
+    y : ndarray
+        Labels [rows].
+    qid : ndarray
+        Query id [rows].
+    group : ndarray
+        Rows per query [queries].
+    weights : ndarray or None
+        Weights [rows].
+    feature_names : list of str
+        Names of the columns.
+    categories : dict
+        For each categorical column its levels in the order of their codes, or None where the data
+        came as codes.
+    n_queries, n_rows : int
+        Sizes.
+    queries : Queries
+        Boundaries, ids and keys of the queries.
+
+    Examples
+    --------
+    >>> data = RankingData([[0.1], [0.7], [0.4]], [0, 2, 1], qid=["b", "a", "b"])
+    >>> data.qid.tolist(), data.y.tolist(), data.group.tolist()
+    (['a', 'b', 'b'], [2.0, 0.0, 1.0], [1, 2])
+    >>> data.ungroup(data.y).tolist()
+    [0.0, 2.0, 1.0]
+    """
+
+    def __init__(
+        self,
+        X: Any,
+        y: Any,
+        *,
+        qid: Any = None,
+        group: ArrayLike | None = None,
+        weights: ArrayLike | None = None,
+        feature_names: Sequence[str] | None = None,
+        categorical: Sequence[str | int] | None = None,
+        reference: RankingData | None = None,
+    ) -> None:
+        frame = nw.from_native(X, eager_only=True, pass_through=True)
+        if isinstance(frame, nw.DataFrame):
+            if isinstance(y, str):
+                frame, y = _take_column(frame, y, "y")
+            if isinstance(qid, str):
+                frame, qid = _take_column(frame, qid, "qid")
+            matrix, names, levels = _from_frame(frame, categorical, reference)
+        else:
+            for name, value in (("y", y), ("qid", qid)):
+                if isinstance(value, str):
+                    raise ValueError(
+                        f"{name}={value!r} names a column, but X is a {type(X).__name__} without "
+                        f"columns. Pass {name} as an array, or X as a data frame."
+                    )
+            matrix, names, levels = _from_matrix(X, feature_names, categorical, reference)
+        if feature_names is not None:
+            names = _check_names(feature_names, matrix.shape[1])
+        if matrix.shape[0] == 0 or matrix.shape[1] == 0:
+            raise ValueError(
+                f"the data is empty: {matrix.shape[0]} rows and {matrix.shape[1]} features; at least "
+                "one of each is needed."
+            )
+        if len(names) != len(set(names)):
+            twice = next(name for name in names if names.count(name) > 1)
+            raise ValueError(f"feature name {twice!r} occurs twice; give each column its own name.")
+
+        self.queries = Queries.of(matrix.shape[0], qid, group)
+        self.y = check_labels(y, self.queries)
+        self.X = matrix if self.queries.order is None else matrix[self.queries.order]
+        self.weights = None if weights is None else self.queries.per_row(weights)
+        self.feature_names = names
+        self.categories = levels
+        _check_features(self)
+        if reference is not None:
+            self.check_columns(reference)
+
+    @property
+    def qid(self) -> NDArray[Any]:
+        """Query id of each row [rows]."""
+        return np.repeat(self.queries.ids, self.queries.sizes)
+
+    @property
+    def group(self) -> NDArray[np.int64]:
+        """Rows of each query [queries]."""
+        return self.queries.sizes
+
+    @property
+    def query_ids(self) -> NDArray[Any]:
+        """Id of each query [queries]."""
+        return self.queries.ids
+
+    @property
+    def query_keys(self) -> NDArray[np.uint64]:
+        """Stable 64-bit key of each query, a function of its id alone [queries]."""
+        return self.queries.keys
+
+    @property
+    def boundaries(self) -> NDArray[np.int64]:
+        """Query q owns rows ``boundaries[q]:boundaries[q + 1]`` [queries + 1]."""
+        return self.queries.boundaries
+
+    @property
+    def n_queries(self) -> int:
+        """Number of queries."""
+        return self.queries.n_queries
+
+    @property
+    def n_rows(self) -> int:
+        """Number of rows."""
+        return self.queries.n_rows
+
+    def ungroup(self, grouped: NDArray[Any]) -> NDArray[Any]:
+        """Bring values per row (scores, say) back into the order in which the caller gave the rows."""
+        return self.queries.ungroup(grouped)
+
+    def check_columns(self, reference: RankingData) -> None:
+        """Raise ValueError unless this data has the same columns as ``reference``, in the same order."""
+        ours, theirs = self.feature_names, reference.feature_names
+        if ours == theirs:
+            return
+        if len(ours) != len(theirs):
+            missing = [name for name in theirs if name not in ours][:3]
+            extra = [name for name in ours if name not in theirs][:3]
+            detail = (f" Missing: {', '.join(missing)}." if missing else "") + (
+                f" Not expected: {', '.join(extra)}." if extra else ""
+            )
+            raise ValueError(f"the data has {len(ours)} features where the training data has {len(theirs)}.{detail}")
+        column = next(i for i, pair in enumerate(zip(ours, theirs, strict=True)) if pair[0] != pair[1])
+        raise ValueError(
+            f"column {column} is {ours[column]!r} where the training data has {theirs[column]!r}; "
+            "give the columns in the training order."
+        )
+
+    def subset(self, queries: ArrayLike) -> RankingData:
+        """Keep some queries, by number (any order, kept ascending) or by a mask over the queries.
+
+        Examples
+        --------
+        >>> data = RankingData([[1], [2], [3]], [0, 1, 1], qid=[7, 7, 9])
+        >>> data.subset([1]).qid.tolist()
+        [9]
+        """
+        chosen = np.asarray(queries)
+        if chosen.dtype == bool:
+            if chosen.shape != (self.n_queries,):
+                raise ValueError(
+                    f"the mask has shape {chosen.shape} for {self.n_queries} queries; give one value per query."
+                )
+            chosen = np.flatnonzero(chosen)
+        if len(chosen) == 0:
+            raise ValueError("no query was chosen: a subset needs at least one.")
+        if chosen.min() < 0 or chosen.max() >= self.n_queries or len(np.unique(chosen)) < len(chosen):
+            raise ValueError(
+                f"queries must be different numbers from 0 to {self.n_queries - 1}; got {chosen[:5].tolist()}..."
+            )
+        keep = np.zeros(self.n_queries, dtype=bool)
+        keep[chosen] = True
+        rows = np.repeat(keep, self.group)
+        return self._like(
+            self.X[rows],
+            self.y[rows],
+            self.qid[rows],
+            None if self.weights is None else self.weights[rows],
+        )
+
+    def split(self, share: float = 0.2, *, seed: int = 0) -> tuple[RankingData, RankingData]:
+        """Split by query into (the rest, ``share`` of the queries), at random but the same for a seed.
+
+        Examples
+        --------
+        >>> data = RankingData(np.eye(10), np.ones(10), qid=range(10))
+        >>> train, test = data.split(0.3)
+        >>> train.n_queries, test.n_queries
+        (7, 3)
+        """
+        n_test = round(share * self.n_queries)
+        if not 0 < n_test < self.n_queries:
+            raise ValueError(
+                f"a share of {share} of {self.n_queries} queries leaves one side empty; "
+                "choose one strictly between 0 and 1 that gives each side a query."
+            )
+        shuffled = np.random.default_rng(seed).permutation(self.n_queries)
+        return self.subset(shuffled[n_test:]), self.subset(shuffled[:n_test])
+
+    def kfold(self, k: int = 5, *, seed: int = 0) -> Iterator[tuple[RankingData, RankingData]]:
+        """Yield ``k`` pairs (train, test); each query is in the test part of exactly one.
+
+        Examples
+        --------
+        >>> data = RankingData(np.eye(10), np.ones(10), qid=range(10))
+        >>> [test.n_queries for _, test in data.kfold(4)]
+        [3, 3, 2, 2]
+        """
+        if not 2 <= k <= self.n_queries:
+            raise ValueError(f"k={k} folds of {self.n_queries} queries; k must be from 2 to that number.")
+        parts = np.array_split(np.random.default_rng(seed).permutation(self.n_queries), k)
+        for part in parts:
+            test = np.zeros(self.n_queries, dtype=bool)
+            test[part] = True
+            yield self.subset(~test), self.subset(test)
+
+    @staticmethod
+    def concatenate(parts: Sequence[RankingData]) -> RankingData:
+        """Join data sets with the same columns; a query may not be in two of them.
+
+        Examples
+        --------
+        >>> a = RankingData([[1.0]], [1], qid=[2])
+        >>> b = RankingData([[3.0]], [0], qid=[1])
+        >>> RankingData.concatenate([a, b]).qid.tolist()
+        [1, 2]
+        """
+        if len(parts) == 0:
+            raise ValueError("nothing to concatenate: give at least one data set.")
+        first = parts[0]
+        for part in parts[1:]:
+            part.check_columns(first)
+            if part.categories != first.categories:
+                raise ValueError(
+                    "the categories differ between the parts; build the later ones with reference= the first."
+                )
+        ids = [value for part in parts for value in part.query_ids.tolist()]
+        if len(set(ids)) < len(ids):
+            twice = next(value for value in ids if ids.count(value) > 1)
+            raise ValueError(
+                f"query {twice!s} is in two of the parts, which would merge them into one query; "
+                "give the queries different ids."
+            )
+        sparse = any(sp.issparse(part.X) for part in parts)
+        stack = (lambda xs: sp.vstack(xs, format="csr")) if sparse else np.concatenate
+        weighted = any(part.weights is not None for part in parts)
+        weights = [np.ones(p.n_rows) if p.weights is None else p.weights for p in parts]
+        return first._like(
+            stack([part.X for part in parts]),
+            np.concatenate([part.y for part in parts]),
+            [value for part in parts for value in part.qid.tolist()],
+            np.concatenate(weights) if weighted else None,
+        )
+
+    def to_parquet(self, path: str | os.PathLike[str]) -> None:
+        """Write one Parquet file: the features, and the columns ``label``, ``qid`` and ``weight``.
+
+        The file is complete or absent: it is written beside its place and then moved there.
+        """
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+
+        if sp.issparse(self.X):
+            raise ValueError(
+                "Parquet holds dense columns and this data is sparse; use write_letor, or make X dense first."
+            )
+        columns: dict[str, Any] = {"label": self.y, "qid": _parquet_ids(self.qid)}
+        if self.weights is not None:
+            columns["weight"] = self.weights
+        if clash := columns.keys() & set(self.feature_names):
+            raise ValueError(f"a feature is named {sorted(clash)[0]!r}, which the file needs; rename it.")
+        for number, name in enumerate(self.feature_names):
+            columns[name] = np.ascontiguousarray(self.X[:, number])
+        levels = {name: None if v is None else list(v) for name, v in self.categories.items()}
+        table = pa.table(columns).replace_schema_metadata({"rankwright": json.dumps({"categories": levels})})
+        target = Path(path)
+        handle, part = tempfile.mkstemp(dir=target.parent, prefix=target.name, suffix=".part")
+        os.close(handle)
+        try:
+            pq.write_table(table, part)
+            os.replace(part, target)
+        except BaseException:
+            os.unlink(part)
+            raise
+
+    @classmethod
+    def from_parquet(
+        cls,
+        path: str | os.PathLike[str],
+        *,
+        label: str = "label",
+        qid: str = "qid",
+        weight: str | None = None,
+        reference: RankingData | None = None,
+    ) -> RankingData:
+        """Read a Parquet file, ours or another: ``label``, ``qid`` and ``weight`` name its columns.
+
+        Without ``weight`` a column of that name is used in files that `to_parquet` wrote.
+
+        Examples
+        --------
+        >>> import tempfile
+        >>> data = RankingData([[1.5], [2.5]], [0, 1], qid=[3, 3], feature_names=["bm25"])
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     data.to_parquet(folder + "/train.parquet")
+        ...     back = RankingData.from_parquet(folder + "/train.parquet")
+        >>> back.feature_names, back.X.tolist()
+        (['bm25'], [[1.5], [2.5]])
+        """
+        import pyarrow.parquet as pq
+
+        table = pq.read_table(path)
+        ours = json.loads((table.schema.metadata or {}).get(b"rankwright", b"null"))
+        if weight is None and ours is not None and "weight" in table.column_names:
+            weight = "weight"
+        weights = None
+        if weight is not None:
+            _, column = _take_column(nw.from_native(table, eager_only=True), weight, "weight")
+            weights, table = column.to_numpy(), table.drop_columns([weight])
+        levels = ours["categories"] if ours is not None else {}
+        data = cls(
+            table,
+            label,
+            qid=qid,
+            weights=weights,
+            categorical=list(levels) or None,
+            reference=reference,
+        )
+        if levels:
+            data.categories = {name: None if v is None else tuple(v) for name, v in levels.items()}
+        return data
+
+    def _like(self, X: Any, y: Any, qid: Any, weights: Any) -> RankingData:
+        """Other rows with this data's columns and categories."""
+        data = RankingData(X, y, qid=qid, weights=weights, feature_names=self.feature_names)
+        data.categories = self.categories
+        return data
+
+    def __len__(self) -> int:
+        return self.n_rows
+
+    def __repr__(self) -> str:
+        return f"RankingData({self.n_rows} rows, {self.n_queries} queries, {len(self.feature_names)} features)"
+
+
+_Matrix = Any  # a NumPy 2-D array or a SciPy CSR matrix
+_Levels = dict[str, tuple[Any, ...] | None]
+
+
+def _take_column(frame: nw.DataFrame[Any], name: str, argument: str) -> tuple[nw.DataFrame[Any], nw.Series[Any]]:
+    if name not in frame.columns:
+        shown = ", ".join(frame.columns[:8]) + (", ..." if len(frame.columns) > 8 else "")
+        raise ValueError(f"{argument}={name!r} is not a column of the data; it has {shown}.")
+    return frame.drop(name), frame[name]
+
+
+def _from_frame(
+    frame: nw.DataFrame[Any], categorical: Sequence[str | int] | None, reference: RankingData | None
+) -> tuple[_Matrix, list[str], _Levels]:
+    names = [str(name) for name in frame.columns]
+    if reference is not None and names != reference.feature_names:
+        if set(reference.feature_names) <= set(names):
+            frame = frame.select(reference.feature_names)  # a frame knows its columns by name
+            names = list(reference.feature_names)
+        else:
+            missing = [name for name in reference.feature_names if name not in names]
+            raise ValueError(
+                f"the training data has the column {missing[0]!r} and this data has not "
+                f"({len(missing)} such in all); give the same columns."
+            )
+    named = {names[c] if isinstance(c, int) else c for c in categorical or ()}
+    if unknown := named - set(names):
+        raise ValueError(f"categorical column {sorted(unknown)[0]!r} is not a column of the data.")
+    levels: _Levels = {}
+    columns = []
+    for name in names:
+        series = frame[name]
+        known = reference.categories.get(name, ()) if reference is not None else ()
+        is_category = series.dtype in (nw.Categorical, nw.Enum) or name in named or known != ()
+        if is_category and not (series.dtype.is_numeric() and known in ((), None)):
+            values, levels[name] = _codes(series, known or None)
+        elif series.dtype.is_numeric() or series.dtype == nw.Boolean:
+            values = series.cast(nw.Float64).to_numpy()
+            if is_category:
+                levels[name] = None
+                _check_codes(np.asarray(values), name)
+        else:
+            raise ValueError(
+                f"column {name!r} has the type {series.dtype}, not numbers. Name it in categorical=, or drop it."
+            )
+        columns.append(np.asarray(values, dtype=np.float64))
+    matrix = np.column_stack(columns) if columns else np.empty((len(frame), 0))
+    return matrix, names, levels
+
+
+def _codes(series: nw.Series[Any], known: tuple[Any, ...] | None) -> tuple[NDArray[np.float64], tuple[Any, ...]]:
+    """Code each level by its place in ``known`` (or among the sorted levels here); others are missing."""
+    values = series.to_list()
+    levels = known or tuple(sorted({v for v in values if v is not None and v == v}, key=lambda v: (str(type(v)), v)))
+    place = {level: float(i) for i, level in enumerate(levels)}
+    return np.array([place.get(value, np.nan) for value in values]), levels
+
+
+def _from_matrix(
+    X: Any,
+    feature_names: Sequence[str] | None,
+    categorical: Sequence[str | int] | None,
+    reference: RankingData | None,
+) -> tuple[_Matrix, list[str], _Levels]:
+    if sp.issparse(X):
+        matrix: _Matrix = sp.csr_matrix(X)
+        if matrix.dtype not in (np.float32, np.float64):
+            matrix = matrix.astype(np.float64)
+    else:
+        matrix = np.asarray(X)
+        if matrix.ndim != 2:
+            raise ValueError(
+                f"X must be a table of rows and columns; got shape {matrix.shape}. "
+                "A single feature is X.reshape(-1, 1)."
+            )
+        if matrix.dtype not in (np.float32, np.float64):
+            try:
+                matrix = matrix.astype(np.float64)
+            except (TypeError, ValueError):
+                raise ValueError("X holds values that are not numbers; pass categories in a data frame.") from None
+    if reference is not None and feature_names is None and len(reference.feature_names) == matrix.shape[1]:
+        names = list(reference.feature_names)
+    elif feature_names is not None:
+        names = _check_names(feature_names, matrix.shape[1])
+    else:
+        names = [f"f{i}" for i in range(matrix.shape[1])]
+    if categorical is None and reference is not None:
+        categorical = [name for name in reference.categories if name in names]
+    levels: _Levels = {}
+    for column in categorical or ():
+        number = names.index(column) if column in names else column
+        if not (isinstance(number, int) and 0 <= number < matrix.shape[1]):
+            raise ValueError(f"categorical column {column!r} is not a column of the data.")
+        values = matrix[:, number]
+        _check_codes(values.toarray().ravel() if sp.issparse(values) else values, names[number])
+        levels[names[number]] = None
+    return matrix, names, levels
+
+
+def _check_names(feature_names: Sequence[str], n_columns: int) -> list[str]:
+    names = [str(name) for name in feature_names]
+    if len(names) != n_columns:
+        raise ValueError(f"feature_names has {len(names)} names for {n_columns} columns.")
+    return names
+
+
+def _check_codes(values: NDArray[Any], name: str) -> None:
+    present = values[~np.isnan(values)]
+    if np.any((present < 0) | (present != np.trunc(present))):
+        raise ValueError(f"categorical column {name!r} must hold whole numbers from 0 (or be text in a data frame).")
+
+
+def _check_features(data: RankingData) -> None:
+    if sp.issparse(data.X):
+        if np.isinf(data.X.data).any():
+            row, column = next((r, c) for r, c, v in zip(*sp.find(data.X), strict=True) if np.isinf(v))
+            _refuse_infinity(data, int(row), int(column))
+        return
+    for start in range(0, data.n_rows, _ROWS_PER_CHECK):
+        infinite = np.isinf(data.X[start : start + _ROWS_PER_CHECK])
+        if infinite.any():
+            row, column = np.argwhere(infinite)[0]
+            _refuse_infinity(data, start + int(row), int(column))
+
+
+def _refuse_infinity(data: RankingData, row: int, column: int) -> None:
+    raise ValueError(
+        f"feature {data.feature_names[column]!r} is infinite: {data.queries.where(row)}. "
+        "Use NaN for a missing value, or a large finite number."
+    )
+
+
+def _parquet_ids(qid: NDArray[Any]) -> Any:
+    if qid.dtype != object:
+        return qid
+    kinds = {type(value) for value in qid}
+    if len(kinds) > 1 or not issubclass(next(iter(kinds)), str | int | bytes):
+        raise ValueError(
+            "Parquet columns hold ids of one plain type; turn the query ids into numbers or strings first."
+        )
+    return list(qid)

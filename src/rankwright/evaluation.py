@@ -1,0 +1,188 @@
+"""Per-query values and means of metrics, with ties and empty queries treated as you say."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from rankwright.kernels import evaluate as kernel
+from rankwright.kernels.threads import available_threads, even_ranges, run_ranges
+from rankwright.metrics import Metric, metric
+from rankwright.queries import Queries, check_labels
+
+TIES = {
+    "worst": kernel.WORST,
+    "best": kernel.BEST,
+    "expected": kernel.EXPECTED,
+    "input": kernel.INPUT,
+}
+EMPTY = {"skip": np.nan, "zero": 0.0, "one": 1.0}
+_ROWS_WORTH_A_THREAD = 20_000
+
+
+@dataclass(frozen=True, eq=False)
+class Evaluation:
+    """Values of metrics for one set of scores.
+
+    Parameters
+    ----------
+    mean
+        Mean over the queries, by metric as it was written.
+    per_query
+        Value of each query, in the order of ``query_ids``; NaN where a query was skipped.
+    query_ids
+        Ids of the queries, ascending.
+    ties, empty
+        The policies that were used.
+    weights
+        Query weights of the means, or None.
+    """
+
+    mean: dict[str, float]
+    per_query: dict[str, NDArray[np.float64]]
+    query_ids: NDArray[Any]
+    ties: str
+    empty: str
+    weights: NDArray[np.float64] | None = None
+
+    def __str__(self) -> str:
+        width = max(len(name) for name in self.mean)
+        return "\n".join(f"{name:<{width}}  {value:.4f}" for name, value in self.mean.items())
+
+
+def evaluate(
+    scores: ArrayLike,
+    labels: ArrayLike,
+    *,
+    qid: Any = None,
+    group: ArrayLike | None = None,
+    metrics: str | Metric | Sequence[str | Metric] = ("ndcg@10",),
+    ties: str = "worst",
+    empty: str = "skip",
+    weights: ArrayLike | None = None,
+    threads: int | None = None,
+) -> Evaluation:
+    """Evaluate scores against labels, query by query.
+
+    Parameters
+    ----------
+    scores, labels
+        One per row; larger scores rank higher.
+    qid, group
+        Which rows belong together: an id per row in any order, or sizes in row order.
+    metrics
+        Metrics or their text forms; they share one sort.
+    ties
+        Where documents have equal scores: ``"worst"`` puts the lower label first (the papers' choice),
+        ``"best"`` the higher one, ``"expected"`` takes the exact mean over all orders, ``"input"``
+        keeps the rows' order.
+    empty
+        Queries in which no document can earn anything: ``"skip"`` leaves them out of the mean, ``"zero"``
+        and ``"one"`` count them as such.
+    weights
+        Weights of the queries in the mean, one per query in order of first appearance, or one per row
+        (constant within a query).
+    threads
+        Number of threads; all cores by default. The result does not depend on it.
+
+    Examples
+    --------
+    >>> result = evaluate([0.3, 0.3, 0.1], [0, 1, 1], qid=["a", "a", "b"], metrics=["ndcg", "mrr"])
+    >>> result.per_query["mrr"].tolist(), result.mean["mrr"]     # the tie is resolved against us
+    ([0.5, 1.0], 0.75)
+    """
+    if ties not in TIES:
+        raise ValueError(f"unknown tie policy {ties!r}; choose one of {', '.join(TIES)}.")
+    if empty not in EMPTY:
+        raise ValueError(f"unknown policy for empty queries {empty!r}; choose one of {', '.join(EMPTY)}.")
+    wanted = [metrics] if isinstance(metrics, str | Metric) else list(metrics)
+    if not wanted:
+        raise ValueError("no metric to evaluate: name at least one, such as 'ndcg@10'.")
+    named = {text.strip() if isinstance(text, str) else str(text): metric(text) for text in wanted}
+
+    queries = Queries.of(np.size(labels), qid, group)
+    y = check_labels(labels, queries)
+    z = _check_scores(scores, queries)
+    query_weights = None if weights is None else _query_weights(weights, queries)
+
+    bounds = queries.boundaries
+    n_threads = min(available_threads(threads), 1 + queries.n_rows // _ROWS_WORTH_A_THREAD)
+    ranges = even_ranges(queries.sizes.astype(np.float64), n_threads)
+    ranked: NDArray[np.int64] | None = None
+    per_query = {}
+    for name, one in named.items():
+        kept = queries.sizes
+        if one.selects:
+            order = np.empty(queries.n_rows, dtype=np.int64)
+            kept = np.empty(queries.n_queries, dtype=np.int64)
+            kernel.select_queries(0, queries.n_queries, bounds, z, order, kept)
+        else:
+            if ranked is None:
+                ranked = _rank(ranges, bounds, z, y, TIES[ties])
+            order = ranked
+        chain = one.bind(y, bounds)
+        values = np.empty(queries.n_queries)
+        expected = ties == "expected" and not one.selects
+        kernel.value_queries(0, queries.n_queries, bounds, z, order, kept, expected, chain, values)
+        values[chain.scale == 0] = EMPTY[empty]
+        per_query[name] = values
+    return Evaluation(
+        mean={name: _mean(name, values, query_weights) for name, values in per_query.items()},
+        per_query=per_query,
+        query_ids=queries.ids,
+        ties=ties,
+        empty=empty,
+        weights=query_weights,
+    )
+
+
+def _rank(
+    ranges: list[tuple[int, int]],
+    bounds: NDArray[np.int64],
+    z: NDArray[np.float64],
+    y: NDArray[np.float64],
+    ties: int,
+) -> NDArray[np.int64]:
+    order = np.empty(len(z), dtype=np.int64)
+    run_ranges(lambda q0, q1: kernel.order_queries(q0, q1, bounds, z, y, ties, order), ranges)
+    return order
+
+
+def _check_scores(scores: ArrayLike, queries: Queries) -> NDArray[np.float64]:
+    values = np.asarray(scores, dtype=np.float64)
+    if values.shape != (queries.n_rows,):
+        raise ValueError(f"scores have shape {values.shape} for {queries.n_rows} rows; give one per row.")
+    values = np.ascontiguousarray(queries.group(values))
+    if np.isnan(values).any():
+        row = int(np.flatnonzero(np.isnan(values))[0])
+        raise ValueError(f"a score is NaN and cannot be ranked: {queries.where(row)}. Check the model's output.")
+    return values
+
+
+def _query_weights(weights: ArrayLike, queries: Queries) -> NDArray[np.float64]:
+    rows = queries.per_row(weights)
+    firsts = rows[queries.boundaries[:-1]]
+    if np.any(rows != np.repeat(firsts, queries.sizes)):
+        row = int(np.flatnonzero(rows != np.repeat(firsts, queries.sizes))[0])
+        raise ValueError(
+            f"weights differ within a query ({queries.where(row)}), but a mean over queries needs one per "
+            "query; give one weight per query."
+        )
+    return firsts
+
+
+def _mean(name: str, values: NDArray[np.float64], weights: NDArray[np.float64] | None) -> float:
+    counted = ~np.isnan(values)
+    if not counted.any():
+        warnings.warn(
+            f"{name}: no query has a relevant document, so there is no mean; check the labels or the "
+            "metric's threshold.",
+            stacklevel=3,
+        )
+        return float("nan")
+    return float(np.average(values[counted], weights=None if weights is None else weights[counted]))

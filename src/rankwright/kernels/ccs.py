@@ -1,0 +1,289 @@
+"""Gradient of a metric smoothed by Gaussian noise: conditional coordinate sampling, and the score function.
+
+    grad_j E M(c + sigma eps) = E sum_u [M with j just above u - M with j just below u] phi((b_u - c_j) / sigma) / sigma
+
+where b = c + sigma eps are the noisy scores of the others. The bracket is an exchange of neighbours in
+the list without j, so nothing but the list and its states is needed ("StochasticRank" paper, theorem 3).
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+from numba import njit
+
+from rankwright.kernels.arithmetic import exp_negative, total
+from rankwright.kernels.exchange import exchange_neighbours, value, walk
+from rankwright.kernels.ordering import sort_descending
+from rankwright.kernels.random import GAUSSIAN, fill_noise
+
+_REACH = 8.5  # phi(8.5) is below the rounding of phi(0): breakpoints further away add nothing
+_DENSITY = 1.0 / math.sqrt(2.0 * math.pi)
+
+
+@njit(nogil=True, cache=True)
+def smoothed_ranking(
+    q0: int,
+    q1: int,
+    bounds: Any,
+    keys: Any,
+    score: Any,
+    label: Any,
+    chain: Any,
+    sigma: float,
+    mu: float,
+    samples: int,
+    conditional: bool,
+    stream: Any,
+    grad: Any,
+) -> None:
+    """Subtract from ``grad`` an unbiased estimate of the smoothed metric's gradient at score - sigma mu label."""
+    longest = np.max(np.diff(bounds[q0 : q1 + 1]))
+    key = np.empty(longest, np.uint64)
+    spare = np.empty(longest, np.uint64)
+    count = np.empty(256, np.int64)
+    order = np.empty(longest, np.int64)
+    clean = np.empty(longest)
+    noise = np.empty(longest + 1)
+    noisy = np.empty(longest)
+    b = np.empty(longest)  # from here on by position
+    g = np.empty(longest)
+    d = np.empty(longest)
+    e = np.empty(longest)
+    state = np.empty(longest)
+    term = np.empty(longest)
+    w = chain.weight
+    drop = np.empty(w.size)
+    for i in range(w.size - 1):
+        drop[i] = w[i] - w[i + 1]
+    for q in range(q0, q1):
+        start, stop = bounds[q], bounds[q + 1]
+        n = stop - start
+        if n < 2 or chain.scale[q] == 0.0:
+            continue
+        for a in range(n):
+            clean[a] = score[start + a] - sigma * mu * label[start + a]
+        base = 0.0
+        if not conditional:
+            sort_descending(clean, n, order, key, spare, count)
+            base = _worth(start, stop, order, chain)
+        for sample in range(samples):
+            fill_noise(noise, n, GAUSSIAN, stream, keys[q], sample)
+            for a in range(n):
+                noisy[a] = clean[a] + sigma * noise[a]
+            sort_descending(noisy, n, order, key, spare, count)
+            if not conditional:
+                gained = _worth(start, stop, order, chain) - base
+                factor = chain.scale[q] * gained / (sigma * samples)
+                for a in range(n):
+                    grad[start + a] -= factor * noise[a]
+                continue
+            for i in range(n):
+                b[i] = noisy[order[i]]
+                g[i] = chain.gain[start + order[i]]
+            last = min(chain.depth + 1, n)  # documents that can stand at a weighted position, or just below
+            factor = chain.scale[q] * _DENSITY / (sigma * samples)
+            if chain.additive:
+                for i in range(n):
+                    c = clean[order[i]]
+                    worth = _jumps_additive(i, n, last, c, sigma, b, g, drop, term)
+                    grad[start + order[i]] -= factor * worth
+            else:
+                counting = False
+                for i in range(n):
+                    d[i] = chain.cont[start + order[i]]
+                    e[i] = chain.carry[start + order[i]]
+                    counting |= e[i] != 0.0
+                walk(n, d, e, chain.start, state)
+                for i in range(n):
+                    c = clean[order[i]]
+                    worth = _jumps_chain(i, last, c, sigma, b, w, g, d, e, state, counting)
+                    grad[start + order[i]] -= factor * worth
+
+
+@njit(nogil=True, cache=True)
+def _worth(start: int, stop: int, order: Any, chain: Any) -> float:
+    return value(
+        order,
+        min(stop - start, chain.depth),
+        chain.weight,
+        chain.gain[start:stop],
+        chain.cont[start:stop],
+        chain.carry[start:stop],
+        chain.start,
+    )
+
+
+@njit(nogil=True, cache=True)
+def _jumps_additive(i: int, n: int, last: int, c: float, sigma: float, b: Any, g: Any, drop: Any, term: Any) -> float:
+    """Sum over breakpoints of jump times density for the document at position i of an additive chain."""
+    low = 0
+    high = last
+    if n > 64:  # shorter lists are quicker walked than searched
+        low = _first_at_most(c + _REACH * sigma, last, b)
+        high = _first_at_most(c - _REACH * sigma, last, b)
+    inverse = 1.0 / sigma
+    for u in range(low, min(i, high)):  # above i: as many places from the top as in the full list
+        x = (b[u] - c) * inverse
+        term[u] = drop[u] * (g[i] - g[u]) * exp_negative(-0.5 * x * x)
+    for u in range(max(i + 1, low), high):  # below i: one place higher once i has left the list
+        x = (b[u] - c) * inverse
+        term[u] = drop[u - 1] * (g[i] - g[u]) * exp_negative(-0.5 * x * x)
+    if low <= i < high:
+        term[i] = 0.0
+    return total(term, low, high)
+
+
+@njit(nogil=True, cache=True)
+def _first_at_most(limit: float, n: int, b: Any) -> int:
+    """Return the first position whose b, descending, is at most ``limit``."""
+    low = 0
+    high = n
+    while low < high:
+        middle = (low + high) // 2
+        if b[middle] > limit:
+            low = middle + 1
+        else:
+            high = middle
+    return low
+
+
+@njit(nogil=True, cache=True)
+def _jumps_chain(
+    i: int,
+    last: int,
+    c: float,
+    sigma: float,
+    b: Any,
+    w: Any,
+    g: Any,
+    d: Any,
+    e: Any,
+    state: Any,
+    counting: bool,
+) -> float:
+    """Sum jump times density for a chain in which what lies above matters."""
+    worth = 0.0
+    for u in range(min(i, last)):
+        x = (b[u] - c) / sigma
+        if abs(x) < _REACH:
+            jump = exchange_neighbours(w[u], w[u + 1], state[u], g[u], d[u], e[u], g[i], d[i], e[i])
+            worth += jump * exp_negative(-0.5 * x * x)
+        elif x < 0.0:
+            break
+    s = state[i]  # from here on in the list without i
+    for u in range(i + 1, last):
+        x = (b[u] - c) / sigma
+        if x <= -_REACH or (s == 0.0 and not counting):
+            break
+        if x < _REACH:
+            jump = exchange_neighbours(w[u - 1], w[u], s, g[u], d[u], e[u], g[i], d[i], e[i])
+            worth += jump * exp_negative(-0.5 * x * x)
+        s = d[u] * s + e[u]
+    return worth
+
+
+@njit(nogil=True, cache=True)
+def smoothed_selection(
+    q0: int,
+    q1: int,
+    bounds: Any,
+    keys: Any,
+    score: Any,
+    chain: Any,
+    sigma: float,
+    samples: int,
+    conditional: bool,
+    stream: Any,
+    grad: Any,
+) -> None:
+    """Do the same for a metric of the documents with a positive score, in input order.
+
+    A document has one breakpoint, at 0 (appendix C.3): what the list gains when it is selected, the others being
+    as the noise has them. ``chain`` is additive.
+    """
+    longest = np.max(np.diff(bounds[q0 : q1 + 1]))
+    noise = np.empty(longest + 1)
+    before = np.empty(longest, np.int64)
+    w = chain.weight
+    for q in range(q0, q1):
+        start = bounds[q]
+        n = bounds[q + 1] - start
+        if chain.scale[q] == 0.0:
+            continue
+        g = chain.gain[start : start + n]
+        base = 0.0
+        if not conditional:
+            base = _selected(n, score[start : start + n], w, g)
+        for sample in range(samples):
+            fill_noise(noise, n, GAUSSIAN, stream, keys[q], sample)
+            if not conditional:
+                gained = _selected(n, score[start : start + n] + sigma * noise[:n], w, g) - base
+                for a in range(n):
+                    grad[start + a] -= chain.scale[q] * gained * noise[a] / (sigma * samples)
+                continue
+            selected = 0
+            for a in range(n):
+                before[a] = selected
+                if score[start + a] + sigma * noise[a] > 0.0:
+                    selected += 1
+            as_is = 0.0  # worth of what is selected below a: where it is, one place lower, one higher
+            lower = 0.0
+            higher = 0.0
+            for a in range(n - 1, -1, -1):
+                x = score[start + a] / sigma
+                chosen = score[start + a] + sigma * noise[a] > 0.0
+                gained = g[a] * w[before[a]] + (as_is - higher if chosen else lower - as_is)
+                density = _DENSITY * math.exp(-0.5 * x * x) / sigma
+                grad[start + a] -= chain.scale[q] * gained * density / samples
+                if chosen:
+                    as_is += g[a] * w[before[a]]
+                    lower += g[a] * w[before[a] + 1]
+                    higher += g[a] * w[max(before[a] - 1, 0)]
+
+
+@njit(nogil=True, cache=True)
+def _selected(n: int, z: Any, w: Any, g: Any) -> float:
+    worth = 0.0
+    place = 0
+    for a in range(n):
+        if z[a] > 0.0:
+            worth += w[place] * g[a]
+            place += 1
+    return worth
+
+
+@njit(nogil=True, cache=True)
+def make_scale_free(q0: int, q1: int, bounds: Any, score: Any, centre: bool, nu: float, sfa: bool, grad: Any) -> None:
+    """Project each query's gradient: onto zero sum (``centre``), then off the direction of the scores (``sfa``).
+
+    The first is the chain rule for scores that are centred per query (section 3.4), the second
+    scale-free acceleration (theorem 4), with |z| + nu for |z|.
+    """
+    for q in range(q0, q1):
+        start, stop = bounds[q], bounds[q + 1]
+        n = stop - start
+        middle = 0.0
+        if centre:
+            mean = total(grad, start, stop) / n
+            middle = total(score, start, stop) / n
+            for a in range(start, stop):
+                grad[a] -= mean
+        if not sfa:
+            continue
+        largest = 0.0
+        for a in range(start, stop):
+            largest = max(largest, abs(score[a] - middle))
+        if largest == 0.0:
+            continue
+        square = 0.0  # relative to the largest, so that huge scores do not overflow
+        along = 0.0
+        for a in range(start, stop):
+            z = (score[a] - middle) / largest
+            square += z * z
+            along += grad[a] * z
+        norm = math.sqrt(square) + nu / largest
+        for a in range(start, stop):
+            grad[a] -= along / norm * ((score[a] - middle) / largest / norm)

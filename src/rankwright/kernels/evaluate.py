@@ -1,0 +1,119 @@
+"""Orders under a tie policy, and what bound metrics are worth in them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numba import njit
+
+from rankwright.kernels.exchange import value
+from rankwright.kernels.ordering import sort_descending
+from rankwright.kernels.ties import expected_value
+
+INPUT, WORST, BEST, EXPECTED = range(4)
+
+_FEW = 32  # so many best gains are kept by insertion; more are sorted
+
+
+@njit(nogil=True, cache=True)
+def order_queries(q0: int, q1: int, bounds: Any, score: Any, label: Any, ties: int, order: Any) -> None:
+    """Write each query's documents (numbered from 0 within it) by descending score into ``order``.
+
+    Equal scores stay in input order, or go by ascending (WORST) or descending (BEST) label.
+    """
+    longest = np.max(np.diff(bounds[q0 : q1 + 1]))
+    key = np.empty(longest, np.uint64)
+    spare = np.empty(longest, np.uint64)
+    count = np.empty(256, np.int64)
+    for q in range(q0, q1):
+        start, stop = bounds[q], bounds[q + 1]
+        z = score[start:stop]
+        y = label[start:stop]
+        here = order[start:stop]
+        sort_descending(z, stop - start, here, key, spare, count)
+        if ties == WORST or ties == BEST:
+            _order_ties(z, y, ties == WORST, here)
+
+
+@njit(nogil=True, cache=True)
+def _order_ties(z: Any, y: Any, ascending: bool, order: Any) -> None:
+    n = order.size
+    low = 0
+    while low < n:
+        high = low + 1
+        while high < n and z[order[high]] == z[order[low]]:
+            high += 1
+        if high - low > 1:
+            run = order[low:high].copy()
+            labels = y[run]
+            by_label = np.argsort(labels if ascending else -labels, kind="mergesort")
+            for i in range(high - low):
+                order[low + i] = run[by_label[i]]
+        low = high
+
+
+@njit(nogil=True, cache=True)
+def select_queries(q0: int, q1: int, bounds: Any, score: Any, order: Any, kept: Any) -> None:
+    """Keep the documents with a positive score, in input order; ``kept`` counts them per query."""
+    for q in range(q0, q1):
+        start = bounds[q]
+        count = 0
+        for a in range(bounds[q + 1] - start):
+            if score[start + a] > 0.0:
+                order[start + count] = a
+                count += 1
+        kept[q] = count
+
+
+@njit(nogil=True, cache=True)
+def value_queries(
+    q0: int,
+    q1: int,
+    bounds: Any,
+    score: Any,
+    order: Any,
+    kept: Any,
+    expected: bool,
+    chain: Any,
+    out: Any,
+) -> None:
+    """Metric of each query's first ``kept`` documents in ``order``, or its mean over the orders of ties."""
+    for q in range(q0, q1):
+        start, stop = bounds[q], bounds[q + 1]
+        g = chain.gain[start:stop]
+        d = chain.cont[start:stop]
+        e = chain.carry[start:stop]
+        here = order[start:stop]
+        if expected:
+            worth = expected_value(here, score[start:stop], kept[q], chain.depth, chain.weight, g, d, e, chain.start)
+        else:
+            worth = value(here, min(kept[q], chain.depth), chain.weight, g, d, e, chain.start)
+        out[q] = worth * chain.scale[q]
+
+
+@njit(nogil=True, cache=True)
+def ideal_queries(q0: int, q1: int, bounds: Any, w: Any, depth: int, gain: Any, out: Any) -> None:
+    """Write the sum of w g of each query's documents by descending gain, down to ``depth``."""
+    longest = np.max(np.diff(bounds[q0 : q1 + 1]))
+    best = np.empty(max(longest, _FEW) + 1)
+    for q in range(q0, q1):
+        g = gain[bounds[q] : bounds[q + 1]]
+        places = min(depth, g.size)
+        if places <= _FEW:
+            filled = 0
+            for a in range(g.size):
+                if filled == places and g[a] <= best[filled - 1]:
+                    continue
+                i = filled if filled < places else places - 1
+                while i > 0 and best[i - 1] < g[a]:
+                    best[i] = best[i - 1]
+                    i -= 1
+                best[i] = g[a]
+                filled = min(filled + 1, places)
+        else:
+            best[: g.size] = -np.sort(-g)
+        worth = 0.0
+        for i in range(places):
+            worth += w[i] * best[i]
+        out[q] = worth

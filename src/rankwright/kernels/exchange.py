@@ -1,0 +1,147 @@
+"""What an order is worth, and what changes when two documents trade places.
+
+A bound metric is a chain that a user walks down the list. At position i stands a document with gain g,
+continuation d and carry e; the user arrives in a state s:
+
+    M = scale * sum_i w_i g_i (s_i + e_i)        s_{i+1} = d_i s_i + e_i        s_1 = start
+
+With e = 0 and start = 1 the state is the chance to get that far (a cascade); with d = 1, g = e and
+start = 0 it counts the relevant documents seen (average precision). Either e = 0 everywhere or d = 1
+everywhere: then the state behind two documents does not depend on which of them came first, and an
+exchange changes nothing below the lower one. If d = 1 and e = 0 the chain is *additive*, M = scale * sum w g.
+
+Swapping the documents a at position i and b at position j > i, with
+
+    P = sum_{i<l<j} w_l g_l prod_{i<m<l} d_m        the worth of what lies between, per unit of state
+    D = prod_{i<l<j} d_l                            how much of the state comes through
+    E = the state at j if it were 0 behind i        what is picked up on the way
+
+changes M / scale by
+
+    w_i [g_b (s + e_b) - g_a (s + e_a)] + P [(d_b - d_a) s + e_b - e_a]
+    + w_j [g_a (D (d_b s + e_b) + E + e_a) - g_b (D (d_a s + e_a) + E + e_b)]
+
+There is no division, so d = 0 needs no special case.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from numba import njit
+from numpy.typing import NDArray
+
+
+class Chain(NamedTuple):
+    """A metric bound to labels, as arrays."""
+
+    weight: NDArray[Any]  # w, by position [longest query + 2], the last two 0
+    gain: NDArray[Any]  # g, by document [documents]
+    cont: NDArray[Any]  # d [documents]
+    carry: NDArray[Any]  # e [documents]
+    scale: NDArray[Any]  # 1 / Z, and 0 where a query cannot earn anything [queries]
+    start: float  # s_1
+    additive: bool  # d = 1 and e = 0 everywhere
+    depth: int  # positions from here on have no weight
+
+
+@njit(nogil=True, cache=True)
+def value(order: Any, n: int, w: Any, g: Any, d: Any, e: Any, start: float) -> float:
+    """M / scale of documents in the given order; g, d, e of one query, by document."""
+    worth = 0.0
+    state = start
+    for i in range(n):
+        a = order[i]
+        worth += w[i] * g[a] * (state + e[a])
+        state = d[a] * state + e[a]
+    return worth
+
+
+@njit(nogil=True, cache=True)
+def walk(n: int, d: Any, e: Any, start: float, state: Any) -> None:
+    """Write the state before each position into ``state[:n]``; d and e by position."""
+    state[0] = start
+    for i in range(1, n):
+        state[i] = d[i - 1] * state[i - 1] + e[i - 1]
+
+
+@njit(nogil=True, cache=True, inline="always")
+def exchange_neighbours(
+    w_upper: float,
+    w_lower: float,
+    s: float,
+    g_a: float,
+    d_a: float,
+    e_a: float,
+    g_b: float,
+    d_b: float,
+    e_b: float,
+) -> float:
+    """Compute the change of M / scale when b, just below a, moves above it; s is the state before both."""
+    return w_upper * (g_b * (s + e_b) - g_a * (s + e_a)) + w_lower * (
+        g_a * (d_b * s + e_b + e_a) - g_b * (d_a * s + e_a + e_b)
+    )
+
+
+@njit(nogil=True, cache=True)
+def swap_row(
+    i: int,
+    low: int,
+    high: int,
+    additive: bool,
+    w: Any,
+    g: Any,
+    d: Any,
+    e: Any,
+    state: Any,
+    delta: Any,
+) -> None:
+    """Write into ``delta[low:high]`` the change of M / scale when position i trades with each of them.
+
+    g, d, e and state by position. ``delta[i]`` is 0.
+    """
+    if additive:
+        for j in range(low, high):
+            delta[j] = (w[i] - w[j]) * (g[j] - g[i])
+        return
+    between = 0.0
+    through = 1.0
+    picked = 0.0
+    for j in range(i + 1, high):
+        if j >= low:
+            delta[j] = swap_change(i, j, w, g, d, e, state[i], between, through, picked)
+        between += w[j] * g[j] * through
+        through *= d[j]
+        picked = d[j] * picked + e[j]
+    if low <= i < high:
+        delta[i] = 0.0
+    between = 0.0
+    through = 1.0
+    picked = 0.0
+    for j in range(i - 1, low - 1, -1):
+        delta[j] = swap_change(j, i, w, g, d, e, state[j], between, through, picked)
+        between = w[j] * g[j] + between * d[j]
+        picked += through * e[j]
+        through *= d[j]
+
+
+@njit(nogil=True, cache=True, inline="always")
+def swap_change(
+    i: int,
+    j: int,
+    w: Any,
+    g: Any,
+    d: Any,
+    e: Any,
+    s: float,
+    between: float,
+    through: float,
+    picked: float,
+) -> float:
+    """Evaluate the formula of the module's head for positions i < j."""
+    return (
+        w[i] * (g[j] * (s + e[j]) - g[i] * (s + e[i]))
+        + between * ((d[j] - d[i]) * s + e[j] - e[i])
+        + w[j]
+        * (g[i] * (through * (d[j] * s + e[j]) + picked + e[i]) - g[j] * (through * (d[i] * s + e[i]) + picked + e[j]))
+    )

@@ -1,0 +1,485 @@
+"""Scanner for LETOR text: `measure` finds the shape of a piece of a file, `parse_rows` reads it.
+
+Decimal numbers become the nearest float64. Up to 15 digits or so this takes one multiplication or
+division of exact numbers (Clinger, PLDI 1990); longer ones take a product with a 128-bit power of
+five (Lemire, Software: Practice and Experience 2021, algorithm 1). What these cannot decide (what
+may be subnormal, and 20 digits or more next to a tie) is noted for the caller, who has bignums.
+
+Every piece of text ends with a newline, at which all loops stop, so none looks for the end. The hot
+functions hand single characters to their helpers: counting the references to an array passed on
+would cost as much as the parsing.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+# Outcomes of parse_rows: all but the first say what is wrong with the token that comes with them.
+OK = 0
+BAD_LABEL = 1
+BAD_QID = 2
+BAD_INDEX = 3
+BAD_VALUE = 4
+INFINITE = 5
+INDEX_ZERO = 6
+INDEX_TOO_LARGE = 7
+DUPLICATE = 8
+_NO_DIGIT = 9  # only inside: a number may still be a word
+
+MAX_INDEX = 2**31 - 2  # columns are int32 in SciPy and in LightGBM
+
+_UNDECIDED = -1.0  # numbers are parsed without their sign, so no value is negative
+
+_BLOCK = 64  # bytes that `measure` takes in one go
+
+_TAB = 9
+_NEWLINE = 10
+_RETURN = 13
+_SPACE = 32
+_HASH = 35
+_PLUS = 43
+_MINUS = 45
+_POINT = 46
+_ZERO = 48
+_NINE = 57
+_COLON = 58
+_CAPITAL_E = 69
+_SMALL_E = 101
+_TO_SMALL = np.uint8(32)  # this bit turns an ASCII capital into the small letter
+_QID = np.frombuffer(b"qid:", dtype=np.uint8)
+_NAN = np.frombuffer(b"nan", dtype=np.uint8)
+_INF = np.frombuffer(b"inf", dtype=np.uint8)
+_INFINITY = np.frombuffer(b"infinity", dtype=np.uint8)
+
+_MIN_POWER = -342  # 10^19 times less than this rounds to zero
+_MAX_POWER = 308
+_MAX_EXPONENT = 10**12  # far beyond what any number of digits in a line can make up for
+_ROOM_FOR_DIGIT = np.uint64(10**18)  # below it, one more digit fits into 64 bits
+_MAX_INT64 = np.uint64(2**63 - 1)
+_EXACT = np.uint64(2**53)  # integers up to here are float64 exactly
+_EXACT_TENS = np.array([10.0**k for k in range(23)])
+
+_U0 = np.uint64(0)
+_U1 = np.uint64(1)
+_U3 = np.uint64(3)
+_U4 = np.uint64(4)
+_U9 = np.uint64(9)
+_U10 = np.uint64(10)
+_U32 = np.uint64(32)
+_U52 = np.uint64(52)
+_U63 = np.uint64(63)
+_LOW_9_BITS = np.uint64(2**9 - 1)
+_LOW_32_BITS = np.uint64(2**32 - 1)
+_LOW_52_BITS = np.uint64(2**52 - 1)
+_LOW_53_BITS = np.uint64(2**53 - 1)
+
+
+def _five_power(q: int) -> int:
+    """Leading 128 bits of 5^q, as the proof in Lemire's section 5 wants them rounded."""
+    if q >= 0:
+        power: int = 5**q
+        shift = power.bit_length() - 128
+        return power >> shift if shift > 0 else power << -shift
+    power = int(5**-q)
+    # Up from -27 on: there 10^q times an integer can be a tie, and the tie must not be missed.
+    return (1 << (power.bit_length() + 127)) // power + (q >= -27)
+
+
+_FIVES = np.array([divmod(_five_power(q), 2**64) for q in range(_MIN_POWER, _MAX_POWER + 1)], dtype=np.uint64)
+
+
+@njit(nogil=True, cache=True)
+def measure(text: NDArray[np.uint8], start: int, stop: int) -> tuple[int, int, int]:
+    """Count rows and colons of the whole lines ``text[start:stop]``, and bytes of the longest line.
+
+    No line is parsed here, but `parse_rows` writes as many rows and at most as many entries.
+    """
+    rows = 0
+    colons = 0
+    longest = 0
+    line = start
+    for block_start in range(start, stop, _BLOCK):
+        block = text[block_start : min(block_start + _BLOCK, stop)]
+        newlines = 0
+        for i in range(len(block)):  # no branch, so that the compiler takes many bytes at once
+            newlines += block[i] == _NEWLINE
+            colons += block[i] == _COLON
+        if newlines > 0:
+            for i in range(len(block)):
+                if block[i] == _NEWLINE:
+                    pos = line
+                    while _is_blank(text[pos]):
+                        pos += 1
+                    rows += not _ends_line(text[pos])
+                    longest = max(longest, block_start + i - line)
+                    line = block_start + i + 1
+    return rows, colons, longest
+
+
+@njit(nogil=True, cache=True)
+def find_largest_index(text: NDArray[np.uint8], start: int, stop: int) -> tuple[int, int]:
+    """Find the largest index in the whole lines ``text[start:stop]``, -1 if none, and its place."""
+    largest = -1
+    place = start
+    pos = start
+    while pos < stop:
+        tokens = 0
+        while True:
+            while _is_blank(text[pos]):
+                pos += 1
+            if _ends_line(text[pos]):
+                break
+            token = pos
+            tokens += 1
+            index = 0
+            while _is_digit(text[pos]):
+                index = _append_digit(index, text[pos])
+                pos += 1
+            if tokens > 2 and pos > token and text[pos] == _COLON and index > largest:
+                largest = index
+                place = token
+            while not _ends_token(text[pos]):
+                pos += 1
+        pos = _next_line(text, pos)
+    return largest, place
+
+
+@njit(nogil=True, cache=True)
+def parse_rows(
+    text: NDArray[np.uint8],
+    start: int,
+    stop: int,
+    row: int,
+    entry: int,
+    first_index: int,
+    width: int,
+    longest: int,
+    dense: bool,
+    values: NDArray[np.floating],
+    columns: NDArray[np.int32],
+    row_sizes: NDArray[np.int64],
+    labels: NDArray[np.float64],
+    ids: NDArray[np.int64],
+    id_spans: NDArray[np.int64],
+    undecided: NDArray[np.int64],
+) -> tuple[int, int, int, int, int, bool]:
+    """Parse whole lines ``text[start:stop]`` into rows from ``row`` and entries from ``entry`` on.
+
+    Dense: ``values`` is the matrix in row-major order [rows · width] and ``columns`` has room for
+    one row [longest]. Sparse: both have a place per entry, and ``row_sizes`` says whose it is.
+
+    Returns the outcome; the place of the token at fault, or else where to go on (before ``stop``
+    only where ``undecided`` was full); the next row; the next entry; how many numbers are in
+    ``undecided``, as (place in ``values``, or -1 - row for a label; start; stop); and whether all
+    query ids were int64.
+    """
+    n_undecided = 0
+    all_integers = True
+    outcome = OK
+    pos = start
+    token = start
+    while pos < stop:
+        line = pos
+        while _is_blank(text[pos]):
+            pos += 1
+        if _ends_line(text[pos]):
+            pos = _next_line(text, pos)
+            continue
+        if n_undecided + longest + 1 > len(undecided):
+            pos = line
+            break
+
+        token = pos
+        outcome, pos, value, negative = _parse_number(text, token)
+        if outcome != OK or (negative and value != 0.0):
+            outcome = BAD_LABEL
+            break
+        if value == _UNDECIDED:
+            undecided[n_undecided, 0] = -1 - row
+            undecided[n_undecided, 1] = token
+            undecided[n_undecided, 2] = pos
+            n_undecided += 1
+        labels[row] = value
+
+        while _is_blank(text[pos]):
+            pos += 1
+        token = pos
+        while not _ends_token(text[pos]):
+            pos += 1
+        if not _is_qid(text, token, pos):
+            outcome = BAD_QID
+            break
+        id_spans[row, 0] = token + len(_QID)
+        id_spans[row, 1] = pos
+        is_integer, ids[row] = _parse_integer(text, token + len(_QID), pos)
+        all_integers = all_integers and is_integer
+
+        first = 0 if dense else entry
+        place = first
+        previous = -1
+        ascending = True
+        while True:
+            while _is_blank(text[pos]):
+                pos += 1
+            if _ends_line(text[pos]):
+                break
+            token = pos
+            index = 0
+            while _is_digit(text[pos]):
+                index = _append_digit(index, text[pos])
+                pos += 1
+            if pos == token or text[pos] != _COLON:
+                outcome = BAD_INDEX
+                break
+            column = index - first_index
+            if column < 0:
+                outcome = INDEX_ZERO
+                break
+            if column >= width:
+                outcome = INDEX_TOO_LARGE
+                break
+            number = pos + 1
+            outcome, pos, value, negative = _parse_number(text, number)
+            if outcome == _NO_DIGIT:
+                outcome, pos, value = _parse_word(text, number)
+            if outcome != OK:
+                break
+            slot = row * width + column if dense else place
+            if value == _UNDECIDED:
+                undecided[n_undecided, 0] = slot
+                undecided[n_undecided, 1] = number
+                undecided[n_undecided, 2] = pos
+                n_undecided += 1
+            values[slot] = -value if negative else value
+            if np.isinf(values[slot]):  # finite in the text, but too large for float32
+                outcome = INFINITE
+                break
+            ascending = ascending and column > previous
+            previous = column
+            columns[place] = column
+            place += 1
+        if outcome != OK:
+            break
+        if not ascending and _has_duplicate(columns, first, place):
+            outcome = DUPLICATE
+            token = line
+            break
+
+        entry += place - first
+        row_sizes[row] = place - first
+        row += 1
+        pos = _next_line(text, pos)
+    return outcome, pos if outcome == OK else token, row, entry, n_undecided, all_integers
+
+
+@njit(nogil=True, cache=True)
+def _is_blank(c: int) -> bool:
+    return c == _SPACE or (_TAB <= c <= _RETURN and c != _NEWLINE)
+
+
+@njit(nogil=True, cache=True)
+def _ends_line(c: int) -> bool:
+    return c in (_NEWLINE, _HASH)
+
+
+@njit(nogil=True, cache=True)
+def _ends_token(c: int) -> bool:
+    return c <= _HASH and (_ends_line(c) or _is_blank(c))
+
+
+@njit(nogil=True, cache=True)
+def _is_digit(c: int) -> bool:
+    return _ZERO <= c <= _NINE
+
+
+@njit(nogil=True, cache=True)
+def _append_digit(index: int, c: int) -> int:
+    """Append the digit ``c``, or keep an index that is above MAX_INDEX already."""
+    return index * 10 + (int(c) - _ZERO) if index <= MAX_INDEX else index
+
+
+@njit(nogil=True, cache=True)
+def _next_line(text: NDArray[np.uint8], pos: int) -> int:
+    while text[pos] != _NEWLINE:
+        pos += 1
+    return pos + 1
+
+
+@njit(nogil=True, cache=True)
+def _has_duplicate(columns: NDArray[np.int32], start: int, stop: int) -> bool:
+    """Whether a column occurs twice, by Shell sort: np.sort would take two seconds to compile."""
+    in_order = columns[start:stop].copy()
+    gap = len(in_order) // 2
+    while gap > 0:
+        for i in range(gap, len(in_order)):
+            column = in_order[i]
+            j = i
+            while j >= gap and in_order[j - gap] > column:
+                in_order[j] = in_order[j - gap]
+                j -= gap
+            in_order[j] = column
+        gap //= 2
+    found = False
+    for i in range(1, len(in_order)):
+        found = found or in_order[i] == in_order[i - 1]
+    return found
+
+
+@njit(nogil=True, cache=True)
+def _is_qid(text: NDArray[np.uint8], start: int, stop: int) -> bool:
+    """Whether the token ``text[start:stop]`` is ``qid:`` and at least one character."""
+    is_qid = stop - start > len(_QID)
+    for i in range(len(_QID)):
+        is_qid = is_qid and text[start + i] == _QID[i]
+    return is_qid
+
+
+@njit(nogil=True, cache=True)
+def _parse_integer(text: NDArray[np.uint8], start: int, stop: int) -> tuple[bool, int]:
+    """Whether the token ``text[start:stop]`` is an integer of at most 64 bits, and the integer."""
+    negative = text[start] == _MINUS
+    first = start + 1 if negative or text[start] == _PLUS else start
+    pos = first
+    number = _U0
+    while _is_digit(text[pos]) and number < _ROOM_FOR_DIGIT:
+        number = number * _U10 + np.uint64(int(text[pos]) - _ZERO)
+        pos += 1
+    if pos == first or pos < stop or number > _MAX_INT64:
+        return False, 0
+    magnitude = int(number)
+    return True, -magnitude if negative else magnitude
+
+
+@njit(nogil=True, cache=True)
+def _parse_number(text: NDArray[np.uint8], start: int) -> tuple[int, int, float, bool]:
+    """Parse the token at ``start``: outcome, end of the number, magnitude, whether negative."""
+    negative = bool(text[start] == _MINUS)
+    first = start + 1 if negative or text[start] == _PLUS else start
+    pos = first
+    mantissa = _U0
+    exponent = 0
+    truncated = False
+    points = 0
+    while True:
+        c = int(text[pos])
+        if _is_digit(c):
+            if mantissa < _ROOM_FOR_DIGIT:
+                mantissa = mantissa * _U10 + np.uint64(c - _ZERO)
+                exponent -= points
+            else:
+                truncated = truncated or c != _ZERO
+                exponent += 1 - points
+        elif c == _POINT and points == 0:
+            points = 1
+        else:
+            break
+        pos += 1
+    if pos == first + points:
+        return _NO_DIGIT, pos, 0.0, negative
+
+    if text[pos] in (_SMALL_E, _CAPITAL_E):
+        pos += 1
+        down = text[pos] == _MINUS
+        if down or text[pos] == _PLUS:
+            pos += 1
+        if not _is_digit(text[pos]):
+            return BAD_VALUE, pos, 0.0, negative
+        power = 0
+        while _is_digit(text[pos]):
+            if power < _MAX_EXPONENT:
+                power = power * 10 + (int(text[pos]) - _ZERO)
+            pos += 1
+        exponent += -power if down else power
+    if not _ends_token(text[pos]):
+        return BAD_VALUE, pos, 0.0, negative
+
+    value = _nearest(mantissa, exponent)
+    if truncated and value != _nearest(mantissa + _U1, exponent):
+        value = _UNDECIDED
+    return INFINITE if np.isinf(value) else OK, pos, value, negative
+
+
+@njit(nogil=True, cache=True)
+def _parse_word(text: NDArray[np.uint8], start: int) -> tuple[int, int, float]:
+    """Parse the token at ``start`` as nan or infinity, signed or not: outcome, end, value."""
+    first = start + 1 if text[start] in (_MINUS, _PLUS) else start
+    pos = first
+    while not _ends_token(text[pos]):
+        pos += 1
+    if _is_word(text, first, pos, _NAN):
+        return OK, pos, np.nan
+    if _is_word(text, first, pos, _INF) or _is_word(text, first, pos, _INFINITY):
+        return INFINITE, pos, np.inf
+    return BAD_VALUE, pos, 0.0
+
+
+@njit(nogil=True, cache=True)
+def _is_word(text: NDArray[np.uint8], start: int, stop: int, word: NDArray[np.uint8]) -> bool:
+    """Whether the token ``text[start:stop]`` is ``word`` in small letters, capitals or a mix."""
+    is_word = stop - start == len(word)
+    for i in range(len(word)):
+        is_word = is_word and (text[start + i] | _TO_SMALL) == word[i]
+    return is_word
+
+
+@njit(nogil=True, cache=True)
+def _nearest(w: np.uint64, q: int) -> float:
+    """Nearest float64 to w · 10^q, ties to even; _UNDECIDED where it may be subnormal."""
+    if w <= _EXACT and -22 <= q <= 22:  # both numbers are exact, so the one operation rounds once
+        return float(float(w) / _EXACT_TENS[-q] if q < 0 else float(w) * _EXACT_TENS[q])
+    if w == _U0 or q < _MIN_POWER:
+        return 0.0
+    if q > _MAX_POWER:
+        return np.inf
+
+    shift = _leading_zeros(w)
+    w = w << np.uint64(shift)
+    high, low = _product(w, _FIVES[q - _MIN_POWER, 0])
+    if high & _LOW_9_BITS == _LOW_9_BITS:  # the lower half of the power may carry up to here
+        carry, _ = _product(w, _FIVES[q - _MIN_POWER, 1])
+        if carry > ~low:
+            high += _U1
+            low = carry - ~low - _U1
+        else:
+            low += carry
+    top = high >> _U63
+    mantissa = high >> (top + _U9)  # 53 bits and one to round by
+    # floor(q · log2(10)) in integers; the bias of float64 is 1023.
+    exponent = ((q * 217706) >> 16) + 63 + int(top) - shift + 1023
+    if exponent <= 0:
+        return _UNDECIDED
+    if low <= _U1 and -4 <= q <= 23 and mantissa & _U3 == _U1 and mantissa << (top + _U9) == high:
+        mantissa -= _U1  # exactly half way, and the even neighbour is below
+    mantissa = (mantissa + (mantissa & _U1)) >> _U1
+    if mantissa > _LOW_53_BITS:
+        mantissa >>= _U1
+        exponent += 1
+    if exponent >= 2047:
+        return np.inf
+    bits = (np.uint64(exponent) << _U52) | (mantissa & _LOW_52_BITS)
+    return np.uint64(bits).view(np.float64)
+
+
+@njit(nogil=True, cache=True)
+def _leading_zeros(w: np.uint64) -> int:
+    """Count the zero bits before the first one of ``w``, which is not zero."""
+    zeros = 0
+    for step in (32, 16, 8, 4, 2, 1):
+        if w >> np.uint64(64 - step) == _U0:
+            zeros += step
+            w = w << np.uint64(step)
+    return zeros
+
+
+@njit(nogil=True, cache=True)
+def _product(a: np.uint64, b: np.uint64) -> tuple[np.uint64, np.uint64]:
+    """High and low 64 bits of a · b, from products of 32-bit halves, none of which overflows."""
+    a_high, a_low = a >> _U32, a & _LOW_32_BITS
+    b_high, b_low = b >> _U32, b & _LOW_32_BITS
+    lowest = a_low * b_low
+    middle = a_high * b_low + (lowest >> _U32)
+    other = a_low * b_high + (middle & _LOW_32_BITS)
+    high = a_high * b_high + (middle >> _U32) + (other >> _U32)
+    return high, (other << _U32) | (lowest & _LOW_32_BITS)

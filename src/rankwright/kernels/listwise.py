@@ -1,0 +1,144 @@
+"""Losses of a whole list: squared error around the query's mean, and cross entropy of softmax scores."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numba import njit
+
+from rankwright.kernels.arithmetic import exp_negative, total
+from rankwright.kernels.random import fill_uniform
+
+
+@njit(nogil=True, cache=True)
+def centred_residuals(q0: int, q1: int, bounds: Any, score: Any, label: Any, mixed: Any, grad: Any, hess: Any) -> None:
+    """Add score - label, minus its query mean; curvature 1."""
+    for q in range(q0, q1):
+        start, stop = bounds[q], bounds[q + 1]
+        if not mixed[q]:
+            continue
+        for a in range(start, stop):
+            hess[a] = score[a] - label[a]
+        mean = total(hess, start, stop) / (stop - start)
+        for a in range(start, stop):
+            grad[a] += hess[a] - mean
+            hess[a] = 1.0
+
+
+@njit(nogil=True, cache=True)
+def softmax_cross_entropy(
+    q0: int,
+    q1: int,
+    bounds: Any,
+    keys: Any,
+    score: Any,
+    target: Any,
+    mixed: Any,
+    gamma: float,
+    epsilon: float,
+    newton: bool,
+    stream: Any,
+    grad: Any,
+    hess: Any,
+) -> None:
+    """Add the gradient of -sum phi log rho, and rho (1 - rho) to ``hess``.
+
+        rho_i = exp(z_i) / (sum_j exp(z_j) + epsilon)        phi_i ~ target_i - gamma_i
+
+    gamma < 0 draws gamma_i uniformly, afresh for each document. With ``newton`` the gradient is multiplied by D H^-1,
+    approximated as I + S' + S'^2 by Neumann's series ("XE-NDCG" paper, section 4.4), so that the
+    engine's division by D = rho (1 - rho) makes it a step of Newton's method. epsilon is relative to the largest
+    exp(z), which keeps the loss blind to shifts.
+    """
+    longest = np.max(np.diff(bounds[q0 : q1 + 1]))
+    rho = np.empty(longest)
+    phi = np.empty(longest + 1)
+    first = np.empty(longest)
+    ratio = np.empty(longest)
+    for q in range(q0, q1):
+        start, stop = bounds[q], bounds[q + 1]
+        n = stop - start
+        if not mixed[q]:
+            continue
+        _softmax(n, score[start:stop], epsilon, rho)
+        if gamma < 0.0:
+            fill_uniform(phi, n, stream, keys[q], 0)
+            for a in range(n):
+                phi[a] = target[start + a] - phi[a]
+        else:
+            for a in range(n):
+                phi[a] = target[start + a] - gamma
+        inverse = 1.0 / total(phi, 0, n)
+        for a in range(n):
+            first[a] = rho[a] - phi[a] * inverse
+            grad[start + a] += first[a]
+            hess[start + a] += rho[a] * (1.0 - rho[a])
+        if not newton:
+            continue
+        for _ in range(2):  # the terms S and S^2
+            for a in range(n):
+                ratio[a] = first[a] / (1.0 - rho[a])
+            everyone = total(ratio, 0, n)
+            for a in range(n):
+                first[a] = rho[a] * (everyone - ratio[a])
+                grad[start + a] += first[a]
+
+
+@njit(nogil=True, cache=True)
+def _softmax(n: int, z: Any, epsilon: float, rho: Any) -> None:
+    highest = z[0]
+    for a in range(1, n):
+        highest = max(highest, z[a])
+    for a in range(n):
+        rho[a] = exp_negative(z[a] - highest)
+    inverse = 1.0 / (total(rho, 0, n) + epsilon)
+    for a in range(n):
+        rho[a] *= inverse
+
+
+@njit(nogil=True, cache=True)
+def mass_between_leaves(
+    q0: int,
+    q1: int,
+    bounds: Any,
+    score: Any,
+    mixed: Any,
+    query_weight: Any,
+    by_softmax: bool,
+    epsilon: float,
+    leaf: Any,
+    between: Any,
+) -> None:
+    """Sum the curvature diag(m) - m m' / M of each query between leaves.
+
+    With softmax m = rho and M = 1; for squared error around the mean m = 1 and M = n.
+    """
+    longest = np.max(np.diff(bounds[q0 : q1 + 1]))
+    rho = np.ones(longest)
+    mass = np.zeros(between.shape[0])
+    touched = np.empty(between.shape[0], np.int64)
+    for q in range(q0, q1):
+        start, stop = bounds[q], bounds[q + 1]
+        n = stop - start
+        if not mixed[q]:
+            continue
+        whole = float(n)
+        if by_softmax:
+            whole = 1.0
+            _softmax(n, score[start:stop], epsilon, rho)
+        leaves = 0
+        for a in range(n):
+            here = leaf[start + a]
+            if mass[here] == 0.0:
+                touched[leaves] = here
+                leaves += 1
+            mass[here] += rho[a]
+        for x in range(leaves):
+            a = touched[x]
+            between[a, a] += query_weight[q] * mass[a]
+            for v in range(leaves):
+                b = touched[v]
+                between[a, b] -= query_weight[q] * mass[a] * mass[b] / whole
+        for x in range(leaves):
+            mass[touched[x]] = 0.0

@@ -1,0 +1,440 @@
+"""Logistic losses of document pairs: pairs of one ranking, and neighbours in noisy rankings.
+
+A pair of documents a (better label) and b at scores z has the loss W log(1 + exp(-sigma (z_a - z_b))):
+
+    push = sigma W p        to grad_b, its negative to grad_a          p = 1 / (1 + exp(sigma (z_a - z_b)))
+    curv = sigma^2 W p (1 - p)      to both on the diagonal, its negative between them
+
+Rows of pairs are written into arrays (push, curv) first and summed afterwards: both loops vectorise.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any, NamedTuple
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from rankwright.kernels.arithmetic import total
+from rankwright.kernels.exchange import swap_change, swap_row, walk
+from rankwright.kernels.ordering import sort_descending
+from rankwright.kernels.random import fill_noise, fill_uniform
+
+STATIC, RANDOM, ALL, ALL_STATIC, ALL_RANDOM = range(1, 6)
+NO_NOISE = -1
+
+_TILE = 1024  # pairs per stretch of a row: the arrays of a stretch stay in the cache
+_WIDE = 650.0  # a larger range of sigma z underflows in exp(sigma (z - max))
+_SELECTION_DRAW = 1 << 24  # numbers of draws that choose documents; noise counts from 0
+
+
+class PairWeights(NamedTuple):
+    """W of a pair = swap |dM| + |g_a - g_b| distance[|i - j|] + own g_a w_a + unit."""
+
+    swap: float
+    own: float
+    unit: float
+    by_distance: bool
+    distance: NDArray[Any]  # by number of positions apart [longest query + 1]
+    sigma: float
+    normalize: bool
+
+
+class PairChoice(NamedTuple):
+    """Which pairs count: those with a document in the top, or in the extension of the top."""
+
+    top: int
+    extend: int  # 0, or STATIC ... ALL_RANDOM
+    by_quota: bool
+    missed_label: NDArray[Any]  # smallest label in the ideal top [queries]
+    quota: NDArray[Any]  # places of the ideal top that hold this label [queries]
+    crowded: NDArray[Any]  # every positive label is in the ideal top [queries]
+
+
+class Noise(NamedTuple):
+    """Noise added to the scores before ranking."""
+
+    kind: int
+    strength: float
+    samples: int
+
+
+@njit(nogil=True, cache=True)
+def ranked_pairs(
+    q0: int,
+    q1: int,
+    bounds: Any,
+    keys: Any,
+    score: Any,
+    label: Any,
+    chain: Any,
+    weights: Any,
+    choice: Any,
+    noise: Any,
+    stream: Any,
+    grad: Any,
+    hess: Any,
+    query_weight: Any,
+    leaf: Any,
+    between: Any,
+) -> None:
+    """Sum pair losses over one ranking per sample: by current scores, or scores plus noise.
+
+    With noise the pair's loss is taken at the noisy scores too. Where ``leaf`` [documents] is not empty,
+    ``between`` [leaves, leaves] receives the curvature between leaves, times ``query_weight``.
+    """
+    longest = np.max(np.diff(bounds[q0 : q1 + 1]))
+    key = np.empty(longest, np.uint64)
+    spare = np.empty(longest, np.uint64)
+    count = np.empty(256, np.int64)
+    order = np.empty(longest, np.int64)
+    noisy = np.empty(longest + 1)
+    z = np.empty(longest)  # from here on by position
+    odds = np.empty(longest)
+    y = np.empty(longest)
+    g = np.empty(longest)
+    d = np.empty(longest)
+    e = np.empty(longest)
+    state = np.empty(longest)
+    delta = np.empty(longest)
+    push = np.empty(longest)
+    curv = np.empty(longest)
+    row_grad = np.empty(longest)
+    row_hess = np.empty(longest)
+    leaf_at = np.empty(longest, np.int64)
+    extra = np.empty(longest, np.int64)
+    w = chain.weight
+    for q in range(q0, q1):
+        start = bounds[q]
+        n = bounds[q + 1] - start
+        if n < 2 or chain.scale[q] == 0.0:
+            continue
+        for sample in range(noise.samples):
+            if noise.kind == NO_NOISE:
+                for a in range(n):
+                    noisy[a] = score[start + a]
+            else:
+                fill_noise(noisy, n, noise.kind, stream, keys[q], sample)
+                for a in range(n):
+                    noisy[a] = score[start + a] + noise.strength * noisy[a]
+            sort_descending(noisy, n, order, key, spare, count)
+            highest = noisy[order[0]]
+            wide = not weights.sigma * (highest - noisy[order[n - 1]]) < _WIDE
+            for i in range(n):
+                a = order[i]
+                z[i] = noisy[a]
+                odds[i] = 1.0 if wide else math.exp(weights.sigma * (noisy[a] - highest))
+                y[i] = label[start + a]
+                g[i] = chain.gain[start + a]
+                row_grad[i] = 0.0
+                row_hess[i] = 0.0
+            if not chain.additive:
+                for i in range(n):
+                    d[i] = chain.cont[start + order[i]]
+                    e[i] = chain.carry[start + order[i]]
+                walk(n, d, e, chain.start, state)
+            if leaf.size > 0:
+                for i in range(n):
+                    leaf_at[i] = leaf[start + order[i]]
+
+            spread = weights.normalize and z[0] != z[n - 1]
+            top = min(choice.top, n)
+            n_extra = 0
+            if choice.extend > 0:
+                n_extra = _extend(q, n, top, choice, y, stream, keys[q], sample, extra)
+            pushed = 0.0
+            tile = _TILE if chain.additive else n
+            for low in range(0, n, tile):
+                high = min(low + tile, n)
+                for i in range(min(top, high)):
+                    first = max(i + 1, low)
+                    _pair_weights(i, first, high, chain, weights, w, g, d, e, y, state, delta)
+                    _pair_row(i, first, high, weights.sigma, wide, spread, y, z, odds, delta, push, curv)
+                    pushed += _add_row(i, first, high, push, curv, row_grad, row_hess)
+            for x in range(n_extra):
+                i = extra[x]
+                _pair_weights(i, top, n, chain, weights, w, g, d, e, y, state, delta)
+                _pair_row(i, top, n, weights.sigma, wide, spread, y, z, odds, delta, push, curv)
+                _drop_seen(i, x, extra, push, curv)
+                pushed += _add_row(i, top, n, push, curv, row_grad, row_hess)
+
+            scale = weights.sigma * chain.scale[q] / noise.samples
+            if weights.normalize and pushed > 0.0:
+                twice = 2.0 * weights.sigma * chain.scale[q] * pushed
+                scale *= math.log2(1.0 + twice) / twice
+            for i in range(n):
+                grad[start + order[i]] += scale * row_grad[i]
+                hess[start + order[i]] += scale * weights.sigma * row_hess[i]
+            if leaf.size > 0:  # a second round, now that the scale is known
+                scale *= weights.sigma * query_weight[q]
+                for i in range(top):
+                    _pair_weights(i, i + 1, n, chain, weights, w, g, d, e, y, state, delta)
+                    _pair_row(i, i + 1, n, weights.sigma, wide, spread, y, z, odds, delta, push, curv)
+                    _add_between(i, i + 1, n, scale, curv, leaf_at, between)
+                for x in range(n_extra):
+                    i = extra[x]
+                    _pair_weights(i, top, n, chain, weights, w, g, d, e, y, state, delta)
+                    _pair_row(i, top, n, weights.sigma, wide, spread, y, z, odds, delta, push, curv)
+                    _drop_seen(i, x, extra, push, curv)
+                    _add_between(i, top, n, scale, curv, leaf_at, between)
+
+
+@njit(nogil=True, cache=True)
+def _pair_weights(
+    i: int,
+    low: int,
+    high: int,
+    chain: Any,
+    weights: Any,
+    w: Any,
+    g: Any,
+    d: Any,
+    e: Any,
+    y: Any,
+    state: Any,
+    delta: Any,
+) -> None:
+    """Write W of position i with each position in [low, high) into ``delta``, before the query's scale."""
+    if weights.swap > 0.0:
+        swap_row(i, low, high, chain.additive, w, g, d, e, state, delta)
+        for j in range(low, high):
+            delta[j] = weights.swap * abs(delta[j])
+    else:
+        for j in range(low, high):
+            delta[j] = weights.unit
+    if weights.by_distance:
+        for j in range(low, high):
+            delta[j] += abs(g[i] - g[j]) * weights.distance[abs(i - j)]
+    if weights.own > 0.0:
+        for j in range(low, high):
+            delta[j] += weights.own * (g[i] * w[i] if y[i] > y[j] else g[j] * w[j])
+
+
+@njit(nogil=True, cache=True)
+def _pair_row(
+    i: int,
+    low: int,
+    high: int,
+    sigma: float,
+    wide: bool,
+    spread: bool,
+    y: Any,
+    z: Any,
+    odds: Any,
+    delta: Any,
+    push: Any,
+    curv: Any,
+) -> None:
+    """Turn weights into pushes (on j; the opposite on i) and curvatures, without the factors sigma."""
+    if spread:
+        for j in range(low, high):
+            delta[j] /= 0.01 + abs(z[i] - z[j])
+    if wide:
+        for j in range(low, high):
+            p = 1.0 / (1.0 + math.exp(sigma * (z[i] - z[j])))
+            push[j] = p
+    else:
+        for j in range(low, high):
+            push[j] = odds[j] / (odds[i] + odds[j])
+    for j in range(low, high):
+        p = push[j]  # chance that j beats i
+        differ = delta[j] if y[i] != y[j] else 0.0
+        push[j] = differ * (p if y[i] > y[j] else p - 1.0)
+        curv[j] = differ * p * (1.0 - p)
+
+
+@njit(nogil=True, cache=True)
+def _add_row(i: int, low: int, high: int, push: Any, curv: Any, row_grad: Any, row_hess: Any) -> float:
+    """Add a row to the sums by position; returns the sum of the pushes' sizes."""
+    row_grad[i] -= total(push, low, high)
+    row_hess[i] += total(curv, low, high)
+    for j in range(low, high):
+        row_grad[j] += push[j]
+        row_hess[j] += curv[j]
+    for j in range(low, high):
+        push[j] = abs(push[j])
+    return total(push, low, high)
+
+
+@njit(nogil=True, cache=True)
+def _add_between(i: int, low: int, high: int, scale: float, curv: Any, leaf_at: Any, between: Any) -> None:
+    for j in range(low, high):
+        add_pair(leaf_at[i], leaf_at[j], scale * curv[j], between)
+
+
+@njit(nogil=True, cache=True, inline="always")
+def add_pair(a: int, b: int, curv: float, between: Any) -> None:
+    """Add a pair's curvature to the leaves a and b of its documents; within one leaf it cancels."""
+    if a != b:
+        between[a, a] += curv
+        between[b, b] += curv
+        between[a, b] -= curv
+        between[b, a] -= curv
+
+
+@njit(nogil=True, cache=True)
+def _drop_seen(i: int, x: int, extra: Any, push: Any, curv: Any) -> None:
+    """Clear what position i has with itself and with the earlier positions of the extension."""
+    push[i] = 0.0
+    curv[i] = 0.0
+    for before in range(x):
+        push[extra[before]] = 0.0
+        curv[extra[before]] = 0.0
+
+
+@njit(nogil=True, cache=True)
+def _extend(
+    q: int,
+    n: int,
+    top: int,
+    choice: Any,
+    y: Any,
+    stream: Any,
+    query_key: Any,
+    sample: int,
+    extra: Any,
+) -> int:
+    """Choose positions below the top whose documents belong into it; returns how many.
+
+    A label belongs if it occurs in the top of the ideal order, that is if it is at least the label at
+    the last place there. By the paper's count, as many are taken as the top holds documents of other labels; by
+    quota, as many of each label as the top lacks ("Lambda-eX" paper, section 4.2).
+    """
+    least = choice.missed_label[q]
+    false_top = 0
+    at_least = 0
+    for i in range(top):
+        if y[i] < least:
+            false_top += 1
+        elif y[i] == least:
+            at_least += 1
+    lacking = choice.quota[q] - at_least
+    take_all = choice.extend == ALL or (choice.extend >= ALL_STATIC and not choice.crowded[q])
+    at_random = choice.extend == RANDOM or choice.extend == ALL_RANDOM
+
+    missed = 0
+    for i in range(top, n):
+        if y[i] >= least and y[i] > 0.0 and not (choice.by_quota and y[i] == least and lacking <= 0):
+            extra[missed] = i
+            missed += 1
+    if not take_all:
+        if at_random:
+            _shuffle(missed, stream, query_key, sample, extra)
+        taken = 0
+        for x in range(missed):
+            i = extra[x]
+            if choice.by_quota:
+                if y[i] == least:
+                    if lacking <= 0:
+                        continue
+                    lacking -= 1
+            elif taken == false_top:
+                break
+            extra[taken] = i
+            taken += 1
+        missed = taken
+    return missed
+
+
+@njit(nogil=True, cache=True)
+def _shuffle(n: int, stream: Any, query_key: Any, sample: int, items: Any) -> None:
+    if n < 2:
+        return
+    draws = np.empty(n + 1)
+    fill_uniform(draws, n, stream, query_key, _SELECTION_DRAW + sample)
+    items[:n] = items[:n][np.argsort(draws[:n])]
+
+
+@njit(nogil=True, cache=True)
+def neighbour_pairs(
+    q0: int,
+    q1: int,
+    bounds: Any,
+    keys: Any,
+    score: Any,
+    label: Any,
+    chain: Any,
+    reach: int,
+    noise: Any,
+    stream: Any,
+    grad: Any,
+    hess: Any,
+    query_weight: Any,
+    leaf: Any,
+    between: Any,
+) -> None:
+    """Sum pair losses over documents at most ``reach`` places apart in noisy rankings.
+
+    The noise decides who is a neighbour and what an exchange is worth; the loss is taken at the clean scores.
+    """
+    longest = np.max(np.diff(bounds[q0 : q1 + 1]))
+    key = np.empty(longest, np.uint64)
+    spare = np.empty(longest, np.uint64)
+    count = np.empty(256, np.int64)
+    order = np.empty(longest, np.int64)
+    noisy = np.empty(longest + 1)
+    odds = np.empty(longest)
+    g = np.empty(longest)
+    d = np.ones(longest)
+    e = np.zeros(longest)
+    state = np.ones(longest)
+    w = chain.weight
+    for q in range(q0, q1):
+        start, stop = bounds[q], bounds[q + 1]
+        n = stop - start
+        if n < 2 or chain.scale[q] == 0.0:
+            continue
+        z = score[start:stop]
+        y = label[start:stop]
+        q_grad = grad[start:stop]
+        q_hess = hess[start:stop]
+        highest = np.max(z)
+        wide = not highest - np.min(z) < _WIDE
+        if not wide:
+            for a in range(n):
+                odds[a] = math.exp(z[a] - highest)
+        scale = chain.scale[q] / noise.samples
+        for sample in range(noise.samples):
+            if noise.kind == NO_NOISE:
+                noisy[:n] = z
+            else:
+                fill_noise(noisy, n, noise.kind, stream, keys[q], sample)
+                for a in range(n):
+                    noisy[a] = z[a] + noise.strength * noisy[a]
+            sort_descending(noisy, n, order, key, spare, count)
+            for i in range(n):
+                g[i] = chain.gain[start + order[i]]
+            if not chain.additive:
+                for i in range(n):
+                    d[i] = chain.cont[start + order[i]]
+                    e[i] = chain.carry[start + order[i]]
+                walk(n, d, e, chain.start, state)
+            for i in range(min(n - 1, chain.depth)):
+                a = order[i]
+                s = state[i]
+                worth = 0.0
+                through = 1.0
+                picked = 0.0
+                for j in range(i + 1, min(i + reach + 1, n)):
+                    b = order[j]
+                    if y[a] != y[b]:
+                        change = swap_change(i, j, w, g, d, e, s, worth, through, picked)
+                        weight = scale * abs(change)
+                        if wide:
+                            p = 1.0 / (1.0 + math.exp(z[a] - z[b]))
+                        else:
+                            p = odds[b] / (odds[a] + odds[b])
+                        push = weight * (p if y[a] > y[b] else p - 1.0)
+                        curv = weight * p * (1.0 - p)
+                        q_grad[a] -= push
+                        q_grad[b] += push
+                        q_hess[a] += curv
+                        q_hess[b] += curv
+                        if leaf.size > 0:
+                            curv *= query_weight[q]
+                            add_pair(leaf[start + a], leaf[start + b], curv, between)
+                    worth += w[j] * g[j] * through
+                    through *= d[j]
+                    picked = d[j] * picked + e[j]

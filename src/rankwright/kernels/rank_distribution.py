@@ -1,0 +1,73 @@
+"""Exact distribution of each document's rank under Gaussian scores, and the expected metric's gradient.
+
+Document i beats j with probability pi_ij = Phi((z_i - z_j) / (sqrt(2) sigma)). The rank of j is a sum of
+independent events; its distribution grows by one opponent at a time:
+
+    p(r) <- p(r - 1) pi_ij + p(r) (1 - pi_ij)        "Directness" paper, eq. for the rank distribution
+
+The derivative of sum_r w_r p(r) by each pi_ij comes from the same recursion run backwards, which only
+takes means and is stable where removing an opponent by division is not.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+from numba import njit
+
+
+@njit(nogil=True, cache=True)
+def expected_rank_gradient(q0: int, q1: int, bounds: Any, score: Any, chain: Any, sigma: float, grad: Any) -> None:
+    """Subtract from ``grad`` the gradient of E sum w g, for additive chains: O(n^2 depth) per query."""
+    longest = np.max(np.diff(bounds[q0 : q1 + 1]))
+    places = min(chain.depth, longest)
+    forward = np.empty((longest, places))
+    beats = np.empty(longest)
+    w = chain.weight
+    spread = math.sqrt(2.0) * sigma
+    density = 1.0 / (math.sqrt(2.0 * math.pi) * spread)
+    for q in range(q0, q1):
+        start = bounds[q]
+        n = bounds[q + 1] - start
+        if n < 2 or chain.scale[q] == 0.0:
+            continue
+        depth = min(places, n)
+        back = np.empty(depth)
+        for j in range(n):
+            gain = chain.gain[start + j] * chain.scale[q]
+            if gain == 0.0:
+                continue
+            forward[0, 0] = 1.0
+            forward[0, 1:depth] = 0.0
+            step = 0
+            for i in range(n):
+                if i == j:
+                    continue
+                p = 0.5 * math.erfc((score[start + j] - score[start + i]) / (spread * math.sqrt(2.0)))
+                beats[step] = p
+                if step < n - 2:
+                    forward[step + 1, 0] = forward[step, 0] * (1.0 - p)
+                    for r in range(1, depth):
+                        forward[step + 1, r] = forward[step, r - 1] * p + forward[step, r] * (1.0 - p)
+                step += 1
+            for r in range(depth):
+                back[r] = w[r]
+            step = n - 2
+            for i in range(n - 1, -1, -1):
+                if i == j:
+                    continue
+                slope = 0.0  # derivative by the chance that i beats j
+                for r in range(depth):
+                    below = back[r + 1] if r + 1 < depth else 0.0
+                    slope += forward[step, r] * (below - back[r])
+                x = (score[start + i] - score[start + j]) / spread
+                push = gain * slope * density * math.exp(-0.5 * x * x)
+                grad[start + i] -= push
+                grad[start + j] += push
+                p = beats[step]
+                for r in range(depth):
+                    below = back[r + 1] if r + 1 < depth else 0.0
+                    back[r] = below * p + back[r] * (1.0 - p)
+                step -= 1

@@ -1,0 +1,39 @@
+"""Ranges of queries over threads."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+from numpy.typing import NDArray
+
+
+def available_threads(threads: int | None) -> int:
+    """Return the number of threads to use: as asked, or one per core that this process may use."""
+    if threads is None:
+        return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    if threads < 1:
+        raise ValueError(f"threads must be at least 1, or None for all cores; got {threads}.")
+    return threads
+
+
+def even_ranges(work: NDArray[np.float64], parts: int) -> list[tuple[int, int]]:
+    """Cut the queries into at most ``parts`` consecutive ranges of about the same work."""
+    done = np.cumsum(work)
+    cuts = np.searchsorted(done, done[-1] * np.arange(1, parts) / parts, side="left") + 1
+    edges = np.unique(np.concatenate(([0], np.minimum(cuts, len(work)), [len(work)])))
+    return list(zip(edges[:-1].tolist(), edges[1:].tolist(), strict=True))
+
+
+def run_ranges(kernel: Callable[[int, int], None], ranges: list[tuple[int, int]]) -> None:
+    """Call ``kernel(q0, q1)`` for each range, all but the first in threads of their own."""
+    if len(ranges) == 1:
+        kernel(*ranges[0])
+        return
+    with ThreadPoolExecutor(len(ranges) - 1) as pool:
+        others = [pool.submit(kernel, *limits) for limits in ranges[1:]]
+        kernel(*ranges[0])
+        for other in others:
+            other.result()

@@ -1,0 +1,602 @@
+"""Ranking metrics: values that can be printed, parsed and compared, and that bind to labels as arrays.
+
+A metric says four things: what a position is worth (`Metric.weights`), what a document of some label
+earns (`Metric.gains`), with which probability the user goes on behind it (`Metric.continuations`), and
+what the sum is divided by (`Metric.normalisers`):
+
+    M = (1 / Z) sum_i w_i g(r_i) prod_{j<i} d(r_j)
+
+Binding turns these into arrays, and the rest of the package sees nothing else. So a metric of your
+own works with every objective; it is a class like those below:
+
+>>> @dataclass(frozen=True)
+... class SquaredDiscount(Metric):
+...     '''Binary gain, discounted by the square of the position.'''
+...     name: ClassVar[str] = "squared"
+...     threshold: float = 1
+...     def weights(self, n):
+...         return 1 / np.arange(1, n + 1) ** 2
+...     def gains(self, labels):
+...         return (labels >= self.threshold).astype(float)
+>>> SquaredDiscount(at=2).of(scores=[3, 2, 1], labels=[0, 1, 1])    # 1 / 2^2
+0.25
+>>> metric("squared(threshold=2)@5")
+SquaredDiscount(at=5, threshold=2)
+"""
+
+from __future__ import annotations
+
+import difflib
+import re
+from dataclasses import dataclass, field, fields
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from rankwright.kernels.evaluate import ideal_queries
+from rankwright.kernels.exchange import Chain
+
+Floats = NDArray[np.floating[Any]]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Metric:
+    """A ranking metric; subclass it for your own (see the head of this module).
+
+    Parameters
+    ----------
+    at
+        Cutoff: positions below it count nothing. None for the whole list.
+    """
+
+    name: ClassVar[str] = ""
+    higher_is_better: ClassVar[bool] = True
+    selects: ClassVar[bool] = False  # True: documents with a positive score, in input order
+    start: ClassVar[float] = 1.0  # the user's state before the first position
+
+    at: int | None = field(default=None)
+
+    def __post_init__(self) -> None:
+        if self.at is not None and not (isinstance(self.at, int | np.integer) and self.at >= 1):
+            raise ValueError(f"the cutoff of {self.name} must be a whole number from 1; got {self.at!r}.")
+
+    def weights(self, n: int) -> Floats:
+        """Position weights w_1 ... w_n, without regard to the cutoff."""
+        raise TypeError(f"{type(self).__name__} must say what a position is worth: define weights(n).")
+
+    def gains(self, labels: Floats) -> Floats:
+        """Gain of each document."""
+        raise TypeError(f"{type(self).__name__} must say what a document earns: define gains(labels).")
+
+    def continuations(self, labels: Floats) -> Floats:
+        """Probability that the user goes on behind each document; 1 unless the metric is a cascade."""
+        return np.ones_like(labels)
+
+    def carries(self, labels: Floats) -> Floats:
+        """What each document adds to the user's state: 0 except for counts of relevant documents."""
+        return np.zeros_like(labels)
+
+    def normalisers(self, weight: Floats, gain: Floats, boundaries: NDArray[np.int64]) -> Floats:
+        """Z of each query; ``weight`` is cut off already."""
+        return np.ones(len(boundaries) - 1)
+
+    def bind(self, labels: Floats, boundaries: NDArray[np.int64], *, truncate: bool = True) -> Chain:
+        """Turn the metric into arrays for these labels.
+
+        With ``truncate=False`` positions below the cutoff keep their weight while Z stays that of the
+        cutoff: the usual choice for pair weights ("Lambda-eX" paper, section 2.2).
+        """
+        longest = int(np.max(np.diff(boundaries)))
+        full = np.zeros(longest + 2)
+        full[:longest] = self.weights(longest)
+        cut = full.copy()
+        if self.at is not None:
+            cut[self.at :] = 0.0
+        gain = np.ascontiguousarray(self.gains(labels), dtype=np.float64)
+        cont = np.ascontiguousarray(self.continuations(labels), dtype=np.float64)
+        carry = np.ascontiguousarray(self.carries(labels), dtype=np.float64)
+        if not (np.isfinite(gain).all() and np.isfinite(cont).all()):
+            raise ValueError(
+                f"{self} has no finite gain for the label {labels.max():g}; rescale the labels or use a linear gain."
+            )
+        earns = np.add.reduceat(np.abs(gain), boundaries[:-1]) > 0
+        scale = np.zeros(len(boundaries) - 1)
+        np.divide(1.0, self.normalisers(cut, gain, boundaries), out=scale, where=earns)
+        weight = cut if truncate else full
+        weighted = np.flatnonzero(weight)
+        return Chain(
+            weight=weight,
+            gain=gain,
+            cont=cont,
+            carry=carry,
+            scale=scale,
+            start=self.start,
+            additive=bool(np.all(cont == 1.0) and not np.any(carry)),
+            depth=int(weighted[-1]) + 1 if len(weighted) else 0,
+        )
+
+    def of(self, scores: ArrayLike, labels: ArrayLike, *, ties: str = "worst") -> float:
+        """Value for one query."""
+        from rankwright.evaluation import evaluate
+
+        result = evaluate(scores, labels, group=[np.size(labels)], metrics=[self], ties=ties, empty="zero")
+        return result.mean[str(self)]
+
+    def __str__(self) -> str:
+        options = [
+            f"{f.name}={_shown(getattr(self, f.name))}"
+            for f in fields(self)
+            if f.name != "at" and getattr(self, f.name) != f.default
+        ]
+        text = self.name + (f"({','.join(options)})" if options else "")
+        return text if self.at is None else f"{text}@{self.at}"
+
+
+def metric(text: str | Metric) -> Metric:
+    """Read a metric from its text form, such as ``ndcg@10``, ``err(gain=linear)@5`` or ``rbp(p=0.8)``.
+
+    Examples
+    --------
+    >>> metric("err(gain=linear)@5")
+    ERR(at=5, max_label=4, gain='linear')
+    >>> str(metric("dcg(discount=reciprocal)@3"))
+    'dcg(discount=reciprocal)@3'
+    """
+    if isinstance(text, Metric):
+        return text
+    match = re.fullmatch(r"\s*([\w-]+)\s*(?:\((.*)\))?\s*(?:@\s*(\d+))?\s*", str(text))
+    if match is None:
+        raise ValueError(f"{text!r} is not a metric; write it like 'ndcg@10' or 'err(gain=linear)@5'.")
+    name, options, at = match.groups()
+    known = known_metrics()
+    kind = known.get(name.lower())
+    if kind is None:
+        near = difflib.get_close_matches(name.lower(), known, n=1, cutoff=0.5)
+        hint = f"did you mean {str(text).strip().replace(name, near[0])!r}? " if near else ""
+        raise ValueError(f"unknown metric {text!r}; {hint}Known: {', '.join(sorted(known))}.")
+    names = [f.name for f in fields(kind) if f.name != "at"]
+    chosen: dict[str, Any] = {"at": None if at is None else int(at)}
+    for option in filter(None, (part.strip() for part in (options or "").split(","))):
+        key, equals, value = (part.strip() for part in option.partition("="))
+        if not equals or key not in names:
+            raise ValueError(
+                f"{name} has no option {key!r}; its options are {', '.join(names) or 'none'}, "
+                f"written like {name}(key=value)."
+            )
+        chosen[key] = _number(value)
+    return kind(**chosen)
+
+
+def known_metrics() -> dict[str, type[Metric]]:
+    """Every metric class that has been defined, yours included, by name."""
+    found: dict[str, type[Metric]] = {}
+    pending: list[type[Metric]] = [Metric]
+    while pending:
+        kind = pending.pop()
+        pending += reversed(kind.__subclasses__())
+        if kind.name:
+            found[kind.name] = kind
+    return found
+
+
+def _number(text: str) -> Any:
+    for convert in (int, float):
+        try:
+            return convert(text)
+        except ValueError:
+            continue
+    return text
+
+
+def _shown(value: Any) -> str:
+    return repr(int(value)) if isinstance(value, float) and value.is_integer() else str(value)
+
+
+def _choose(owner: Metric, option: str, *allowed: str) -> None:
+    chosen = getattr(owner, option)
+    if chosen not in allowed:
+        raise ValueError(f"{owner.name} has no {option}={chosen!r}; choose one of {', '.join(allowed)}.")
+
+
+def _check_range(owner: Metric, option: str, low: float, high: float) -> None:
+    number = getattr(owner, option)
+    if not (isinstance(number, int | float) and low < number < high):
+        raise ValueError(f"{owner.name} needs {option} strictly between {low} and {high}; got {number!r}.")
+
+
+@dataclass(frozen=True)
+class DCG(Metric):
+    r"""Discounted cumulative gain: w_i = 1 / log2(1 + i), g(r) = 2^r - 1.
+
+    Reference: Järvelin and Kekäläinen, TOIS 2002; gain of Burges et al., ICML 2005.
+
+    Parameters
+    ----------
+    gain
+        "exponential" (2^r - 1) or "linear" (r).
+    discount
+        "log2" (1 / log2(1 + i)) or "reciprocal" (1 / i).
+
+    Examples
+    --------
+    >>> DCG(at=2).of(scores=[3, 2, 1], labels=[1, 2, 3])     # 1 / log2(2) + 3 / log2(3)
+    2.89278...
+    """
+
+    name: ClassVar[str] = "dcg"
+    gain: str = "exponential"
+    discount: str = "log2"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        _choose(self, "gain", "exponential", "linear")
+        _choose(self, "discount", "log2", "reciprocal")
+
+    def weights(self, n: int) -> Floats:
+        """1 / log2(1 + i) or 1 / i."""
+        position = np.arange(1, n + 1)
+        return 1 / np.log2(1 + position) if self.discount == "log2" else 1 / position
+
+    def gains(self, labels: Floats) -> Floats:
+        """2^r - 1 or r."""
+        return np.exp2(labels) - 1 if self.gain == "exponential" else labels
+
+
+@dataclass(frozen=True)
+class NDCG(DCG):
+    """DCG divided by that of the best order, cut off alike.
+
+    Examples
+    --------
+    >>> NDCG().of(scores=[2, 1], labels=[0, 1])      # (1 / log2(3)) / (1 / log2(2))
+    0.63092...
+    """
+
+    name: ClassVar[str] = "ndcg"
+
+    def normalisers(self, weight: Floats, gain: Floats, boundaries: NDArray[np.int64]) -> Floats:
+        """DCG of the ideal order."""
+        ideal = np.empty(len(boundaries) - 1)
+        depth = len(weight) if self.at is None else self.at
+        ideal_queries(0, len(ideal), boundaries, weight, depth, gain, ideal)
+        return ideal
+
+
+@dataclass(frozen=True)
+class ExpDCG(Metric):
+    """Exponentially discounted gain: w_i = decay^(i-1), g(r) = r. What YetiRank optimises.
+
+    Reference: "Which Tricks" paper, section 3.
+
+    Examples
+    --------
+    >>> ExpDCG(decay=0.5).of(scores=[2, 1], labels=[1, 2])       # 1 + 0.5 * 2
+    2.0
+    """
+
+    name: ClassVar[str] = "expdcg"
+    decay: float = 0.85
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        _check_range(self, "decay", 0, 1)
+
+    def weights(self, n: int) -> Floats:
+        """decay^(i-1)."""
+        return self.decay ** np.arange(n)
+
+    def gains(self, labels: Floats) -> Floats:
+        """The label itself."""
+        return labels
+
+
+@dataclass(frozen=True)
+class _Graded(Metric):
+    """Metrics that read a label as the probability of satisfying the user; labels reach ``max_label``."""
+
+    max_label: float = 4
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        _check_range(self, "max_label", 0, 1024)
+
+    def _check(self, labels: Floats) -> None:
+        if labels.max() > self.max_label:
+            raise ValueError(
+                f"{self} reads labels up to {self.max_label:g} as probabilities, but there is a label "
+                f"{labels.max():g}; use {self.name}(max_label={labels.max():g})."
+            )
+
+    def continuations(self, labels: Floats) -> Floats:
+        """Go on unless satisfied."""
+        return 1 - self.gains(labels)
+
+
+@dataclass(frozen=True)
+class ERR(_Graded):
+    """Expected reciprocal rank: w_i = 1 / i, g(r) = (2^r - 1) / 2^max_label, d = 1 - g.
+
+    Reference: Chapelle et al., CIKM 2009, eq. (4).
+
+    Parameters
+    ----------
+    gain
+        "exponential", as above, or "linear" (r / max_label).
+    max_label
+        The largest grade there is.
+
+    Examples
+    --------
+    >>> ERR(max_label=2).of(scores=[3, 2, 1], labels=[2, 0, 1])      # 3/4 + (1/3) (1/4) (1/4)
+    0.77083...
+    """
+
+    name: ClassVar[str] = "err"
+    gain: str = "exponential"
+    max_label: float = 4
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        _choose(self, "gain", "exponential", "linear")
+
+    def weights(self, n: int) -> Floats:
+        """1 / i."""
+        return 1 / np.arange(1, n + 1)
+
+    def gains(self, labels: Floats) -> Floats:
+        """Probability that the document satisfies the user."""
+        self._check(labels)
+        if self.gain == "linear":
+            return labels / self.max_label
+        gains: Floats = (np.exp2(labels) - 1) / 2.0**self.max_label
+        return gains
+
+
+@dataclass(frozen=True)
+class PFound(_Graded):
+    """Probability that the user finds what they look for: w_i = decay^(i-1), g = r / max_label, d = 1 - g.
+
+    Reference: "Which Tricks" paper, section 2; labels in [0, 1] are probabilities with ``max_label=1``.
+
+    Examples
+    --------
+    >>> PFound(decay=0.5, max_label=1).of(scores=[2, 1], labels=[0.5, 1])        # 0.5 + 0.5 * 1 * 0.5
+    0.75
+    """
+
+    name: ClassVar[str] = "pfound"
+    decay: float = 0.85
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        _check_range(self, "decay", 0, 1)
+
+    def weights(self, n: int) -> Floats:
+        """decay^(i-1)."""
+        return self.decay ** np.arange(n)
+
+    def gains(self, labels: Floats) -> Floats:
+        """Probability that the document satisfies the user."""
+        self._check(labels)
+        return labels / self.max_label
+
+
+@dataclass(frozen=True)
+class _Binary(Metric):
+    """Metrics of relevant and not relevant: a label of at least ``threshold`` is relevant."""
+
+    threshold: float = 1
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        _check_range(self, "threshold", 0, np.inf)
+
+    def gains(self, labels: Floats) -> Floats:
+        """1 for relevant documents."""
+        return (labels >= self.threshold).astype(np.float64)
+
+
+@dataclass(frozen=True)
+class MRR(_Binary):
+    """Reciprocal rank of the first relevant document: w_i = 1 / i, g = relevant, d = 1 - g.
+
+    Examples
+    --------
+    >>> MRR().of(scores=[3, 2, 1], labels=[0, 1, 1])
+    0.5
+    """
+
+    name: ClassVar[str] = "mrr"
+
+    def weights(self, n: int) -> Floats:
+        """1 / i."""
+        return 1 / np.arange(1, n + 1)
+
+    def continuations(self, labels: Floats) -> Floats:
+        """Stop at the first relevant document."""
+        return 1 - self.gains(labels)
+
+
+@dataclass(frozen=True)
+class MAP(_Binary):
+    """Average precision: the mean over the relevant documents of the precision where each stands.
+
+    As a chain, the user's state counts the relevant documents seen so far, and w_i = 1 / i.
+
+    Parameters
+    ----------
+    divisor
+        With a cutoff: "relevant" divides by the number of relevant documents R (as trec_eval does),
+        "attainable" by min(R, cutoff) (as LightGBM and CatBoost do).
+
+    Examples
+    --------
+    >>> MAP().of(scores=[3, 2, 1], labels=[1, 0, 1])         # (1/1 + 2/3) / 2
+    0.83333...
+    """
+
+    name: ClassVar[str] = "map"
+    start: ClassVar[float] = 0.0
+    divisor: str = "relevant"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        _choose(self, "divisor", "relevant", "attainable")
+
+    def weights(self, n: int) -> Floats:
+        """1 / i."""
+        return 1 / np.arange(1, n + 1)
+
+    def carries(self, labels: Floats) -> Floats:
+        """Count relevant documents."""
+        return self.gains(labels)
+
+    def normalisers(self, weight: Floats, gain: Floats, boundaries: NDArray[np.int64]) -> Floats:
+        """Relevant documents, or as many of them as fit above the cutoff."""
+        relevant = np.add.reduceat(gain, boundaries[:-1])
+        if self.divisor == "attainable" and self.at is not None:
+            return np.minimum(relevant, self.at)
+        return relevant
+
+
+@dataclass(frozen=True)
+class RBP(_Binary):
+    """Rank-biased precision: w_i = (1 - p) p^(i-1), g = relevant.
+
+    Reference: Moffat and Zobel, TOIS 2008.
+
+    Examples
+    --------
+    >>> RBP(p=0.5).of(scores=[3, 2, 1], labels=[1, 0, 1])        # 0.5 * (1 + 0.25)
+    0.625
+    """
+
+    name: ClassVar[str] = "rbp"
+    p: float = 0.8
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        _check_range(self, "p", 0, 1)
+
+    def weights(self, n: int) -> Floats:
+        """(1 - p) p^(i-1)."""
+        return (1 - self.p) * self.p ** np.arange(n)
+
+
+@dataclass(frozen=True)
+class Precision(_Binary):
+    """Share of relevant documents above the cutoff (of the cutoff itself, also in shorter lists).
+
+    Examples
+    --------
+    >>> Precision(at=2).of(scores=[3, 2, 1], labels=[1, 0, 1])
+    0.5
+    """
+
+    name: ClassVar[str] = "precision"
+
+    def weights(self, n: int) -> Floats:
+        """1 everywhere."""
+        return np.ones(n)
+
+    def normalisers(self, weight: Floats, gain: Floats, boundaries: NDArray[np.int64]) -> Floats:
+        """The cutoff, or the length of the list."""
+        sizes = np.diff(boundaries).astype(np.float64)
+        return sizes if self.at is None else np.full(len(sizes), float(self.at))
+
+
+@dataclass(frozen=True)
+class Recall(_Binary):
+    """Share of the relevant documents that stand above the cutoff.
+
+    Examples
+    --------
+    >>> Recall(at=1).of(scores=[3, 2, 1], labels=[1, 0, 1])
+    0.5
+    """
+
+    name: ClassVar[str] = "recall"
+
+    def weights(self, n: int) -> Floats:
+        """1 everywhere."""
+        return np.ones(n)
+
+    def normalisers(self, weight: Floats, gain: Floats, boundaries: NDArray[np.int64]) -> Floats:
+        """All relevant documents."""
+        return np.add.reduceat(gain, boundaries[:-1])
+
+
+@dataclass(frozen=True)
+class Success(_Binary):
+    """1 if a relevant document stands above the cutoff: w_i = 1, g = relevant, d = 1 - g.
+
+    Examples
+    --------
+    >>> Success(at=2).of(scores=[3, 2, 1], labels=[0, 1, 1])
+    1.0
+    """
+
+    name: ClassVar[str] = "success"
+
+    def weights(self, n: int) -> Floats:
+        """1 everywhere."""
+        return np.ones(n)
+
+    def continuations(self, labels: Floats) -> Floats:
+        """Stop at the first relevant document."""
+        return 1 - self.gains(labels)
+
+
+@dataclass(frozen=True)
+class ARP(Metric):
+    """Average relevance position: w_i = i, g = r, Z = sum of labels. Lower is better.
+
+    Reference: Wang et al., CIKM 2018, eq. (1), normalised.
+
+    Examples
+    --------
+    >>> ARP().of(scores=[2, 1], labels=[1, 3])       # (1 * 1 + 2 * 3) / 4
+    1.75
+    """
+
+    name: ClassVar[str] = "arp"
+    higher_is_better: ClassVar[bool] = False
+
+    def weights(self, n: int) -> Floats:
+        """Weigh a position by its number."""
+        return np.arange(1.0, n + 1)
+
+    def gains(self, labels: Floats) -> Floats:
+        """The label itself."""
+        return labels
+
+    def normalisers(self, weight: Floats, gain: Floats, boundaries: NDArray[np.int64]) -> Floats:
+        """Sum of the labels."""
+        return np.add.reduceat(gain, boundaries[:-1])
+
+
+@dataclass(frozen=True)
+class DCGRR(Metric):
+    """DCG-RR: which documents of a fixed order to show; those with a positive score, w_i = 1 / i, g = r.
+
+    The order is that of the input; scores only select. The metric of learning to select with order (LSO).
+
+    Reference: "StochasticRank" paper, eq. (5).
+
+    Examples
+    --------
+    >>> DCGRR().of(scores=[1, -1, 2], labels=[1, 0, 3])          # 1 / 1 + 3 / 2
+    2.5
+    """
+
+    name: ClassVar[str] = "dcg-rr"
+    selects: ClassVar[bool] = True
+
+    def weights(self, n: int) -> Floats:
+        """1 / i."""
+        return 1 / np.arange(1, n + 1)
+
+    def gains(self, labels: Floats) -> Floats:
+        """The label itself."""
+        return labels

@@ -1,0 +1,260 @@
+"""What an objective is: hyper-parameters that bind to labels and then turn scores into gradients."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field, fields
+from functools import partial
+from typing import ClassVar
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from rankwright.kernels.random import stream_of
+from rankwright.kernels.threads import available_threads, even_ranges, run_ranges
+from rankwright.metrics import Metric
+from rankwright.metrics import metric as parse_metric
+from rankwright.queries import Queries, check_labels
+
+Floats = NDArray[np.float64]
+
+_LEAF_PARTS = 16  # curvature is summed in so many parts whatever the threads, so its bits do not depend on them
+_FLOOR = 1e-12  # least curvature per unit of gradient: a saturated pair still pushes, and Newton divides
+
+
+@dataclass(frozen=True, eq=False)
+class Problem:
+    """Labels to learn from, grouped by query, and the metric to optimise.
+
+    Parameters
+    ----------
+    labels
+        In grouped order [documents].
+    queries
+        Boundaries and keys.
+    metric
+        What the objective optimises, if it optimises a metric.
+    mixed
+        True for queries with at least two different labels: the others cannot teach an order [queries].
+    """
+
+    labels: Floats
+    queries: Queries
+    metric: Metric
+    mixed: NDArray[np.bool_] = field(init=False)
+
+    def __post_init__(self) -> None:
+        starts = self.queries.boundaries[:-1]
+        low = np.minimum.reduceat(self.labels, starts)
+        object.__setattr__(self, "mixed", np.maximum.reduceat(self.labels, starts) > low)
+
+
+class Gradient:
+    """An objective that knows its labels: what the kernels need, prepared once.
+
+    Subclasses add the sums of their queries [q0, q1) to the arrays they are given.
+    """
+
+    def __init__(self, problem: Problem) -> None:
+        self.problem = problem
+        self.bounds = problem.queries.boundaries
+        self.keys = problem.queries.keys
+
+    def add(self, q0: int, q1: int, scores: Floats, stream: np.uint64, grad: Floats, hess: Floats) -> None:
+        """Add gradient and curvature of queries [q0, q1)."""
+        raise TypeError(f"{type(self).__name__} must define add().")
+
+    def add_between_leaves(
+        self,
+        q0: int,
+        q1: int,
+        scores: Floats,
+        stream: np.uint64,
+        query_weight: Floats,
+        leaf: NDArray[np.int64],
+        grad: Floats,
+        between: Floats,
+    ) -> None:
+        """Add the gradient by document, and the curvature between leaves, of queries [q0, q1)."""
+        raise ValueError(
+            "this objective has no full curvature, so leaves cannot be solved together; use it with "
+            "diagonal leaf values, or choose queryrmse, ranknet, lambdamart, lambdaloss, yetirank, "
+            "yetiloss, xendcg or listnet."
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Objective:
+    """A source of gradients. Objectives are values: compare, print, parse, add and scale them.
+
+    Examples
+    --------
+    >>> from rankwright.objectives import QueryRMSE, YetiLoss
+    >>> print(YetiLoss(neighbours=3) + 0.5 * QueryRMSE().per_length())
+    yetiloss(neighbours=3) + 0.5 n^-0.5 queryrmse
+    """
+
+    name: ClassVar[str] = ""
+
+    def prepare(self, problem: Problem) -> Gradient:
+        """Bind to labels."""
+        raise TypeError(f"{type(self).__name__} must define prepare().")
+
+    def work(self, sizes: Floats) -> Floats:
+        """Estimate the relative cost of each query, for sharing queries between threads."""
+        return sizes
+
+    def terms(self) -> tuple[tuple[float, float, Objective], ...]:
+        """Return the summands (factor, power of the query's length, objective)."""
+        return ((1.0, 0.0, self),)
+
+    def per_length(self, power: float = -0.5) -> Sum:
+        """Multiply each query by its number of documents to ``power``."""
+        return Sum(tuple((c, p + power, o) for c, p, o in self.terms()))
+
+    def __add__(self, other: Objective) -> Sum:
+        return Sum(self.terms() + other.terms()) if isinstance(other, Objective) else NotImplemented
+
+    def __mul__(self, factor: float) -> Sum:
+        if not isinstance(factor, int | float) or not math.isfinite(factor) or factor <= 0:
+            raise ValueError(f"an objective is multiplied by a positive number; got {factor!r}.")
+        return Sum(tuple((factor * c, p, o) for c, p, o in self.terms()))
+
+    __rmul__ = __mul__
+
+    def __str__(self) -> str:
+        options = [f"{f.name}={getattr(self, f.name)}" for f in fields(self) if getattr(self, f.name) != f.default]
+        return self.name + (f"({', '.join(options)})" if options else "")
+
+
+@dataclass(frozen=True)
+class Sum(Objective):
+    """A weighted sum of objectives; made by ``+`` and ``*``.
+
+    Parameters
+    ----------
+    parts
+        Summands (factor, power of the query's number of documents, objective).
+    """
+
+    parts: tuple[tuple[float, float, Objective], ...]
+
+    def terms(self) -> tuple[tuple[float, float, Objective], ...]:
+        """Return the summands."""
+        return self.parts
+
+    def __str__(self) -> str:
+        shown = []
+        for factor, power, objective in self.parts:
+            scale = "" if factor == 1 else f"{factor:g} "
+            length = "" if power == 0 else f"n^{power:g} "
+            shown.append(f"{scale}{length}{objective}")
+        return " + ".join(shown)
+
+
+class BoundObjective:
+    """Gradients for one set of labels: call it with scores and the number of the iteration.
+
+    Made by `rankwright.objectives.bind`; rows are in the caller's order throughout.
+    """
+
+    def __init__(
+        self,
+        objective: Objective,
+        labels: ArrayLike,
+        queries: Queries,
+        metric: str | Metric,
+        *,
+        seed: int = 0,
+        threads: int | None = None,
+        weights: ArrayLike | None = None,
+    ) -> None:
+        self.objective = objective
+        self.queries = queries
+        self.seed = int(seed)
+        self._weights = None if weights is None else queries.per_row(weights)
+        problem = Problem(check_labels(labels, queries), queries, parse_metric(metric))
+        sizes = queries.sizes.astype(np.float64)
+        self._terms = []
+        work = np.zeros(len(sizes))
+        for factor, power, term in objective.terms():
+            query_factor = np.full(len(sizes), factor) * sizes**power
+            self._terms.append((query_factor, term.prepare(problem)))
+            work += term.work(sizes)
+        self._leaf_ranges = even_ranges(work, _LEAF_PARTS)
+        self._ranges = even_ranges(work, available_threads(threads))
+        self._threads = len(self._ranges)
+
+    def __call__(self, scores: ArrayLike, iteration: int = 0) -> tuple[Floats, Floats]:
+        """Gradient and curvature of the loss at ``scores``, one each per row."""
+        z = self._check(scores)
+        grad = np.zeros(len(z))
+        hess = np.zeros(len(z))
+        for number, (query_factor, term) in enumerate(self._terms):
+            stream = stream_of(self.seed, iteration, number)
+            alone = len(self._terms) == 1
+            g, h = (grad, hess) if alone else (np.zeros(len(z)), np.zeros(len(z)))
+            run_ranges(partial(term.add, scores=z, stream=stream, grad=g, hess=h), self._ranges)
+            if not (alone and np.all(query_factor == 1.0)):
+                factor = np.repeat(query_factor, self.queries.sizes)
+                g *= factor
+                h *= factor
+            if not alone:
+                grad += g
+                hess += h
+        np.maximum(hess, _FLOOR * np.abs(grad), out=hess)
+        if self._weights is not None:
+            grad *= self._weights
+            hess *= self._weights
+        return self.queries.ungroup(grad), self.queries.ungroup(hess)
+
+    def leaf_system(
+        self, scores: ArrayLike, leaf_of: ArrayLike, n_leaves: int, iteration: int = 0
+    ) -> tuple[Floats, Floats]:
+        """Gradient [leaves] and full curvature [leaves, leaves] summed over the leaves of a tree.
+
+        If row i lies in leaf ``leaf_of[i]``, the best leaf values to second order solve (H + ridge) v = -g.
+        Row weights multiply the gradient; in the curvature a pair of rows has the weight of its query, so weights
+        must be constant within a query.
+        """
+        z = self._check(scores)
+        leaf = np.ascontiguousarray(self.queries.group(np.asarray(leaf_of)), dtype=np.int64)
+        if leaf.shape != z.shape or leaf.min() < 0 or leaf.max() >= n_leaves:
+            raise ValueError(f"leaf_of must hold one leaf from 0 to {n_leaves - 1} for each of {len(z)} rows.")
+        weight = np.ones(self.queries.n_queries)
+        if self._weights is not None:
+            weight = self._weights[self.queries.boundaries[:-1]]
+            if np.any(self._weights != np.repeat(weight, self.queries.sizes)):
+                raise ValueError(
+                    "full curvature needs the same weight for all rows of a query; give one weight per query."
+                )
+        grad = np.zeros(len(z))
+        parts = np.zeros((len(self._leaf_ranges), n_leaves, n_leaves))
+        for number, (query_factor, term) in enumerate(self._terms):
+            stream = stream_of(self.seed, iteration, number)
+            query_weight = query_factor * weight
+            own = np.zeros(len(z))
+            add = partial(
+                self._add_parts, term, parts, scores=z, stream=stream, query_weight=query_weight, leaf=leaf, grad=own
+            )
+            run_ranges(add, even_ranges(np.ones(len(parts)), self._threads))
+            grad += own * np.repeat(query_weight, self.queries.sizes)
+        return np.bincount(leaf, grad, n_leaves).astype(np.float64), parts.sum(axis=0)
+
+    def _add_parts(self, term: Gradient, parts: Floats, p0: int, p1: int, **arrays: Any) -> None:
+        for part in range(p0, p1):
+            q0, q1 = self._leaf_ranges[part]
+            term.add_between_leaves(q0, q1, **arrays, between=parts[part])
+
+    def _check(self, scores: ArrayLike) -> Floats:
+        z = np.asarray(scores, dtype=np.float64)
+        if z.shape != (self.queries.n_rows,):
+            raise ValueError(f"scores have shape {z.shape} for {self.queries.n_rows} rows; give one per row.")
+        z = np.ascontiguousarray(self.queries.group(z))
+        if not np.isfinite(z).all():
+            row = int(np.flatnonzero(~np.isfinite(z))[0])
+            raise ValueError(
+                f"a score is {z[row]}, and gradients need finite scores: {self.queries.where(row)}. "
+                "Lower the learning rate if training diverged."
+            )
+        return z

@@ -1,0 +1,340 @@
+"""Pairwise logistic losses, plain and weighted by what an exchange of the two documents is worth.
+
+    grad_i = - sum_j sigma W_ij / (1 + exp(sigma (z_i - z_j)))      over pairs with r_i > r_j; + for r_i < r_j
+
+W = 1 is RankNet, W = |change of the metric when i and j trade places| LambdaMART, and LambdaLoss has
+its own weights. Which pairs count is a matter of truncation and of Lambda-eX, which extends the truncated set by
+documents that belong into the top and are not there.
+
+References: Burges, MSR-TR-2010-82 (RankNet, LambdaMART); Wang et al., CIKM 2018 (LambdaLoss); "Lambda-eX" paper,
+eq. (1) to (5) and section 4.2; Bruch et al., ICTIR 2020 (noisy lambdas).
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rankwright.kernels.evaluate import INPUT, order_queries
+from rankwright.kernels.exchange import Chain
+from rankwright.kernels.pairs import (
+    ALL,
+    ALL_RANDOM,
+    ALL_STATIC,
+    RANDOM,
+    STATIC,
+    Noise,
+    PairChoice,
+    PairWeights,
+    ranked_pairs,
+)
+from rankwright.objectives.base import Floats, Gradient, Objective, Problem
+from rankwright.objectives.options import NOISES, check_choice, check_positive
+
+EXTENSIONS = {
+    "static": STATIC,
+    "random": RANDOM,
+    "all": ALL,
+    "all-static": ALL_STATIC,
+    "all-random": ALL_RANDOM,
+}
+_UNTRUNCATED = np.iinfo(np.int64).max
+
+
+@dataclass(frozen=True)
+class RankNet(Objective):
+    """Logistic loss of every pair of different labels, all of weight 1. Does not look at the metric.
+
+    Parameters
+    ----------
+    sigma
+        Steepness σ of the logistic loss.
+
+    Examples
+    --------
+    >>> from rankwright import gradients
+    >>> grad, hess = gradients("ranknet", scores=[0, 0], labels=[1, 0], group=[2])
+    >>> grad.tolist(), hess.tolist()
+    ([-0.5, 0.5], [0.25, 0.25])
+    """
+
+    name: ClassVar[str] = "ranknet"
+    sigma: float = 1.0
+
+    def __post_init__(self) -> None:
+        check_positive(self, "sigma")
+
+    def prepare(self, problem: Problem) -> Gradient:
+        """Give every pair the weight 1."""
+        n = len(problem.labels)
+        chain = Chain(
+            weight=np.zeros(2),
+            gain=np.zeros(n),
+            cont=np.ones(n),
+            carry=np.zeros(n),
+            scale=problem.mixed.astype(np.float64),
+            start=1.0,
+            additive=True,
+            depth=0,
+        )
+        weights = PairWeights(0.0, 0.0, 1.0, False, np.zeros(1), self.sigma, False)
+        return _RankedPairs(problem, chain, weights, _top_only(_UNTRUNCATED), NOISES.none)
+
+    def work(self, sizes: Floats) -> Floats:
+        """All pairs."""
+        return sizes * sizes
+
+
+@dataclass(frozen=True)
+class Lambdas(Objective):
+    """What `LambdaMART` and `LambdaLoss` share: which pairs count, and at which scores.
+
+    Parameters
+    ----------
+    sigma
+        Steepness σ of the logistic loss.
+    truncation
+        Truncation level τ: pairs count if one of the two is among the τ top documents at the moment. A
+        number, ``"k"`` (the metric's cutoff), ``"k+3"`` and the like, or None for all pairs.
+    extend
+        Lambda-eX: add to the top the documents whose label occurs in the ideal top and which are not in it.
+        ``"static"`` takes the best scored of them, ``"random"`` any, as many as there are false ones in
+        the top; ``"all"`` takes all; ``"all-static"`` and ``"all-random"`` take all unless that were every
+        relevant document. The top is that of the truncation, or else of the metric's cutoff.
+    selection
+        How Lambda-eX counts: ``"paper"`` (false documents in the top) or ``"quota"`` (per label, what the ideal top
+        holds and the current one lacks; the authors' code).
+    normalize
+        LightGBM's two normalisations: W / (0.01 + |z_i - z_j|), and log2(1 + S) / S per query with S the sum of
+        all pushes. Not in the papers.
+    truncate_delta
+        Weigh with the metric cut off at its cutoff. The usual way, here too, is to weigh with the whole metric and to
+        take only the normaliser from the cutoff.
+    noise, strength, samples
+        Noisy lambdas (E-lambda): ``"gumbel"``, ``"logistic"`` or ``"gaussian"`` noise times ``strength`` is
+        added to the scores, in the ranking and in the loss; the mean over ``samples``. ``"none"`` by default.
+    """
+
+    sigma: float = 1.0
+    truncation: int | str | None = None
+    extend: str | None = None
+    selection: str = "paper"
+    normalize: bool = False
+    truncate_delta: bool = False
+    noise: str = "none"
+    strength: float = 1.0
+    samples: int = 1
+
+    def __post_init__(self) -> None:
+        check_positive(self, "sigma")
+        if self.extend is not None:
+            check_choice(self, "extend", EXTENSIONS)
+        check_choice(self, "selection", ("paper", "quota"))
+        if self.selection != "paper" and self.extend is None:
+            raise ValueError(f"{self.name}: selection={self.selection!r} needs extend=, which it belongs to.")
+        check_choice(self, "normalize", (True, False))
+        check_choice(self, "truncate_delta", (True, False))
+        NOISES.check(self, "samples")
+        self.top(None, check_only=True)
+
+    def top(self, at: int | None, *, check_only: bool = False) -> int:
+        """Resolve the truncation level for a metric with cutoff ``at``."""
+        if self.truncation is None:
+            if self.extend is not None and at is None and not check_only:
+                raise ValueError(
+                    f"{self.name}: extend={self.extend!r} needs to know the top it extends; use a metric "
+                    "with a cutoff, such as ndcg@10, or give truncation="
+                )
+            return _UNTRUNCATED if self.extend is None or at is None else at
+        if isinstance(self.truncation, str):
+            match = re.fullmatch(r"k(?:\+(\d+))?", self.truncation.replace(" ", ""))
+            if match is not None:
+                if at is None and not check_only:
+                    raise ValueError(
+                        f"{self.name}: truncation={self.truncation!r} needs a metric with a cutoff k, such as "
+                        "ndcg@10; or give a number."
+                    )
+                return (at or 1) + int(match.group(1) or 0)
+        elif not isinstance(self.truncation, bool) and self.truncation >= 1 and self.truncation % 1 == 0:
+            return int(self.truncation)
+        raise ValueError(
+            f"{self.name}: truncation must be a whole number from 1, 'k', 'k+3' or None; got {self.truncation!r}."
+        )
+
+    def pair_weights(self, problem: Problem, chain: Chain) -> PairWeights:
+        """W of a pair."""
+        raise TypeError(f"{type(self).__name__} must define pair_weights().")
+
+    def prepare(self, problem: Problem) -> Gradient:
+        """Bind the metric, and what of Lambda-eX depends on the labels alone."""
+        metric = problem.metric
+        chain = ranking_chain(self, problem, truncate=self.truncate_delta)
+        top = self.top(metric.at)
+        choice = _top_only(top) if self.extend is None else self._extended(problem, top)
+        return _RankedPairs(problem, chain, self.pair_weights(problem, chain), choice, NOISES.of(self, self.samples))
+
+    def work(self, sizes: Floats) -> Floats:
+        """Pairs with the top, and a sort."""
+        rows = sizes if self.truncation is None or isinstance(self.truncation, str) else float(self.truncation)
+        return sizes * (np.minimum(sizes, rows) + 20.0)
+
+    def _extended(self, problem: Problem, top: int) -> PairChoice:
+        bounds = problem.queries.boundaries
+        sizes = problem.queries.sizes
+        order = np.empty(len(problem.labels), dtype=np.int64)
+        order_queries(0, len(sizes), bounds, problem.labels, problem.labels, INPUT, order)
+        last = np.minimum(top, sizes) - 1
+        least = problem.labels[bounds[:-1] + order[bounds[:-1] + last]]
+        above = np.add.reduceat((problem.labels > np.repeat(least, sizes)).astype(np.int64), bounds[:-1])
+        positive = np.where(problem.labels > 0, problem.labels, np.inf)
+        return PairChoice(
+            top=top,
+            extend=EXTENSIONS[str(self.extend)],
+            by_quota=self.selection == "quota",
+            missed_label=least,
+            quota=last + 1 - above,
+            crowded=least <= np.minimum.reduceat(positive, bounds[:-1]),
+        )
+
+
+@dataclass(frozen=True)
+class LambdaMART(Lambdas):
+    """LambdaRank's gradients for boosted trees: W = |change of the metric when i and j trade places|.
+
+    The change is exact for every metric. Parameters are those of `Lambdas`.
+
+    Examples
+    --------
+    Table 1 of the "Lambda-eX" paper: the less relevant document on top is pushed up more than the best one.
+
+    >>> from rankwright import gradients
+    >>> scores, labels = [0.04, 0.03, 0.02, 0.01, 0], [1, 2, 0, 0, 0]
+    >>> grad, hess = gradients("lambdamart", scores, labels, group=[5], metric="ndcg@1", truncation=1)
+    >>> (-grad).round(3).tolist()
+    [0.152, 0.124, -0.083, -0.093, -0.1]
+    """
+
+    name: ClassVar[str] = "lambdamart"
+
+    def pair_weights(self, problem: Problem, chain: Chain) -> PairWeights:
+        """|dM|."""
+        return PairWeights(1.0, 0.0, 0.0, False, np.zeros(1), self.sigma, self.normalize)
+
+
+@dataclass(frozen=True)
+class LambdaLoss(Lambdas):
+    """LambdaLoss, for metrics that add up over positions (DCG and NDCG, RBP, ...).
+
+    With w the position weights, g the gains and m = |i - j|:
+    ``"ndcg-loss1"`` W = g_i w_i of the better document; ``"ndcg-loss2"`` W = |g_i - g_j| (w_m - w_(m+1));
+    ``"ndcg-loss2++"`` W = |g_i - g_j| (|w_i - w_j| + mu (w_m - w_(m+1))).
+
+    Parameters
+    ----------
+    variant
+        One of the three above.
+    mu
+        μ of ``"ndcg-loss2++"``.
+    loss2_offset
+        ``"paper"`` has w_m - w_(m+1) as above; ``"lambda-ex"`` w_(m+1) - w_(m+2), as in the code of the Lambda-eX
+        authors, to which their values of mu belong.
+    sigma, truncation, extend, ...
+        As in `Lambdas`.
+
+    Examples
+    --------
+    >>> from rankwright import gradients
+    >>> grad, hess = gradients("lambdaloss", [0, 0], [1, 0], group=[2], variant="ndcg-loss1")
+    >>> grad.tolist()        # W = 1 / log2(2) / IDCG = 1
+    [-0.5, 0.5]
+    """
+
+    name: ClassVar[str] = "lambdaloss"
+    variant: str = "ndcg-loss2++"
+    mu: float = 5.0
+    loss2_offset: str = "paper"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_choice(self, "variant", ("ndcg-loss1", "ndcg-loss2", "ndcg-loss2++"))
+        check_choice(self, "loss2_offset", ("paper", "lambda-ex"))
+        check_positive(self, "mu")
+        if self.variant != "ndcg-loss2++" and self.mu != 5.0:
+            raise ValueError(f"lambdaloss: mu belongs to variant='ndcg-loss2++', not to {self.variant!r}.")
+        if self.variant == "ndcg-loss1" and self.loss2_offset != "paper":
+            raise ValueError("lambdaloss: loss2_offset has no meaning for variant='ndcg-loss1'.")
+
+    def pair_weights(self, problem: Problem, chain: Chain) -> PairWeights:
+        """W as in the class's docstring."""
+        if not chain.additive:
+            raise ValueError(
+                f"lambdaloss is defined for metrics that add up over positions, such as ndcg, dcg or rbp; "
+                f"{problem.metric} does not. Use lambdamart, yetiloss or stochasticrank for it."
+            )
+        if self.variant == "ndcg-loss1":
+            return PairWeights(0.0, 1.0, 0.0, False, np.zeros(1), self.sigma, self.normalize)
+        longest = len(chain.weight) - 2
+        offset = 0 if self.loss2_offset == "paper" else 1
+        w = problem.metric.weights(longest + 2)
+        distance = np.zeros(longest + 1)
+        apart = np.arange(1, longest)
+        distance[apart] = np.abs(w[apart - 1 + offset] - w[apart + offset])
+        both = self.variant == "ndcg-loss2++"
+        return PairWeights(
+            1.0 if both else 0.0,
+            0.0,
+            0.0,
+            True,
+            distance * (self.mu if both else 1.0),
+            self.sigma,
+            self.normalize,
+        )
+
+
+def ranking_chain(objective: Objective, problem: Problem, *, truncate: bool) -> Chain:
+    """Bind the metric; queries that cannot teach an order get scale 0."""
+    if problem.metric.selects:
+        raise ValueError(
+            f"{problem.metric} selects documents instead of ordering them, which {objective.name} cannot "
+            "learn; use stochasticrank."
+        )
+    chain = problem.metric.bind(problem.labels, problem.queries.boundaries, truncate=truncate)
+    return chain._replace(scale=np.where(problem.mixed, chain.scale, 0.0))
+
+
+def _top_only(top: int) -> PairChoice:
+    return PairChoice(top, 0, False, np.zeros(0), np.zeros(0, np.int64), np.zeros(0, np.bool_))
+
+
+class _RankedPairs(Gradient):
+    def __init__(self, problem: Problem, chain: Chain, weights: PairWeights, choice: PairChoice, noise: Noise) -> None:
+        super().__init__(problem)
+        self.chain = chain
+        self.options = (weights, choice, noise)
+
+    def add(self, q0: int, q1: int, scores: Floats, stream: np.uint64, grad: Floats, hess: Floats) -> None:
+        none = np.zeros(0, dtype=np.int64)
+        self._run(q0, q1, scores, stream, grad, hess, np.zeros(0), none, np.zeros((0, 0)))
+
+    def add_between_leaves(
+        self,
+        q0: int,
+        q1: int,
+        scores: Floats,
+        stream: np.uint64,
+        query_weight: Floats,
+        leaf: NDArray[np.int64],
+        grad: Floats,
+        between: Floats,
+    ) -> None:
+        hess = np.zeros_like(grad)
+        self._run(q0, q1, scores, stream, grad, hess, query_weight, leaf, between)
+
+    def _run(self, q0: int, q1: int, scores: Floats, stream: np.uint64, *out: NDArray[Any]) -> None:
+        weights, choice, noise = self.options
+        labels = self.problem.labels
+        ranked_pairs(q0, q1, self.bounds, self.keys, scores, labels, self.chain, weights, choice, noise, stream, *out)

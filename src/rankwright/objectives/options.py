@@ -1,0 +1,61 @@
+"""Checks of hyper-parameters that several objectives share."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from typing import Any
+
+from rankwright.kernels import random
+from rankwright.kernels.pairs import NO_NOISE, Noise
+
+
+def check_positive(owner: Any, option: str, *, or_zero: bool = False) -> None:
+    """Raise unless the option is a finite number above 0 (or 0, where that is allowed)."""
+    value = getattr(owner, option)
+    number = isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+    if not number or value < 0 or (value == 0 and not or_zero):
+        least = "0 or more" if or_zero else "above 0"
+        raise ValueError(f"{owner.name}: {option} must be a number, {least}; got {value!r}.")
+
+
+def check_count(owner: Any, option: str) -> None:
+    """Raise unless the option is a whole number from 1."""
+    value = getattr(owner, option)
+    if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+        raise ValueError(f"{owner.name}: {option} must be a whole number from 1; got {value!r}.")
+
+
+def check_choice(owner: Any, option: str, allowed: Iterable[Any]) -> None:
+    """Raise unless the option is one of those allowed."""
+    value = getattr(owner, option)
+    choices = list(allowed)
+    if value not in choices:
+        shown = ", ".join(repr(choice) for choice in choices)
+        raise ValueError(f"{owner.name}: {option} must be one of {shown}; got {value!r}.")
+
+
+class NOISES:
+    """Noise by name."""
+
+    kinds = {  # noqa: RUF012
+        "none": NO_NOISE,
+        "logistic": random.LOGISTIC,
+        "gaussian": random.GAUSSIAN,
+        "gumbel": random.GUMBEL,
+    }
+    none = Noise(NO_NOISE, 0.0, 1)
+
+    @classmethod
+    def check(cls, owner: Any, repeats: str) -> None:
+        """Check the options noise, strength and the one that says how often to draw."""
+        check_choice(owner, "noise", cls.kinds)
+        check_positive(owner, "strength")
+        check_count(owner, repeats)
+
+    @classmethod
+    def of(cls, owner: Any, repeats: int) -> Noise:
+        """Read the noise of an objective; without noise one sample tells all."""
+        if owner.noise == "none":
+            return cls.none
+        return Noise(cls.kinds[owner.noise], float(owner.strength), repeats)

@@ -1,0 +1,57 @@
+"""QueryRMSE: squared error of scores and labels, both seen relative to their query.
+
+    loss = 1/2 sum_i (x_i - mean x)^2        x = z - r
+
+Reference: "Which Tricks" paper, section 3. Departs from it: a query whose labels are all equal teaches
+no order and gives zeros.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rankwright.kernels.listwise import centred_residuals, mass_between_leaves
+from rankwright.objectives.base import Floats, Gradient, Objective, Problem
+
+
+@dataclass(frozen=True)
+class QueryRMSE(Objective):
+    """Regression on labels, blind to a shift per query. Curvature 1. Does not look at the metric.
+
+    Examples
+    --------
+    >>> from rankwright import gradients
+    >>> grad, hess = gradients("queryrmse", scores=[0, 0, 0], labels=[3, 0, 0], group=[3])
+    >>> grad.tolist()
+    [-2.0, 1.0, 1.0]
+    """
+
+    name: ClassVar[str] = "queryrmse"
+
+    def prepare(self, problem: Problem) -> Gradient:
+        """Nothing to prepare."""
+        return _Residuals(problem)
+
+
+class _Residuals(Gradient):
+    def add(self, q0: int, q1: int, scores: Floats, stream: np.uint64, grad: Floats, hess: Floats) -> None:
+        centred_residuals(q0, q1, self.bounds, scores, self.problem.labels, self.problem.mixed, grad, hess)
+
+    def add_between_leaves(
+        self,
+        q0: int,
+        q1: int,
+        scores: Floats,
+        stream: np.uint64,
+        query_weight: Floats,
+        leaf: NDArray[np.int64],
+        grad: Floats,
+        between: Floats,
+    ) -> None:
+        mixed = self.problem.mixed
+        centred_residuals(q0, q1, self.bounds, scores, self.problem.labels, mixed, grad, np.empty_like(grad))
+        mass_between_leaves(q0, q1, self.bounds, scores, mixed, query_weight, False, 0.0, leaf, between)

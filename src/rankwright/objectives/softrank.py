@@ -1,0 +1,73 @@
+"""SoftRank: the exact expected metric when every score is blurred by Gaussian noise.
+
+    loss = - sum_j sum_r g_j w_r p_j(r) / Z        p_j(r): probability that j ends at rank r
+
+Reference: Taylor et al., WSDM 2008; "Directness" paper, section 2. Departs from it: ranks as sums of independent
+contests are the papers' own approximation, and are kept.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from rankwright.kernels.rank_distribution import expected_rank_gradient
+from rankwright.objectives.base import Floats, Gradient, Objective, Problem
+from rankwright.objectives.lambdas import ranking_chain
+from rankwright.objectives.options import check_positive
+from rankwright.objectives.stochastic import mark_learning
+
+
+@dataclass(frozen=True)
+class SoftRank(Objective):
+    """SoftRank for metrics that add up over positions. The curvature is 1: a first-order method.
+
+    The cost is O(n^2 k) for a query of n documents and a metric with cutoff k. For cascades (ERR, MRR, PFound,
+    Success) and MAP, whose value depends on what stands above, use ``stochasticrank(mu=0, sfa=False)``:
+    the same smoothing, by sampling.
+
+    Parameters
+    ----------
+    sigma
+        Standard deviation σ of each score.
+
+    Examples
+    --------
+    >>> from rankwright import gradients
+    >>> grad, hess = gradients("softrank", [0, 0], [1, 0], group=[2], metric="precision@1")
+    >>> grad.round(3).tolist(), round(float(0.5 / np.sqrt(np.pi)), 3)
+    ([-0.282, 0.282], 0.282)
+    """
+
+    name: ClassVar[str] = "softrank"
+    sigma: float = 1.0
+
+    def __post_init__(self) -> None:
+        check_positive(self, "sigma")
+
+    def prepare(self, problem: Problem) -> Gradient:
+        """Bind the metric, which must be additive."""
+        chain = ranking_chain(self, problem, truncate=True)
+        if not chain.additive:
+            raise ValueError(
+                f"softrank is exact for metrics that add up over positions, and {problem.metric} does not; "
+                "use stochasticrank(mu=0, sfa=False), the same smoothing by sampling."
+            )
+        return _Expected(problem, self.sigma, chain)
+
+    def work(self, sizes: Floats) -> Floats:
+        """All pairs."""
+        return sizes * sizes
+
+
+class _Expected(Gradient):
+    def __init__(self, problem: Problem, sigma: float, chain: object) -> None:
+        super().__init__(problem)
+        self.sigma = sigma
+        self.chain = chain
+
+    def add(self, q0: int, q1: int, scores: Floats, stream: np.uint64, grad: Floats, hess: Floats) -> None:
+        expected_rank_gradient(q0, q1, self.bounds, scores, self.chain, self.sigma, grad)
+        mark_learning(q0, q1, self.bounds, self.chain.scale, hess)  # type: ignore[attr-defined]

@@ -1,0 +1,126 @@
+"""StochasticRank: the metric itself, smoothed by noise, by unbiased gradient estimates.
+
+    loss = - E M(z - sigma mu r + sigma eps)        eps standard normal
+
+Reference: "StochasticRank" paper, sections 4 (smoothing) and 5 (CCS, SFA), appendix C.3 (LSO). Departs
+from it: nothing; average precision, which the paper leaves open, follows from the same theorem 3.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from rankwright.kernels.ccs import make_scale_free, smoothed_ranking, smoothed_selection
+from rankwright.objectives.base import Floats, Gradient, Objective, Problem
+from rankwright.objectives.lambdas import ranking_chain
+from rankwright.objectives.options import check_choice, check_count, check_positive
+
+
+@dataclass(frozen=True)
+class StochasticRank(Objective):
+    """StochasticRank for the metric at hand. The curvature is 1: a first-order method.
+
+    With ``mu=0`` and ``sfa=False`` this is SoftRank by sampling, for any metric. With the metric ``dcg-rr`` it
+    learns which documents to select (LSO).
+
+    Parameters
+    ----------
+    sigma
+        Standard deviation σ of the noise.
+    mu
+        μ of consistent smoothing: scores are lowered by σ μ r, so that ties count as the worst order. 0 is the paper's
+        SR-R1soft, above 0 SR-R1.
+    nu
+        ν of SFA: |z| + ν stands for |z|.
+    estimations
+        Number of noise vectors per iteration.
+    sfa
+        Scale-free acceleration: take the direction of the scores out of the gradient.
+    estimator
+        ``"ccs"``, conditional coordinate sampling (theorem 3), or ``"reinforce"``, the log-derivative estimate
+        (M(z + σε) - M(z)) ε / σ that it is compared with.
+
+    Examples
+    --------
+    Two documents, MRR: E M = (1 + Phi(d / (sqrt(2) σ))) / 2, so at d = 0 the slope is 1 / (4 sqrt(pi)).
+
+    >>> from rankwright import gradients
+    >>> grad, hess = gradients(
+    ...     "stochasticrank", [0, 0], [1, 0], group=[2], metric="mrr", estimations=10_000
+    ... )
+    >>> grad.round(2).tolist(), round(float(0.25 / np.sqrt(np.pi)), 2)
+    ([-0.14, 0.14], 0.14)
+    """
+
+    name: ClassVar[str] = "stochasticrank"
+    sigma: float = 1.0
+    mu: float = 0.0
+    nu: float = 0.01
+    estimations: int = 1
+    sfa: bool = True
+    estimator: str = "ccs"
+
+    def __post_init__(self) -> None:
+        check_positive(self, "sigma")
+        check_positive(self, "mu", or_zero=True)
+        check_positive(self, "nu", or_zero=True)
+        check_count(self, "estimations")
+        check_choice(self, "sfa", (True, False))
+        check_choice(self, "estimator", ("ccs", "reinforce"))
+
+    def prepare(self, problem: Problem) -> Gradient:
+        """Bind the metric."""
+        if problem.metric.selects and self.mu > 0:
+            raise ValueError(
+                f"stochasticrank: mu is for ties between documents, and {problem.metric} has none; use mu=0."
+            )
+        return _Smoothed(problem, self)
+
+    def work(self, sizes: Floats) -> Floats:
+        """At most all pairs."""
+        return sizes * np.minimum(sizes, 100.0)
+
+
+class _Smoothed(Gradient):
+    def __init__(self, problem: Problem, options: StochasticRank) -> None:
+        super().__init__(problem)
+        self.options = options
+        self.selects = problem.metric.selects
+        if self.selects:
+            self.chain = problem.metric.bind(problem.labels, self.bounds)
+        else:
+            self.chain = ranking_chain(options, problem, truncate=True)
+
+    def add(self, q0: int, q1: int, scores: Floats, stream: np.uint64, grad: Floats, hess: Floats) -> None:
+        o = self.options
+        ccs = o.estimator == "ccs"
+        bounds, keys = self.bounds, self.keys
+        if self.selects:
+            smoothed_selection(q0, q1, bounds, keys, scores, self.chain, o.sigma, o.estimations, ccs, stream, grad)
+        else:
+            smoothed_ranking(
+                q0,
+                q1,
+                bounds,
+                keys,
+                scores,
+                self.problem.labels,
+                self.chain,
+                o.sigma,
+                o.mu,
+                o.estimations,
+                ccs,
+                stream,
+                grad,
+            )
+        make_scale_free(q0, q1, bounds, scores, not self.selects, o.nu, o.sfa, grad)
+        mark_learning(q0, q1, bounds, self.chain.scale, hess)
+
+
+def mark_learning(q0: int, q1: int, bounds: np.ndarray, scale: Floats, hess: Floats) -> None:
+    """Set the curvature to 1 in queries that can teach something."""
+    rows = slice(bounds[q0], bounds[q1])
+    hess[rows] = np.repeat((scale[q0:q1] != 0).astype(np.float64), np.diff(bounds[q0 : q1 + 1]))

@@ -1,0 +1,394 @@
+"""Generated search data has the stated properties, and the corruptions do what the paper says."""
+
+import lightgbm as lgb
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+from rankwright.data import RankingData
+from rankwright.synthetic import (
+    _Purpose,
+    _stream,
+    make_web_search,
+    with_added_negatives,
+    with_clicks,
+    with_label_noise,
+)
+
+REDRAW = (0.5, 0.2, 0.15, 0.1, 0.05)
+
+
+@pytest.fixture(scope="module")
+def web() -> RankingData:
+    return make_web_search(600, seed=3)
+
+
+def family(data, name):
+    return data.X[:, [i for i, f in enumerate(data.feature_names) if f.startswith(name + "_")]]
+
+
+def by_query(data):
+    return zip(data.query_ids.tolist(), data.boundaries[:-1], data.boundaries[1:], strict=True)
+
+
+def assert_same(left, right):
+    np.testing.assert_array_equal(left.X, right.X)
+    np.testing.assert_array_equal(left.y, right.y)
+    np.testing.assert_array_equal(left.qid, right.qid)
+    assert left.feature_names == right.feature_names
+
+
+def numbered(labels, qid, **kwargs):
+    """Make data whose only feature is the number of the row."""
+    return RankingData(np.arange(float(len(labels)))[:, None], labels, qid=qid, **kwargs)
+
+
+def mean_ndcg(data, scores, at=10):
+    values = []
+    for _, start, end in by_query(data):
+        gain = 2.0 ** data.y[start:end] - 1
+        discount = 1 / np.log2(np.arange(2, min(at, end - start) + 2))
+        found = gain[np.argsort(-scores[start:end], kind="stable")][:at] @ discount
+        best = np.sort(gain)[::-1][:at] @ discount
+        if best > 0:
+            values.append(found / best)
+    return np.mean(values)
+
+
+def centred_logs(data):
+    """Features as a linear model likes them: logarithms, centred within each query."""
+    Z = np.nan_to_num(np.sign(data.X) * np.log1p(np.abs(data.X))).astype(float)
+    for _, start, end in by_query(data):
+        Z[start:end] -= Z[start:end].mean(axis=0)
+    return Z
+
+
+@pytest.mark.parametrize("kind", ["web", "sparse", "short"])
+def test_equal_arguments_give_equal_data_and_another_seed_other_data(kind):
+    data = make_web_search(8, kind=kind, seed=5)
+    assert_same(data, make_web_search(8, kind=kind, seed=5))
+    other = make_web_search(8, kind=kind, seed=6)
+    assert other.group.tolist() != data.group.tolist()
+    assert not np.array_equal(other.X[:5], data.X[:5], equal_nan=True)
+
+
+@pytest.mark.parametrize("label_noise", [0.0, 0.3])
+def test_a_query_depends_on_its_number_alone(label_noise):
+    whole = make_web_search(20, seed=1, label_noise=label_noise)
+    prefix = make_web_search(12, seed=1, label_noise=label_noise)
+    suffix = make_web_search(8, first_query=12, seed=1, label_noise=label_noise)
+    assert whole.query_ids.tolist() == list(range(1, 21))
+    assert_same(whole.subset(range(12)), prefix)
+    assert_same(whole.subset(range(12, 20)), suffix)
+
+
+def test_clicks_of_a_query_depend_on_its_number_alone():
+    whole = make_web_search(12, seed=1, clicks=0.1)
+    suffix = make_web_search(2, first_query=10, seed=1, clicks=0.1)
+    is_suffix = [name.split("/")[0] in ("11", "12") for name in whole.query_ids.tolist()]
+    assert_same(whole.subset(np.array(is_suffix)), suffix)
+
+
+def test_other_queries_are_not_repetitions():
+    data = make_web_search(50, n_features=20)
+    first_rows = data.X[data.boundaries[:-1]]
+    assert len(np.unique(first_rows, axis=0)) == 50
+
+
+def test_seeds_purposes_and_keys_have_streams_of_their_own():
+    drawn = [
+        _stream(seed, purpose, key).random()
+        for seed in (0, 1, 2**64 - 1)
+        for purpose in _Purpose
+        for key in (0, 1, 2**64 - 1)
+    ]
+    assert len(set(drawn)) == 3 * 5 * 3
+
+
+def test_number_of_features_changes_neither_labels_nor_lengths():
+    narrow, wide = make_web_search(6, n_features=20), make_web_search(6, n_features=300)
+    assert narrow.X.shape[1] == 20
+    assert wide.X.shape[1] == 300
+    np.testing.assert_array_equal(narrow.y, wide.y)
+    np.testing.assert_array_equal(narrow.group, wide.group)
+
+
+@pytest.mark.parametrize(
+    ("kind", "shares"),
+    [
+        ("web", (0.515, 0.325, 0.134, 0.018, 0.008)),
+        ("sparse", (0.980, 0.007, 0.006, 0.004, 0.003)),
+        ("short", (0.261, 0.358, 0.285, 0.077, 0.019)),
+    ],
+)
+def test_shares_of_labels(kind, shares):
+    y = make_web_search(1200, kind=kind, n_features=20, mean_length=60, seed=2).y
+    counted = np.bincount(y.astype(int), minlength=5) / len(y)
+    assert len(counted) == 5
+    np.testing.assert_allclose(counted, shares, rtol=0.2, atol=0.001)
+    assert counted[0] == pytest.approx(shares[0], abs=0.02)
+
+
+@pytest.mark.parametrize(
+    ("kind", "mean"), [("web", 120), ("sparse", 300), ("short", 24)], ids=["web", "sparse", "short"]
+)
+def test_lengths_are_log_normal_around_the_mean_of_the_kind(kind, mean):
+    lengths = make_web_search(900, kind=kind, n_features=20, seed=4).group
+    assert lengths.min() >= 5
+    assert lengths.mean() == pytest.approx(mean, rel=0.06)
+    median = mean * np.exp(-(0.55**2) / 2)
+    expected = median * np.exp(0.55 * np.array([-1.2816, 0, 1.2816]))  # normal deciles
+    np.testing.assert_allclose(np.quantile(lengths, [0.1, 0.5, 0.9]), expected, rtol=0.1)
+    assert lengths.max() > 3 * mean
+
+
+def test_lists_have_at_least_five_documents():
+    lengths = make_web_search(300, n_features=20, mean_length=10).group
+    assert lengths.min() == 5
+
+
+def skewness(columns):
+    deviations = columns - columns.mean(axis=0)
+    return (deviations**3).mean(axis=0) / (deviations**2).mean(axis=0) ** 1.5
+
+
+def test_counts_and_sizes_have_heavy_tails_on_raw_scales(web):
+    counts, sizes = family(web, "count").astype(float), family(web, "size").astype(float)
+    assert skewness(counts).min() > 2
+    assert skewness(sizes).min() > 2
+    assert sizes.max() > 10_000
+    # A log-normal's largest value among many is far beyond its 99th percentile, a normal's is not.
+    assert np.median(sizes.max(axis=0) / np.quantile(sizes, 0.99, axis=0)) > 5
+
+
+def test_zeros_ties_and_whole_numbers(web):
+    counts, ratios, flags = family(web, "count"), family(web, "ratio"), family(web, "flag")
+    assert 0.25 < (web.X == 0).mean() < 0.45
+    assert (family(web, "score") == 0).mean() > 0.2
+    np.testing.assert_array_equal(counts, np.round(counts))
+    assert (counts == 0).mean() > 0.4
+    assert set(np.unique(flags)) == {0, 1}
+    assert ratios.min() == 0
+    assert ratios.max() == 1
+    n_terms = family(web, "query")[:, :1]
+    np.testing.assert_allclose(ratios * n_terms, np.round(ratios * n_terms), atol=1e-5)
+    assert (family(web, "likelihood") < 0).all()
+
+
+def test_missing_values_are_in_the_click_columns_only(web):
+    missing = np.isnan(web.X)
+    has_missing = {web.feature_names[i] for i in np.flatnonzero(missing.any(axis=0))}
+    assert has_missing == {"click_0", "click_1", "click_2", "click_3"}
+    # A document is logged if a normal of variance 2 exceeds -0.7: P(z < -0.7 / sqrt 2) = 0.310.
+    assert np.isnan(family(web, "click")).mean() == pytest.approx(0.310, abs=0.01)
+
+
+def test_constant_and_query_constant_columns(web):
+    varies = np.nanmax(web.X, axis=0) > np.nanmin(web.X, axis=0)
+    constant = [web.feature_names[i] for i in np.flatnonzero(~varies)]
+    assert constant == ["constant_0", "constant_1", "constant_2", "constant_3"]
+    varies_within = np.zeros(web.X.shape[1], dtype=bool)
+    for _, start, end in by_query(web):
+        rows = web.X[start:end]
+        varies_within |= np.nanmax(rows, axis=0) > np.nanmin(rows, axis=0)
+    query_columns = [web.feature_names[i] for i in np.flatnonzero(varies & ~varies_within)]
+    assert query_columns == [f"query_{i}" for i in range(7)]
+
+
+def test_trees_beat_every_feature_and_a_linear_model_and_fall_short_of_perfect():
+    train = make_web_search(300, seed=0)
+    test = make_web_search(150, first_query=300, seed=0)
+    booster = lgb.train(
+        {"objective": "lambdarank", "num_threads": 1, "verbose": -1, "min_data_in_leaf": 50},
+        lgb.Dataset(train.X, train.y, group=train.group),
+        num_boost_round=80,
+    )
+    trees = mean_ndcg(test, booster.predict(test.X))
+
+    features = np.nan_to_num(test.X).T
+    single = max(mean_ndcg(test, sign * x) for x in features for sign in (1, -1))
+
+    Z = centred_logs(train)
+    scale = Z.std(axis=0) + 1e-9
+    Z /= scale
+    slope = np.linalg.solve(Z.T @ Z + 10 * np.eye(Z.shape[1]), Z.T @ (2**train.y - 1))
+    linear = mean_ndcg(test, centred_logs(test) / scale @ slope)
+
+    assert trees > single + 0.15
+    assert trees > linear + 0.05
+    assert trees < 0.8
+
+
+def test_arguments_apply_the_corruptions_in_the_stated_order():
+    by_hand = make_web_search(6, seed=9)
+    by_hand = with_label_noise(by_hand, 0.3, seed=9)
+    by_hand = with_added_negatives(by_hand, 0.5, seed=9)
+    by_hand = with_clicks(by_hand, 0.2, seed=9)
+    at_once = make_web_search(6, label_noise=0.3, added_negatives=0.5, clicks=0.2, seed=9)
+    assert_same(at_once, by_hand)
+
+
+@pytest.mark.parametrize("share", [0.2, 0.6])
+def test_label_noise_changes_the_expected_share_of_labels(web, share):
+    noisy = with_label_noise(web, share, seed=1)
+    held = np.bincount(web.y.astype(int), minlength=5) / web.n_rows
+    expected = share * sum(h * (1 - p) for h, p in zip(held, REDRAW, strict=True))
+    # One binomial deviation at 70,000 rows is below 0.002.
+    assert (noisy.y != web.y).mean() == pytest.approx(expected, abs=0.008)
+    np.testing.assert_array_equal(noisy.X, web.X)
+    np.testing.assert_array_equal(noisy.qid, web.qid)
+
+
+def test_label_noise_redraws_with_the_probabilities_of_the_paper(web):
+    redrawn = with_label_noise(web, 1.0).y
+    for label in range(5):
+        drawn = redrawn[web.y == label]
+        counted = np.bincount(drawn.astype(int), minlength=5) / len(drawn)
+        np.testing.assert_allclose(counted, REDRAW, atol=4 * np.sqrt(0.25 / len(drawn)))
+
+
+def test_no_label_noise_changes_nothing(web):
+    assert_same(with_label_noise(web, 0.0), web)
+
+
+def test_label_noise_of_a_query_does_not_see_the_others_and_differs_by_seed(web):
+    part = web.subset([3, 50, 51])
+    noisy = with_label_noise(web, 0.5, seed=4)
+    assert_same(with_label_noise(part, 0.5, seed=4), noisy.subset([3, 50, 51]))
+    assert not np.array_equal(with_label_noise(web, 0.5, seed=5).y, noisy.y)
+
+
+@pytest.mark.parametrize("share", [0.0, 0.4, 2.0])
+def test_added_negatives_come_from_other_queries_with_label_zero(share):
+    rng = np.random.default_rng(0)
+    qid = np.repeat(np.arange(30), rng.integers(1, 20, 30))
+    labels = rng.integers(1, 5, len(qid))
+    data = numbered(labels, qid)
+    longer = with_added_negatives(data, share, seed=3)
+    assert longer.n_queries == 30
+    for q, start, end in by_query(longer):
+        own = np.flatnonzero(qid == q)
+        taken = longer.X[start:end, 0].astype(int)
+        added = taken[len(own) :]
+        np.testing.assert_array_equal(taken[: len(own)], own)
+        np.testing.assert_array_equal(longer.y[start : start + len(own)], labels[own])
+        assert len(added) == round(share * len(own))
+        assert len(set(added)) == len(added)
+        assert q not in qid[added]
+        assert (longer.y[start + len(own) : end] == 0).all()
+
+
+def test_every_document_of_other_queries_can_be_added():
+    data = numbered([1, 2, 3, 4, 1, 2], qid=[0, 0, 1, 1, 2, 2])
+    added = [with_added_negatives(data, 0.5, seed=s).X[5, 0] for s in range(60)]
+    assert set(added) == {0, 1, 4, 5}  # the last place of query 1, which owns rows 2 and 3
+
+
+def test_added_negatives_take_the_mean_weight_of_the_query_and_keep_sparse_data_sparse():
+    rows = np.arange(1.0, 7.0)[:, None]
+    data = RankingData(
+        sp.csr_matrix(rows), [1, 2, 3, 4, 1, 2], qid=list("aabbbb"), weights=[1, 2, 3, 4, 5, 6]
+    )
+    longer = with_added_negatives(data, 0.5)
+    assert sp.issparse(longer.X)
+    assert longer.group.tolist() == [3, 6]
+    assert longer.weights is not None
+    # Query "a" gains one document at (1 + 2) / 2, query "b" two at (3 + 4 + 5 + 6) / 4.
+    assert longer.weights.tolist() == [1, 2, 1.5, 3, 4, 5, 6, 4.5, 4.5]
+
+
+@pytest.mark.parametrize("noise", [0.05, 0.3])
+def test_click_rates_match_the_probabilities(noise):
+    # With 5 documents of each label, an impression without any click is practically impossible.
+    labels = np.tile(np.arange(5), 5 * 4)
+    qid = np.repeat(np.arange(4), 25)
+    clicked = with_clicks(numbered(labels, qid), noise, impressions=3000, seed=2)
+    assert clicked.n_queries == 4 * 3000
+    label = labels[clicked.X[:, 0].astype(int)]
+    for grade, probability in enumerate((noise, 0.3, 0.5, 0.7, 0.95)):
+        clicks = clicked.y[label == grade]
+        deviation = np.sqrt(probability * (1 - probability) / len(clicks))
+        assert len(clicks) > 4000
+        assert clicks.mean() == pytest.approx(probability, abs=4 * deviation)
+
+
+def test_an_impression_has_one_click_and_it_is_last():
+    rng = np.random.default_rng(1)
+    qid = np.repeat(np.arange(20), rng.integers(2, 15, 20))
+    weights = rng.random(len(qid))
+    data = numbered(rng.integers(0, 5, len(qid)), qid, weights=weights)
+    clicked = with_clicks(data, impressions=7)
+    assert 100 < clicked.n_queries <= 20 * 7
+    for name, start, end in by_query(clicked):
+        q, impression = map(int, name.split("/"))
+        assert impression in range(7)
+        assert clicked.y[start:end].tolist() == [0] * (end - start - 1) + [1]
+        taken = clicked.X[start:end, 0].astype(int)
+        assert len(set(taken)) == len(taken)
+        assert (qid[taken] == q).all()
+        np.testing.assert_array_equal(clicked.weights[start:end], weights[taken])
+
+
+def test_documents_are_shown_in_random_order():
+    data = numbered([4, 4, 4, 4], qid=[0, 0, 0, 0])
+    clicked = with_clicks(data, impressions=4000)
+    first = clicked.X[clicked.boundaries[:-1], 0].astype(int)
+    shares = np.bincount(first, minlength=4) / clicked.n_queries
+    np.testing.assert_allclose(shares, 0.25, atol=4 * np.sqrt(0.25 * 0.75 / 4000))
+
+
+def test_impressions_without_a_click_are_dropped():
+    data = numbered([2, 0], qid=["lone", "never"])
+    clicked = with_clicks(data, noise=0.0, impressions=1000)
+    assert clicked.n_queries == pytest.approx(1000 * 0.5, abs=4 * np.sqrt(1000 * 0.25))
+    assert {name.split("/")[0] for name in clicked.query_ids.tolist()} == {"lone"}
+    assert set(clicked.X[:, 0]) == {0}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"n_queries": 0}, "n_queries is 0; it must be at least 1"),
+        ({"kind": "images"}, "unknown kind 'images'.*Known: web, sparse, short"),
+        ({"n_features": 19}, "n_features is 19; it must be at least 20"),
+        ({"mean_length": 3}, "mean_length is 3; it must be at least 10"),
+        ({"mean_length": np.nan}, "mean_length is nan"),
+        ({"first_query": -1}, "first_query is -1; it must be at least 0"),
+        ({"seed": -1}, "seed is -1; it must be a whole number"),
+        ({"seed": 0.5}, "seed is 0.5; it must be a whole number"),
+        ({"label_noise": 1.5}, "share is 1.5.*from 0 to 1"),
+        ({"added_negatives": -0.1}, "share is -0.1.*at least 0"),
+        ({"clicks": 2.0}, "noise is 2.0.*from 0 to 1"),
+    ],
+)
+def test_bad_arguments_are_refused(arguments, message):
+    with pytest.raises(ValueError, match=message):
+        make_web_search(**{"n_queries": 2, **arguments})
+
+
+def test_too_few_other_documents_are_refused():
+    data = numbered([0, 1, 2, 3], qid=["a", "a", "a", "b"])
+    with pytest.raises(ValueError, match=r"query a needs 2 documents of other queries.*only 1"):
+        with_added_negatives(data, 0.5)
+
+
+@pytest.mark.parametrize("corrupt", [with_label_noise, with_clicks])
+@pytest.mark.parametrize("label", [5, 0.5])
+def test_other_labels_are_refused(corrupt, label):
+    data = numbered([0, 1, label], qid=["a", "a", "b"])
+    with pytest.raises(ValueError, match=rf"row 2 \(query b\) has {label}\. Map the labels"):
+        corrupt(data, 0.1)
+
+
+def test_clicks_that_cannot_happen_are_refused():
+    data = numbered([0, 0], qid=[1, 2])
+    with pytest.raises(ValueError, match="no impression has a click: 10 for each of 2 queries"):
+        with_clicks(data, noise=0.0)
+    with pytest.raises(ValueError, match="impressions is 0; it must be at least 1"):
+        with_clicks(data, impressions=0)
+
+
+def test_query_ids_that_look_the_same_as_text_are_refused_for_clicks():
+    data = numbered([1, 1], qid=[1, "1"])
+    with pytest.raises(ValueError, match="look the same as text"):
+        with_clicks(data)
