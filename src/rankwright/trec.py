@@ -100,8 +100,8 @@ def read_qrels(path: PathLike) -> Qrels:
     qids, docnos, labels = [], [], []
     for line, (qid, _, docno, label) in _read_lines(path, _QRELS_LINE):
         try:
-            labels.append(int(label))
-        except ValueError:
+            labels.append(np.int64(int(label)))
+        except (ValueError, OverflowError):
             reason = f"expected a whole number as the label, got {label!r}"
             raise _bad_line(path, line, reason) from None
         qids.append(qid)
@@ -240,7 +240,7 @@ def align(
 
 
 def _read_lines(path: PathLike, form: str) -> Iterator[tuple[int, list[str]]]:
-    """Yield number and words of each line that is not blank, and refuse a document's second line."""
+    """Yield number and words of each line that is not blank; refuse a document's second line."""
     try:
         text = read_text(path).decode()
     except UnicodeDecodeError as error:

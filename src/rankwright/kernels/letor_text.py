@@ -337,7 +337,7 @@ def _is_qid(text: NDArray[np.uint8], start: int, stop: int) -> bool:
 
 
 @njit(nogil=True, cache=True)
-def _parse_integer(text: NDArray[np.uint8], start: int, stop: int) -> tuple[bool, int]:
+def _parse_integer(text: NDArray[np.uint8], start: int, stop: int) -> tuple[bool, np.int64]:
     """Whether the token ``text[start:stop]`` is an integer of at most 64 bits, and the integer."""
     negative = text[start] == _MINUS
     first = start + 1 if negative or text[start] == _PLUS else start
@@ -347,8 +347,8 @@ def _parse_integer(text: NDArray[np.uint8], start: int, stop: int) -> tuple[bool
         number = number * _U10 + np.uint64(int(text[pos]) - _ZERO)
         pos += 1
     if pos == first or pos < stop or number > _MAX_INT64:
-        return False, 0
-    magnitude = int(number)
+        return False, np.int64(0)
+    magnitude = np.int64(number)  # int() would stay unsigned
     return True, -magnitude if negative else magnitude
 
 
@@ -447,7 +447,7 @@ def _nearest(w: np.uint64, q: int) -> float:
     top = high >> _U63
     mantissa = high >> (top + _U9)  # 53 bits and one to round by
     # floor(q · log2(10)) in integers; the bias of float64 is 1023.
-    exponent = ((q * 217706) >> 16) + 63 + int(top) - shift + 1023
+    exponent = ((q * 217706) >> 16) + 63 + np.int64(top) - shift + 1023
     if exponent <= 0:
         return _UNDECIDED
     if low <= _U1 and -4 <= q <= 23 and mantissa & _U3 == _U1 and mantissa << (top + _U9) == high:

@@ -5,11 +5,12 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, field, fields
 from functools import partial
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from rankwright.kernels.exchange import Chain
 from rankwright.kernels.random import stream_of
 from rankwright.kernels.threads import available_threads, even_ranges, run_ranges
 from rankwright.metrics import Metric
@@ -48,6 +49,16 @@ class Problem:
         low = np.minimum.reduceat(self.labels, starts)
         object.__setattr__(self, "mixed", np.maximum.reduceat(self.labels, starts) > low)
 
+    def ranking_chain(self, objective: str, *, truncate: bool) -> Chain:
+        """Bind the metric; queries that cannot teach an order get scale 0."""
+        if self.metric.selects:
+            raise ValueError(
+                f"{self.metric} selects documents instead of ordering them, which {objective} cannot learn; "
+                "use stochasticrank."
+            )
+        chain = self.metric.bind(self.labels, self.queries.boundaries, truncate=truncate)
+        return chain._replace(scale=np.where(self.mixed, chain.scale, 0.0))
+
 
 class Gradient:
     """An objective that knows its labels: what the kernels need, prepared once.
@@ -59,6 +70,11 @@ class Gradient:
         self.problem = problem
         self.bounds = problem.queries.boundaries
         self.keys = problem.queries.keys
+
+    def mark_learning(self, q0: int, q1: int, chain: Chain, hess: Floats) -> None:
+        """Set the curvature of a first-order method: 1 in queries that can teach something."""
+        sizes = np.diff(self.bounds[q0 : q1 + 1])
+        hess[self.bounds[q0] : self.bounds[q1]] = np.repeat(np.sign(np.abs(chain.scale[q0:q1])), sizes)
 
     def add(self, q0: int, q1: int, scores: Floats, stream: np.uint64, grad: Floats, hess: Floats) -> None:
         """Add gradient and curvature of queries [q0, q1)."""

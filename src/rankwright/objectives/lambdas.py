@@ -33,7 +33,7 @@ from rankwright.kernels.pairs import (
     ranked_pairs,
 )
 from rankwright.objectives.base import Floats, Gradient, Objective, Problem
-from rankwright.objectives.options import NOISES, check_choice, check_positive
+from rankwright.objectives.options import check_choice, check_positive
 
 EXTENSIONS = {
     "static": STATIC,
@@ -82,7 +82,7 @@ class RankNet(Objective):
             depth=0,
         )
         weights = PairWeights(0.0, 0.0, 1.0, False, np.zeros(1), self.sigma, False)
-        return _RankedPairs(problem, chain, weights, _top_only(_UNTRUNCATED), NOISES.none)
+        return _RankedPairs(problem, chain, weights, _top_only(_UNTRUNCATED), NOISELESS)
 
     def work(self, sizes: Floats) -> Floats:
         """All pairs."""
@@ -138,7 +138,7 @@ class Lambdas(Objective):
             raise ValueError(f"{self.name}: selection={self.selection!r} needs extend=, which it belongs to.")
         check_choice(self, "normalize", (True, False))
         check_choice(self, "truncate_delta", (True, False))
-        NOISES.check(self, "samples")
+        check_noise(self, "samples")
         self.top(None, check_only=True)
 
     def top(self, at: int | None, *, check_only: bool = False) -> int:
@@ -172,10 +172,10 @@ class Lambdas(Objective):
     def prepare(self, problem: Problem) -> Gradient:
         """Bind the metric, and what of Lambda-eX depends on the labels alone."""
         metric = problem.metric
-        chain = ranking_chain(self, problem, truncate=self.truncate_delta)
+        chain = problem.ranking_chain(self.name, truncate=self.truncate_delta)
         top = self.top(metric.at)
         choice = _top_only(top) if self.extend is None else self._extended(problem, top)
-        return _RankedPairs(problem, chain, self.pair_weights(problem, chain), choice, NOISES.of(self, self.samples))
+        return _RankedPairs(problem, chain, self.pair_weights(problem, chain), choice, noise_of(self, self.samples))
 
     def work(self, sizes: Floats) -> Floats:
         """Pairs with the top, and a sort."""
@@ -293,17 +293,6 @@ class LambdaLoss(Lambdas):
             self.sigma,
             self.normalize,
         )
-
-
-def ranking_chain(objective: Objective, problem: Problem, *, truncate: bool) -> Chain:
-    """Bind the metric; queries that cannot teach an order get scale 0."""
-    if problem.metric.selects:
-        raise ValueError(
-            f"{problem.metric} selects documents instead of ordering them, which {objective.name} cannot "
-            "learn; use stochasticrank."
-        )
-    chain = problem.metric.bind(problem.labels, problem.queries.boundaries, truncate=truncate)
-    return chain._replace(scale=np.where(problem.mixed, chain.scale, 0.0))
 
 
 def _top_only(top: int) -> PairChoice:

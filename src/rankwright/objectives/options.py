@@ -35,27 +35,24 @@ def check_choice(owner: Any, option: str, allowed: Iterable[Any]) -> None:
         raise ValueError(f"{owner.name}: {option} must be one of {shown}; got {value!r}.")
 
 
-class NOISES:
-    """Noise by name."""
+NOISES = {
+    "none": NO_NOISE,
+    "logistic": random.LOGISTIC,
+    "gaussian": random.GAUSSIAN,
+    "gumbel": random.GUMBEL,
+}
+NOISELESS = Noise(NO_NOISE, 0.0, 1)
 
-    kinds = {  # noqa: RUF012
-        "none": NO_NOISE,
-        "logistic": random.LOGISTIC,
-        "gaussian": random.GAUSSIAN,
-        "gumbel": random.GUMBEL,
-    }
-    none = Noise(NO_NOISE, 0.0, 1)
 
-    @classmethod
-    def check(cls, owner: Any, repeats: str) -> None:
-        """Check the options noise, strength and the one that says how often to draw."""
-        check_choice(owner, "noise", cls.kinds)
-        check_positive(owner, "strength")
-        check_count(owner, repeats)
+def check_noise(owner: Any, repeats: str) -> None:
+    """Check the options noise, strength and the one that says how often to draw."""
+    check_choice(owner, "noise", NOISES)
+    check_positive(owner, "strength")
+    check_count(owner, repeats)
 
-    @classmethod
-    def of(cls, owner: Any, repeats: int) -> Noise:
-        """Read the noise of an objective; without noise one sample tells all."""
-        if owner.noise == "none":
-            return cls.none
-        return Noise(cls.kinds[owner.noise], float(owner.strength), repeats)
+
+def noise_of(owner: Any, repeats: int) -> Noise:
+    """Read the noise of an objective; without noise one ranking tells all."""
+    if owner.noise == "none":
+        return NOISELESS
+    return Noise(NOISES[owner.noise], float(owner.strength), repeats)

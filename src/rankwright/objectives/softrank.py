@@ -13,11 +13,10 @@ from typing import ClassVar
 
 import numpy as np
 
+from rankwright.kernels.exchange import Chain
 from rankwright.kernels.rank_distribution import expected_rank_gradient
 from rankwright.objectives.base import Floats, Gradient, Objective, Problem
-from rankwright.objectives.lambdas import ranking_chain
 from rankwright.objectives.options import check_positive
-from rankwright.objectives.stochastic import mark_learning
 
 
 @dataclass(frozen=True)
@@ -49,7 +48,7 @@ class SoftRank(Objective):
 
     def prepare(self, problem: Problem) -> Gradient:
         """Bind the metric, which must be additive."""
-        chain = ranking_chain(self, problem, truncate=True)
+        chain = problem.ranking_chain(self.name, truncate=True)
         if not chain.additive:
             raise ValueError(
                 f"softrank is exact for metrics that add up over positions, and {problem.metric} does not; "
@@ -63,11 +62,11 @@ class SoftRank(Objective):
 
 
 class _Expected(Gradient):
-    def __init__(self, problem: Problem, sigma: float, chain: object) -> None:
+    def __init__(self, problem: Problem, sigma: float, chain: Chain) -> None:
         super().__init__(problem)
         self.sigma = sigma
         self.chain = chain
 
     def add(self, q0: int, q1: int, scores: Floats, stream: np.uint64, grad: Floats, hess: Floats) -> None:
         expected_rank_gradient(q0, q1, self.bounds, scores, self.chain, self.sigma, grad)
-        mark_learning(q0, q1, self.bounds, self.chain.scale, hess)  # type: ignore[attr-defined]
+        self.mark_learning(q0, q1, self.chain, hess)

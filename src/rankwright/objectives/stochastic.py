@@ -15,7 +15,6 @@ import numpy as np
 
 from rankwright.kernels.ccs import make_scale_free, smoothed_ranking, smoothed_selection
 from rankwright.objectives.base import Floats, Gradient, Objective, Problem
-from rankwright.objectives.lambdas import ranking_chain
 from rankwright.objectives.options import check_choice, check_count, check_positive
 
 
@@ -92,7 +91,7 @@ class _Smoothed(Gradient):
         if self.selects:
             self.chain = problem.metric.bind(problem.labels, self.bounds)
         else:
-            self.chain = ranking_chain(options, problem, truncate=True)
+            self.chain = problem.ranking_chain(options.name, truncate=True)
 
     def add(self, q0: int, q1: int, scores: Floats, stream: np.uint64, grad: Floats, hess: Floats) -> None:
         o = self.options
@@ -117,10 +116,4 @@ class _Smoothed(Gradient):
                 grad,
             )
         make_scale_free(q0, q1, bounds, scores, not self.selects, o.nu, o.sfa, grad)
-        mark_learning(q0, q1, bounds, self.chain.scale, hess)
-
-
-def mark_learning(q0: int, q1: int, bounds: np.ndarray, scale: Floats, hess: Floats) -> None:
-    """Set the curvature to 1 in queries that can teach something."""
-    rows = slice(bounds[q0], bounds[q1])
-    hess[rows] = np.repeat((scale[q0:q1] != 0).astype(np.float64), np.diff(bounds[q0 : q1 + 1]))
+        self.mark_learning(q0, q1, self.chain, hess)

@@ -21,8 +21,7 @@ from rankwright.kernels.exchange import Chain
 from rankwright.kernels.pairs import Noise, neighbour_pairs
 from rankwright.metrics import ExpDCG
 from rankwright.objectives.base import Floats, Gradient, Objective, Problem
-from rankwright.objectives.lambdas import ranking_chain
-from rankwright.objectives.options import NOISES, check_count
+from rankwright.objectives.options import check_count, check_noise, noise_of
 
 
 @dataclass(frozen=True)
@@ -58,15 +57,15 @@ class YetiLoss(Objective):
     neighbours: int | str = 1
 
     def __post_init__(self) -> None:
-        NOISES.check(self, "permutations")
+        check_noise(self, "permutations")
         if self.neighbours != "all":
             check_count(self, "neighbours")
 
     def prepare(self, problem: Problem) -> Gradient:
         """Bind the metric."""
-        chain = ranking_chain(self, problem, truncate=True)
+        chain = problem.ranking_chain(self.name, truncate=True)
         reach = np.iinfo(np.int64).max // 2 if self.neighbours == "all" else int(self.neighbours)
-        return _NeighbourPairs(problem, chain, reach, NOISES.of(self, self.permutations))
+        return _NeighbourPairs(problem, chain, reach, noise_of(self, self.permutations))
 
     def work(self, sizes: Floats) -> Floats:
         """Sorts and pairs of each permutation."""
