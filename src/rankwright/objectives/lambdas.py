@@ -33,7 +33,7 @@ from rankwright.kernels.pairs import (
     ranked_pairs,
 )
 from rankwright.objectives.base import Floats, Gradient, Objective, Problem
-from rankwright.objectives.options import check_choice, check_positive
+from rankwright.objectives.options import NOISELESS, check_choice, check_noise, check_positive, noise_of
 
 EXTENSIONS = {
     "static": STATIC,
@@ -139,6 +139,8 @@ class Lambdas(Objective):
         check_choice(self, "normalize", (True, False))
         check_choice(self, "truncate_delta", (True, False))
         check_noise(self, "samples")
+        if self.noise == "none" and (self.strength, self.samples) != (1.0, 1):
+            raise ValueError(f"{self.name}: strength and samples belong to noise, which is 'none'; choose a noise.")
         self.top(None, check_only=True)
 
     def top(self, at: int | None, *, check_only: bool = False) -> int:

@@ -1,0 +1,73 @@
+"""Time read_letor against scikit-learn's load_svmlight_file on dense files of 20 000 × 136.
+
+Run: python benchmarks/letor.py [rows]
+"""
+
+from __future__ import annotations
+
+import statistics
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from sklearn.datasets import load_svmlight_file
+
+from rankwright.letor import parse_letor, read_letor, read_text
+
+FEATURES = 136
+REPEATS = 5
+
+
+def write(path: Path, rows: int, form: Callable[[float], str]) -> None:
+    """Write a third each of counts, shares and heavy-tailed numbers, as public data sets have them."""
+    rng = np.random.default_rng(0)
+    X = rng.lognormal(sigma=3, size=(rows, FEATURES))
+    X[:, ::3] = np.floor(X[:, ::3])
+    X[:, 1::3] = rng.random((rows, len(range(1, FEATURES, 3))))
+    labels = rng.integers(0, 5, rows)
+    with path.open("w") as file:
+        for row, values in enumerate(X.tolist()):
+            words = [f"{j}:{form(v)}" for j, v in enumerate(values, start=1)]
+            file.write(f"{labels[row]} qid:{row // 100} {' '.join(words)}\n")
+
+
+def seconds(call: Callable[[], Any]) -> float:
+    start = time.perf_counter()
+    call()
+    return time.perf_counter() - start
+
+
+def compare(path: Path, name: str) -> None:
+    X, y, qid = parse_letor(read_text(path))
+    theirs = load_svmlight_file(path, query_id=True)
+    same = (
+        np.array_equal(X.view(np.int64), theirs[0].toarray().view(np.int64))
+        and np.array_equal(y, theirs[1])
+        and np.array_equal(qid, theirs[2])
+    )
+    ours_s, theirs_s = [], []
+    for _ in range(REPEATS):  # in turn, so that a busy moment of the machine meets both
+        ours_s.append(seconds(lambda: read_letor(path)))
+        theirs_s.append(seconds(lambda: load_svmlight_file(path, query_id=True)))
+    ours, sklearn = statistics.median(ours_s), statistics.median(theirs_s)
+    print(
+        f"{name:<22} {path.stat().st_size / 1e6:6.1f} MB   read_letor {ours:.3f} s   "
+        f"load_svmlight_file {sklearn:.3f} s   ratio {sklearn / ours:.1f}   equal bits: {same}"
+    )
+
+
+def main() -> None:
+    rows = int(sys.argv[1]) if len(sys.argv) > 1 else 20_000
+    with tempfile.TemporaryDirectory() as folder:
+        for name, form in (("6 digits", "{:.6g}".format), ("all digits (repr)", repr)):
+            path = Path(folder, "data.txt")
+            write(path, rows, form)
+            compare(path, name)
+
+
+if __name__ == "__main__":
+    main()
