@@ -124,11 +124,11 @@ def test_files_without_lines_and_damaged_files(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("word", ["two words", "", " x"])
 def test_words_that_trec_files_cannot_hold(word: str) -> None:
-    with pytest.raises(ValueError, match="query id .* has blanks or is empty"):
+    with pytest.raises(ValueError, match=r"query id .* has blanks or is empty"):
         Qrels([word], ["d"], [1])
-    with pytest.raises(ValueError, match="document id .* has blanks or is empty"):
+    with pytest.raises(ValueError, match=r"document id .* has blanks or is empty"):
         Qrels(["q"], [word], [1])
-    with pytest.raises(ValueError, match="tag .* has blanks or is empty"):
+    with pytest.raises(ValueError, match=r"tag .* has blanks or is empty"):
         TrecRun(["q"], ["d"], [1], word)
 
 

@@ -22,8 +22,6 @@ from dataclasses import asdict, dataclass, fields, replace
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
-import scipy.special
-import scipy.stats
 from numpy.typing import NDArray
 
 if TYPE_CHECKING:
@@ -404,12 +402,16 @@ def _student(difference: Floats) -> float:
     """Return the p-value of the paired t test; t is Cohen's d times the root of n."""
     n = len(difference)
     t = abs(_effect_size(difference, None)) * np.sqrt(n)
-    return float(2 * scipy.special.stdtr(n - 1, -t))
+    from scipy.special import stdtr  # here: it would double the time to import the package
+
+    return float(2 * stdtr(n - 1, -t))
 
 
 def _wilcoxon(difference: Floats) -> float:
     nonzero = np.round(difference[difference != 0], _DECIMALS)
-    return float(scipy.stats.wilcoxon(nonzero).pvalue) if len(nonzero) else 1.0
+    from scipy.stats import wilcoxon  # here, as above
+
+    return float(wilcoxon(nonzero).pvalue) if len(nonzero) else 1.0
 
 
 def _fisher(difference: Floats, query_weight: Floats | None, permutations: int, key: tuple[int, int]) -> float:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-import tempfile
+import secrets
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -14,7 +14,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
-from rankwright.queries import Queries, check_labels
+from rankwright.queries import Queries, check_labels, is_missing, plain_ids
 
 _ROWS_PER_CHECK = 65_536  # looking for infinities in slices keeps the temporary small
 
@@ -95,7 +95,7 @@ class RankingData:
                 frame, y = _take_column(frame, y, "y")
             if isinstance(qid, str):
                 frame, qid = _take_column(frame, qid, "qid")
-            matrix, names, levels = _from_frame(frame, categorical, reference)
+            matrix, names, levels = _from_frame(frame, feature_names, categorical, reference)
         else:
             for name, value in (("y", y), ("qid", qid)):
                 if isinstance(value, str):
@@ -104,26 +104,22 @@ class RankingData:
                         f"columns. Pass {name} as an array, or X as a data frame."
                     )
             matrix, names, levels = _from_matrix(X, feature_names, categorical, reference)
-        if feature_names is not None:
-            names = _check_names(feature_names, matrix.shape[1])
         if matrix.shape[0] == 0 or matrix.shape[1] == 0:
             raise ValueError(
                 f"the data is empty: {matrix.shape[0]} rows and {matrix.shape[1]} features; at least "
                 "one of each is needed."
             )
-        if len(names) != len(set(names)):
-            twice = next(name for name in names if names.count(name) > 1)
-            raise ValueError(f"feature name {twice!r} occurs twice; give each column its own name.")
+        if reference is not None:
+            _check_same_columns(names, reference.feature_names)
+            levels = _check_same_categories(levels, reference.categories)
 
         self.queries = Queries.of(matrix.shape[0], qid, group)
         self.y = check_labels(y, self.queries)
         self.X = matrix if self.queries.order is None else matrix[self.queries.order]
         self.weights = None if weights is None else self.queries.per_row(weights)
-        self.feature_names = names
-        self.categories = levels
+        self.feature_names: list[str] = names
+        self.categories: _Levels = levels
         _check_features(self)
-        if reference is not None:
-            self.check_columns(reference)
 
     @property
     def qid(self) -> NDArray[Any]:
@@ -166,21 +162,7 @@ class RankingData:
 
     def check_columns(self, reference: RankingData) -> None:
         """Raise ValueError unless this data has the same columns as ``reference``, in the same order."""
-        ours, theirs = self.feature_names, reference.feature_names
-        if ours == theirs:
-            return
-        if len(ours) != len(theirs):
-            missing = [name for name in theirs if name not in ours][:3]
-            extra = [name for name in ours if name not in theirs][:3]
-            detail = (f" Missing: {', '.join(missing)}." if missing else "") + (
-                f" Not expected: {', '.join(extra)}." if extra else ""
-            )
-            raise ValueError(f"the data has {len(ours)} features where the training data has {len(theirs)}.{detail}")
-        column = next(i for i, pair in enumerate(zip(ours, theirs, strict=True)) if pair[0] != pair[1])
-        raise ValueError(
-            f"column {column} is {ours[column]!r} where the training data has {theirs[column]!r}; "
-            "give the columns in the training order."
-        )
+        _check_same_columns(self.feature_names, reference.feature_names)
 
     def subset(self, queries: ArrayLike) -> RankingData:
         """Keep some queries, by number (any order, kept ascending) or by a mask over the queries.
@@ -191,15 +173,17 @@ class RankingData:
         >>> data.subset([1]).qid.tolist()
         [9]
         """
-        chosen = np.asarray(queries)
+        chosen = np.atleast_1d(np.asarray(queries))
         if chosen.dtype == bool:
             if chosen.shape != (self.n_queries,):
                 raise ValueError(
                     f"the mask has shape {chosen.shape} for {self.n_queries} queries; give one value per query."
                 )
             chosen = np.flatnonzero(chosen)
-        if len(chosen) == 0:
+        if chosen.size == 0:
             raise ValueError("no query was chosen: a subset needs at least one.")
+        if chosen.ndim != 1 or chosen.dtype.kind not in "iu":
+            raise ValueError("queries must be a list of query numbers, or a mask with one value per query.")
         if chosen.min() < 0 or chosen.max() >= self.n_queries or len(np.unique(chosen)) < len(chosen):
             raise ValueError(
                 f"queries must be different numbers from 0 to {self.n_queries - 1}; got {chosen[:5].tolist()}..."
@@ -270,7 +254,7 @@ class RankingData:
                 raise ValueError(
                     "the categories differ between the parts; build the later ones with reference= the first."
                 )
-        ids = [value for part in parts for value in part.query_ids.tolist()]
+        ids = [value for part in parts for value in plain_ids(part.query_ids)]
         if len(set(ids)) < len(ids):
             twice = next(value for value in ids if ids.count(value) > 1)
             raise ValueError(
@@ -284,7 +268,9 @@ class RankingData:
         return first._like(
             stack([part.X for part in parts]),
             np.concatenate([part.y for part in parts]),
-            [value for part in parts for value in part.qid.tolist()],
+            np.concatenate([part.qid for part in parts])
+            if len({part.qid.dtype.kind for part in parts}) == 1
+            else [value for part in parts for value in plain_ids(part.qid)],
             np.concatenate(weights) if weighted else None,
         )
 
@@ -307,17 +293,20 @@ class RankingData:
             raise ValueError(f"a feature is named {sorted(clash)[0]!r}, which the file needs; rename it.")
         for number, name in enumerate(self.feature_names):
             columns[name] = np.ascontiguousarray(self.X[:, number])
-        levels = {name: None if v is None else list(v) for name, v in self.categories.items()}
-        table = pa.table(columns).replace_schema_metadata({"rankwright": json.dumps({"categories": levels})})
+        try:
+            ours = json.dumps({"categories": self.categories, "weighted": self.weights is not None})
+        except TypeError:
+            raise ValueError(
+                "the file holds categories that are text or numbers; turn other levels into text."
+            ) from None
+        table = pa.table(columns).replace_schema_metadata({"rankwright": ours})
         target = Path(path)
-        handle, part = tempfile.mkstemp(dir=target.parent, prefix=target.name, suffix=".part")
-        os.close(handle)
+        part = target.with_name(f".{target.name}.{secrets.token_hex(4)}.part")
         try:
             pq.write_table(table, part)
             os.replace(part, target)
-        except BaseException:
-            os.unlink(part)
-            raise
+        finally:
+            part.unlink(missing_ok=True)
 
     @classmethod
     def from_parquet(
@@ -346,24 +335,24 @@ class RankingData:
         import pyarrow.parquet as pq
 
         table = pq.read_table(path)
-        ours = json.loads((table.schema.metadata or {}).get(b"rankwright", b"null"))
-        if weight is None and ours is not None and "weight" in table.column_names:
+        ours = json.loads((table.schema.metadata or {}).get(b"rankwright", b"{}"))
+        if weight is None and ours.get("weighted"):
             weight = "weight"
+        index = (table.schema.pandas_metadata or {}).get("index_columns", [])
+        unused = [name for name in index if isinstance(name, str) and name not in (label, qid, weight)]
+        table = table.drop_columns(unused)  # row numbers that pandas stored are no feature
         weights = None
         if weight is not None:
-            _, column = _take_column(nw.from_native(table, eager_only=True), weight, "weight")
-            weights, table = column.to_numpy(), table.drop_columns([weight])
-        levels = ours["categories"] if ours is not None else {}
-        data = cls(
-            table,
-            label,
-            qid=qid,
-            weights=weights,
-            categorical=list(levels) or None,
-            reference=reference,
-        )
-        if levels:
-            data.categories = {name: None if v is None else tuple(v) for name, v in levels.items()}
+            frame, weights = _take_column(nw.from_native(table, eager_only=True), weight, "weight")
+            table = frame.to_native()
+        levels: _Levels = {name: None if v is None else tuple(v) for name, v in ours.get("categories", {}).items()}
+        if reference is not None:
+            for name, known in levels.items():
+                if known is not None:
+                    table = _with_levels(table, name, known)
+        data = cls(table, label, qid=qid, weights=weights, categorical=list(levels) or None, reference=reference)
+        if reference is None:
+            data.categories.update(levels)
         return data
 
     def _like(self, X: Any, y: Any, qid: Any, weights: Any) -> RankingData:
@@ -385,36 +374,41 @@ _Levels = dict[str, tuple[Any, ...] | None]
 
 def _take_column(frame: nw.DataFrame[Any], name: str, argument: str) -> tuple[nw.DataFrame[Any], nw.Series[Any]]:
     if name not in frame.columns:
-        shown = ", ".join(frame.columns[:8]) + (", ..." if len(frame.columns) > 8 else "")
-        raise ValueError(f"{argument}={name!r} is not a column of the data; it has {shown}.")
+        raise ValueError(f"{argument}={name!r} is not a column of the data; it has {_shown(frame.columns)}.")
     return frame.drop(name), frame[name]
 
 
+def _with_levels(table: Any, name: str, levels: tuple[Any, ...]) -> Any:
+    """Put the levels of a column of an Arrow table in the place of their codes."""
+    import pyarrow as pa
+
+    codes = table[name].to_numpy()
+    values = [None if np.isnan(code) else levels[int(code)] for code in codes]
+    return table.set_column(table.column_names.index(name), name, pa.array(values))
+
+
 def _from_frame(
-    frame: nw.DataFrame[Any], categorical: Sequence[str | int] | None, reference: RankingData | None
+    frame: nw.DataFrame[Any],
+    feature_names: Sequence[str] | None,
+    categorical: Sequence[str | int] | None,
+    reference: RankingData | None,
 ) -> tuple[_Matrix, list[str], _Levels]:
-    names = [str(name) for name in frame.columns]
-    if reference is not None and names != reference.feature_names:
-        if set(reference.feature_names) <= set(names):
-            frame = frame.select(reference.feature_names)  # a frame knows its columns by name
-            names = list(reference.feature_names)
-        else:
-            missing = [name for name in reference.feature_names if name not in names]
-            raise ValueError(
-                f"the training data has the column {missing[0]!r} and this data has not "
-                f"({len(missing)} such in all); give the same columns."
-            )
-    named = {names[c] if isinstance(c, int) else c for c in categorical or ()}
-    if unknown := named - set(names):
-        raise ValueError(f"categorical column {sorted(unknown)[0]!r} is not a column of the data.")
+    names = _check_names(frame.columns if feature_names is None else feature_names, len(frame.columns))
+    named = _column_names(categorical, names)
+    by_name = dict(zip(names, frame.iter_columns(), strict=True))
+    known: _Levels = {}
+    if reference is not None:
+        known = reference.categories
+        if set(names) == set(reference.feature_names):
+            names = list(reference.feature_names)  # a frame knows its columns by name
+        _check_same_columns(names, reference.feature_names)
     levels: _Levels = {}
     columns = []
     for name in names:
-        series = frame[name]
-        known = reference.categories.get(name, ()) if reference is not None else ()
-        is_category = series.dtype in (nw.Categorical, nw.Enum) or name in named or known != ()
-        if is_category and not (series.dtype.is_numeric() and known in ((), None)):
-            values, levels[name] = _codes(series, known or None)
+        series = by_name[name]
+        is_category = series.dtype in (nw.Categorical, nw.Enum) or name in named or name in known
+        if is_category and not (series.dtype.is_numeric() and known.get(name) is None):
+            values, levels[name] = _codes(series, known.get(name))
         elif series.dtype.is_numeric() or series.dtype == nw.Boolean:
             values = series.cast(nw.Float64).to_numpy()
             if is_category:
@@ -432,9 +426,10 @@ def _from_frame(
 def _codes(series: nw.Series[Any], known: tuple[Any, ...] | None) -> tuple[NDArray[np.float64], tuple[Any, ...]]:
     """Code each level by its place in ``known`` (or among the sorted levels here); others are missing."""
     values = series.to_list()
-    levels = known or tuple(sorted({v for v in values if v is not None and v == v}, key=lambda v: (str(type(v)), v)))
-    place = {level: float(i) for i, level in enumerate(levels)}
-    return np.array([place.get(value, np.nan) for value in values]), levels
+    if known is None:
+        known = tuple(sorted({v for v in values if not is_missing(v)}, key=lambda v: (str(type(v)), v)))
+    place = {level: float(i) for i, level in enumerate(known)}
+    return np.array([place.get(value, np.nan) for value in values]), known
 
 
 def _from_matrix(
@@ -448,41 +443,103 @@ def _from_matrix(
         if matrix.dtype not in (np.float32, np.float64):
             matrix = matrix.astype(np.float64)
     else:
-        matrix = np.asarray(X)
-        if matrix.ndim != 2:
-            raise ValueError(
-                f"X must be a table of rows and columns; got shape {matrix.shape}. "
-                "A single feature is X.reshape(-1, 1)."
-            )
-        if matrix.dtype not in (np.float32, np.float64):
-            try:
-                matrix = matrix.astype(np.float64)
-            except (TypeError, ValueError):
-                raise ValueError("X holds values that are not numbers; pass categories in a data frame.") from None
-    if reference is not None and feature_names is None and len(reference.feature_names) == matrix.shape[1]:
+        matrix = _dense(X)
+    n_columns = matrix.shape[1]
+    if feature_names is not None:
+        names = _check_names(feature_names, n_columns)
+    elif reference is not None and len(reference.feature_names) == n_columns:
         names = list(reference.feature_names)
-    elif feature_names is not None:
-        names = _check_names(feature_names, matrix.shape[1])
     else:
-        names = [f"f{i}" for i in range(matrix.shape[1])]
+        names = [f"f{i}" for i in range(n_columns)]
     if categorical is None and reference is not None:
         categorical = [name for name in reference.categories if name in names]
     levels: _Levels = {}
-    for column in categorical or ():
-        number = names.index(column) if column in names else column
-        if not (isinstance(number, int) and 0 <= number < matrix.shape[1]):
-            raise ValueError(f"categorical column {column!r} is not a column of the data.")
-        values = matrix[:, number]
-        _check_codes(values.toarray().ravel() if sp.issparse(values) else values, names[number])
-        levels[names[number]] = None
+    for name in _column_names(categorical, names):
+        values = matrix[:, names.index(name)]
+        _check_codes(values.toarray().ravel() if sp.issparse(values) else values, name)
+        levels[name] = None
     return matrix, names, levels
+
+
+def _dense(X: Any) -> NDArray[Any]:
+    """X as a 2-D array, float32 and float64 as they are and other numbers as float64."""
+    try:
+        matrix = np.asarray(X) if not np.ma.isMaskedArray(X) else np.ma.filled(X.astype(np.float64), np.nan)
+    except ValueError:
+        raise ValueError("the rows of X have different lengths; give each row the same number of features.") from None
+    if matrix.ndim != 2:
+        raise ValueError(
+            f"X must be a table of rows and columns; got shape {matrix.shape}. A single feature is X.reshape(-1, 1)."
+        )
+    if matrix.dtype in (np.float32, np.float64):
+        return matrix
+    try:
+        if matrix.dtype.kind in "biufO":
+            return matrix.astype(np.float64)
+    except (TypeError, ValueError):
+        pass
+    raise ValueError("X holds values that are not numbers; pass categories in a data frame.")
 
 
 def _check_names(feature_names: Sequence[str], n_columns: int) -> list[str]:
     names = [str(name) for name in feature_names]
     if len(names) != n_columns:
-        raise ValueError(f"feature_names has {len(names)} names for {n_columns} columns.")
+        raise ValueError(f"feature_names has {len(names)} names for {n_columns} columns; give one per column.")
+    if len(names) != len(set(names)):
+        twice = next(name for name in names if names.count(name) > 1)
+        raise ValueError(f"feature name {twice!r} occurs twice; give each column its own name.")
     return names
+
+
+def _column_names(columns: Sequence[str | int] | None, names: list[str]) -> list[str]:
+    """Names of columns that were given by name or by number."""
+    if isinstance(columns, str):
+        raise ValueError(f"categorical must be a list of columns; write categorical=[{columns!r}].")
+    found = []
+    for column in columns or ():
+        name = column
+        if isinstance(column, int | np.integer) and 0 <= column < len(names):
+            name = names[int(column)]
+        if name not in names:
+            raise ValueError(f"categorical column {column!r} is not a column of the data; it has {_shown(names)}.")
+        found.append(name)
+    return found
+
+
+def _shown(names: Sequence[Any]) -> str:
+    return ", ".join(str(name) for name in names[:8]) + (", ..." if len(names) > 8 else "")
+
+
+def _check_same_columns(ours: list[str], theirs: list[str]) -> None:
+    if ours == theirs:
+        return
+    missing = [name for name in theirs if name not in ours]
+    extra = [name for name in ours if name not in theirs]
+    if missing or extra:
+        detail = (f" Missing: {_shown(missing)}." if missing else "") + (
+            f" Not expected: {_shown(extra)}." if extra else ""
+        )
+        raise ValueError(
+            f"the data has {len(ours)} features where the training data has {len(theirs)}, and they differ."
+            f"{detail} Give the same columns."
+        )
+    column = next(i for i, pair in enumerate(zip(ours, theirs, strict=True)) if pair[0] != pair[1])
+    raise ValueError(
+        f"column {column} is {ours[column]!r} where the training data has {theirs[column]!r}; "
+        "give the columns in the training order."
+    )
+
+
+def _check_same_categories(ours: _Levels, theirs: _Levels) -> _Levels:
+    """Return the training data's categories; codes may stand for its levels, but not text for its codes."""
+    for name in ours.keys() | theirs.keys():
+        if name not in theirs:
+            raise ValueError(
+                f"column {name!r} holds categories, but numbers in the training data; give it the same type in both."
+            )
+        if theirs[name] is None and ours.get(name) is not None:
+            raise ValueError(f"column {name!r} holds text where the training data has codes; give codes in both.")
+    return theirs
 
 
 def _check_codes(values: NDArray[Any], name: str) -> None:

@@ -41,6 +41,14 @@ class Evaluation:
         The policies that were used.
     weights
         Query weights of the means, or None.
+
+    Examples
+    --------
+    >>> result = evaluate([2, 1, 3], [0, 1, 1], qid=["b", "b", "a"], metrics=["mrr"])
+    >>> print(result)
+    mrr  0.7500
+    >>> result.query_ids.tolist(), result.per_query["mrr"].tolist()
+    (['a', 'b'], [1.0, 0.5])
     """
 
     mean: dict[str, float]
@@ -115,6 +123,7 @@ def evaluate(
     ranges = even_ranges(queries.sizes.astype(np.float64), n_threads)
     ranked: NDArray[np.int64] | None = None
     per_query = {}
+    mean = {}
     for name, one in named.items():
         kept = queries.sizes
         if one.selects:
@@ -131,8 +140,9 @@ def evaluate(
         kernel.value_queries(0, queries.n_queries, bounds, z, order, kept, expected, chain, values)
         values[chain.scale == 0] = EMPTY[empty]
         per_query[name] = values
+        mean[name] = _mean(name, values, query_weights)
     return Evaluation(
-        mean={name: _mean(name, values, query_weights) for name, values in per_query.items()},
+        mean=mean,
         per_query=per_query,
         query_ids=queries.ids,
         ties=ties,
@@ -185,4 +195,8 @@ def _mean(name: str, values: NDArray[np.float64], weights: NDArray[np.float64] |
             stacklevel=3,
         )
         return float("nan")
-    return float(np.average(values[counted], weights=None if weights is None else weights[counted]))
+    if weights is None:
+        return float(np.mean(values[counted]))
+    if not weights[counted].any():
+        raise ValueError(f"{name}: every query that counts has weight 0, so there is no mean; give positive weights.")
+    return float(np.average(values[counted], weights=weights[counted]))

@@ -29,6 +29,7 @@ _GZIP_MAGIC = b"\x1f\x8b"
 _READ_BYTES = 1 << 20
 _BYTES_PER_THREAD = 1 << 20  # below this, handing out the work costs as much as it saves
 _MAX_THREADS = 8
+_PIECES_PER_THREAD = 4  # so that a thread that was held up leaves work to the others
 _HEAD_BYTES = 1 << 16  # enough of a file to guess the number of its features from
 _SHORTEST_ENTRY = len("1:2 ")  # bounds the entries of a line by its bytes
 _UNDECIDED_NUMBERS = 1024  # numbers left to Python's float at a time: few files have even one
@@ -168,8 +169,9 @@ def parse_letor(
         text = text + b"\n"
     codes = np.frombuffer(text, dtype=np.uint8)
     codes.flags.writeable = False  # bytes and bytearray give the kernels the same type of array
-    pieces = _split_at_lines(text)
-    with ThreadPoolExecutor(len(pieces)) as pool:
+    n_threads = _count_threads(len(text))
+    pieces = _split_at_lines(text, n_threads * _PIECES_PER_THREAD)
+    with ThreadPoolExecutor(n_threads) as pool:
         counts = list(pool.map(lambda piece: letor_text.measure(codes, *piece), pieces))
         rows, colons, longest = (list(count) for count in zip(*counts, strict=True))
         if sum(rows) == 0:
@@ -341,7 +343,7 @@ def _csr_matrix(table: _Table, pieces: list[_Piece], n_features: int | None) -> 
 
 @dataclass(frozen=True)
 class _Reader:
-    """Reads pieces of a text into a table, each in its own thread."""
+    """Reads pieces of a text into a table, several at a time."""
 
     text: bytes | bytearray
     codes: NDArray[np.uint8]
@@ -424,7 +426,7 @@ class _Reader:
             letor_text.BAD_INDEX: "expected index:value, the index a whole number",
             letor_text.BAD_VALUE: "expected a number after the colon",
             letor_text.INFINITE: f"expected a finite {np.dtype(dtype)}, or nan for a missing value",
-            letor_text.INDEX_ZERO: "expected indices from 1 on; or pass zero_based=True",
+            letor_text.INDEX_ZERO: "expected indices from 1 on; if they start at 0, pass zero_based=True",
             letor_text.INDEX_TOO_LARGE: bounds,
             letor_text.DUPLICATE: "expected each index once in a row, but one occurs twice",
         }
@@ -442,18 +444,21 @@ class _Reader:
         raise ValueError(f"{self.source}, line {number}: {reason}. The line reads {excerpt!r}.")
 
 
-def _split_at_lines(text: bytes | bytearray) -> list[tuple[int, int]]:
-    """Cut the text into pieces of whole lines, one per thread."""
+def _count_threads(n_bytes: int) -> int:
     try:
         processors = len(os.sched_getaffinity(0))
     except AttributeError:  # not on macOS and Windows
         processors = os.cpu_count() or 1
-    n_pieces = max(1, min(processors, _MAX_THREADS, len(text) // _BYTES_PER_THREAD))
+    return max(1, min(processors, _MAX_THREADS, n_bytes // _BYTES_PER_THREAD))
+
+
+def _split_at_lines(text: bytes | bytearray, n_pieces: int) -> list[tuple[int, int]]:
+    """Cut the text into pieces of whole lines, some of them empty if there are few lines."""
     cuts = [0]
     for piece in range(1, n_pieces):
-        cuts.append(text.find(b"\n", max(cuts[-1], len(text) * piece // n_pieces) - 1) + 1)
-    cuts.append(len(text))
-    return list(pairwise(cuts))
+        target = max(cuts[-1], len(text) * piece // n_pieces, 1)
+        cuts.append(text.find(b"\n", target - 1) + 1)
+    return list(pairwise([*cuts, len(text)]))
 
 
 def _widen(X: Any, width: int) -> Any:

@@ -48,6 +48,11 @@ class Metric:
     ----------
     at
         Cutoff: positions below it count nothing. None for the whole list.
+
+    Examples
+    --------
+    >>> str(NDCG(at=10)), NDCG(at=10) == metric("ndcg@10"), isinstance(NDCG(at=10), Metric)
+    ('ndcg@10', True, True)
     """
 
     name: ClassVar[str] = ""
@@ -58,12 +63,17 @@ class Metric:
     at: int | None = field(default=None)
 
     def __post_init__(self) -> None:
-        if self.at is not None and not (isinstance(self.at, int | np.integer) and self.at >= 1):
+        whole = isinstance(self.at, int | np.integer) and not isinstance(self.at, bool)
+        if self.at is not None and not (whole and self.at >= 1):
             raise ValueError(f"the cutoff of {self.name} must be a whole number from 1; got {self.at!r}.")
 
     def weights(self, n: int) -> Floats:
         """Position weights w_1 ... w_n, without regard to the cutoff."""
         raise TypeError(f"{type(self).__name__} must say what a position is worth: define weights(n).")
+
+    def weight_below(self, at: int) -> float:
+        """Weight of every position below the cutoff ``at``."""
+        return 0.0
 
     def gains(self, labels: Floats) -> Floats:
         """Gain of each document."""
@@ -92,17 +102,21 @@ class Metric:
         full[:longest] = self.weights(longest)
         cut = full.copy()
         if self.at is not None:
-            cut[self.at :] = 0.0
-        gain = np.ascontiguousarray(self.gains(labels), dtype=np.float64)
-        cont = np.ascontiguousarray(self.continuations(labels), dtype=np.float64)
-        carry = np.ascontiguousarray(self.carries(labels), dtype=np.float64)
-        if not (np.isfinite(gain).all() and np.isfinite(cont).all()):
+            cut[self.at : longest] = self.weight_below(self.at)
+        with np.errstate(over="ignore"):  # refused below, with the label that did it
+            gain = _one_per_label(self, "gains", self.gains(labels), labels)
+            cont = _one_per_label(self, "continuations", self.continuations(labels), labels)
+            carry = _one_per_label(self, "carries", self.carries(labels), labels)
+            normaliser = np.asarray(self.normalisers(cut, gain, boundaries))
+        earns = np.maximum.reduceat(np.abs(gain), boundaries[:-1]) > 0
+        if not all(np.isfinite(part).all() for part in (gain, cont, carry, normaliser[earns])):
             raise ValueError(
                 f"{self} has no finite gain for the label {labels.max():g}; rescale the labels or use a linear gain."
             )
-        earns = np.add.reduceat(np.abs(gain), boundaries[:-1]) > 0
+        if np.any(carry) and np.any(cont != 1.0):
+            raise ValueError(f"{self} has both continuations and carries; a metric may define one of them.")
         scale = np.zeros(len(boundaries) - 1)
-        np.divide(1.0, self.normalisers(cut, gain, boundaries), out=scale, where=earns)
+        np.divide(1.0, normaliser, out=scale, where=earns)
         weight = cut if truncate else full
         weighted = np.flatnonzero(weight)
         return Chain(
@@ -153,7 +167,7 @@ def metric(text: str | Metric) -> Metric:
     kind = known.get(name.lower())
     if kind is None:
         near = difflib.get_close_matches(name.lower(), known, n=1, cutoff=0.5)
-        hint = f"did you mean {str(text).strip().replace(name, near[0])!r}? " if near else ""
+        hint = f"did you mean {str(text).strip().replace(name, near[0], 1)!r}? " if near else ""
         raise ValueError(f"unknown metric {text!r}; {hint}Known: {', '.join(sorted(known))}.")
     names = [f.name for f in fields(kind) if f.name != "at"]
     chosen: dict[str, Any] = {"at": None if at is None else int(at)}
@@ -164,6 +178,8 @@ def metric(text: str | Metric) -> Metric:
                 f"{name} has no option {key!r}; its options are {', '.join(names) or 'none'}, "
                 f"written like {name}(key=value)."
             )
+        if key in chosen:
+            raise ValueError(f"{text!r} gives {key} twice; give it once.")
         chosen[key] = _number(value)
     return kind(**chosen)
 
@@ -175,7 +191,7 @@ def known_metrics() -> dict[str, type[Metric]]:
     while pending:
         kind = pending.pop()
         pending += reversed(kind.__subclasses__())
-        if kind.name:
+        if vars(kind).get("name"):  # a subclass that inherits its name does not take it over
             found[kind.name] = kind
     return found
 
@@ -191,6 +207,13 @@ def _number(text: str) -> Any:
 
 def _shown(value: Any) -> str:
     return repr(int(value)) if isinstance(value, float) and value.is_integer() else str(value)
+
+
+def _one_per_label(owner: Metric, what: str, values: Floats, labels: Floats) -> NDArray[np.float64]:
+    array = np.ascontiguousarray(values, dtype=np.float64)
+    if array.shape != labels.shape:
+        raise ValueError(f"{what} of {owner} have shape {array.shape} for {len(labels)} labels; return one per label.")
+    return array
 
 
 def _choose(owner: Metric, option: str, *allowed: str) -> None:
@@ -552,6 +575,9 @@ class Success(_Binary):
 class ARP(Metric):
     """Average relevance position: w_i = i, g = r, Z = sum of labels. Lower is better.
 
+    With a cutoff, every document below it counts as standing just below it: w_i = min(i, at + 1). Were it
+    to count nothing, burying the relevant documents would be best.
+
     Reference: Wang et al., CIKM 2018, eq. (1), normalised.
 
     Examples
@@ -566,6 +592,10 @@ class ARP(Metric):
     def weights(self, n: int) -> Floats:
         """Weigh a position by its number."""
         return np.arange(1.0, n + 1)
+
+    def weight_below(self, at: int) -> float:
+        """Weigh all of them like the first."""
+        return at + 1.0
 
     def gains(self, labels: Floats) -> Floats:
         """The label itself."""

@@ -9,9 +9,14 @@ thread, batch or machine handles it.
 from __future__ import annotations
 
 import hashlib
+import math
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
+from datetime import UTC, datetime
+from decimal import Decimal
+from fractions import Fraction
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -89,21 +94,24 @@ class Queries:
     def from_group(cls, group: ArrayLike, n_rows: int) -> Queries:
         """Group rows by sizes in row order; a query's id and key come from its number, from 0."""
         sizes = np.asarray(group)
-        if sizes.ndim != 1 or len(sizes) == 0 or not np.issubdtype(sizes.dtype, np.number):
-            raise ValueError("group must be a non-empty list of whole numbers, the rows of each query in turn.")
-        bad = np.flatnonzero(~((sizes >= 1) & (sizes == np.floor(sizes))))
+        if sizes.ndim != 1 or len(sizes) == 0 or sizes.dtype.kind not in "iuf":
+            raise ValueError(
+                "group must be a non-empty list of whole numbers, the rows of each query in turn; "
+                "ids per row are passed as qid=."
+            )
+        hint = (
+            "It looks like an id per row: pass it as qid= instead."
+            if len(sizes) == n_rows
+            else "Give the number of rows of each query, in row order."
+        )
+        bad = np.flatnonzero(~((sizes >= 1) & (sizes == np.floor(sizes)) & (sizes < 2**63)))
         if len(bad):
             raise ValueError(
-                f"group[{bad[0]}] is {sizes[bad[0]]}; every query needs a whole number of rows, at least 1."
+                f"group[{bad[0]}] is {sizes[bad[0]]}; every query needs a whole number of rows, at least 1. {hint}"
             )
         sizes = sizes.astype(np.int64)
         if sizes.sum() != n_rows:
-            hint = (
-                " It looks like an id per row: pass it as qid= instead."
-                if len(sizes) == n_rows
-                else " Give the number of rows of each query, in row order."
-            )
-            raise ValueError(f"group adds up to {sizes.sum()} rows but there are {n_rows}.{hint}")
+            raise ValueError(f"group adds up to {sizes.sum()} rows but there are {n_rows}. {hint}")
         boundaries = np.concatenate(([0], np.cumsum(sizes))).astype(np.int64)
         ids = np.arange(len(sizes))
         return cls(ids, boundaries, query_keys(ids), None, boundaries[:-1])
@@ -153,7 +161,7 @@ class Queries:
         One weight per row, or one per query in the order in which the queries first appear in the
         caller's rows.
         """
-        values = np.asarray(weights, dtype=np.float64)
+        values = _as_floats(weights, "weights must be numbers, one per row or one per query.")
         if values.ndim != 1 or len(values) not in (self.n_rows, self.n_queries):
             raise ValueError(
                 f"weights have shape {values.shape}; expected one per row ({self.n_rows}) or one per "
@@ -175,10 +183,7 @@ class Queries:
 
 def check_labels(labels: ArrayLike, queries: Queries) -> NDArray[np.float64]:
     """Labels in grouped order as float64; refuses NaN, infinite and negative ones, saying where."""
-    try:
-        values = np.asarray(labels, dtype=np.float64)
-    except (TypeError, ValueError):
-        raise ValueError("labels must be numbers (relevance grades), one per row.") from None
+    values = _as_floats(labels, "labels must be numbers (relevance grades), one per row.")
     if values.shape != (queries.n_rows,):
         raise ValueError(f"labels have shape {values.shape} for {queries.n_rows} rows; give one label per row.")
     values = np.ascontiguousarray(queries.group(values))
@@ -191,13 +196,30 @@ def check_labels(labels: ArrayLike, queries: Queries) -> NDArray[np.float64]:
     return values
 
 
+def _as_floats(values: Any, otherwise: str) -> NDArray[np.float64]:
+    """Numbers as float64, missing ones as NaN."""
+    try:
+        return np.asarray(values, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise ValueError(otherwise) from None
+
+
 def query_keys(ids: NDArray[Any]) -> NDArray[np.uint64]:
-    """Stable 64-bit key of each id: the same id gives the same key in every process and data set."""
-    if ids.dtype.kind in "iub":
-        return _mix(ids.astype(np.int64).view(np.uint64) if ids.dtype.kind != "u" else ids)
-    if ids.dtype.kind == "f" and np.array_equal(ids, np.trunc(ids)) and np.all(np.abs(ids) < 2**63):
+    """Stable 64-bit key of each id: equal ids give equal keys in every process, data set and library."""
+    if ids.dtype.kind == "u":
+        return _mix(ids)
+    whole = ids.dtype.kind in "ib"
+    if whole or (ids.dtype.kind == "f" and np.array_equal(ids, np.trunc(ids)) and np.all(np.abs(ids) < 2**63)):
         return _mix(ids.astype(np.int64).view(np.uint64))
-    return np.fromiter((_hash(value) for value in ids.tolist()), np.uint64, len(ids))
+    return np.fromiter((_key(value) for value in plain_ids(ids)), np.uint64, len(ids))
+
+
+def plain_ids(ids: NDArray[Any]) -> list[Any]:
+    """Ids as Python values; unlike ``tolist``, dates counted in nanoseconds stay dates."""
+    if ids.dtype.kind not in "mM" or np.datetime_data(ids.dtype)[0] not in ("ns", "ps", "fs", "as"):
+        return list(ids.tolist())
+    micro = ids.astype(f"{ids.dtype.kind}8[us]")
+    return [short if same else exact for short, exact, same in zip(micro.tolist(), ids, micro == ids, strict=True)]
 
 
 def _mix(values: NDArray[Any]) -> NDArray[np.uint64]:
@@ -209,31 +231,72 @@ def _mix(values: NDArray[Any]) -> NDArray[np.uint64]:
     return mixed
 
 
-def _hash(value: Any) -> int:
-    if isinstance(value, int | np.integer) and -(2**63) <= value < 2**63:
-        return int(_mix(np.array([value], dtype=np.int64).view(np.uint64))[0])
-    text = value if isinstance(value, str) else repr(value)
-    if not isinstance(value, str) and re.search(r" at 0x[0-9a-fA-F]+>", text):
+def _key(value: Any) -> int:
+    value = _plain(value)
+    if isinstance(value, int) and -(2**63) <= value < 2**64:
+        return int(_mix(np.array([value % 2**64], dtype=np.uint64))[0])
+    return int.from_bytes(
+        hashlib.blake2b(_spelling(value).encode(errors="surrogatepass"), digest_size=8).digest(), "little"
+    )
+
+
+def _plain(value: Any) -> Any:
+    """Turn a scalar of NumPy into Python's, a whole number into an int and another one into a fraction."""
+    if isinstance(value, np.generic):
+        value = plain_ids(np.array([value]))[0]
+    if isinstance(value, int):
+        return int(value)
+    if isinstance(value, float | Decimal | Fraction) and math.isfinite(value):
+        exact = Fraction(value)
+        return exact.numerator if exact.denominator == 1 else exact
+    return value
+
+
+def _spelling(value: Any) -> str:
+    """Text that is the same for equal ids, whichever library their types come from."""
+    value = _plain(value)
+    if isinstance(value, str):
+        return f"str:{str.__str__(value)}"
+    if isinstance(value, datetime):
+        return f"datetime:{(value.astimezone(UTC) if value.tzinfo else value).isoformat()}"
+    if isinstance(value, tuple | frozenset):
+        parts = [_spelling(part) for part in value]
+        # Lengths keep ("a", "b") apart from ("a,b",); the printed order of a set changes between processes.
+        lengths = [f"{len(part)}:{part}" for part in (parts if isinstance(value, tuple) else sorted(parts))]
+        return f"{'tuple' if isinstance(value, tuple) else 'frozenset'}:{''.join(lengths)}"
+    text = repr(value)
+    if re.search(r" at 0x[0-9a-fA-F]+>", text):
         raise ValueError(
             f"query id {text} prints its memory address, so it has no stable identity. "
             "Use numbers, strings, dates or tuples of them as query ids."
         )
-    tagged = f"{type(value).__name__}:{text}".encode()
-    return int.from_bytes(hashlib.blake2b(tagged, digest_size=8).digest(), "little")
+    return f"{type(value).__name__}:{text}"
 
 
 def _as_array(qid: Any) -> NDArray[Any]:
     """Turn ids into an array, without letting NumPy merge types ([1, "1"] would become two strings)."""
+    if hasattr(qid, "to_native"):  # a narwhals column
+        qid = qid.to_native()
+    if hasattr(qid, "to_pylist"):  # an Arrow column; a missing entry is safe only in the list
+        array = np.asarray(qid)
+        return array if array.dtype.kind in "iufbmM" and qid.null_count == 0 else _as_array(qid.to_pylist())
+    if hasattr(qid, "to_numpy"):  # a pandas or polars column
+        qid = np.asarray(qid.to_numpy())
     if isinstance(qid, np.ndarray):
-        return qid
-    if hasattr(qid, "to_numpy"):  # pandas, polars and Arrow columns
-        return np.asarray(qid.to_numpy() if not hasattr(qid, "combine_chunks") else qid.to_pylist())
-    if isinstance(qid, str) or not isinstance(qid, Iterable):
+        return _as_objects(qid.tolist()) if qid.dtype.kind == "V" else qid
+    if isinstance(qid, str | bytes) or not isinstance(qid, Iterable):
         raise ValueError(f"qid must hold one id per row; got {qid!r}.")
     values = list(qid)
     kinds = {type(value) for value in values}
-    if len(kinds) == 1 and issubclass(next(iter(kinds)), int | float | str | np.generic):
-        return np.asarray(values)
+    kind = kinds.pop() if len(kinds) == 1 else object
+    if kind in (bool, int, float, str) or issubclass(kind, np.generic):
+        array = np.asarray(values)
+        if array.dtype.kind != "f" or kind is not int:  # NumPy rounds ints beyond 2^63 to floats
+            return array
+    return _as_objects(values)
+
+
+def _as_objects(values: list[Any]) -> NDArray[Any]:
     objects = np.empty(len(values), dtype=object)
     objects[:] = values
     return objects
@@ -253,26 +316,40 @@ def _factorise_objects(values: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.i
     table: dict[Any, int] = {}
     codes = np.empty(len(values), dtype=np.int64)
     for row, value in enumerate(values):
-        if value is None or value != value:
-            raise ValueError(_missing(row))
+        known = len(table)
         try:
-            codes[row] = table.setdefault(value, len(table))
+            code = table.setdefault(value, known)
         except TypeError:
             raise ValueError(
                 f"the query id at row {row} is a {type(value).__name__}, which is not hashable; "
                 "use numbers, strings or tuples as query ids."
             ) from None
-    ids = np.empty(len(table), dtype=object)
-    ids[:] = list(table)
+        if code == known and is_missing(value):
+            raise ValueError(_missing(row))
+        codes[row] = code
+    ids = _as_objects(list(table))
     if all(type(value) is str for value in table):
         ids = ids.astype(str)
     try:
         ascending = np.argsort(ids, kind="stable")
-    except TypeError:  # ids of several types have no order of their own
+        ordered = all(a < b for a, b in pairwise(ids[ascending]))
+    except TypeError:
+        ordered = False
+    if not ordered:  # ids of several types, and sets, have no order of their own
         ascending = np.argsort(query_keys(ids), kind="stable")
     number = np.empty(len(table), dtype=np.int64)
     number[ascending] = np.arange(len(table))
     return ids[ascending], number[codes]
+
+
+def is_missing(value: Any) -> bool:
+    """Whether a value is None, NaN, NaT or pandas.NA."""
+    if value is None:
+        return True
+    try:
+        return bool(value != value)
+    except TypeError:  # pandas.NA is neither equal nor unequal to itself
+        return True
 
 
 def _missing(row: int) -> str:

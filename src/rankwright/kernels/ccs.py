@@ -12,18 +12,20 @@ import math
 from typing import Any
 
 import numpy as np
-from numba import njit
 
 from rankwright.kernels.arithmetic import exp_negative, total
 from rankwright.kernels.exchange import exchange_neighbours, value, walk
+from rankwright.kernels.jit import jit
 from rankwright.kernels.ordering import sort_descending
 from rankwright.kernels.random import GAUSSIAN, fill_noise
 
 _REACH = 8.5  # phi(8.5) is below the rounding of phi(0): breakpoints further away add nothing
+_WORTH_SEARCHING = 64  # shorter lists are quicker walked than searched for what is in reach
+_TILE = 1024  # documents whose arrays stay in the cache while the breakpoints pass
 _DENSITY = 1.0 / math.sqrt(2.0 * math.pi)
 
 
-@njit(nogil=True, cache=True)
+@jit
 def smoothed_ranking(
     q0: int,
     q1: int,
@@ -53,7 +55,9 @@ def smoothed_ranking(
     d = np.empty(longest)
     e = np.empty(longest)
     state = np.empty(longest)
+    c = np.empty(longest)
     term = np.empty(longest)
+    jumps = np.empty(longest)
     w = chain.weight
     drop = np.empty(w.size)
     for i in range(w.size - 1):
@@ -87,9 +91,12 @@ def smoothed_ranking(
             factor = chain.scale[q] * _DENSITY / (sigma * samples)
             if chain.additive:
                 for i in range(n):
-                    c = clean[order[i]]
-                    worth = _jumps_additive(i, n, last, c, sigma, b, g, drop, term)
-                    grad[start + order[i]] -= factor * worth
+                    c[i] = clean[order[i]]
+                for i in range(last):
+                    jumps[i] = _row_of_jumps(i, n, last, c[i], sigma, b, g, drop, term)
+                _columns_of_jumps(last, n, c, sigma, b, g, drop, jumps)
+                for i in range(n):
+                    grad[start + order[i]] -= factor * jumps[i]
             else:
                 counting = False
                 for i in range(n):
@@ -98,12 +105,11 @@ def smoothed_ranking(
                     counting |= e[i] != 0.0
                 walk(n, d, e, chain.start, state)
                 for i in range(n):
-                    c = clean[order[i]]
-                    worth = _jumps_chain(i, last, c, sigma, b, w, g, d, e, state, counting)
+                    worth = _jumps_of_chain(i, last, clean[order[i]], sigma, b, w, g, d, e, state, counting)
                     grad[start + order[i]] -= factor * worth
 
 
-@njit(nogil=True, cache=True)
+@jit
 def _worth(start: int, stop: int, order: Any, chain: Any) -> float:
     return value(
         order,
@@ -116,27 +122,48 @@ def _worth(start: int, stop: int, order: Any, chain: Any) -> float:
     )
 
 
-@njit(nogil=True, cache=True)
-def _jumps_additive(i: int, n: int, last: int, c: float, sigma: float, b: Any, g: Any, drop: Any, term: Any) -> float:
-    """Sum over breakpoints of jump times density for the document at position i of an additive chain."""
+@jit
+def _row_of_jumps(i: int, n: int, last: int, c: float, sigma: float, b: Any, g: Any, drop: Any, term: Any) -> float:
+    """Sum jump times density over the breakpoints of the document at position i, for an additive chain."""
     low = 0
     high = last
-    if n > 64:  # shorter lists are quicker walked than searched
+    if n > _WORTH_SEARCHING:
         low = _first_at_most(c + _REACH * sigma, last, b)
         high = _first_at_most(c - _REACH * sigma, last, b)
-    inverse = 1.0 / sigma
-    for u in range(low, min(i, high)):  # above i: as many places from the top as in the full list
-        x = (b[u] - c) * inverse
-        term[u] = drop[u] * (g[i] - g[u]) * exp_negative(-0.5 * x * x)
-    for u in range(max(i + 1, low), high):  # below i: one place higher once i has left the list
-        x = (b[u] - c) * inverse
-        term[u] = drop[u - 1] * (g[i] - g[u]) * exp_negative(-0.5 * x * x)
+    # Above i a document is as many places from the top as in the full list, below i one place higher.
+    _jumps(low, min(i, high), 0, c, 1.0 / sigma, g[i], b, g, drop, term)
+    _jumps(max(i + 1, low), high, 1, c, 1.0 / sigma, g[i], b, g, drop, term)
     if low <= i < high:
         term[i] = 0.0
     return total(term, low, high)
 
 
-@njit(nogil=True, cache=True)
+@jit
+def _jumps(
+    low: int, high: int, risen: int, c: float, inverse: float, gain: float, b: Any, g: Any, drop: Any, term: Any
+) -> None:
+    for u in range(np.uint64(low), np.uint64(max(low, high))):
+        x = (b[u] - c) * inverse
+        term[u] = drop[u - np.uint64(risen)] * (gain - g[u]) * exp_negative(-0.5 * x * x)
+
+
+@jit
+def _columns_of_jumps(last: int, n: int, c: Any, sigma: float, b: Any, g: Any, drop: Any, jumps: Any) -> None:
+    """Sum the same for all documents from position ``last`` on: all breakpoints are above them."""
+    inverse = 1.0 / sigma
+    for low in range(last, n, _TILE):
+        high = min(low + _TILE, n)
+        jumps[low:high] = 0.0
+        for u in range(last):
+            b_u = b[u]
+            g_u = g[u]
+            drop_u = drop[u]
+            for i in range(np.uint64(low), np.uint64(high)):
+                x = (b_u - c[i]) * inverse
+                jumps[i] += drop_u * (g[i] - g_u) * exp_negative(-0.5 * x * x)
+
+
+@jit
 def _first_at_most(limit: float, n: int, b: Any) -> int:
     """Return the first position whose b, descending, is at most ``limit``."""
     low = 0
@@ -150,8 +177,8 @@ def _first_at_most(limit: float, n: int, b: Any) -> int:
     return low
 
 
-@njit(nogil=True, cache=True)
-def _jumps_chain(
+@jit
+def _jumps_of_chain(
     i: int,
     last: int,
     c: float,
@@ -185,7 +212,7 @@ def _jumps_chain(
     return worth
 
 
-@njit(nogil=True, cache=True)
+@jit
 def smoothed_selection(
     q0: int,
     q1: int,
@@ -244,7 +271,7 @@ def smoothed_selection(
                     higher += g[a] * w[max(before[a] - 1, 0)]
 
 
-@njit(nogil=True, cache=True)
+@jit
 def _selected(n: int, z: Any, w: Any, g: Any) -> float:
     worth = 0.0
     place = 0
@@ -255,7 +282,7 @@ def _selected(n: int, z: Any, w: Any, g: Any) -> float:
     return worth
 
 
-@njit(nogil=True, cache=True)
+@jit
 def make_scale_free(q0: int, q1: int, bounds: Any, score: Any, centre: bool, nu: float, sfa: bool, grad: Any) -> None:
     """Project each query's gradient: onto zero sum (``centre``), then off the direction of the scores (``sfa``).
 

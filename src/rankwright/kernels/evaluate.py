@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import njit
 
 from rankwright.kernels.exchange import value
-from rankwright.kernels.ordering import sort_descending
+from rankwright.kernels.jit import jit
+from rankwright.kernels.ordering import merge_by, sort_descending
 from rankwright.kernels.ties import expected_value
 
 INPUT, WORST, BEST, EXPECTED = range(4)
@@ -16,7 +16,7 @@ INPUT, WORST, BEST, EXPECTED = range(4)
 _FEW = 32  # so many best gains are kept by insertion; more are sorted
 
 
-@njit(nogil=True, cache=True)
+@jit
 def order_queries(q0: int, q1: int, bounds: Any, score: Any, label: Any, ties: int, order: Any) -> None:
     """Write each query's documents (numbered from 0 within it) by descending score into ``order``.
 
@@ -36,24 +36,21 @@ def order_queries(q0: int, q1: int, bounds: Any, score: Any, label: Any, ties: i
             _order_ties(z, y, ties == WORST, here)
 
 
-@njit(nogil=True, cache=True)
+@jit
 def _order_ties(z: Any, y: Any, ascending: bool, order: Any) -> None:
     n = order.size
+    label = y if ascending else -y
     low = 0
     while low < n:
         high = low + 1
         while high < n and z[order[high]] == z[order[low]]:
             high += 1
         if high - low > 1:
-            run = order[low:high].copy()
-            labels = y[run]
-            by_label = np.argsort(labels if ascending else -labels, kind="mergesort")
-            for i in range(high - low):
-                order[low + i] = run[by_label[i]]
+            merge_by(label, order[low:high])
         low = high
 
 
-@njit(nogil=True, cache=True)
+@jit
 def select_queries(q0: int, q1: int, bounds: Any, score: Any, order: Any, kept: Any) -> None:
     """Keep the documents with a positive score, in input order; ``kept`` counts them per query."""
     for q in range(q0, q1):
@@ -66,7 +63,7 @@ def select_queries(q0: int, q1: int, bounds: Any, score: Any, order: Any, kept: 
         kept[q] = count
 
 
-@njit(nogil=True, cache=True)
+@jit
 def value_queries(
     q0: int,
     q1: int,
@@ -92,11 +89,15 @@ def value_queries(
         out[q] = worth * chain.scale[q]
 
 
-@njit(nogil=True, cache=True)
+@jit
 def ideal_queries(q0: int, q1: int, bounds: Any, w: Any, depth: int, gain: Any, out: Any) -> None:
     """Write the sum of w g of each query's documents by descending gain, down to ``depth``."""
     longest = np.max(np.diff(bounds[q0 : q1 + 1]))
     best = np.empty(max(longest, _FEW) + 1)
+    order = np.empty(longest, np.int64)
+    key = np.empty(longest, np.uint64)
+    spare = np.empty(longest, np.uint64)
+    count = np.empty(256, np.int64)
     for q in range(q0, q1):
         g = gain[bounds[q] : bounds[q + 1]]
         places = min(depth, g.size)
@@ -112,7 +113,9 @@ def ideal_queries(q0: int, q1: int, bounds: Any, w: Any, depth: int, gain: Any, 
                 best[i] = g[a]
                 filled = min(filled + 1, places)
         else:
-            best[: g.size] = -np.sort(-g)
+            sort_descending(g, g.size, order, key, spare, count)
+            for i in range(places):
+                best[i] = g[order[i]]
         worth = 0.0
         for i in range(places):
             worth += w[i] * best[i]

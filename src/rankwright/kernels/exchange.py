@@ -6,7 +6,7 @@ continuation d and carry e; the user arrives in a state s:
     M = scale * sum_i w_i g_i (s_i + e_i)        s_{i+1} = d_i s_i + e_i        s_1 = start
 
 With e = 0 and start = 1 the state is the chance to get that far (a cascade); with d = 1, g = e and
-start = 0 it counts the relevant documents seen (average precision). Either e = 0 everywhere or d = 1
+start = 0 it counts the relevant documents seen. Either e = 0 everywhere or d = 1
 everywhere: then the state behind two documents does not depend on which of them came first, and an
 exchange changes nothing below the lower one. If d = 1 and e = 0 the chain is *additive*, M = scale * sum w g.
 
@@ -28,8 +28,10 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from numba import njit
+import numpy as np
 from numpy.typing import NDArray
+
+from rankwright.kernels.jit import inlined, jit
 
 
 class Chain(NamedTuple):
@@ -45,7 +47,7 @@ class Chain(NamedTuple):
     depth: int  # positions from here on have no weight
 
 
-@njit(nogil=True, cache=True)
+@jit
 def value(order: Any, n: int, w: Any, g: Any, d: Any, e: Any, start: float) -> float:
     """M / scale of documents in the given order; g, d, e of one query, by document."""
     worth = 0.0
@@ -57,7 +59,7 @@ def value(order: Any, n: int, w: Any, g: Any, d: Any, e: Any, start: float) -> f
     return worth
 
 
-@njit(nogil=True, cache=True)
+@jit
 def walk(n: int, d: Any, e: Any, start: float, state: Any) -> None:
     """Write the state before each position into ``state[:n]``; d and e by position."""
     state[0] = start
@@ -65,7 +67,7 @@ def walk(n: int, d: Any, e: Any, start: float, state: Any) -> None:
         state[i] = d[i - 1] * state[i - 1] + e[i - 1]
 
 
-@njit(nogil=True, cache=True, inline="always")
+@inlined
 def exchange_neighbours(
     w_upper: float,
     w_lower: float,
@@ -83,7 +85,7 @@ def exchange_neighbours(
     )
 
 
-@njit(nogil=True, cache=True)
+@jit
 def swap_row(
     i: int,
     low: int,
@@ -101,8 +103,10 @@ def swap_row(
     g, d, e and state by position. ``delta[i]`` is 0.
     """
     if additive:
-        for j in range(low, high):
-            delta[j] = (w[i] - w[j]) * (g[j] - g[i])
+        w_i = w[i]
+        g_i = g[i]
+        for j in range(np.uint64(low), np.uint64(high)):
+            delta[j] = (w_i - w[j]) * (g[j] - g_i)
         return
     between = 0.0
     through = 1.0
@@ -119,13 +123,14 @@ def swap_row(
     through = 1.0
     picked = 0.0
     for j in range(i - 1, low - 1, -1):
-        delta[j] = swap_change(j, i, w, g, d, e, state[j], between, through, picked)
+        if j < high:
+            delta[j] = swap_change(j, i, w, g, d, e, state[j], between, through, picked)
         between = w[j] * g[j] + between * d[j]
         picked += through * e[j]
         through *= d[j]
 
 
-@njit(nogil=True, cache=True, inline="always")
+@inlined
 def swap_change(
     i: int,
     j: int,

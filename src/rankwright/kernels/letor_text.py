@@ -64,7 +64,6 @@ _EXACT_TENS = np.array([10.0**k for k in range(23)])
 _U0 = np.uint64(0)
 _U1 = np.uint64(1)
 _U3 = np.uint64(3)
-_U4 = np.uint64(4)
 _U9 = np.uint64(9)
 _U10 = np.uint64(10)
 _U32 = np.uint64(32)
@@ -77,13 +76,13 @@ _LOW_53_BITS = np.uint64(2**53 - 1)
 
 
 def _five_power(q: int) -> int:
-    """Leading 128 bits of 5^q, as the proof in Lemire's section 5 wants them rounded."""
+    """Leading 128 bits of 5^q, rounded as Lemire's algorithm wants them."""
     if q >= 0:
         power: int = 5**q
         shift = power.bit_length() - 128
         return power >> shift if shift > 0 else power << -shift
     power = int(5**-q)
-    # Up from -27 on: there 10^q times an integer can be a tie, and the tie must not be missed.
+    # Rounded up from -27 on: there w · 10^q can be exactly half way, which must not look like less.
     return (1 << (power.bit_length() + 127)) // power + (q >= -27)
 
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import njit
 
 from rankwright.kernels.arithmetic import exp_negative, total
+from rankwright.kernels.jit import jit
 from rankwright.kernels.random import fill_uniform
 
 
-@njit(nogil=True, cache=True)
+@jit
 def centred_residuals(q0: int, q1: int, bounds: Any, score: Any, label: Any, mixed: Any, grad: Any, hess: Any) -> None:
     """Add score - label, minus its query mean; curvature 1."""
     for q in range(q0, q1):
@@ -26,7 +26,7 @@ def centred_residuals(q0: int, q1: int, bounds: Any, score: Any, label: Any, mix
             hess[a] = 1.0
 
 
-@njit(nogil=True, cache=True)
+@jit
 def softmax_cross_entropy(
     q0: int,
     q1: int,
@@ -85,7 +85,7 @@ def softmax_cross_entropy(
                 grad[start + a] += first[a]
 
 
-@njit(nogil=True, cache=True)
+@jit
 def _softmax(n: int, z: Any, epsilon: float, rho: Any) -> None:
     highest = z[0]
     for a in range(1, n):
@@ -97,7 +97,7 @@ def _softmax(n: int, z: Any, epsilon: float, rho: Any) -> None:
         rho[a] *= inverse
 
 
-@njit(nogil=True, cache=True)
+@jit
 def mass_between_leaves(
     q0: int,
     q1: int,

@@ -5,16 +5,16 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import njit
 
 from rankwright.kernels.arithmetic import bits_of
+from rankwright.kernels.jit import jit
 
 _SMALL = 48  # below this many documents, insertion and merging beat counting
-_INDEX_BITS = 24
-_INDEX_BITS_LONG = 32  # for queries of more than 2^24 documents
+_INDEX_BITS = 32
+_SHORT = 16  # runs up to this length are put right by insertion
 
 
-@njit(nogil=True, cache=True)
+@jit
 def sort_descending(score: Any, n: int, order: Any, key: Any, spare: Any, count: Any) -> None:
     """Write into ``order[:n]`` the documents by descending score, equal scores by index.
 
@@ -23,8 +23,7 @@ def sort_descending(score: Any, n: int, order: Any, key: Any, spare: Any, count:
     bits are put right by their full scores afterwards. Scratch: ``key``, ``spare`` uint64 [n],
     ``count`` int64 [256].
     """
-    index_bits = _INDEX_BITS if n <= 1 << _INDEX_BITS else _INDEX_BITS_LONG
-    index_mask = (np.uint64(1) << np.uint64(index_bits)) - np.uint64(1)
+    index_mask = (np.uint64(1) << np.uint64(_INDEX_BITS)) - np.uint64(1)
     sign = np.uint64(1) << np.uint64(63)
     for a in range(n):
         bits = np.uint64(bits_of(score[a] + 0.0))  # + 0.0 makes -0.0 equal to 0.0
@@ -33,7 +32,7 @@ def sort_descending(score: Any, n: int, order: Any, key: Any, spare: Any, count:
     if n < _SMALL:
         result = _merge_sort(key, spare, n)
     else:
-        result = _count_sort(key, spare, count, n, index_bits)
+        result = _count_sort(key, spare, count, n)
     for i in range(n):
         order[i] = np.int64(result[i] & index_mask)
     start = 0
@@ -44,11 +43,11 @@ def sort_descending(score: Any, n: int, order: Any, key: Any, spare: Any, count:
             disordered |= score[order[stop - 1]] != score[order[stop]]
             stop += 1
         if disordered:
-            _put_right(score, order, start, stop)
+            _put_right(score, order[start:stop])
         start = stop
 
 
-@njit(nogil=True, cache=True)
+@jit
 def _merge_sort(key: Any, spare: Any, n: int) -> Any:
     run = 8
     for low in range(0, n, run):
@@ -79,13 +78,13 @@ def _merge_sort(key: Any, spare: Any, n: int) -> Any:
     return source
 
 
-@njit(nogil=True, cache=True)
-def _count_sort(key: Any, spare: Any, count: Any, n: int, first_bit: int) -> Any:
-    """Sort byte by byte from ``first_bit``; the bits below it ascend already."""
+@jit
+def _count_sort(key: Any, spare: Any, count: Any, n: int) -> Any:
+    """Sort byte by byte from the end of the index on; the indices ascend already."""
     source = key
     target = spare
     byte = np.uint64(255)
-    for bit in range(first_bit, 64, 8):
+    for bit in range(_INDEX_BITS, 64, 8):
         shift = np.uint64(bit)
         count[:] = 0
         for i in range(n):
@@ -105,10 +104,43 @@ def _count_sort(key: Any, spare: Any, count: Any, n: int, first_bit: int) -> Any
     return source
 
 
-@njit(nogil=True, cache=True)
-def _put_right(score: Any, order: Any, start: int, stop: int) -> None:
-    """Sort a run of documents, which are by index now, by their full scores."""
-    run = order[start:stop].copy()
-    by_score = np.argsort(-score[run], kind="mergesort")
-    for i in range(stop - start):
-        order[start + i] = run[by_score[i]]
+@jit
+def _put_right(score: Any, run: Any) -> None:
+    """Sort a run of documents, which are by index now, by descending full score."""
+    if run.size > _SHORT:
+        place = np.arange(run.size)
+        merge_by(-score[run], place)
+        run[:] = run[place]
+        return
+    for i in range(1, run.size):
+        a = run[i]
+        j = i - 1
+        while j >= 0 and score[run[j]] < score[a]:
+            run[j + 1] = run[j]
+            j -= 1
+        run[j + 1] = a
+
+
+@jit
+def merge_by(value: Any, items: Any) -> None:
+    """Sort ``items`` in place by ascending ``value[item]``, stably: a bottom-up merge sort."""
+    n = items.size
+    source = items.copy()
+    target = np.empty_like(source)
+    width = 1
+    while width < n:
+        for low in range(0, n, 2 * width):
+            middle = min(low + width, n)
+            high = min(low + 2 * width, n)
+            i = low
+            j = middle
+            for k in range(low, high):
+                if i < middle and (j >= high or value[source[i]] <= value[source[j]]):
+                    target[k] = source[i]
+                    i += 1
+                else:
+                    target[k] = source[j]
+                    j += 1
+        source, target = target, source
+        width *= 2
+    items[:] = source

@@ -14,12 +14,12 @@ import math
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
-from rankwright.kernels.arithmetic import total
+from rankwright.kernels.arithmetic import exp_negative, total
 from rankwright.kernels.exchange import swap_change, swap_row, walk
-from rankwright.kernels.ordering import sort_descending
+from rankwright.kernels.jit import inlined, jit
+from rankwright.kernels.ordering import merge_by, sort_descending
 from rankwright.kernels.random import fill_noise, fill_uniform
 
 STATIC, RANDOM, ALL, ALL_STATIC, ALL_RANDOM = range(1, 6)
@@ -31,12 +31,12 @@ _SELECTION_DRAW = 1 << 24  # numbers of draws that choose documents; noise count
 
 
 class PairWeights(NamedTuple):
-    """W of a pair = swap |dM| + |g_a - g_b| distance[|i - j|] + own g_a w_a + unit."""
+    """W of a pair: unit, or a sum of |dM|, |g_a - g_b| distance[|i - j|] and the better one's own g w."""
 
-    swap: float
-    own: float
     unit: float
+    by_swap: bool
     by_distance: bool
+    by_own: bool
     distance: NDArray[Any]  # by number of positions apart [longest query + 1]
     sigma: float
     normalize: bool
@@ -61,7 +61,7 @@ class Noise(NamedTuple):
     samples: int
 
 
-@njit(nogil=True, cache=True)
+@jit
 def ranked_pairs(
     q0: int,
     q1: int,
@@ -98,14 +98,13 @@ def ranked_pairs(
     d = np.empty(longest)
     e = np.empty(longest)
     state = np.empty(longest)
-    delta = np.empty(longest)
     push = np.empty(longest)
     curv = np.empty(longest)
     row_grad = np.empty(longest)
     row_hess = np.empty(longest)
     leaf_at = np.empty(longest, np.int64)
     extra = np.empty(longest, np.int64)
-    w = chain.weight
+    nowhere = np.empty(0, np.int64)
     for q in range(q0, q1):
         start = bounds[q]
         n = bounds[q + 1] - start
@@ -125,11 +124,12 @@ def ranked_pairs(
             for i in range(n):
                 a = order[i]
                 z[i] = noisy[a]
-                odds[i] = 1.0 if wide else math.exp(weights.sigma * (noisy[a] - highest))
                 y[i] = label[start + a]
                 g[i] = chain.gain[start + a]
                 row_grad[i] = 0.0
                 row_hess[i] = 0.0
+            for i in range(n):
+                odds[i] = exp_negative(weights.sigma * (z[i] - highest))
             if not chain.additive:
                 for i in range(n):
                     d[i] = chain.cont[start + order[i]]
@@ -148,17 +148,14 @@ def ranked_pairs(
             tile = _TILE if chain.additive else n
             for low in range(0, n, tile):
                 high = min(low + tile, n)
-                for i in range(min(top, high)):
-                    first = max(i + 1, low)
-                    _pair_weights(i, first, high, chain, weights, w, g, d, e, y, state, delta)
-                    _pair_row(i, first, high, weights.sigma, wide, spread, y, z, odds, delta, push, curv)
-                    pushed += _add_row(i, first, high, push, curv, row_grad, row_hess)
-            for x in range(n_extra):
-                i = extra[x]
-                _pair_weights(i, top, n, chain, weights, w, g, d, e, y, state, delta)
-                _pair_row(i, top, n, weights.sigma, wide, spread, y, z, odds, delta, push, curv)
-                _drop_seen(i, x, extra, push, curv)
-                pushed += _add_row(i, top, n, push, curv, row_grad, row_hess)
+                pushed += _add_rows(
+                    min(top, high), extra, False, low, high, chain, weights, wide, spread,
+                    g, d, e, state, y, z, odds, push, curv, row_grad, row_hess, 0.0, nowhere, between,
+                )  # fmt: skip
+            pushed += _add_rows(
+                n_extra, extra, True, top, n, chain, weights, wide, spread,
+                g, d, e, state, y, z, odds, push, curv, row_grad, row_hess, 0.0, nowhere, between,
+            )  # fmt: skip
 
             scale = weights.sigma * chain.scale[q] / noise.samples
             if weights.normalize and pushed > 0.0:
@@ -169,50 +166,72 @@ def ranked_pairs(
                 hess[start + order[i]] += scale * weights.sigma * row_hess[i]
             if leaf.size > 0:  # a second round, now that the scale is known
                 scale *= weights.sigma * query_weight[q]
-                for i in range(top):
-                    _pair_weights(i, i + 1, n, chain, weights, w, g, d, e, y, state, delta)
-                    _pair_row(i, i + 1, n, weights.sigma, wide, spread, y, z, odds, delta, push, curv)
-                    _add_between(i, i + 1, n, scale, curv, leaf_at, between)
-                for x in range(n_extra):
-                    i = extra[x]
-                    _pair_weights(i, top, n, chain, weights, w, g, d, e, y, state, delta)
-                    _pair_row(i, top, n, weights.sigma, wide, spread, y, z, odds, delta, push, curv)
-                    _drop_seen(i, x, extra, push, curv)
-                    _add_between(i, top, n, scale, curv, leaf_at, between)
+                _add_rows(
+                    top, extra, False, 0, n, chain, weights, wide, spread,
+                    g, d, e, state, y, z, odds, push, curv, row_grad, row_hess, scale, leaf_at, between,
+                )  # fmt: skip
+                _add_rows(
+                    n_extra, extra, True, top, n, chain, weights, wide, spread,
+                    g, d, e, state, y, z, odds, push, curv, row_grad, row_hess, scale, leaf_at, between,
+                )  # fmt: skip
 
 
-@njit(nogil=True, cache=True)
-def _pair_weights(
-    i: int,
+@jit
+def _add_rows(
+    n_rows: int,
+    extra: Any,
+    extension: bool,
     low: int,
     high: int,
     chain: Any,
     weights: Any,
-    w: Any,
+    wide: bool,
+    spread: bool,
     g: Any,
     d: Any,
     e: Any,
-    y: Any,
     state: Any,
-    delta: Any,
-) -> None:
-    """Write W of position i with each position in [low, high) into ``delta``, before the query's scale."""
-    if weights.swap > 0.0:
-        swap_row(i, low, high, chain.additive, w, g, d, e, state, delta)
-        for j in range(low, high):
-            delta[j] = weights.swap * abs(delta[j])
-    else:
-        for j in range(low, high):
-            delta[j] = weights.unit
-    if weights.by_distance:
-        for j in range(low, high):
-            delta[j] += abs(g[i] - g[j]) * weights.distance[abs(i - j)]
-    if weights.own > 0.0:
-        for j in range(low, high):
-            delta[j] += weights.own * (g[i] * w[i] if y[i] > y[j] else g[j] * w[j])
+    y: Any,
+    z: Any,
+    odds: Any,
+    push: Any,
+    curv: Any,
+    row_grad: Any,
+    row_hess: Any,
+    scale: float,
+    leaf_at: Any,
+    between: Any,
+) -> float:
+    """Sum rows of pairs: of the first positions with those below, or of the extension with [low, high).
+
+    Where ``leaf_at`` is empty the sums go to ``row_grad`` and ``row_hess``, and the sizes of all pushes are
+    returned for the normalisation; otherwise the curvature times ``scale`` goes ``between`` the leaves.
+    """
+    pushed = 0.0
+    for x in range(n_rows):
+        i = extra[x] if extension else x
+        first = low if extension else max(i + 1, low)
+        _pair_weights(i, first, high, chain, weights, g, d, e, y, state, curv)
+        _pair_row(i, first, high, weights.sigma, wide, spread, y, z, odds, push, curv)
+        if extension:
+            _drop_seen(x, extra, push, curv)
+        if leaf_at.size > 0:
+            for j in range(first, high):
+                add_pair(leaf_at[i], leaf_at[j], scale * curv[j], between)
+            continue
+        row_grad[i] -= total(push, first, high)
+        row_hess[i] += total(curv, first, high)
+        for j in range(np.uint64(first), np.uint64(high)):
+            row_grad[j] += push[j]
+            row_hess[j] += curv[j]
+        if weights.normalize:
+            for j in range(np.uint64(first), np.uint64(high)):
+                push[j] = abs(push[j])
+            pushed += total(push, first, high)
+    return pushed
 
 
-@njit(nogil=True, cache=True)
+@inlined
 def _pair_row(
     i: int,
     low: int,
@@ -223,48 +242,69 @@ def _pair_row(
     y: Any,
     z: Any,
     odds: Any,
-    delta: Any,
     push: Any,
     curv: Any,
 ) -> None:
-    """Turn weights into pushes (on j; the opposite on i) and curvatures, without the factors sigma."""
+    """Write the pushes on the positions [low, high) of their pairs with i, and the curvatures.
+
+    The opposite of a push acts on i. ``curv`` holds the weights before. The factors sigma and the query's scale
+    are left to the caller.
+    """
+    first = np.uint64(low)
+    end = np.uint64(high)
+    y_i = y[i]
+    z_i = z[i]
+    odds_i = odds[i]
+    for j in range(first, end):  # a weight becomes negative where j is the better one
+        weight = abs(curv[j])
+        better = weight if y_i > y[j] else -weight
+        curv[j] = better if y_i != y[j] else 0.0
     if spread:
-        for j in range(low, high):
-            delta[j] /= 0.01 + abs(z[i] - z[j])
+        for j in range(first, end):
+            curv[j] /= 0.01 + abs(z_i - z[j])
     if wide:
-        for j in range(low, high):
-            p = 1.0 / (1.0 + math.exp(sigma * (z[i] - z[j])))
-            push[j] = p
+        for j in range(first, end):
+            p = 1.0 / (1.0 + math.exp(min(sigma * (z_i - z[j]), 700.0)))
+            weight = curv[j]
+            push[j] = weight * (p if weight > 0.0 else 1.0 - p)
+            curv[j] = abs(weight) * p * (1.0 - p)
     else:
+        for j in range(first, end):
+            p = odds[j] / (odds_i + odds[j])  # chance that j beats i
+            weight = curv[j]
+            push[j] = weight * (p if weight > 0.0 else 1.0 - p)
+            curv[j] = abs(weight) * p * (1.0 - p)
+
+
+@inlined
+def _pair_weights(
+    i: int,
+    low: int,
+    high: int,
+    chain: Any,
+    weights: Any,
+    g: Any,
+    d: Any,
+    e: Any,
+    y: Any,
+    state: Any,
+    out: Any,
+) -> None:
+    """Write W of position i with each position in [low, high), up to its sign."""
+    w = chain.weight
+    if weights.by_swap:
+        swap_row(i, low, high, chain.additive, w, g, d, e, state, out)
+    else:
+        out[low:high] = weights.unit
+    if weights.by_distance:
         for j in range(low, high):
-            push[j] = odds[j] / (odds[i] + odds[j])
-    for j in range(low, high):
-        p = push[j]  # chance that j beats i
-        differ = delta[j] if y[i] != y[j] else 0.0
-        push[j] = differ * (p if y[i] > y[j] else p - 1.0)
-        curv[j] = differ * p * (1.0 - p)
+            out[j] = abs(out[j]) + abs(g[i] - g[j]) * weights.distance[abs(i - j)]
+    if weights.by_own:
+        for j in range(low, high):
+            out[j] = abs(out[j]) + (g[i] * w[i] if y[i] > y[j] else g[j] * w[j])
 
 
-@njit(nogil=True, cache=True)
-def _add_row(i: int, low: int, high: int, push: Any, curv: Any, row_grad: Any, row_hess: Any) -> float:
-    """Add a row to the sums by position; returns the sum of the pushes' sizes."""
-    row_grad[i] -= total(push, low, high)
-    row_hess[i] += total(curv, low, high)
-    for j in range(low, high):
-        row_grad[j] += push[j]
-        row_hess[j] += curv[j]
-    for j in range(low, high):
-        push[j] = abs(push[j])
-    return total(push, low, high)
-
-
-@njit(nogil=True, cache=True)
-def _add_between(i: int, low: int, high: int, scale: float, curv: Any, leaf_at: Any, between: Any) -> None:
-    for j in range(low, high):
-        add_pair(leaf_at[i], leaf_at[j], scale * curv[j], between)
-
-
-@njit(nogil=True, cache=True, inline="always")
+@inlined
 def add_pair(a: int, b: int, curv: float, between: Any) -> None:
     """Add a pair's curvature to the leaves a and b of its documents; within one leaf it cancels."""
     if a != b:
@@ -274,17 +314,15 @@ def add_pair(a: int, b: int, curv: float, between: Any) -> None:
         between[b, a] -= curv
 
 
-@njit(nogil=True, cache=True)
-def _drop_seen(i: int, x: int, extra: Any, push: Any, curv: Any) -> None:
-    """Clear what position i has with itself and with the earlier positions of the extension."""
-    push[i] = 0.0
-    curv[i] = 0.0
-    for before in range(x):
+@jit
+def _drop_seen(x: int, extra: Any, push: Any, curv: Any) -> None:
+    """Clear what the extension's position number x has with itself and with those before it."""
+    for before in range(x + 1):
         push[extra[before]] = 0.0
         curv[extra[before]] = 0.0
 
 
-@njit(nogil=True, cache=True)
+@jit
 def _extend(
     q: int,
     n: int,
@@ -338,16 +376,18 @@ def _extend(
     return missed
 
 
-@njit(nogil=True, cache=True)
+@jit
 def _shuffle(n: int, stream: Any, query_key: Any, sample: int, items: Any) -> None:
     if n < 2:
         return
     draws = np.empty(n + 1)
     fill_uniform(draws, n, stream, query_key, _SELECTION_DRAW + sample)
-    items[:n] = items[:n][np.argsort(draws[:n])]
+    chosen = np.arange(n)
+    merge_by(draws, chosen)
+    items[:n] = items[chosen]
 
 
-@njit(nogil=True, cache=True)
+@jit
 def neighbour_pairs(
     q0: int,
     q1: int,
@@ -392,9 +432,8 @@ def neighbour_pairs(
         q_hess = hess[start:stop]
         highest = np.max(z)
         wide = not highest - np.min(z) < _WIDE
-        if not wide:
-            for a in range(n):
-                odds[a] = math.exp(z[a] - highest)
+        for a in range(n):
+            odds[a] = exp_negative(z[a] - highest)
         scale = chain.scale[q] / noise.samples
         for sample in range(noise.samples):
             if noise.kind == NO_NOISE:

@@ -11,7 +11,9 @@ import math
 from typing import Any
 
 import numpy as np
-from numba import njit
+
+from rankwright.kernels.arithmetic import log_positive, turn
+from rankwright.kernels.jit import inlined, jit
 
 LOGISTIC, GAUSSIAN, GUMBEL, UNIFORM = range(4)
 
@@ -24,7 +26,7 @@ _32 = np.uint64(32)
 _12 = np.uint64(12)
 
 
-@njit(nogil=True, cache=True)
+@inlined
 def philox(c0: Any, c1: Any, c2: Any, c3: Any, k0: Any, k1: Any) -> tuple[Any, Any, Any, Any]:
     """Ten rounds of Philox on four 32-bit counter words and two key words, each held in a uint64."""
     for _ in range(10):
@@ -41,42 +43,58 @@ def philox(c0: Any, c1: Any, c2: Any, c3: Any, k0: Any, k1: Any) -> tuple[Any, A
     return c0, c1, c2, c3
 
 
-@njit(nogil=True, cache=True)
+@jit
 def fill_uniform(out: Any, n: int, stream: Any, query_key: Any, draw: int) -> None:
     """Fill ``out`` with ``n`` uniforms strictly between 0 and 1.
 
     ``stream`` (uint64) stands for seed and iteration, ``draw`` numbers the vectors of one query. Values
     come in pairs: ``out`` must have room for n rounded up to an even number.
     """
-    for block in range((n + 1) // 2):
-        w0, w1, w2, w3 = philox(
-            np.uint64(block),
-            np.uint64(draw),
-            query_key & _LOW,
-            query_key >> _32,
-            stream & _LOW,
-            stream >> _32,
-        )
-        out[2 * block] = (np.float64(np.int64(((w1 << _32) | w0) >> _12)) + 0.5) * 2.0**-52
-        out[2 * block + 1] = (np.float64(np.int64(((w3 << _32) | w2) >> _12)) + 0.5) * 2.0**-52
+    two = np.uint64(2)
+    c1 = np.uint64(draw)
+    c2 = query_key & _LOW
+    c3 = query_key >> _32
+    k0 = stream & _LOW
+    k1 = stream >> _32
+    for block in range(np.uint64((n + 1) // 2)):
+        w0, w1, w2, w3 = philox(block, c1, c2, c3, k0, k1)
+        out[two * block] = (np.float64(np.int64(((w1 << _32) | w0) >> _12)) + 0.5) * 2.0**-52
+        out[two * block + np.uint64(1)] = (np.float64(np.int64(((w3 << _32) | w2) >> _12)) + 0.5) * 2.0**-52
 
 
-@njit(nogil=True, cache=True)
+@jit
 def fill_noise(out: Any, n: int, kind: int, stream: Any, query_key: Any, draw: int) -> None:
     """Fill ``out`` with ``n`` draws of a standard distribution (LOGISTIC ... UNIFORM); room as above."""
     fill_uniform(out, n, stream, query_key, draw)
+    even = np.uint64(n + n % 2)
     if kind == LOGISTIC:
-        for a in range(n):
-            out[a] = math.log(out[a] / (1.0 - out[a]))
+        _make_logistic(out, even)
     elif kind == GUMBEL:
-        for a in range(n):
-            out[a] = -math.log(-math.log(out[a]))
+        _make_gumbel(out, even)
     elif kind == GAUSSIAN:
-        for a in range(0, n, 2):  # Box and Muller
-            radius = math.sqrt(-2.0 * math.log(out[a]))
-            angle = 2.0 * math.pi * out[a + 1]
-            out[a] = radius * math.cos(angle)
-            out[a + 1] = radius * math.sin(angle)
+        _make_gaussian(out, even)
+
+
+@jit
+def _make_logistic(u: Any, n: Any) -> None:
+    for a in range(n):
+        u[a] = log_positive(u[a] / (1.0 - u[a]))
+
+
+@jit
+def _make_gumbel(u: Any, n: Any) -> None:
+    for a in range(n):
+        u[a] = -log_positive(-log_positive(u[a]))
+
+
+@jit
+def _make_gaussian(u: Any, n: Any) -> None:
+    """Box and Muller: a radius and an angle make two."""
+    for a in range(np.uint64(0), n, np.uint64(2)):
+        radius = math.sqrt(-2.0 * log_positive(u[a]))
+        cosine, sine = turn(u[a + np.uint64(1)])
+        u[a] = radius * cosine
+        u[a + np.uint64(1)] = radius * sine
 
 
 def stream_of(seed: int, iteration: int, term: int = 0) -> np.uint64:

@@ -15,10 +15,11 @@ import math
 from typing import Any
 
 import numpy as np
-from numba import njit
+
+from rankwright.kernels.jit import jit
 
 
-@njit(nogil=True, cache=True)
+@jit
 def expected_rank_gradient(q0: int, q1: int, bounds: Any, score: Any, chain: Any, sigma: float, grad: Any) -> None:
     """Subtract from ``grad`` the gradient of E sum w g, for additive chains: O(n^2 depth) per query."""
     longest = np.max(np.diff(bounds[q0 : q1 + 1]))

@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import njit
+
+from rankwright.kernels.jit import jit
 
 
-@njit(nogil=True, cache=True)
+@jit
 def expected_value(order: Any, score: Any, n: int, depth: int, w: Any, g: Any, d: Any, e: Any, start: float) -> float:
     """Mean of M / scale over all orders of the tied documents; ``order`` sorts by descending score."""
     worth = 0.0
@@ -26,12 +27,12 @@ def expected_value(order: Any, score: Any, n: int, depth: int, w: Any, g: Any, d
     return worth
 
 
-@njit(nogil=True, cache=True)
+@jit
 def _block(order: Any, low: int, high: int, stop: int, w: Any, g: Any, d: Any, e: Any, s: float) -> float:
     """Expected worth of the block of tied documents at positions [low, high), counted up to ``stop``.
 
     Where every d is 1, the document at place t has gathered s + e + (t / (m - 1)) * (the others' e) on
-    average (McSherry and Najork 2008 for average precision). Otherwise e = 0, and
+    average (McSherry and Najork 2008). Otherwise e = 0, and
 
         A_t = mean over t documents of the product of their d
         F_t = mean over orders of g at place t times the product of d above it

@@ -132,6 +132,13 @@ def bind(
         One per row, or one per query in order of first appearance; they multiply gradient and curvature.
     options
         Hyper-parameters of the objective, where it is given by name.
+
+    Examples
+    --------
+    >>> gradient = bind("queryrmse", [2, 0], group=[2])
+    >>> grad, hess = gradient([0.0, 0.0], iteration=0)
+    >>> grad.tolist()
+    [-1.0, 1.0]
     """
     queries = Queries.of(np.size(labels), qid, group)
     made = _read(objective, options)
@@ -193,8 +200,10 @@ def _make(name: str, options: dict[str, Any]) -> Objective:
 
 
 def _summand(text: str) -> tuple[float, float, str, dict[str, Any]]:
+    number = r"(?:\d+\.?\d*|\.\d+)(?:e-?\d+)?"
+    times = r"(?:\s*\*\s*|\s+)"
     match = re.fullmatch(
-        r"\s*(?:([\d.]+(?:e[+-]?\d+)?)\s*\*?\s+)?(?:n\^(-?[\d.]+)\s*\*?\s+)?([A-Za-z][\w-]*)\s*(?:\((.*)\))?\s*",
+        rf"\s*(?:({number}){times})?(?:n\^(-?{number}){times})?([A-Za-z][\w-]*)\s*(?:\((.*)\))?\s*",
         text,
     )
     if match is None:

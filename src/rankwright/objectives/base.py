@@ -49,15 +49,20 @@ class Problem:
         low = np.minimum.reduceat(self.labels, starts)
         object.__setattr__(self, "mixed", np.maximum.reduceat(self.labels, starts) > low)
 
-    def ranking_chain(self, objective: str, *, truncate: bool) -> Chain:
-        """Bind the metric; queries that cannot teach an order get scale 0."""
+    def ranking_chain(self, objective: str, *, truncate: bool, signed: bool = False) -> Chain:
+        """Bind the metric; queries that cannot teach an order get scale 0.
+
+        Pair weights take the size of a change alone. With ``signed`` a metric of which less is better gets a negative
+        scale, so that more of the chain is better in any case.
+        """
         if self.metric.selects:
             raise ValueError(
                 f"{self.metric} selects documents instead of ordering them, which {objective} cannot learn; "
                 "use stochasticrank."
             )
         chain = self.metric.bind(self.labels, self.queries.boundaries, truncate=truncate)
-        return chain._replace(scale=np.where(self.mixed, chain.scale, 0.0))
+        sign = -1.0 if signed and not self.metric.higher_is_better else 1.0
+        return chain._replace(scale=np.where(self.mixed, sign * chain.scale, 0.0))
 
 
 class Gradient:
@@ -162,10 +167,15 @@ class Sum(Objective):
     def __str__(self) -> str:
         shown = []
         for factor, power, objective in self.parts:
-            scale = "" if factor == 1 else f"{factor:g} "
-            length = "" if power == 0 else f"n^{power:g} "
+            scale = "" if factor == 1 else f"{_shown(factor)} "
+            length = "" if power == 0 else f"n^{_shown(power)} "
             shown.append(f"{scale}{length}{objective}")
         return " + ".join(shown)
+
+
+def _shown(number: float) -> str:
+    """Print all digits of a number, and no plus sign, which would part two summands."""
+    return f"{number!r}".removesuffix(".0").replace("e+", "e")
 
 
 class BoundObjective:

@@ -81,7 +81,7 @@ class RankNet(Objective):
             additive=True,
             depth=0,
         )
-        weights = PairWeights(0.0, 0.0, 1.0, False, np.zeros(1), self.sigma, False)
+        weights = PairWeights(1.0, False, False, False, np.zeros(1), self.sigma, False)
         return _RankedPairs(problem, chain, weights, _top_only(_UNTRUNCATED), NOISELESS)
 
     def work(self, sizes: Floats) -> Floats:
@@ -224,7 +224,7 @@ class LambdaMART(Lambdas):
 
     def pair_weights(self, problem: Problem, chain: Chain) -> PairWeights:
         """|dM|."""
-        return PairWeights(1.0, 0.0, 0.0, False, np.zeros(1), self.sigma, self.normalize)
+        return PairWeights(0.0, True, False, False, np.zeros(1), self.sigma, self.normalize)
 
 
 @dataclass(frozen=True)
@@ -269,6 +269,11 @@ class LambdaLoss(Lambdas):
             raise ValueError(f"lambdaloss: mu belongs to variant='ndcg-loss2++', not to {self.variant!r}.")
         if self.variant == "ndcg-loss1" and self.loss2_offset != "paper":
             raise ValueError("lambdaloss: loss2_offset has no meaning for variant='ndcg-loss1'.")
+        if self.variant == "ndcg-loss2" and self.truncate_delta:
+            raise ValueError(
+                "lambdaloss: truncate_delta has no meaning for variant='ndcg-loss2', whose weights go by distance; "
+                "use truncation=."
+            )
 
     def pair_weights(self, problem: Problem, chain: Chain) -> PairWeights:
         """W as in the class's docstring."""
@@ -278,7 +283,7 @@ class LambdaLoss(Lambdas):
                 f"{problem.metric} does not. Use lambdamart, yetiloss or stochasticrank for it."
             )
         if self.variant == "ndcg-loss1":
-            return PairWeights(0.0, 1.0, 0.0, False, np.zeros(1), self.sigma, self.normalize)
+            return PairWeights(0.0, False, False, True, np.zeros(1), self.sigma, self.normalize)
         longest = len(chain.weight) - 2
         offset = 0 if self.loss2_offset == "paper" else 1
         w = problem.metric.weights(longest + 2)
@@ -286,15 +291,8 @@ class LambdaLoss(Lambdas):
         apart = np.arange(1, longest)
         distance[apart] = np.abs(w[apart - 1 + offset] - w[apart + offset])
         both = self.variant == "ndcg-loss2++"
-        return PairWeights(
-            1.0 if both else 0.0,
-            0.0,
-            0.0,
-            True,
-            distance * (self.mu if both else 1.0),
-            self.sigma,
-            self.normalize,
-        )
+        distance *= self.mu if both else 1.0
+        return PairWeights(0.0, both, True, False, distance, self.sigma, self.normalize)
 
 
 def _top_only(top: int) -> PairChoice:

@@ -52,6 +52,8 @@ class XENDCG(Objective):
 
     def __post_init__(self) -> None:
         check_positive(self, "epsilon")
+        if not 1e-15 <= self.epsilon <= 1:
+            raise ValueError(f"xendcg: epsilon must be from 1e-15, the least that shows, to 1; got {self.epsilon!r}.")
         if self.newton not in (True, False):
             raise ValueError(f"xendcg: newton must be True or False; got {self.newton!r}.")
         if self.gamma != "uniform" and not (isinstance(self.gamma, int | float) and 0 <= self.gamma <= 1):

@@ -48,7 +48,7 @@ class SoftRank(Objective):
 
     def prepare(self, problem: Problem) -> Gradient:
         """Bind the metric, which must be additive."""
-        chain = problem.ranking_chain(self.name, truncate=True)
+        chain = problem.ranking_chain(self.name, truncate=True, signed=True)
         if not chain.additive:
             raise ValueError(
                 f"softrank is exact for metrics that add up over positions, and {problem.metric} does not; "

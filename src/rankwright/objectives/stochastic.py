@@ -68,6 +68,8 @@ class StochasticRank(Objective):
         check_positive(self, "nu", or_zero=True)
         check_count(self, "estimations")
         check_choice(self, "sfa", (True, False))
+        if not self.sfa and self.nu != 0.01:
+            raise ValueError("stochasticrank: nu belongs to sfa, which is off; leave nu out or use sfa=True.")
         check_choice(self, "estimator", ("ccs", "reinforce"))
 
     def prepare(self, problem: Problem) -> Gradient:
@@ -91,7 +93,7 @@ class _Smoothed(Gradient):
         if self.selects:
             self.chain = problem.metric.bind(problem.labels, self.bounds)
         else:
-            self.chain = problem.ranking_chain(options.name, truncate=True)
+            self.chain = problem.ranking_chain(options.name, truncate=True, signed=True)
 
     def add(self, q0: int, q1: int, scores: Floats, stream: np.uint64, grad: Floats, hess: Floats) -> None:
         o = self.options

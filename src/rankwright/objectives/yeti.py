@@ -58,6 +58,10 @@ class YetiLoss(Objective):
 
     def __post_init__(self) -> None:
         check_noise(self, "permutations")
+        if self.noise == "none" and (self.strength, self.permutations) != (1.0, 10):
+            raise ValueError(
+                f"{self.name}: strength and permutations belong to noise, which is 'none'; choose a noise."
+            )
         if self.neighbours != "all":
             check_count(self, "neighbours")
 

@@ -1,0 +1,171 @@
+"""The direction of imports, kernels that know no metric, and an example on every public name."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import re
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import rankwright
+from rankwright.metrics import known_metrics
+from rankwright.objectives import OBJECTIVES
+
+ROOT = Path(rankwright.__file__).parent
+MODULES = {
+    ".".join(("rankwright", *path.relative_to(ROOT).with_suffix("").parts)).removesuffix(".__init__"): path
+    for path in sorted(ROOT.rglob("*.py"))
+}
+
+# What each module may import of the package; a name stands for the modules below it too.
+DATA = ("kernels", "queries", "data")
+MAY_IMPORT = {
+    "kernels": ("kernels",),
+    "queries": ("kernels",),
+    "data": ("kernels", "queries"),
+    "letor": DATA,
+    "trec": (*DATA, "letor"),
+    "synthetic": DATA,
+    "metrics": DATA,
+    "evaluation": (*DATA, "metrics"),
+    "comparison": (*DATA, "metrics", "evaluation"),
+    "objectives.options": ("kernels",),
+    "objectives.base": ("kernels", "queries", "metrics", "objectives.options"),
+    "objectives": ("kernels", "queries", "metrics", "objectives.base", "objectives.options"),
+}
+# Imported when called: a metric's value for one query is a call of the layer above.
+DEFERRED = {("rankwright.metrics", "rankwright.evaluation")}
+ENGINES_AND_FRAMES = {"lightgbm", "xgboost", "catboost", "sklearn", "pandas", "polars", "dask", "optuna", "altair"}
+
+
+def imports(node: ast.AST, *, deferred: bool) -> Iterator[str]:
+    """Absolute names of the modules imported below a node, in functions too if ``deferred``."""
+    for child in ast.iter_child_nodes(node):
+        if isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda) and not deferred:
+            continue
+        if isinstance(child, ast.If) and ast.unparse(child.test) == "TYPE_CHECKING":
+            yield from (name for part in child.orelse for name in imports(part, deferred=deferred))
+        elif isinstance(child, ast.Import):
+            yield from (alias.name for alias in child.names)
+        elif isinstance(child, ast.ImportFrom):
+            assert child.level == 0, "relative imports hide the layer; write them out"
+            # `from package import module` names the module in its second half.
+            for alias in child.names:
+                full = f"{child.module}.{alias.name}"
+                yield full if full in MODULES else str(child.module)
+        else:
+            yield from imports(child, deferred=deferred)
+
+
+def imported(source: str, *, deferred: bool) -> set[str]:
+    return set(imports(ast.parse(source), deferred=deferred))
+
+
+def below(name: str, layer: str) -> bool:
+    return name == f"rankwright.{layer}" or name.startswith(f"rankwright.{layer}.")
+
+
+def allowed(module: str) -> tuple[str, ...]:
+    """What the table lets a module import; the two packages gather what is below them."""
+    if module == "rankwright":
+        return tuple(MAY_IMPORT)
+    if module == "rankwright.objectives":
+        return (*MAY_IMPORT["objectives"], "objectives")
+    fitting = [layer for layer in MAY_IMPORT if below(module, layer)]
+    assert fitting, f"{module} is not in the table of layers; say there what it may import"
+    return MAY_IMPORT[max(fitting, key=len)]
+
+
+def breaches(module: str, source: str) -> list[str]:
+    """Imports of a module that go against the order of the layers."""
+    at_once = imported(source, deferred=False)
+    return [
+        name
+        for name in sorted(imported(source, deferred=True))
+        if name.split(".")[0] == "rankwright"
+        and not any(below(name, layer) for layer in allowed(module))
+        and (name in at_once or (module, name) not in DEFERRED)
+    ]
+
+
+@pytest.mark.parametrize("module", MODULES)
+def test_layers(module: str) -> None:
+    assert breaches(module, MODULES[module].read_text()) == []
+
+
+@pytest.mark.parametrize(
+    ("module", "source", "expected"),
+    [
+        ("rankwright.kernels.pairs", "from rankwright.metrics import NDCG", ["rankwright.metrics"]),
+        ("rankwright.kernels.pairs", "from rankwright import queries", ["rankwright.queries"]),
+        ("rankwright.kernels.pairs", "from rankwright.kernels import random", []),
+        ("rankwright.data", "import rankwright.letor", ["rankwright.letor"]),
+        ("rankwright.queries", "def f():\n    from rankwright.data import x", ["rankwright.data"]),
+        ("rankwright.metrics", "from rankwright.evaluation import evaluate", ["rankwright.evaluation"]),
+        ("rankwright.metrics", "def f():\n    from rankwright.evaluation import evaluate", []),
+        (
+            "rankwright.objectives.yeti",
+            "from rankwright.objectives.lambdas import x",
+            ["rankwright.objectives.lambdas"],
+        ),
+        ("rankwright.objectives.yeti", "from rankwright.objectives import lambdas", ["rankwright.objectives.lambdas"]),
+        ("rankwright.objectives.yeti", "from rankwright.objectives import objective", ["rankwright.objectives"]),
+        ("rankwright.objectives.yeti", "from rankwright.objectives.base import Objective", []),
+        ("rankwright.objectives.base", "from rankwright.objectives.yeti import x", ["rankwright.objectives.yeti"]),
+        ("rankwright.evaluation", "from rankwright import Metric", ["rankwright"]),
+        ("rankwright.objectives", "from rankwright.evaluation import x", ["rankwright.evaluation"]),
+    ],
+)
+def test_the_rule_finds_breaches(module: str, source: str, expected: list[str]) -> None:
+    assert breaches(module, source) == expected
+
+
+@pytest.mark.parametrize("module", [name for name in MODULES if below(name, "kernels")])
+def test_kernels_import_numpy_numba_and_the_standard_library_only(module: str) -> None:
+    found = {name.split(".")[0] for name in imported(MODULES[module].read_text(), deferred=True)}
+    assert found <= {"numpy", "numba", "rankwright"} | sys.stdlib_module_names
+
+
+@pytest.mark.parametrize("module", MODULES)
+def test_no_engine_or_frame_library_is_imported_with_the_package(module: str) -> None:
+    found = {name.split(".")[0] for name in imported(MODULES[module].read_text(), deferred=False)}
+    assert not found & ENGINES_AND_FRAMES
+
+
+PAPER = re.compile(r'"[^"\n]*" paper')
+KINDS = {**{n: k for n, k in known_metrics().items() if k.__module__.startswith("rankwright.")}, **OBJECTIVES}
+NAME = re.compile(
+    # The longest first: dcg-rr before dcg.
+    rf"\b({'|'.join(sorted({*KINDS, *(kind.__name__ for kind in KINDS.values())}, key=len, reverse=True))})\b",
+    re.IGNORECASE,
+)
+
+
+def names_in(source: str) -> list[str]:
+    """Names of metrics and objectives in a text, titles of papers apart."""
+    return NAME.findall(PAPER.sub("", source))
+
+
+@pytest.mark.parametrize("module", [name for name in MODULES if below(name, "kernels")])
+def test_kernels_name_no_metric_and_no_objective(module: str) -> None:
+    assert names_in(MODULES[module].read_text()) == []
+
+
+def test_names_are_found_in_code_and_prose_but_not_in_titles() -> None:
+    assert names_in('as in the "StochasticRank" paper and the "XE-NDCG" paper, mapped and errors') == []
+    assert names_in('for NDCG@10: err(x), dcg-rr, "yetiloss"') == ["NDCG", "err", "dcg-rr", "yetiloss"]
+
+
+@pytest.mark.parametrize("name", rankwright.__all__)
+def test_every_public_name_has_a_summary_and_an_example(name: str) -> None:
+    doc = inspect.getdoc(getattr(rankwright, name)) or ""
+    assert re.match(r"[A-Z`].*[.:]$", doc.split("\n\n")[0].replace("\n", " ")), "no summary sentence"
+    assert ">>> " in doc
+
+
+def test_public_names_are_sorted_and_unique() -> None:
+    assert rankwright.__all__ == sorted(set(rankwright.__all__))

@@ -1,0 +1,244 @@
+"""What holds for every objective with every metric."""
+
+import functools
+import itertools
+
+import numpy as np
+import pytest
+
+import own_metric  # noqa: F401  (defines the metric "own")
+from rankwright.metrics import metric as parse_metric
+from rankwright.objectives import OBJECTIVES, bind, objective
+
+METRICS = ["ndcg", "ndcg@3", "dcg", "err", "err@3", "mrr", "map", "map@3", "rbp", "pfound", "expdcg", "own"]
+ADDITIVE = ["ndcg", "ndcg@3", "dcg", "rbp", "expdcg"]
+LAMBDAS = [
+    "lambdamart",
+    "lambdamart(truncation=3, sigma=2)",
+    "lambdamart(normalize=true)",
+    "lambdamart(truncate_delta=true)",
+    "lambdamart(truncation=2, extend=static)",
+    "lambdamart(truncation=2, extend=random)",
+    "lambdamart(truncation=2, extend=all)",
+    "lambdamart(truncation=2, extend=all-static, selection=quota)",
+    "lambdamart(truncation=2, extend=all-random, selection=quota)",
+    "lambdamart(noise=gumbel, strength=0.3, samples=2)",
+]
+YETI = ["yetiloss", "yetiloss(noise=none, neighbours=3)", "yetiloss(noise=gaussian, neighbours=all, permutations=2)"]
+STOCHASTIC = [
+    "stochasticrank(estimations=2)",
+    "stochasticrank(sigma=0.5, mu=0.5, sfa=false)",
+    "stochasticrank(estimator=reinforce, estimations=8, nu=1)",
+]
+SUMS = ["lambdamart + 0.5 n^-0.5 queryrmse"]
+FOR_ANY_METRIC = [*LAMBDAS, *YETI, *STOCHASTIC, *SUMS]
+FOR_ADDITIVE = [
+    "lambdaloss",
+    "lambdaloss(variant=ndcg-loss1, truncation=3)",
+    "lambdaloss(variant=ndcg-loss2)",
+    "lambdaloss(truncation=2, extend=random)",
+    "softrank",
+    "softrank(sigma=0.3)",
+]
+WITHOUT_METRIC = ["queryrmse", "ranknet", "yetirank", "xendcg", "xendcg(gamma=0.5, newton=false)", "listnet"]
+GRID = [
+    *itertools.product(FOR_ANY_METRIC, METRICS),
+    *itertools.product(FOR_ADDITIVE, ADDITIVE),
+    *itertools.product(WITHOUT_METRIC, ["ndcg"]),
+]
+RANDOM = [
+    *(name for name in LAMBDAS if "random" in name or "noise" in name),
+    *(name for name in YETI if "none" not in name),
+    *STOCHASTIC,
+    "lambdaloss(truncation=2, extend=random)",
+    "yetirank",
+    "xendcg",
+]
+every_case = pytest.mark.parametrize(("name", "metric"), GRID)
+every_balanced_case = pytest.mark.parametrize(
+    ("name", "metric"),
+    [case for case in GRID if case[0] != "xendcg"],  # a step of Newton's method does not balance
+)
+every_fixed_case = pytest.mark.parametrize(("name", "metric"), [case for case in GRID if case[0] not in RANDOM])
+
+SIZES = [2, 5, 12, 8, 6]
+ROWS = sum(SIZES)
+QID = np.repeat(np.arange(len(SIZES)), SIZES)
+
+
+def problem():
+    """Labels start 0, 2 at the best scores: every metric can tell those two apart wherever its cutoff is."""
+    random = np.random.default_rng(0)
+    labels = np.concatenate([[0, 2, *random.integers(0, 5, n - 2)] for n in SIZES]).astype(float)
+    labels[-4:] = [0, 2, 2, 0]  # one positive label: Lambda-eX's hybrid strategies have to choose here
+    scores = np.concatenate([np.sort(0.4 * random.normal(size=n))[::-1] for n in SIZES])
+    order = np.concatenate(
+        [start + random.permutation(n) for start, n in zip(np.cumsum([0, *SIZES[:-1]]), SIZES, strict=True)]
+    )
+    return scores[order], labels[order]
+
+
+SCORES, LABELS = problem()
+
+
+def run(name, metric, scores=SCORES, labels=LABELS, iteration=3, **options):
+    options = options if "qid" in options or "group" in options else {"qid": QID, **options}
+    return bind(name, labels, metric=metric, seed=5, **options)(scores, iteration)
+
+
+def assert_equal(one, other):
+    """Both gradient and curvature, bit by bit."""
+    for a, b in zip(one, other, strict=True):
+        np.testing.assert_array_equal(a, b)
+
+
+def assert_close(one, other):
+    for a, b in zip(one, other, strict=True):
+        np.testing.assert_allclose(a, b, rtol=1e-7, atol=1e-10)
+
+
+@functools.cache
+def is_random(name):
+    """Whether the result depends on the iteration."""
+    return not np.array_equal(run(name, "ndcg@3", iteration=0)[0], run(name, "ndcg@3", iteration=1)[0])
+
+
+def test_the_grid_has_every_objective():
+    named = {part.name for name, _ in GRID for _, _, part in objective(name).terms()}
+    assert named == set(OBJECTIVES)
+    assert set(filter(is_random, {name for name, _ in GRID})) == set(RANDOM)
+
+
+@every_case
+def test_alive_and_curved(name, metric):
+    """Something moves in every query, curvatures are not negative, and positive wherever something moves."""
+    grad, hess = run(name, metric)
+    for q in range(len(SIZES)):
+        assert np.abs(grad[q == QID]).max() > 1e-6
+    assert np.isfinite([grad, hess]).all()
+    assert (hess >= 0).all()
+    assert (hess[grad != 0] > 0).all()
+
+
+@every_balanced_case
+def test_the_gradient_of_a_query_sums_to_zero(name, metric):
+    grad, _ = run(name, metric)
+    for q in range(len(SIZES)):
+        mine = grad[q == QID]
+        assert abs(mine.sum()) <= 1e-9 * np.abs(mine).sum()
+
+
+@every_case
+def test_a_shift_of_scores_changes_nothing(name, metric):
+    shift = np.array([3.0, -2.0, 0.5, 8.0, -1.0])[QID]
+    assert_close(run(name, metric, SCORES + shift), run(name, metric))
+
+
+@every_fixed_case
+def test_documents_in_another_order(name, metric):
+    """Where nothing is drawn by document, a permutation of a query's rows permutes the result."""
+    order = np.concatenate([np.flatnonzero(q == QID)[::-1] for q in range(len(SIZES))])
+    grad, hess = run(name, metric)
+    assert_close(run(name, metric, SCORES[order], LABELS[order]), (grad[order], hess[order]))
+
+
+@every_case
+def test_rows_of_queries_may_be_mixed(name, metric):
+    """Rows sorted by query or not: the same bits, as long as each query's own rows keep their order."""
+    order = np.argsort(np.random.default_rng(1).random(ROWS))
+    for q in range(len(SIZES)):
+        order[QID[order] == q] = np.flatnonzero(q == QID)
+    grad, hess = run(name, metric)
+    assert_equal(run(name, metric, SCORES[order], LABELS[order], qid=QID[order]), (grad[order], hess[order]))
+
+
+@every_case
+def test_batches_and_threads_change_no_bit(name, metric):
+    """Queries do not see each other, and their draws depend on their id alone."""
+    whole = run(name, metric, threads=1)
+    for threads in (2, 7):
+        assert_equal(run(name, metric, threads=threads), whole)
+    for batches in ([[0], [1], [2], [3], [4]], [[4, 0, 2], [3, 1]]):
+        for batch in batches:
+            rows = np.flatnonzero(np.isin(QID, batch))
+            part = run(name, metric, SCORES[rows], LABELS[rows], qid=QID[rows])
+            assert_equal(part, (whole[0][rows], whole[1][rows]))
+
+
+@every_case
+def test_weights_multiply(name, metric):
+    grad, hess = run(name, metric)
+    by_row = np.random.default_rng(2).integers(0, 4, ROWS) / 2
+    assert_equal(run(name, metric, weights=by_row), (grad * by_row, hess * by_row))
+    by_query = np.array([2.0, 0.0, 1.5, 1.0, 0.5])
+    weighted = (grad * by_query[QID], hess * by_query[QID])
+    assert_equal(run(name, metric, weights=by_query), weighted)
+
+
+@every_case
+@pytest.mark.parametrize("size", [1e30, 1e300])
+def test_scores_of_any_size(name, metric, size):
+    """Alternating signs, with and against the labels."""
+    for sign in (1, -1):
+        for scores in (sign * size * np.where(LABELS > 1, 1.0, -1.0), sign * size * np.linspace(-1, 1, ROWS)):
+            grad, hess = run(name, metric, scores)
+            assert np.isfinite([grad, hess]).all()
+            assert (hess >= 0).all()
+            assert (hess[grad != 0] > 0).all()
+
+
+@every_case
+def test_nothing_to_learn(name, metric):
+    """One document, equal labels, nothing relevant, between two queries that teach something."""
+    sizes = [2, 1, 3, 3, 2]
+    labels = np.array([0, 2, 1, 1, 1, 1, 0, 0, 0, 2, 0], dtype=float)
+    scores = np.array([0.5, 0.1, 0.4, 0.3, 0.2, 0.1, 3.0, 2.0, 1.0, 0.0, 0.2])
+    grad, hess = run(name, metric, scores, labels, group=sizes)
+    np.testing.assert_array_equal(grad[2:9], 0)
+    np.testing.assert_array_equal(hess[2:9], 0)
+    assert (hess[:2] > 0).all()
+    assert (hess[9:] > 0).all()
+
+
+@pytest.mark.parametrize("name", [*LAMBDAS, *YETI, *STOCHASTIC])
+@pytest.mark.parametrize("metric", ["mrr(threshold=3)", "map(threshold=3)", "rbp(threshold=3)"])
+def test_metrics_that_no_document_earns_anything_of(name, metric):
+    """Labels differ, but the normaliser is 0 or nothing counts."""
+    grad, hess = run(name, metric, [0.1, 0.3, 0.2], [0, 2, 1], group=[3])
+    np.testing.assert_array_equal(grad, 0)
+    np.testing.assert_array_equal(hess, 0)
+
+
+@pytest.mark.parametrize("name", [*FOR_ANY_METRIC, *FOR_ADDITIVE, *WITHOUT_METRIC])
+def test_seeds_and_iterations_are_reproducible(name):
+    """The same call gives the same bits; another seed differs exactly where another iteration does."""
+    call = bind(name, LABELS, qid=QID, metric="ndcg@3", seed=5)
+    assert_equal(call(SCORES, 3), run(name, "ndcg@3"))
+    other = bind(name, LABELS, qid=QID, metric="ndcg@3", seed=6)(SCORES, 3)
+    assert np.array_equal(other[0], call(SCORES, 3)[0]) is not (name in RANDOM)
+
+
+def test_keys_come_from_ids_or_from_numbers():
+    """With ``group`` a query's draws depend on its number: the same as with ids 0, 1, 2..."""
+    assert_equal(run("yetiloss", "ndcg", group=SIZES), run("yetiloss", "ndcg"))
+    named = run("yetiloss", "ndcg", qid=[f"query {q}" for q in QID])
+    assert not np.array_equal(named[0], run("yetiloss", "ndcg")[0])
+
+
+@pytest.mark.parametrize("name", ["lambdaloss", "softrank"])
+@pytest.mark.parametrize("metric", sorted(set(METRICS) - set(ADDITIVE)))
+def test_metrics_that_do_not_add_up_are_refused(name, metric):
+    with pytest.raises(ValueError, match=f"{name} is .*for metrics that add up over positions"):
+        run(name, metric)
+
+
+def test_inputs_are_left_alone():
+    scores, labels = SCORES.copy(), LABELS.copy()
+    call = bind("lambdamart(noise=gumbel) + stochasticrank", labels, qid=QID)
+    call(scores, 0)
+    np.testing.assert_array_equal(scores, SCORES)
+    np.testing.assert_array_equal(labels, LABELS)
+
+
+def test_a_metric_may_be_given_as_a_value():
+    assert_equal(run("yetiloss", parse_metric("map@3")), run("yetiloss", "map@3"))

@@ -1,0 +1,196 @@
+"""The leaf system is L'g and L'HL, with H from double loops over documents."""
+
+import numpy as np
+import pytest
+
+import objective_oracles as oracle
+from rankwright.kernels.random import stream_of
+from rankwright.objectives import XENDCG, QueryRMSE, RankNet, YetiLoss, bind
+from rankwright.queries import Queries
+
+SIZES = [5, 1, 8, 3, 6, 2]
+LEAVES = 4
+
+
+def problem(seed=0, sizes=SIZES):
+    random = np.random.default_rng(seed)
+    labels = [np.arange(n) % 4 for n in sizes]
+    labels[-1][:] = 1  # nothing to learn here
+    scores = [np.round(random.normal(size=n), 2) for n in sizes]
+    return scores, labels, random.integers(0, LEAVES, sum(sizes))
+
+
+def residuals(z, r):
+    x = np.asarray(z) - r
+    return x - x.mean(), np.ones(len(z)), np.eye(len(z)) - 1 / len(z)
+
+
+def entropy(z, phi, epsilon):
+    powers = np.exp(np.asarray(z) - max(z))
+    rho = powers / (powers.sum() + epsilon)
+    return rho - phi, rho * (1 - rho), np.diag(rho) - np.outer(rho, rho)
+
+
+def drawn(kind, n, key, draw, term=0):
+    return oracle.noise(kind, n, int(stream_of(1, 2, term)), int(key), draw)
+
+
+def fresh(z, r, key, term=0):
+    return oracle.xendcg_target(r, drawn("uniform", len(z), key, 0, term))
+
+
+def noisy(z, kind, key, samples, term=0):
+    return [(np.asarray(z) + drawn(kind, len(z), key, sample, term)).tolist() for sample in range(samples)]
+
+
+def top(z, k, r=None, strategy=None):
+    extra = oracle.extensions(z, r, k, strategy, "paper")[0] if strategy else set()
+    return set(oracle.ranking(z)[:k]) | extra
+
+
+# Objective, metric, and (grad, hess, H) of one query from its scores, labels and key.
+CASES = {
+    "queryrmse": ("ndcg", lambda z, r, key: residuals(z, r)),
+    "ranknet(sigma=2)": ("ndcg", lambda z, r, key: oracle.pair_losses(z, r, np.ones((len(z), len(z))), 2)),
+    "lambdamart": ("ndcg@3", lambda z, r, key: oracle.lambdas(z, r, "ndcg@3")),
+    "lambdamart()": ("err", lambda z, r, key: oracle.lambdas(z, r, "err")),
+    "lambdamart(normalize=true)": ("map", lambda z, r, key: oracle.lambdas(z, r, "map", normalize=True)),
+    "lambdamart(truncation=2, sigma=3)": (
+        "ndcg",
+        lambda z, r, key: oracle.lambdas(z, r, "ndcg", sigma=3, full=top(z, 2)),
+    ),
+    "lambdamart(extend=static)": (
+        "ndcg@2",
+        lambda z, r, key: oracle.lambdas(z, r, "ndcg@2", full=top(z, 2, r, "static")),
+    ),
+    "lambdamart(extend=all, normalize=true)": (
+        "ndcg@2",
+        lambda z, r, key: oracle.lambdas(z, r, "ndcg@2", full=top(z, 2, r, "all"), normalize=True),
+    ),
+    "lambdamart(noise=gumbel, samples=3)": (
+        "ndcg",
+        lambda z, r, key: oracle.mean_of([oracle.lambdas(x, r, "ndcg") for x in noisy(z, "gumbel", key, 3)]),
+    ),
+    "lambdaloss": ("ndcg", lambda z, r, key: oracle.lambdas(z, r, "ndcg", variant="ndcg-loss2++")),
+    "lambdaloss(variant=ndcg-loss1)": ("dcg", lambda z, r, key: oracle.lambdas(z, r, "dcg", variant="ndcg-loss1")),
+    "yetirank": ("map", lambda z, r, key: oracle.yeti(z, r, "expdcg", noisy(z, "logistic", key, 10), 1)),
+    "yetiloss(neighbours=3, noise=gaussian, permutations=4)": (
+        "err",
+        lambda z, r, key: oracle.yeti(z, r, "err", noisy(z, "gaussian", key, 4), 3),
+    ),
+    "xendcg": ("ndcg", lambda z, r, key: entropy(z, fresh(z, r, key), 1e-10)),
+    "xendcg(gamma=0.5, newton=false, epsilon=0.1)": (
+        "ndcg",
+        lambda z, r, key: entropy(z, oracle.xendcg_target(r, 0.5), 0.1),
+    ),
+    "listnet": ("ndcg", lambda z, r, key: entropy(z, oracle.softmax(r), 0.0)),
+}
+
+
+def brute_force(expected, scores, labels, leaf, query_weight=None):
+    """Sum L'g and L'HL over the queries that can teach something."""
+    g, h = np.zeros(LEAVES), np.zeros((LEAVES, LEAVES))
+    keys = Queries.from_group([len(z) for z in scores], sum(map(len, scores))).keys
+    start = 0
+    for q, (z, r) in enumerate(zip(scores, labels, strict=True)):
+        member = np.eye(LEAVES)[leaf[start : start + len(z)]]
+        start += len(z)
+        if len(set(r.tolist())) > 1:
+            grad, _, curvature = expected(z.tolist(), r.tolist(), keys[q])
+            weight = 1.0 if query_weight is None else query_weight[q]
+            g += weight * member.T @ grad
+            h += weight * member.T @ curvature @ member
+    return g, h
+
+
+def bound(objective, metric, labels, **options):
+    return bind(objective, np.concatenate(labels), group=[len(r) for r in labels], metric=metric, seed=1, **options)
+
+
+@pytest.mark.parametrize("weights", [None, [2.0, 1.0, 0.5, 0.0, 3.0, 1.0]])
+@pytest.mark.parametrize("objective", CASES)
+def test_leaf_system(objective, weights):
+    metric, expected = CASES[objective]
+    scores, labels, leaf = problem()
+    g, h = bound(objective, metric, labels, weights=weights).leaf_system(np.concatenate(scores), leaf, LEAVES, 2)
+    wanted = brute_force(expected, scores, labels, leaf, weights)
+    np.testing.assert_allclose(g, wanted[0], rtol=1e-9, atol=1e-12)
+    np.testing.assert_allclose(h, wanted[1], rtol=1e-9, atol=1e-12)
+
+
+@pytest.mark.parametrize("objective", [name for name in CASES if name != "queryrmse"])
+def test_one_leaf_per_document_has_the_diagonal_on_its_diagonal(objective):
+    """Also the gradient, unless it is XE-NDCG's approximate Newton step. QueryRMSE's diagonal is 1, not 1 - 1 / n."""
+    scores, labels, _ = problem(1)
+    rows = np.concatenate(scores)
+    call = bound(objective, CASES[objective][0], labels)
+    grad, hess = call(rows, 2)
+    g, h = call.leaf_system(rows, np.arange(len(rows)), len(rows), 2)
+    np.testing.assert_allclose(np.diag(h), np.maximum(hess, 0), rtol=1e-9, atol=1e-11)
+    if objective != "xendcg":
+        np.testing.assert_allclose(g, grad, rtol=1e-12, atol=1e-14)
+
+
+def test_sums_with_factors_and_lengths():
+    """Each summand draws noise of its own."""
+    scores, labels, leaf = problem(2)
+    weights = np.array([2.0, 1.0, 0.5, 0.25, 3.0, 1.0])
+    total = YetiLoss(permutations=3) + 0.5 * XENDCG().per_length() + 2 * (QueryRMSE() + RankNet()).per_length(-1)
+    g, h = bound(total, "map", labels, weights=weights).leaf_system(np.concatenate(scores), leaf, LEAVES, 2)
+    n = np.array([len(z) for z in scores])
+    parts = [
+        (1.0, 0.0, lambda z, r, key: oracle.yeti(z, r, "map", noisy(z, "logistic", key, 3), 1)),
+        (0.5, -0.5, lambda z, r, key: entropy(z, fresh(z, r, key, 1), 1e-10)),
+        (2.0, -1.0, lambda z, r, key: residuals(z, r)),
+        (2.0, -1.0, lambda z, r, key: oracle.pair_losses(z, r, np.ones((len(z), len(z))))),
+    ]
+    wanted = [brute_force(one, scores, labels, leaf, weights * factor * n**power) for factor, power, one in parts]
+    np.testing.assert_allclose(g, sum(w[0] for w in wanted), rtol=1e-9, atol=1e-12)
+    np.testing.assert_allclose(h, sum(w[1] for w in wanted), rtol=1e-9, atol=1e-12)
+
+
+@pytest.mark.parametrize("objective", [*CASES, "yetiloss + 0.5 queryrmse"])
+def test_same_bits_for_any_number_of_threads(objective):
+    scores, labels, leaf = problem(3, [7, 3, 9, 2] * 6)
+    metric = CASES.get(objective, ("ndcg",))[0]
+    systems = [
+        bound(objective, metric, labels, threads=threads).leaf_system(np.concatenate(scores), leaf, LEAVES)
+        for threads in (1, 2, 7)
+    ]
+    for g, h in systems[1:]:
+        np.testing.assert_array_equal(g, systems[0][0])
+        np.testing.assert_array_equal(h, systems[0][1])
+    assert np.abs(systems[0][1]).max() > 0
+
+
+@pytest.mark.parametrize("objective", ["lambdamart", "xendcg(gamma=0.5)", "queryrmse"])
+def test_rows_in_any_order(objective):
+    _, labels, leaf = problem(4)
+    random = np.random.default_rng(4)
+    labels, scores = np.concatenate(labels), random.normal(size=len(leaf))
+    qid = np.repeat(np.arange(len(SIZES)), SIZES)
+    order = random.permutation(len(qid))
+    first = bind(objective, labels, qid=qid).leaf_system(scores, leaf, LEAVES)
+    second = bind(objective, labels[order], qid=qid[order]).leaf_system(scores[order], leaf[order], LEAVES)
+    np.testing.assert_allclose(first[0], second[0], rtol=1e-10, atol=1e-13)
+    np.testing.assert_allclose(first[1], second[1], rtol=1e-10, atol=1e-13)
+
+
+@pytest.mark.parametrize("objective", ["stochasticrank", "softrank", "yetiloss + stochasticrank"])
+def test_first_order_objectives_refuse(objective):
+    call = bind(objective, [1, 0], group=[2])
+    with pytest.raises(ValueError, match=r"no full curvature.*diagonal"):
+        call.leaf_system([0.0, 1.0], [0, 1], 2)
+
+
+@pytest.mark.parametrize("leaf", [[0, 2], [-1, 0], [0], [0, 0, 1]])
+def test_leaves_are_checked(leaf):
+    call = bind("ranknet", [1, 0], group=[2])
+    with pytest.raises(ValueError, match="one leaf from 0 to 1 for each of 2 rows"):
+        call.leaf_system([0.0, 1.0], leaf, 2)
+
+
+def test_weights_must_be_constant_within_a_query():
+    call = bind("ranknet", [1, 0, 2], group=[3], weights=[1, 2, 1])
+    with pytest.raises(ValueError, match="same weight for all rows of a query"):
+        call.leaf_system([0.0, 1.0, 2.0], [0, 1, 1], 2)

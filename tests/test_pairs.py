@@ -1,0 +1,353 @@
+"""RankNet, LambdaMART, LambdaLoss, Lambda-eX, noisy lambdas and Yeti against double loops over documents."""
+
+import itertools
+
+import numpy as np
+import pytest
+
+import objective_oracles as oracle
+import own_metric  # noqa: F401  (defines the metric "own")
+from rankwright import gradients
+from rankwright.kernels.random import stream_of
+from rankwright.queries import Queries
+
+METRICS = ["ndcg", "ndcg@3", "dcg", "err", "err@3", "mrr", "map", "map@3", "rbp", "pfound", "expdcg", "own"]
+SIZES = [2, 3, 5, 8, 8]
+
+
+def problem(seed=0, sizes=SIZES, scale=1.0):
+    """Scores and labels of several queries, each with a 0 and a 1 among its labels; some scores are tied."""
+    random = np.random.default_rng(seed)
+    labels = [random.permutation([0, 1, *random.integers(0, 5, n - 2)]) for n in sizes]
+    scores = [np.round(scale * random.normal(size=n), 1) for n in sizes]
+    return scores, labels
+
+
+def check(objective, expected, scores, labels, metric="ndcg", iteration=0, **options):
+    """Compare with ``expected(scores, labels, q)``, which gives (grad, hess, ...) of one query."""
+    grad, hess = gradients(
+        objective,
+        np.concatenate(scores),
+        np.concatenate(labels),
+        group=[len(z) for z in scores],
+        metric=metric,
+        iteration=iteration,
+        **options,
+    )
+    wanted = [expected(z.tolist(), r.tolist(), q) for q, (z, r) in enumerate(zip(scores, labels, strict=True))]
+    np.testing.assert_allclose(grad, np.concatenate([w[0] for w in wanted]), rtol=1e-10, atol=1e-13)
+    wanted_hess = np.maximum(np.concatenate([w[1] for w in wanted]), 1e-12 * np.abs(grad))
+    np.testing.assert_allclose(hess, wanted_hess, rtol=1e-9, atol=1e-13)
+
+
+def drawn(kind, n, q, iteration, draw, seed=0):
+    """Draw the noise of query number q from the independent generator."""
+    key = Queries.from_group([1] * (q + 1), q + 1).keys[q]
+    return oracle.noise(kind, n, int(stream_of(seed, iteration)), int(key), draw)
+
+
+def test_tables_of_the_lambda_ex_paper():
+    """Tables 1 and 2; the paper cuts digits off."""
+    grad, _ = gradients(
+        "lambdamart", [0.04, 0.03, 0.02, 0.01, 0], [1, 2, 0, 0, 0], group=[5], metric="ndcg@1", truncation=1
+    )
+    np.testing.assert_allclose(-grad, [0.152, 0.124, -0.083, -0.093, -0.100], atol=1e-3)
+    grad, _ = gradients("lambdamart", [0.02, 0.01, 0], [4, 0, 1], group=[3])
+    np.testing.assert_allclose(-grad, [0.397, -0.180, -0.217], atol=1e-3)
+
+
+def test_worked_examples():
+    """Two documents at equal scores: half of the weight, and a quarter of it as curvature."""
+    two = {"scores": [0, 0], "labels": [0, 2], "group": [2]}
+    swap = 1 - 1 / np.log2(3)  # NDCG; DCG has 3 times that
+    apart = 1 - 1 / np.log2(3)
+    cases = [
+        ("ranknet", "ndcg", {}, 1),
+        ("lambdamart", "ndcg", {}, swap),
+        ("lambdamart", "dcg", {}, 3 * swap),
+        ("lambdamart", "err", {}, 3 / 16 * (1 - 1 / 2)),
+        ("lambdamart", "mrr", {}, 1 / 2),
+        ("lambdamart", "map", {}, 1 / 2),
+        ("lambdamart", "rbp", {}, (1 - 0.8) * (1 - 0.8)),
+        ("lambdamart", "pfound", {}, 2 / 4 * (1 - 0.85)),
+        ("lambdamart", "expdcg", {}, 2 * (1 - 0.85)),
+        ("lambdaloss", "ndcg", {"variant": "ndcg-loss1"}, 1 / np.log2(3)),
+        ("lambdaloss", "ndcg", {"variant": "ndcg-loss2"}, apart),
+        ("lambdaloss", "ndcg", {"variant": "ndcg-loss2", "loss2_offset": "lambda-ex"}, 1 / np.log2(3) - 1 / 2),
+        ("lambdaloss", "ndcg", {}, swap + 5 * apart),
+        ("lambdaloss", "ndcg", {"mu": 2}, swap + 2 * apart),
+        ("yetirank", "ndcg", {"noise": "none"}, (1 - 0.85) * 2),
+        ("yetirank", "ndcg", {"noise": "none", "decay": 0.5}, (1 - 0.5) * 2),
+        ("yetiloss", "ndcg", {"noise": "none"}, swap),
+    ]
+    for name, metric, options, weight in cases:
+        grad, hess = gradients(name, **two, metric=metric, **options)
+        np.testing.assert_allclose(grad, [weight / 2, -weight / 2], err_msg=f"{name} {metric} {options}")
+        np.testing.assert_allclose(hess, [weight / 4, weight / 4], err_msg=f"{name} {metric} {options}")
+
+
+@pytest.mark.parametrize("sigma", [1.0, 0.5, 3.0])
+def test_ranknet(sigma):
+    def expected(z, r, _q):
+        return oracle.pair_losses(z, r, np.ones((len(z), len(z))), sigma)
+
+    check("ranknet", expected, *problem(), sigma=sigma)
+    scores, labels = problem(3, [6])
+
+    def loss(z):
+        pairs = [(a, b) for a, b in itertools.permutations(range(6), 2) if labels[0][a] > labels[0][b]]
+        return sum(np.log1p(np.exp(-sigma * (z[a] - z[b]))) for a, b in pairs)
+
+    grad, _ = gradients("ranknet", scores[0], labels[0], group=[6], sigma=sigma)
+    np.testing.assert_allclose(grad, oracle.slopes(loss, scores[0]), atol=1e-8)
+
+
+@pytest.mark.parametrize("options", [{}, {"sigma": 2.5}, {"normalize": True}, {"normalize": True, "sigma": 0.5}])
+@pytest.mark.parametrize("metric", METRICS)
+def test_lambdamart(metric, options):
+    check(
+        "lambdamart",
+        lambda z, r, _q: oracle.lambdas(z, r, metric, **options),
+        *problem(METRICS.index(metric)),
+        metric,
+        **options,
+    )
+
+
+@pytest.mark.parametrize("normalize", [False, True])
+@pytest.mark.parametrize("truncation", [1, 2, 4, 8, 100])
+@pytest.mark.parametrize("metric", ["ndcg", "err@3", "map", "own"])
+def test_truncation(metric, truncation, normalize):
+    def expected(z, r, _q):
+        top = set(oracle.ranking(z)[:truncation])
+        return oracle.lambdas(z, r, metric, full=top, normalize=normalize)
+
+    check("lambdamart", expected, *problem(7), metric, truncation=truncation, normalize=normalize)
+
+
+@pytest.mark.parametrize(("truncation", "level"), [("k", 2), ("k+1", 3), ("k + 3", 5), (2, 2), (3.0, 3)])
+def test_truncation_by_name(truncation, level):
+    def expected(z, r, _q):
+        return oracle.lambdas(z, r, "ndcg@2", full=set(oracle.ranking(z)[:level]))
+
+    check("lambdamart", expected, *problem(8), "ndcg@2", truncation=truncation)
+
+
+@pytest.mark.parametrize("metric", ["ndcg@3", "dcg@2", "err@3", "mrr@2", "map@3", "own@2"])
+def test_truncated_delta(metric):
+    def expected(z, r, _q):
+        return oracle.lambdas(z, r, metric, truncate_delta=True)
+
+    check("lambdamart", expected, *problem(9), metric, truncate_delta=True)
+
+
+def test_equal_scores_are_not_spread():
+    """LightGBM divides by score differences only where the best and the worst score differ."""
+    scores, labels = [np.zeros(4), np.array([0, 0, 0, 1.0])], [np.array([0, 3, 1, 0])] * 2
+    check(
+        "lambdamart",
+        lambda z, r, _q: oracle.lambdas(z, r, "ndcg", normalize=True),
+        scores,
+        labels,
+        normalize=True,
+    )
+
+
+@pytest.mark.parametrize("scale", [100.0, 400.0, 3000.0])
+@pytest.mark.parametrize(("objective", "options"), [("lambdamart", {"sigma": 1.5}), ("yetiloss", {"noise": "none"})])
+def test_wide_scores(objective, options, scale):
+    """Score differences on both sides of 700, where exp overflows."""
+
+    def expected(z, r, _q):
+        if objective == "yetiloss":
+            return oracle.yeti(z, r, "ndcg", [z], 1)
+        return oracle.lambdas(z, r, "ndcg", **options)
+
+    check(objective, expected, *problem(10, scale=scale), **options)
+
+
+@pytest.mark.parametrize("extra", [{}, {"truncation": 2}, {"normalize": True}])
+@pytest.mark.parametrize("metric", ["ndcg@3", "dcg@3"])
+@pytest.mark.parametrize(
+    ("variant", "options", "known"),
+    [
+        ("ndcg-loss1", {"truncate_delta": True}, {"truncate_delta": True}),
+        ("ndcg-loss2++", {"truncate_delta": True}, {"truncate_delta": True}),
+        ("ndcg-loss1", {}, {}),
+        ("ndcg-loss2", {}, {}),
+        ("ndcg-loss2", {"loss2_offset": "lambda-ex"}, {"offset": 1}),
+        ("ndcg-loss2++", {}, {}),
+        ("ndcg-loss2++", {"mu": 0.5, "sigma": 2.0}, {"mu": 0.5, "sigma": 2.0}),
+        ("ndcg-loss2++", {"loss2_offset": "lambda-ex"}, {"offset": 1}),
+    ],
+)
+def test_lambdaloss(metric, variant, options, known, extra):
+    def expected(z, r, _q):
+        full = set(oracle.ranking(z)[:2]) if "truncation" in extra else None
+        others = {key: on for key, on in extra.items() if key != "truncation"}
+        return oracle.lambdas(z, r, metric, variant=variant, full=full, **known, **others)
+
+    check("lambdaloss", expected, *problem(11), metric, variant=variant, **options, **extra)
+
+
+EXTENSIONS = ["static", "random", "all", "all-static", "all-random"]
+
+
+def chosen_sets(metric, labels, scores, extend, selection, iteration=0, objective="lambdamart"):
+    """For each query, which of the allowed extensions explain the gradient."""
+    grad, hess = gradients(
+        objective,
+        np.concatenate(scores),
+        np.concatenate(labels),
+        group=[len(z) for z in scores],
+        metric=metric,
+        extend=extend,
+        selection=selection,
+        iteration=iteration,
+    )
+    k = int(metric.partition("@")[2])
+    variant = "lambdamart" if objective == "lambdamart" else "ndcg-loss2++"
+    explained = []
+    start = 0
+    for z, r in zip(scores, labels, strict=True):
+        rows = slice(start, start + len(z))
+        start += len(z)
+        matching = []
+        for extra in oracle.extensions(z, r.tolist(), k, extend, selection):
+            full = set(oracle.ranking(z)[:k]) | extra
+            wanted = oracle.lambdas(z.tolist(), r.tolist(), metric, full=full, variant=variant)
+            if np.allclose(grad[rows], wanted[0], rtol=1e-9) and np.allclose(hess[rows], wanted[1], rtol=1e-9):
+                matching.append(frozenset(extra))
+        assert matching, f"no extension explains the gradient of labels {r} in the order of scores {z}"
+        explained.append(matching[0])
+    return explained
+
+
+@pytest.mark.parametrize("selection", ["paper", "quota"])
+@pytest.mark.parametrize("extend", EXTENSIONS)
+@pytest.mark.parametrize("metric", ["ndcg@2", "ndcg@3", "err@2", "map@2", "mrr@3"])
+def test_extension(metric, extend, selection):
+    random = np.random.default_rng(5)
+    labels = [random.integers(0, high, n) for n, high in [(5, 2), (7, 3), (8, 3), (8, 5), (8, 2), (6, 3)]]
+    labels += [np.array(r) for r in ([0, 1, 0, 2, 2, 3, 1], [1, 2, 2, 0, 3, 2, 0, 0], [0, 1, 1, 1, 1], [0, 0, 0, 1])]
+    scores = [random.normal(size=len(r)) for r in labels]
+    chosen_sets(metric, labels, scores, extend, selection)
+
+
+def test_extension_of_the_figure():
+    """Figure 2: k = 2, ideal labels 3, 2; the list starts 1, 3, and two documents of label 2 are missed."""
+    scores, labels = [-np.arange(6.0)], [np.array([1, 3, 0, 2, 2, 1])]
+    for extend, wanted in [("static", {3}), ("all", {3, 4}), ("all-static", {3, 4}), ("all-random", {3, 4})]:
+        assert chosen_sets("ndcg@2", labels, scores, extend, "paper") == [wanted]
+    assert chosen_sets("ndcg@2", labels, scores, "static", "quota") == [{3}]
+
+
+@pytest.mark.parametrize("objective", ["lambdamart", "lambdaloss"])
+@pytest.mark.parametrize("selection", ["paper", "quota"])
+def test_random_extension_varies(selection, objective):
+    """The same query many times: one of its four missed documents is chosen, each as often, anew each iteration."""
+    copies = 400
+    scores, labels = -np.arange(8.0), np.array([0, 3, 0, 2, 2, 2, 2, 1])
+    variant = "lambdamart" if objective == "lambdamart" else "ndcg-loss2++"
+    candidates = [
+        oracle.lambdas(scores.tolist(), labels.tolist(), "ndcg@2", full={0, 1, extra}, variant=variant)[0]
+        for extra in (3, 4, 5, 6)
+    ]
+
+    def choices(iteration):
+        rows = np.tile(scores, copies), np.tile(labels, copies)
+        options = {"metric": "ndcg@2", "extend": "random", "selection": selection, "iteration": iteration}
+        grad = gradients(objective, *rows, group=[8] * copies, **options)[0].reshape(copies, 1, 8)
+        same = np.isclose(grad, candidates, rtol=1e-9, atol=1e-12).all(axis=2)
+        np.testing.assert_array_equal(same.sum(axis=1), 1)
+        return same.argmax(axis=1)
+
+    first, second = choices(0), choices(1)
+    spread = 4 * np.sqrt(copies * 0.25 * 0.75)
+    assert np.all(np.abs(np.bincount(first, minlength=4) - copies / 4) < spread)
+    assert abs(np.sum(first == second) - copies / 4) < spread
+    np.testing.assert_array_equal(choices(0), first)
+
+
+@pytest.mark.parametrize("kind", ["logistic", "gaussian", "gumbel"])
+@pytest.mark.parametrize("options", [{}, {"normalize": True}, {"sigma": 2.0}])
+def test_noisy_lambdas(kind, options):
+    """Noise in the ranking and in the loss; the mean over samples."""
+
+    def expected(z, r, q):
+        noisy = [np.asarray(z) + 0.7 * drawn(kind, len(z), q, 4, sample) for sample in range(3)]
+        return oracle.mean_of([oracle.lambdas(one.tolist(), r, "ndcg@3", **options) for one in noisy])
+
+    check("lambdamart", expected, *problem(12), "ndcg@3", 4, noise=kind, strength=0.7, samples=3, **options)
+
+
+def test_noisy_samples_choose_extensions_of_their_own():
+    """With next to no noise all samples rank alike, and only the choice of one of four missed documents differs."""
+    copies = 40
+    scores, labels = -np.arange(8.0), np.array([0, 3, 0, 2, 2, 2, 2, 1])
+    candidates = [
+        oracle.lambdas(scores.tolist(), labels.tolist(), "ndcg@2", full={0, 1, extra})[0] for extra in (3, 4, 5, 6)
+    ]
+    options = {"metric": "ndcg@2", "extend": "random", "noise": "gaussian", "strength": 1e-12, "samples": 2}
+    grad, _ = gradients("lambdamart", np.tile(scores, copies), np.tile(labels, copies), group=[8] * copies, **options)
+    chosen = []
+    for mine in grad.reshape(copies, 8):
+        pairs = itertools.combinations_with_replacement(range(4), 2)
+        (pair,) = [
+            (a, b) for a, b in pairs if np.allclose(mine, (candidates[a] + candidates[b]) / 2, rtol=1e-7, atol=1e-9)
+        ]
+        chosen.append(pair)
+    same = sum(a == b for a, b in chosen)
+    assert 0 < same < copies / 2
+
+
+@pytest.mark.parametrize("neighbours", [1, 2, 3, "all"])
+@pytest.mark.parametrize("metric", METRICS)
+def test_yetiloss_without_noise(metric, neighbours):
+    def expected(z, r, _q):
+        return oracle.yeti(z, r, metric, [z], 99 if neighbours == "all" else neighbours)
+
+    check("yetiloss", expected, *problem(13), metric, noise="none", neighbours=neighbours)
+
+
+@pytest.mark.parametrize("kind", ["logistic", "gaussian", "gumbel"])
+@pytest.mark.parametrize(("metric", "neighbours"), [("ndcg", 1), ("map@3", 2), ("err", 3), ("own", "all")])
+def test_yetiloss(metric, kind, neighbours):
+    """Noise in the ranking alone; the mean over permutations."""
+
+    def expected(z, r, q):
+        noisy = [np.asarray(z) + 1.5 * drawn(kind, len(z), q, 6, sample) for sample in range(4)]
+        return oracle.yeti(z, r, metric, noisy, 99 if neighbours == "all" else neighbours)
+
+    options = {"noise": kind, "strength": 1.5, "permutations": 4, "neighbours": neighbours}
+    check("yetiloss", expected, *problem(14), metric, 6, **options)
+
+
+def test_yetirank_is_yetiloss_for_expdcg():
+    scores, labels = problem(15)
+
+    def expected(z, r, q):
+        noisy = [np.asarray(z) + drawn("logistic", len(z), q, 0, sample) for sample in range(10)]
+        return oracle.yeti(z, r, "expdcg", noisy, 1)
+
+    check("yetirank", expected, scores, labels, "map")
+
+
+def test_long_queries_equal_short_rows():
+    """Rows are cut into stretches of 1024 pairs and scores sorted by counting: both need longer queries."""
+    random = np.random.default_rng(16)
+    n = 1500
+    scores, labels = random.normal(size=n), random.integers(0, 3, n).astype(float)
+    grad, hess = gradients("lambdamart", scores, labels, group=[n], metric="dcg", truncation=3)
+    order = np.argsort(-scores)
+    z, y = scores[order], labels[order]
+    gain, weight = 2**y - 1, 1 / np.log2(np.arange(n) + 2)
+    i, j = np.triu_indices(n, 1)
+    i, j = i[(i < 3) & (y[i] != y[j])], j[(i < 3) & (y[i] != y[j])]
+    better, worse = np.where(y[i] > y[j], i, j), np.where(y[i] > y[j], j, i)
+    delta = np.abs((weight[i] - weight[j]) * (gain[i] - gain[j]))
+    p = 1 / (1 + np.exp(z[better] - z[worse]))
+    wanted = np.bincount(worse, delta * p, n) - np.bincount(better, delta * p, n)
+    curvature = delta * p * (1 - p)
+    np.testing.assert_allclose(grad[order], wanted, rtol=1e-9, atol=1e-12)
+    np.testing.assert_allclose(hess[order], np.bincount(i, curvature, n) + np.bincount(j, curvature, n), rtol=1e-9)

@@ -1,0 +1,115 @@
+"""XE-NDCG, ListNet and QueryRMSE: finite differences of their losses, and the paper's matrices."""
+
+import numpy as np
+import pytest
+
+import objective_oracles as oracle
+from rankwright import gradients
+from rankwright.kernels.random import stream_of
+from rankwright.queries import Queries
+
+QUERIES = [
+    ([0.3, -0.2], [1, 0]),
+    ([0.0, 0.5, 1.0, -2.0], [2, 0, 1, 4]),
+    ([1.0, 1.0, 3.0, 0.2, 5.0, -1.0], [0, 0, 3, 1, 1, 2]),
+]
+
+
+def softmax_of(scores, epsilon):
+    powers = np.exp(np.asarray(scores) - max(scores))
+    return powers / (powers.sum() + epsilon)
+
+
+@pytest.mark.parametrize(("scores", "labels"), QUERIES)
+@pytest.mark.parametrize("gamma", [0, 0.3, 1])
+@pytest.mark.parametrize("epsilon", [1e-10, 0.1])
+def test_xendcg_is_the_slope_of_its_loss(scores, labels, gamma, epsilon):
+    phi = oracle.xendcg_target(labels, gamma)
+    grad, hess = gradients("xendcg", scores, labels, group=[len(scores)], gamma=gamma, newton=False, epsilon=epsilon)
+    if epsilon == 1e-10:  # epsilon moves with the largest score, whose slope is not worth having
+        slopes = oracle.slopes(lambda z: oracle.cross_entropy(z, phi, epsilon), scores)
+        np.testing.assert_allclose(grad, slopes, atol=1e-9)
+    rho = softmax_of(scores, epsilon)
+    np.testing.assert_allclose(grad, rho - phi, rtol=1e-12, atol=1e-15)
+    np.testing.assert_allclose(hess, rho * (1 - rho), rtol=1e-12)
+
+
+@pytest.mark.parametrize(("scores", "labels"), QUERIES)
+@pytest.mark.parametrize("epsilon", [1e-10, 0.1])
+def test_xendcg_newton_is_the_matrix_formula(scores, labels, epsilon):
+    phi = oracle.xendcg_target(labels, 0.4)
+    grad, hess = gradients("xendcg", scores, labels, group=[len(scores)], gamma=0.4, epsilon=epsilon)
+    np.testing.assert_allclose(grad, oracle.xendcg_newton(scores, phi, epsilon), rtol=1e-11, atol=1e-14)
+    rho = softmax_of(scores, epsilon)
+    np.testing.assert_allclose(hess, rho * (1 - rho), rtol=1e-12)
+
+
+@pytest.mark.parametrize("newton", [False, True])
+def test_xendcg_draws_gamma_per_document_and_iteration(newton):
+    for iteration in (0, 5):
+        rows = [np.concatenate([q[part] for q in QUERIES]) for part in (0, 1)]
+        sizes = [len(scores) for scores, _ in QUERIES]
+        grad, _ = gradients("xendcg", *rows, group=sizes, seed=2, iteration=iteration, newton=newton)
+        keys = Queries.from_group(sizes, sum(sizes)).keys
+        expected = []
+        for (scores, labels), key in zip(QUERIES, keys, strict=True):
+            gamma = oracle.noise("uniform", len(scores), int(stream_of(2, iteration)), int(key), 0)
+            phi = oracle.xendcg_target(labels, gamma)
+            plain = softmax_of(scores, 1e-10) - phi
+            expected.append(oracle.xendcg_newton(scores, phi, 1e-10) if newton else plain)
+        np.testing.assert_allclose(grad, np.concatenate(expected), rtol=1e-10, atol=1e-13)
+
+
+@pytest.mark.parametrize("high", [40.0, 1000.0])
+@pytest.mark.parametrize("newton", [False, True])
+@pytest.mark.parametrize("labels", [[0, 1, 2], [2, 0, 1]])
+def test_xendcg_survives_a_score_far_above_the_rest(high, newton, labels):
+    grad, hess = gradients("xendcg", [high, 0, 0.5], labels, group=[3], newton=newton)
+    assert np.isfinite([grad, hess]).all()
+    assert np.abs(grad).max() > 0.1
+    assert (hess > 0).all()
+    assert np.abs(grad / hess).max() < 1e16
+
+
+@pytest.mark.parametrize(("scores", "labels"), QUERIES)
+def test_listnet(scores, labels):
+    phi = oracle.softmax(labels)
+    grad, hess = gradients("listnet", scores, labels, group=[len(scores)])
+    slopes = oracle.slopes(lambda z: oracle.cross_entropy(z, phi, 0.0), scores)
+    np.testing.assert_allclose(grad, slopes, atol=1e-9)
+    rho = oracle.softmax(scores)
+    np.testing.assert_allclose(hess, rho * (1 - rho), rtol=1e-12)
+
+
+def test_listnet_with_large_labels():
+    """exp(800) overflows; relative to the largest label it does not."""
+    grad, _ = gradients("listnet", [0, 0], [800, 0], group=[2])
+    np.testing.assert_allclose(grad, [-0.5, 0.5])
+
+
+@pytest.mark.parametrize(("scores", "labels"), QUERIES)
+def test_queryrmse(scores, labels):
+    def loss(z):
+        x = z - np.array(labels)
+        return 0.5 * np.sum((x - x.mean()) ** 2)
+
+    grad, hess = gradients("queryrmse", scores, labels, group=[len(scores)])
+    np.testing.assert_allclose(grad, oracle.slopes(loss, scores), atol=1e-8)
+    np.testing.assert_array_equal(hess, 1)
+
+
+def test_worked_examples():
+    grad, _ = gradients("queryrmse", [1, 0, 2], [3, 0, 0], group=[3])  # residuals -2, 0, 2 have mean 0
+    np.testing.assert_allclose(grad, [-2, 0, 2])
+    grad, _ = gradients("xendcg", [0, 0, 0], [2, 1, 0], group=[3], gamma=0, newton=False)
+    np.testing.assert_allclose(grad, [1 / 3 - 4 / 7, 1 / 3 - 2 / 7, 1 / 3 - 1 / 7], rtol=1e-8)
+    grad, _ = gradients("xendcg", [0, 0], [1, 0], group=[2], gamma=1, newton=True)
+    # rho = 1/2 and S exchanges the two: L = -1/2, 1/2, and I + S + S^2 on it is L - L + L.
+    np.testing.assert_allclose(grad, [-1 / 2, 1 / 2], rtol=1e-8)
+    grad, _ = gradients("listnet", [0, 0], [1, 0], group=[2])
+    np.testing.assert_allclose(grad, [0.5 - np.e / (np.e + 1), 0.5 - 1 / (np.e + 1)])
+
+
+def test_xendcg_refuses_labels_too_large_for_a_power_of_two():
+    with pytest.raises(ValueError, match=r"takes 2\^label, and 2000"):
+        gradients("xendcg", [0, 0], [2000, 0], group=[2])

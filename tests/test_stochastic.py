@@ -1,0 +1,209 @@
+"""StochasticRank: both estimators against closed forms, brute-force jumps and Monte Carlo; SFA; LSO."""
+
+import itertools
+
+import numpy as np
+import pytest
+from scipy.stats import multivariate_normal
+
+import objective_oracles as oracle
+import own_metric  # noqa: F401  (defines the metric "own")
+from rankwright import gradients
+from rankwright.kernels.random import stream_of
+from rankwright.queries import Queries
+
+METRICS = ["ndcg@2", "ndcg", "err", "mrr", "map", "rbp"]
+SMOOTHINGS = list(itertools.product([0.3, 1.0, 3.0], [0.0, 0.5]))
+
+
+def samples(scores, labels, metric, copies, **options):
+    """Draw single estimates: each copy of the query has noise of its own [copies, documents]."""
+    options = {"sfa": False, **options}
+    grad, hess = gradients(
+        "stochasticrank",
+        np.tile(scores, copies),
+        np.tile(labels, copies),
+        group=[len(scores)] * copies,
+        metric=metric,
+        **options,
+    )
+    np.testing.assert_array_equal(hess, 1)
+    return grad.reshape(copies, -1)
+
+
+def assert_mean(drawn, expected, error=0.0):
+    """The mean lies within four standard errors."""
+    spread = np.hypot(drawn.std(axis=0) / np.sqrt(len(drawn)), error)
+    assert np.all(np.abs(drawn.mean(axis=0) - expected) <= 4 * spread + 1e-9)
+
+
+def test_the_closed_form_is_the_slope_of_a_numerical_integral():
+    labels, sigma = [0, 2, 1], 0.7
+
+    def loss(z):
+        total = 0.0
+        for order in itertools.permutations(range(3)):
+            gaps = [z[order[0]] - z[order[1]], z[order[1]] - z[order[2]]]
+            chance = multivariate_normal([0, 0], sigma**2 * np.array([[2, -1], [-1, 2]])).cdf(gaps)
+            total -= chance * oracle.value("err", [labels[a] for a in order])
+        return total
+
+    exact = oracle.smoothed_gradient([0.3, 0.1, -0.2], labels, "err", sigma, 0.0)
+    np.testing.assert_allclose(exact, oracle.slopes(loss, [0.3, 0.1, -0.2], 1e-2), atol=1e-4)
+    # Two documents, MRR: E M = (1 + Phi(d / (sqrt(2) sigma))) / 2.
+    slope = 1 / (2 * np.sqrt(2 * np.pi) * np.sqrt(2) * sigma)
+    np.testing.assert_allclose(oracle.smoothed_gradient([1, 1], [1, 0], "mrr", sigma, 0.0), [-slope, slope])
+
+
+@pytest.mark.parametrize(("sigma", "mu"), SMOOTHINGS)
+@pytest.mark.parametrize("metric", METRICS)
+@pytest.mark.parametrize(("estimator", "copies"), [("ccs", 4000), ("reinforce", 4000)])
+def test_unbiased_for_two_and_three_documents(metric, sigma, mu, estimator, copies):
+    for scores, labels in [([0.2, -0.1], [0, 2]), ([0.5, 0.2, -0.3], [1, 0, 2]), ([0.1, 0.0, 0.3], [0, 1, 0])]:
+        drawn = samples(scores, labels, metric, copies, sigma=sigma, mu=mu, estimator=estimator)
+        assert_mean(drawn, oracle.smoothed_gradient(scores, labels, metric, sigma, mu))
+
+
+@pytest.mark.parametrize(("sigma", "mu"), SMOOTHINGS)
+@pytest.mark.parametrize("metric", METRICS)
+def test_unbiased_for_five_documents(metric, sigma, mu):
+    scores, labels = [0.9, 0.4, 0.1, -0.2, -0.6], [0, 2, 1, 0, 3]
+    noise = np.random.default_rng(0).normal(size=(20_000, 5))
+    monte_carlo = oracle.score_function_gradients(scores, labels, metric, sigma, mu, noise)
+    monte_carlo -= monte_carlo.mean(axis=1, keepdims=True)
+    drawn = samples(scores, labels, metric, 3000, sigma=sigma, mu=mu)
+    error = monte_carlo.std(axis=0) / np.sqrt(len(noise))
+    assert_mean(drawn, monte_carlo.mean(axis=0), error)
+
+
+@pytest.mark.parametrize(("sigma", "mu"), [(0.3, 0.0), (1.0, 0.5)])
+@pytest.mark.parametrize(
+    "metric", [*METRICS, "err@3", "map@3", "mrr@2", "pfound@4", "dcg", "success@2", "own", "own@3"]
+)
+@pytest.mark.parametrize("n", [2, 5, 9])
+def test_each_estimate_is_the_sum_of_its_jumps(metric, sigma, mu, n):
+    random = np.random.default_rng(n)
+    labels = random.permutation([0, 1, *random.integers(0, 5, n - 2)])
+    scores = random.normal(size=n)
+    stream, key = int(stream_of(3, 8)), int(Queries.from_group([n], n).keys[0])
+    noise = [oracle.noise("gaussian", n, stream, key, draw) for draw in range(2)]
+    parts = [oracle.expected_jumps(scores, labels.tolist(), metric, e, sigma, mu) for e in noise]
+    expected = np.mean(parts, axis=0)
+    options = {"sigma": sigma, "mu": mu, "estimations": 2, "seed": 3, "iteration": 8}
+    drawn = samples(scores, labels, metric, 1, **options)[0]
+    np.testing.assert_allclose(drawn, expected - expected.mean(), rtol=1e-9, atol=1e-13)
+    reinforced = oracle.score_function_gradients(scores, labels.tolist(), metric, sigma, mu, np.array(noise))
+    expected = reinforced.mean(axis=0)
+    drawn = samples(scores, labels, metric, 1, estimator="reinforce", **options)[0]
+    np.testing.assert_allclose(drawn, expected - expected.mean(), rtol=1e-9, atol=1e-13)
+
+
+@pytest.mark.parametrize("spread", [0.5, 30.0])
+@pytest.mark.parametrize("metric", ["dcg", "dcg@5", "err@5", "map"])
+def test_long_lists_skip_nothing_that_counts(metric, spread):
+    """Far breakpoints are left out, in additive lists of more than 64 by search: the sum must not notice."""
+    n = 40 if metric == "map" else 80
+    random = np.random.default_rng(1)
+    labels, scores = random.integers(0, 3, n), spread * random.normal(size=n)
+    stream, key = int(stream_of(0, 0)), int(Queries.from_group([n], n).keys[0])
+    noise = oracle.noise("gaussian", n, stream, key, 0)
+    expected = oracle.expected_jumps(scores, labels.tolist(), metric, noise, 1.0, 0.0)
+    drawn = samples(scores, labels, metric, 1)[0]
+    np.testing.assert_allclose(drawn, expected - expected.mean(), rtol=1e-9, atol=1e-13)
+
+
+@pytest.mark.parametrize("at", [None, 4])
+def test_very_long_lists(at):
+    """Documents below the cutoff are summed in stretches of a thousand or so."""
+    n = 2500
+    random = np.random.default_rng(3)
+    labels, scores = random.integers(0, 3, n).astype(float), random.normal(size=n)
+    stream, key = int(stream_of(0, 0)), int(Queries.from_group([n], n).keys[0])
+    noisy = scores + oracle.noise("gaussian", n, stream, key, 0)
+    order = np.argsort(-noisy)
+    weight = 1 / np.log2(np.arange(n) + 2)
+    weight[at:] = weight[at:] if at is None else 0
+    drop = weight - np.append(weight[1:], 0)
+    place = np.empty(n, dtype=int)
+    place[order] = np.arange(n)
+    # Among the others, u stands where it stands in the whole list, or one place higher if j was above it.
+    among_others = place[None, :] - (place[:, None] < place[None, :])
+    jumps = drop[among_others] * (2 ** labels[:, None] - 2 ** labels[None, :])
+    np.fill_diagonal(jumps, 0)
+    density = np.exp(-0.5 * (noisy[None, :] - scores[:, None]) ** 2) / np.sqrt(2 * np.pi)
+    expected = -np.sum(jumps * density, axis=1)
+    drawn = samples(scores, labels, "dcg" if at is None else f"dcg@{at}", 1)[0]
+    np.testing.assert_allclose(drawn, expected - expected.mean(), rtol=1e-9, atol=1e-12)
+
+
+def test_less_is_better_for_the_average_position():
+    grad = samples([0.0, 0.0], [0, 1], "arp", 500).mean(axis=0)
+    slope = 1 / (np.sqrt(2 * np.pi) * np.sqrt(2))  # one place, with the density of the difference at 0
+    np.testing.assert_allclose(grad, [slope, -slope], rtol=0.1)
+
+
+@pytest.mark.parametrize("metric", ["ndcg", "err", "map"])
+def test_far_less_variance_than_reinforce(metric):
+    random = np.random.default_rng(2)
+    scores, labels = random.normal(size=20), random.integers(0, 5, 20)
+    ccs = samples(scores, labels, metric, 400).var(axis=0).sum()
+    reinforce = samples(scores, labels, metric, 400, estimator="reinforce").var(axis=0).sum()
+    assert 0 < 10 * ccs <= reinforce
+
+
+@pytest.mark.parametrize("estimations", [4, 16])
+def test_variance_falls_with_the_number_of_estimations(estimations):
+    scores, labels = [0.3, 0.1, 0.0, -0.5], [0, 2, 1, 0]
+    one = samples(scores, labels, "ndcg", 2000).var(axis=0).sum()
+    many = samples(scores, labels, "ndcg", 2000, estimations=estimations).var(axis=0).sum()
+    assert many == pytest.approx(one / estimations, rel=0.15)
+
+
+@pytest.mark.parametrize("estimator", ["ccs", "reinforce"])
+@pytest.mark.parametrize("nu", [0, 0.01, 2.0])
+@pytest.mark.parametrize("metric", ["ndcg", "err", "map@3"])
+def test_scale_free_acceleration(metric, nu, estimator):
+    scores, labels = np.array([5.0, 4.2, 4.9, 3.5, 4.4]), [0, 2, 1, 0, 3]
+    raw = samples(scores, labels, metric, 20, estimator=estimator)
+    free = samples(scores, labels, metric, 20, estimator=estimator, sfa=True, nu=nu)
+    expected = [oracle.scale_free(g, scores, nu) for g in raw]
+    np.testing.assert_allclose(free, expected, rtol=1e-9, atol=1e-13)
+    assert np.abs(raw @ (scores - scores.mean())).max() > 0.01
+    if nu == 0:
+        np.testing.assert_allclose(free @ (scores - scores.mean()), 0, atol=1e-13)
+
+
+def test_equal_scores_have_no_direction_to_take_out():
+    labels = [0, 2, 1]
+    np.testing.assert_array_equal(
+        samples([1.0, 1.0, 1.0], labels, "ndcg", 5, sfa=True), samples([1.0, 1.0, 1.0], labels, "ndcg", 5)
+    )
+
+
+@pytest.mark.parametrize("sigma", [0.5, 1.0, 2.0])
+@pytest.mark.parametrize("metric", ["dcg-rr", "dcg-rr@2"])
+@pytest.mark.parametrize("estimator", ["ccs", "reinforce"])
+def test_selection_is_unbiased(sigma, metric, estimator):
+    at = 2 if "@" in metric else None
+    for scores, labels in [
+        ([0.3, -0.5], [1, 2]),
+        ([0.2, -0.1, 0.6], [0, 3, 1]),
+        ([0.3, 0.1, -0.8, 0.5], [1, 0, 2, 4]),
+    ]:
+        drawn = samples(scores, labels, metric, 5000, sigma=sigma, estimator=estimator)
+        assert_mean(drawn, oracle.selection_gradient(scores, labels, sigma, at))
+
+
+def test_selection_of_one_document_is_exact():
+    """E M = r Phi(z / sigma), and other documents that are never selected change nothing."""
+    density = np.exp(-0.5 * 0.3**2) / np.sqrt(2 * np.pi)
+    np.testing.assert_allclose(samples([0.3], [2], "dcg-rr", 3), np.full((3, 1), -2 * density))
+    drawn = samples([-90.0, 0.3, -90.0], [1, 2, 4], "dcg-rr", 3)
+    np.testing.assert_allclose(drawn, np.outer(np.ones(3), [0, -2 * density, 0]), atol=1e-12)
+
+
+def test_selection_scale_free():
+    scores, labels = np.array([0.4, -0.3, 0.2]), [1, 3, 0]
+    raw = samples(scores, labels, "dcg-rr", 6)
+    free = samples(scores, labels, "dcg-rr", 6, sfa=True, nu=0.5)
+    np.testing.assert_allclose(free, [oracle.scale_free(g, scores, 0.5, centred=False) for g in raw], rtol=1e-10)
