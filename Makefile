@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: setup demo test lint clean
+.PHONY: setup demo test lint clean clean-kernels
 
 setup: $(STAMP)
 
@@ -28,3 +28,7 @@ lint: setup
 
 clean:
 	rm -rf $(VENV) build dist demo-run .pytest_cache .mypy_cache .ruff_cache
+
+clean-kernels:
+	find src -name '*.nbi' -delete
+	find src -name '*.nbc' -delete

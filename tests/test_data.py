@@ -328,6 +328,10 @@ REFUSALS: dict[str, tuple[Callable[[], Any], str]] = {
         lambda: RankingData(pl.DataFrame({"x": [1, 2], "y": [1, None]}), "y", qid=[2, 1]),
         "one is nan: query 1 has it at row 1",
     ),
+    "null label among categories": (
+        lambda: RankingData(pa.table({"x": [1, 2], "y": pa.array([1, None]).dictionary_encode()}), "y", qid=[2, 1]),
+        "one is nan: query 1 has it at row 1",
+    ),
     "NA label": (
         lambda: RankingData(X3, pd.Series([0, 1, None], dtype="Int64"), qid=[2, 2, 1]),
         "one is nan: query 1 has it at row 2",

@@ -137,6 +137,8 @@ def test_summands_draw_noise_of_their_own():
         ("-1 queryrmse", {}, "is not an objective"),
         ("0 queryrmse", {}, "factor of queryrmse must be above 0"),
         ("yetiloss(neighbours)", {}, "option 'neighbours' of yetiloss has no value"),
+        ("yetiloss(neighbours=1, neighbours=2)", {}, "yetiloss is given neighbours twice"),
+        ("yetiloss(neighbours=1)", {"neighbours": 2}, "yetiloss is given neighbours twice, in the text and beside"),
         ("lambdamart", {"truncaton": 3}, "has no option 'truncaton'; did you mean 'truncation'"),
         ("queryrmse", {"sigma": 3}, "queryrmse has no option 'sigma'.*Its options: none"),
         ("ranknet", {"noise": "gumbel"}, "ranknet has no option 'noise'.*Its options: sigma"),
@@ -148,6 +150,7 @@ def test_summands_draw_noise_of_their_own():
         ("lambdamart", {"sigma": float("nan")}, "sigma must be a number"),
         ("lambdamart", {"truncation": 0}, "truncation must be a whole number from 1, 'k', 'k.3' or None; got 0"),
         ("lambdamart", {"truncation": 2.5}, "truncation must be a whole number"),
+        ("lambdamart", {"truncation": [3]}, "truncation must be a whole number"),
         ("lambdamart", {"truncation": True}, "truncation must be a whole number"),
         ("lambdamart", {"truncation": "k-1"}, "truncation must be a whole number"),
         ("lambdamart", {"truncation": "k"}, "truncation='k' needs a metric with a cutoff"),
@@ -192,6 +195,15 @@ def test_errors(name, options, message):
         gradients(name, **ONE, **options)
 
 
+def test_options_may_be_numbers_of_numpy():
+    """A search over np.arange gives such."""
+    plain = gradients("yetiloss", **ONE, neighbours=2, strength=0.5)
+    given = gradients("yetiloss", **ONE, neighbours=np.int64(2), strength=np.float32(0.5))
+    np.testing.assert_array_equal(plain, given)
+    given = gradients("lambdamart", **ONE, truncation=np.int64(1), sigma=np.float32(2))
+    np.testing.assert_array_equal(given, gradients("lambdamart", **ONE, truncation=1, sigma=2))
+
+
 @pytest.mark.parametrize("metric", ["err", "mrr", "map", "pfound", "success@2"])
 def test_lambdaloss_refuses_cascades(metric):
     with pytest.raises(ValueError, match=r"metrics that add up over positions.*Use lambdamart"):
@@ -223,6 +235,7 @@ def test_only_objectives_are_added():
         ([1, 2], r"scores have shape \(2,\) for 3 rows"),
         ([[1, 2, 3]], r"scores have shape \(1, 3\)"),
         ([1, np.nan, 2], "a score is nan.*query 0 has it at row 1"),
+        ([1.7e308, 2, 3], "a score is 1.7e.308.*between -1e300 and 1e300"),
         ([1, 2, -np.inf], "a score is -inf.*row 2.*Lower the learning rate"),
     ],
 )

@@ -198,6 +198,9 @@ def check_labels(labels: ArrayLike, queries: Queries) -> NDArray[np.float64]:
 
 def _as_floats(values: Any, otherwise: str) -> NDArray[np.float64]:
     """Numbers as float64, missing ones as NaN."""
+    native = values.to_native() if hasattr(values, "to_native") else values
+    if hasattr(native, "to_pylist") and native.null_count:
+        values = native.to_pylist()  # Arrow's arrays of dictionary chunks repeat a value where one is missing
     try:
         return np.asarray(values, dtype=np.float64)
     except (TypeError, ValueError):

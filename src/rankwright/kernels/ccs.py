@@ -16,7 +16,7 @@ import numpy as np
 from rankwright.kernels.arithmetic import exp_negative, total
 from rankwright.kernels.exchange import exchange_neighbours, value, walk
 from rankwright.kernels.jit import jit
-from rankwright.kernels.ordering import sort_descending
+from rankwright.kernels.ordering import longest_query, sort_descending
 from rankwright.kernels.random import GAUSSIAN, fill_noise
 
 _REACH = 8.5  # phi(8.5) is below the rounding of phi(0): breakpoints further away add nothing
@@ -42,7 +42,7 @@ def smoothed_ranking(
     grad: Any,
 ) -> None:
     """Subtract from ``grad`` an unbiased estimate of the smoothed metric's gradient at score - sigma mu label."""
-    longest = np.max(np.diff(bounds[q0 : q1 + 1]))
+    longest = longest_query(q0, q1, bounds)
     key = np.empty(longest, np.uint64)
     spare = np.empty(longest, np.uint64)
     count = np.empty(256, np.int64)
@@ -231,7 +231,7 @@ def smoothed_selection(
     A document has one breakpoint, at 0 (appendix C.3): what the list gains when it is selected, the others being
     as the noise has them. ``chain`` is additive.
     """
-    longest = np.max(np.diff(bounds[q0 : q1 + 1]))
+    longest = longest_query(q0, q1, bounds)
     noise = np.empty(longest + 1)
     before = np.empty(longest, np.int64)
     w = chain.weight

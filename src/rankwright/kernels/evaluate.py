@@ -8,7 +8,7 @@ import numpy as np
 
 from rankwright.kernels.exchange import value
 from rankwright.kernels.jit import jit
-from rankwright.kernels.ordering import merge_by, sort_descending
+from rankwright.kernels.ordering import longest_query, merge_by, sort_descending
 from rankwright.kernels.ties import expected_value
 
 INPUT, WORST, BEST, EXPECTED = range(4)
@@ -22,7 +22,7 @@ def order_queries(q0: int, q1: int, bounds: Any, score: Any, label: Any, ties: i
 
     Equal scores stay in input order, or go by ascending (WORST) or descending (BEST) label.
     """
-    longest = np.max(np.diff(bounds[q0 : q1 + 1]))
+    longest = longest_query(q0, q1, bounds)
     key = np.empty(longest, np.uint64)
     spare = np.empty(longest, np.uint64)
     count = np.empty(256, np.int64)
@@ -39,14 +39,13 @@ def order_queries(q0: int, q1: int, bounds: Any, score: Any, label: Any, ties: i
 @jit
 def _order_ties(z: Any, y: Any, ascending: bool, order: Any) -> None:
     n = order.size
-    label = y if ascending else -y
     low = 0
     while low < n:
         high = low + 1
         while high < n and z[order[high]] == z[order[low]]:
             high += 1
         if high - low > 1:
-            merge_by(label, order[low:high])
+            merge_by(y, not ascending, order, low, high)
         low = high
 
 
@@ -92,7 +91,7 @@ def value_queries(
 @jit
 def ideal_queries(q0: int, q1: int, bounds: Any, w: Any, depth: int, gain: Any, out: Any) -> None:
     """Write the sum of w g of each query's documents by descending gain, down to ``depth``."""
-    longest = np.max(np.diff(bounds[q0 : q1 + 1]))
+    longest = longest_query(q0, q1, bounds)
     best = np.empty(max(longest, _FEW) + 1)
     order = np.empty(longest, np.int64)
     key = np.empty(longest, np.uint64)

@@ -8,6 +8,7 @@ import numpy as np
 
 from rankwright.kernels.arithmetic import exp_negative, total
 from rankwright.kernels.jit import jit
+from rankwright.kernels.ordering import longest_query
 from rankwright.kernels.random import fill_uniform
 
 
@@ -51,7 +52,7 @@ def softmax_cross_entropy(
     engine's division by D = rho (1 - rho) makes it a step of Newton's method. epsilon is relative to the largest
     exp(z), which keeps the loss blind to shifts.
     """
-    longest = np.max(np.diff(bounds[q0 : q1 + 1]))
+    longest = longest_query(q0, q1, bounds)
     rho = np.empty(longest)
     phi = np.empty(longest + 1)
     first = np.empty(longest)
@@ -114,7 +115,7 @@ def mass_between_leaves(
 
     With softmax m = rho and M = 1; for squared error around the mean m = 1 and M = n.
     """
-    longest = np.max(np.diff(bounds[q0 : q1 + 1]))
+    longest = longest_query(q0, q1, bounds)
     rho = np.ones(longest)
     mass = np.zeros(between.shape[0])
     touched = np.empty(between.shape[0], np.int64)

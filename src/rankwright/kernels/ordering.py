@@ -9,9 +9,8 @@ import numpy as np
 from rankwright.kernels.arithmetic import bits_of
 from rankwright.kernels.jit import jit
 
-_SMALL = 48  # below this many documents, insertion and merging beat counting
+_SMALL = 48  # below this many documents, insertion beats counting
 _INDEX_BITS = 32
-_SHORT = 16  # runs up to this length are put right by insertion
 
 
 @jit
@@ -29,8 +28,9 @@ def sort_descending(score: Any, n: int, order: Any, key: Any, spare: Any, count:
         bits = np.uint64(bits_of(score[a] + 0.0))  # + 0.0 makes -0.0 equal to 0.0
         ascending = ~bits if bits & sign else bits | sign
         key[a] = (~ascending & ~index_mask) | np.uint64(a)
+    result = key
     if n < _SMALL:
-        result = _merge_sort(key, spare, n)
+        _insert(key, n)
     else:
         result = _count_sort(key, spare, count, n)
     for i in range(n):
@@ -43,39 +43,19 @@ def sort_descending(score: Any, n: int, order: Any, key: Any, spare: Any, count:
             disordered |= score[order[stop - 1]] != score[order[stop]]
             stop += 1
         if disordered:
-            _put_right(score, order[start:stop])
+            merge_by(score, True, order, start, stop)
         start = stop
 
 
 @jit
-def _merge_sort(key: Any, spare: Any, n: int) -> Any:
-    run = 8
-    for low in range(0, n, run):
-        for i in range(low + 1, min(low + run, n)):
-            x = key[i]
-            j = i - 1
-            while j >= low and key[j] > x:
-                key[j + 1] = key[j]
-                j -= 1
-            key[j + 1] = x
-    source = key
-    target = spare
-    while run < n:
-        for low in range(0, n, 2 * run):
-            middle = min(low + run, n)
-            high = min(low + 2 * run, n)
-            i = low
-            j = middle
-            for k in range(low, high):
-                if i < middle and (j >= high or source[i] <= source[j]):
-                    target[k] = source[i]
-                    i += 1
-                else:
-                    target[k] = source[j]
-                    j += 1
-        source, target = target, source
-        run *= 2
-    return source
+def _insert(key: Any, n: int) -> None:
+    for i in range(1, n):
+        x = key[i]
+        j = i - 1
+        while j >= 0 and key[j] > x:
+            key[j + 1] = key[j]
+            j -= 1
+        key[j + 1] = x
 
 
 @jit
@@ -105,37 +85,27 @@ def _count_sort(key: Any, spare: Any, count: Any, n: int) -> Any:
 
 
 @jit
-def _put_right(score: Any, run: Any) -> None:
-    """Sort a run of documents, which are by index now, by descending full score."""
-    if run.size > _SHORT:
-        place = np.arange(run.size)
-        merge_by(-score[run], place)
-        run[:] = run[place]
-        return
-    for i in range(1, run.size):
-        a = run[i]
-        j = i - 1
-        while j >= 0 and score[run[j]] < score[a]:
-            run[j + 1] = run[j]
-            j -= 1
-        run[j + 1] = a
-
-
-@jit
-def merge_by(value: Any, items: Any) -> None:
-    """Sort ``items`` in place by ascending ``value[item]``, stably: a bottom-up merge sort."""
-    n = items.size
-    source = items.copy()
-    target = np.empty_like(source)
+def merge_by(value: Any, descending: bool, items: Any, start: int, stop: int) -> None:
+    """Sort ``items[start:stop]`` by ``value[item]``, equal ones as they are: a bottom-up merge sort."""
+    n = stop - start
+    source = np.empty(n, np.int64)
+    target = np.empty(n, np.int64)
+    for k in range(n):
+        source[k] = items[start + k]
     width = 1
     while width < n:
         for low in range(0, n, 2 * width):
-            middle = min(low + width, n)
-            high = min(low + 2 * width, n)
             i = low
+            middle = min(low + width, n)
             j = middle
+            high = min(low + 2 * width, n)
             for k in range(low, high):
-                if i < middle and (j >= high or value[source[i]] <= value[source[j]]):
+                left = i < middle
+                if left and j < high:
+                    a = value[source[i]]
+                    b = value[source[j]]
+                    left = a >= b if descending else a <= b
+                if left:
                     target[k] = source[i]
                     i += 1
                 else:
@@ -143,4 +113,14 @@ def merge_by(value: Any, items: Any) -> None:
                     j += 1
         source, target = target, source
         width *= 2
-    items[:] = source
+    for k in range(n):
+        items[start + k] = source[k]
+
+
+@jit
+def longest_query(q0: int, q1: int, bounds: Any) -> int:
+    """Return the number of documents of the longest query in [q0, q1): the size of scratch arrays."""
+    longest = 0
+    for q in range(q0, q1):
+        longest = max(longest, bounds[q + 1] - bounds[q])
+    return longest

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from rankwright.kernels.arithmetic import exp_negative, total
 from rankwright.kernels.exchange import swap_change, swap_row, walk
 from rankwright.kernels.jit import inlined, jit
-from rankwright.kernels.ordering import merge_by, sort_descending
+from rankwright.kernels.ordering import longest_query, sort_descending
 from rankwright.kernels.random import fill_noise, fill_uniform
 
 STATIC, RANDOM, ALL, ALL_STATIC, ALL_RANDOM = range(1, 6)
@@ -85,7 +85,7 @@ def ranked_pairs(
     With noise the pair's loss is taken at the noisy scores too. Where ``leaf`` [documents] is not empty,
     ``between`` [leaves, leaves] receives the curvature between leaves, times ``query_weight``.
     """
-    longest = np.max(np.diff(bounds[q0 : q1 + 1]))
+    longest = longest_query(q0, q1, bounds)
     key = np.empty(longest, np.uint64)
     spare = np.empty(longest, np.uint64)
     count = np.empty(256, np.int64)
@@ -144,19 +144,10 @@ def ranked_pairs(
             n_extra = 0
             if choice.extend > 0:
                 n_extra = _extend(q, n, top, choice, y, stream, keys[q], sample, extra)
-            pushed = 0.0
-            tile = _TILE if chain.additive else n
-            for low in range(0, n, tile):
-                high = min(low + tile, n)
-                pushed += _add_rows(
-                    min(top, high), extra, False, low, high, chain, weights, wide, spread,
-                    g, d, e, state, y, z, odds, push, curv, row_grad, row_hess, 0.0, nowhere, between,
-                )  # fmt: skip
-            pushed += _add_rows(
-                n_extra, extra, True, top, n, chain, weights, wide, spread,
+            pushed = _sum_pairs(
+                n, top, n_extra, extra, chain, weights, wide, spread,
                 g, d, e, state, y, z, odds, push, curv, row_grad, row_hess, 0.0, nowhere, between,
             )  # fmt: skip
-
             scale = weights.sigma * chain.scale[q] / noise.samples
             if weights.normalize and pushed > 0.0:
                 twice = 2.0 * weights.sigma * chain.scale[q] * pushed
@@ -166,23 +157,18 @@ def ranked_pairs(
                 hess[start + order[i]] += scale * weights.sigma * row_hess[i]
             if leaf.size > 0:  # a second round, now that the scale is known
                 scale *= weights.sigma * query_weight[q]
-                _add_rows(
-                    top, extra, False, 0, n, chain, weights, wide, spread,
-                    g, d, e, state, y, z, odds, push, curv, row_grad, row_hess, scale, leaf_at, between,
-                )  # fmt: skip
-                _add_rows(
-                    n_extra, extra, True, top, n, chain, weights, wide, spread,
+                _sum_pairs(
+                    n, top, n_extra, extra, chain, weights, wide, spread,
                     g, d, e, state, y, z, odds, push, curv, row_grad, row_hess, scale, leaf_at, between,
                 )  # fmt: skip
 
 
 @jit
-def _add_rows(
-    n_rows: int,
+def _sum_pairs(
+    n: int,
+    top: int,
+    n_extra: int,
     extra: Any,
-    extension: bool,
-    low: int,
-    high: int,
     chain: Any,
     weights: Any,
     wide: bool,
@@ -202,32 +188,38 @@ def _add_rows(
     leaf_at: Any,
     between: Any,
 ) -> float:
-    """Sum rows of pairs: of the first positions with those below, or of the extension with [low, high).
+    """Sum the pairs of the top with all positions below each, and of the extension with all below the top.
 
     Where ``leaf_at`` is empty the sums go to ``row_grad`` and ``row_hess``, and the sizes of all pushes are
     returned for the normalisation; otherwise the curvature times ``scale`` goes ``between`` the leaves.
     """
     pushed = 0.0
-    for x in range(n_rows):
-        i = extra[x] if extension else x
-        first = low if extension else max(i + 1, low)
-        _pair_weights(i, first, high, chain, weights, g, d, e, y, state, curv)
-        _pair_row(i, first, high, weights.sigma, wide, spread, y, z, odds, push, curv)
-        if extension:
-            _drop_seen(x, extra, push, curv)
-        if leaf_at.size > 0:
-            for j in range(first, high):
-                add_pair(leaf_at[i], leaf_at[j], scale * curv[j], between)
-            continue
-        row_grad[i] -= total(push, first, high)
-        row_hess[i] += total(curv, first, high)
-        for j in range(np.uint64(first), np.uint64(high)):
-            row_grad[j] += push[j]
-            row_hess[j] += curv[j]
-        if weights.normalize:
+    tile = _TILE if chain.additive else n
+    tiles = (n + tile - 1) // tile
+    for stretch in range(tiles + 1):
+        extension = stretch == tiles
+        low = top if extension else stretch * tile
+        high = n if extension else min(low + tile, n)
+        for x in range(n_extra if extension else min(top, high)):
+            i = extra[x] if extension else x
+            first = low if extension else max(i + 1, low)
+            _pair_weights(i, first, high, chain, weights, g, d, e, y, state, curv)
+            _pair_row(i, first, high, weights.sigma, wide, spread, y, z, odds, push, curv)
+            if extension:
+                _drop_seen(x, extra, push, curv)
+            if leaf_at.size > 0:
+                for j in range(first, high):
+                    add_pair(leaf_at[i], leaf_at[j], scale * curv[j], between)
+                continue
+            row_grad[i] -= total(push, first, high)
+            row_hess[i] += total(curv, first, high)
             for j in range(np.uint64(first), np.uint64(high)):
-                push[j] = abs(push[j])
-            pushed += total(push, first, high)
+                row_grad[j] += push[j]
+                row_hess[j] += curv[j]
+            if weights.normalize:
+                for j in range(np.uint64(first), np.uint64(high)):
+                    push[j] = abs(push[j])
+                pushed += total(push, first, high)
     return pushed
 
 
@@ -382,9 +374,9 @@ def _shuffle(n: int, stream: Any, query_key: Any, sample: int, items: Any) -> No
         return
     draws = np.empty(n + 1)
     fill_uniform(draws, n, stream, query_key, _SELECTION_DRAW + sample)
-    chosen = np.arange(n)
-    merge_by(draws, chosen)
-    items[:n] = items[chosen]
+    for i in range(n - 1, 0, -1):
+        j = int(draws[i] * (i + 1))
+        items[i], items[j] = items[j], items[i]
 
 
 @jit
@@ -409,7 +401,7 @@ def neighbour_pairs(
 
     The noise decides who is a neighbour and what an exchange is worth; the loss is taken at the clean scores.
     """
-    longest = np.max(np.diff(bounds[q0 : q1 + 1]))
+    longest = longest_query(q0, q1, bounds)
     key = np.empty(longest, np.uint64)
     spare = np.empty(longest, np.uint64)
     count = np.empty(256, np.int64)
@@ -462,7 +454,7 @@ def neighbour_pairs(
                         change = swap_change(i, j, w, g, d, e, s, worth, through, picked)
                         weight = scale * abs(change)
                         if wide:
-                            p = 1.0 / (1.0 + math.exp(z[a] - z[b]))
+                            p = 1.0 / (1.0 + math.exp(min(z[a] - z[b], 700.0)))
                         else:
                             p = odds[b] / (odds[a] + odds[b])
                         push = weight * (p if y[a] > y[b] else p - 1.0)

@@ -17,12 +17,13 @@ from typing import Any
 import numpy as np
 
 from rankwright.kernels.jit import jit
+from rankwright.kernels.ordering import longest_query
 
 
 @jit
 def expected_rank_gradient(q0: int, q1: int, bounds: Any, score: Any, chain: Any, sigma: float, grad: Any) -> None:
     """Subtract from ``grad`` the gradient of E sum w g, for additive chains: O(n^2 depth) per query."""
-    longest = np.max(np.diff(bounds[q0 : q1 + 1]))
+    longest = longest_query(q0, q1, bounds)
     places = min(chain.depth, longest)
     forward = np.empty((longest, places))
     beats = np.empty(longest)

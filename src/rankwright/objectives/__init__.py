@@ -92,6 +92,8 @@ def _read(text: str | Objective, options: dict[str, Any]) -> Objective:
     parts = [_summand(part) for part in _split(str(text), "+")]
     if options and len(parts) > 1:
         raise ValueError("a sum takes its options in the text, such as 'yetiloss(neighbours=3) + queryrmse'.")
+    for twice in parts[0][3].keys() & options.keys():
+        raise ValueError(f"{parts[0][2]} is given {twice} twice, in the text and beside it.")
     made = [(factor, power, _make(name, {**given, **options})) for factor, power, name, given in parts]
     if len(made) == 1 and made[0][:2] == (1.0, 0.0):
         return made[0][2]
@@ -217,6 +219,8 @@ def _summand(text: str) -> tuple[float, float, str, dict[str, Any]]:
         key, equals, value = (part.strip() for part in option.partition("="))
         if not equals:
             raise ValueError(f"option {option!r} of {name} has no value; write {name}(option=value).")
+        if key in given:
+            raise ValueError(f"{name} is given {key} twice.")
         given[key] = _literal(value)
     weight = float(factor or 1)
     if weight <= 0:

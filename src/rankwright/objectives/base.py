@@ -20,6 +20,7 @@ from rankwright.queries import Queries, check_labels
 Floats = NDArray[np.float64]
 
 _LEAF_PARTS = 16  # curvature is summed in so many parts whatever the threads, so its bits do not depend on them
+_LARGEST = 1e300  # sums over a query of larger scores may overflow
 _FLOOR = 1e-12  # least curvature per unit of gradient: a saturated pair still pushes, and Newton divides
 
 
@@ -277,10 +278,11 @@ class BoundObjective:
         if z.shape != (self.queries.n_rows,):
             raise ValueError(f"scores have shape {z.shape} for {self.queries.n_rows} rows; give one per row.")
         z = np.ascontiguousarray(self.queries.group(z))
-        if not np.isfinite(z).all():
-            row = int(np.flatnonzero(~np.isfinite(z))[0])
+        usable = np.abs(z) <= _LARGEST
+        if not usable.all():
+            row = int(np.flatnonzero(~usable)[0])
             raise ValueError(
-                f"a score is {z[row]}, and gradients need finite scores: {self.queries.where(row)}. "
+                f"a score is {z[row]}, and gradients need scores between -1e300 and 1e300: {self.queries.where(row)}. "
                 "Lower the learning rate if training diverged."
             )
         return z

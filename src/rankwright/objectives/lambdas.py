@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from numbers import Real
 from typing import Any, ClassVar
 
 import numpy as np
@@ -161,8 +162,9 @@ class Lambdas(Objective):
                         "ndcg@10; or give a number."
                     )
                 return (at or 1) + int(match.group(1) or 0)
-        elif not isinstance(self.truncation, bool) and self.truncation >= 1 and self.truncation % 1 == 0:
-            return int(self.truncation)
+        elif isinstance(self.truncation, Real) and not isinstance(self.truncation, bool):
+            if self.truncation >= 1 and self.truncation % 1 == 0:
+                return int(self.truncation)
         raise ValueError(
             f"{self.name}: truncation must be a whole number from 1, 'k', 'k+3' or None; got {self.truncation!r}."
         )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
+from numbers import Integral, Real
 from typing import Any
 
 from rankwright.kernels import random
@@ -13,7 +14,7 @@ from rankwright.kernels.pairs import NO_NOISE, Noise
 def check_positive(owner: Any, option: str, *, or_zero: bool = False) -> None:
     """Raise unless the option is a finite number above 0 (or 0, where that is allowed)."""
     value = getattr(owner, option)
-    number = isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+    number = isinstance(value, Real) and not isinstance(value, bool) and math.isfinite(value)
     if not number or value < 0 or (value == 0 and not or_zero):
         least = "0 or more" if or_zero else "above 0"
         raise ValueError(f"{owner.name}: {option} must be a number, {least}; got {value!r}.")
@@ -22,7 +23,7 @@ def check_positive(owner: Any, option: str, *, or_zero: bool = False) -> None:
 def check_count(owner: Any, option: str) -> None:
     """Raise unless the option is a whole number from 1."""
     value = getattr(owner, option)
-    if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+    if isinstance(value, bool) or not isinstance(value, Integral) or value < 1:
         raise ValueError(f"{owner.name}: {option} must be a whole number from 1; got {value!r}.")
 
 
