@@ -291,6 +291,12 @@ def test_reference_takes_over_codes_and_the_order_of_columns() -> None:
     assert codes.feature_names == ["c", "x"]
 
 
+def test_reference_takes_over_numeric_levels() -> None:
+    train = RankingData(pd.DataFrame({"c": pd.Categorical([30, 10])}), [0, 1], group=[2])
+    data = RankingData(pd.DataFrame({"c": [10, 30, 20]}), [0, 1, 2], group=[3], reference=train)
+    assert np.array_equal(data.X, [[0], [1], [np.nan]], equal_nan=True)
+
+
 def test_reference_without_a_level_knows_none_later() -> None:
     train = RankingData(pd.DataFrame({"c": pd.Categorical([None, None])}), [0, 1], group=[2])
     assert train.categories == {"c": ()}
@@ -436,6 +442,10 @@ REFUSALS: dict[str, tuple[Callable[[], Any], str]] = {
     "negative code": (
         lambda: RankingData([[0], [-1]], [0, 1], group=[2], categorical=[0]),
         "categorical column 'f0' must hold whole numbers from 0",
+    ),
+    "negative code by reference": (
+        lambda: RankingData([[1.0, -1]], [0], group=[1], reference=CODES),
+        "categorical column 'c' must hold whole numbers from 0",
     ),
     "fraction as a code": (
         lambda: RankingData(FRAME.assign(c=[0.5, 1, 2]), [0, 1, 2], qid="q", categorical=["c"]),
@@ -652,7 +662,7 @@ def test_parquet_keeps_levels_that_no_row_has(tmp_path: Path) -> None:
 
 def test_parquet_is_recoded_for_a_reference(tmp_path: Path) -> None:
     train = RankingData(pd.DataFrame({"c": ["t", "r"], "x": [1, 2]}), [0, 1], group=[2], categorical=["c"])
-    other = RankingData(pd.DataFrame({"x": [5, 6, 7], "c": ["t", "a", None]}), [0, 1, 2], group=[3], categorical=["c"])
+    other = RankingData(pd.DataFrame({"x": [5, 6, 7], "c": ["t", "z", None]}), [0, 1, 2], group=[3], categorical=["c"])
     other.to_parquet(tmp_path / "other.parquet")
     data = RankingData.from_parquet(tmp_path / "other.parquet", reference=train)
     assert np.array_equal(data.X, [[1, 5], [np.nan, 6], [np.nan, 7]], equal_nan=True)

@@ -84,11 +84,14 @@ def test_only_the_first_n_are_sorted_in_scratch_that_may_be_larger():
     assert order.tolist() == [1, 2, 0] + [-7] * 6
 
 
+@pytest.mark.parametrize("descending", [True, False])
 @pytest.mark.parametrize("n", [0, 1, 2, 3, 5, 8, 13, 64, 200])
-def test_merging_is_stable_and_sorts_only_the_items_given(n):
+def test_merging_is_stable_and_touches_only_the_range_given(n, descending):
     rng = np.random.default_rng(n)
-    values = rng.integers(0, 5, n + 3).astype(float)
-    items = rng.permutation(n + 3)[:n]
-    expected = items[np.argsort(values[items], kind="stable")]
-    merge_by(values, items)
+    values = rng.integers(0, 5, n + 9).astype(float)
+    items = rng.permutation(n + 9)[: n + 5]
+    expected = items.copy()
+    run = items[2 : n + 2]
+    expected[2 : n + 2] = run[np.argsort(-values[run] if descending else values[run], kind="stable")]
+    merge_by(values, descending, items, 2, n + 2)
     np.testing.assert_array_equal(items, expected)

@@ -9,6 +9,7 @@ import objective_oracles as oracle
 import own_metric  # noqa: F401  (defines the metric "own")
 from rankwright import gradients
 from rankwright.kernels.random import stream_of
+from rankwright.objectives import bind
 from rankwright.queries import Queries
 
 METRICS = ["ndcg", "ndcg@3", "dcg", "err", "err@3", "mrr", "map", "map@3", "rbp", "pfound", "expdcg", "own"]
@@ -333,21 +334,34 @@ def test_yetirank_is_yetiloss_for_expdcg():
     check("yetirank", expected, scores, labels, "map")
 
 
-def test_long_queries_equal_short_rows():
+@pytest.mark.parametrize("normalize", [False, True])
+def test_long_queries(normalize):
     """Rows are cut into stretches of 1024 pairs and scores sorted by counting: both need longer queries."""
     random = np.random.default_rng(16)
-    n = 1500
+    n, tau = 2100, 3
     scores, labels = random.normal(size=n), random.integers(0, 3, n).astype(float)
-    grad, hess = gradients("lambdamart", scores, labels, group=[n], metric="dcg", truncation=3)
     order = np.argsort(-scores)
     z, y = scores[order], labels[order]
     gain, weight = 2**y - 1, 1 / np.log2(np.arange(n) + 2)
     i, j = np.triu_indices(n, 1)
-    i, j = i[(i < 3) & (y[i] != y[j])], j[(i < 3) & (y[i] != y[j])]
-    better, worse = np.where(y[i] > y[j], i, j), np.where(y[i] > y[j], j, i)
+    counts = (i < tau) & (y[i] != y[j])
+    i, j = i[counts], j[counts]
     delta = np.abs((weight[i] - weight[j]) * (gain[i] - gain[j]))
-    p = 1 / (1 + np.exp(z[better] - z[worse]))
-    wanted = np.bincount(worse, delta * p, n) - np.bincount(better, delta * p, n)
-    curvature = delta * p * (1 - p)
-    np.testing.assert_allclose(grad[order], wanted, rtol=1e-9, atol=1e-12)
-    np.testing.assert_allclose(hess[order], np.bincount(i, curvature, n) + np.bincount(j, curvature, n), rtol=1e-9)
+    if normalize:
+        delta /= 0.01 + z[i] - z[j]
+    p = 1 / (1 + np.exp((z[i] - z[j]) * np.sign(y[i] - y[j])))
+    push = delta * p * np.sign(y[i] - y[j])
+    curv = delta * p * (1 - p)
+    if normalize:
+        size = 2 * np.abs(push).sum()
+        push, curv = push * np.log2(1 + size) / size, curv * np.log2(1 + size) / size
+    bound = bind("lambdamart", labels, group=[n], metric="dcg", truncation=tau, normalize=normalize)
+    grad, hess = bound(scores)
+    np.testing.assert_allclose(grad[order], np.bincount(j, push, n) - np.bincount(i, push, n), rtol=1e-9, atol=1e-12)
+    np.testing.assert_allclose(hess[order], np.bincount(i, curv, n) + np.bincount(j, curv, n), rtol=1e-9)
+    leaf = random.integers(0, 3, n)
+    between = np.zeros((3, 3))
+    a, b = leaf[order][i], leaf[order][j]
+    for rows, columns, sign in ((a, a, 1), (b, b, 1), (a, b, -1), (b, a, -1)):
+        np.add.at(between, (rows, columns), sign * curv)
+    np.testing.assert_allclose(bound.leaf_system(scores, leaf, 3)[1], between, rtol=1e-9)

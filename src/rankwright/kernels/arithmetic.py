@@ -67,7 +67,7 @@ def log_positive(x: float) -> float:
 
     x = 2^k m with m within a factor sqrt(2) of 1, and ln m = 2 artanh((m - 1) / (m + 1)) by its series.
     """
-    bits = bits_of(x)
+    bits: Any = bits_of(x)
     k = (bits - _SQRT_HALF) >> 52
     m = float_of(bits - (k << 52))
     exponent = float_of((k + 1023) ^ _TWO_52) - (2.0**52 + 1023.0)

@@ -109,3 +109,28 @@ def stream_of(seed: int, iteration: int, term: int = 0) -> np.uint64:
         x = ((x ^ (x >> 30)) * 0xBF58476D1CE4E5B9) & mask
         x = ((x ^ (x >> 27)) * 0x94D049BB133111EB) & mask
     return np.uint64(x ^ (x >> 31))
+
+
+@jit
+def noise_by_query(
+    q0: int, q1: int, bounds: Any, keys: Any, kind: int, stream: Any, draw: int, out: Any
+) -> None:
+    """Fill ``out`` [documents] with noise, query by query."""
+    longest = 0
+    for q in range(q0, q1):
+        longest = max(longest, bounds[q + 1] - bounds[q])
+    values = np.empty(longest + 1)
+    for q in range(q0, q1):
+        n = bounds[q + 1] - bounds[q]
+        fill_noise(values, n, kind, stream, keys[q], draw)
+        for a in range(n):
+            out[bounds[q] + a] = values[a]
+
+
+@jit
+def uniform_by_key(keys: Any, stream: Any, draw: int, out: Any) -> None:
+    """Write one uniform per query into ``out`` [queries]."""
+    pair = np.empty(2)
+    for q in range(keys.size):
+        fill_uniform(pair, 1, stream, keys[q], draw)
+        out[q] = pair[0]

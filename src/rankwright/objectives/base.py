@@ -118,6 +118,11 @@ class Objective:
 
     name: ClassVar[str] = ""
 
+    @property
+    def stochastic(self) -> bool:
+        """True if the gradient changes from iteration to iteration at the same scores."""
+        return False
+
     def prepare(self, problem: Problem) -> Gradient:
         """Bind to labels."""
         raise TypeError(f"{type(self).__name__} must define prepare().")
@@ -236,36 +241,43 @@ class BoundObjective:
         return self.queries.ungroup(grad), self.queries.ungroup(hess)
 
     def leaf_system(
-        self, scores: ArrayLike, leaf_of: ArrayLike, n_leaves: int, iteration: int = 0
+        self,
+        scores: ArrayLike,
+        leaf_of: ArrayLike,
+        n_leaves: int,
+        iteration: int = 0,
+        *,
+        query_weight: Floats | None = None,
     ) -> tuple[Floats, Floats]:
         """Gradient [leaves] and full curvature [leaves, leaves] summed over the leaves of a tree.
 
         If row i lies in leaf ``leaf_of[i]``, the best leaf values to second order solve (H + ridge) v = -g.
-        Row weights multiply the gradient; in the curvature a pair of rows has the weight of its query, so weights
-        must be constant within a query.
+        Weights multiply both; a pair of rows has the weight of its query, so they must be constant within a query.
+        ``query_weight`` [queries] are further factors, for leaving queries out.
         """
         z = self._check(scores)
         leaf = np.ascontiguousarray(self.queries.group(np.asarray(leaf_of)), dtype=np.int64)
         if leaf.shape != z.shape or leaf.min() < 0 or leaf.max() >= n_leaves:
             raise ValueError(f"leaf_of must hold one leaf from 0 to {n_leaves - 1} for each of {len(z)} rows.")
-        weight = np.ones(self.queries.n_queries)
+        weight = np.ones(self.queries.n_queries) if query_weight is None else query_weight
         if self._weights is not None:
-            weight = self._weights[self.queries.boundaries[:-1]]
-            if np.any(self._weights != np.repeat(weight, self.queries.sizes)):
+            own_weight = self._weights[self.queries.boundaries[:-1]]
+            if np.any(self._weights != np.repeat(own_weight, self.queries.sizes)):
                 raise ValueError(
                     "full curvature needs the same weight for all rows of a query; give one weight per query."
                 )
+            weight = weight * own_weight
         grad = np.zeros(len(z))
         parts = np.zeros((len(self._leaf_ranges), n_leaves, n_leaves))
         for number, (query_factor, term) in enumerate(self._terms):
             stream = stream_of(self.seed, iteration, number)
-            query_weight = query_factor * weight
+            factor = query_factor * weight
             own = np.zeros(len(z))
             add = partial(
-                self._add_parts, term, parts, scores=z, stream=stream, query_weight=query_weight, leaf=leaf, grad=own
+                self._add_parts, term, parts, scores=z, stream=stream, query_weight=factor, leaf=leaf, grad=own
             )
             run_ranges(add, even_ranges(np.ones(len(parts)), self._threads))
-            grad += own * np.repeat(query_weight, self.queries.sizes)
+            grad += own * np.repeat(factor, self.queries.sizes)
         return np.bincount(leaf, grad, n_leaves).astype(np.float64), parts.sum(axis=0)
 
     def _add_parts(self, term: Gradient, parts: Floats, p0: int, p1: int, **arrays: Any) -> None:

@@ -144,6 +144,11 @@ class Lambdas(Objective):
             raise ValueError(f"{self.name}: strength and samples belong to noise, which is 'none'; choose a noise.")
         self.top(None, check_only=True)
 
+    @property
+    def stochastic(self) -> bool:
+        """Noise, or documents chosen at random."""
+        return self.noise != "none" or (self.extend or "").endswith("random")
+
     def top(self, at: int | None, *, check_only: bool = False) -> int:
         """Resolve the truncation level for a metric with cutoff ``at``."""
         if self.truncation is None:
@@ -162,9 +167,13 @@ class Lambdas(Objective):
                         "ndcg@10; or give a number."
                     )
                 return (at or 1) + int(match.group(1) or 0)
-        elif isinstance(self.truncation, Real) and not isinstance(self.truncation, bool):
-            if self.truncation >= 1 and self.truncation % 1 == 0:
-                return int(self.truncation)
+        elif (
+            isinstance(self.truncation, Real)
+            and not isinstance(self.truncation, bool)
+            and self.truncation >= 1
+            and self.truncation % 1 == 0
+        ):
+            return int(self.truncation)
         raise ValueError(
             f"{self.name}: truncation must be a whole number from 1, 'k', 'k+3' or None; got {self.truncation!r}."
         )

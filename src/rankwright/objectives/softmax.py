@@ -59,6 +59,11 @@ class XENDCG(Objective):
         if self.gamma != "uniform" and not (isinstance(self.gamma, int | float) and 0 <= self.gamma <= 1):
             raise ValueError(f"xendcg: gamma must be 'uniform' or a number from 0 to 1; got {self.gamma!r}.")
 
+    @property
+    def stochastic(self) -> bool:
+        """A fresh gamma each time."""
+        return self.gamma == "uniform"
+
     def prepare(self, problem: Problem) -> Gradient:
         """Take 2^r once."""
         if problem.labels.max() > 1000:

@@ -72,6 +72,11 @@ class StochasticRank(Objective):
             raise ValueError("stochasticrank: nu belongs to sfa, which is off; leave nu out or use sfa=True.")
         check_choice(self, "estimator", ("ccs", "reinforce"))
 
+    @property
+    def stochastic(self) -> bool:
+        """Always."""
+        return True
+
     def prepare(self, problem: Problem) -> Gradient:
         """Bind the metric."""
         if problem.metric.selects and self.mu > 0:

@@ -65,6 +65,11 @@ class YetiLoss(Objective):
         if self.neighbours != "all":
             check_count(self, "neighbours")
 
+    @property
+    def stochastic(self) -> bool:
+        """Noise."""
+        return self.noise != "none"
+
     def prepare(self, problem: Problem) -> Gradient:
         """Bind the metric."""
         chain = problem.ranking_chain(self.name, truncate=True)

@@ -1,0 +1,337 @@
+"""LightGBM as the engine: trees from gradients, leaf by leaf, and forests that predict.
+
+Only LightGBM's public interface is used. Facts it rests on, each held by a test: the trained scores equal
+the sum of the trees' outputs bit by bit; a booster that starts from such scores goes on as if it had never stopped; in
+deterministic mode with column-wise histograms the number of threads changes nothing.
+"""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import lightgbm as lgb
+import numpy as np
+from numpy.typing import NDArray
+
+from rankwright.data import RankingData
+
+Floats = NDArray[np.float64]
+
+NAME = "lightgbm"
+VERSION = lgb.__version__
+
+# What the estimator's parameters are called here, and what engine_params may not touch.
+_PARAMETERS = {
+    "learning_rate": "learning_rate",
+    "num_leaves": "num_leaves",
+    "max_depth": "max_depth",
+    "min_child_samples": "min_data_in_leaf",
+    "reg_lambda": "lambda_l2",
+    "subsample": "bagging_fraction",
+    "colsample": "feature_fraction",
+}
+_OURS = {
+    "objective": "objective=",
+    "metric": "metric=",
+    "num_iterations": "n_estimators=",
+    "num_threads": "n_jobs=",
+    "seed": "random_state=",
+    "bagging_seed": "random_state=",
+    "feature_fraction_seed": "random_state=",
+    "bagging_by_query": "subsample_queries=",
+    "bagging_freq": "subsample=",
+    "early_stopping_round": "early_stopping_rounds=",
+    "boosting": "no other boosting: the scores would no longer be sums of trees",
+    "linear_tree": "no linear trees: leaves are single values here",
+}
+_SEEDS = ("bagging_seed", "feature_fraction_seed", "extra_seed", "data_random_seed")
+
+
+def check_params(params: Mapping[str, Any], *, shrinks: bool) -> dict[str, Any]:
+    """Refuse ``engine_params`` that LightGBM would ignore, that the estimator sets itself, or that break it."""
+    if not params:
+        return {}
+    known = _parameter_names()
+    for name in params:
+        if name in _OURS:
+            raise ValueError(f"engine_params has {name!r}; use {_OURS[name]} instead.")
+        if name in _PARAMETERS.values():
+            ours = next(ours for ours, theirs in _PARAMETERS.items() if theirs == name)
+            raise ValueError(f"engine_params has {name!r}; use the parameter {ours}= of the estimator instead.")
+        if name not in known:
+            near = difflib.get_close_matches(name, known, n=1)
+            hint = f"did you mean {near[0]!r}? " if near else ""
+            raise ValueError(
+                f"engine_params has {name!r}, which is no parameter of LightGBM; {hint}Use the main names of its "
+                "documentation, not aliases."
+            )
+        if shrinks and name in ("lambda_l1", "min_gain_to_split", "max_delta_step") and params[name]:
+            raise ValueError(
+                f"engine_params has {name!r}, which depends on the scale of the gradient and breaks shrinking "
+                "(langevin=True with shrink_rate > 0); leave it out or set shrink_rate=0."
+            )
+    return dict(params)
+
+
+def _parameter_names() -> list[str]:
+    """All main names of LightGBM's parameters: a saved model lists them."""
+    tiny = lgb.Dataset(np.zeros((2, 1)), np.zeros(2), params={"verbosity": -1, "min_data_in_bin": 1})
+    text = lgb.Booster({"verbosity": -1, "objective": "regression"}, tiny).model_to_string()
+    return re.findall(r"(?m)^\[(\w+):", text)
+
+
+class Grower:
+    """Grows trees on one training set, and keeps scores for it and for validation sets.
+
+    Parameters
+    ----------
+    train, valid
+        Data; part 0 is the training set, part i the i-th validation set.
+    options
+        The estimator's tree parameters by their own names.
+    params
+        Further LightGBM parameters, checked.
+    seed
+        Seed of row and column sampling.
+    threads
+        Number of threads.
+    """
+
+    def __init__(
+        self,
+        train: RankingData,
+        valid: Sequence[RankingData],
+        options: Mapping[str, Any],
+        params: Mapping[str, Any],
+        seed: int,
+        threads: int,
+    ) -> None:
+        self._seed = seed
+        self._params: dict[str, Any] = {
+            "objective": "none",
+            "metric": "None",
+            "verbosity": -1,
+            "deterministic": True,
+            "force_col_wise": True,
+            "num_threads": threads,
+            "min_sum_hessian_in_leaf": 0.0,
+            **{theirs: options[ours] for ours, theirs in _PARAMETERS.items()},
+            **params,
+        }
+        self.samples = options["subsample"] < 1 or options["colsample"] < 1 or bool(params)
+        if options["subsample"] < 1:
+            self._params["bagging_freq"] = 1
+        self._sets = [self._dataset(train, None)]
+        self._sets += [self._dataset(data, self._sets[0]) for data in valid]
+        self._booster: lgb.Booster | None = None
+        self._before: list[Floats] = []
+        self._now: dict[int, Floats] = {}
+
+    def _dataset(self, data: RankingData, reference: lgb.Dataset | None) -> lgb.Dataset:
+        kept = {k: v for k, v in self._params.items() if k not in ("objective", "metric")}
+        return lgb.Dataset(
+            data.X,
+            np.zeros(data.n_rows, dtype=np.float32),
+            reference=reference,
+            feature_name=_plain_names(data.feature_names),
+            categorical_feature=[data.feature_names.index(name) for name in data.categories],
+            params=kept | {"data_random_seed": self._seed % 2**31},
+            free_raw_data=False,
+        ).construct()
+
+    def start(self, block: int, scores: Sequence[Floats] | None) -> None:
+        """Begin a block of trees from given scores of each part; sampling depends on (seed, block)."""
+        for number, dataset in enumerate(self._sets):
+            dataset.set_init_score(None if scores is None else scores[number])
+        seeds = np.random.SeedSequence([self._seed % 2**63, block]).generate_state(len(_SEEDS), np.uint32)
+        drawn = {name: int(value >> 2) for name, value in zip(_SEEDS, seeds, strict=True)}
+        del drawn["data_random_seed"]  # bins are made once
+        self._booster = lgb.Booster(self._params | drawn, self._sets[0])
+        for number, dataset in enumerate(self._sets[1:], start=1):
+            self._booster.add_valid(dataset, f"part {number}")
+        self._now = {}
+
+    def grow(self, grad: Floats, hess: Floats) -> bool:
+        """Grow one tree; False where no split was worth it."""
+        assert self._booster is not None
+        given = (grad.astype(np.float32), hess.astype(np.float32))
+        finished = self._booster.update(fobj=lambda *_: given)
+        self._now = {}
+        return not finished
+
+    def scores(self, part: int) -> Floats:
+        """Scores of a part by the engine's own leaf values; valid until the next tree."""
+        if part not in self._now:
+            assert self._booster is not None
+            seen: list[Floats] = []
+
+            def keep(scores: Floats, _: lgb.Dataset) -> tuple[str, float, bool]:
+                seen.append(scores.copy())
+                return "kept", 0.0, True
+
+            if part == 0:
+                self._booster.eval_train(feval=keep)
+                self._now[0] = seen[0]
+            else:
+                self._booster.eval_valid(feval=keep)
+                self._now.update(enumerate(seen, start=1))
+        return self._now[part]
+
+    def leaves(self, part: int, before: Floats) -> NDArray[np.int64]:
+        """Leaf of each row in the newest tree, given the part's scores before it.
+
+        The scores differ by the leaf's value, so a look-up among the sorted values finds the leaf. Where two values
+        are too close to tell apart, the tree is asked instead.
+        """
+        values = self.leaf_values()
+        order = np.argsort(values)
+        ranked = values[order]
+        after = self.scores(part)
+        gap = np.min(np.diff(ranked)) if len(values) > 1 else np.inf
+        if gap > 1e-12 * max(1.0, float(np.abs(after).max()), float(np.abs(before).max())):
+            middle = (ranked[1:] + ranked[:-1]) / 2
+            found: NDArray[np.int64] = order[np.searchsorted(middle, after - before)]
+            return found
+        assert self._booster is not None
+        newest = self._booster.current_iteration() - 1
+        asked = self._booster.predict(
+            self._sets[part].get_data(), pred_leaf=True, start_iteration=newest, num_iteration=1
+        )
+        return np.asarray(asked).reshape(-1).astype(np.int64)
+
+    def leaf_values(self) -> Floats:
+        """Leaf values of the newest tree."""
+        assert self._booster is not None
+        newest = self._booster.current_iteration() - 1
+        text = self._booster.model_to_string(start_iteration=newest, num_iteration=1)
+        return np.array(re.search(r"^leaf_value=(.*)$", text, re.M).group(1).split(), dtype=np.float64)  # type: ignore[union-attr]
+
+    def rewrite(self, values: Floats) -> None:
+        """Give the newest tree other leaf values; the engine's scores keep the old ones."""
+        assert self._booster is not None
+        newest = self._booster.current_iteration() - 1
+        for leaf, value in enumerate(values.tolist()):
+            self._booster.set_leaf_output(newest, leaf, value)
+
+    @property
+    def n_trees(self) -> int:
+        """Number of trees of this block."""
+        return 0 if self._booster is None else int(self._booster.num_trees())
+
+    def text(self, n_trees: int) -> str:
+        """Model text of the block's first trees."""
+        assert self._booster is not None
+        return str(self._booster.model_to_string(num_iteration=n_trees))
+
+
+class Forest:
+    """A finished model: trees as LightGBM's model text.
+
+    Parameters
+    ----------
+    text
+        Model text.
+    """
+
+    def __init__(self, text: str) -> None:
+        try:
+            self._booster = lgb.Booster(model_str=text)
+        except lgb.basic.LightGBMError as error:
+            raise ValueError(f"the model text cannot be read by LightGBM {VERSION}: {error}") from None
+        self.text = text
+
+    @property
+    def n_trees(self) -> int:
+        """Number of trees."""
+        return int(self._booster.num_trees())
+
+    @property
+    def n_features(self) -> int:
+        """Number of columns."""
+        return int(self._booster.num_feature())
+
+    def predict(self, X: Any, *, threads: int, trees: int | None = None) -> Floats:
+        """Scores by the first ``trees`` trees."""
+        n = self.n_trees if trees is None else trees
+        if n == 0:
+            return np.zeros(X.shape[0])
+        scores = self._booster.predict(X, raw_score=True, num_iteration=n, num_threads=threads)
+        return np.asarray(scores, dtype=np.float64)
+
+    def predict_block(self, X: Any, start: int, stop: int, *, threads: int) -> Floats:
+        """Sum of the trees start ... stop - 1."""
+        scores = self._booster.predict(
+            X, raw_score=True, start_iteration=start, num_iteration=stop - start, num_threads=threads
+        )
+        return np.asarray(scores, dtype=np.float64)
+
+    def contributions(self, X: Any, *, threads: int) -> Floats:
+        """Exact SHAP values [rows, columns + 1], the last column the expected value."""
+        values = self._booster.predict(X, pred_contrib=True, num_threads=threads)
+        return np.asarray(values.toarray() if hasattr(values, "toarray") else values, dtype=np.float64)
+
+    def importances(self, kind: str) -> Floats:
+        """Total gain (``"gain"``) or number of splits (``"split"``) of each column."""
+        return np.asarray(self._booster.feature_importance(kind), dtype=np.float64)
+
+    def scaled(self, factor: float) -> Forest:
+        """Multiply all leaf values."""
+        if factor == 1.0 or self.n_trees == 0:
+            return self
+
+        def multiply(match: re.Match[str]) -> str:
+            return match.group(1) + " ".join(repr(factor * float(v)) for v in match.group(2).split())
+
+        return Forest(join_texts([re.sub(r"^(leaf_value=)(.*)$", multiply, self.text, flags=re.M)]))
+
+    def first(self, trees: int) -> Forest:
+        """Keep the first trees only."""
+        if trees >= self.n_trees:
+            return self
+        return Forest(join_texts([self._booster.model_to_string(num_iteration=trees)]))
+
+
+def join_texts(texts: Sequence[str]) -> str:
+    """Put the trees of several model texts one after the other, with an objective that converters know.
+
+    A model trained by custom gradients has no ``objective``, which breaks ONNX converters and Vespa;
+    ``lambdarank`` predicts the plain sum of trees, as wanted.
+    """
+    trees: list[str] = []
+    for text in texts:
+        body = text[text.index("\nTree=") + 1 : text.index("end of trees")] if "\nTree=" in text else ""
+        trees += [part for part in re.split(r"(?m)^Tree=\d+\n", body) if part.strip()]
+    blocks = [f"Tree={number}\n{tree.rstrip(chr(10))}\n\n\n" for number, tree in enumerate(trees)]
+    head = texts[0][: texts[0].index("tree_sizes=")]
+    if not re.search(r"^objective=", head, re.M):
+        head = head.replace("feature_names=", "objective=lambdarank\nfeature_names=", 1)
+    tail = texts[-1][texts[-1].index("end of trees") :]
+    tail = re.sub(r"\nfeature_importances:\n.*?\n\n", _importances(head, blocks), tail, count=1, flags=re.S)
+    sizes = " ".join(str(len(block.encode())) for block in blocks)
+    return f"{head}tree_sizes={sizes}\n\n{''.join(blocks)}{tail}"
+
+
+def _importances(head: str, blocks: Sequence[str]) -> str:
+    """Count the splits of each column anew, as LightGBM lists them."""
+    names = re.search(r"^feature_names=(.*)$", head, re.M).group(1).split(" ")  # type: ignore[union-attr]
+    counts = np.zeros(len(names), dtype=int)
+    for block in blocks:
+        if match := re.search(r"^split_feature=(.+)$", block, re.M):
+            np.add.at(counts, np.array(match.group(1).split(), dtype=int), 1)
+    used = sorted(np.flatnonzero(counts), key=lambda column: -counts[column])
+    return "\nfeature_importances:\n" + "".join(f"{names[c]}={counts[c]}\n" for c in used) + "\n"
+
+
+def _plain_names(names: Sequence[str]) -> list[str]:
+    """Names without the signs that LightGBM's text format cannot hold; ours are kept in the manifest."""
+    plain = [re.sub(r"[^\w.+-]", "_", name) or "_" for name in names]
+    taken: set[str] = set()
+    for number, name in enumerate(plain):
+        while plain[number] in taken:
+            plain[number] = f"{name}_{number}"
+            name = plain[number]
+        taken.add(plain[number])
+    return plain

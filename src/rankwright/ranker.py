@@ -1,0 +1,592 @@
+"""Ranker: from rows to a model that optimises the metric you name."""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+import math
+import os
+import platform
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import asdict
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import BaseEstimator
+from sklearn.utils.validation import check_is_fitted
+
+from rankwright.boosting import Boosting, Langevin, Progress, Settings, State
+from rankwright.data import Columns, RankingData, encode_features
+from rankwright.engines import load_engine
+from rankwright.evaluation import evaluate
+from rankwright.kernels.evaluate import INPUT, order_queries
+from rankwright.kernels.threads import available_threads
+from rankwright.metrics import DCG, Metric
+from rankwright.metrics import metric as parse_metric
+from rankwright.objectives import Objective
+from rankwright.objectives import objective as parse_objective
+from rankwright.persistence import read_model, write_model
+from rankwright.progress import Display
+from rankwright.queries import Queries
+
+Floats = NDArray[np.float64]
+
+_LOG = logging.getLogger("rankwright")
+_CHECKPOINT_TREES, _CHECKPOINT_SECONDS = 100, 60.0
+
+
+class Ranker(BaseEstimator):
+    """Gradient-boosted trees that rank, trained for the metric itself.
+
+    Parameters
+    ----------
+    objective
+        A name (``"yetiloss"``), a name with options (``"lambdamart(truncation=k+3)"``), a sum (``"yetiloss + 0.5 queryrmse"``), an
+        objective of `rankwright.objectives`, or ``"auto"``: yetirank for DCG and NDCG, yetiloss for other metrics.
+    metric
+        What to optimise and evaluate, or several: the first is optimised and decides about early stopping.
+    engine
+        Which library grows the trees: ``"lightgbm"``.
+    n_estimators, learning_rate
+        Number of trees, and the factor of each.
+    num_leaves, max_depth, min_child_samples
+        Size of a tree: leaves, depth (-1 for no limit), rows in a leaf.
+    reg_lambda
+        L2 regularisation of leaf values; the ridge of ``leaf_values="full"``.
+    subsample_queries, subsample, colsample
+        Share of the queries, of the rows and of the columns that a tree is grown from.
+    leaf_values
+        ``"diagonal"``: each leaf by its own gradient and curvature, as the engine does it. ``"full"``: all leaves of a tree solved
+        together with the objective's full curvature between them.
+    early_stopping_rounds
+        Stop when the first metric on the first evaluation set has not improved for so many trees, and keep the best.
+    langevin
+        Langevin boosting (SGLB): noise in the gradients and shrinking of earlier trees, for global optima.
+    diffusion_temperature, shrink_rate
+        β and γ of SGLB; by default 10000 and 0.001 with ``langevin``. The noise has the standard deviation
+        sqrt(2 / (learning_rate β)).
+    leaf_noise
+        ``"shared"``: splits and leaf values see the same noise. ``"independent"``: leaf values get a draw of their own, as the
+        SGLB algorithm says, at the price of computing them here.
+    random_state
+        Seed. The same seed gives the same model, for any number of threads. None draws one.
+    n_jobs
+        Number of threads; None or -1 for all cores. Deterministic training costs LightGBM its row-wise histograms.
+    checkpoint
+        A folder: training is saved there every 100 trees or 60 seconds, and the same ``fit`` goes on from there after an
+        interruption. A dict ``{"path": ..., "trees": ..., "seconds": ...}`` chooses other intervals. Saves happen between blocks
+        of ten trees.
+    verbose
+        1 shows progress, 0 nothing.
+    engine_params
+        Further parameters of the engine, by its own names.
+
+    Attributes
+    ----------
+    best_iteration_ : int
+        Iterations in the model.
+    evals_result_ : dict
+        Metrics of each evaluation set after each tree: ``evals_result_["valid_0"]["ndcg@10"]``.
+    feature_importances_ : ndarray
+        Total gain of the splits on each column, as shares of 1.
+    n_features_in_, feature_names_in_
+        Columns of the training data.
+    interrupted_ : bool
+        True if Ctrl-C ended the training; the model has the trees up to then.
+
+    Examples
+    --------
+    >>> from rankwright import Ranker, make_web_search
+    >>> train, test = make_web_search(60, seed=1).split(0.3)
+    >>> ranker = Ranker(metric="ndcg@10", n_estimators=20, verbose=0).fit(train)
+    >>> ranker.score(test) > 0.3
+    True
+    """
+
+    def __init__(
+        self,
+        objective: str | Objective = "auto",
+        metric: str | Metric | Sequence[str | Metric] = "ndcg@10",
+        engine: str = "lightgbm",
+        *,
+        n_estimators: int = 300,
+        learning_rate: float = 0.05,
+        num_leaves: int = 16,
+        max_depth: int = -1,
+        min_child_samples: int = 50,
+        reg_lambda: float = 0.3,
+        subsample_queries: float = 1.0,
+        subsample: float = 0.7,
+        colsample: float = 0.5,
+        leaf_values: str = "diagonal",
+        early_stopping_rounds: int | None = None,
+        langevin: bool = False,
+        diffusion_temperature: float | None = None,
+        shrink_rate: float | None = None,
+        leaf_noise: str = "shared",
+        random_state: int | None = 0,
+        n_jobs: int | None = None,
+        checkpoint: str | os.PathLike[str] | dict[str, Any] | None = None,
+        verbose: int = 1,
+        engine_params: dict[str, Any] | None = None,
+    ) -> None:
+        self.objective = objective
+        self.metric = metric
+        self.engine = engine
+        self.n_estimators = n_estimators
+        self.learning_rate = learning_rate
+        self.num_leaves = num_leaves
+        self.max_depth = max_depth
+        self.min_child_samples = min_child_samples
+        self.reg_lambda = reg_lambda
+        self.subsample_queries = subsample_queries
+        self.subsample = subsample
+        self.colsample = colsample
+        self.leaf_values = leaf_values
+        self.early_stopping_rounds = early_stopping_rounds
+        self.langevin = langevin
+        self.diffusion_temperature = diffusion_temperature
+        self.shrink_rate = shrink_rate
+        self.leaf_noise = leaf_noise
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+        self.checkpoint = checkpoint
+        self.verbose = verbose
+        self.engine_params = engine_params
+
+    def fit(
+        self,
+        X: Any,
+        y: Any = None,
+        *,
+        qid: Any = None,
+        group: ArrayLike | None = None,
+        sample_weight: ArrayLike | None = None,
+        eval_set: Any = None,
+        init_model: Ranker | str | os.PathLike[str] | None = None,
+        callbacks: Sequence[Callable[[Progress], object]] | None = None,
+    ) -> Self:
+        """Train.
+
+        Parameters
+        ----------
+        X, y, qid, group, sample_weight
+            As in `RankingData` (whose ``weights`` are ``sample_weight`` here); or a `RankingData` as ``X`` alone. Rows may come in
+            any order; ``qid`` and ``y`` may name columns of a data frame.
+        eval_set
+            Evaluation sets: a list of ``(X, y, qid)`` or of `RankingData`, or one of them.
+        init_model
+            A fitted Ranker, or the path of a saved one, to add trees to.
+        callbacks
+            Functions called with a `Progress` after each tree; training stops when one returns True.
+        """
+        objective, metrics, settings = self._settings()
+        train = _data(X, y, qid, group, sample_weight)
+        valid = [_evaluation_set(one, number, train) for number, one in enumerate(_listed(eval_set))]
+        if settings.patience is not None and not valid:
+            raise ValueError("early_stopping_rounds needs an eval_set to watch; pass eval_set=[(X, y, qid)].")
+        state = self._initial(init_model, train)
+        checkpoint = self._checkpoint(train, objective, settings)
+        if checkpoint is not None:
+            state = checkpoint.load() or state
+        boosting = Boosting(objective, metrics, train, valid, settings)
+        self.interrupted_ = False
+        try:
+            with Display(self.verbose, settings.n_trees, boosting.target) as display:
+
+                def after(current: State, progress: Progress) -> None:
+                    display.update(progress)
+                    for callback in callbacks or ():
+                        current.finished |= callback(progress) is True
+                    if checkpoint is not None:
+                        checkpoint.offer(current, boosting)
+
+                boosting.run(state, after)
+        except KeyboardInterrupt:
+            self.interrupted_ = True
+            _LOG.warning("training was interrupted after %d iterations; the model has the trees so far", state.iteration)
+        if checkpoint is not None:
+            checkpoint.save(state)
+        self._keep(state, boosting, objective, metrics, settings, train)
+        return self
+
+    def predict(self, X: Any, *, contributions: bool = False) -> Floats:
+        """Scores of rows, in their order; with ``contributions`` SHAP values [rows, columns + 1] that add up to them."""
+        forest, matrix = self._ready(X)
+        if contributions:
+            values: Floats = forest.contributions(matrix, threads=self._threads())
+            return values
+        scores: Floats = forest.predict(matrix, threads=self._threads())
+        return scores
+
+    def staged_predict(self, X: Any, *, every: int = 1) -> Iterator[Floats]:
+        """Yield scores after ``every`` trees, twice as many, and so on: for learning curves."""
+        if every < 1:
+            raise ValueError(f"every must be at least 1; got {every}.")
+        forest, matrix = self._ready(X)
+        scores = np.zeros(matrix.shape[0])
+        for start in range(0, forest.n_trees, every):
+            stop = min(start + every, forest.n_trees)
+            scores = scores + forest.predict_block(matrix, start, stop, threads=self._threads())
+            yield scores
+
+    def rank(self, X: Any, qid: Any = None, *, group: ArrayLike | None = None) -> NDArray[np.int64]:
+        """Rank of each row within its query, 1 for the best; equal scores in row order."""
+        scores = self.predict(X)
+        if isinstance(qid, str):
+            qid = _column(X, qid)
+        queries = Queries.of(len(scores), qid, group)
+        grouped = np.ascontiguousarray(queries.group(scores))
+        order = np.empty(len(scores), dtype=np.int64)
+        order_queries(0, queries.n_queries, queries.boundaries, grouped, grouped, INPUT, order)
+        starts = np.repeat(queries.boundaries[:-1], queries.sizes)
+        ranks = np.empty(len(scores), dtype=np.int64)
+        ranks[starts + order] = np.arange(len(scores)) - starts + 1
+        return queries.ungroup(ranks)
+
+    def score(
+        self,
+        X: Any,
+        y: Any = None,
+        qid: Any = None,
+        *,
+        group: ArrayLike | None = None,
+        sample_weight: ArrayLike | None = None,
+    ) -> float:
+        """Mean of the first metric (ties count as the worst order); its negative where lower is better."""
+        check_is_fitted(self)
+        data = _data(X, y, qid, group, sample_weight, reference=self.columns_)
+        scores = self.forest_.predict(data.X, threads=self._threads())
+        weights = None if data.weights is None else data.weights[data.boundaries[:-1]]
+        target = self.metrics_[0]
+        result = evaluate(scores, data.y, group=data.group, metrics=[target], weights=weights)
+        mean = result.mean[str(target)]
+        return mean if target.higher_is_better else -mean
+
+    @property
+    def feature_importances_(self) -> Floats:
+        """Total gain of the splits on each column, as shares of 1."""
+        check_is_fitted(self)
+        gains: Floats = self.forest_.importances("gain")
+        return gains / gains.sum() if gains.sum() > 0 else gains
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the model to a folder, or to a file that ends in ``.zip``; see `rankwright.persistence`."""
+        check_is_fitted(self)
+        write_model(path, self.forest_.text, self.manifest_)
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> Ranker:
+        """Read a saved model. Nothing in it is executed; a damaged or newer file is refused with the reason."""
+        text, manifest = read_model(path)
+        try:
+            params = dict(manifest["parameters"])
+            columns = Columns(
+                list(manifest["feature_names"]),
+                {name: None if v is None else tuple(v) for name, v in manifest["categories"].items()},
+            )
+            ranker = cls(**params)
+            ranker.metrics_ = [parse_metric(one) for one in manifest["metrics"]]
+            ranker.objective_ = parse_objective(manifest["objective"])
+            ranker.evals_result_ = manifest["evals_result"]
+            ranker.best_iteration_ = int(manifest["best_iteration"])
+            ranker.interrupted_ = bool(manifest["interrupted"])
+            ranker.forest_ = load_engine(manifest["engine"]["name"]).Forest(text)
+        except (KeyError, TypeError, AttributeError) as error:
+            raise ValueError(f"{path}: the manifest lacks or garbles {error}; it was damaged.") from None
+        if ranker.forest_.n_features != len(columns.feature_names):
+            raise ValueError(
+                f"{path}: the model has {ranker.forest_.n_features} features and the manifest names "
+                f"{len(columns.feature_names)}; the files do not belong together."
+            )
+        ranker.columns_ = columns
+        ranker.n_features_in_ = len(columns.feature_names)
+        ranker.manifest_ = {k: v for k, v in manifest.items() if k not in ("format_version", "model_sha256")}
+        return ranker
+
+    def __sklearn_tags__(self) -> Any:
+        """Tell scikit-learn what this estimator takes."""
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = True
+        tags.input_tags.sparse = True
+        tags.target_tags.required = True
+        return tags
+
+    # The rest is private.
+
+    def _threads(self) -> int:
+        return available_threads(None if self.n_jobs in (None, -1) else self.n_jobs)
+
+    def _metrics(self) -> dict[str, Metric]:
+        wanted = [self.metric] if isinstance(self.metric, str | Metric) else list(self.metric)
+        if not wanted:
+            raise ValueError("metric is empty: name at least one, such as 'ndcg@10'.")
+        return {one.strip() if isinstance(one, str) else str(one): parse_metric(one) for one in wanted}
+
+    def _settings(self) -> tuple[Objective, dict[str, Metric], Settings]:
+        """Check every parameter before any work is done."""
+        metrics = self._metrics()
+        target = next(iter(metrics.values()))
+        if isinstance(self.objective, str) and self.objective.strip() == "auto":
+            auto = "stochasticrank" if target.selects else "yetirank" if isinstance(target, DCG) else "yetiloss"
+            objective = parse_objective(auto)
+        else:
+            objective = parse_objective(self.objective)
+        whole = (int, np.integer)
+        number = (int, float, np.integer, np.floating)
+        _check("n_estimators", self.n_estimators, whole, 1)
+        _check("learning_rate", self.learning_rate, number, 0, above=True)
+        _check("num_leaves", self.num_leaves, whole, 2)
+        _check("min_child_samples", self.min_child_samples, whole, 1)
+        _check("reg_lambda", self.reg_lambda, number, 0)
+        for share in ("subsample_queries", "subsample", "colsample"):
+            _check(share, getattr(self, share), number, 0, 1, above=True)
+        if self.max_depth is not None and self.max_depth != -1:
+            _check("max_depth", self.max_depth, whole, 1)
+        if self.early_stopping_rounds is not None:
+            _check("early_stopping_rounds", self.early_stopping_rounds, whole, 1)
+        for name, allowed in (("leaf_values", ("diagonal", "full")), ("leaf_noise", ("shared", "independent"))):
+            if getattr(self, name) not in allowed:
+                raise ValueError(f"{name} must be one of {', '.join(allowed)}; got {getattr(self, name)!r}.")
+        if self.leaf_values == "full" and self.reg_lambda == 0:
+            raise ValueError("leaf_values='full' needs reg_lambda above 0: the full system has no unique solution.")
+        langevin = self._langevin()
+        engine = load_engine(self.engine)
+        params = dict(self.engine_params or {})
+        seed = self.random_state
+        if seed is None:
+            seed = int(np.random.SeedSequence().generate_state(1)[0])
+        elif isinstance(seed, np.random.RandomState):
+            seed = int(seed.randint(2**31))
+        _check("random_state", seed, whole, 0)
+        options = {
+            "learning_rate": float(self.learning_rate),
+            "num_leaves": int(self.num_leaves),
+            "max_depth": -1 if self.max_depth is None else int(self.max_depth),
+            "min_child_samples": int(self.min_child_samples),
+            "reg_lambda": float(self.reg_lambda),
+            "subsample": float(self.subsample),
+            "colsample": float(self.colsample),
+        }
+        return (
+            objective,
+            metrics,
+            Settings(
+                engine=self.engine,
+                n_trees=int(self.n_estimators),
+                tree_options=options,
+                engine_params=engine.check_params(params, shrinks=langevin is not None and langevin.shrink_rate > 0),
+                full_leaves=self.leaf_values == "full",
+                subsample_queries=float(self.subsample_queries),
+                langevin=langevin,
+                patience=self.early_stopping_rounds,
+                seed=int(seed),
+                threads=self._threads(),
+            ),
+        )
+
+    def _langevin(self) -> Langevin | None:
+        if not self.langevin:
+            for name in ("diffusion_temperature", "shrink_rate"):
+                if getattr(self, name) is not None:
+                    raise ValueError(f"{name} belongs to Langevin boosting; set langevin=True or leave it out.")
+            if self.leaf_noise != "shared":
+                raise ValueError("leaf_noise belongs to Langevin boosting; set langevin=True or leave it out.")
+            return None
+        temperature = 1e4 if self.diffusion_temperature is None else self.diffusion_temperature
+        rate = 1e-3 if self.shrink_rate is None else self.shrink_rate
+        number = (int, float, np.integer, np.floating)
+        _check("diffusion_temperature", temperature, number, 0, above=True)
+        _check("shrink_rate", rate, number, 0)
+        if rate * self.learning_rate >= 1:
+            raise ValueError(f"shrink_rate * learning_rate must be below 1; got {rate * self.learning_rate:g}.")
+        return Langevin(float(temperature), float(rate), self.leaf_noise == "independent")
+
+    def _initial(self, init_model: Any, train: RankingData) -> State:
+        if init_model is None:
+            return State()
+        earlier = init_model if isinstance(init_model, Ranker) else Ranker.load(init_model)
+        check_is_fitted(earlier)
+        train.check_columns(earlier.columns_)
+        return State(text=earlier.forest_.text)
+
+    def _checkpoint(self, train: RankingData, objective: Objective, settings: Settings) -> _Checkpoint | None:
+        if self.checkpoint is None:
+            return None
+        chosen = self.checkpoint if isinstance(self.checkpoint, dict) else {"path": self.checkpoint}
+        if "path" not in chosen or chosen.keys() - {"path", "trees", "seconds"}:
+            raise ValueError(f"checkpoint takes path, trees and seconds, the first of them always; got {chosen!r}.")
+        settings_text = repr(sorted((k, repr(v)) for k, v in asdict(settings).items() if k not in ("n_trees", "threads")))
+        key = f"{objective} | {settings_text} | {fingerprint(train)}"
+        return _Checkpoint(
+            Path(chosen["path"]),
+            int(chosen.get("trees", _CHECKPOINT_TREES)),
+            float(chosen.get("seconds", _CHECKPOINT_SECONDS)),
+            hashlib.sha256(key.encode()).hexdigest(),
+        )
+
+    def _keep(
+        self,
+        state: State,
+        boosting: Boosting,
+        objective: Objective,
+        metrics: dict[str, Metric],
+        settings: Settings,
+        train: RankingData,
+    ) -> None:
+        """Turn the state into fitted attributes."""
+        engine = load_engine(settings.engine)
+        best = state.best(boosting.target) if settings.patience is not None else None
+        self.best_iteration_ = state.iteration if best is None else best
+        if state.text is None:
+            raise ValueError("training was interrupted before the first tree was complete; there is no model.")
+        forest = engine.Forest(state.text)
+        if best is not None:
+            forest = forest.first(state.trees[best - 1])
+        self.forest_ = forest.scaled(state.factor)
+        self.evals_result_ = {f"valid_{number}": curves for number, curves in enumerate(state.history)}
+        self.metrics_ = list(metrics.values())
+        self.objective_ = objective
+        self.columns_ = Columns(train.feature_names, train.categories)
+        self.n_features_in_ = len(train.feature_names)
+        if train.named:
+            self.feature_names_in_ = np.array(train.feature_names, dtype=object)
+        elif hasattr(self, "feature_names_in_"):
+            del self.feature_names_in_
+        parameters = {k: v for k, v in self.get_params(deep=False).items() if k != "checkpoint"}
+        parameters["objective"] = str(self.objective)
+        names = [str(one) for one in self.metrics_]
+        parameters["metric"] = names[0] if len(names) == 1 else names
+        self.manifest_ = {
+            "rankwright": version("rankwright"),
+            "engine": {"name": engine.NAME, "version": engine.VERSION},
+            "versions": {name: version(name) for name in ("numpy", "numba", "scikit-learn")},
+            "python": platform.python_version(),
+            "parameters": parameters,
+            "objective": str(objective),
+            "metrics": names,
+            "ties": "worst",
+            "feature_names": train.feature_names,
+            "categories": {k: None if v is None else list(v) for k, v in train.categories.items()},
+            "seed": settings.seed,
+            "data_fingerprint": fingerprint(train),
+            "best_iteration": self.best_iteration_,
+            "interrupted": self.interrupted_,
+            "evals_result": self.evals_result_,
+        }
+
+    def _ready(self, X: Any) -> tuple[Any, Any]:
+        check_is_fitted(self)
+        matrix = X.X if isinstance(X, RankingData) else encode_features(X, self.columns_)
+        if matrix.shape[1] != self.n_features_in_:
+            raise ValueError(
+                f"X has {matrix.shape[1]} features, but {type(self).__name__} is expecting "
+                f"{self.n_features_in_} features as input."
+            )
+        return self.forest_, matrix
+
+
+class _Checkpoint:
+    """A folder in which training is saved now and then, tied to one training by a key."""
+
+    def __init__(self, path: Path, trees: int, seconds: float, key: str) -> None:
+        self.path = path
+        self._trees = trees
+        self._seconds = seconds
+        self._key = key
+        self._saved = 0
+        self._saved_at = time.perf_counter()
+
+    def load(self) -> State | None:
+        """Read the state, or None where there is none yet."""
+        if not (self.path / "model.txt").exists():
+            return None
+        text, manifest = read_model(self.path)
+        if manifest.get("checkpoint_of") != self._key:
+            raise ValueError(
+                f"{self.path} holds a checkpoint of another training (other data, objective or parameters); "
+                "choose another folder or delete it."
+            )
+        kept = manifest["state"]
+        self._saved = len(kept["trees"])
+        _LOG.info("going on from %s after %d iterations", self.path, self._saved)
+        return State(text=text, **kept)
+
+    def offer(self, state: State, boosting: Boosting) -> None:
+        """Save if it is time to, which is only between the engine's blocks of trees."""
+        due = state.iteration - self._saved >= self._trees or time.perf_counter() - self._saved_at >= self._seconds
+        if due and boosting.can_resume_from(state):
+            boosting.snapshot(state)
+            self.save(state)
+
+    def save(self, state: State) -> None:
+        """Write the state."""
+        if state.text is None:
+            return
+        kept = {k: v for k, v in asdict(state).items() if k != "text"}
+        kept["finished"] = False  # asked again on resuming, when n_estimators may be larger
+        write_model(self.path, state.text, {"checkpoint_of": self._key, "state": kept})
+        self._saved = state.iteration
+        self._saved_at = time.perf_counter()
+
+
+def fingerprint(data: RankingData) -> str:
+    """Hash of the features, labels, queries and weights."""
+    digest = hashlib.blake2b(digest_size=16)
+    arrays = (data.X.data, data.X.indices, data.X.indptr) if hasattr(data.X, "indptr") else (data.X,)
+    for array in (*arrays, data.y, data.queries.keys, data.group, np.zeros(0) if data.weights is None else data.weights):
+        digest.update(repr((array.shape, array.dtype.str)).encode())
+        digest.update(np.ascontiguousarray(array).data)
+    return digest.hexdigest()
+
+
+def _check(name: str, value: Any, kinds: tuple[type, ...], low: float, high: float = math.inf, *, above: bool = False) -> None:
+    valid = isinstance(value, kinds) and not isinstance(value, bool) and math.isfinite(value)
+    if not valid or value < low or value > high or (above and value == low):
+        kind = "a whole number" if float not in kinds else "a number"
+        least = f"above {low:g}" if above else f"from {low:g}"
+        most = f" up to {high:g}" if math.isfinite(high) else ""
+        raise ValueError(f"{name} must be {kind} {least}{most}; got {value!r}.")
+
+
+def _data(
+    X: Any, y: Any, qid: Any, group: Any, weights: Any, reference: Columns | RankingData | None = None
+) -> RankingData:
+    if isinstance(X, RankingData):
+        if any(one is not None for one in (y, qid, group, weights)):
+            raise ValueError("X is a RankingData, which has labels, queries and weights; leave out the other arguments.")
+        if reference is not None:
+            X.check_columns(reference)
+        return X
+    if y is None:
+        raise ValueError("requires y to be passed, but the target y is None: labels, one per row.")
+    return RankingData(X, y, qid=qid, group=group, weights=weights, reference=reference)
+
+
+def _listed(eval_set: Any) -> list[Any]:
+    if eval_set is None:
+        return []
+    single = isinstance(eval_set, RankingData) or (isinstance(eval_set, tuple) and len(eval_set) == 3)
+    return [eval_set] if single else list(eval_set)
+
+
+def _evaluation_set(one: Any, number: int, train: RankingData) -> RankingData:
+    try:
+        if isinstance(one, RankingData):
+            return _data(one, None, None, None, None, train)
+        if not isinstance(one, tuple | list) or len(one) != 3:
+            raise ValueError("expected (X, y, qid) or a RankingData")
+        return _data(*one, None, None, train)
+    except ValueError as error:
+        raise ValueError(f"eval_set[{number}]: {error}") from None
+
+
+def _column(X: Any, name: str) -> Any:
+    try:
+        return X[name]
+    except (KeyError, TypeError, IndexError, ValueError):
+        raise ValueError(f"qid={name!r} is not a column of X.") from None
