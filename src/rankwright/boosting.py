@@ -101,12 +101,15 @@ class Progress:
         Iterations done, and to do in all.
     history
         Metrics of each evaluation set after each iteration, by name.
+    done
+        Iterations of this run, without those it resumed from.
     seconds, objective_seconds
         Time of this run so far, and how much of it went into gradients.
     """
 
     iteration: int
     n_estimators: int
+    done: int
     history: Sequence[dict[str, list[float]]]
     seconds: float
     objective_seconds: float
@@ -164,6 +167,7 @@ class Boosting:
             state.history = [{name: [] for name in self.metrics} for _ in self.valid]
         scores = self._scores_of(state)
         began = time.perf_counter()
+        resumed = state.iteration
         self._earlier = state.text
         self._earlier_trees = state.trees[-1] if state.trees else self._count(state.text)
         self.grower.start(state.iteration // BLOCK, self._host_scores(scores))
@@ -177,7 +181,14 @@ class Boosting:
                 spent = time.perf_counter() - began
                 after(
                     state,
-                    Progress(state.iteration, self.settings.n_trees, state.history, spent, self._objective_seconds),
+                    Progress(
+                        iteration=state.iteration,
+                        n_estimators=self.settings.n_trees,
+                        done=state.iteration - resumed,
+                        history=state.history,
+                        seconds=spent,
+                        objective_seconds=self._objective_seconds,
+                    ),
                 )
         finally:
             self.snapshot(state)
@@ -189,6 +200,10 @@ class Boosting:
         texts += [self.grower.text(complete)] if complete > 0 else []
         if texts:
             state.text = self.engine.join_texts(texts)
+
+    def can_resume_from(self, state: State) -> bool:
+        """Tell whether training from this state goes on as if it had not stopped: between blocks of sampling."""
+        return state.iteration % BLOCK == 0 or not self.grower.samples
 
     def _count(self, text: str | None) -> int:
         return 0 if text is None else int(self.engine.Forest(text).n_trees)

@@ -6,6 +6,7 @@ import json
 import os
 import secrets
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,14 @@ from numpy.typing import ArrayLike, NDArray
 from rankwright.queries import Queries, check_labels, is_missing, plain_ids
 
 _ROWS_PER_CHECK = 65_536  # looking for infinities in slices keeps the temporary small
+
+
+@dataclass(frozen=True)
+class Columns:
+    """Names of the columns, and the levels of the categorical ones: what other data must agree with."""
+
+    feature_names: list[str]
+    categories: dict[str, tuple[Any, ...] | None]
 
 
 class RankingData:
@@ -63,6 +72,8 @@ class RankingData:
     categories : dict
         For each categorical column its levels in the order of their codes, or None where the data
         came as codes.
+    named : bool
+        True if the names were given, False if they only count the columns.
     n_queries, n_rows : int
         Sizes.
     queries : Queries
@@ -87,7 +98,7 @@ class RankingData:
         weights: ArrayLike | None = None,
         feature_names: Sequence[str] | None = None,
         categorical: Sequence[str | int] | None = None,
-        reference: RankingData | None = None,
+        reference: RankingData | Columns | None = None,
     ) -> None:
         frame = nw.from_native(X, eager_only=True, pass_through=True)
         if isinstance(frame, nw.DataFrame):
@@ -117,6 +128,7 @@ class RankingData:
         self.y = check_labels(y, self.queries)
         self.X = matrix if self.queries.order is None else matrix[self.queries.order]
         self.weights = None if weights is None else self.queries.per_row(weights)
+        self.named = feature_names is not None or isinstance(frame, nw.DataFrame)
         self.feature_names: list[str] = names
         self.categories: _Levels = levels
         _check_features(self)
@@ -160,7 +172,7 @@ class RankingData:
         """Bring values per row (scores, say) back into the order in which the caller gave the rows."""
         return self.queries.ungroup(grouped)
 
-    def check_columns(self, reference: RankingData) -> None:
+    def check_columns(self, reference: RankingData | Columns) -> None:
         """Raise ValueError unless this data has the same columns as ``reference``, in the same order."""
         _check_same_columns(self.feature_names, reference.feature_names)
 
@@ -316,7 +328,7 @@ class RankingData:
         label: str = "label",
         qid: str = "qid",
         weight: str | None = None,
-        reference: RankingData | None = None,
+        reference: RankingData | Columns | None = None,
     ) -> RankingData:
         """Read a Parquet file, ours or another: ``label``, ``qid`` and ``weight`` name its columns.
 
@@ -368,6 +380,29 @@ class RankingData:
         return f"RankingData({self.n_rows} rows, {self.n_queries} queries, {len(self.feature_names)} features)"
 
 
+def encode_features(X: Any, columns: Columns, *, leave_out: Sequence[str] = ()) -> Any:
+    """Turn the features of new rows into the matrix a model was trained on.
+
+    Columns of a frame that are in ``leave_out`` (labels and query ids, say) are dropped.
+    """
+    frame = nw.from_native(X, eager_only=True, pass_through=True)
+    if isinstance(frame, nw.DataFrame):
+        frame = frame.drop([name for name in leave_out if name in frame.columns and name not in columns.feature_names])
+        matrix, names, levels = _from_frame(frame, None, None, columns)
+    else:
+        matrix, names, levels = _from_matrix(X, None, None, columns)
+    if matrix.shape[1] != len(columns.feature_names):
+        raise ValueError(
+            f"X has {matrix.shape[1]} features, but Ranker is expecting {len(columns.feature_names)} features as input."
+        )
+    _check_same_columns(names, columns.feature_names)
+    _check_same_categories(levels, columns.categories)
+    values = matrix.data if sp.issparse(matrix) else matrix
+    if np.isinf(values).any():
+        raise ValueError("X has an infinite value; use NaN for a missing value, or a large finite number.")
+    return matrix
+
+
 _Matrix = Any  # a NumPy 2-D array or a SciPy CSR matrix
 _Levels = dict[str, tuple[Any, ...] | None]
 
@@ -391,7 +426,7 @@ def _from_frame(
     frame: nw.DataFrame[Any],
     feature_names: Sequence[str] | None,
     categorical: Sequence[str | int] | None,
-    reference: RankingData | None,
+    reference: RankingData | Columns | None,
 ) -> tuple[_Matrix, list[str], _Levels]:
     names = _check_names(frame.columns if feature_names is None else feature_names, len(frame.columns))
     named = _column_names(categorical, names)
@@ -436,7 +471,7 @@ def _from_matrix(
     X: Any,
     feature_names: Sequence[str] | None,
     categorical: Sequence[str | int] | None,
-    reference: RankingData | None,
+    reference: RankingData | Columns | None,
 ) -> tuple[_Matrix, list[str], _Levels]:
     if sp.issparse(X):
         matrix: _Matrix = sp.csr_matrix(X)

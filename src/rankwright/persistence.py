@@ -1,8 +1,9 @@
 """Models as files: the engine's text and a manifest. Nothing in them is executed, and writing is atomic.
 
-A model is a folder with ``model.txt`` and ``manifest.json``, or a ``.zip`` of the two. In a folder both files are written beside
-their places first and then moved, the model before the manifest; should the process die between the two moves, the new
-manifest is still there to complete the pair. So a crash leaves the old model or the new one.
+A model is a folder with ``model.txt`` and ``manifest.json``, or a ``.zip`` of the two. In a folder both files
+are written beside their places first and then moved, the model before the manifest; should the process die
+between the two moves, the new manifest is still there to complete the pair. So a crash leaves the old model or
+the new one.
 """
 
 from __future__ import annotations

@@ -39,14 +39,15 @@ _LOG = logging.getLogger("rankwright")
 _CHECKPOINT_TREES, _CHECKPOINT_SECONDS = 100, 60.0
 
 
-class Ranker(BaseEstimator):
+class Ranker(BaseEstimator):  # type: ignore[misc]
     """Gradient-boosted trees that rank, trained for the metric itself.
 
     Parameters
     ----------
     objective
-        A name (``"yetiloss"``), a name with options (``"lambdamart(truncation=k+3)"``), a sum (``"yetiloss + 0.5 queryrmse"``), an
-        objective of `rankwright.objectives`, or ``"auto"``: yetirank for DCG and NDCG, yetiloss for other metrics.
+        A name (``"yetiloss"``), a name with options (``"lambdamart(truncation=k+3)"``), a sum
+        (``"yetiloss + 0.5 queryrmse"``), an objective of `rankwright.objectives`, or ``"auto"``: yetirank for DCG
+        and NDCG, yetiloss for other metrics.
     metric
         What to optimise and evaluate, or several: the first is optimised and decides about early stopping.
     engine
@@ -60,8 +61,8 @@ class Ranker(BaseEstimator):
     subsample_queries, subsample, colsample
         Share of the queries, of the rows and of the columns that a tree is grown from.
     leaf_values
-        ``"diagonal"``: each leaf by its own gradient and curvature, as the engine does it. ``"full"``: all leaves of a tree solved
-        together with the objective's full curvature between them.
+        ``"diagonal"``: each leaf by its own gradient and curvature, as the engine does it. ``"full"``: all leaves
+        of a tree solved together with the objective's full curvature between them.
     early_stopping_rounds
         Stop when the first metric on the first evaluation set has not improved for so many trees, and keep the best.
     langevin
@@ -70,16 +71,16 @@ class Ranker(BaseEstimator):
         β and γ of SGLB; by default 10000 and 0.001 with ``langevin``. The noise has the standard deviation
         sqrt(2 / (learning_rate β)).
     leaf_noise
-        ``"shared"``: splits and leaf values see the same noise. ``"independent"``: leaf values get a draw of their own, as the
-        SGLB algorithm says, at the price of computing them here.
+        ``"shared"``: splits and leaf values see the same noise. ``"independent"``: leaf values get a draw of
+        their own, as the SGLB algorithm says, at the price of computing them here.
     random_state
         Seed. The same seed gives the same model, for any number of threads. None draws one.
     n_jobs
         Number of threads; None or -1 for all cores. Deterministic training costs LightGBM its row-wise histograms.
     checkpoint
-        A folder: training is saved there every 100 trees or 60 seconds, and the same ``fit`` goes on from there after an
-        interruption. A dict ``{"path": ..., "trees": ..., "seconds": ...}`` chooses other intervals. Saves happen between blocks
-        of ten trees.
+        A folder: training is saved there every 100 trees or 60 seconds, and the same ``fit`` goes on from there
+        after an interruption. A dict ``{"path": ..., "trees": ..., "seconds": ...}`` chooses other intervals. Saves
+        happen between blocks of ten trees.
     verbose
         1 shows progress, 0 nothing.
     engine_params
@@ -175,8 +176,8 @@ class Ranker(BaseEstimator):
         Parameters
         ----------
         X, y, qid, group, sample_weight
-            As in `RankingData` (whose ``weights`` are ``sample_weight`` here); or a `RankingData` as ``X`` alone. Rows may come in
-            any order; ``qid`` and ``y`` may name columns of a data frame.
+            As in `RankingData` (whose ``weights`` are ``sample_weight`` here); or a `RankingData` as ``X`` alone.
+            Rows may come in any order; ``qid`` and ``y`` may name columns of a data frame.
         eval_set
             Evaluation sets: a list of ``(X, y, qid)`` or of `RankingData`, or one of them.
         init_model
@@ -208,14 +209,17 @@ class Ranker(BaseEstimator):
                 boosting.run(state, after)
         except KeyboardInterrupt:
             self.interrupted_ = True
-            _LOG.warning("training was interrupted after %d iterations; the model has the trees so far", state.iteration)
+            _LOG.warning(
+                "training was interrupted after %d iterations; the model has the trees so far", state.iteration
+            )
         if checkpoint is not None:
             checkpoint.save(state)
+        self.other_columns_ = [name for name in (y, qid) if isinstance(name, str)]
         self._keep(state, boosting, objective, metrics, settings, train)
         return self
 
     def predict(self, X: Any, *, contributions: bool = False) -> Floats:
-        """Scores of rows, in their order; with ``contributions`` SHAP values [rows, columns + 1] that add up to them."""
+        """Scores of rows, in their order; with ``contributions`` the SHAP values [rows, columns + 1] they sum."""
         forest, matrix = self._ready(X)
         if contributions:
             values: Floats = forest.contributions(matrix, threads=self._threads())
@@ -292,6 +296,7 @@ class Ranker(BaseEstimator):
             ranker = cls(**params)
             ranker.metrics_ = [parse_metric(one) for one in manifest["metrics"]]
             ranker.objective_ = parse_objective(manifest["objective"])
+            ranker.other_columns_ = list(manifest["other_columns"])
             ranker.evals_result_ = manifest["evals_result"]
             ranker.best_iteration_ = int(manifest["best_iteration"])
             ranker.interrupted_ = bool(manifest["interrupted"])
@@ -417,10 +422,12 @@ class Ranker(BaseEstimator):
     def _checkpoint(self, train: RankingData, objective: Objective, settings: Settings) -> _Checkpoint | None:
         if self.checkpoint is None:
             return None
-        chosen = self.checkpoint if isinstance(self.checkpoint, dict) else {"path": self.checkpoint}
+        chosen: dict[str, Any] = self.checkpoint if isinstance(self.checkpoint, dict) else {"path": self.checkpoint}
         if "path" not in chosen or chosen.keys() - {"path", "trees", "seconds"}:
             raise ValueError(f"checkpoint takes path, trees and seconds, the first of them always; got {chosen!r}.")
-        settings_text = repr(sorted((k, repr(v)) for k, v in asdict(settings).items() if k not in ("n_trees", "threads")))
+        settings_text = repr(
+            sorted((k, repr(v)) for k, v in asdict(settings).items() if k not in ("n_trees", "threads"))
+        )
         key = f"{objective} | {settings_text} | {fingerprint(train)}"
         return _Checkpoint(
             Path(chosen["path"]),
@@ -471,6 +478,7 @@ class Ranker(BaseEstimator):
             "metrics": names,
             "ties": "worst",
             "feature_names": train.feature_names,
+            "other_columns": self.other_columns_,
             "categories": {k: None if v is None else list(v) for k, v in train.categories.items()},
             "seed": settings.seed,
             "data_fingerprint": fingerprint(train),
@@ -481,12 +489,9 @@ class Ranker(BaseEstimator):
 
     def _ready(self, X: Any) -> tuple[Any, Any]:
         check_is_fitted(self)
-        matrix = X.X if isinstance(X, RankingData) else encode_features(X, self.columns_)
-        if matrix.shape[1] != self.n_features_in_:
-            raise ValueError(
-                f"X has {matrix.shape[1]} features, but {type(self).__name__} is expecting "
-                f"{self.n_features_in_} features as input."
-            )
+        matrix = X.X if isinstance(X, RankingData) else encode_features(X, self.columns_, leave_out=self.other_columns_)
+        if isinstance(X, RankingData):
+            X.check_columns(self.columns_)
         return self.forest_, matrix
 
 
@@ -538,14 +543,22 @@ def fingerprint(data: RankingData) -> str:
     """Hash of the features, labels, queries and weights."""
     digest = hashlib.blake2b(digest_size=16)
     arrays = (data.X.data, data.X.indices, data.X.indptr) if hasattr(data.X, "indptr") else (data.X,)
-    for array in (*arrays, data.y, data.queries.keys, data.group, np.zeros(0) if data.weights is None else data.weights):
+    for array in (
+        *arrays,
+        data.y,
+        data.queries.keys,
+        data.group,
+        np.zeros(0) if data.weights is None else data.weights,
+    ):
         digest.update(repr((array.shape, array.dtype.str)).encode())
         digest.update(np.ascontiguousarray(array).data)
     return digest.hexdigest()
 
 
-def _check(name: str, value: Any, kinds: tuple[type, ...], low: float, high: float = math.inf, *, above: bool = False) -> None:
-    valid = isinstance(value, kinds) and not isinstance(value, bool) and math.isfinite(value)
+def _check(
+    name: str, value: Any, kinds: tuple[type, ...], low: float, high: float = math.inf, *, above: bool = False
+) -> None:
+    valid = isinstance(value, kinds) and not isinstance(value, bool) and bool(np.isfinite(value))
     if not valid or value < low or value > high or (above and value == low):
         kind = "a whole number" if float not in kinds else "a number"
         least = f"above {low:g}" if above else f"from {low:g}"
@@ -558,7 +571,9 @@ def _data(
 ) -> RankingData:
     if isinstance(X, RankingData):
         if any(one is not None for one in (y, qid, group, weights)):
-            raise ValueError("X is a RankingData, which has labels, queries and weights; leave out the other arguments.")
+            raise ValueError(
+                "X is a RankingData, which has labels, queries and weights; leave out the other arguments."
+            )
         if reference is not None:
             X.check_columns(reference)
         return X
@@ -580,7 +595,8 @@ def _evaluation_set(one: Any, number: int, train: RankingData) -> RankingData:
             return _data(one, None, None, None, None, train)
         if not isinstance(one, tuple | list) or len(one) != 3:
             raise ValueError("expected (X, y, qid) or a RankingData")
-        return _data(*one, None, None, train)
+        X, y, qid = one
+        return _data(X, y, qid, None, None, train)
     except ValueError as error:
         raise ValueError(f"eval_set[{number}]: {error}") from None
 

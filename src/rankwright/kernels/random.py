@@ -112,9 +112,7 @@ def stream_of(seed: int, iteration: int, term: int = 0) -> np.uint64:
 
 
 @jit
-def noise_by_query(
-    q0: int, q1: int, bounds: Any, keys: Any, kind: int, stream: Any, draw: int, out: Any
-) -> None:
+def noise_by_query(q0: int, q1: int, bounds: Any, keys: Any, kind: int, stream: Any, draw: int, out: Any) -> None:
     """Fill ``out`` [documents] with noise, query by query."""
     longest = 0
     for q in range(q0, q1):
