@@ -8,7 +8,18 @@ from scipy import stats
 
 import objective_oracles as oracle
 from rankwright.kernels.arithmetic import exp_negative, log_positive, total, turn
-from rankwright.kernels.random import GAUSSIAN, GUMBEL, LOGISTIC, UNIFORM, fill_noise, fill_uniform, philox, stream_of
+from rankwright.kernels.random import (
+    GAUSSIAN,
+    GUMBEL,
+    LOGISTIC,
+    UNIFORM,
+    fill_noise,
+    fill_uniform,
+    noise_by_query,
+    philox,
+    stream_of,
+    uniform_by_key,
+)
 
 KINDS = {
     "logistic": (LOGISTIC, stats.logistic),
@@ -88,6 +99,19 @@ def test_uniforms_do_not_depend_on_how_many_are_drawn():
     out = np.empty(11)
     fill_uniform(out, 10, np.uint64(1), np.uint64(2), 3)
     np.testing.assert_array_equal(out[:10], drawn(100)[:10])
+
+
+def test_noise_of_several_queries():
+    """Each query as if alone, and nothing outside the range of queries."""
+    bounds, keys = np.array([0, 2, 5, 12, 13]), np.array([7, 8, 9, 10], dtype=np.uint64)
+    out = np.full(13, 7.0)
+    noise_by_query(1, 3, bounds, keys, GAUSSIAN, np.uint64(1), 3, out)
+    np.testing.assert_array_equal(out[2:5], drawn(3, GAUSSIAN, key=8))
+    np.testing.assert_array_equal(out[5:12], drawn(7, GAUSSIAN, key=9))
+    np.testing.assert_array_equal(out[[0, 1, 12]], 7)
+    one_each = np.empty(4)
+    uniform_by_key(keys, np.uint64(1), 3, one_each)
+    np.testing.assert_array_equal(one_each, [drawn(1, key=key)[0] for key in (7, 8, 9, 10)])
 
 
 def test_exponential_is_exact_to_two_units_in_the_last_place():

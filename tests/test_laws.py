@@ -100,7 +100,8 @@ def assert_close(one, other):
 @functools.cache
 def is_random(name):
     """Whether the result depends on the iteration."""
-    return not np.array_equal(run(name, "ndcg@3", iteration=0)[0], run(name, "ndcg@3", iteration=1)[0])
+    call = bind(name, LABELS, qid=QID, metric="ndcg@3", seed=5)
+    return any(not np.array_equal(call(SCORES, 0)[0], call(SCORES, later)[0]) for later in range(1, 9))
 
 
 def test_the_grid_has_every_objective():
@@ -130,7 +131,7 @@ def test_the_gradient_of_a_query_sums_to_zero(name, metric):
 
 @every_case
 def test_a_shift_of_scores_changes_nothing(name, metric):
-    shift = np.array([3.0, -2.0, 0.5, 8.0, -1.0])[QID]
+    shift = np.array([3.0, -2.0, 0.5, 4000.0, -4000.0])[QID]
     assert_close(run(name, metric, SCORES + shift), run(name, metric))
 
 
@@ -214,8 +215,8 @@ def test_seeds_and_iterations_are_reproducible(name):
     """The same call gives the same bits; another seed differs exactly where another iteration does."""
     call = bind(name, LABELS, qid=QID, metric="ndcg@3", seed=5)
     assert_equal(call(SCORES, 3), run(name, "ndcg@3"))
-    other = bind(name, LABELS, qid=QID, metric="ndcg@3", seed=6)(SCORES, 3)
-    assert np.array_equal(other[0], call(SCORES, 3)[0]) is not (name in RANDOM)
+    others = [bind(name, LABELS, qid=QID, metric="ndcg@3", seed=seed)(SCORES, 3) for seed in range(6, 14)]
+    assert all(np.array_equal(grad, call(SCORES, 3)[0]) for grad, _ in others) is (name not in RANDOM)
 
 
 def test_keys_come_from_ids_or_from_numbers():

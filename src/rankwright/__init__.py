@@ -1,18 +1,22 @@
-"""Gradient-boosted tree rankers that optimise the ranking metric itself."""
+"""Gradient-boosted tree rankers that optimise the ranking metric itself.
 
+Names are imported on first use, so that ``import rankwright`` costs nothing and loads no engine.
+"""
+
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from rankwright.comparison import Comparison, compare
-from rankwright.data import RankingData
-from rankwright.evaluation import Evaluation, evaluate
-from rankwright.letor import read_letor, write_letor
-from rankwright.metrics import Metric, metric
-from rankwright.objectives import bind, gradients, objective
-from rankwright.synthetic import make_web_search
-from rankwright.trec import align, read_qrels, read_trec_run, write_qrels, write_trec_run
-
 if TYPE_CHECKING:
+    from rankwright import metrics, objectives
+    from rankwright.comparison import Comparison, compare
+    from rankwright.data import RankingData
+    from rankwright.evaluation import Evaluation, evaluate
+    from rankwright.letor import read_letor, write_letor
+    from rankwright.metrics import Metric, metric
+    from rankwright.objectives import bind, gradients, objective
     from rankwright.ranker import Ranker
+    from rankwright.synthetic import make_web_search
+    from rankwright.trec import align, read_qrels, read_trec_run, write_qrels, write_trec_run
 
 __version__ = "0.1.0"
 __all__ = [
@@ -28,7 +32,9 @@ __all__ = [
     "gradients",
     "make_web_search",
     "metric",
+    "metrics",
     "objective",
+    "objectives",
     "read_letor",
     "read_qrels",
     "read_trec_run",
@@ -37,11 +43,29 @@ __all__ = [
     "write_trec_run",
 ]
 
+_HOME = {
+    "comparison": ("Comparison", "compare"),
+    "data": ("RankingData",),
+    "evaluation": ("Evaluation", "evaluate"),
+    "letor": ("read_letor", "write_letor"),
+    "metrics": ("Metric", "metric"),
+    "objectives": ("bind", "gradients", "objective"),
+    "ranker": ("Ranker",),
+    "synthetic": ("make_web_search",),
+    "trec": ("align", "read_qrels", "read_trec_run", "write_qrels", "write_trec_run"),
+}
+_MODULE_OF = {name: module for module, names in _HOME.items() for name in names}
+
 
 def __getattr__(name: str) -> Any:
-    """Import the estimator on first use: it brings scikit-learn along, which takes its time."""
-    if name == "Ranker":
-        from rankwright.ranker import Ranker
+    if name in ("metrics", "objectives"):
+        return import_module(f"{__name__}.{name}")
+    if name not in _MODULE_OF:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = getattr(import_module(f"{__name__}.{_MODULE_OF[name]}"), name)
+    globals()[name] = value
+    return value
 
-        return Ranker
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

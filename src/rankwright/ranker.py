@@ -558,8 +558,9 @@ def fingerprint(data: RankingData) -> str:
 def _check(
     name: str, value: Any, kinds: tuple[type, ...], low: float, high: float = math.inf, *, above: bool = False
 ) -> None:
-    valid = isinstance(value, kinds) and not isinstance(value, bool) and bool(np.isfinite(value))
-    if not valid or value < low or value > high or (above and value == low):
+    number: Any = value
+    valid = isinstance(value, kinds) and not isinstance(value, bool) and math.isfinite(number)
+    if not valid or number < low or number > high or (above and number == low):
         kind = "a whole number" if float not in kinds else "a number"
         least = f"above {low:g}" if above else f"from {low:g}"
         most = f" up to {high:g}" if math.isfinite(high) else ""
