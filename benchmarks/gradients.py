@@ -2,9 +2,9 @@
 
     python benchmarks/gradients.py [--rounds 5] [--threads 2] [--out results.json]
 
-The data: 348 000 documents in 3000 queries of log-normal length, labels 0-4. An engine's objective time is its time per
-iteration on 4 features and 2 leaves (depth 1) minus the same with constant gradients (LightGBM) or with an objective that costs
-nothing (RMSE in CatBoost). Both sides alternate; the medians of the rounds make the ratio.
+The data: 348 000 documents in 3000 queries of log-normal length, labels 0-4. An engine's objective time is its
+time per iteration on 4 features and 2 leaves (depth 1) minus the same with constant gradients (LightGBM) or with
+an objective that costs nothing (RMSE in CatBoost). Both sides alternate; the medians of the rounds make the ratio.
 """
 
 from __future__ import annotations

@@ -368,3 +368,51 @@ def test_long_queries(normalize):
     for rows, columns, sign in ((a, a, 1), (b, b, 1), (a, b, -1), (b, a, -1)):
         np.add.at(between, (rows, columns), sign * curv)
     np.testing.assert_allclose(bound.leaf_system(scores, leaf, 3)[1], between, rtol=1e-9)
+
+
+@pytest.mark.parametrize("metric", ["ndcg", "ndcg@1500", "err", "map"])
+def test_neighbours_in_a_list_of_several_stretches(metric):
+    """2600 documents are worked on in three stretches; pairs across their edges count like the others."""
+    rng = np.random.default_rng(4)
+    n, reach = 2600, 3
+    labels = rng.permutation(np.where(np.arange(n) % 40 == 0, rng.integers(1, 5, n), 0))  # few, so states last
+    scores = rng.normal(size=n)
+    order = np.argsort(-scores, kind="stable")
+    r = labels[order]
+    at = int(metric.split("@")[1]) if "@" in metric else n
+    discount = np.where(np.arange(n) < at, 1 / np.log2(np.arange(n) + 2.0), 0.0)
+
+    def worth(i, window):
+        """What positions i, i + 1, ... contribute with these labels, given those above."""
+        if metric.startswith("ndcg"):
+            best = np.sort(labels)[::-1]
+            return np.dot(2.0**window - 1, discount[i : i + len(window)]) / np.dot(2.0**best - 1, discount)
+        total, state = 0.0, before[i]
+        for k, label in enumerate(window):
+            if metric == "err":
+                gain = (2.0**label - 1) / 16
+                total += state * gain / (i + k + 1)
+                state *= 1 - gain
+            else:
+                state += label > 0
+                total += (label > 0) * state / (i + k + 1) / np.sum(labels > 0)
+        return total
+
+    if metric == "err":
+        before = np.concatenate(([1.0], np.cumprod(1 - (2.0**r - 1) / 16)))
+    else:
+        before = np.concatenate(([0.0], np.cumsum(r > 0)))
+    expected = np.zeros(n)
+    for i in range(n):
+        for j in range(i + 1, min(i + reach + 1, n)):
+            if r[i] == r[j]:
+                continue
+            swapped = r[i : j + 1].copy()
+            swapped[[0, -1]] = swapped[[-1, 0]]
+            weight = abs(worth(i, swapped) - worth(i, r[i : j + 1]))
+            up, down = (i, j) if r[i] > r[j] else (j, i)
+            push = weight / (1 + np.exp(scores[order[up]] - scores[order[down]]))
+            expected[order[up]] -= push
+            expected[order[down]] += push
+    grad, _ = rw.gradients("yetiloss", scores, labels, group=[n], metric=metric, noise="none", neighbours=reach)
+    assert grad == pytest.approx(expected, abs=1e-13)

@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import math
 import time
-import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -66,13 +65,15 @@ class Settings:
 class State:
     """Where training stands: enough to go on from there, as if nothing had happened.
 
-    ``text`` is the engine's model text, to be multiplied by ``factor``; ``trees`` counts the trees after each iteration
-    (an iteration may find nothing to split); ``history`` holds the metrics of each evaluation set after each iteration.
+    ``text`` is the engine's model text, to be multiplied by ``factor``, and began with ``initial_trees`` of another
+    model. After each iteration, ``trees`` has the number of trees (an iteration may find nothing to split), ``factors``
+    the factor, and ``history`` the metrics of each evaluation set. ``finished`` says that more iterations are no use.
     """
 
     text: str | None = None
-    factor: float = 1.0
+    initial_trees: int = 0
     trees: list[int] = field(default_factory=list)
+    factors: list[float] = field(default_factory=list)
     history: list[dict[str, list[float]]] = field(default_factory=list)
     finished: bool = False
 
@@ -80,6 +81,22 @@ class State:
     def iteration(self) -> int:
         """Number of iterations done."""
         return len(self.trees)
+
+    @property
+    def factor(self) -> float:
+        """The common factor of all trees so far."""
+        return self.factors[-1] if self.factors else 1.0
+
+    @property
+    def n_trees(self) -> int:
+        """Number of trees so far."""
+        return self.trees[-1] if self.trees else self.initial_trees
+
+    def keep(self, iterations: int) -> None:
+        """Forget what later iterations left behind; ``text`` is not touched."""
+        del self.trees[iterations:], self.factors[iterations:]
+        for curve in (curve for curves in self.history for curve in curves.values()):
+            del curve[iterations:]
 
     def best(self, metric: Metric) -> int | None:
         """Return the iteration, from 1, with the best first metric on the first evaluation set."""
@@ -152,61 +169,68 @@ class Boosting:
             threads=settings.threads,
             weights=train.weights,
         )
+        if settings.full_leaves:  # raises now, not after the first tree, where the objective or the weights forbid it
+            self.gradient.leaf_system(np.zeros(train.n_rows), np.zeros(train.n_rows, dtype=np.int64), 1)
+        self._with_mean = [self._metrics_with_mean(number) for number in range(len(valid))]
         self.grower = self.engine.Grower(
             train, valid, settings.tree_options, settings.engine_params, settings.seed, settings.threads
         )
         langevin = settings.langevin
         self._own_leaves = settings.full_leaves or (langevin is not None and langevin.independent)
-        self._earlier: str | None = None  # trees before the grower's block
+        self._earlier: list[str] = []  # texts of the trees before the grower's block
         self._earlier_trees = 0
         self._objective_seconds = 0.0
 
-    def run(self, state: State, after: Callable[[State, Progress], None]) -> None:
-        """Train on from ``state`` until done, stopped early, or ``after`` raises; ``state`` stays current."""
+    def run(self, state: State, after: Callable[[State, Progress], bool]) -> None:
+        """Train on from ``state`` until done, stopped early, or ``after`` returns True or raises.
+
+        ``state`` stays current, whatever ends the run.
+        """
+        if state.finished or state.iteration >= self.settings.n_trees:
+            return
         if not state.history:
             state.history = [{name: [] for name in self.metrics} for _ in self.valid]
+        if self.grower.samples:
+            self._rewind(state, state.iteration - state.iteration % BLOCK)
         scores = self._scores_of(state)
         began = time.perf_counter()
         resumed = state.iteration
-        self._earlier = state.text
-        self._earlier_trees = state.trees[-1] if state.trees else self._count(state.text)
+        self._earlier, self._earlier_trees = [state.text] if state.text is not None else [], state.n_trees
         self.grower.start(state.iteration // BLOCK, self._host_scores(scores))
         try:
             while state.iteration < self.settings.n_trees and not state.finished:
-                if state.iteration % BLOCK == 0 and self.grower.n_trees and self.grower.samples:
-                    self.snapshot(state)
-                    self._earlier, self._earlier_trees = state.text, state.trees[-1]
+                if state.iteration % BLOCK == 0 and state.iteration > resumed and self.grower.samples:
+                    self._earlier, self._earlier_trees = self._texts(state), state.n_trees
                     self.grower.start(state.iteration // BLOCK, self._host_scores(scores))
                 self._iterate(state, scores)
-                spent = time.perf_counter() - began
-                after(
-                    state,
-                    Progress(
-                        iteration=state.iteration,
-                        n_estimators=self.settings.n_trees,
-                        done=state.iteration - resumed,
-                        history=state.history,
-                        seconds=spent,
-                        objective_seconds=self._objective_seconds,
-                    ),
+                progress = Progress(
+                    iteration=state.iteration,
+                    n_estimators=self.settings.n_trees,
+                    done=state.iteration - resumed,
+                    history=state.history,
+                    seconds=time.perf_counter() - began,
+                    objective_seconds=self._objective_seconds,
                 )
+                if after(state, progress):
+                    break
         finally:
+            state.keep(state.iteration)
             self.snapshot(state)
 
     def snapshot(self, state: State) -> None:
         """Write the trees of the iterations that are complete into ``state.text``."""
-        complete = (state.trees[-1] if state.trees else self._earlier_trees) - self._earlier_trees
-        texts = [] if self._earlier is None else [self._earlier]
-        texts += [self.grower.text(complete)] if complete > 0 else []
-        if texts:
-            state.text = self.engine.join_texts(texts)
+        state.text = self.engine.join_texts(self._texts(state))
 
-    def can_resume_from(self, state: State) -> bool:
-        """Tell whether training from this state goes on as if it had not stopped: between blocks of sampling."""
-        return state.iteration % BLOCK == 0 or not self.grower.samples
+    def _texts(self, state: State) -> list[str]:
+        complete = state.n_trees - self._earlier_trees
+        return self._earlier + ([self.grower.text(complete)] if complete > 0 or not self._earlier else [])
 
-    def _count(self, text: str | None) -> int:
-        return 0 if text is None else int(self.engine.Forest(text).n_trees)
+    def _rewind(self, state: State, iteration: int) -> None:
+        """Go back to where the engine's sampling starts anew, so that what follows is as if nothing had happened."""
+        if iteration == state.iteration:
+            return
+        state.keep(iteration)
+        state.text = self.engine.Forest(state.text).first(state.n_trees).text if state.n_trees else None
 
     def _scores_of(self, state: State) -> list[Floats]:
         parts = [self.train, *self.valid]
@@ -247,7 +271,7 @@ class Boosting:
             for part in range(len(scores)):
                 scores[part] = self.grower.scores(part)
         self._evaluate(state, factor, scores)
-        state.factor = factor
+        state.factors.append(factor)
         state.trees.append(self._earlier_trees + self.grower.n_trees)
         state.finished = not grown and not self._random()
         best = state.best(self.target)
@@ -282,9 +306,6 @@ class Boosting:
         langevin = self.settings.langevin
         assert langevin is not None
         out = np.empty(self.train.n_rows)
-        if langevin.temperature == 0:
-            out[:] = 0.0
-            return out
         stream = stream_of(self.settings.seed, iteration, purpose)
         queries = self.queries
         noise_by_query(0, queries.n_queries, queries.boundaries, queries.keys, GAUSSIAN, stream, 0, out)
@@ -304,18 +325,33 @@ class Boosting:
         """Tell whether a later iteration may find a split where this one found none."""
         stochastic = any(term.stochastic for _, _, term in self.gradient.objective.terms())
         sampled = self.grower.samples or self.settings.subsample_queries < 1
-        return stochastic or sampled or self.settings.langevin is not None
+        return self.grower.can_split and (stochastic or sampled or self.settings.langevin is not None)
+
+    def _metrics_with_mean(self, number: int) -> list[str]:
+        """Names of the metrics that an evaluation set can tell; the user is warned of others once."""
+        means = self._means(number, np.zeros(self.valid[number].n_rows), list(self.metrics))
+        told = [name for name, mean in means.items() if not math.isnan(mean)]
+        if number == 0 and self.settings.patience is not None and next(iter(self.metrics)) not in told:
+            raise ValueError(
+                f"early_stopping_rounds watches {self.target} on eval_set[0], where no query has a relevant document; "
+                "give an evaluation set with relevant documents."
+            )
+        return told
+
+    def _means(self, number: int, scores: Floats, names: list[str]) -> dict[str, float]:
+        data = self.valid[number]
+        result = evaluate(
+            scores,
+            data.y,
+            group=data.group,
+            metrics=[self.metrics[name] for name in names],
+            weights=data.weights,
+            threads=self.settings.threads,
+        )
+        return {name: result.mean[str(self.metrics[name])] for name in names}
 
     def _evaluate(self, state: State, factor: float, scores: list[Floats]) -> None:
-        for number, data in enumerate(self.valid):
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore")  # the caller was warned of empty metrics before training
-                result = evaluate(
-                    factor * scores[number + 1],
-                    data.y,
-                    group=data.group,
-                    metrics=list(self.metrics.values()),
-                    threads=self.settings.threads,
-                )
-            for name, one in self.metrics.items():
-                state.history[number][name].append(result.mean[str(one)])
+        for number, told in enumerate(self._with_mean):
+            means = self._means(number, factor * scores[number + 1], told) if told else {}
+            for name, curve in state.history[number].items():
+                curve.append(means.get(name, math.nan))

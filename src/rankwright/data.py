@@ -173,8 +173,16 @@ class RankingData:
         return self.queries.ungroup(grouped)
 
     def check_columns(self, reference: RankingData | Columns) -> None:
-        """Raise ValueError unless this data has the same columns as ``reference``, in the same order."""
+        """Raise ValueError unless this data has the columns and categories of ``reference``, in the same order."""
         _check_same_columns(self.feature_names, reference.feature_names)
+        ours, theirs = (
+            {name: levels for name, levels in one.categories.items() if levels is not None} for one in (self, reference)
+        )
+        if ours != theirs:
+            raise ValueError(
+                "the categories differ from those of the training data, so their codes mean something else; "
+                "build this data with reference= the training data."
+            )
 
     def subset(self, queries: ArrayLike) -> RankingData:
         """Keep some queries, by number (any order, kept ascending) or by a mask over the queries.
@@ -261,7 +269,7 @@ class RankingData:
             raise ValueError("nothing to concatenate: give at least one data set.")
         first = parts[0]
         for part in parts[1:]:
-            part.check_columns(first)
+            _check_same_columns(part.feature_names, first.feature_names)
             if part.categories != first.categories:
                 raise ValueError(
                     "the categories differ between the parts; build the later ones with reference= the first."
@@ -380,14 +388,22 @@ class RankingData:
         return f"RankingData({self.n_rows} rows, {self.n_queries} queries, {len(self.feature_names)} features)"
 
 
-def encode_features(X: Any, columns: Columns, *, leave_out: Sequence[str] = ()) -> Any:
-    """Turn the features of new rows into the matrix a model was trained on.
+def frame_columns(X: Any) -> list[str]:
+    """Names of the columns of a data frame; none for anything else."""
+    frame = nw.from_native(X, eager_only=True, pass_through=True)
+    return list(frame.columns) if isinstance(frame, nw.DataFrame) else []
 
-    Columns of a frame that are in ``leave_out`` (labels and query ids, say) are dropped.
-    """
+
+def drop_columns(X: Any, names: Sequence[str]) -> Any:
+    """Leave out columns of a data frame, those of them that it has; anything else stays as it is."""
+    present = set(names) & set(frame_columns(X))
+    return nw.from_native(X, eager_only=True).drop(sorted(present)).to_native() if present else X
+
+
+def encode_features(X: Any, columns: Columns) -> Any:
+    """Turn the features of new rows into the matrix a model was trained on."""
     frame = nw.from_native(X, eager_only=True, pass_through=True)
     if isinstance(frame, nw.DataFrame):
-        frame = frame.drop([name for name in leave_out if name in frame.columns and name not in columns.feature_names])
         matrix, names, levels = _from_frame(frame, None, None, columns)
     else:
         matrix, names, levels = _from_matrix(X, None, None, columns)

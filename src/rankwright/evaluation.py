@@ -22,7 +22,8 @@ TIES = {
     "input": kernel.INPUT,
 }
 EMPTY = {"skip": np.nan, "zero": 0.0, "one": 1.0}
-_ROWS_WORTH_A_THREAD = 20_000
+_ROWS_AT_ONCE = 32_768
+_ROWS_WORTH_A_THREAD = 200_000  # fewer are ordered before another thread has woken up
 
 
 @dataclass(frozen=True, eq=False)
@@ -118,28 +119,35 @@ def evaluate(
     z = _check_scores(scores, queries)
     query_weights = None if weights is None else _query_weights(weights, queries)
 
-    bounds = queries.boundaries
+    chains = {name: one.bind(y, queries.boundaries) for name, one in named.items()}
+    ranking = [name for name, one in named.items() if not one.selects]
+    deepest = max((chains[name].depth for name in ranking), default=0)
+    per_query = {name: np.empty(queries.n_queries) for name in named}
+
+    def fill(q0: int, q1: int) -> None:
+        """Values of queries [q0, q1), in stretches whose order fits into the cache."""
+        bounds = queries.boundaries
+        for first, last in even_ranges(queries.sizes[q0:q1].astype(np.float64), 1 + _rows(q0, q1) // _ROWS_AT_ONCE):
+            p0, p1 = q0 + first, q0 + last
+            order = np.empty(_rows(p0, p1), dtype=np.int64)
+            if ranking:
+                kernel.order_queries(p0, p1, bounds, z, y, TIES[ties], deepest, order)
+            for name in ranking:
+                expected = ties == "expected"
+                kernel.value_queries(p0, p1, bounds, z, order, queries.sizes, expected, chains[name], per_query[name])
+            for name in named.keys() - set(ranking):
+                kept = np.empty(queries.n_queries, dtype=np.int64)
+                kernel.select_queries(p0, p1, bounds, z, order, kept)
+                kernel.value_queries(p0, p1, bounds, z, order, kept, False, chains[name], per_query[name])
+
+    def _rows(q0: int, q1: int) -> int:
+        return int(queries.boundaries[q1] - queries.boundaries[q0])
+
     n_threads = min(available_threads(threads), 1 + queries.n_rows // _ROWS_WORTH_A_THREAD)
-    ranges = even_ranges(queries.sizes.astype(np.float64), n_threads)
-    ranked: NDArray[np.int64] | None = None
-    per_query = {}
+    run_ranges(fill, even_ranges(queries.sizes.astype(np.float64), n_threads))
     mean = {}
-    for name, one in named.items():
-        kept = queries.sizes
-        if one.selects:
-            order = np.empty(queries.n_rows, dtype=np.int64)
-            kept = np.empty(queries.n_queries, dtype=np.int64)
-            kernel.select_queries(0, queries.n_queries, bounds, z, order, kept)
-        else:
-            if ranked is None:
-                ranked = _rank(ranges, bounds, z, y, TIES[ties])
-            order = ranked
-        chain = one.bind(y, bounds)
-        values = np.empty(queries.n_queries)
-        expected = ties == "expected" and not one.selects
-        kernel.value_queries(0, queries.n_queries, bounds, z, order, kept, expected, chain, values)
-        values[chain.scale == 0] = EMPTY[empty]
-        per_query[name] = values
+    for name, values in per_query.items():
+        values[chains[name].scale == 0] = EMPTY[empty]
         mean[name] = _mean(name, values, query_weights)
     return Evaluation(
         mean=mean,
@@ -151,24 +159,12 @@ def evaluate(
     )
 
 
-def _rank(
-    ranges: list[tuple[int, int]],
-    bounds: NDArray[np.int64],
-    z: NDArray[np.float64],
-    y: NDArray[np.float64],
-    ties: int,
-) -> NDArray[np.int64]:
-    order = np.empty(len(z), dtype=np.int64)
-    run_ranges(lambda q0, q1: kernel.order_queries(q0, q1, bounds, z, y, ties, order), ranges)
-    return order
-
-
 def _check_scores(scores: ArrayLike, queries: Queries) -> NDArray[np.float64]:
     values = np.asarray(scores, dtype=np.float64)
     if values.shape != (queries.n_rows,):
         raise ValueError(f"scores have shape {values.shape} for {queries.n_rows} rows; give one per row.")
     values = np.ascontiguousarray(queries.group(values))
-    if np.isnan(values).any():
+    if np.isnan(values.min()):
         row = int(np.flatnonzero(np.isnan(values))[0])
         raise ValueError(f"a score is NaN and cannot be ranked: {queries.where(row)}. Check the model's output.")
     return values

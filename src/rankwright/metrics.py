@@ -40,6 +40,9 @@ from rankwright.kernels.exchange import Chain
 Floats = NDArray[np.floating[Any]]
 
 
+_KNOWN: dict[str, type[Metric]] = {}  # filled by the definitions of the classes themselves
+
+
 @dataclass(frozen=True, kw_only=True)
 class Metric:
     """A ranking metric; subclass it for your own (see the head of this module).
@@ -61,6 +64,10 @@ class Metric:
     start: ClassVar[float] = 1.0  # the user's state before the first position
 
     at: int | None = field(default=None)
+
+    def __init_subclass__(cls) -> None:
+        if vars(cls).get("name"):  # a subclass that inherits its name does not take it over
+            _KNOWN[cls.name] = cls
 
     def __post_init__(self) -> None:
         whole = isinstance(self.at, int | np.integer) and not isinstance(self.at, bool)
@@ -103,18 +110,26 @@ class Metric:
         cut = full.copy()
         if self.at is not None:
             cut[self.at : longest] = self.weight_below(self.at)
+        chained = [type(self).continuations, type(self).carries] != [Metric.continuations, Metric.carries]
         with np.errstate(over="ignore"):  # refused below, with the label that did it
             gain = _one_per_label(self, "gains", self.gains(labels), labels)
-            cont = _one_per_label(self, "continuations", self.continuations(labels), labels)
-            carry = _one_per_label(self, "carries", self.carries(labels), labels)
+            cont = carry = np.empty(0)
+            if chained:
+                cont = _one_per_label(self, "continuations", self.continuations(labels), labels)
+                carry = _one_per_label(self, "carries", self.carries(labels), labels)
             normaliser = np.asarray(self.normalisers(cut, gain, boundaries))
-        earns = np.maximum.reduceat(np.abs(gain), boundaries[:-1]) > 0
-        if not all(np.isfinite(part).all() for part in (gain, cont, carry, normaliser[earns])):
-            raise ValueError(
-                f"{self} has no finite gain for the label {labels.max():g}; rescale the labels or use a linear gain."
-            )
-        if np.any(carry) and np.any(cont != 1.0):
+        earns = np.logical_or.reduceat(gain != 0, boundaries[:-1])
+        for part in (gain, cont, carry, normaliser[earns]):
+            if part.size and not (-np.inf < part.min() and part.max() < np.inf):  # false for NaN too
+                raise ValueError(
+                    f"{self} has no finite gain for the label {labels.max():g}; rescale the labels or use a linear "
+                    "gain."
+                )
+        counts, stops = bool(np.any(carry)), bool(np.any(cont != 1.0))
+        if counts and stops:
             raise ValueError(f"{self} has both continuations and carries; a metric may define one of them.")
+        if not (counts or stops):
+            cont = carry = np.empty(0)
         scale = np.zeros(len(boundaries) - 1)
         np.divide(1.0, normaliser, out=scale, where=earns)
         weight = cut if truncate else full
@@ -126,7 +141,7 @@ class Metric:
             carry=carry,
             scale=scale,
             start=self.start,
-            additive=bool(np.all(cont == 1.0) and not np.any(carry)),
+            additive=not (counts or stops),
             depth=int(weighted[-1]) + 1 if len(weighted) else 0,
         )
 
@@ -163,7 +178,7 @@ def metric(text: str | Metric) -> Metric:
     if match is None:
         raise ValueError(f"{text!r} is not a metric; write it like 'ndcg@10' or 'err(gain=linear)@5'.")
     name, options, at = match.groups()
-    known = known_metrics()
+    known = _KNOWN
     kind = known.get(name.lower())
     if kind is None:
         near = difflib.get_close_matches(name.lower(), known, n=1, cutoff=0.5)
@@ -186,14 +201,16 @@ def metric(text: str | Metric) -> Metric:
 
 def known_metrics() -> dict[str, type[Metric]]:
     """Every metric class that has been defined, yours included, by name."""
-    found: dict[str, type[Metric]] = {}
-    pending: list[type[Metric]] = [Metric]
-    while pending:
-        kind = pending.pop()
-        pending += reversed(kind.__subclasses__())
-        if vars(kind).get("name"):  # a subclass that inherits its name does not take it over
-            found[kind.name] = kind
-    return found
+    return dict(_KNOWN)
+
+
+def _two_to(labels: Floats) -> Floats:
+    """2^r; grades are mostly small whole numbers, for which a table is faster."""
+    grades = labels.astype(np.intp) if labels.size and labels.max() < 64 else None
+    if grades is None or np.any(grades != labels):
+        return np.exp2(labels)
+    powers: Floats = np.exp2(np.arange(grades.max() + 1.0))[grades]
+    return powers
 
 
 def _number(text: str) -> Any:
@@ -263,7 +280,7 @@ class DCG(Metric):
 
     def gains(self, labels: Floats) -> Floats:
         """2^r - 1 or r."""
-        return np.exp2(labels) - 1 if self.gain == "exponential" else labels
+        return _two_to(labels) - 1 if self.gain == "exponential" else labels
 
 
 @dataclass(frozen=True)
@@ -372,7 +389,7 @@ class ERR(_Graded):
         self._check(labels)
         if self.gain == "linear":
             return labels / self.max_label
-        gains: Floats = (np.exp2(labels) - 1) / 2.0**self.max_label
+        gains: Floats = (_two_to(labels) - 1) / 2.0**self.max_label
         return gains
 
 

@@ -2,8 +2,8 @@
 
 A model is a folder with ``model.txt`` and ``manifest.json``, or a ``.zip`` of the two. In a folder both files
 are written beside their places first and then moved, the model before the manifest; should the process die
-between the two moves, the new manifest is still there to complete the pair. So a crash leaves the old model or
-the new one.
+between the two moves, the new manifest is still there to complete the pair, and the next save does so before
+it writes. So a crash leaves the old model or the new one.
 """
 
 from __future__ import annotations
@@ -11,10 +11,13 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import tempfile
+import secrets
 import zipfile
+import zlib
 from pathlib import Path
 from typing import Any
+
+import numpy as np
 
 FORMAT_VERSION = 1
 MODEL, MANIFEST = "model.txt", "manifest.json"
@@ -24,23 +27,27 @@ def write_model(path: str | os.PathLike[str], text: str, manifest: dict[str, Any
     """Write a model; ``manifest`` gets the format version and the hash of the text."""
     target = Path(path)
     complete = {"format_version": FORMAT_VERSION, "model_sha256": _sha256(text), **manifest}
-    described = json.dumps(complete, indent=1, sort_keys=True) + "\n"
+    described = json.dumps(complete, indent=1, sort_keys=True, default=_plain) + "\n"
     if target.suffix == ".zip":
         target.parent.mkdir(parents=True, exist_ok=True)
-        handle, part = tempfile.mkstemp(dir=target.parent, prefix=target.name, suffix=".part")
-        os.close(handle)
+        if target.is_dir():
+            raise ValueError(f"{target} is a folder; choose another name for the file, or one without .zip.")
+        part = target.with_name(f".{target.name}.{secrets.token_hex(4)}.part")
         try:
-            with zipfile.ZipFile(part, "w", zipfile.ZIP_DEFLATED) as archive:
-                for name, content in ((MODEL, text), (MANIFEST, described)):
-                    archive.writestr(zipfile.ZipInfo(name), content, zipfile.ZIP_DEFLATED)
+            with open(part, "wb") as file:
+                with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
+                    for name, content in ((MODEL, text), (MANIFEST, described)):
+                        archive.writestr(zipfile.ZipInfo(name), content, zipfile.ZIP_DEFLATED)
+                file.flush()
+                os.fsync(file.fileno())
             os.replace(part, target)
-        except BaseException:
-            os.unlink(part)
-            raise
+        finally:
+            part.unlink(missing_ok=True)
         return
     if target.exists() and not target.is_dir():
         raise ValueError(f"{target} is a file; a model is saved as a folder, or as a file that ends in .zip.")
     target.mkdir(parents=True, exist_ok=True)
+    _complete_an_interrupted_save(target)
     for name, content in ((MANIFEST, described), (MODEL, text)):
         with open(target / f"{name}.new", "w", encoding="utf-8", newline="\n") as file:
             file.write(content)
@@ -59,32 +66,46 @@ def read_model(path: str | os.PathLike[str]) -> tuple[str, dict[str, Any]]:
         if not (source / MODEL).is_file():
             raise ValueError(f"{source} is not a saved model: it has no {MODEL}.")
         text = _decode((source / MODEL).read_bytes(), source / MODEL)
-        candidates = [source / MANIFEST, source / f"{MANIFEST}.new"]
-        manifests = [_parse(file.read_bytes(), file) for file in candidates if file.is_file()]
+        waiting = _waiting_manifest(source, text)
+        manifest = waiting or (_parse(source / MANIFEST) if (source / MANIFEST).is_file() else None)
     else:
         try:
             with zipfile.ZipFile(source) as archive:
                 text = _decode(archive.read(MODEL), source)
-                manifests = [_parse(archive.read(MANIFEST), source)]
-        except (zipfile.BadZipFile, KeyError, EOFError, OSError) as error:
+                manifest = _parse(source, archive.read(MANIFEST))
+        except (zipfile.BadZipFile, zlib.error, KeyError, EOFError, OSError, RuntimeError) as error:
             raise ValueError(f"{source} is not a saved model, or it is damaged: {error}.") from None
-    if not manifests:
+    if manifest is None:
         raise ValueError(f"{source} is not a complete model: it has no {MANIFEST}. Save the model again.")
-    for manifest in manifests:
-        version = manifest.get("format_version")
-        if not isinstance(version, int) or version < 1:
-            raise ValueError(f"{source}: the manifest has no valid format_version; the file is damaged.")
-        if version > FORMAT_VERSION:
-            raise ValueError(
-                f"{source} was written in format {version} by rankwright {manifest.get('rankwright', '?')}; this "
-                f"version reads up to {FORMAT_VERSION}. Upgrade rankwright to load it."
-            )
-        if manifest.get("model_sha256") == _sha256(text):
-            return text, manifest
-    raise ValueError(
-        f"{source}: {MODEL} does not have the hash that the manifest states; it was changed or damaged. "
-        "Restore the file or save the model again."
-    )
+    version = manifest.get("format_version")
+    if not isinstance(version, int) or isinstance(version, bool) or version < 1:
+        raise ValueError(f"{source}: the manifest has no valid format_version; the file is damaged.")
+    if version > FORMAT_VERSION:
+        raise ValueError(
+            f"{source} was written in format {version} by rankwright {manifest.get('rankwright', '?')}; this "
+            f"version reads up to {FORMAT_VERSION}. Upgrade rankwright to load it."
+        )
+    if manifest.get("model_sha256") != _sha256(text):
+        raise ValueError(
+            f"{source}: {MODEL} does not have the hash that the manifest states; it was changed or damaged. "
+            "Restore the file or save the model again."
+        )
+    return text, manifest
+
+
+def _waiting_manifest(folder: Path, text: str) -> dict[str, Any] | None:
+    """Return the manifest of a save that moved its model and then died; anything else that waits is unfinished."""
+    file = folder / f"{MANIFEST}.new"
+    try:
+        manifest = _parse(file)
+    except (FileNotFoundError, ValueError):
+        return None
+    return manifest if manifest.get("model_sha256") == _sha256(text) else None
+
+
+def _complete_an_interrupted_save(folder: Path) -> None:
+    if (folder / MODEL).is_file() and _waiting_manifest(folder, (folder / MODEL).read_text("utf-8", "replace")):
+        os.replace(folder / f"{MANIFEST}.new", folder / MANIFEST)
 
 
 def _sha256(text: str) -> str:
@@ -98,11 +119,23 @@ def _decode(content: bytes, file: Path) -> str:
         raise ValueError(f"{file} is not a text file; it was damaged.") from None
 
 
-def _parse(content: bytes, file: Path) -> dict[str, Any]:
+def _parse(file: Path, content: bytes | None = None) -> dict[str, Any]:
     try:
-        manifest = json.loads(content)
+        manifest = json.loads(file.read_bytes() if content is None else content)
     except ValueError:
         raise ValueError(f"{file}: the manifest is not valid JSON; it was cut off or damaged.") from None
     if not isinstance(manifest, dict):
         raise ValueError(f"{file}: the manifest is not a JSON object; it was damaged.")
     return manifest
+
+
+def _plain(value: Any) -> Any:
+    """Turn what JSON does not know into what it knows."""
+    if isinstance(value, np.generic | np.ndarray):
+        return value.tolist()
+    if isinstance(value, os.PathLike):
+        return os.fspath(value)
+    raise ValueError(
+        f"a {type(value).__name__} ({value!r}) cannot be saved in {MANIFEST}; use text or numbers for parameters and "
+        "categories."
+    )

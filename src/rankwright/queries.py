@@ -79,10 +79,15 @@ class Queries:
             raise ValueError(f"qid must be one-dimensional, one id per row; got shape {values.shape}.")
         if len(values) == 0:
             raise ValueError("qid is empty: there are no rows to rank.")
-        if values.dtype != object:
-            ids, codes = _factorise_plain(values)
-        else:
+        if values.dtype == object:
             ids, codes = _factorise_objects(values)
+        elif _ascends(values):
+            starts = np.flatnonzero(values[1:] != values[:-1]) + 1
+            boundaries = np.concatenate(([0], starts, [len(values)]))
+            ids = values[boundaries[:-1]]
+            return cls(ids, boundaries, query_keys(ids), None, boundaries[:-1])
+        else:
+            ids, codes = np.unique(values, return_inverse=True)
         sizes = np.bincount(codes, minlength=len(ids))
         grouped = bool(np.all(codes[1:] >= codes[:-1]))
         order = None if grouped else np.argsort(codes, kind="stable")
@@ -191,7 +196,7 @@ def check_labels(labels: ArrayLike, queries: Queries) -> NDArray[np.float64]:
     if values.shape != (queries.n_rows,):
         raise ValueError(f"labels have shape {values.shape} for {queries.n_rows} rows; give one label per row.")
     values = np.ascontiguousarray(queries.group(values))
-    if not (np.isfinite(values).all() and (values >= 0).all()):
+    if not (values.min() >= 0 and values.max() < np.inf):  # false for NaN too, and without temporary arrays
         row = int(np.flatnonzero(~(np.isfinite(values) & (values >= 0)))[0])
         raise ValueError(
             f"labels must be finite and not negative, but one is {values[row]}: {queries.where(row)}. "
@@ -309,14 +314,11 @@ def _as_objects(values: list[Any]) -> NDArray[Any]:
     return objects
 
 
-def _factorise_plain(values: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.int64]]:
+def _ascends(values: NDArray[Any]) -> bool:
+    """Tell whether ids of a plain type are sorted; refuses missing ones."""
     if values.dtype.kind in "fcmM" and np.any(missing := values != values):
         raise ValueError(_missing(int(np.flatnonzero(missing)[0])))
-    if np.all(values[1:] >= values[:-1]):
-        starts = np.concatenate(([True], values[1:] != values[:-1]))
-        return values[starts], np.cumsum(starts) - 1
-    ids, codes = np.unique(values, return_inverse=True)
-    return ids, codes.astype(np.int64)
+    return bool(np.all(values[1:] >= values[:-1]))
 
 
 def _factorise_objects(values: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.int64]]:

@@ -20,7 +20,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from rankwright.boosting import Boosting, Langevin, Progress, Settings, State
-from rankwright.data import Columns, RankingData, encode_features
+from rankwright.data import Columns, RankingData, drop_columns, encode_features, frame_columns
 from rankwright.engines import load_engine
 from rankwright.evaluation import evaluate
 from rankwright.kernels.evaluate import INPUT, order_queries
@@ -37,6 +37,8 @@ Floats = NDArray[np.float64]
 
 _LOG = logging.getLogger("rankwright")
 _CHECKPOINT_TREES, _CHECKPOINT_SECONDS = 100, 60.0
+_WHOLE: tuple[type, ...] = (int, np.integer)
+_NUMBER: tuple[type, ...] = (int, float, np.integer, np.floating)
 
 
 class Ranker(BaseEstimator):  # type: ignore[misc]
@@ -79,8 +81,8 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
         Number of threads; None or -1 for all cores. Deterministic training costs LightGBM its row-wise histograms.
     checkpoint
         A folder: training is saved there every 100 trees or 60 seconds, and the same ``fit`` goes on from there
-        after an interruption. A dict ``{"path": ..., "trees": ..., "seconds": ...}`` chooses other intervals. Saves
-        happen between blocks of ten trees.
+        after an interruption. A dict ``{"path": ..., "trees": ..., "seconds": ...}`` chooses other intervals. With
+        sampling of rows or columns it goes back to the last multiple of ten trees.
     verbose
         1 shows progress, 0 nothing.
     engine_params
@@ -186,40 +188,51 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
             Functions called with a `Progress` after each tree; training stops when one returns True.
         """
         objective, metrics, settings = self._settings()
-        train = _data(X, y, qid, group, sample_weight)
+        watchers = _callbacks(callbacks)
+        earlier = _fitted(init_model)
+        train = _data(X, y, qid, group, sample_weight, None if earlier is None else earlier.columns_)
         valid = [_evaluation_set(one, number, train) for number, one in enumerate(_listed(eval_set))]
         if settings.patience is not None and not valid:
             raise ValueError("early_stopping_rounds needs an eval_set to watch; pass eval_set=[(X, y, qid)].")
-        state = self._initial(init_model, train)
-        checkpoint = self._checkpoint(train, objective, settings)
+        state = State()
+        if earlier is not None:
+            state = State(text=earlier.forest_.text, initial_trees=earlier.forest_.n_trees)
+        checkpoint = self._checkpoint(objective, metrics, settings, [train, *valid], state.text)
         if checkpoint is not None:
             state = checkpoint.load() or state
         boosting = Boosting(objective, metrics, train, valid, settings)
-        self.interrupted_ = False
+        interrupted = False
         try:
             with Display(self.verbose, settings.n_trees, boosting.target) as display:
 
-                def after(current: State, progress: Progress) -> None:
+                def after(current: State, progress: Progress) -> bool:
                     display.update(progress)
-                    for callback in callbacks or ():
-                        current.finished |= callback(progress) is True
                     if checkpoint is not None:
                         checkpoint.offer(current, boosting)
+                    answers = [callback(progress) is True for callback in watchers]
+                    return any(answers)
 
                 boosting.run(state, after)
         except KeyboardInterrupt:
-            self.interrupted_ = True
+            if state.iteration == 0:
+                raise  # there is no tree to keep
+            interrupted = True
             _LOG.warning(
                 "training was interrupted after %d iterations; the model has the trees so far", state.iteration
             )
         if checkpoint is not None:
             checkpoint.save(state)
-        self.other_columns_ = [name for name in (y, qid) if isinstance(name, str)]
+        self.label_column_ = y if isinstance(y, str) else None
+        self.qid_column_ = qid if isinstance(qid, str) else None
+        self.interrupted_ = interrupted
         self._keep(state, boosting, objective, metrics, settings, train)
         return self
 
     def predict(self, X: Any, *, contributions: bool = False) -> Floats:
-        """Scores of rows, in their order; with ``contributions`` the SHAP values [rows, columns + 1] they sum."""
+        """Scores of rows, in their order; with ``contributions`` the SHAP values [rows, columns + 1] they sum.
+
+        The rows of a `RankingData` are in its own order, that of its ``y`` and ``qid``.
+        """
         forest, matrix = self._ready(X)
         if contributions:
             values: Floats = forest.contributions(matrix, threads=self._threads())
@@ -239,14 +252,24 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
             yield scores
 
     def rank(self, X: Any, qid: Any = None, *, group: ArrayLike | None = None) -> NDArray[np.int64]:
-        """Rank of each row within its query, 1 for the best; equal scores in row order."""
-        scores = self.predict(X)
-        if isinstance(qid, str):
-            qid = _column(X, qid)
-        queries = Queries.of(len(scores), qid, group)
+        """Rank of each row within its query, 1 for the best; equal scores in row order.
+
+        ``qid`` may name a column of a data frame, and may be left out where ``fit`` was given its name.
+        """
+        check_is_fitted(self)
+        if isinstance(X, RankingData):
+            if qid is not None or group is not None:
+                raise ValueError("X is a RankingData, which has its queries; leave out qid and group.")
+            scores, queries = self.predict(X), X.queries.grouped()
+        else:
+            if qid is None and group is None and self.qid_column_ in frame_columns(X):
+                qid = self.qid_column_
+            forest, matrix = self._ready(X, leave_out=[qid] if isinstance(qid, str) else [])
+            scores = forest.predict(matrix, threads=self._threads())
+            queries = Queries.of(len(scores), _column(X, qid) if isinstance(qid, str) else qid, group)
         grouped = np.ascontiguousarray(queries.group(scores))
         order = np.empty(len(scores), dtype=np.int64)
-        order_queries(0, queries.n_queries, queries.boundaries, grouped, grouped, INPUT, order)
+        order_queries(0, queries.n_queries, queries.boundaries, grouped, grouped, INPUT, len(order), order)
         starts = np.repeat(queries.boundaries[:-1], queries.sizes)
         ranks = np.empty(len(scores), dtype=np.int64)
         ranks[starts + order] = np.arange(len(scores)) - starts + 1
@@ -261,13 +284,25 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
         group: ArrayLike | None = None,
         sample_weight: ArrayLike | None = None,
     ) -> float:
-        """Mean of the first metric (ties count as the worst order); its negative where lower is better."""
+        """Mean of the first metric (ties count as the worst order); its negative where lower is better.
+
+        ``y`` and ``qid`` may name columns of a data frame, and may be left out where ``fit`` was given their names.
+        Weights are weights of queries: one per query, or one per row and the same within a query.
+        """
         check_is_fitted(self)
+        named = frame_columns(X)
+        if y is None and self.label_column_ in named:
+            y = self.label_column_
+        if qid is None and group is None and self.qid_column_ in named:
+            qid = self.qid_column_
+        used = [name for name in (y, qid) if isinstance(name, str)]
+        X = drop_columns(X, [name for name in self._other_columns() if name not in used])
         data = _data(X, y, qid, group, sample_weight, reference=self.columns_)
         scores = self.forest_.predict(data.X, threads=self._threads())
-        weights = None if data.weights is None else data.weights[data.boundaries[:-1]]
         target = self.metrics_[0]
-        result = evaluate(scores, data.y, group=data.group, metrics=[target], weights=weights)
+        result = evaluate(
+            scores, data.y, group=data.group, metrics=[target], weights=data.weights, threads=self._threads()
+        )
         mean = result.mean[str(target)]
         return mean if target.higher_is_better else -mean
 
@@ -296,13 +331,15 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
             ranker = cls(**params)
             ranker.metrics_ = [parse_metric(one) for one in manifest["metrics"]]
             ranker.objective_ = parse_objective(manifest["objective"])
-            ranker.other_columns_ = list(manifest["other_columns"])
+            ranker.label_column_, ranker.qid_column_ = manifest["label_column"], manifest["qid_column"]
             ranker.evals_result_ = manifest["evals_result"]
             ranker.best_iteration_ = int(manifest["best_iteration"])
             ranker.interrupted_ = bool(manifest["interrupted"])
             ranker.forest_ = load_engine(manifest["engine"]["name"]).Forest(text)
         except (KeyError, TypeError, AttributeError) as error:
             raise ValueError(f"{path}: the manifest lacks or garbles {error}; it was damaged.") from None
+        except ValueError as error:
+            raise ValueError(f"{path}: {error}") from None
         if ranker.forest_.n_features != len(columns.feature_names):
             raise ValueError(
                 f"{path}: the model has {ranker.forest_.n_features} features and the manifest names "
@@ -310,6 +347,8 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
             )
         ranker.columns_ = columns
         ranker.n_features_in_ = len(columns.feature_names)
+        if manifest.get("named"):
+            ranker.feature_names_in_ = np.array(columns.feature_names, dtype=object)
         ranker.manifest_ = {k: v for k, v in manifest.items() if k not in ("format_version", "model_sha256")}
         return ranker
 
@@ -324,12 +363,18 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
     # The rest is private.
 
     def _threads(self) -> int:
-        return available_threads(None if self.n_jobs in (None, -1) else self.n_jobs)
+        if self.n_jobs is None or self.n_jobs == -1:
+            return available_threads(None)
+        _check("n_jobs", self.n_jobs, _WHOLE, 1, otherwise="None or -1 for all cores")
+        return int(self.n_jobs)
 
     def _metrics(self) -> dict[str, Metric]:
-        wanted = [self.metric] if isinstance(self.metric, str | Metric) else list(self.metric)
+        wanted: list[Any] = list(self.metric) if isinstance(self.metric, list | tuple) else [self.metric]
         if not wanted:
             raise ValueError("metric is empty: name at least one, such as 'ndcg@10'.")
+        for one in wanted:
+            if not isinstance(one, str | Metric):
+                raise ValueError(f"metric must be a name such as 'ndcg@10', a Metric, or a list of them; got {one!r}.")
         return {one.strip() if isinstance(one, str) else str(one): parse_metric(one) for one in wanted}
 
     def _settings(self) -> tuple[Objective, dict[str, Metric], Settings]:
@@ -341,19 +386,17 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
             objective = parse_objective(auto)
         else:
             objective = parse_objective(self.objective)
-        whole = (int, np.integer)
-        number = (int, float, np.integer, np.floating)
-        _check("n_estimators", self.n_estimators, whole, 1)
-        _check("learning_rate", self.learning_rate, number, 0, above=True)
-        _check("num_leaves", self.num_leaves, whole, 2)
-        _check("min_child_samples", self.min_child_samples, whole, 1)
-        _check("reg_lambda", self.reg_lambda, number, 0)
+        _check("n_estimators", self.n_estimators, _WHOLE, 1)
+        _check("learning_rate", self.learning_rate, _NUMBER, 0, above=True)
+        _check("num_leaves", self.num_leaves, _WHOLE, 2, 131072)
+        _check("min_child_samples", self.min_child_samples, _WHOLE, 1)
+        _check("reg_lambda", self.reg_lambda, _NUMBER, 0)
         for share in ("subsample_queries", "subsample", "colsample"):
-            _check(share, getattr(self, share), number, 0, 1, above=True)
+            _check(share, getattr(self, share), _NUMBER, 0, 1, above=True)
         if self.max_depth is not None and self.max_depth != -1:
-            _check("max_depth", self.max_depth, whole, 1)
+            _check("max_depth", self.max_depth, _WHOLE, 1, otherwise="-1 for no limit")
         if self.early_stopping_rounds is not None:
-            _check("early_stopping_rounds", self.early_stopping_rounds, whole, 1)
+            _check("early_stopping_rounds", self.early_stopping_rounds, _WHOLE, 1, otherwise="None for no stopping")
         for name, allowed in (("leaf_values", ("diagonal", "full")), ("leaf_noise", ("shared", "independent"))):
             if getattr(self, name) not in allowed:
                 raise ValueError(f"{name} must be one of {', '.join(allowed)}; got {getattr(self, name)!r}.")
@@ -361,13 +404,21 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
             raise ValueError("leaf_values='full' needs reg_lambda above 0: the full system has no unique solution.")
         langevin = self._langevin()
         engine = load_engine(self.engine)
-        params = dict(self.engine_params or {})
+        if self.engine_params is not None and not isinstance(self.engine_params, dict):
+            raise ValueError(f"engine_params must be a dict of the engine's parameters; got {self.engine_params!r}.")
+        params = engine.check_params(
+            self.engine_params or {},
+            shrinks=langevin is not None and langevin.shrink_rate > 0,
+            own_leaves=self.leaf_values == "full" or self.leaf_noise == "independent",
+        )
         seed = self.random_state
         if seed is None:
+            if self.checkpoint is not None:
+                raise ValueError("checkpoint needs a random_state, or no later fit could go on from there; set one.")
             seed = int(np.random.SeedSequence().generate_state(1)[0])
         elif isinstance(seed, np.random.RandomState):
             seed = int(seed.randint(2**31))
-        _check("random_state", seed, whole, 0)
+        _check("random_state", seed, _WHOLE, 0, otherwise="None for any seed")
         options = {
             "learning_rate": float(self.learning_rate),
             "num_leaves": int(self.num_leaves),
@@ -384,7 +435,7 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
                 engine=self.engine,
                 n_trees=int(self.n_estimators),
                 tree_options=options,
-                engine_params=engine.check_params(params, shrinks=langevin is not None and langevin.shrink_rate > 0),
+                engine_params=params,
                 full_leaves=self.leaf_values == "full",
                 subsample_queries=float(self.subsample_queries),
                 langevin=langevin,
@@ -395,6 +446,8 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
         )
 
     def _langevin(self) -> Langevin | None:
+        if not isinstance(self.langevin, bool | np.bool_):
+            raise ValueError(f"langevin must be True or False; got {self.langevin!r}.")
         if not self.langevin:
             for name in ("diffusion_temperature", "shrink_rate"):
                 if getattr(self, name) is not None:
@@ -404,37 +457,34 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
             return None
         temperature = 1e4 if self.diffusion_temperature is None else self.diffusion_temperature
         rate = 1e-3 if self.shrink_rate is None else self.shrink_rate
-        number = (int, float, np.integer, np.floating)
-        _check("diffusion_temperature", temperature, number, 0, above=True)
-        _check("shrink_rate", rate, number, 0)
+        _check("diffusion_temperature", temperature, _NUMBER, 0, above=True)
+        _check("shrink_rate", rate, _NUMBER, 0)
         if rate * self.learning_rate >= 1:
             raise ValueError(f"shrink_rate * learning_rate must be below 1; got {rate * self.learning_rate:g}.")
         return Langevin(float(temperature), float(rate), self.leaf_noise == "independent")
 
-    def _initial(self, init_model: Any, train: RankingData) -> State:
-        if init_model is None:
-            return State()
-        earlier = init_model if isinstance(init_model, Ranker) else Ranker.load(init_model)
-        check_is_fitted(earlier)
-        train.check_columns(earlier.columns_)
-        return State(text=earlier.forest_.text)
-
-    def _checkpoint(self, train: RankingData, objective: Objective, settings: Settings) -> _Checkpoint | None:
+    def _checkpoint(
+        self,
+        objective: Objective,
+        metrics: dict[str, Metric],
+        settings: Settings,
+        parts: Sequence[RankingData],
+        initial: str | None,
+    ) -> _Checkpoint | None:
         if self.checkpoint is None:
             return None
         chosen: dict[str, Any] = self.checkpoint if isinstance(self.checkpoint, dict) else {"path": self.checkpoint}
-        if "path" not in chosen or chosen.keys() - {"path", "trees", "seconds"}:
-            raise ValueError(f"checkpoint takes path, trees and seconds, the first of them always; got {chosen!r}.")
-        settings_text = repr(
-            sorted((k, repr(v)) for k, v in asdict(settings).items() if k not in ("n_trees", "threads"))
-        )
-        key = f"{objective} | {settings_text} | {fingerprint(train)}"
-        return _Checkpoint(
-            Path(chosen["path"]),
-            int(chosen.get("trees", _CHECKPOINT_TREES)),
-            float(chosen.get("seconds", _CHECKPOINT_SECONDS)),
-            hashlib.sha256(key.encode()).hexdigest(),
-        )
+        if not isinstance(chosen.get("path"), str | os.PathLike) or chosen.keys() - {"path", "trees", "seconds"}:
+            raise ValueError(
+                f"checkpoint is a folder, or a dict of path and, if you like, trees and seconds; got {chosen!r}."
+            )
+        trees, seconds = chosen.get("trees", _CHECKPOINT_TREES), chosen.get("seconds", _CHECKPOINT_SECONDS)
+        _check("trees of checkpoint", trees, _WHOLE, 1)
+        _check("seconds of checkpoint", seconds, _NUMBER, 0)
+        same = {k: repr(v) for k, v in asdict(settings).items() if k not in ("n_trees", "threads")}
+        data = [fingerprint(part) for part in parts]
+        key = repr((str(objective), list(metrics), sorted(same.items()), data, initial))
+        return _Checkpoint(Path(chosen["path"]), trees, seconds, hashlib.sha256(key.encode()).hexdigest())
 
     def _keep(
         self,
@@ -449,12 +499,8 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
         engine = load_engine(settings.engine)
         best = state.best(boosting.target) if settings.patience is not None else None
         self.best_iteration_ = state.iteration if best is None else best
-        if state.text is None:
-            raise ValueError("training was interrupted before the first tree was complete; there is no model.")
-        forest = engine.Forest(state.text)
-        if best is not None:
-            forest = forest.first(state.trees[best - 1])
-        self.forest_ = forest.scaled(state.factor)
+        forest = engine.Forest(state.text).first(state.trees[self.best_iteration_ - 1])
+        self.forest_ = forest.scaled(state.factors[self.best_iteration_ - 1])
         self.evals_result_ = {f"valid_{number}": curves for number, curves in enumerate(state.history)}
         self.metrics_ = list(metrics.values())
         self.objective_ = objective
@@ -466,6 +512,8 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
             del self.feature_names_in_
         parameters = {k: v for k, v in self.get_params(deep=False).items() if k != "checkpoint"}
         parameters["objective"] = str(self.objective)
+        if isinstance(self.random_state, np.random.RandomState):
+            parameters["random_state"] = settings.seed
         names = [str(one) for one in self.metrics_]
         parameters["metric"] = names[0] if len(names) == 1 else names
         self.manifest_ = {
@@ -478,7 +526,9 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
             "metrics": names,
             "ties": "worst",
             "feature_names": train.feature_names,
-            "other_columns": self.other_columns_,
+            "named": train.named,
+            "label_column": self.label_column_,
+            "qid_column": self.qid_column_,
             "categories": {k: None if v is None else list(v) for k, v in train.categories.items()},
             "seed": settings.seed,
             "data_fingerprint": fingerprint(train),
@@ -487,12 +537,16 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
             "evals_result": self.evals_result_,
         }
 
-    def _ready(self, X: Any) -> tuple[Any, Any]:
+    def _other_columns(self) -> list[str]:
+        """Columns of the training frame that are no features."""
+        return [name for name in (self.label_column_, self.qid_column_) if name is not None]
+
+    def _ready(self, X: Any, leave_out: Sequence[str] = ()) -> tuple[Any, Any]:
         check_is_fitted(self)
-        matrix = X.X if isinstance(X, RankingData) else encode_features(X, self.columns_, leave_out=self.other_columns_)
         if isinstance(X, RankingData):
             X.check_columns(self.columns_)
-        return self.forest_, matrix
+            return self.forest_, X.X
+        return self.forest_, encode_features(drop_columns(X, [*self._other_columns(), *leave_out]), self.columns_)
 
 
 class _Checkpoint:
@@ -516,32 +570,29 @@ class _Checkpoint:
                 f"{self.path} holds a checkpoint of another training (other data, objective or parameters); "
                 "choose another folder or delete it."
             )
-        kept = manifest["state"]
-        self._saved = len(kept["trees"])
-        _LOG.info("going on from %s after %d iterations", self.path, self._saved)
-        return State(text=text, **kept)
+        state = State(text=text, **manifest["state"])
+        self._saved = state.iteration
+        _LOG.info("going on from %s after %d iterations", self.path, state.iteration)
+        return state
 
     def offer(self, state: State, boosting: Boosting) -> None:
-        """Save if it is time to, which is only between the engine's blocks of trees."""
-        due = state.iteration - self._saved >= self._trees or time.perf_counter() - self._saved_at >= self._seconds
-        if due and boosting.can_resume_from(state):
+        """Save if it is time to."""
+        if state.iteration - self._saved >= self._trees or time.perf_counter() - self._saved_at >= self._seconds:
             boosting.snapshot(state)
             self.save(state)
 
     def save(self, state: State) -> None:
         """Write the state."""
-        if state.text is None:
-            return
+        assert state.text is not None
         kept = {k: v for k, v in asdict(state).items() if k != "text"}
-        kept["finished"] = False  # asked again on resuming, when n_estimators may be larger
         write_model(self.path, state.text, {"checkpoint_of": self._key, "state": kept})
         self._saved = state.iteration
         self._saved_at = time.perf_counter()
 
 
 def fingerprint(data: RankingData) -> str:
-    """Hash of the features, labels, queries and weights."""
-    digest = hashlib.blake2b(digest_size=16)
+    """Hash of the features, labels, queries, weights and columns."""
+    digest = hashlib.blake2b(repr((data.feature_names, sorted(data.categories.items()))).encode(), digest_size=16)
     arrays = (data.X.data, data.X.indices, data.X.indptr) if hasattr(data.X, "indptr") else (data.X,)
     for array in (
         *arrays,
@@ -556,7 +607,14 @@ def fingerprint(data: RankingData) -> str:
 
 
 def _check(
-    name: str, value: Any, kinds: tuple[type, ...], low: float, high: float = math.inf, *, above: bool = False
+    name: str,
+    value: Any,
+    kinds: tuple[type, ...],
+    low: float,
+    high: float = math.inf,
+    *,
+    above: bool = False,
+    otherwise: str = "",
 ) -> None:
     number: Any = value
     valid = isinstance(value, kinds) and not isinstance(value, bool) and math.isfinite(number)
@@ -564,7 +622,8 @@ def _check(
         kind = "a whole number" if float not in kinds else "a number"
         least = f"above {low:g}" if above else f"from {low:g}"
         most = f" up to {high:g}" if math.isfinite(high) else ""
-        raise ValueError(f"{name} must be {kind} {least}{most}; got {value!r}.")
+        else_ = f", or {otherwise}" if otherwise else ""
+        raise ValueError(f"{name} must be {kind} {least}{most}{else_}; got {value!r}.")
 
 
 def _data(
@@ -586,8 +645,29 @@ def _data(
 def _listed(eval_set: Any) -> list[Any]:
     if eval_set is None:
         return []
-    single = isinstance(eval_set, RankingData) or (isinstance(eval_set, tuple) and len(eval_set) == 3)
-    return [eval_set] if single else list(eval_set)
+    if isinstance(eval_set, RankingData) or (isinstance(eval_set, tuple) and len(eval_set) == 3):
+        return [eval_set]
+    if not isinstance(eval_set, list | tuple):
+        raise ValueError(f"eval_set must be a list of (X, y, qid) or of RankingData; got a {type(eval_set).__name__}.")
+    return list(eval_set)
+
+
+def _callbacks(callbacks: Any) -> list[Callable[[Progress], object]]:
+    wanted = [] if callbacks is None else callbacks
+    if not isinstance(wanted, list | tuple) or not all(callable(one) for one in wanted):
+        raise ValueError(f"callbacks must be a list of functions that take a Progress; got {callbacks!r}.")
+    return list(wanted)
+
+
+def _fitted(init_model: Any) -> Ranker | None:
+    """Return the model to add trees to."""
+    if init_model is None:
+        return None
+    if not isinstance(init_model, Ranker | str | os.PathLike):
+        raise ValueError(f"init_model must be a fitted Ranker or the path of a saved one; got {init_model!r}.")
+    earlier = init_model if isinstance(init_model, Ranker) else Ranker.load(init_model)
+    check_is_fitted(earlier)
+    return earlier
 
 
 def _evaluation_set(one: Any, number: int, train: RankingData) -> RankingData:

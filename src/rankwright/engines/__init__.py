@@ -9,7 +9,7 @@ ENGINES = {"lightgbm": "rankwright.engines.lightgbm"}
 
 
 def load_engine(name: str) -> Any:
-    """Import the module of an engine: it has `grower`, `forest` and `check_params`."""
+    """Import the module of an engine: it has `Grower`, `Forest`, `join_texts` and `check_params`."""
     if name not in ENGINES:
         raise ValueError(f"unknown engine {name!r}; choose one of {', '.join(ENGINES)}.")
     return importlib.import_module(ENGINES[name])

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import lightgbm as lgb
@@ -23,7 +24,7 @@ Floats = NDArray[np.float64]
 NAME = "lightgbm"
 VERSION = lgb.__version__
 
-# What the estimator's parameters are called here, and what engine_params may not touch.
+# What the estimator's parameters are called here.
 _PARAMETERS = {
     "learning_rate": "learning_rate",
     "num_leaves": "num_leaves",
@@ -33,54 +34,88 @@ _PARAMETERS = {
     "subsample": "bagging_fraction",
     "colsample": "feature_fraction",
 }
+_SEEDS = ("bagging_seed", "feature_fraction_seed", "extra_seed", "data_random_seed")
 _OURS = {
     "objective": "objective=",
     "metric": "metric=",
     "num_iterations": "n_estimators=",
     "num_threads": "n_jobs=",
+    "verbosity": "verbose=",
     "seed": "random_state=",
-    "bagging_seed": "random_state=",
-    "feature_fraction_seed": "random_state=",
+    **dict.fromkeys(_SEEDS, "random_state="),
     "bagging_by_query": "subsample_queries=",
     "bagging_freq": "subsample=",
     "early_stopping_round": "early_stopping_rounds=",
-    "boosting": "no other boosting: the scores would no longer be sums of trees",
-    "linear_tree": "no linear trees: leaves are single values here",
+    "categorical_feature": "RankingData(..., categorical=...)",
 }
-_SEEDS = ("bagging_seed", "feature_fraction_seed", "extra_seed", "data_random_seed")
+# What engine_params may hold: what shapes bins and trees. Other parameters would change nothing (those of LightGBM's
+# own objectives, metrics and files) or break what is promised (other boosting, linear trees, threads, penalties that
+# look back at earlier trees).
+_ALLOWED = frozenset(
+    {
+        "bin_construct_sample_cnt",
+        "cat_l2",
+        "cat_smooth",
+        "cegb_penalty_split",
+        "cegb_tradeoff",
+        "enable_bundle",
+        "extra_trees",
+        "feature_contri",
+        "feature_fraction_bynode",
+        "feature_pre_filter",
+        "forcedbins_filename",
+        "forcedsplits_filename",
+        "histogram_pool_size",
+        "interaction_constraints",
+        "is_enable_sparse",
+        "lambda_l1",
+        "max_bin",
+        "max_bin_by_feature",
+        "max_cat_threshold",
+        "max_cat_to_onehot",
+        "max_delta_step",
+        "min_data_in_bin",
+        "min_data_per_group",
+        "min_gain_to_split",
+        "min_sum_hessian_in_leaf",
+        "monotone_constraints",
+        "monotone_constraints_method",
+        "monotone_penalty",
+        "path_smooth",
+        "use_missing",
+        "zero_as_missing",
+    }
+)
+_NEED_SCALE = ("lambda_l1", "min_gain_to_split", "max_delta_step", "cegb_penalty_split")
+_IN_LEAF_VALUES = ("lambda_l1", "max_delta_step", "path_smooth", "monotone_constraints")
 
 
-def check_params(params: Mapping[str, Any], *, shrinks: bool) -> dict[str, Any]:
+def check_params(params: Mapping[str, Any], *, shrinks: bool, own_leaves: bool) -> dict[str, Any]:
     """Refuse ``engine_params`` that LightGBM would ignore, that the estimator sets itself, or that break it."""
-    if not params:
-        return {}
-    known = _parameter_names()
     for name in params:
         if name in _OURS:
             raise ValueError(f"engine_params has {name!r}; use {_OURS[name]} instead.")
         if name in _PARAMETERS.values():
             ours = next(ours for ours, theirs in _PARAMETERS.items() if theirs == name)
             raise ValueError(f"engine_params has {name!r}; use the parameter {ours}= of the estimator instead.")
-        if name not in known:
-            near = difflib.get_close_matches(name, known, n=1)
+        if name not in _ALLOWED:
+            near = difflib.get_close_matches(str(name), _ALLOWED, n=1)
             hint = f"did you mean {near[0]!r}? " if near else ""
             raise ValueError(
-                f"engine_params has {name!r}, which is no parameter of LightGBM; {hint}Use the main names of its "
-                "documentation, not aliases."
+                f"engine_params has {name!r}, which is not a parameter of LightGBM that can be used here; {hint}"
+                f"By their main names, these can: {', '.join(sorted(_ALLOWED))}."
             )
-        if shrinks and name in ("lambda_l1", "min_gain_to_split", "max_delta_step") and params[name]:
+        if shrinks and name in _NEED_SCALE and params[name]:
             raise ValueError(
                 f"engine_params has {name!r}, which depends on the scale of the gradient and breaks shrinking "
                 "(langevin=True with shrink_rate > 0); leave it out or set shrink_rate=0."
             )
+        if own_leaves and name in _IN_LEAF_VALUES and params[name]:
+            raise ValueError(
+                f"engine_params has {name!r}, which acts on LightGBM's own leaf values, and leaf_values='full' and "
+                "leaf_noise='independent' replace them; leave it out, or use diagonal leaf values with shared noise."
+            )
     return dict(params)
-
-
-def _parameter_names() -> list[str]:
-    """All main names of LightGBM's parameters: a saved model lists them."""
-    tiny = lgb.Dataset(np.zeros((2, 1)), np.zeros(2), params={"verbosity": -1, "min_data_in_bin": 1})
-    text = lgb.Booster({"verbosity": -1, "objective": "regression"}, tiny).model_to_string()
-    return re.findall(r"(?m)^\[(\w+):", text)
 
 
 class Grower:
@@ -117,17 +152,23 @@ class Grower:
             "deterministic": True,
             "force_col_wise": True,
             "num_threads": threads,
-            "min_sum_hessian_in_leaf": 0.0,
+            # Without a ridge a leaf needs curvature to divide by, or noise alone would make it huge. With one, the sums
+            # must stand out from rounding errors, which LightGBM would otherwise take for rows, and fail.
+            "min_sum_hessian_in_leaf": 1e-6 if options["reg_lambda"] > 0 else 1e-3,
             **{theirs: options[ours] for ours, theirs in _PARAMETERS.items()},
             **params,
         }
-        self.samples = options["subsample"] < 1 or options["colsample"] < 1 or bool(params)
+        shares = (options["subsample"], options["colsample"], params.get("feature_fraction_bynode", 1))
+        self.samples = any(share < 1 for share in shares) or bool(params.get("extra_trees"))
         if options["subsample"] < 1:
             self._params["bagging_freq"] = 1
-        self._sets = [self._dataset(train, None)]
-        self._sets += [self._dataset(data, self._sets[0]) for data in valid]
+        with _refusals():
+            self._sets = [self._dataset(train, None)]
+            self._sets += [self._dataset(data, self._sets[0]) for data in valid]
+        self._names = _plain_names(train.feature_names)
+        # LightGBM refuses data in which no column can be split: all are constant, or leaves must be too large.
+        self.can_split = any(self._sets[0].feature_num_bin(column) > 1 for column in range(len(self._names)))
         self._booster: lgb.Booster | None = None
-        self._before: list[Floats] = []
         self._now: dict[int, Floats] = {}
 
     def _dataset(self, data: RankingData, reference: lgb.Dataset | None) -> lgb.Dataset:
@@ -146,16 +187,25 @@ class Grower:
         """Begin a block of trees from given scores of each part; sampling depends on (seed, block)."""
         for number, dataset in enumerate(self._sets):
             dataset.set_init_score(None if scores is None else scores[number])
+        if not self.can_split:
+            self._now = {
+                part: np.zeros(dataset.num_data()) if scores is None else scores[part]
+                for part, dataset in enumerate(self._sets)
+            }
+            return
         seeds = np.random.SeedSequence([self._seed % 2**63, block]).generate_state(len(_SEEDS), np.uint32)
         drawn = {name: int(value >> 2) for name, value in zip(_SEEDS, seeds, strict=True)}
         del drawn["data_random_seed"]  # bins are made once
-        self._booster = lgb.Booster(self._params | drawn, self._sets[0])
+        with _refusals():
+            self._booster = lgb.Booster(self._params | drawn, self._sets[0])
         for number, dataset in enumerate(self._sets[1:], start=1):
             self._booster.add_valid(dataset, f"part {number}")
         self._now = {}
 
     def grow(self, grad: Floats, hess: Floats) -> bool:
         """Grow one tree; False where no split was worth it."""
+        if not self.can_split:
+            return False
         assert self._booster is not None
         given = (grad.astype(np.float32), hess.astype(np.float32))
         finished = self._booster.update(fobj=lambda *_: given)
@@ -223,8 +273,24 @@ class Grower:
 
     def text(self, n_trees: int) -> str:
         """Model text of the block's first trees."""
+        if n_trees == 0:
+            return _text_without_trees(self._names)
         assert self._booster is not None
         return str(self._booster.model_to_string(num_iteration=n_trees))
+
+
+def _text_without_trees(names: list[str]) -> str:
+    rows = np.array([[0.0], [1.0]]).repeat(len(names), axis=1)
+    params = {"objective": "none", "verbosity": -1, "min_data_in_leaf": 1, "min_data_in_bin": 1}
+    return str(lgb.Booster(params, lgb.Dataset(rows, np.zeros(2), feature_name=names, params=params)).model_to_string())
+
+
+@contextmanager
+def _refusals() -> Iterator[None]:
+    try:
+        yield
+    except lgb.basic.LightGBMError as error:
+        raise ValueError(f"LightGBM refuses the data or engine_params: {error}") from None
 
 
 class Forest:

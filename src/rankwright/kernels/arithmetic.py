@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from numba import types
+from numba import config, types
 from numba.extending import intrinsic
 
 from rankwright.kernels.jit import inlined, jit
@@ -20,7 +21,12 @@ _SQRT_HALF = 0x3FE6A09E667F3BCD  # the bits of sqrt(1/2)
 _TWO_52 = 0x4330000000000000  # the bits of 2^52, whose last bits count whole numbers
 
 
-@intrinsic
+def _intrinsic_or(plain: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    """Make an intrinsic, or ``plain`` where NUMBA_DISABLE_JIT has the kernels run as Python."""
+    return lambda compiled: plain if config.DISABLE_JIT else intrinsic(compiled)  # type: ignore[attr-defined]
+
+
+@_intrinsic_or(lambda value: np.float64(value).view(np.int64))
 def bits_of(_context: Any, value: Any) -> Any:
     """Read the 64 bits of a float as an integer."""
 
@@ -30,7 +36,7 @@ def bits_of(_context: Any, value: Any) -> Any:
     return types.int64(types.float64), codegen
 
 
-@intrinsic
+@_intrinsic_or(lambda bits: np.int64(bits).view(np.float64))
 def float_of(_context: Any, bits: Any) -> Any:
     """Read 64 bits of an integer as a float."""
 

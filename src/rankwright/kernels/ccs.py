@@ -22,6 +22,7 @@ from rankwright.kernels.random import GAUSSIAN, fill_noise
 _REACH = 8.5  # phi(8.5) is below the rounding of phi(0): breakpoints further away add nothing
 _WORTH_SEARCHING = 64  # shorter lists are quicker walked than searched for what is in reach
 _TILE = 1024  # documents whose arrays stay in the cache while the breakpoints pass
+SCRATCH = (11, 3)  # arrays by position, and facts by document, that `Scratch` has to provide
 _DENSITY = 1.0 / math.sqrt(2.0 * math.pi)
 
 
@@ -40,24 +41,25 @@ def smoothed_ranking(
     conditional: bool,
     stream: Any,
     grad: Any,
+    real: Any,
+    facts: Any,
+    keyed: Any,
+    placed: Any,
 ) -> None:
     """Subtract from ``grad`` an unbiased estimate of the smoothed metric's gradient at score - sigma mu label."""
-    longest = longest_query(q0, q1, bounds)
-    key = np.empty(longest, np.uint64)
-    spare = np.empty(longest, np.uint64)
+    key, spare, order = keyed[0], keyed[1], placed[0]
+    clean, noise, noisy = real[0], real[1], real[2]
+    b, c, g, d, e, state, term, jumps = (
+        real[3],
+        real[4],
+        real[5],
+        real[6],
+        real[7],
+        real[8],
+        real[9],
+        real[10],
+    )  # by position
     count = np.empty(256, np.int64)
-    order = np.empty(longest, np.int64)
-    clean = np.empty(longest)
-    noise = np.empty(longest + 1)
-    noisy = np.empty(longest)
-    b = np.empty(longest)  # from here on by position
-    g = np.empty(longest)
-    d = np.empty(longest)
-    e = np.empty(longest)
-    state = np.empty(longest)
-    c = np.empty(longest)
-    term = np.empty(longest)
-    jumps = np.empty(longest)
     w = chain.weight
     drop = np.empty(w.size)
     for i in range(w.size - 1):
@@ -84,14 +86,18 @@ def smoothed_ranking(
                 for a in range(n):
                     grad[start + a] -= factor * noise[a]
                 continue
+            for a in range(n):
+                facts[a, 0] = noisy[a]
+                facts[a, 1] = clean[a]
+                facts[a, 2] = chain.gain[start + a]
             for i in range(n):
-                b[i] = noisy[order[i]]
-                g[i] = chain.gain[start + order[i]]
+                a = order[i]
+                b[i] = facts[a, 0]
+                c[i] = facts[a, 1]
+                g[i] = facts[a, 2]
             last = min(chain.depth + 1, n)  # documents that can stand at a weighted position, or just below
             factor = chain.scale[q] * _DENSITY / (sigma * samples)
             if chain.additive:
-                for i in range(n):
-                    c[i] = clean[order[i]]
                 for i in range(last):
                     jumps[i] = _row_of_jumps(i, n, last, c[i], sigma, b, g, drop, term)
                 _columns_of_jumps(last, n, c, sigma, b, g, drop, jumps)
@@ -105,7 +111,7 @@ def smoothed_ranking(
                     counting |= e[i] != 0.0
                 walk(n, d, e, chain.start, state)
                 for i in range(n):
-                    worth = _jumps_of_chain(i, last, clean[order[i]], sigma, b, w, g, d, e, state, counting)
+                    worth = _jumps_of_chain(i, last, c[i], sigma, b, w, g, d, e, state, counting)
                     grad[start + order[i]] -= factor * worth
 
 
@@ -114,6 +120,7 @@ def _worth(start: int, stop: int, order: Any, chain: Any) -> float:
     return value(
         order,
         min(stop - start, chain.depth),
+        chain.additive,
         chain.weight,
         chain.gain[start:stop],
         chain.cont[start:stop],
@@ -287,7 +294,8 @@ def make_scale_free(q0: int, q1: int, bounds: Any, score: Any, centre: bool, nu:
     """Project each query's gradient: onto zero sum (``centre``), then off the direction of the scores (``sfa``).
 
     The first is the chain rule for scores that are centred per query (section 3.4), the second
-    scale-free acceleration (theorem 4), with |z| + nu for |z|.
+    scale-free acceleration (theorem 4), with |z| + nu for |z|. Where the scores' direction is the only one there is
+    (two centred documents), it is left in: nothing would remain to learn from.
     """
     for q in range(q0, q1):
         start, stop = bounds[q], bounds[q + 1]
@@ -298,7 +306,7 @@ def make_scale_free(q0: int, q1: int, bounds: Any, score: Any, centre: bool, nu:
             middle = total(score, start, stop) / n
             for a in range(start, stop):
                 grad[a] -= mean
-        if not sfa:
+        if not sfa or n - centre < 2:
             continue
         largest = 0.0
         for a in range(start, stop):

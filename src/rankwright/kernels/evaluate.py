@@ -17,23 +17,58 @@ _FEW = 32  # so many best gains are kept by insertion; more are sorted
 
 
 @jit
-def order_queries(q0: int, q1: int, bounds: Any, score: Any, label: Any, ties: int, order: Any) -> None:
+def order_queries(q0: int, q1: int, bounds: Any, score: Any, label: Any, ties: int, depth: int, order: Any) -> None:
     """Write each query's documents (numbered from 0 within it) by descending score into ``order``.
 
-    Equal scores stay in input order, or go by ascending (WORST) or descending (BEST) label.
+    ``order`` starts with the documents of query q0.
+
+    Equal scores stay in input order, or go by ascending (WORST) or descending (BEST) label. Only the first
+    ``depth`` places need be right, so a few of many are picked out instead of sorting all.
     """
     longest = longest_query(q0, q1, bounds)
     key = np.empty(longest, np.uint64)
     spare = np.empty(longest, np.uint64)
     count = np.empty(256, np.int64)
+    best = np.empty(_FEW + 1)
     for q in range(q0, q1):
         start, stop = bounds[q], bounds[q + 1]
         z = score[start:stop]
         y = label[start:stop]
-        here = order[start:stop]
+        here = order[start - bounds[q0] : stop - bounds[q0]]
+        if depth <= _FEW and ties != EXPECTED:
+            _pick_first(z, y, ties, min(depth, stop - start), best, here)
+            continue
         sort_descending(z, stop - start, here, key, spare, count)
         if ties == WORST or ties == BEST:
             _order_ties(z, y, ties == WORST, here)
+
+
+@jit
+def _pick_first(z: Any, y: Any, ties: int, places: int, best: Any, order: Any) -> None:
+    """Write the first documents of the order, by insertion into the few that are best so far."""
+    sign = 0.0
+    if ties == WORST:
+        sign = 1.0
+    elif ties == BEST:
+        sign = -1.0
+    filled = 0
+    for a in range(z.size):
+        score = z[a]
+        if filled == places and score < best[places - 1]:
+            continue
+        i = filled
+        if filled == places:
+            if score == best[places - 1] and sign * y[a] >= sign * y[order[places - 1]]:
+                continue
+            i = places - 1
+        else:
+            filled += 1
+        while i > 0 and (score > best[i - 1] or (score == best[i - 1] and sign * y[a] < sign * y[order[i - 1]])):
+            best[i] = best[i - 1]
+            order[i] = order[i - 1]
+            i -= 1
+        best[i] = score
+        order[i] = a
 
 
 @jit
@@ -57,7 +92,7 @@ def select_queries(q0: int, q1: int, bounds: Any, score: Any, order: Any, kept: 
         count = 0
         for a in range(bounds[q + 1] - start):
             if score[start + a] > 0.0:
-                order[start + count] = a
+                order[start - bounds[q0] + count] = a
                 count += 1
         kept[q] = count
 
@@ -78,13 +113,15 @@ def value_queries(
     for q in range(q0, q1):
         start, stop = bounds[q], bounds[q + 1]
         g = chain.gain[start:stop]
-        d = chain.cont[start:stop]
+        d = chain.cont[start:stop]  # empty where the chain is additive
         e = chain.carry[start:stop]
-        here = order[start:stop]
+        here = order[start - bounds[q0] : stop - bounds[q0]]
         if expected:
-            worth = expected_value(here, score[start:stop], kept[q], chain.depth, chain.weight, g, d, e, chain.start)
+            worth = expected_value(
+                here, score[start:stop], kept[q], chain.depth, chain.additive, chain.weight, g, d, e, chain.start
+            )
         else:
-            worth = value(here, min(kept[q], chain.depth), chain.weight, g, d, e, chain.start)
+            worth = value(here, min(kept[q], chain.depth), chain.additive, chain.weight, g, d, e, chain.start)
         out[q] = worth * chain.scale[q]
 
 
@@ -93,6 +130,7 @@ def ideal_queries(q0: int, q1: int, bounds: Any, w: Any, depth: int, gain: Any, 
     """Write the sum of w g of each query's documents by descending gain, down to ``depth``."""
     longest = longest_query(q0, q1, bounds)
     best = np.empty(max(longest, _FEW) + 1)
+    highest = np.max(gain)
     order = np.empty(longest, np.int64)
     key = np.empty(longest, np.uint64)
     spare = np.empty(longest, np.uint64)
@@ -103,7 +141,9 @@ def ideal_queries(q0: int, q1: int, bounds: Any, w: Any, depth: int, gain: Any, 
         if places <= _FEW:
             filled = 0
             for a in range(g.size):
-                if filled == places and g[a] <= best[filled - 1]:
+                if filled == places and g[a] <= best[places - 1]:
+                    if best[places - 1] == highest:
+                        break  # nothing better is left
                     continue
                 i = filled if filled < places else places - 1
                 while i > 0 and best[i - 1] < g[a]:

@@ -39,8 +39,8 @@ class Chain(NamedTuple):
 
     weight: NDArray[Any]  # w, by position [longest query + 2], the last two 0
     gain: NDArray[Any]  # g, by document [documents]
-    cont: NDArray[Any]  # d [documents]
-    carry: NDArray[Any]  # e [documents]
+    cont: NDArray[Any]  # d [documents], empty in an additive chain
+    carry: NDArray[Any]  # e [documents], likewise
     scale: NDArray[Any]  # 1 / Z, and 0 where a query cannot earn anything [queries]
     start: float  # s_1
     additive: bool  # d = 1 and e = 0 everywhere
@@ -48,9 +48,13 @@ class Chain(NamedTuple):
 
 
 @jit
-def value(order: Any, n: int, w: Any, g: Any, d: Any, e: Any, start: float) -> float:
+def value(order: Any, n: int, additive: bool, w: Any, g: Any, d: Any, e: Any, start: float) -> float:
     """M / scale of documents in the given order; g, d, e of one query, by document."""
     worth = 0.0
+    if additive:
+        for i in range(n):
+            worth += w[i] * g[order[i]]
+        return worth
     state = start
     for i in range(n):
         a = order[i]

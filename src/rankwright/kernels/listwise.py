@@ -42,6 +42,7 @@ def softmax_cross_entropy(
     stream: Any,
     grad: Any,
     hess: Any,
+    real: Any,
 ) -> None:
     """Add the gradient of -sum phi log rho, and rho (1 - rho) to ``hess``.
 
@@ -52,11 +53,7 @@ def softmax_cross_entropy(
     engine's division by D = rho (1 - rho) makes it a step of Newton's method. epsilon is relative to the largest
     exp(z), which keeps the loss blind to shifts.
     """
-    longest = longest_query(q0, q1, bounds)
-    rho = np.empty(longest)
-    phi = np.empty(longest + 1)
-    first = np.empty(longest)
-    ratio = np.empty(longest)
+    rho, phi = real[0], real[1]
     for q in range(q0, q1):
         start, stop = bounds[q], bounds[q + 1]
         n = stop - start
@@ -71,19 +68,21 @@ def softmax_cross_entropy(
             for a in range(n):
                 phi[a] = target[start + a] - gamma
         inverse = 1.0 / total(phi, 0, n)
+        everyone = 0.0
         for a in range(n):
-            first[a] = rho[a] - phi[a] * inverse
-            grad[start + a] += first[a]
+            phi[a] = rho[a] - phi[a] * inverse  # from here on a term of the series
+            grad[start + a] += phi[a]
             hess[start + a] += rho[a] * (1.0 - rho[a])
+            everyone += phi[a] / (1.0 - rho[a])
         if not newton:
             continue
         for _ in range(2):  # the terms S and S^2
+            everyone_next = 0.0
             for a in range(n):
-                ratio[a] = first[a] / (1.0 - rho[a])
-            everyone = total(ratio, 0, n)
-            for a in range(n):
-                first[a] = rho[a] * (everyone - ratio[a])
-                grad[start + a] += first[a]
+                phi[a] = rho[a] * (everyone - phi[a] / (1.0 - rho[a]))
+                grad[start + a] += phi[a]
+                everyone_next += phi[a] / (1.0 - rho[a])
+            everyone = everyone_next
 
 
 @jit

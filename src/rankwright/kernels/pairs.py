@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from rankwright.kernels.arithmetic import exp_negative, total
 from rankwright.kernels.exchange import swap_change, swap_row, walk
 from rankwright.kernels.jit import inlined, jit
-from rankwright.kernels.ordering import longest_query, sort_descending
+from rankwright.kernels.ordering import sort_descending
 from rankwright.kernels.random import fill_noise, fill_uniform
 
 STATIC, RANDOM, ALL, ALL_STATIC, ALL_RANDOM = range(1, 6)
@@ -28,6 +28,10 @@ NO_NOISE = -1
 _TILE = 1024  # pairs per stretch of a row: the arrays of a stretch stay in the cache
 _WIDE = 650.0  # a larger range of sigma z underflows in exp(sigma (z - max))
 _SELECTION_DRAW = 1 << 24  # numbers of draws that choose documents; noise counts from 0
+
+
+RANKED_SCRATCH = (12, 3)  # arrays by position, and facts by document, that `Scratch` has to provide
+NEIGHBOUR_SCRATCH = (15, 7)
 
 
 class PairWeights(NamedTuple):
@@ -79,31 +83,21 @@ def ranked_pairs(
     query_weight: Any,
     leaf: Any,
     between: Any,
+    real: Any,
+    facts: Any,
+    keyed: Any,
+    placed: Any,
 ) -> None:
     """Sum pair losses over one ranking per sample: by current scores, or scores plus noise.
 
     With noise the pair's loss is taken at the noisy scores too. Where ``leaf`` [documents] is not empty,
     ``between`` [leaves, leaves] receives the curvature between leaves, times ``query_weight``.
     """
-    longest = longest_query(q0, q1, bounds)
-    key = np.empty(longest, np.uint64)
-    spare = np.empty(longest, np.uint64)
+    key, spare, order, extra, leaf_at = keyed[0], keyed[1], placed[0], placed[1], placed[2]
+    noisy = real[0]
+    z, odds, y, g, d, e, state = real[1], real[2], real[3], real[4], real[5], real[6], real[7]  # by position
+    push, curv, row_grad, row_hess = real[8], real[9], real[10], real[11]
     count = np.empty(256, np.int64)
-    order = np.empty(longest, np.int64)
-    noisy = np.empty(longest + 1)
-    z = np.empty(longest)  # from here on by position
-    odds = np.empty(longest)
-    y = np.empty(longest)
-    g = np.empty(longest)
-    d = np.empty(longest)
-    e = np.empty(longest)
-    state = np.empty(longest)
-    push = np.empty(longest)
-    curv = np.empty(longest)
-    row_grad = np.empty(longest)
-    row_hess = np.empty(longest)
-    leaf_at = np.empty(longest, np.int64)
-    extra = np.empty(longest, np.int64)
     nowhere = np.empty(0, np.int64)
     for q in range(q0, q1):
         start = bounds[q]
@@ -121,11 +115,15 @@ def ranked_pairs(
             sort_descending(noisy, n, order, key, spare, count)
             highest = noisy[order[0]]
             wide = not weights.sigma * (highest - noisy[order[n - 1]]) < _WIDE
+            for a in range(n):
+                facts[a, 0] = noisy[a]
+                facts[a, 1] = label[start + a]
+                facts[a, 2] = chain.gain[start + a]
             for i in range(n):
                 a = order[i]
-                z[i] = noisy[a]
-                y[i] = label[start + a]
-                g[i] = chain.gain[start + a]
+                z[i] = facts[a, 0]
+                y[i] = facts[a, 1]
+                g[i] = facts[a, 2]
                 row_grad[i] = 0.0
                 row_hess[i] = 0.0
             for i in range(n):
@@ -396,76 +394,151 @@ def neighbour_pairs(
     query_weight: Any,
     leaf: Any,
     between: Any,
+    real: Any,
+    facts: Any,
+    keyed: Any,
+    placed: Any,
 ) -> None:
     """Sum pair losses over documents at most ``reach`` places apart in noisy rankings.
 
     The noise decides who is a neighbour and what an exchange is worth; the loss is taken at the clean scores.
     """
-    longest = longest_query(q0, q1, bounds)
-    key = np.empty(longest, np.uint64)
-    spare = np.empty(longest, np.uint64)
+    key, spare, order, leaf_at = keyed[0], keyed[1], placed[0], placed[1]
+    noisy = real[0]
+    y, z, odds, g, d, e, state = real[1], real[2], real[3], real[4], real[5], real[6], real[7]  # by position
+    between_them, through, picked = real[8], real[9], real[10]
+    push, curv, row_grad, row_hess = real[11], real[12], real[13], real[14]
     count = np.empty(256, np.int64)
-    order = np.empty(longest, np.int64)
-    noisy = np.empty(longest + 1)
-    odds = np.empty(longest)
-    g = np.empty(longest)
-    d = np.ones(longest)
-    e = np.zeros(longest)
-    state = np.ones(longest)
-    w = chain.weight
     for q in range(q0, q1):
-        start, stop = bounds[q], bounds[q + 1]
-        n = stop - start
+        start = bounds[q]
+        n = bounds[q + 1] - start
         if n < 2 or chain.scale[q] == 0.0:
             continue
-        z = score[start:stop]
-        y = label[start:stop]
-        q_grad = grad[start:stop]
-        q_hess = hess[start:stop]
-        highest = np.max(z)
-        wide = not highest - np.min(z) < _WIDE
+        highest = score[start]
+        lowest = score[start]
         for a in range(n):
-            odds[a] = exp_negative(z[a] - highest)
+            highest = max(highest, score[start + a])
+            lowest = min(lowest, score[start + a])
+        wide = not highest - lowest < _WIDE
+        for a in range(n):
+            facts[a, 0] = score[start + a]
+            facts[a, 1] = label[start + a]
+            facts[a, 2] = chain.gain[start + a]
+            facts[a, 3] = 1.0 if chain.additive else chain.cont[start + a]
+            facts[a, 4] = 0.0 if chain.additive else chain.carry[start + a]
+            facts[a, 5] = 0.0  # sums of gradient and curvature
+            facts[a, 6] = 0.0
         scale = chain.scale[q] / noise.samples
         for sample in range(noise.samples):
             if noise.kind == NO_NOISE:
-                noisy[:n] = z
+                for a in range(n):
+                    noisy[a] = score[start + a]
             else:
                 fill_noise(noisy, n, noise.kind, stream, keys[q], sample)
                 for a in range(n):
-                    noisy[a] = z[a] + noise.strength * noisy[a]
+                    noisy[a] = score[start + a] + noise.strength * noisy[a]
             sort_descending(noisy, n, order, key, spare, count)
-            for i in range(n):
-                g[i] = chain.gain[start + order[i]]
-            if not chain.additive:
-                for i in range(n):
-                    d[i] = chain.cont[start + order[i]]
-                    e[i] = chain.carry[start + order[i]]
-                walk(n, d, e, chain.start, state)
-            for i in range(min(n - 1, chain.depth)):
-                a = order[i]
-                s = state[i]
-                worth = 0.0
-                through = 1.0
-                picked = 0.0
-                for j in range(i + 1, min(i + reach + 1, n)):
-                    b = order[j]
-                    if y[a] != y[b]:
-                        change = swap_change(i, j, w, g, d, e, s, worth, through, picked)
-                        weight = scale * abs(change)
-                        if wide:
-                            p = 1.0 / (1.0 + math.exp(min(z[a] - z[b], 700.0)))
-                        else:
-                            p = odds[b] / (odds[a] + odds[b])
-                        push = weight * (p if y[a] > y[b] else p - 1.0)
-                        curv = weight * p * (1.0 - p)
-                        q_grad[a] -= push
-                        q_grad[b] += push
-                        q_hess[a] += curv
-                        q_hess[b] += curv
-                        if leaf.size > 0:
-                            curv *= query_weight[q]
-                            add_pair(leaf[start + a], leaf[start + b], curv, between)
-                    worth += w[j] * g[j] * through
-                    through *= d[j]
-                    picked = d[j] * picked + e[j]
+            state_here = chain.start
+            tile = _TILE if reach < _TILE else n
+            for low in range(0, min(n - 1, chain.depth), tile):  # positions from low on are numbered from 0
+                m = min(tile + reach, n - low)
+                for i in range(m):
+                    a = order[low + i]
+                    z[i] = facts[a, 0]
+                    y[i] = facts[a, 1]
+                    g[i] = facts[a, 2]
+                    row_grad[i] = 0.0
+                    row_hess[i] = 0.0
+                for i in range(np.uint64(m)):
+                    odds[i] = exp_negative(z[i] - highest)
+                if not chain.additive:
+                    for i in range(m):
+                        a = order[low + i]
+                        d[i] = facts[a, 3]
+                        e[i] = facts[a, 4]
+                        between_them[i] = 0.0
+                        through[i] = 1.0
+                        picked[i] = 0.0
+                    walk(m, d, e, state_here, state)
+                    state_here = state[min(tile, m - 1)]
+                if leaf.size > 0:
+                    for i in range(m):
+                        leaf_at[i] = leaf[start + order[low + i]]
+                w = chain.weight[low:]
+                for apart in range(1, min(reach, m - 1) + 1):
+                    rows = min(tile, m - apart, chain.depth - low)
+                    _neighbours_apart(
+                        apart, rows, chain.additive, wide, w, g, d, e, state, y, z, odds,
+                        between_them, through, picked, push, curv,
+                    )  # fmt: skip
+                    if leaf.size > 0:
+                        for i in range(rows):
+                            add_pair(leaf_at[i], leaf_at[i + apart], scale * query_weight[q] * curv[i], between)
+                    step = np.uint64(apart)
+                    for i in range(np.uint64(rows)):
+                        row_grad[i] -= push[i]
+                        row_hess[i] += curv[i]
+                    for i in range(np.uint64(rows)):
+                        row_grad[i + step] += push[i]
+                        row_hess[i + step] += curv[i]
+                for i in range(m):
+                    a = order[low + i]
+                    facts[a, 5] += row_grad[i]
+                    facts[a, 6] += row_hess[i]
+        for a in range(n):
+            grad[start + a] += scale * facts[a, 5]
+            hess[start + a] += scale * facts[a, 6]
+
+
+@jit
+def _neighbours_apart(
+    apart: int,
+    rows: int,
+    additive: bool,
+    wide: bool,
+    w: Any,
+    g: Any,
+    d: Any,
+    e: Any,
+    state: Any,
+    y: Any,
+    z: Any,
+    odds: Any,
+    between_them: Any,
+    through: Any,
+    picked: Any,
+    push: Any,
+    curv: Any,
+) -> None:
+    """Write push (on i + apart; the opposite on i) and curvature of the pairs (i, i + apart), i < rows.
+
+    Called for 1, 2, ... places apart in turn: ``between_them``, ``through`` and ``picked`` gather what lies between.
+    """
+    step = np.uint64(apart)
+    if additive:
+        for i in range(np.uint64(rows)):
+            j = i + step
+            curv[i] = (w[i] - w[j]) * (g[j] - g[i])
+    else:
+        for i in range(np.uint64(rows)):
+            j = i + step
+            curv[i] = swap_change(i, j, w, g, d, e, state[i], between_them[i], through[i], picked[i])
+            between_them[i] += w[j] * g[j] * through[i]
+            picked[i] = d[j] * picked[i] + e[j]
+            through[i] *= d[j]
+    for i in range(np.uint64(rows)):  # a weight becomes negative where the lower one is the better
+        j = i + step
+        weight = abs(curv[i])
+        better = weight if y[i] > y[j] else -weight
+        curv[i] = better if y[i] != y[j] else 0.0
+    if wide:
+        for i in range(np.uint64(rows)):
+            push[i] = 1.0 / (1.0 + math.exp(min(z[i] - z[i + step], 700.0)))
+    else:
+        for i in range(np.uint64(rows)):
+            push[i] = odds[i + step] / (odds[i] + odds[i + step])
+    for i in range(np.uint64(rows)):
+        p = push[i]
+        weight = curv[i]
+        push[i] = weight * (p if weight > 0.0 else 1.0 - p)
+        curv[i] = abs(weight) * p * (1.0 - p)

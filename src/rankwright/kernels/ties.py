@@ -10,7 +10,9 @@ from rankwright.kernels.jit import jit
 
 
 @jit
-def expected_value(order: Any, score: Any, n: int, depth: int, w: Any, g: Any, d: Any, e: Any, start: float) -> float:
+def expected_value(
+    order: Any, score: Any, n: int, depth: int, additive: bool, w: Any, g: Any, d: Any, e: Any, start: float
+) -> float:
     """Mean of M / scale over all orders of the tied documents; ``order`` sorts by descending score."""
     worth = 0.0
     state = start  # expected state before the block: states of different blocks are independent
@@ -19,16 +21,19 @@ def expected_value(order: Any, score: Any, n: int, depth: int, w: Any, g: Any, d
         high = low + 1
         while high < n and score[order[high]] == score[order[low]]:
             high += 1
-        worth += _block(order, low, high, min(high, depth), w, g, d, e, state)
-        for i in range(low, high):
-            a = order[i]
-            state = d[a] * state + e[a]
+        worth += _block(order, low, high, min(high, depth), additive, w, g, d, e, state)
+        if not additive:
+            for i in range(low, high):
+                a = order[i]
+                state = d[a] * state + e[a]
         low = high
     return worth
 
 
 @jit
-def _block(order: Any, low: int, high: int, stop: int, w: Any, g: Any, d: Any, e: Any, s: float) -> float:
+def _block(
+    order: Any, low: int, high: int, stop: int, additive: bool, w: Any, g: Any, d: Any, e: Any, s: float
+) -> float:
     """Expected worth of the block of tied documents at positions [low, high), counted up to ``stop``.
 
     Where every d is 1, the document at place t has gathered s + e + (t / (m - 1)) * (the others' e) on
@@ -43,19 +48,19 @@ def _block(order: Any, low: int, high: int, stop: int, w: Any, g: Any, d: Any, e
         A_t <- [ (m + 1 - t) A_t + t d_x A_{t-1} ] / (m + 1)
     """
     m = high - low
-    if m == 1:
-        a = order[low]
-        return w[low] * g[a] * (s + e[a])
     chained = False
     sum_g = 0.0
     sum_e = 0.0
     sum_ge = 0.0
     for i in range(low, high):
         a = order[i]
-        chained |= d[a] != 1.0
         sum_g += g[a]
-        sum_e += e[a]
-        sum_ge += g[a] * e[a]
+        if not additive:
+            chained |= d[a] != 1.0
+            sum_e += e[a]
+            sum_ge += g[a] * e[a]
+    if m == 1:
+        return w[low] * (sum_g * s + sum_ge)
     worth = 0.0
     if not chained:
         for i in range(low, stop):

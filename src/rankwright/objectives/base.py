@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from rankwright.kernels.exchange import Chain
 from rankwright.kernels.random import stream_of
+from rankwright.kernels.scratch import Scratch
 from rankwright.kernels.threads import available_threads, even_ranges, run_ranges
 from rankwright.metrics import Metric
 from rankwright.metrics import metric as parse_metric
@@ -49,6 +50,10 @@ class Problem:
         starts = self.queries.boundaries[:-1]
         low = np.minimum.reduceat(self.labels, starts)
         object.__setattr__(self, "mixed", np.maximum.reduceat(self.labels, starts) > low)
+
+    def scratch(self, n_real: int, n_facts: int = 0) -> Scratch:
+        """Memory for kernels, large enough for any of the queries."""
+        return Scratch(int(self.queries.sizes.max()), n_real, n_facts)
 
     def ranking_chain(self, objective: str, *, truncate: bool, signed: bool = False) -> Chain:
         """Bind the metric; queries that cannot teach an order get scale 0.

@@ -27,6 +27,7 @@ from rankwright.kernels.pairs import (
     ALL_RANDOM,
     ALL_STATIC,
     RANDOM,
+    RANKED_SCRATCH,
     STATIC,
     Noise,
     PairChoice,
@@ -75,8 +76,8 @@ class RankNet(Objective):
         chain = Chain(
             weight=np.zeros(2),
             gain=np.zeros(n),
-            cont=np.ones(n),
-            carry=np.zeros(n),
+            cont=np.empty(0),
+            carry=np.empty(0),
             scale=problem.mixed.astype(np.float64),
             start=1.0,
             additive=True,
@@ -199,7 +200,7 @@ class Lambdas(Objective):
         bounds = problem.queries.boundaries
         sizes = problem.queries.sizes
         order = np.empty(len(problem.labels), dtype=np.int64)
-        order_queries(0, len(sizes), bounds, problem.labels, problem.labels, INPUT, order)
+        order_queries(0, len(sizes), bounds, problem.labels, problem.labels, INPUT, len(order), order)
         last = np.minimum(top, sizes) - 1
         least = problem.labels[bounds[:-1] + order[bounds[:-1] + last]]
         above = np.add.reduceat((problem.labels > np.repeat(least, sizes)).astype(np.int64), bounds[:-1])
@@ -315,6 +316,7 @@ class _RankedPairs(Gradient):
         super().__init__(problem)
         self.chain = chain
         self.options = (weights, choice, noise)
+        self.scratch = problem.scratch(*RANKED_SCRATCH)
 
     def add(self, q0: int, q1: int, scores: Floats, stream: np.uint64, grad: Floats, hess: Floats) -> None:
         none = np.zeros(0, dtype=np.int64)
@@ -337,4 +339,8 @@ class _RankedPairs(Gradient):
     def _run(self, q0: int, q1: int, scores: Floats, stream: np.uint64, *out: NDArray[Any]) -> None:
         weights, choice, noise = self.options
         labels = self.problem.labels
-        ranked_pairs(q0, q1, self.bounds, self.keys, scores, labels, self.chain, weights, choice, noise, stream, *out)
+        with self.scratch.borrow() as work:
+            arrays: tuple[Any, ...] = (*out, *work)
+            ranked_pairs(
+                q0, q1, self.bounds, self.keys, scores, labels, self.chain, weights, choice, noise, stream, *arrays
+            )

@@ -101,6 +101,7 @@ class _CrossEntropy(Gradient):
         self.gamma = gamma
         self.epsilon = epsilon
         self.newton = newton
+        self.scratch = problem.scratch(2)
 
     def add(self, q0: int, q1: int, scores: Floats, stream: np.uint64, grad: Floats, hess: Floats) -> None:
         self._run(q0, q1, scores, stream, self.newton, grad, hess)
@@ -131,18 +132,20 @@ class _CrossEntropy(Gradient):
         grad: Floats,
         hess: Floats,
     ) -> None:
-        softmax_cross_entropy(
-            q0,
-            q1,
-            self.bounds,
-            self.keys,
-            scores,
-            self.target,
-            self.problem.mixed,
-            self.gamma,
-            self.epsilon,
-            newton,
-            stream,
-            grad,
-            hess,
-        )
+        with self.scratch.borrow() as (real, *_):
+            softmax_cross_entropy(
+                q0,
+                q1,
+                self.bounds,
+                self.keys,
+                scores,
+                self.target,
+                self.problem.mixed,
+                self.gamma,
+                self.epsilon,
+                newton,
+                stream,
+                grad,
+                hess,
+                real,
+            )

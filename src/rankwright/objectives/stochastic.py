@@ -3,7 +3,8 @@
     loss = - E M(z - sigma mu r + sigma eps)        eps standard normal
 
 Reference: "StochasticRank" paper, sections 4 (smoothing) and 5 (CCS, SFA), appendix C.3 (LSO). Departs
-from it: nothing; average precision, which the paper leaves open, follows from the same theorem 3.
+from it: SFA leaves queries of two documents alone, where it would take away the whole gradient. Average precision,
+which the paper leaves open, follows from the same theorem 3.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from rankwright.kernels.ccs import make_scale_free, smoothed_ranking, smoothed_selection
+from rankwright.kernels.ccs import SCRATCH, make_scale_free, smoothed_ranking, smoothed_selection
 from rankwright.objectives.base import Floats, Gradient, Objective, Problem
 from rankwright.objectives.options import check_choice, check_count, check_positive
 
@@ -94,6 +95,7 @@ class _Smoothed(Gradient):
     def __init__(self, problem: Problem, options: StochasticRank) -> None:
         super().__init__(problem)
         self.options = options
+        self.scratch = problem.scratch(*SCRATCH)
         self.selects = problem.metric.selects
         if self.selects:
             self.chain = problem.metric.bind(problem.labels, self.bounds)
@@ -107,20 +109,23 @@ class _Smoothed(Gradient):
         if self.selects:
             smoothed_selection(q0, q1, bounds, keys, scores, self.chain, o.sigma, o.estimations, ccs, stream, grad)
         else:
-            smoothed_ranking(
-                q0,
-                q1,
-                bounds,
-                keys,
-                scores,
-                self.problem.labels,
-                self.chain,
-                o.sigma,
-                o.mu,
-                o.estimations,
-                ccs,
-                stream,
-                grad,
-            )
+            labels = self.problem.labels
+            with self.scratch.borrow() as work:
+                smoothed_ranking(
+                    q0,
+                    q1,
+                    bounds,
+                    keys,
+                    scores,
+                    labels,
+                    self.chain,
+                    o.sigma,
+                    o.mu,
+                    o.estimations,
+                    ccs,
+                    stream,
+                    grad,
+                    *work,
+                )
         make_scale_free(q0, q1, bounds, scores, not self.selects, o.nu, o.sfa, grad)
         self.mark_learning(q0, q1, self.chain, hess)

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankwright.kernels.exchange import Chain
-from rankwright.kernels.pairs import Noise, neighbour_pairs
+from rankwright.kernels.pairs import NEIGHBOUR_SCRATCH, Noise, neighbour_pairs
 from rankwright.metrics import ExpDCG
 from rankwright.objectives.base import Floats, Gradient, Objective, Problem
 from rankwright.objectives.options import check_count, check_noise, noise_of
@@ -121,6 +121,7 @@ class _NeighbourPairs(Gradient):
         self.chain = chain
         self.reach = reach
         self.noise = noise
+        self.scratch = problem.scratch(*NEIGHBOUR_SCRATCH)
 
     def add(self, q0: int, q1: int, scores: Floats, stream: np.uint64, grad: Floats, hess: Floats) -> None:
         none = np.zeros(0, dtype=np.int64)
@@ -142,16 +143,8 @@ class _NeighbourPairs(Gradient):
 
     def _run(self, q0: int, q1: int, scores: Floats, stream: np.uint64, *out: NDArray[Any]) -> None:
         labels = self.problem.labels
-        neighbour_pairs(
-            q0,
-            q1,
-            self.bounds,
-            self.keys,
-            scores,
-            labels,
-            self.chain,
-            self.reach,
-            self.noise,
-            stream,
-            *out,
-        )
+        with self.scratch.borrow() as work:
+            arrays: tuple[Any, ...] = (*out, *work)
+            neighbour_pairs(
+                q0, q1, self.bounds, self.keys, scores, labels, self.chain, self.reach, self.noise, stream, *arrays
+            )

@@ -1,0 +1,132 @@
+"""Training time on 350 000 x 136 synthetic documents, 64 leaves, 50 trees, as ratios in one run.
+
+    python benchmarks/training.py [--rounds 3] [--trees 50] [--queries 2950] [--out results.json]
+
+Against LightGBM with constant gradients (the floor), LightGBM's own lambdarank, and CatBoost's YetiRank at depth 6; and
+the peak memory of a process of its own for each. Data sets are built once and not counted, except in the memory.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import resource
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+
+from rankwright import Ranker, RankingData, make_web_search
+
+COMMON = {"learning_rate": 0.05, "num_leaves": 64, "subsample": 1.0, "colsample": 1.0, "min_child_samples": 50}
+
+
+def ours(data: RankingData, trees: int, **options: object) -> Callable[[], object]:
+    settings = {**COMMON, "n_estimators": trees, "n_jobs": 2, "verbose": 0, **options}
+    return lambda: Ranker(**settings).fit(data)
+
+
+def lightgbm(data: RankingData, trees: int, objective: str) -> Callable[[], object]:
+    import lightgbm as lgb
+
+    params = {"learning_rate": 0.05, "num_leaves": 64, "min_data_in_leaf": 50, "num_threads": 2, "verbosity": -1}
+    params |= {"metric": "None", "lambda_l2": 0.3, "min_sum_hessian_in_leaf": 0.0}
+    rng = np.random.default_rng(0)
+    constant = (rng.normal(size=data.n_rows).astype(np.float32), np.ones(data.n_rows, np.float32))
+
+    def run() -> object:
+        dataset = lgb.Dataset(data.X, data.y, group=data.group, params={"verbosity": -1})
+        if objective == "constant":
+            return lgb.train({**params, "objective": lambda *_: constant}, dataset, trees)
+        return lgb.train({**params, "objective": objective, "lambdarank_truncation_level": 30}, dataset, trees)
+
+    return run
+
+
+def catboost(data: RankingData, trees: int) -> Callable[[], object]:
+    import catboost
+
+    pool = catboost.Pool(np.nan_to_num(data.X), data.y, group_id=np.repeat(np.arange(data.n_queries), data.group))
+    params = {"iterations": trees, "depth": 6, "learning_rate": 0.05, "loss_function": "YetiRank", "thread_count": 2}
+    params |= {"verbose": False, "allow_writing_files": False, "metric_period": 1000}
+    return lambda: catboost.CatBoost(params).fit(pool)
+
+
+def runners(data: RankingData, trees: int) -> dict[str, Callable[[], object]]:
+    return {
+        "floor": lightgbm(data, trees, "constant"),
+        "yetirank diagonal": ours(data, trees, objective="yetirank"),
+        "yetirank full": ours(data, trees, objective="yetirank", leaf_values="full"),
+        "lambdarank": lightgbm(data, trees, "lambdarank"),
+        "lambdamart": ours(data, trees, objective="lambdamart(truncation=30, normalize=True)", metric="ndcg@30"),
+        "catboost": catboost(data, trees),
+        "yetiloss": ours(data, trees, objective="yetiloss"),
+    }
+
+
+RATIOS = [
+    ("yetirank diagonal", "floor", 1.25),
+    ("yetirank full", "floor", 1.8),
+    ("lambdamart", "lambdarank", 1.0),
+    ("yetiloss", "catboost", 1 / 3),
+]
+
+
+def peak_memory(name: str, queries: int) -> float:
+    code = f"import sys; sys.path.insert(0, {str(Path(__file__).parent)!r}); import training; training.memory({name!r}, {queries})"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    return float(done.stdout.split()[-1])
+
+
+def memory(name: str, queries: int) -> None:
+    data = make_web_search(queries, seed=0)
+    runners(data, 5)[name]()
+    print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--trees", type=int, default=50)
+    parser.add_argument("--queries", type=int, default=2950)
+    parser.add_argument("--out", type=Path)
+    args = parser.parse_args()
+    data = make_web_search(args.queries, seed=0)
+    print(f"{data.n_rows} documents, {data.n_queries} queries", flush=True)
+    todo = runners(data, args.trees)
+    for name in ("yetirank diagonal", "yetirank full", "lambdamart", "yetiloss"):  # compile first
+        options = {"objective": name.split()[0], "leaf_values": "full" if "full" in name else "diagonal"}
+        Ranker(n_estimators=2, verbose=0, **options).fit(make_web_search(30, seed=1))
+    times: dict[str, list[float]] = {name: [] for name in todo}
+    for _ in range(args.rounds):
+        for name, run in todo.items():
+            start = time.perf_counter()
+            run()
+            times[name].append(time.perf_counter() - start)
+            print(f"  {name:18s} {times[name][-1]:.2f} s", flush=True)
+    medians = {name: statistics.median(values) for name, values in times.items()}
+    results = {}
+    for name, peer, target in RATIOS:
+        ratio = medians[name] / medians[peer]
+        results[f"{name} / {peer}"] = {"ratio": ratio, "target": target}
+        print(
+            f"{name} {medians[name]:.2f} s / {peer} {medians[peer]:.2f} s = {ratio:.3f} (target {target:.3f})",
+            flush=True,
+        )
+    peaks = {name: peak_memory(name, args.queries) for name in ("lambdarank", "lambdamart", "yetirank full")}
+    for name in ("lambdamart", "yetirank full"):
+        ratio = peaks[name] / peaks["lambdarank"]
+        results[f"memory {name} / lambdarank"] = {"ratio": ratio, "target": 1.3}
+        print(
+            f"peak memory {name} {peaks[name]:.0f} MB / lambdarank {peaks['lambdarank']:.0f} MB = {ratio:.2f} (target 1.3)"
+        )
+    if args.out:
+        args.out.write_text(json.dumps({"seconds": medians, "ratios": results}, indent=1) + "\n")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,52 @@
+"""Memory that kernels work in, kept between calls: fresh pages cost more than the work done in them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+Arrays = tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.uint64], NDArray[np.int64]]
+
+
+class Scratch:
+    """Arrays for queries of up to ``longest`` documents, one set per thread that works at a time.
+
+    Parameters
+    ----------
+    longest
+        Documents of the longest query.
+    n_real
+        Number of float arrays [longest + 1].
+    n_facts
+        Number of floats per document, side by side: what has to move together then shares a cache line.
+    """
+
+    def __init__(self, longest: int, n_real: int, n_facts: int = 0) -> None:
+        self._shape = (longest, n_real, n_facts)
+        self._free: list[Arrays] = []
+
+    @contextmanager
+    def borrow(self) -> Iterator[Arrays]:
+        """Lend float arrays, facts, sort keys [2] and places [3]; nobody else has them meanwhile."""
+        try:
+            arrays = self._free.pop()
+        except IndexError:
+            longest, n_real, n_facts = self._shape
+            arrays = (
+                np.empty((n_real, longest + 1)),
+                np.empty((longest, n_facts)),
+                np.empty((2, longest), dtype=np.uint64),
+                np.empty((3, longest), dtype=np.int64),
+            )
+        try:
+            yield arrays
+        finally:
+            self._free.append(arrays)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Leave the memory behind when an objective is pickled."""
+        return {"_shape": self._shape, "_free": []}

@@ -1,0 +1,323 @@
+"""The boosting loop against explicit simulations: shrink, noise, leaf values, bagging, stopping."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import lightgbm as lgb
+import numpy as np
+import pytest
+
+from rankwright import Ranker, RankingData, bind, evaluate
+from rankwright.boosting import Boosting
+from rankwright.engines.lightgbm import Grower
+from rankwright.ranker import Progress
+from small import TRAIN, VALID, WHOLE, quick, rows
+
+LANGEVIN: dict[str, Any] = {"langevin": True, "diffusion_temperature": 500.0, "shrink_rate": 2.0}
+RATE, RIDGE, LEAVES = 0.1, 0.4, 6
+
+
+def own_noise(self: Boosting, iteration: int, purpose: int) -> Any:
+    """Draws that a simulation can repeat, in the place of those of the package."""
+    return drawn(iteration, independent=purpose == 102)
+
+
+def drawn(iteration: int, *, independent: bool) -> Any:
+    return np.random.default_rng([iteration, independent]).normal(scale=0.2, size=TRAIN.n_rows)
+
+
+def tree_of(grad: Any, hess: Any) -> tuple[Any, Any]:
+    """Leaf of each row, and its value, in one tree of plain LightGBM; with the learning rate."""
+    params = {
+        "objective": "none",
+        "verbosity": -1,
+        "num_leaves": LEAVES,
+        "min_data_in_leaf": 5,
+        "lambda_l2": RIDGE,
+        "learning_rate": RATE,
+        "min_sum_hessian_in_leaf": 0,
+        "num_threads": 1,
+        "force_col_wise": True,
+    }
+    booster = lgb.Booster(params, lgb.Dataset(TRAIN.X, np.zeros(TRAIN.n_rows), params=params))
+    booster.update(fobj=lambda *_: (grad.astype(np.float32), hess.astype(np.float32)))
+    return booster.predict(TRAIN.X, pred_leaf=True).ravel(), booster.predict(TRAIN.X, raw_score=True)
+
+
+def simulate(objective: str, iterations: int, *, shrink: float = 0.0, leaves: str = "diagonal", noise: str = "") -> Any:
+    """Scores of the training rows, with every earlier tree shrunk in each iteration."""
+    gradient = bind(objective, TRAIN.y, qid=TRAIN.qid, metric="ndcg@10", seed=0)
+    scores = np.zeros(TRAIN.n_rows)
+    for it in range(iterations):
+        grad, hess = gradient(scores, it)
+        shared = drawn(it, independent=False) if noise else 0.0
+        leaf, values = tree_of(grad + shared, hess)
+        if leaves == "full" or noise == "independent":
+            fresh = drawn(it, independent=True) if noise == "independent" else shared
+            member = np.eye(leaf.max() + 1)[leaf]
+            total, between = member.T @ grad, member.T @ (hess[:, None] * member)
+            if leaves == "full":
+                total, between = gradient.leaf_system(scores, leaf, leaf.max() + 1, it)
+            total = total + member.T @ (fresh * np.ones(TRAIN.n_rows))
+            values = member @ (-RATE * np.linalg.inv(between + RIDGE * np.eye(len(between))) @ total)
+        scores = (1 - shrink * RATE) * scores + values
+    return scores
+
+
+@pytest.mark.parametrize("objective", ["lambdamart", "yetirank"])
+@pytest.mark.parametrize(
+    ("changes", "told"),
+    [
+        ({}, {}),
+        ({"leaf_values": "full"}, {"leaves": "full"}),
+        (LANGEVIN, {"shrink": 2.0, "noise": "shared"}),
+        ({**LANGEVIN, "leaf_noise": "independent"}, {"shrink": 2.0, "noise": "independent"}),
+        ({**LANGEVIN, "leaf_values": "full"}, {"shrink": 2.0, "noise": "shared", "leaves": "full"}),
+        (
+            {**LANGEVIN, "leaf_values": "full", "leaf_noise": "independent"},
+            {"shrink": 2.0, "noise": "independent", "leaves": "full"},
+        ),
+    ],
+)
+def test_training_equals_an_explicit_simulation(
+    monkeypatch: pytest.MonkeyPatch, objective: str, changes: dict[str, Any], told: dict[str, Any]
+) -> None:
+    monkeypatch.setattr(Boosting, "_noise", own_noise)
+    ranker = quick(objective=objective, num_leaves=LEAVES, reg_lambda=RIDGE, n_estimators=8, **WHOLE, **changes)
+    expected = simulate(objective, 8, **told)
+    np.testing.assert_allclose(ranker.fit(TRAIN).predict(TRAIN), expected, rtol=1e-4, atol=1e-5 * np.ptp(expected))
+
+
+def boosting(ranker: Ranker, data: RankingData = TRAIN) -> Boosting:
+    objective, metrics, settings = ranker._settings()
+    return Boosting(objective, metrics, data, [], settings)
+
+
+def test_noise_has_the_stated_deviation_and_belongs_to_iteration_purpose_seed_and_query() -> None:
+    data = RankingData(np.zeros((20_000, 1)), np.zeros(20_000), group=[100] * 200)
+    changes = LANGEVIN | {"learning_rate": 0.05, "diffusion_temperature": 300.0}
+    one = boosting(quick(**changes), data)
+    noise = one._noise(3, 101)
+    assert noise.std() == pytest.approx(math.sqrt(2 / (0.05 * 300)), rel=0.02)
+    assert abs(noise.mean()) < 4 * noise.std() / math.sqrt(len(noise))
+    others = [one._noise(4, 101), one._noise(3, 102), boosting(quick(**changes, random_state=1), data)._noise(3, 101)]
+    for other in others:
+        assert abs(np.corrcoef(noise, other)[0, 1]) < 0.04
+    some = boosting(quick(**changes), data.subset([7, 150]))._noise(3, 101)
+    assert np.array_equal(some, np.concatenate([noise[700:800], noise[15_000:15_100]]))
+
+
+def fitted_gradients(monkeypatch: pytest.MonkeyPatch, ranker: Ranker, data: RankingData) -> list[tuple[Any, Any]]:
+    """What the engine was given in each iteration."""
+    seen: list[tuple[Any, Any]] = []
+    plain = Grower.grow
+
+    def spy(self: Grower, grad: Any, hess: Any) -> bool:
+        seen.append((grad.copy(), hess.copy()))
+        return plain(self, grad, hess)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Grower, "grow", spy)
+        ranker.fit(data)
+    return seen
+
+
+def test_queries_are_left_out_by_seed_iteration_and_id(monkeypatch: pytest.MonkeyPatch) -> None:
+    def kept(data: RankingData, **changes: Any) -> Any:
+        given = fitted_gradients(monkeypatch, quick(objective="queryrmse", subsample_queries=0.6, **changes), data)
+        starts = data.boundaries[:-1]
+        by_query = [np.add.reduceat((hess != 0).astype(int), starts) for _, hess in given]
+        for (grad, hess), count in zip(given, by_query, strict=True):
+            assert set(count / data.group) <= {0, 1}
+            assert not grad[hess == 0].any()
+        return np.array([count > 0 for count in by_query])
+
+    chosen = kept(TRAIN)
+    assert chosen.mean() == pytest.approx(0.6, abs=4 * math.sqrt(0.24 / chosen.size))
+    assert len({tuple(one) for one in chosen.tolist()}) == 12
+    half = np.arange(TRAIN.n_queries) % 2 == 0
+    assert np.array_equal(kept(TRAIN.subset(half)), chosen[:, half])
+    assert not np.array_equal(kept(TRAIN, random_state=1), chosen)
+
+
+def test_leaves_solved_together_leave_the_same_queries_out() -> None:
+    settings = {"objective": "lambdamart", "leaf_values": "full", "subsample_queries": 0.5, **WHOLE}
+    ranker = quick(n_estimators=1, **settings).fit(TRAIN)
+    one = boosting(quick(n_estimators=1, **settings))
+    kept = one._bag(0)
+    leaf = lgb.Booster(model_str=ranker.forest_.text).predict(TRAIN.X, pred_leaf=True).ravel()
+    only = TRAIN.subset(kept > 0)
+    inside = np.repeat(kept > 0, TRAIN.group)
+    gradient = bind("lambdamart", only.y, qid=only.qid, metric="ndcg@10")
+    g, between = gradient.leaf_system(np.zeros(only.n_rows), leaf[inside], leaf.max() + 1)
+    values = -0.1 * np.linalg.inv(between + 0.3 * np.eye(len(g))) @ g
+    np.testing.assert_allclose(ranker.predict(TRAIN), values[leaf], rtol=1e-9)
+
+
+EXACT = [
+    {},
+    WHOLE,
+    {"leaf_values": "full"},
+    {"langevin": True},
+    {"langevin": True, "leaf_noise": "independent", **WHOLE},
+    {"langevin": True, "leaf_noise": "independent", "leaf_values": "full", "subsample_queries": 0.7},
+    {"subsample_queries": 0.5, "reg_lambda": 0.0},
+    {"objective": "stochasticrank", "metric": "err@5"},
+    {"objective": "yetiloss + 0.5 queryrmse", "metric": ["map", "mrr", "arp"]},
+]
+
+
+@pytest.mark.parametrize("changes", EXACT, ids=str)
+def test_the_last_metrics_are_those_of_the_final_model_exactly(changes: dict[str, Any]) -> None:
+    weighted = RankingData(VALID.X, VALID.y, qid=VALID.qid, weights=np.arange(1, VALID.n_queries + 1), reference=TRAIN)
+    ranker = quick(n_estimators=23, **changes).fit(TRAIN, eval_set=[VALID, weighted, TRAIN])
+    for data, curves in zip((VALID, weighted, TRAIN), ranker.evals_result_.values(), strict=True):
+        assert all(len(curve) == 23 for curve in curves.values())
+        name, curve = next(iter(curves.items()))
+        assert curve[-1] == ranker.score(data)
+        result = evaluate(ranker.predict(data), data.y, qid=data.qid, metrics=list(curves), weights=data.weights)
+        assert {key: one[-1] for key, one in curves.items()} == result.mean
+        assert name == str(ranker.metrics_[0])
+
+
+def test_a_curve_is_that_of_staged_predictions() -> None:
+    ranker = quick(**WHOLE).fit(TRAIN, eval_set=[VALID])
+    curve = [evaluate(scores, VALID.y, qid=VALID.qid).mean["ndcg@10"] for scores in ranker.staged_predict(VALID)]
+    assert curve == ranker.evals_result_["valid_0"]["ndcg@10"]
+    assert len(set(curve)) > 6
+
+
+@pytest.mark.parametrize("changes", [{}, LANGEVIN, {"leaf_values": "full", **WHOLE}], ids=str)
+def test_early_stopping_keeps_the_best_model_as_it_was(changes: dict[str, Any]) -> None:
+    ranker = quick(n_estimators=200, learning_rate=0.3, early_stopping_rounds=7, **changes)
+    ranker.fit(TRAIN, eval_set=[VALID])
+    curve = ranker.evals_result_["valid_0"]["ndcg@10"]
+    best = curve.index(max(curve)) + 1
+    assert ranker.best_iteration_ == best
+    assert len(curve) == best + 7 < 200
+    assert ranker.score(VALID) == max(curve)
+    assert ranker.forest_.n_trees == best
+    shorter = quick(n_estimators=best, learning_rate=0.3, **changes).fit(TRAIN)
+    assert np.array_equal(ranker.predict(VALID), shorter.predict(VALID))
+
+
+def test_early_stopping_minimises_where_lower_is_better() -> None:
+    ranker = quick(metric=["arp", "ndcg"], n_estimators=200, learning_rate=0.3, early_stopping_rounds=5)
+    ranker.fit(TRAIN, eval_set=[VALID, TRAIN])
+    curve = ranker.evals_result_["valid_0"]["arp"]
+    assert len(curve) < 200
+    assert ranker.best_iteration_ == curve.index(min(curve)) + 1 == len(curve) - 5
+    assert ranker.score(VALID) == -min(curve)
+    assert curve[0] > min(curve)
+
+
+def test_callbacks_see_the_progress_and_stop_the_training() -> None:
+    seen: list[Progress] = []
+
+    def stop(progress: Progress) -> bool:
+        seen.append(progress)
+        return progress.iteration == 5
+
+    ranker = quick().fit(TRAIN, eval_set=VALID, callbacks=[stop, lambda progress: "not True"])
+    assert [one.iteration for one in seen] == [one.done for one in seen] == [1, 2, 3, 4, 5]
+    assert {one.n_estimators for one in seen} == {12}
+    assert seen[-1].history[0]["ndcg@10"] == ranker.evals_result_["valid_0"]["ndcg@10"]
+    assert 0 < seen[-1].objective_seconds < seen[-1].seconds
+    assert np.array_equal(ranker.predict(VALID), quick(n_estimators=5).fit(TRAIN).predict(VALID))
+
+
+@pytest.mark.parametrize("changes", [{}, LANGEVIN, {"leaf_values": "full"}], ids=str)
+def test_trees_are_added_to_an_earlier_model(changes: dict[str, Any]) -> None:
+    first = quick(objective="lambdamart", n_estimators=7).fit(TRAIN)
+    second = quick(n_estimators=13, **changes).fit(TRAIN, init_model=first, eval_set=[VALID])
+    assert second.forest_.n_trees == 20
+    shrunk = (1 - 2.0 * 0.1) ** 13 if "langevin" in changes else 1.0
+    before = next(second.staged_predict(VALID, every=7))
+    np.testing.assert_allclose(before, shrunk * first.predict(VALID), rtol=1e-12)
+    assert second.evals_result_["valid_0"]["ndcg@10"][-1] == second.score(VALID)
+    assert first.forest_.n_trees == 7
+
+
+def test_adding_trees_equals_training_at_once_where_nothing_is_random() -> None:
+    parts = quick(objective="lambdamart", n_estimators=5, **WHOLE)
+    twice = quick(objective="lambdamart", n_estimators=4, **WHOLE).fit(TRAIN, init_model=parts.fit(TRAIN))
+    at_once = quick(objective="lambdamart", n_estimators=9, **WHOLE).fit(TRAIN)
+    assert np.array_equal(twice.predict(VALID), at_once.predict(VALID))
+
+
+def test_early_stopping_keeps_the_trees_of_the_earlier_model() -> None:
+    first = quick(n_estimators=7).fit(TRAIN)
+    second = quick(n_estimators=100, learning_rate=0.5, early_stopping_rounds=3)
+    second.fit(TRAIN, init_model=first, eval_set=[VALID])
+    assert second.forest_.n_trees == 7 + second.best_iteration_
+    assert second.score(VALID) == max(second.evals_result_["valid_0"]["ndcg@10"])
+
+
+X, Y, QID = rows()
+
+
+@pytest.mark.parametrize("objective", ["lambdamart", "yetirank", "stochasticrank"])
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {**WHOLE},
+        {},
+        {"leaf_values": "full"},
+        {"langevin": True},
+        {"langevin": True, "leaf_noise": "independent"},
+        {"subsample_queries": 0.01},
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize("why", ["constant features", "leaves larger than the data", "equal labels"])
+def test_training_without_a_split_gives_zeros_and_ends(objective: str, changes: dict[str, Any], why: str) -> None:
+    if objective == "stochasticrank" and "leaf_values" in changes:
+        changes = WHOLE
+    constant = why == "constant features"
+    ranker = quick(
+        objective=objective, n_estimators=25, min_child_samples=100 if why.startswith("leaves") else 5, **changes
+    )
+    features = np.ones_like(X) if constant else X
+    labels = np.ones_like(Y) if why == "equal labels" else Y
+    ranker.fit(features, labels, qid=QID, eval_set=[(X, Y, QID)])
+    scores = ranker.predict(X)
+    assert not scores.any() if constant or why.startswith("leaves") else np.isfinite(scores).all()
+    nothing_random = objective == "lambdamart" and changes == WHOLE
+    once = constant or why.startswith("leaves") or nothing_random
+    assert len(ranker.evals_result_["valid_0"]["ndcg@10"]) == (1 if once else 25)
+    assert ranker.predict(X, contributions=True).shape == (60, 5)
+    assert np.all(np.isfinite(ranker.feature_importances_))
+
+
+def test_noise_on_queries_that_teach_nothing_does_not_blow_up() -> None:
+    labels = np.where(QID < 3, 1.0, Y)
+    changes: dict[str, Any] = {"langevin": True, "reg_lambda": 0.0, "subsample_queries": 0.5, "n_estimators": 30}
+    for noise in ("shared", "independent"):
+        scores = quick(leaf_noise=noise, **changes).fit(X, labels, qid=QID).predict(X)
+        assert np.abs(scores).max() < 1e3
+
+
+def test_an_error_in_a_callback_is_not_swallowed_and_leaves_no_half_fitted_model() -> None:
+    def fail(progress: Progress) -> None:
+        raise RuntimeError("mine")
+
+    ranker = quick()
+    with pytest.raises(RuntimeError, match="mine"):
+        ranker.fit(TRAIN, callbacks=[fail])
+    with pytest.raises(ValueError, match="not fitted"):
+        ranker.predict(VALID)
+
+
+def test_an_evaluation_set_without_relevant_documents() -> None:
+    empty = RankingData(VALID.X, np.zeros(VALID.n_rows), qid=VALID.qid, reference=TRAIN)
+    with pytest.warns(UserWarning, match="no query has a relevant document") as caught:
+        ranker = quick(metric="ndcg@10").fit(TRAIN, eval_set=[empty])
+    assert len(caught) == 1
+    assert np.isnan(ranker.evals_result_["valid_0"]["ndcg@10"]).all()
+    with (
+        pytest.warns(UserWarning, match="no query has a relevant document"),
+        pytest.raises(ValueError, match=r"early_stopping_rounds watches ndcg@10 on eval_set\[0\]"),
+    ):
+        quick(early_stopping_rounds=3).fit(TRAIN, eval_set=[empty])

@@ -1,0 +1,206 @@
+"""Break the kernels one token at a time, and count how often the tests notice.
+
+    python tools/mutate.py --count 100 --seed 0
+
+A mutant swaps an operator, a comparison or min and max, moves a number or an index by one, drops a term of a
+sum, or negates a condition, in a copy of the package. The kernels run as plain Python (NUMBA_DISABLE_JIT), where
+an index out of bounds is an error, and so is a test file that takes three times as long as it should. Constants
+outside of functions are left alone: most of them decide about speed only.
+
+Results go to a file of JSON lines. A mutant that is caught there is not run again, a survivor is.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ast
+import copy
+import hashlib
+import itertools
+import json
+import os
+import random
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any, NamedTuple
+
+ROOT = Path(__file__).resolve().parent.parent
+SUITES = {  # the test files of a kernel, fastest first
+    "arithmetic": ["kernels_random", "softmax", "kernels_ordering"],
+    "ccs": ["stochastic", "laws"],
+    "evaluate": ["evaluation", "metrics"],
+    "exchange": ["kernels_exchange", "metrics"],
+    "listwise": ["softmax", "leaf_system"],
+    "ordering": ["kernels_ordering"],
+    "pairs": ["pairs", "leaf_system", "laws"],
+    "random": ["kernels_random", "leaf_system"],
+    "rank_distribution": ["softrank", "laws"],
+    "ties": ["evaluation", "metrics"],
+    "letor_text": ["letor"],
+}
+BY_REQUEST = {"letor_text"}  # a reader of files, not a kernel of the gradients
+SELECTION = {  # what is too slow without compilation
+    "evaluation": "not long_block_of_ties and not threads_do_not_matter",
+    "letor": "not memory and not nearest_float64",
+    "stochastic": "not very_long_lists[None] and not two_and_three and not five_documents and not variance",
+}
+TWINS = "Add Sub, Mult Div, LShift RShift, BitAnd BitOr, And Or, Lt LtE, Gt GtE, Eq NotEq"
+SWAPS = {one: other for twins in TWINS.split(", ") for one, other in itertools.permutations(twins.split())}
+
+
+class Mutant(NamedTuple):
+    kernel: str
+    line: int
+    old: str  # the statement
+    new: str
+    text: str  # of the whole file
+    id: str  # what the text is known by
+
+    def __str__(self) -> str:
+        return f"{self.kernel}.py:{self.line} {self.old} -> {self.new}"
+
+
+Change = tuple[ast.AST, str, int | None, Any, ast.AST]
+
+
+def alternatives(node: Any, parent: ast.AST, field: str) -> Iterator[ast.AST]:
+    """Yield what may stand in place of ``node``."""
+    for part in ("op", "ops"):
+        ops = getattr(node, part, [])
+        for k, op in enumerate(ops if isinstance(ops, list) else [ops]):
+            if type(op).__name__ in SWAPS:
+                other = copy.deepcopy(node)
+                new = getattr(ast, SWAPS[type(op).__name__])()
+                setattr(other, part, [*ops[:k], new, *ops[k + 1 :]] if isinstance(ops, list) else new)
+                yield other
+    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add):
+        yield from (node.left, node.right)
+    elif isinstance(node, ast.BinOp) and isinstance(node.op, ast.Sub):
+        yield from (node.left, ast.UnaryOp(ast.USub(), node.right))
+    elif isinstance(node, ast.AugAssign):
+        yield ast.Pass()
+    elif isinstance(node, ast.UnaryOp) and field != "test":
+        yield node.operand
+    elif isinstance(node, ast.Constant) and isinstance(node.value, bool):
+        yield ast.Constant(not node.value)
+    elif isinstance(node, ast.Constant) and isinstance(node.value, (int, float)):
+        yield from (ast.Constant(node.value + 1), ast.Constant(node.value - 1))
+    elif isinstance(node, ast.Name) and node.id in ("min", "max"):
+        yield ast.Name("max" if node.id == "min" else "min")
+    elif isinstance(node, ast.Name) and isinstance(parent, ast.Subscript) and field == "slice":
+        yield from (ast.BinOp(node, op, ast.Constant(1)) for op in (ast.Add(), ast.Sub()))
+    if field == "test":
+        yield ast.UnaryOp(ast.Not(), node)
+
+
+def changes(node: ast.AST) -> Iterator[Change]:
+    """Yield (parent, field, number in a list or None, child, other) for what runs below ``node``."""
+    for field, value in ast.iter_fields(node):
+        if field in ("annotation", "returns", "args", "decorator_list") and not isinstance(node, ast.Call):
+            continue
+        for k, child in enumerate(value) if isinstance(value, list) else [(None, value)]:
+            if isinstance(child, ast.AST):
+                yield from ((node, field, k, child, other) for other in alternatives(child, node, field))
+                yield from changes(child)
+
+
+def changes_of(tree: ast.Module) -> list[Change]:
+    """List the changes of all functions but intrinsics, which exist only in compiled code."""
+    functions = [one for one in tree.body if isinstance(one, ast.FunctionDef) and "intrinsic" not in ast.unparse(one)]
+    return [change for function in functions for change in changes(function)]
+
+
+def make_mutant(kernel: str, source: str, number: int) -> Mutant:
+    tree = ast.parse(source)
+    before = ast.unparse(tree)  # every statement on a line of its own
+    parent, field, k, child, other = changes_of(tree)[number]
+    if k is None:
+        setattr(parent, field, other)
+    else:
+        getattr(parent, field)[k] = other
+    text = ast.unparse(tree)
+    lines = zip(before.splitlines(), text.splitlines(), strict=True)
+    old, new = next((old.strip(), new.strip()) for old, new in lines if old != new)
+    return Mutant(kernel, child.lineno, old, new, text, hashlib.sha256(text.encode()).hexdigest()[:16])
+
+
+def run_tests(suite: str, tree: Path, package: Path, timeout: float | None) -> str | None:
+    """Run one file of tests on ``package``; return what was noticed, or None."""
+    command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "-xq", "-W", "ignore", "--tb=line"]
+    command += ["-k", SELECTION[suite]] if suite in SELECTION else []
+    env = {**os.environ, "PYTHONPATH": str(package), "PYTHONDONTWRITEBYTECODE": "1", "NUMBA_DISABLE_JIT": "1"}
+    try:
+        done = subprocess.run(
+            [*command, f"tests/test_{suite}.py"], cwd=tree, env=env, capture_output=True, text=True, timeout=timeout
+        )
+    except subprocess.TimeoutExpired:
+        return f"{suite}: takes too long"
+    if done.returncode == 0:
+        return None
+    failures = [line for line in done.stdout.splitlines() if line.startswith(("FAILED", "ERROR"))]
+    return failures[0] if failures else f"{suite}: {(done.stdout + done.stderr)[-500:]}"
+
+
+def judge(mutant: Mutant, tree: Path, times: dict[str, float]) -> dict[str, object]:
+    """Run the mutant's test files until one of them notices."""
+    with tempfile.TemporaryDirectory() as folder:
+        package = Path(folder) / "rankwright"
+        shutil.copytree(tree / "src" / "rankwright", package)
+        (package / "kernels" / f"{mutant.kernel}.py").write_text(mutant.text)
+        caught = None
+        for suite in SUITES[mutant.kernel]:
+            caught = caught or run_tests(suite, tree, Path(folder), 3 * times[suite] + 10)
+    return {"id": mutant.id, "mutant": str(mutant), "caught": caught}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--count", type=int, default=100)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--files", nargs="+", choices=SUITES, default=sorted(SUITES.keys() - BY_REQUEST))
+    parser.add_argument("--list", action="store_true", help="print the mutants and run nothing")
+    parser.add_argument("--jobs", type=int, default=1)
+    parser.add_argument("--results", type=Path, default=ROOT / "build" / "mutants.jsonl")
+    options = parser.parse_args()
+    folder = ROOT / "src" / "rankwright" / "kernels"
+    sources = {kernel: (folder / f"{kernel}.py").read_text() for kernel in options.files}
+    every = [(kernel, k) for kernel, text in sources.items() for k in range(len(changes_of(ast.parse(text))))]
+    chosen = random.Random(options.seed).sample(every, min(options.count, len(every)))
+    sample = [make_mutant(kernel, sources[kernel], k) for kernel, k in chosen]
+    if options.list:
+        print(*sample, f"{len(sample)} of {len(every)} mutants", sep="\n")
+        return
+    options.results.parent.mkdir(parents=True, exist_ok=True)
+    options.results.touch()
+    known = {one["id"]: one for one in map(json.loads, options.results.read_text().splitlines()) if one["caught"]}
+    todo = [mutant for mutant in sample if mutant.id not in known]
+    with tempfile.TemporaryDirectory() as scratch, options.results.open("a", buffering=1) as results:
+        tree = Path(scratch)  # a copy of all, so that edits during the run change nothing
+        for part in ("src", "tests"):
+            shutil.copytree(ROOT / part, tree / part, ignore=shutil.ignore_patterns("__pycache__"))
+        shutil.copy(ROOT / "pyproject.toml", tree)
+        times = {}
+        for suite in dict.fromkeys(suite for mutant in todo for suite in SUITES[mutant.kernel]):
+            started = time.monotonic()
+            if reason := run_tests(suite, tree, tree / "src", None):
+                sys.exit(f"The tests fail without any mutation, so they cannot tell mutants: {reason}")
+            times[suite] = time.monotonic() - started
+            print(f"baseline {suite}: {times[suite]:.0f} s", flush=True)
+        with ThreadPoolExecutor(options.jobs) as pool:
+            for verdict in pool.map(lambda mutant: judge(mutant, tree, times), todo):
+                known[str(verdict["id"])] = verdict
+                results.write(json.dumps(verdict) + "\n")
+                if not verdict["caught"]:
+                    print("survived", verdict["mutant"], flush=True)
+    caught = sum(bool(known[mutant.id]["caught"]) for mutant in sample)
+    print(f"{caught} of {len(sample)} caught")
+
+
+if __name__ == "__main__":
+    main()
