@@ -74,8 +74,7 @@ class CatBoost:
     def __call__(self) -> float:
         def per_iteration(loss: str, few: int = 2, many: int = 5) -> float:
             def fit(iterations: int) -> None:
-                params = {"loss_function": loss, "custom_metric": "RMSE", "eval_metric": "RMSE"}
-                catboost.CatBoost({**self.common, **params, "iterations": iterations}).fit(self.pool)
+                catboost.CatBoost({**self.common, "loss_function": loss, "iterations": iterations}).fit(self.pool)
 
             short = timed(lambda: fit(few))
             return (timed(lambda: fit(many)) - short) / (many - few)

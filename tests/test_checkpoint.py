@@ -65,7 +65,7 @@ def wait_for_trees(process: subprocess.Popen[bytes], path: Path, trees: int) -> 
     raise AssertionError("no checkpoint was written")
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", ["diagonal", "full", "everything"])
 def test_killed_training_goes_on_to_the_same_model(tmp_path: Path, kind: str) -> None:
     parameters = {"n_estimators": 35, **KINDS[kind]}
     process = train_in_another_process(tmp_path / "save", **parameters)
@@ -77,7 +77,7 @@ def test_killed_training_goes_on_to_the_same_model(tmp_path: Path, kind: str) ->
     resumed = quick(checkpoint=tmp_path / "save", **parameters)
     resumed.fit(TRAIN, eval_set=[VALID], callbacks=[seen.append])
     assert seen[0].iteration > 10
-    assert len(seen) == seen[-1].done < 25
+    assert len(seen) == seen[-1].done <= 25
     assert same_model(resumed, quick(**parameters).fit(TRAIN, eval_set=[VALID]))
 
 
@@ -171,7 +171,7 @@ def test_a_checkpoint_of_another_training_is_refused(tmp_path: Path) -> None:
     ):
         others.append((TRAIN, [VALID], {}, changes))
     for train, valid, more, changes in others:
-        with pytest.raises(ValueError, match="holds a checkpoint of another training .* delete it"):
+        with pytest.raises(ValueError, match=r"holds a checkpoint of another training .* delete it"):
             quick(**{"checkpoint": tmp_path, "n_estimators": 2, **changes}).fit(train, eval_set=valid, **more)
     assert {file.name: file.read_bytes() for file in tmp_path.iterdir()} == before
     quick(checkpoint=tmp_path, n_estimators=3, n_jobs=2).fit(TRAIN, eval_set=[VALID])
@@ -239,10 +239,10 @@ def test_an_interrupt_before_the_first_tree_is_passed_on(monkeypatch: pytest.Mon
     from rankwright.boosting import Boosting
 
     def interrupted(*_: Any) -> None:
-        raise KeyboardInterrupt
+        raise KeyboardInterrupt("too early")
 
     monkeypatch.setattr(Boosting, "_iterate", interrupted)
-    with pytest.raises(KeyboardInterrupt, match=""):
+    with pytest.raises(KeyboardInterrupt, match="too early"):
         quick().fit(TRAIN)
 
 

@@ -414,5 +414,5 @@ def test_neighbours_in_a_list_of_several_stretches(metric):
             push = weight / (1 + np.exp(scores[order[up]] - scores[order[down]]))
             expected[order[up]] -= push
             expected[order[down]] += push
-    grad, _ = rw.gradients("yetiloss", scores, labels, group=[n], metric=metric, noise="none", neighbours=reach)
+    grad, _ = gradients("yetiloss", scores, labels, group=[n], metric=metric, noise="none", neighbours=reach)
     assert grad == pytest.approx(expected, abs=1e-13)

@@ -132,3 +132,14 @@ def total(values: Any, start: int, stop: int) -> float:
         s0 += values[i]
         i += one
     return (s0 + s1) + (s2 + s3)
+
+
+@jit
+def finish(start: int, stop: int, floor: float, weights: Any, grad: Any, hess: Any) -> None:
+    """Lift curvatures to at least ``floor`` times the gradient's size, and apply weights unless they are empty."""
+    for a in range(np.uint64(start), np.uint64(stop)):
+        hess[a] = max(hess[a], floor * abs(grad[a]))
+    if weights.size > 0:
+        for a in range(np.uint64(start), np.uint64(stop)):
+            grad[a] *= weights[a]
+            hess[a] *= weights[a]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -50,3 +51,29 @@ class Scratch:
     def __getstate__(self) -> dict[str, Any]:
         """Leave the memory behind when an objective is pickled."""
         return {"_shape": self._shape, "_free": []}
+
+
+class Results:
+    """Arrays to return, used again once the caller has let go of them.
+
+    An array is free when nothing but this object refers to it; a view of it would, so it is never changed under
+    anybody's hands.
+    """
+
+    _UNUSED = 3  # references to an array nobody else has: the list's, the loop's and getrefcount's own
+
+    def __init__(self) -> None:
+        self._kept: list[NDArray[np.float64]] = []
+
+    def take(self, n: int) -> NDArray[np.float64]:
+        """Return an array of n zeros."""
+        for array in self._kept:
+            if sys.getrefcount(array) == self._UNUSED and len(array) == n:
+                array.fill(0.0)
+                return array
+        self._kept = [*self._kept[-3:], np.zeros(n)]  # two results, and as many that the caller still holds
+        return self._kept[-1]
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Leave the memory behind when an objective is pickled."""
+        return {"_kept": []}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
+from threading import Thread
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,11 +29,21 @@ def even_ranges(work: NDArray[np.float64], parts: int) -> list[tuple[int, int]]:
 
 def run_ranges(kernel: Callable[[int, int], None], ranges: list[tuple[int, int]]) -> None:
     """Call ``kernel(q0, q1)`` for each range, all but the first in threads of their own."""
-    if len(ranges) == 1:
+    errors: list[BaseException] = []
+
+    def guarded(q0: int, q1: int) -> None:
+        try:
+            kernel(q0, q1)
+        except BaseException as error:  # raised again in the caller's thread
+            errors.append(error)
+
+    others = [Thread(target=guarded, args=limits) for limits in ranges[1:]]
+    for other in others:
+        other.start()
+    try:
         kernel(*ranges[0])
-        return
-    with ThreadPoolExecutor(len(ranges) - 1) as pool:
-        others = [pool.submit(kernel, *limits) for limits in ranges[1:]]
-        kernel(*ranges[0])
+    finally:
         for other in others:
-            other.result()
+            other.join()
+    if errors:
+        raise errors[0]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, field, fields
 from functools import partial
 from typing import Any, ClassVar
@@ -10,9 +11,10 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from rankwright.kernels.arithmetic import finish
 from rankwright.kernels.exchange import Chain
 from rankwright.kernels.random import stream_of
-from rankwright.kernels.scratch import Scratch
+from rankwright.kernels.scratch import Results, Scratch
 from rankwright.kernels.threads import available_threads, even_ranges, run_ranges
 from rankwright.metrics import Metric
 from rankwright.metrics import metric as parse_metric
@@ -209,7 +211,8 @@ class BoundObjective:
         self.objective = objective
         self.queries = queries
         self.seed = int(seed)
-        self._weights = None if weights is None else queries.per_row(weights)
+        self._weights = np.empty(0) if weights is None else queries.per_row(weights)
+        self._results = Results()
         problem = Problem(check_labels(labels, queries), queries, parse_metric(metric))
         sizes = queries.sizes.astype(np.float64)
         self._terms = []
@@ -225,13 +228,12 @@ class BoundObjective:
     def __call__(self, scores: ArrayLike, iteration: int = 0) -> tuple[Floats, Floats]:
         """Gradient and curvature of the loss at ``scores``, one each per row."""
         z = self._check(scores)
-        grad = np.zeros(len(z))
-        hess = np.zeros(len(z))
+        grad, hess = self._results.take(len(z)), self._results.take(len(z))
+        alone = len(self._terms) == 1
         for number, (query_factor, term) in enumerate(self._terms):
-            stream = stream_of(self.seed, iteration, number)
-            alone = len(self._terms) == 1
             g, h = (grad, hess) if alone else (np.zeros(len(z)), np.zeros(len(z)))
-            run_ranges(partial(term.add, scores=z, stream=stream, grad=g, hess=h), self._ranges)
+            add = partial(term.add, scores=z, stream=stream_of(self.seed, iteration, number), grad=g, hess=h)
+            run_ranges(partial(self._add, add, grad=g, hess=h) if alone else add, self._ranges)
             if not (alone and np.all(query_factor == 1.0)):
                 factor = np.repeat(query_factor, self.queries.sizes)
                 g *= factor
@@ -239,11 +241,15 @@ class BoundObjective:
             if not alone:
                 grad += g
                 hess += h
-        np.maximum(hess, _FLOOR * np.abs(grad), out=hess)
-        if self._weights is not None:
-            grad *= self._weights
-            hess *= self._weights
+        if not alone:
+            finish(0, len(z), _FLOOR, self._weights, grad, hess)
         return self.queries.ungroup(grad), self.queries.ungroup(hess)
+
+    def _add(self, add: Callable[[int, int], None], q0: int, q1: int, *, grad: Floats, hess: Floats) -> None:
+        """Sum and finish the queries [q0, q1) in one thread, while their rows are in its cache."""
+        add(q0, q1)
+        rows = self.queries.boundaries
+        finish(int(rows[q0]), int(rows[q1]), _FLOOR, self._weights, grad, hess)
 
     def leaf_system(
         self,
@@ -265,7 +271,7 @@ class BoundObjective:
         if leaf.shape != z.shape or leaf.min() < 0 or leaf.max() >= n_leaves:
             raise ValueError(f"leaf_of must hold one leaf from 0 to {n_leaves - 1} for each of {len(z)} rows.")
         weight = np.ones(self.queries.n_queries) if query_weight is None else query_weight
-        if self._weights is not None:
+        if len(self._weights):
             own_weight = self._weights[self.queries.boundaries[:-1]]
             if np.any(self._weights != np.repeat(own_weight, self.queries.sizes)):
                 raise ValueError(
@@ -295,9 +301,8 @@ class BoundObjective:
         if z.shape != (self.queries.n_rows,):
             raise ValueError(f"scores have shape {z.shape} for {self.queries.n_rows} rows; give one per row.")
         z = np.ascontiguousarray(self.queries.group(z))
-        usable = np.abs(z) <= _LARGEST
-        if not usable.all():
-            row = int(np.flatnonzero(~usable)[0])
+        if not (z.min() >= -_LARGEST and z.max() <= _LARGEST):  # false for NaN too, and without temporary arrays
+            row = int(np.flatnonzero(~(np.abs(z) <= _LARGEST))[0])
             raise ValueError(
                 f"a score is {z[row]}, and gradients need scores between -1e300 and 1e300: {self.queries.where(row)}. "
                 "Lower the learning rate if training diverged."
