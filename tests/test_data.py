@@ -355,10 +355,16 @@ REFUSALS: dict[str, tuple[Callable[[], Any], str]] = {
         lambda: RankingData(np.array([[1], [np.inf]], np.float32), [0, 1], qid=[2, 1]),
         "feature 'f0' is infinite: query 1 has it at row 1",
     ),
-    "no rows": (lambda: RankingData(np.empty((0, 2)), [], qid=[]), "the data is empty: 0 rows and 2 features"),
-    "no columns": (lambda: RankingData(np.empty((3, 0)), [0, 1, 2], group=[3]), "3 rows and 0 features"),
-    "empty frame": (lambda: RankingData(pd.DataFrame(), [], group=[]), "the data is empty: 0 rows and 0 features"),
-    "only ids in the frame": (lambda: RankingData(FRAME[["q"]], [0, 1, 2], qid="q"), "3 rows and 0 features"),
+    "no rows": (
+        lambda: RankingData(np.empty((0, 2)), [], qid=[]),
+        r"the data is empty: it has 0 row\(s\) and 2 feature\(s\)",
+    ),
+    "no columns": (lambda: RankingData(np.empty((3, 0)), [0, 1, 2], group=[3]), r"3 row\(s\) and 0 feature\(s\)"),
+    "empty frame": (
+        lambda: RankingData(pd.DataFrame(), [], group=[]),
+        r"the data is empty: it has 0 row\(s\) and 0 feature\(s\)",
+    ),
+    "only ids in the frame": (lambda: RankingData(FRAME[["q"]], [0, 1, 2], qid="q"), r"3 row\(s\) and 0 feature\(s\)"),
     "None as id": (lambda: RankingData(X3, [0, 1, 2], qid=["a", None, "b"]), "the query id at row 1 is missing"),
     "null id": (
         lambda: RankingData(
@@ -381,7 +387,7 @@ REFUSALS: dict[str, tuple[Callable[[], Any], str]] = {
     "text in an array": (lambda: RankingData([["r"], ["t"]], [0, 1], group=[2]), "X holds values that are not numbers"),
     "digits as text": (lambda: RankingData([["1"], ["2"]], [0, 1], group=[2]), "X holds values that are not numbers"),
     "objects in an array": (lambda: RankingData([[{}], [1]], [0, 1], group=[2]), "X holds values that are not numbers"),
-    "complex": (lambda: RankingData([[1j], [1]], [0, 1], group=[2]), "X holds values that are not numbers"),
+    "complex": (lambda: RankingData([[1j], [1]], [0, 1], group=[2]), "Complex data not supported"),
     "text column": (
         lambda: RankingData(FRAME.assign(t="r"), [0, 1, 2], qid="q"),
         r"column 't' has the type String, not numbers\. Name it in categorical=, or drop it",

@@ -117,8 +117,8 @@ class RankingData:
             matrix, names, levels = _from_matrix(X, feature_names, categorical, reference)
         if matrix.shape[0] == 0 or matrix.shape[1] == 0:
             raise ValueError(
-                f"the data is empty: {matrix.shape[0]} rows and {matrix.shape[1]} features; at least "
-                "one of each is needed."
+                f"the data is empty: it has {matrix.shape[0]} row(s) and {matrix.shape[1]} feature(s) "
+                f"(shape={matrix.shape}) while a minimum of 1 is required."
             )
         if reference is not None:
             _check_same_columns(names, reference.feature_names)
@@ -520,7 +520,8 @@ def _dense(X: Any) -> NDArray[Any]:
         raise ValueError("the rows of X have different lengths; give each row the same number of features.") from None
     if matrix.ndim != 2:
         raise ValueError(
-            f"X must be a table of rows and columns; got shape {matrix.shape}. A single feature is X.reshape(-1, 1)."
+            f"X must be a table of rows and columns; got shape {matrix.shape}. Reshape your data: a single feature "
+            "is X.reshape(-1, 1)."
         )
     if matrix.dtype in (np.float32, np.float64):
         return matrix
@@ -529,6 +530,8 @@ def _dense(X: Any) -> NDArray[Any]:
             return matrix.astype(np.float64)
     except (TypeError, ValueError):
         pass
+    if matrix.dtype.kind == "c":
+        raise ValueError("Complex data not supported: give real and imaginary parts as two features.")
     raise ValueError("X holds values that are not numbers; pass categories in a data frame.")
 
 

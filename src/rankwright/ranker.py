@@ -242,8 +242,7 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
 
     def staged_predict(self, X: Any, *, every: int = 1) -> Iterator[Floats]:
         """Yield scores after ``every`` trees, twice as many, and so on: for learning curves."""
-        if every < 1:
-            raise ValueError(f"every must be at least 1; got {every}.")
+        _check("every", every, _WHOLE, 1)
         forest, matrix = self._ready(X)
         scores = np.zeros(matrix.shape[0])
         for start in range(0, forest.n_trees, every):
@@ -266,7 +265,7 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
                 qid = self.qid_column_
             forest, matrix = self._ready(X, leave_out=[qid] if isinstance(qid, str) else [])
             scores = forest.predict(matrix, threads=self._threads())
-            queries = Queries.of(len(scores), _column(X, qid) if isinstance(qid, str) else qid, group)
+            queries = Queries.of(len(scores), _column(X, qid, "qid"), group)
         grouped = np.ascontiguousarray(queries.group(scores))
         order = np.empty(len(scores), dtype=np.int64)
         order_queries(0, queries.n_queries, queries.boundaries, grouped, grouped, INPUT, len(order), order)
@@ -295,10 +294,11 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
             y = self.label_column_
         if qid is None and group is None and self.qid_column_ in named:
             qid = self.qid_column_
-        used = [name for name in (y, qid) if isinstance(name, str)]
-        X = drop_columns(X, [name for name in self._other_columns() if name not in used])
-        data = _data(X, y, qid, group, sample_weight, reference=self.columns_)
-        scores = self.forest_.predict(data.X, threads=self._threads())
+        forest, matrix = self._ready(X, leave_out=[name for name in (y, qid) if isinstance(name, str)])
+        if not isinstance(X, RankingData):
+            X, y, qid = matrix, _column(X, y, "y"), _column(X, qid, "qid")
+        data = _data(X, y, qid, group, sample_weight)
+        scores = forest.predict(data.X, threads=self._threads())
         target = self.metrics_[0]
         result = evaluate(
             scores, data.y, group=data.group, metrics=[target], weights=data.weights, threads=self._threads()
@@ -682,8 +682,10 @@ def _evaluation_set(one: Any, number: int, train: RankingData) -> RankingData:
         raise ValueError(f"eval_set[{number}]: {error}") from None
 
 
-def _column(X: Any, name: str) -> Any:
-    try:
-        return X[name]
-    except (KeyError, TypeError, IndexError, ValueError):
-        raise ValueError(f"qid={name!r} is not a column of X.") from None
+def _column(X: Any, given: Any, argument: str) -> Any:
+    """Return the column that a text names, or what was given instead of a name."""
+    if not isinstance(given, str):
+        return given
+    if given not in frame_columns(X):
+        raise ValueError(f"{argument}={given!r} is not a column of X; name one of a data frame, or give an array.")
+    return X[given]

@@ -6,45 +6,72 @@ from typing import Any
 
 import numpy as np
 
-from rankwright.kernels.arithmetic import bits_of
 from rankwright.kernels.jit import jit
 
 _SMALL = 48  # below this many documents, insertion beats counting
-_INDEX_BITS = 32
+_SHORT = 16  # runs up to this length are put right by insertion
+_INDEX_MASK = np.uint64(0xFFFFFFFF)
 
 
 @jit
 def sort_descending(score: Any, n: int, order: Any, key: Any, spare: Any, count: Any) -> None:
     """Write into ``order[:n]`` the documents by descending score, equal scores by index.
 
-    A document becomes one 64-bit key: the leading bits of its score, turned so that larger scores
-    come first, then its index. The keys are sorted as integers; documents that agree in the leading
-    bits are put right by their full scores afterwards. Scratch: ``key``, ``spare`` uint64 [n],
-    ``count`` int64 [256].
+    A document becomes one 64-bit key: how far its score is below the highest, as a whole number of two to four
+    digits, then its index. The keys are sorted digit by digit; documents that agree in the number are put right by
+    their full scores afterwards, so the number need only be fine enough for such runs to be short. Scratch: ``key``,
+    ``spare`` uint64 [n], ``count`` int64 [256].
     """
-    index_mask = (np.uint64(1) << np.uint64(_INDEX_BITS)) - np.uint64(1)
-    sign = np.uint64(1) << np.uint64(63)
+    for i in range(n):
+        order[i] = i
+    if n < 2:
+        return
+    highest = score[0]
+    lowest = score[0]
     for a in range(n):
-        bits = np.uint64(bits_of(score[a] + 0.0))  # + 0.0 makes -0.0 equal to 0.0
-        ascending = ~bits if bits & sign else bits | sign
-        key[a] = (~ascending & ~index_mask) | np.uint64(a)
+        highest = max(highest, score[a])
+        lowest = min(lowest, score[a])
+    if highest == lowest:
+        return
+    if not highest - lowest < np.inf:
+        merge_by(score, True, order, 0, n)
+        return
+    digit_bits = 6 if n <= 512 else 8
+    n_digits = 2 if n <= 1 << 12 else 3 if n <= 1 << 20 else 4
+    step = (2.0 ** (digit_bits * n_digits) - 1.0) / (highest - lowest)
+    if step == np.inf:  # scores that differ by less than a float can divide by
+        merge_by(score, True, order, 0, n)
+        return
+    for a in range(n):
+        key[a] = (np.uint64((highest - score[a]) * step) << np.uint64(32)) | np.uint64(a)
     result = key
     if n < _SMALL:
         _insert(key, n)
     else:
-        result = _count_sort(key, spare, count, n)
+        result = _count_sort(key, spare, count, n, digit_bits, n_digits)
     for i in range(n):
-        order[i] = np.int64(result[i] & index_mask)
+        order[i] = np.int64(result[i] & _INDEX_MASK)
     start = 0
-    while start < n:
+    while start < n - 1:
         stop = start + 1
-        disordered = False
-        while stop < n and (result[stop] ^ result[start]) <= index_mask:
-            disordered |= score[order[stop - 1]] != score[order[stop]]
+        while stop < n and (result[stop] ^ result[start]) <= _INDEX_MASK:
             stop += 1
-        if disordered:
+        if stop - start > _SHORT:
             merge_by(score, True, order, start, stop)
+        elif stop - start > 1:
+            _insert_by_score(score, order, start, stop)
         start = stop
+
+
+@jit
+def _insert_by_score(score: Any, order: Any, start: int, stop: int) -> None:
+    for i in range(start + 1, stop):
+        a = order[i]
+        j = i - 1
+        while j >= start and score[order[j]] < score[a]:
+            order[j + 1] = order[j]
+            j -= 1
+        order[j + 1] = a
 
 
 @jit
@@ -59,25 +86,24 @@ def _insert(key: Any, n: int) -> None:
 
 
 @jit
-def _count_sort(key: Any, spare: Any, count: Any, n: int) -> Any:
-    """Sort byte by byte from the end of the index on; the indices ascend already."""
+def _count_sort(key: Any, spare: Any, count: Any, n: int, digit_bits: int, n_digits: int) -> Any:
+    """Sort by the digits above the index, the lowest first; the indices ascend already."""
     source = key
     target = spare
-    byte = np.uint64(255)
-    for bit in range(_INDEX_BITS, 64, 8):
-        shift = np.uint64(bit)
-        count[:] = 0
+    mask = np.uint64((1 << digit_bits) - 1)
+    for number in range(n_digits):
+        shift = np.uint64(32 + number * digit_bits)
+        for digit in range(1 << digit_bits):
+            count[digit] = 0
         for i in range(n):
-            count[(source[i] >> shift) & byte] += 1
-        if count[(source[0] >> shift) & byte] == n:
-            continue
+            count[(source[i] >> shift) & mask] += 1
         place = 0
-        for digit in range(256):
+        for digit in range(1 << digit_bits):
             here = count[digit]
             count[digit] = place
             place += here
         for i in range(n):
-            digit = (source[i] >> shift) & byte
+            digit = (source[i] >> shift) & mask
             target[count[digit]] = source[i]
             count[digit] += 1
         source, target = target, source

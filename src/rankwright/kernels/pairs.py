@@ -31,7 +31,7 @@ _SELECTION_DRAW = 1 << 24  # numbers of draws that choose documents; noise count
 
 
 RANKED_SCRATCH = (12, 3)  # arrays by position, and facts by document, that `Scratch` has to provide
-NEIGHBOUR_SCRATCH = (15, 7)
+NEIGHBOUR_SCRATCH = (14, 7)
 
 
 class PairWeights(NamedTuple):
@@ -405,9 +405,9 @@ def neighbour_pairs(
     """
     key, spare, order, leaf_at = keyed[0], keyed[1], placed[0], placed[1]
     noisy = real[0]
-    y, z, odds, g, d, e, state = real[1], real[2], real[3], real[4], real[5], real[6], real[7]  # by position
-    between_them, through, picked = real[8], real[9], real[10]
-    push, curv, row_grad, row_hess = real[11], real[12], real[13], real[14]
+    y, odds, g, d, e, state = real[1], real[2], real[3], real[4], real[5], real[6]  # by position
+    between_them, through, picked = real[7], real[8], real[9]
+    push, curv, row_grad, row_hess = real[10], real[11], real[12], real[13]
     count = np.empty(256, np.int64)
     for q in range(q0, q1):
         start = bounds[q]
@@ -420,8 +420,8 @@ def neighbour_pairs(
             highest = max(highest, score[start + a])
             lowest = min(lowest, score[start + a])
         wide = not highest - lowest < _WIDE
-        for a in range(n):
-            facts[a, 0] = score[start + a]
+        for a in range(n):  # the loss needs scores only in the form of odds, unless these would underflow
+            facts[a, 0] = score[start + a] if wide else exp_negative(score[start + a] - highest)
             facts[a, 1] = label[start + a]
             facts[a, 2] = chain.gain[start + a]
             facts[a, 3] = 1.0 if chain.additive else chain.cont[start + a]
@@ -444,13 +444,11 @@ def neighbour_pairs(
                 m = min(tile + reach, n - low)
                 for i in range(m):
                     a = order[low + i]
-                    z[i] = facts[a, 0]
+                    odds[i] = facts[a, 0]
                     y[i] = facts[a, 1]
                     g[i] = facts[a, 2]
                     row_grad[i] = 0.0
                     row_hess[i] = 0.0
-                for i in range(np.uint64(m)):
-                    odds[i] = exp_negative(z[i] - highest)
                 if not chain.additive:
                     for i in range(m):
                         a = order[low + i]
@@ -468,7 +466,7 @@ def neighbour_pairs(
                 for apart in range(1, min(reach, m - 1) + 1):
                     rows = min(tile, m - apart, chain.depth - low)
                     _neighbours_apart(
-                        apart, rows, chain.additive, wide, w, g, d, e, state, y, z, odds,
+                        apart, rows, chain.additive, wide, w, g, d, e, state, y, odds,
                         between_them, through, picked, push, curv,
                     )  # fmt: skip
                     if leaf.size > 0:
@@ -502,7 +500,6 @@ def _neighbours_apart(
     e: Any,
     state: Any,
     y: Any,
-    z: Any,
     odds: Any,
     between_them: Any,
     through: Any,
@@ -512,7 +509,8 @@ def _neighbours_apart(
 ) -> None:
     """Write push (on i + apart; the opposite on i) and curvature of the pairs (i, i + apart), i < rows.
 
-    Called for 1, 2, ... places apart in turn: ``between_them``, ``through`` and ``picked`` gather what lies between.
+    ``odds`` are e^score, or the scores themselves if ``wide``. Called for 1, 2, ... places apart in turn:
+    ``between_them``, ``through`` and ``picked`` gather what lies between.
     """
     step = np.uint64(apart)
     if additive:
@@ -533,7 +531,7 @@ def _neighbours_apart(
         curv[i] = better if y[i] != y[j] else 0.0
     if wide:
         for i in range(np.uint64(rows)):
-            push[i] = 1.0 / (1.0 + math.exp(min(z[i] - z[i + step], 700.0)))
+            push[i] = 1.0 / (1.0 + math.exp(min(odds[i] - odds[i + step], 700.0)))
     else:
         for i in range(np.uint64(rows)):
             push[i] = odds[i + step] / (odds[i] + odds[i + step])

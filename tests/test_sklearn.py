@@ -1,0 +1,122 @@
+"""Among scikit-learn's estimators: its own checks, clone, pipelines, and searches that route one qid."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+import sklearn
+from sklearn.base import clone
+from sklearn.model_selection import GridSearchCV, GroupKFold, cross_validate
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from rankwright import Ranker
+from rankwright.objectives import YetiLoss
+from small import quick, rows
+
+X, Y, QID = rows(120, 4, 12)
+
+
+class OneQuery(Ranker):
+    """Takes all rows for one query where none is named, since scikit-learn's checks name none."""
+
+    def fit(self, X: Any, y: Any = None, *, qid: Any = None, **more: Any) -> OneQuery:
+        if qid is None and y is not None:
+            rows = X.shape[0] if hasattr(X, "shape") else len(X)
+            qid = np.zeros(rows, dtype=int)
+        return super().fit(X, y, qid=qid, **more)
+
+    def score(self, X: Any, y: Any = None, qid: Any = None, **more: Any) -> float:
+        return super().score(X, y, np.zeros(len(X), dtype=int) if qid is None else qid, **more)
+
+
+FAILURES = {
+    "check_dtype_object": "wants a TypeError for objects that are no numbers; all our refusals are ValueErrors",
+}
+
+
+@parametrize_with_checks(
+    [OneQuery(n_estimators=3, min_child_samples=1, verbose=0, n_jobs=1)],
+    expected_failed_checks=lambda _: FAILURES,
+)
+def test_scikit_learns_own_checks(estimator: Any, check: Any) -> None:
+    check(estimator)
+
+
+def test_without_queries_nothing_is_trained() -> None:
+    with pytest.raises(ValueError, match="no query ids"):
+        quick().fit(X, Y)
+
+
+def test_clone_and_parameters() -> None:
+    ranker = quick(objective=YetiLoss(neighbours=3), metric=["map", "ndcg"], engine_params={"max_bin": 15})
+    copy = clone(ranker.fit(X, Y, qid=QID))
+    assert copy.get_params() == ranker.get_params()
+    assert not hasattr(copy, "forest_")
+    assert np.array_equal(copy.fit(X, Y, qid=QID).predict(X), ranker.predict(X))
+    ranker.set_params(n_estimators=2, leaf_values="full")
+    assert (ranker.n_estimators, ranker.leaf_values) == (2, "full")
+    assert ranker.fit(X, Y, qid=QID).best_iteration_ == 2
+    with pytest.raises(ValueError, match="Invalid parameter 'depth'"):
+        ranker.set_params(depth=3)
+    assert repr(Ranker(num_leaves=7)) == "Ranker(num_leaves=7)"
+
+
+def test_in_a_pipeline() -> None:
+    pipeline = make_pipeline(StandardScaler(), quick()).fit(X, Y, ranker__qid=QID)
+    direct = quick().fit(StandardScaler().fit_transform(X), Y, qid=QID)
+    assert np.array_equal(pipeline.predict(X), direct.predict(StandardScaler().fit_transform(X)))
+
+
+def scores_by_hand(candidates: list[dict[str, Any]], folds: int) -> list[list[float]]:
+    return [
+        [
+            quick(**changes).fit(X[a], Y[a], qid=QID[a]).score(X[b], Y[b], QID[b])
+            for a, b in GroupKFold(folds).split(X, Y, QID)
+        ]
+        for changes in candidates
+    ]
+
+
+GRID: list[dict[str, Any]] = [{"num_leaves": 3}, {"num_leaves": 15}]
+
+
+@pytest.mark.parametrize("pipeline", [False, True])
+def test_one_qid_feeds_splitter_fit_and_score_of_a_search(pipeline: bool) -> None:
+    with sklearn.config_context(enable_metadata_routing=True):
+        ranker: Any = quick().set_fit_request(qid=True).set_score_request(qid=True)
+        splitter = GroupKFold(3).set_split_request(groups="qid")
+        grid: dict[str, Any] = {"num_leaves": [3, 15]}
+        if pipeline:
+            ranker, grid = make_pipeline("passthrough", ranker), {"ranker__num_leaves": [3, 15]}
+        search = GridSearchCV(ranker, grid, cv=splitter, error_score="raise").fit(X, Y, qid=QID)
+    expected = scores_by_hand(GRID, 3)
+    found = [[search.cv_results_[f"split{fold}_test_score"][i] for fold in range(3)] for i in range(2)]
+    assert found == expected
+    assert len({value for row in expected for value in row}) == 6
+    assert search.best_index_ == int(np.argmax(np.mean(expected, axis=1)))
+    best = search.best_estimator_[-1] if pipeline else search.best_estimator_
+    assert np.array_equal(best.predict(X), quick(**GRID[search.best_index_]).fit(X, Y, qid=QID).predict(X))
+
+
+def test_cross_validation_with_routing() -> None:
+    with sklearn.config_context(enable_metadata_routing=True):
+        ranker = quick().set_fit_request(qid=True).set_score_request(qid=True)
+        splitter = GroupKFold(4).set_split_request(groups="qid")
+        result = cross_validate(ranker, X, Y, cv=splitter, params={"qid": QID}, error_score="raise")
+    assert result["test_score"].tolist() == scores_by_hand([{}], 4)[0]
+
+
+def test_a_qid_column_needs_no_routing() -> None:
+    frame = pd.DataFrame(X).rename(columns=str).assign(query=QID)
+    folds = list(GroupKFold(4).split(X, Y, QID))
+    result = cross_validate(quick(), frame, Y, cv=folds, params={"qid": "query"}, error_score="raise")
+    assert result["test_score"].tolist() == scores_by_hand([{}], 4)[0]
+
+
+def test_lower_is_better_scores_are_negative() -> None:
+    assert quick(metric="arp").fit(X, Y, qid=QID).score(X, Y, QID) < 0
