@@ -77,7 +77,8 @@ RATIOS = [
 
 
 def peak_memory(name: str, queries: int) -> float:
-    code = f"import sys; sys.path.insert(0, {str(Path(__file__).parent)!r}); import training; training.memory({name!r}, {queries})"
+    folder = str(Path(__file__).parent)
+    code = f"import sys; sys.path.insert(0, {folder!r}); import training; training.memory({name!r}, {queries})"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     return float(done.stdout.split()[-1])
 

@@ -2,6 +2,10 @@
 
 import functools
 import itertools
+import json
+import os
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -243,3 +247,19 @@ def test_inputs_are_left_alone():
 
 def test_a_metric_may_be_given_as_a_value():
     assert_equal(run("yetiloss", parse_metric("map@3")), run("yetiloss", "map@3"))
+
+
+def test_kernels_run_as_plain_python_too():
+    """For debuggers and coverage: without compilation the same numbers, and no warning on the way."""
+    names = ["lambdamart(noise=gumbel)", "yetiloss", "stochasticrank", "softrank", "xendcg", "queryrmse"]
+    code = f"""if True:
+        import json
+        from rankwright.objectives import bind
+        scores, labels, group = {SCORES.tolist()}, {LABELS.tolist()}, {SIZES}
+        print(json.dumps([bind(name, labels, group=group, seed=5)(scores, 3)[0].tolist() for name in {names}]))
+    """
+    command = [sys.executable, "-W", "error", "-c", code]
+    done = subprocess.run(command, env={**os.environ, "NUMBA_DISABLE_JIT": "1"}, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    for name, grad in zip(names, json.loads(done.stdout), strict=True):
+        np.testing.assert_allclose(grad, run(name, "ndcg")[0], rtol=1e-11, atol=1e-14, err_msg=name)
