@@ -76,9 +76,10 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
         ``"shared"``: splits and leaf values see the same noise. ``"independent"``: leaf values get a draw of
         their own, as the SGLB algorithm says, at the price of computing them here.
     random_state
-        Seed. The same seed gives the same model, for any number of threads. None draws one.
+        Seed. The same seed gives the same model, for any number of threads: gradients are rounded to 2^-28 of the
+        largest, so that the engine's sums are exact. None draws one.
     n_jobs
-        Number of threads; None or -1 for all cores. Deterministic training costs LightGBM its row-wise histograms.
+        Number of threads; None or -1 for all cores.
     checkpoint
         A folder: training is saved there every 100 trees or 60 seconds, and the same ``fit`` goes on from there
         after an interruption. A dict ``{"path": ..., "trees": ..., "seconds": ...}`` chooses other intervals. With

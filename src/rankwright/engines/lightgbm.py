@@ -1,8 +1,8 @@
 """LightGBM as the engine: trees from gradients, leaf by leaf, and forests that predict.
 
-Only LightGBM's public interface is used. Facts it rests on, each held by a test: the trained scores equal
-the sum of the trees' outputs bit by bit; a booster that starts from such scores goes on as if it had never stopped; in
-deterministic mode with column-wise histograms the number of threads changes nothing.
+Only LightGBM's public interface is used. Facts it rests on, each held by a test: the trained scores equal the sum of
+the trees' outputs bit by bit; a booster that starts from such scores goes on as if it had never stopped; with
+gradients whose sums are exact the number of threads changes nothing.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankwright.data import RankingData
+from rankwright.kernels.arithmetic import round_to
 
 Floats = NDArray[np.float64]
 
@@ -149,8 +150,6 @@ class Grower:
             "objective": "none",
             "metric": "None",
             "verbosity": -1,
-            "deterministic": True,
-            "force_col_wise": True,
             "num_threads": threads,
             # Without a ridge a leaf needs curvature to divide by, or noise alone would make it huge. With one, the sums
             # must stand out from rounding errors, which LightGBM would otherwise take for rows, and fail.
@@ -207,7 +206,7 @@ class Grower:
         if not self.can_split:
             return False
         assert self._booster is not None
-        given = (grad.astype(np.float32), hess.astype(np.float32))
+        given = (_on_grid(grad), _on_grid(hess))
         finished = self._booster.update(fobj=lambda *_: given)
         self._now = {}
         return not finished
@@ -293,6 +292,20 @@ def _refusals() -> Iterator[None]:
         raise ValueError(f"LightGBM refuses the data or engine_params: {error}") from None
 
 
+def _on_grid(values: Floats) -> NDArray[np.float32]:
+    """Round to whole multiples of a small unit, so that LightGBM's sums in double precision are exact.
+
+    Exact sums do not depend on their order: trees are the same for any number of threads, and whichever way the
+    engine builds its histograms. The unit is 2^-28 of the largest value, or as fine as the number of rows allows.
+    """
+    largest = float(np.abs(values).max())
+    out = np.empty(len(values), dtype=np.float32)
+    bits = min(28, 51 - int(np.ceil(np.log2(len(values)))))
+    unit = 2.0 ** (np.floor(np.log2(largest)) + 1 - bits) if largest > 0 else 1.0
+    round_to(values, unit, out)
+    return out
+
+
 class Forest:
     """A finished model: trees as LightGBM's model text.
 
@@ -375,6 +388,7 @@ def join_texts(texts: Sequence[str]) -> str:
     if not re.search(r"^objective=", head, re.M):
         head = head.replace("feature_names=", "objective=lambdarank\nfeature_names=", 1)
     tail = texts[-1][texts[-1].index("end of trees") :]
+    tail = re.sub(r"\[num_threads: \d+\]", "[num_threads: 0]", tail)  # it has no part in the model
     tail = re.sub(r"\nfeature_importances:\n.*?\n\n", _importances(head, blocks), tail, count=1, flags=re.S)
     sizes = " ".join(str(len(block.encode())) for block in blocks)
     return f"{head}tree_sizes={sizes}\n\n{''.join(blocks)}{tail}"

@@ -143,3 +143,11 @@ def finish(start: int, stop: int, floor: float, weights: Any, grad: Any, hess: A
         for a in range(np.uint64(start), np.uint64(stop)):
             grad[a] *= weights[a]
             hess[a] *= weights[a]
+
+
+@jit
+def round_to(values: Any, unit: float, out: Any) -> None:
+    """Write the values, rounded to multiples of ``unit`` (a power of two), as ``out`` holds them."""
+    inverse = 1.0 / unit
+    for a in range(values.size):
+        out[a] = ((values[a] * inverse + _ROUND) - _ROUND) * unit
