@@ -2,8 +2,8 @@
 
     python benchmarks/ablation.py FOLDER [--seeds 3] [--trees 300] [--out results.json]
 
-FOLDER holds S1.txt ... S5.txt (MQ2008). Fold f trains on three parts, chooses the number of trees on the fourth and tests on the
-fifth; seeds are averaged per query and all test queries are pooled before the paired tests.
+FOLDER holds S1.txt ... S5.txt (MQ2008). Fold f trains on three parts, chooses the number of trees on the fourth and
+tests on the fifth; seeds are averaged per query and all test queries are pooled before the paired tests.
 """
 
 from __future__ import annotations
@@ -34,6 +34,7 @@ def main() -> None:
     parser.add_argument("folder", type=Path)
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--trees", type=int, default=300)
+    parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--out", type=Path)
     args = parser.parse_args()
     parts = read_letor([args.folder / f"S{number}.txt" for number in range(1, 6)])
@@ -52,6 +53,7 @@ def main() -> None:
                     n_estimators=args.trees,
                     early_stopping_rounds=args.trees,
                     random_state=seed,
+                    n_jobs=args.threads,
                     verbose=0,
                     **options,
                 )

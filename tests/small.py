@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from rankwright import Ranker, RankingData, make_web_search
+from rankwright import Ranker, make_web_search
 
 TRAIN, VALID = make_web_search(40, kind="short", n_features=25, seed=3).split(0.3)
 QUICK: dict[str, Any] = {"n_estimators": 12, "min_child_samples": 5, "learning_rate": 0.1, "n_jobs": 1, "verbose": 0}
@@ -23,7 +23,3 @@ def rows(n: int = 60, columns: int = 4, queries: int = 6, seed: int = 0) -> tupl
     X = draw.normal(size=(n, columns))
     y = np.clip(np.round(X[:, 0] + draw.normal(scale=0.3, size=n) + 1), 0, 3)
     return X, y, draw.permutation(np.arange(n) % queries)
-
-
-def grouped(X: Any, y: Any, qid: Any) -> RankingData:
-    return RankingData(X, y, qid=qid)

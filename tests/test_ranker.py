@@ -303,7 +303,8 @@ def test_no_limit_of_depth(depth: int | None) -> None:
     assert model_text(quick(max_depth=depth).fit(TRAIN)) == model_text(quick().fit(TRAIN))
 
 
-def test_nothing_is_printed_without_verbose(capfd: pytest.CaptureFixture[str]) -> None:
+def test_nothing_is_printed_without_verbose(capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(rankwright.progress, "_SECONDS_BETWEEN_LINES", 0.0)
     before = logging.root.handlers[:], logging.getLogger("rankwright").handlers[:]
     quick(leaf_values="full").fit(TRAIN, eval_set=[VALID])
     quick(min_child_samples=10_000).fit(X, Y, qid=QID)

@@ -173,13 +173,6 @@ def test_scale_free_acceleration(metric, nu, estimator):
         np.testing.assert_allclose(free @ (scores - scores.mean()), 0, atol=1e-13)
 
 
-def test_sfa_leaves_two_documents_alone():
-    """Their centred scores have one direction: without it nothing would be left."""
-    with_sfa = samples([0.3, -0.4], [0, 1], "ndcg", 5, sfa=True)
-    assert np.array_equal(with_sfa, samples([0.3, -0.4], [0, 1], "ndcg", 5))
-    assert np.all(with_sfa != 0)
-
-
 def test_equal_scores_have_no_direction_to_take_out():
     labels = [0, 2, 1]
     np.testing.assert_array_equal(

@@ -293,9 +293,8 @@ def _selected(n: int, z: Any, w: Any, g: Any) -> float:
 def make_scale_free(q0: int, q1: int, bounds: Any, score: Any, centre: bool, nu: float, sfa: bool, grad: Any) -> None:
     """Project each query's gradient: onto zero sum (``centre``), then off the direction of the scores (``sfa``).
 
-    The first is the chain rule for scores that are centred per query (section 3.4), the second
-    scale-free acceleration (theorem 4), with |z| + nu for |z|. Where the scores' direction is the only one there is
-    (two centred documents), it is left in: nothing would remain to learn from.
+        The first is the chain rule for scores that are centred per query (section 3.4), the second
+    scale-free acceleration (theorem 4), with |z| + nu for |z|.
     """
     for q in range(q0, q1):
         start, stop = bounds[q], bounds[q + 1]
@@ -306,7 +305,7 @@ def make_scale_free(q0: int, q1: int, bounds: Any, score: Any, centre: bool, nu:
             middle = total(score, start, stop) / n
             for a in range(start, stop):
                 grad[a] -= mean
-        if not sfa or n - centre < 2:
+        if not sfa:
             continue
         largest = 0.0
         for a in range(start, stop):

@@ -3,8 +3,8 @@
     loss = - E M(z - sigma mu r + sigma eps)        eps standard normal
 
 Reference: "StochasticRank" paper, sections 4 (smoothing) and 5 (CCS, SFA), appendix C.3 (LSO). Departs
-from it: SFA leaves queries of two documents alone, where it would take away the whole gradient. Average precision,
-which the paper leaves open, follows from the same theorem 3.
+from it: nothing. Average precision, which the paper leaves open, follows from the same theorem 3. Mind that SFA
+leaves next to nothing of the gradient of a query of two documents, whose centred scores have one direction only.
 """
 
 from __future__ import annotations
