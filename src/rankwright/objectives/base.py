@@ -112,6 +112,34 @@ class Gradient:
         )
 
 
+class PairGradient(Gradient):
+    """A gradient whose kernel sums over pairs of documents, and given leaves also sums between them."""
+
+    def add(self, q0: int, q1: int, scores: Floats, stream: np.uint64, grad: Floats, hess: Floats) -> None:
+        """Sum without leaves."""
+        none = np.zeros(0, dtype=np.int64)
+        self.run(q0, q1, scores, stream, grad, hess, np.zeros(0), none, np.zeros((0, 0)))
+
+    def add_between_leaves(
+        self,
+        q0: int,
+        q1: int,
+        scores: Floats,
+        stream: np.uint64,
+        query_weight: Floats,
+        leaf: NDArray[np.int64],
+        grad: Floats,
+        between: Floats,
+    ) -> None:
+        """Sum with leaves."""
+        hess = np.zeros_like(grad)
+        self.run(q0, q1, scores, stream, grad, hess, query_weight, leaf, between)
+
+    def run(self, q0: int, q1: int, scores: Floats, stream: np.uint64, *out: NDArray[Any]) -> None:
+        """Call the kernel with its outputs: grad, hess, query weights, leaf of each document, between leaves."""
+        raise TypeError(f"{type(self).__name__} must define run().")
+
+
 @dataclass(frozen=True, kw_only=True)
 class Objective:
     """A source of gradients. Objectives are values: compare, print, parse, add and scale them.

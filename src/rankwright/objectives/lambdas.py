@@ -34,7 +34,7 @@ from rankwright.kernels.pairs import (
     PairWeights,
     ranked_pairs,
 )
-from rankwright.objectives.base import Floats, Gradient, Objective, Problem
+from rankwright.objectives.base import Floats, Gradient, Objective, PairGradient, Problem
 from rankwright.objectives.options import NOISELESS, check_choice, check_noise, check_positive, noise_of
 
 EXTENSIONS = {
@@ -311,32 +311,15 @@ def _top_only(top: int) -> PairChoice:
     return PairChoice(top, 0, False, np.zeros(0), np.zeros(0, np.int64), np.zeros(0, np.bool_))
 
 
-class _RankedPairs(Gradient):
+class _RankedPairs(PairGradient):
     def __init__(self, problem: Problem, chain: Chain, weights: PairWeights, choice: PairChoice, noise: Noise) -> None:
         super().__init__(problem)
         self.chain = chain
         self.options = (weights, choice, noise)
         self.scratch = problem.scratch(*RANKED_SCRATCH)
 
-    def add(self, q0: int, q1: int, scores: Floats, stream: np.uint64, grad: Floats, hess: Floats) -> None:
-        none = np.zeros(0, dtype=np.int64)
-        self._run(q0, q1, scores, stream, grad, hess, np.zeros(0), none, np.zeros((0, 0)))
-
-    def add_between_leaves(
-        self,
-        q0: int,
-        q1: int,
-        scores: Floats,
-        stream: np.uint64,
-        query_weight: Floats,
-        leaf: NDArray[np.int64],
-        grad: Floats,
-        between: Floats,
-    ) -> None:
-        hess = np.zeros_like(grad)
-        self._run(q0, q1, scores, stream, grad, hess, query_weight, leaf, between)
-
-    def _run(self, q0: int, q1: int, scores: Floats, stream: np.uint64, *out: NDArray[Any]) -> None:
+    def run(self, q0: int, q1: int, scores: Floats, stream: np.uint64, *out: NDArray[Any]) -> None:
+        """Call the kernel."""
         weights, choice, noise = self.options
         labels = self.problem.labels
         with self.scratch.borrow() as work:

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from rankwright.kernels.exchange import Chain
 from rankwright.kernels.pairs import NEIGHBOUR_SCRATCH, Noise, neighbour_pairs
 from rankwright.metrics import ExpDCG
-from rankwright.objectives.base import Floats, Gradient, Objective, Problem
+from rankwright.objectives.base import Floats, Gradient, Objective, PairGradient, Problem
 from rankwright.objectives.options import check_count, check_noise, noise_of
 
 
@@ -115,7 +115,7 @@ class YetiRank(YetiLoss):
         return super().prepare(Problem(problem.labels, problem.queries, own))
 
 
-class _NeighbourPairs(Gradient):
+class _NeighbourPairs(PairGradient):
     def __init__(self, problem: Problem, chain: Chain, reach: int, noise: Noise) -> None:
         super().__init__(problem)
         self.chain = chain
@@ -123,25 +123,8 @@ class _NeighbourPairs(Gradient):
         self.noise = noise
         self.scratch = problem.scratch(*NEIGHBOUR_SCRATCH)
 
-    def add(self, q0: int, q1: int, scores: Floats, stream: np.uint64, grad: Floats, hess: Floats) -> None:
-        none = np.zeros(0, dtype=np.int64)
-        self._run(q0, q1, scores, stream, grad, hess, np.zeros(0), none, np.zeros((0, 0)))
-
-    def add_between_leaves(
-        self,
-        q0: int,
-        q1: int,
-        scores: Floats,
-        stream: np.uint64,
-        query_weight: Floats,
-        leaf: NDArray[np.int64],
-        grad: Floats,
-        between: Floats,
-    ) -> None:
-        hess = np.zeros_like(grad)
-        self._run(q0, q1, scores, stream, grad, hess, query_weight, leaf, between)
-
-    def _run(self, q0: int, q1: int, scores: Floats, stream: np.uint64, *out: NDArray[Any]) -> None:
+    def run(self, q0: int, q1: int, scores: Floats, stream: np.uint64, *out: NDArray[Any]) -> None:
+        """Call the kernel."""
         labels = self.problem.labels
         with self.scratch.borrow() as work:
             arrays: tuple[Any, ...] = (*out, *work)
