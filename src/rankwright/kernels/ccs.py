@@ -15,9 +15,9 @@ import numpy as np
 
 from rankwright.kernels.arithmetic import exp_negative, total
 from rankwright.kernels.exchange import exchange_neighbours, value, walk
-from rankwright.kernels.jit import jit
+from rankwright.kernels.jit import internal, jit
 from rankwright.kernels.ordering import longest_query, sort_descending
-from rankwright.kernels.random import GAUSSIAN, fill_noise
+from rankwright.kernels.random import fill_gaussian
 
 _REACH = 8.5  # phi(8.5) is below the rounding of phi(0): breakpoints further away add nothing
 _WORTH_SEARCHING = 64  # shorter lists are quicker walked than searched for what is in reach
@@ -76,7 +76,7 @@ def smoothed_ranking(
             sort_descending(clean, n, order, key, spare, count)
             base = _worth(start, stop, order, chain)
         for sample in range(samples):
-            fill_noise(noise, n, GAUSSIAN, stream, keys[q], sample)
+            fill_gaussian(noise, n, stream, keys[q], sample)
             for a in range(n):
                 noisy[a] = clean[a] + sigma * noise[a]
             sort_descending(noisy, n, order, key, spare, count)
@@ -115,7 +115,7 @@ def smoothed_ranking(
                     grad[start + order[i]] -= factor * worth
 
 
-@jit
+@internal
 def _worth(start: int, stop: int, order: Any, chain: Any) -> float:
     return value(
         order,
@@ -129,7 +129,7 @@ def _worth(start: int, stop: int, order: Any, chain: Any) -> float:
     )
 
 
-@jit
+@internal
 def _row_of_jumps(i: int, n: int, last: int, c: float, sigma: float, b: Any, g: Any, drop: Any, term: Any) -> float:
     """Sum jump times density over the breakpoints of the document at position i, for an additive chain."""
     low = 0
@@ -138,23 +138,23 @@ def _row_of_jumps(i: int, n: int, last: int, c: float, sigma: float, b: Any, g: 
         low = _first_at_most(c + _REACH * sigma, last, b)
         high = _first_at_most(c - _REACH * sigma, last, b)
     # Above i a document is as many places from the top as in the full list, below i one place higher.
-    _jumps(low, min(i, high), 0, c, 1.0 / sigma, g[i], b, g, drop, term)
-    _jumps(max(i + 1, low), high, 1, c, 1.0 / sigma, g[i], b, g, drop, term)
+    _jumps(low, min(i, high), np.uint64(0), c, 1.0 / sigma, g[i], b, g, drop, term)
+    _jumps(max(i + 1, low), high, np.uint64(1), c, 1.0 / sigma, g[i], b, g, drop, term)
     if low <= i < high:
         term[i] = 0.0
     return total(term, low, high)
 
 
-@jit
+@internal
 def _jumps(
-    low: int, high: int, risen: int, c: float, inverse: float, gain: float, b: Any, g: Any, drop: Any, term: Any
+    low: int, high: int, risen: Any, c: float, inverse: float, gain: float, b: Any, g: Any, drop: Any, term: Any
 ) -> None:
     for u in range(np.uint64(low), np.uint64(max(low, high))):
         x = (b[u] - c) * inverse
-        term[u] = drop[u - np.uint64(risen)] * (gain - g[u]) * exp_negative(-0.5 * x * x)
+        term[u] = drop[u - risen] * (gain - g[u]) * exp_negative(-0.5 * x * x)
 
 
-@jit
+@internal
 def _columns_of_jumps(last: int, n: int, c: Any, sigma: float, b: Any, g: Any, drop: Any, jumps: Any) -> None:
     """Sum the same for all documents from position ``last`` on: all breakpoints are above them."""
     inverse = 1.0 / sigma
@@ -170,7 +170,7 @@ def _columns_of_jumps(last: int, n: int, c: Any, sigma: float, b: Any, g: Any, d
                 jumps[i] += drop_u * (g[i] - g_u) * exp_negative(-0.5 * x * x)
 
 
-@jit
+@internal
 def _first_at_most(limit: float, n: int, b: Any) -> int:
     """Return the first position whose b, descending, is at most ``limit``."""
     low = 0
@@ -184,7 +184,7 @@ def _first_at_most(limit: float, n: int, b: Any) -> int:
     return low
 
 
-@jit
+@internal
 def _jumps_of_chain(
     i: int,
     last: int,
@@ -252,7 +252,7 @@ def smoothed_selection(
         if not conditional:
             base = _selected(n, score[start : start + n], w, g)
         for sample in range(samples):
-            fill_noise(noise, n, GAUSSIAN, stream, keys[q], sample)
+            fill_gaussian(noise, n, stream, keys[q], sample)
             if not conditional:
                 gained = _selected(n, score[start : start + n] + sigma * noise[:n], w, g) - base
                 for a in range(n):
@@ -278,7 +278,7 @@ def smoothed_selection(
                     higher += g[a] * w[max(before[a] - 1, 0)]
 
 
-@jit
+@internal
 def _selected(n: int, z: Any, w: Any, g: Any) -> float:
     worth = 0.0
     place = 0

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from rankwright.kernels.exchange import value
-from rankwright.kernels.jit import jit
+from rankwright.kernels.jit import internal, jit
 from rankwright.kernels.ordering import longest_query, merge_by, sort_descending
 from rankwright.kernels.ties import expected_value
 
@@ -43,7 +43,7 @@ def order_queries(q0: int, q1: int, bounds: Any, score: Any, label: Any, ties: i
             _order_ties(z, y, ties == WORST, here)
 
 
-@jit
+@internal
 def _pick_first(z: Any, y: Any, ties: int, places: int, best: Any, order: Any) -> None:
     """Write the first documents of the order, by insertion into the few that are best so far."""
     sign = 0.0
@@ -71,7 +71,7 @@ def _pick_first(z: Any, y: Any, ties: int, places: int, best: Any, order: Any) -
         order[i] = a
 
 
-@jit
+@internal
 def _order_ties(z: Any, y: Any, ascending: bool, order: Any) -> None:
     n = order.size
     low = 0
@@ -130,7 +130,9 @@ def ideal_queries(q0: int, q1: int, bounds: Any, w: Any, depth: int, gain: Any, 
     """Write the sum of w g of each query's documents by descending gain, down to ``depth``."""
     longest = longest_query(q0, q1, bounds)
     best = np.empty(max(longest, _FEW) + 1)
-    highest = np.max(gain)
+    highest = -np.inf
+    for a in range(gain.size):
+        highest = max(highest, gain[a])
     order = np.empty(longest, np.int64)
     key = np.empty(longest, np.uint64)
     spare = np.empty(longest, np.uint64)

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from rankwright.kernels.arithmetic import exp_negative, total
-from rankwright.kernels.jit import jit
+from rankwright.kernels.jit import internal, jit
 from rankwright.kernels.ordering import longest_query
 from rankwright.kernels.random import fill_uniform
 
@@ -85,7 +85,7 @@ def softmax_cross_entropy(
             everyone = everyone_next
 
 
-@jit
+@internal
 def _softmax(n: int, z: Any, epsilon: float, rho: Any) -> None:
     highest = z[0]
     for a in range(1, n):

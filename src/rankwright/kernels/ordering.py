@@ -6,10 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from rankwright.kernels.jit import jit
+from rankwright.kernels.jit import inlined, internal, jit
 
 _SMALL = 48  # below this many documents, insertion beats counting
-_SHORT = 16  # runs up to this length are put right by insertion
 _INDEX_MASK = np.uint64(0xFFFFFFFF)
 
 
@@ -33,14 +32,11 @@ def sort_descending(score: Any, n: int, order: Any, key: Any, spare: Any, count:
         lowest = min(lowest, score[a])
     if highest == lowest:
         return
-    if not highest - lowest < np.inf:
-        merge_by(score, True, order, 0, n)
-        return
     digit_bits = 6 if n <= 512 else 8
     n_digits = 2 if n <= 1 << 12 else 3 if n <= 1 << 20 else 4
     step = (2.0 ** (digit_bits * n_digits) - 1.0) / (highest - lowest)
-    if step == np.inf:  # scores that differ by less than a float can divide by
-        merge_by(score, True, order, 0, n)
+    if not 0.0 < step < np.inf:  # infinite scores, or scores that hardly differ
+        order_run(score, order, np.int64(0), n)
         return
     for a in range(n):
         key[a] = (np.uint64((highest - score[a]) * step) << np.uint64(32)) | np.uint64(a)
@@ -51,30 +47,40 @@ def sort_descending(score: Any, n: int, order: Any, key: Any, spare: Any, count:
         result = _count_sort(key, spare, count, n, digit_bits, n_digits)
     for i in range(n):
         order[i] = np.int64(result[i] & _INDEX_MASK)
-    start = 0
+    start = np.int64(0)  # a plain 0 would have what is called with it compiled twice
     while start < n - 1:
         stop = start + 1
         while stop < n and (result[stop] ^ result[start]) <= _INDEX_MASK:
             stop += 1
-        if stop - start > _SHORT:
-            merge_by(score, True, order, start, stop)
-        elif stop - start > 1:
-            _insert_by_score(score, order, start, stop)
+        if stop - start > 1:
+            order_run(score, order, start, stop)
         start = stop
 
 
-@jit
-def _insert_by_score(score: Any, order: Any, start: int, stop: int) -> None:
-    for i in range(start + 1, stop):
-        a = order[i]
-        j = i - 1
-        while j >= start and score[order[j]] < score[a]:
-            order[j + 1] = order[j]
-            j -= 1
-        order[j + 1] = a
+@internal
+def order_run(score: Any, order: Any, start: int, stop: int) -> None:
+    """Sort documents by descending score, equal ones by index: insertion at shrinking gaps (Shell's sort)."""
+    n = stop - start
+    gap = 1
+    while gap < n // 3:
+        gap = 3 * gap + 1
+    while gap > 0:
+        for i in range(start + gap, stop):
+            a = order[i]
+            j = i
+            while j >= start + gap and _comes_before(score, a, order[j - gap]):
+                order[j] = order[j - gap]
+                j -= gap
+            order[j] = a
+        gap //= 3
 
 
-@jit
+@inlined
+def _comes_before(score: Any, a: int, b: int) -> bool:
+    return score[a] > score[b] or (score[a] == score[b] and a < b)
+
+
+@internal
 def _insert(key: Any, n: int) -> None:
     for i in range(1, n):
         x = key[i]
@@ -85,7 +91,7 @@ def _insert(key: Any, n: int) -> None:
         key[j + 1] = x
 
 
-@jit
+@internal
 def _count_sort(key: Any, spare: Any, count: Any, n: int, digit_bits: int, n_digits: int) -> Any:
     """Sort by the digits above the index, the lowest first; the indices ascend already."""
     source = key

@@ -18,16 +18,15 @@ from numpy.typing import NDArray
 
 from rankwright.kernels.arithmetic import exp_negative, total
 from rankwright.kernels.exchange import swap_change, swap_row, walk
-from rankwright.kernels.jit import inlined, jit
-from rankwright.kernels.ordering import sort_descending
-from rankwright.kernels.random import fill_noise, fill_uniform
+from rankwright.kernels.jit import inlined, internal, jit
+from rankwright.kernels.ordering import order_run, sort_descending
+from rankwright.kernels.random import fill_noise
 
 STATIC, RANDOM, ALL, ALL_STATIC, ALL_RANDOM = range(1, 6)
 NO_NOISE = -1
 
 _TILE = 1024  # pairs per stretch of a row: the arrays of a stretch stay in the cache
 _WIDE = 650.0  # a larger range of sigma z underflows in exp(sigma (z - max))
-_SELECTION_DRAW = 1 << 24  # numbers of draws that choose documents; noise counts from 0
 
 
 RANKED_SCRATCH = (12, 3)  # arrays by position, and facts by document, that `Scratch` has to provide
@@ -70,14 +69,14 @@ def ranked_pairs(
     q0: int,
     q1: int,
     bounds: Any,
-    keys: Any,
     score: Any,
     label: Any,
     chain: Any,
     weights: Any,
     choice: Any,
     noise: Any,
-    stream: Any,
+    lots: Any,
+    share: float,
     grad: Any,
     hess: Any,
     query_weight: Any,
@@ -88,10 +87,11 @@ def ranked_pairs(
     keyed: Any,
     placed: Any,
 ) -> None:
-    """Sum pair losses over one ranking per sample: by current scores, or scores plus noise.
+    """Sum pair losses over the ranking by current scores, or by scores plus noise, times ``share``.
 
-    With noise the pair's loss is taken at the noisy scores too. Where ``leaf`` [documents] is not empty,
-    ``between`` [leaves, leaves] receives the curvature between leaves, times ``query_weight``.
+    ``noise`` [documents] is empty or added to the scores, in the ranking and in the loss; ``lots`` [documents] is
+    empty or decides which documents a random extension takes. Where ``leaf`` [documents] is not empty, ``between``
+    [leaves, leaves] receives the curvature between leaves, times ``query_weight``.
     """
     key, spare, order, extra, leaf_at = keyed[0], keyed[1], placed[0], placed[1], placed[2]
     noisy = real[0]
@@ -104,64 +104,58 @@ def ranked_pairs(
         n = bounds[q + 1] - start
         if n < 2 or chain.scale[q] == 0.0:
             continue
-        for sample in range(noise.samples):
-            if noise.kind == NO_NOISE:
-                for a in range(n):
-                    noisy[a] = score[start + a]
-            else:
-                fill_noise(noisy, n, noise.kind, stream, keys[q], sample)
-                for a in range(n):
-                    noisy[a] = score[start + a] + noise.strength * noisy[a]
-            sort_descending(noisy, n, order, key, spare, count)
-            highest = noisy[order[0]]
-            wide = not weights.sigma * (highest - noisy[order[n - 1]]) < _WIDE
-            for a in range(n):
-                facts[a, 0] = noisy[a]
-                facts[a, 1] = label[start + a]
-                facts[a, 2] = chain.gain[start + a]
+        for a in range(n):
+            noisy[a] = score[start + a] + (noise[start + a] if noise.size > 0 else 0.0)
+        sort_descending(noisy, n, order, key, spare, count)
+        highest = noisy[order[0]]
+        wide = not weights.sigma * (highest - noisy[order[n - 1]]) < _WIDE
+        for a in range(n):
+            facts[a, 0] = noisy[a]
+            facts[a, 1] = label[start + a]
+            facts[a, 2] = chain.gain[start + a]
+        for i in range(n):
+            a = order[i]
+            z[i] = facts[a, 0]
+            y[i] = facts[a, 1]
+            g[i] = facts[a, 2]
+            row_grad[i] = 0.0
+            row_hess[i] = 0.0
+        for i in range(n):
+            odds[i] = exp_negative(weights.sigma * (z[i] - highest))
+        if not chain.additive:
             for i in range(n):
-                a = order[i]
-                z[i] = facts[a, 0]
-                y[i] = facts[a, 1]
-                g[i] = facts[a, 2]
-                row_grad[i] = 0.0
-                row_hess[i] = 0.0
+                d[i] = chain.cont[start + order[i]]
+                e[i] = chain.carry[start + order[i]]
+            walk(n, d, e, chain.start, state)
+        if leaf.size > 0:
             for i in range(n):
-                odds[i] = exp_negative(weights.sigma * (z[i] - highest))
-            if not chain.additive:
-                for i in range(n):
-                    d[i] = chain.cont[start + order[i]]
-                    e[i] = chain.carry[start + order[i]]
-                walk(n, d, e, chain.start, state)
-            if leaf.size > 0:
-                for i in range(n):
-                    leaf_at[i] = leaf[start + order[i]]
+                leaf_at[i] = leaf[start + order[i]]
 
-            spread = weights.normalize and z[0] != z[n - 1]
-            top = min(choice.top, n)
-            n_extra = 0
-            if choice.extend > 0:
-                n_extra = _extend(q, n, top, choice, y, stream, keys[q], sample, extra)
-            pushed = _sum_pairs(
+        spread = weights.normalize and z[0] != z[n - 1]
+        top = min(choice.top, n)
+        n_extra = 0
+        if choice.extend > 0:
+            n_extra = _extend(q, n, top, choice, y, lots[start:], order, real[0], extra)
+        pushed = _sum_pairs(
+            n, top, n_extra, extra, chain, weights, wide, spread,
+            g, d, e, state, y, z, odds, push, curv, row_grad, row_hess, 0.0, nowhere, between,
+        )  # fmt: skip
+        scale = weights.sigma * chain.scale[q] * share
+        if weights.normalize and pushed > 0.0:
+            twice = 2.0 * weights.sigma * chain.scale[q] * pushed
+            scale *= math.log2(1.0 + twice) / twice
+        for i in range(n):
+            grad[start + order[i]] += scale * row_grad[i]
+            hess[start + order[i]] += scale * weights.sigma * row_hess[i]
+        if leaf.size > 0:  # a second round, now that the scale is known
+            scale *= weights.sigma * query_weight[q]
+            _sum_pairs(
                 n, top, n_extra, extra, chain, weights, wide, spread,
-                g, d, e, state, y, z, odds, push, curv, row_grad, row_hess, 0.0, nowhere, between,
+                g, d, e, state, y, z, odds, push, curv, row_grad, row_hess, scale, leaf_at, between,
             )  # fmt: skip
-            scale = weights.sigma * chain.scale[q] / noise.samples
-            if weights.normalize and pushed > 0.0:
-                twice = 2.0 * weights.sigma * chain.scale[q] * pushed
-                scale *= math.log2(1.0 + twice) / twice
-            for i in range(n):
-                grad[start + order[i]] += scale * row_grad[i]
-                hess[start + order[i]] += scale * weights.sigma * row_hess[i]
-            if leaf.size > 0:  # a second round, now that the scale is known
-                scale *= weights.sigma * query_weight[q]
-                _sum_pairs(
-                    n, top, n_extra, extra, chain, weights, wide, spread,
-                    g, d, e, state, y, z, odds, push, curv, row_grad, row_hess, scale, leaf_at, between,
-                )  # fmt: skip
 
 
-@jit
+@internal
 def _sum_pairs(
     n: int,
     top: int,
@@ -304,7 +298,7 @@ def add_pair(a: int, b: int, curv: float, between: Any) -> None:
         between[b, a] -= curv
 
 
-@jit
+@internal
 def _drop_seen(x: int, extra: Any, push: Any, curv: Any) -> None:
     """Clear what the extension's position number x has with itself and with those before it."""
     for before in range(x + 1):
@@ -312,18 +306,8 @@ def _drop_seen(x: int, extra: Any, push: Any, curv: Any) -> None:
         curv[extra[before]] = 0.0
 
 
-@jit
-def _extend(
-    q: int,
-    n: int,
-    top: int,
-    choice: Any,
-    y: Any,
-    stream: Any,
-    query_key: Any,
-    sample: int,
-    extra: Any,
-) -> int:
+@internal
+def _extend(q: int, n: int, top: int, choice: Any, y: Any, lots: Any, order: Any, lot: Any, extra: Any) -> int:
     """Choose positions below the top whose documents belong into it; returns how many.
 
     A label belongs if it occurs in the top of the ideal order, that is if it is at least the label at
@@ -349,7 +333,9 @@ def _extend(
             missed += 1
     if not take_all:
         if at_random:
-            _shuffle(missed, stream, query_key, sample, extra)
+            for i in range(n):
+                lot[i] = lots[order[i]]
+            order_run(lot, extra, np.int64(0), missed)
         taken = 0
         for x in range(missed):
             i = extra[x]
@@ -364,17 +350,6 @@ def _extend(
             taken += 1
         missed = taken
     return missed
-
-
-@jit
-def _shuffle(n: int, stream: Any, query_key: Any, sample: int, items: Any) -> None:
-    if n < 2:
-        return
-    draws = np.empty(n + 1)
-    fill_uniform(draws, n, stream, query_key, _SELECTION_DRAW + sample)
-    for i in range(n - 1, 0, -1):
-        j = int(draws[i] * (i + 1))
-        items[i], items[j] = items[j], items[i]
 
 
 @jit
@@ -488,7 +463,7 @@ def neighbour_pairs(
             hess[start + a] += scale * facts[a, 6]
 
 
-@jit
+@internal
 def _neighbours_apart(
     apart: int,
     rows: int,

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from rankwright.kernels.arithmetic import log_positive, turn
-from rankwright.kernels.jit import inlined, jit
+from rankwright.kernels.jit import inlined, internal, jit
 
 LOGISTIC, GAUSSIAN, GUMBEL, UNIFORM = range(4)
 
@@ -75,19 +75,26 @@ def fill_noise(out: Any, n: int, kind: int, stream: Any, query_key: Any, draw: i
         _make_gaussian(out, even)
 
 
-@jit
+@internal
 def _make_logistic(u: Any, n: Any) -> None:
     for a in range(n):
         u[a] = log_positive(u[a] / (1.0 - u[a]))
 
 
-@jit
+@internal
 def _make_gumbel(u: Any, n: Any) -> None:
     for a in range(n):
         u[a] = -log_positive(-log_positive(u[a]))
 
 
 @jit
+def fill_gaussian(out: Any, n: int, stream: Any, query_key: Any, draw: int) -> None:
+    """Fill ``out`` with ``n`` standard normal draws; room as above."""
+    fill_uniform(out, n, stream, query_key, draw)
+    _make_gaussian(out, np.uint64(n + n % 2))
+
+
+@internal
 def _make_gaussian(u: Any, n: Any) -> None:
     """Box and Muller: a radius and an angle make two."""
     for a in range(np.uint64(0), n, np.uint64(2)):

@@ -10,7 +10,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-Arrays = tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.uint64], NDArray[np.int64]]
+Arrays = tuple[
+    tuple[NDArray[np.float64], ...], NDArray[np.float64], tuple[NDArray[np.uint64], ...], tuple[NDArray[np.int64], ...]
+]
 
 
 class Scratch:
@@ -38,10 +40,10 @@ class Scratch:
         except IndexError:
             longest, n_real, n_facts = self._shape
             arrays = (
-                np.empty((n_real, longest + 1)),
+                tuple(np.empty((n_real, longest + 1))),
                 np.empty((longest, n_facts)),
-                np.empty((2, longest), dtype=np.uint64),
-                np.empty((3, longest), dtype=np.int64),
+                tuple(np.empty((2, longest), dtype=np.uint64)),
+                tuple(np.empty((3, longest), dtype=np.int64)),
             )
         try:
             yield arrays

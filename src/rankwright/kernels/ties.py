@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from rankwright.kernels.jit import jit
+from rankwright.kernels.jit import internal, jit
 
 
 @jit
@@ -30,7 +30,7 @@ def expected_value(
     return worth
 
 
-@jit
+@internal
 def _block(
     order: Any, low: int, high: int, stop: int, additive: bool, w: Any, g: Any, d: Any, e: Any, s: float
 ) -> float:

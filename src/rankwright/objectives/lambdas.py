@@ -26,6 +26,7 @@ from rankwright.kernels.pairs import (
     ALL,
     ALL_RANDOM,
     ALL_STATIC,
+    NO_NOISE,
     RANDOM,
     RANKED_SCRATCH,
     STATIC,
@@ -34,6 +35,7 @@ from rankwright.kernels.pairs import (
     PairWeights,
     ranked_pairs,
 )
+from rankwright.kernels.random import UNIFORM, noise_by_query
 from rankwright.objectives.base import Floats, Gradient, Objective, PairGradient, Problem
 from rankwright.objectives.options import NOISELESS, check_choice, check_noise, check_positive, noise_of
 
@@ -44,6 +46,7 @@ EXTENSIONS = {
     "all-static": ALL_STATIC,
     "all-random": ALL_RANDOM,
 }
+_LOTS = 1 << 24  # numbers of draws that choose documents; noise counts from 0
 _UNTRUNCATED = np.iinfo(np.int64).max
 
 
@@ -319,11 +322,35 @@ class _RankedPairs(PairGradient):
         self.scratch = problem.scratch(*RANKED_SCRATCH)
 
     def run(self, q0: int, q1: int, scores: Floats, stream: np.uint64, *out: NDArray[Any]) -> None:
-        """Call the kernel."""
+        """Call the kernel, once per sample of noise."""
         weights, choice, noise = self.options
-        labels = self.problem.labels
+        bounds, labels, none = self.bounds, self.problem.labels, np.empty(0)
         with self.scratch.borrow() as work:
             arrays: tuple[Any, ...] = (*out, *work)
-            ranked_pairs(
-                q0, q1, self.bounds, self.keys, scores, labels, self.chain, weights, choice, noise, stream, *arrays
-            )
+            for sample in range(noise.samples):
+                drawn, lots = none, none
+                if noise.kind != NO_NOISE:
+                    drawn = self._draw(q0, q1, noise.kind, stream, sample)
+                    drawn[self.bounds[q0] : self.bounds[q1]] *= noise.strength
+                if choice.extend in (RANDOM, ALL_RANDOM):
+                    lots = self._draw(q0, q1, UNIFORM, stream, _LOTS + sample)
+                ranked_pairs(
+                    q0,
+                    q1,
+                    bounds,
+                    scores,
+                    labels,
+                    self.chain,
+                    weights,
+                    choice,
+                    drawn,
+                    lots,
+                    1.0 / noise.samples,
+                    *arrays,
+                )
+
+    def _draw(self, q0: int, q1: int, kind: int, stream: np.uint64, draw: int) -> Floats:
+        """Draw for the documents of queries [q0, q1); the others' places are not touched, and cost nothing."""
+        values = np.empty(len(self.problem.labels))
+        noise_by_query(q0, q1, self.bounds, self.keys, kind, stream, draw, values)
+        return values
