@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from typing import Any
+from unittest import SkipTest
 
 import numpy as np
 import pandas as pd
@@ -44,7 +45,10 @@ FAILURES = {
     expected_failed_checks=lambda _: FAILURES,
 )
 def test_scikit_learns_own_checks(estimator: Any, check: Any) -> None:
-    check(estimator)
+    try:
+        check(estimator)
+    except SkipTest as reason:  # asks for an environment variable that has to be set before SciPy is imported
+        assert "SCIPY_ARRAY_API" in str(reason)  # noqa: PT017
 
 
 def test_without_queries_nothing_is_trained() -> None:

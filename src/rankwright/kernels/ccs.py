@@ -104,14 +104,14 @@ def smoothed_ranking(
                 for i in range(n):
                     grad[start + order[i]] -= factor * jumps[i]
             else:
-                counting = False
+                carried = 0.0
                 for i in range(n):
                     d[i] = chain.cont[start + order[i]]
                     e[i] = chain.carry[start + order[i]]
-                    counting |= e[i] != 0.0
+                    carried += abs(e[i])
                 walk(n, d, e, chain.start, state)
                 for i in range(n):
-                    worth = _jumps_of_chain(i, last, c[i], sigma, b, w, g, d, e, state, counting)
+                    worth = _jumps_of_chain(i, last, c[i], sigma, b, w, g, d, e, state, carried > 0.0)
                     grad[start + order[i]] -= factor * worth
 
 

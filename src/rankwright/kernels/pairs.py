@@ -335,7 +335,7 @@ def _extend(q: int, n: int, top: int, choice: Any, y: Any, lots: Any, order: Any
         if at_random:
             for i in range(n):
                 lot[i] = lots[order[i]]
-            order_run(lot, extra, np.int64(0), missed)
+            order_run(lot, extra, np.int64(0), np.int64(missed))
         taken = 0
         for x in range(missed):
             i = extra[x]
