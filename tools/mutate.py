@@ -32,7 +32,7 @@ from typing import Any, NamedTuple
 
 ROOT = Path(__file__).resolve().parent.parent
 SUITES = {  # the test files of a kernel, fastest first
-    "arithmetic": ["kernels_random", "softmax", "pairs", "laws"],
+    "arithmetic": ["kernels_arithmetic", "kernels_random", "softmax", "pairs", "laws"],
     "ccs": ["stochastic", "laws"],
     "evaluate": ["evaluation", "metrics"],
     "exchange": ["kernels_exchange", "metrics"],
