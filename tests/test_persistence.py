@@ -307,7 +307,7 @@ def test_a_crash_between_two_moves_leaves_the_old_model_or_the_new_one(
             with contextlib.suppress(OSError):
                 write_model(path, f"text {number}\n", {"number": number})
             if crash == 0 and path.is_dir():
-                cut(path / "manifest.json.new", 0.5)
+                (path / "manifest.json.new").write_text('{"model_sha')
         text, manifest = read_model(path)
         assert text == f"text {manifest['number']}\n"
         assert latest <= manifest["number"] <= number
@@ -317,6 +317,24 @@ def test_a_crash_between_two_moves_leaves_the_old_model_or_the_new_one(
     assert [file.name for file in tmp_path.iterdir()] == [name]
     if path.is_dir():
         assert sorted(file.name for file in path.iterdir()) == ["manifest.json", "model.txt"]
+
+
+@pytest.mark.parametrize("name", ["model", "model.zip"])
+def test_a_full_disk_leaves_the_old_model_or_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    write_model(tmp_path / name, "old\n", {"number": 0})
+    before = sorted(tmp_path.rglob("*"))
+
+    def full(handle: int) -> None:
+        raise OSError("No space left on device")
+
+    monkeypatch.setattr(os, "fsync", full)
+    for target in (name, f"new-{name}"):
+        with pytest.raises(OSError, match="No space"):
+            write_model(tmp_path / target, "new\n", {"number": 1})
+    assert sorted(tmp_path.rglob("*")) == before
+    assert read_model(tmp_path / name)[0] == "old\n"
 
 
 SAVE_FOREVER = """

@@ -168,6 +168,13 @@ class RankingData:
         """Number of rows."""
         return self.queries.n_rows
 
+    @property
+    def one_weight_per_query(self) -> bool:
+        """Whether weights, if there are any, are the same within each query."""
+        if self.weights is None:
+            return True
+        return bool(np.array_equal(self.weights, np.repeat(self.weights[self.boundaries[:-1]], self.group)))
+
     def ungroup(self, grouped: NDArray[Any]) -> NDArray[Any]:
         """Bring values per row (scores, say) back into the order in which the caller gave the rows."""
         return self.queries.ungroup(grouped)
@@ -354,23 +361,51 @@ class RankingData:
         """
         import pyarrow.parquet as pq
 
-        table = pq.read_table(path)
+        return cls.from_arrow(pq.read_table(path), label=label, qid=qid, weight=weight, reference=reference)
+
+    @classmethod
+    def from_arrow(
+        cls,
+        table: Any,
+        *,
+        label: str | None = "label",
+        qid: str = "qid",
+        weight: str | None = None,
+        drop: Sequence[str] = (),
+        categorical: Sequence[str] = (),
+        reference: RankingData | Columns | None = None,
+    ) -> RankingData:
+        """Take the columns of an Arrow table, as `from_parquet` does.
+
+        Without a ``label`` all labels are 0: rows to predict. ``drop`` names columns that are no features,
+        ``categorical`` those that hold categories.
+
+        Examples
+        --------
+        >>> import pyarrow as pa
+        >>> table = pa.table({"label": [0, 1], "qid": [3, 3], "url": ["x", "y"], "bm25": [1.5, 2.5]})
+        >>> RankingData.from_arrow(table, drop=["url"]).X.tolist()
+        [[1.5], [2.5]]
+        """
         ours = json.loads((table.schema.metadata or {}).get(b"rankwright", b"{}"))
         if weight is None and ours.get("weighted"):
             weight = "weight"
         index = (table.schema.pandas_metadata or {}).get("index_columns", [])
         unused = [name for name in index if isinstance(name, str) and name not in (label, qid, weight)]
-        table = table.drop_columns(unused)  # row numbers that pandas stored are no feature
+        table = table.drop_columns(list({*unused, *drop}))  # row numbers that pandas stored are no feature
         weights = None
         if weight is not None:
             frame, weights = _take_column(nw.from_native(table, eager_only=True), weight, "weight")
             table = frame.to_native()
-        levels: _Levels = {name: None if v is None else tuple(v) for name, v in ours.get("categories", {}).items()}
+        stored = {name: v for name, v in ours.get("categories", {}).items() if name not in drop}
+        levels: _Levels = {name: None if v is None else tuple(v) for name, v in stored.items()}
         if reference is not None:
             for name, known in levels.items():
                 if known is not None:
                     table = _with_levels(table, name, known)
-        data = cls(table, label, qid=qid, weights=weights, categorical=list(levels) or None, reference=reference)
+        named = list(dict.fromkeys([*levels, *categorical]))
+        y = np.zeros(len(table)) if label is None else label
+        data = cls(table, y, qid=qid, weights=weights, categorical=named or None, reference=reference)
         if reference is None:
             data.categories.update(levels)
         return data

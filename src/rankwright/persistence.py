@@ -46,13 +46,21 @@ def write_model(path: str | os.PathLike[str], text: str, manifest: dict[str, Any
         return
     if target.exists() and not target.is_dir():
         raise ValueError(f"{target} is a file; a model is saved as a folder, or as a file that ends in .zip.")
+    is_new = not target.exists()
     target.mkdir(parents=True, exist_ok=True)
     _complete_an_interrupted_save(target)
-    for name, content in ((MANIFEST, described), (MODEL, text)):
-        with open(target / f"{name}.new", "w", encoding="utf-8", newline="\n") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
+    try:
+        for name, content in ((MANIFEST, described), (MODEL, text)):
+            with open(target / f"{name}.new", "w", encoding="utf-8", newline="\n") as file:
+                file.write(content)
+                file.flush()
+                os.fsync(file.fileno())
+    except BaseException:  # a full disk, say: leave what was there before
+        for name in (MANIFEST, MODEL):
+            (target / f"{name}.new").unlink(missing_ok=True)
+        if is_new:
+            target.rmdir()
+        raise
     os.replace(target / f"{MODEL}.new", target / MODEL)
     os.replace(target / f"{MANIFEST}.new", target / MANIFEST)
 
