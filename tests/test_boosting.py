@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
 import lightgbm as lgb
@@ -224,7 +225,9 @@ def test_callbacks_see_the_progress_and_stop_the_training() -> None:
     assert [one.iteration for one in seen] == [one.done for one in seen] == [1, 2, 3, 4, 5]
     assert {one.n_estimators for one in seen} == {12}
     assert seen[-1].history[0]["ndcg@10"] == ranker.evals_result_["valid_0"]["ndcg@10"]
-    assert 0 < seen[-1].objective_seconds < seen[-1].seconds
+    assert 0 < seen[0].times["gradients"] < seen[-1].times["gradients"]
+    assert sum(seen[-1].times.values()) < seen[-1].seconds
+    assert seen[-1].times == ranker.times_
     assert np.array_equal(ranker.predict(VALID), quick(n_estimators=5).fit(TRAIN).predict(VALID))
 
 
@@ -321,3 +324,34 @@ def test_an_evaluation_set_without_relevant_documents() -> None:
         pytest.raises(ValueError, match=r"early_stopping_rounds watches ndcg@10 on eval_set\[0\]"),
     ):
         quick(early_stopping_rounds=3).fit(TRAIN, eval_set=[empty])
+
+
+@pytest.mark.parametrize("changes", [{}, {"leaf_values": "full"}, {"langevin": True, "shrink_rate": 1.0}])
+def test_the_training_data_among_the_evaluation_sets_is_not_held_twice(
+    changes: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    held: list[int] = []
+    plain = Grower.__init__
+
+    def counting(self: Grower, train: RankingData, valid: Sequence[RankingData], *rest: Any) -> None:
+        held.append(1 + len(valid))
+        plain(self, train, valid, *rest)
+
+    monkeypatch.setattr(Grower, "__init__", counting)
+    again = RankingData(TRAIN.X, TRAIN.y, qid=TRAIN.qid, feature_names=TRAIN.feature_names)
+    one = quick(**changes).fit(TRAIN, eval_set=[VALID, TRAIN])
+    other = quick(**changes).fit(TRAIN, eval_set=[VALID, again])
+    first = quick(**changes).fit(TRAIN, eval_set=[TRAIN, VALID])
+    assert held == [2, 3, 2]
+    assert one.evals_result_ == other.evals_result_
+    assert first.evals_result_ == {"valid_0": one.evals_result_["valid_1"], "valid_1": one.evals_result_["valid_0"]}
+    assert one.evals_result_["valid_1"]["ndcg@10"][-1] == one.score(TRAIN) != one.score(VALID)
+
+
+def test_times_of_the_phases() -> None:
+    plain = quick(leaf_values="diagonal").fit(TRAIN)
+    assert set(plain.times_) == {"gradients", "trees", "leaves", "evaluation"}
+    assert plain.times_["gradients"] > 0 < plain.times_["trees"]
+    assert plain.times_["leaves"] == 0
+    assert quick(leaf_values="full").fit(TRAIN).times_["leaves"] > 0
+    assert plain.manifest_["times"] == plain.times_

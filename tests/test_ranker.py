@@ -17,11 +17,12 @@ import scipy.sparse as sp
 
 import rankwright.progress
 from rankwright import Ranker, RankingData, evaluate
-from rankwright.objectives import LambdaMART, StochasticRank, YetiLoss, YetiRank
+from rankwright.objectives import LambdaMART, QueryRMSE, StochasticRank, YetiLoss
 from rankwright.ranker import Progress
 from small import QUICK, TRAIN, VALID, quick, rows
 
 X, Y, QID = rows(240, 5, 12)
+AUTO = 0.1 * YetiLoss(neighbours=3, permutations=5) + 0.05 * QueryRMSE().per_length()
 
 
 @pytest.fixture(scope="module")
@@ -252,16 +253,52 @@ def test_fits_in_several_threads_are_those_one_by_one() -> None:
 @pytest.mark.parametrize(
     ("metric", "expected"),
     [
-        ("ndcg@10", YetiRank()),
-        ("dcg", YetiRank()),
-        ("map", YetiLoss()),
-        ("mrr", YetiLoss()),
-        ("err@10", YetiLoss()),
+        ("ndcg@10", AUTO),
+        ("dcg", AUTO),
+        ("map", AUTO),
+        ("err@10", AUTO),
         ("dcg-rr", StochasticRank()),
     ],
 )
 def test_the_automatic_objective(metric: str, expected: Any) -> None:
     assert quick(metric=metric, n_estimators=1).fit(TRAIN).objective_ == expected
+
+
+def test_leaves_are_solved_together_where_the_objective_is_automatic_and_allows_it() -> None:
+    weights = np.random.default_rng(0).uniform(1, 2, TRAIN.n_rows)
+    weighted = RankingData(TRAIN.X, TRAIN.y, group=TRAIN.group, weights=weights)
+    for expected, train, changes in (
+        ("full", TRAIN, {}),
+        ("diagonal", TRAIN, {"leaf_values": "diagonal"}),
+        ("diagonal", TRAIN, {"objective": "yetirank"}),
+        ("full", TRAIN, {"objective": "yetirank", "leaf_values": "full"}),
+        ("diagonal", TRAIN, {"metric": "dcg-rr"}),
+        ("diagonal", TRAIN, {"reg_lambda": 0}),
+        ("diagonal", TRAIN, {"engine_params": {"lambda_l1": 0.1}}),
+        ("diagonal", weighted, {}),
+    ):
+        assert quick(n_estimators=1, **changes).fit(train).leaf_values_ == expected, changes
+
+
+def test_rate_and_leaves_grow_with_the_data() -> None:
+    small = quick(n_estimators=1, learning_rate=None, num_leaves=None).fit(TRAIN)
+    assert (small.learning_rate_, small.num_leaves_) == (0.06, 16)
+    copies = 40_000 // TRAIN.n_rows + 1
+    X, y = np.tile(TRAIN.X, (copies, 1)), np.tile(TRAIN.y, copies)
+    large = quick(n_estimators=1, learning_rate=None, num_leaves=None).fit(X, y, group=np.tile(TRAIN.group, copies))
+    ratio = len(y) / 10_000
+    assert large.learning_rate_ == pytest.approx(0.06 * ratio**0.25)
+    assert large.num_leaves_ == round(16 * ratio**0.5)
+
+
+def test_the_step_of_a_first_order_objective_does_not_depend_on_the_scale_of_the_metric() -> None:
+    """Twice the labels, twice DCG's gradient: half the rate, the same steps."""
+    shared = {"metric": "dcg(gain=linear)@5", "learning_rate": None, "reg_lambda": 0, "n_estimators": 5}
+    doubled_labels = RankingData(TRAIN.X, 2 * TRAIN.y, qid=TRAIN.qid, feature_names=TRAIN.feature_names)
+    for objective in ("softrank", "stochasticrank"):
+        plain, doubled = (quick(objective=objective, **shared).fit(data) for data in (TRAIN, doubled_labels))
+        assert doubled.learning_rate_ == pytest.approx(plain.learning_rate_ / 2, rel=1e-12)
+        np.testing.assert_allclose(doubled.predict(TRAIN), plain.predict(TRAIN), rtol=1e-6)
 
 
 def test_an_objective_by_name_with_options_or_as_an_object() -> None:
@@ -284,7 +321,7 @@ def test_an_objective_by_name_with_options_or_as_an_object() -> None:
         {"subsample_queries": 0.5},
         {"subsample": 0.4},
         {"colsample": 0.2},
-        {"leaf_values": "full"},
+        {"leaf_values": "diagonal"},
         {"langevin": True},
         {"metric": "map", "objective": "lambdamart"},
         {"engine_params": {"max_bin": 7}},
@@ -350,7 +387,8 @@ def test_a_line_shows_the_best_value_in_the_metrics_sense() -> None:
     told = []
     for metric in ("ndcg@10", "arp"):
         display = rankwright.progress.Display(0, 9, Ranker(metric=metric)._settings()[1][metric])
-        progress = Progress(3, 9, 2, [{metric: [0.5, 0.75, 0.25]}], seconds=4.0, objective_seconds=1.0)
+        times = {"gradients": 0.5, "trees": 2.75, "leaves": 0.5, "evaluation": 0.25}
+        progress = Progress(3, 9, 2, [{metric: [0.5, 0.75, 0.25]}], seconds=4.0, times=times)
         told.append(display.describe(progress))
     assert told[0] == "3/9 trees, ndcg@10 0.2500 (best 0.7500), 0.5 trees/s, 12 s left, objective 25%"
     assert "(best 0.2500)" in told[1]

@@ -15,7 +15,8 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -34,6 +35,7 @@ Floats = NDArray[np.float64]
 
 BLOCK = 10  # sampling in the engine starts anew after so many trees, so that training can resume between blocks
 _STRUCTURE, _LEAVES, _BAGGING = range(101, 104)  # what a draw is for; objectives number theirs from 0
+PHASES = ("gradients", "trees", "leaves", "evaluation")
 
 
 @dataclass(frozen=True)
@@ -68,6 +70,7 @@ class State:
     ``text`` is the engine's model text, to be multiplied by ``factor``, and began with ``initial_trees`` of another
     model. After each iteration, ``trees`` has the number of trees (an iteration may find nothing to split), ``factors``
     the factor, and ``history`` the metrics of each evaluation set. ``finished`` says that more iterations are no use.
+    ``times`` sums the seconds of each phase.
     """
 
     text: str | None = None
@@ -76,6 +79,7 @@ class State:
     factors: list[float] = field(default_factory=list)
     history: list[dict[str, list[float]]] = field(default_factory=list)
     finished: bool = False
+    times: dict[str, float] = field(default_factory=lambda: dict.fromkeys(PHASES, 0.0))
 
     @property
     def iteration(self) -> int:
@@ -120,8 +124,11 @@ class Progress:
         Metrics of each evaluation set after each iteration, by name.
     done
         Iterations of this run, without those it resumed from.
-    seconds, objective_seconds
-        Time of this run so far, and how much of it went into gradients.
+    seconds
+        Time of this run so far.
+    times
+        Seconds in each phase, with those it resumed from: ``"gradients"``, ``"trees"``, ``"leaves"`` (values computed
+        here, not by the engine) and ``"evaluation"``.
     """
 
     iteration: int
@@ -129,7 +136,7 @@ class Progress:
     done: int
     history: Sequence[dict[str, list[float]]]
     seconds: float
-    objective_seconds: float
+    times: dict[str, float]
 
 
 class Boosting:
@@ -140,7 +147,7 @@ class Boosting:
     objective, metrics
         What to optimise, and what to evaluate, by name; the objective optimises the first.
     train, valid
-        Data with the same columns.
+        Data with the same columns. The training data may be among the evaluation sets and costs no second copy there.
     settings
         The rest.
     """
@@ -158,6 +165,10 @@ class Boosting:
         self.target = next(iter(metrics.values()))
         self.train = train
         self.valid = valid
+        others = [data for data in valid if data is not train]
+        self._parts = [train, *others]
+        places = iter(range(1, len(self._parts)))
+        self._part_of = [0 if data is train else next(places) for data in valid]
         self.engine = load_engine(settings.engine)
         self.queries = train.queries.grouped()
         self.gradient = BoundObjective(
@@ -173,13 +184,12 @@ class Boosting:
             self.gradient.leaf_system(np.zeros(train.n_rows), np.zeros(train.n_rows, dtype=np.int64), 1)
         self._with_mean = [self._metrics_with_mean(number) for number in range(len(valid))]
         self.grower = self.engine.Grower(
-            train, valid, settings.tree_options, settings.engine_params, settings.seed, settings.threads
+            train, others, settings.tree_options, settings.engine_params, settings.seed, settings.threads
         )
         langevin = settings.langevin
         self._own_leaves = settings.full_leaves or (langevin is not None and langevin.independent)
         self._earlier: list[str] = []  # texts of the trees before the grower's block
         self._earlier_trees = 0
-        self._objective_seconds = 0.0
 
     def run(self, state: State, after: Callable[[State, Progress], bool]) -> None:
         """Train on from ``state`` until done, stopped early, or ``after`` returns True or raises.
@@ -209,7 +219,7 @@ class Boosting:
                     done=state.iteration - resumed,
                     history=state.history,
                     seconds=time.perf_counter() - began,
-                    objective_seconds=self._objective_seconds,
+                    times=dict(state.times),
                 )
                 if after(state, progress):
                     break
@@ -233,11 +243,10 @@ class Boosting:
         state.text = self.engine.Forest(state.text).first(state.n_trees).text if state.n_trees else None
 
     def _scores_of(self, state: State) -> list[Floats]:
-        parts = [self.train, *self.valid]
         if state.text is None:
-            return [np.zeros(part.n_rows) for part in parts]
+            return [np.zeros(part.n_rows) for part in self._parts]
         forest = self.engine.Forest(state.text)
-        return [forest.predict(part.X, threads=self.settings.threads) for part in parts]
+        return [forest.predict(part.X, threads=self.settings.threads) for part in self._parts]
 
     def _host_scores(self, scores: list[Floats]) -> list[Floats] | None:
         """Scores for the engine to start from: none where it only has to tell leaves apart."""
@@ -248,29 +257,29 @@ class Boosting:
         rate = settings.tree_options["learning_rate"]
         shrink = 1.0 - settings.langevin.shrink_rate * rate if settings.langevin is not None else 1.0
         factor = state.factor * shrink
-        began = time.perf_counter()
-        grad, hess = self.gradient(state.factor * scores[0], it)
-        self._objective_seconds += time.perf_counter() - began
-        kept = self._bag(it)
-        if kept is not None:
-            rows = np.repeat(kept, self.queries.sizes)
-            grad *= rows
-            hess *= rows
-        before = [self.grower.scores(part) for part in range(len(scores))] if self._own_leaves else []
-        noisy = grad if settings.langevin is None else grad + self._noise(it, _STRUCTURE)
-        grown = self.grower.grow(noisy / factor, hess)
+        with _timed(state, "gradients"):
+            grad, hess = self.gradient(state.factor * scores[0], it)
+            kept = self._bag(it)
+            if kept is not None:
+                rows = np.repeat(kept, self.queries.sizes)
+                grad *= rows
+                hess *= rows
+            noisy = grad if settings.langevin is None else grad + self._noise(it, _STRUCTURE)
+        with _timed(state, "trees"):
+            before = [self.grower.scores(part) for part in range(len(scores))] if self._own_leaves else []
+            grown = self.grower.grow(noisy / factor, hess)
+            if grown and not self._own_leaves:
+                for part in range(len(scores)):
+                    scores[part] = self.grower.scores(part)
         if grown and self._own_leaves:
-            leaves = [self.grower.leaves(part, before[part]) for part in range(len(scores))]
-            began = time.perf_counter()
-            values = rate / factor * self._leaf_values(state, scores[0], leaves[0], grad, hess, kept)
-            self._objective_seconds += time.perf_counter() - began
-            self.grower.rewrite(values)
-            for part, leaf in enumerate(leaves):
-                scores[part] += values[leaf]
-        elif grown:
-            for part in range(len(scores)):
-                scores[part] = self.grower.scores(part)
-        self._evaluate(state, factor, scores)
+            with _timed(state, "leaves"):
+                leaves = [self.grower.leaves(part, before[part]) for part in range(len(scores))]
+                values = rate / factor * self._leaf_values(state, scores[0], leaves[0], grad, hess, kept)
+                self.grower.rewrite(values)
+                for part, leaf in enumerate(leaves):
+                    scores[part] += values[leaf]
+        with _timed(state, "evaluation"):
+            self._evaluate(state, factor, scores)
         state.factors.append(factor)
         state.trees.append(self._earlier_trees + self.grower.n_trees)
         state.finished = not grown and not self._random()
@@ -352,6 +361,13 @@ class Boosting:
 
     def _evaluate(self, state: State, factor: float, scores: list[Floats]) -> None:
         for number, told in enumerate(self._with_mean):
-            means = self._means(number, factor * scores[number + 1], told) if told else {}
+            means = self._means(number, factor * scores[self._part_of[number]], told) if told else {}
             for name, curve in state.history[number].items():
                 curve.append(means.get(name, math.nan))
+
+
+@contextmanager
+def _timed(state: State, phase: str) -> Iterator[None]:
+    began = time.perf_counter()
+    yield
+    state.times[phase] += time.perf_counter() - began

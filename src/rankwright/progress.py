@@ -61,6 +61,10 @@ class Display:
         if progress.seconds > 0:
             speed = progress.done / progress.seconds
             left = (progress.n_estimators - progress.iteration) / speed if speed else 0.0
-            share = progress.objective_seconds / progress.seconds
-            parts.append(f"{speed:.1f} trees/s, {left:.0f} s left, objective {share:.0%}")
+            parts.append(f"{speed:.1f} trees/s, {left:.0f} s left, objective {_objective_share(progress.times):.0%}")
         return ", ".join(parts)
+
+
+def _objective_share(times: dict[str, float]) -> float:
+    """Share of the time that went into gradients and our own leaf values."""
+    return (times["gradients"] + times["leaves"]) / (sum(times.values()) or 1.0)

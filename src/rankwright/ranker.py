@@ -9,7 +9,9 @@ import os
 import platform
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import asdict
+from contextlib import suppress
+from dataclasses import asdict, replace
+from functools import partial
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any, Self
@@ -25,10 +27,11 @@ from rankwright.engines import load_engine
 from rankwright.evaluation import evaluate
 from rankwright.kernels.evaluate import INPUT, order_queries
 from rankwright.kernels.threads import available_threads
-from rankwright.metrics import DCG, Metric
+from rankwright.metrics import Metric
 from rankwright.metrics import metric as parse_metric
 from rankwright.objectives import Objective
 from rankwright.objectives import objective as parse_objective
+from rankwright.objectives.base import BoundObjective
 from rankwright.persistence import read_model, write_model
 from rankwright.progress import Display
 from rankwright.queries import Queries
@@ -37,6 +40,9 @@ Floats = NDArray[np.float64]
 
 _LOG = logging.getLogger("rankwright")
 _CHECKPOINT_TREES, _CHECKPOINT_SECONDS = 100, 60.0
+_CHOSEN = ("learning_rate", "num_leaves", "leaf_values")  # parameters that the data may decide
+# Weights of 1/10 make the default reg_lambda of 0.3 count as 3 would, which measured better.
+_AUTO = "0.1 yetiloss(permutations=5, neighbours=3) + 0.05 n^-0.5 queryrmse"
 _WHOLE: tuple[type, ...] = (int, np.integer)
 _NUMBER: tuple[type, ...] = (int, float, np.integer, np.floating)
 
@@ -48,23 +54,32 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
     ----------
     objective
         A name (``"yetiloss"``), a name with options (``"lambdamart(truncation=k+3)"``), a sum
-        (``"yetiloss + 0.5 queryrmse"``), an objective of `rankwright.objectives`, or ``"auto"``: yetirank for DCG
-        and NDCG, yetiloss for other metrics.
+        (``"yetiloss + 0.5 queryrmse"``), an objective of `rankwright.objectives`, or ``"auto"``: yetiloss for the
+        metric with some queryrmse, which measured best (docs/defaults.md), or stochasticrank for a metric that selects.
     metric
         What to optimise and evaluate, or several: the first is optimised and decides about early stopping.
     engine
         Which library grows the trees: ``"lightgbm"``.
-    n_estimators, learning_rate
-        Number of trees, and the factor of each.
-    num_leaves, max_depth, min_child_samples
-        Size of a tree: leaves, depth (-1 for no limit), rows in a leaf.
+    n_estimators
+        Number of trees.
+    learning_rate
+        Factor of each tree. None chooses by the rows of the training data, 0.06 for ten thousand and 0.1 for eighty
+        thousand. For an objective without curvature, which takes steps as long as its gradient, it is 0.03 times that
+        divided by the gradient's root mean square at the start, so that it does not depend on the metric's scale.
+    num_leaves
+        Leaves of a tree. None chooses by the rows of the training data: 16 for ten thousand, twice as many for four
+        times as many rows, 64 at most.
+    max_depth, min_child_samples
+        Depth of a tree (-1 for no limit), and rows in a leaf.
     reg_lambda
         L2 regularisation of leaf values; the ridge of ``leaf_values="full"``.
     subsample_queries, subsample, colsample
         Share of the queries, of the rows and of the columns that a tree is grown from.
     leaf_values
         ``"diagonal"``: each leaf by its own gradient and curvature, as the engine does it. ``"full"``: all leaves
-        of a tree solved together with the objective's full curvature between them.
+        of a tree solved together with the objective's full curvature between them. ``"auto"``: full with the
+        objective ``"auto"``, where it has curvature, weights are the same within each query and ``engine_params`` do
+        not need the engine's own values; otherwise diagonal.
     early_stopping_rounds
         Stop when the first metric on the first evaluation set has not improved for so many trees, and keep the best.
     langevin
@@ -93,6 +108,8 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
     ----------
     best_iteration_ : int
         Iterations in the model.
+    learning_rate_, num_leaves_, leaf_values_
+        What was used where the parameter left the choice.
     evals_result_ : dict
         Metrics of each evaluation set after each tree: ``evals_result_["valid_0"]["ndcg@10"]``.
     feature_importances_ : ndarray
@@ -101,6 +118,9 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
         Columns of the training data.
     interrupted_ : bool
         True if Ctrl-C ended the training; the model has the trees up to then.
+    times_ : dict
+        Seconds of training in each phase, over all parts of a resumed training: ``"gradients"``, ``"trees"``,
+        ``"leaves"`` (values computed here, not by the engine) and ``"evaluation"``.
 
     Examples
     --------
@@ -118,15 +138,15 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
         engine: str = "lightgbm",
         *,
         n_estimators: int = 300,
-        learning_rate: float = 0.05,
-        num_leaves: int = 16,
+        learning_rate: float | None = None,
+        num_leaves: int | None = None,
         max_depth: int = -1,
         min_child_samples: int = 50,
         reg_lambda: float = 0.3,
         subsample_queries: float = 1.0,
         subsample: float = 0.7,
         colsample: float = 0.5,
-        leaf_values: str = "diagonal",
+        leaf_values: str = "auto",
         early_stopping_rounds: int | None = None,
         langevin: bool = False,
         diffusion_temperature: float | None = None,
@@ -182,7 +202,8 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
             As in `RankingData` (whose ``weights`` are ``sample_weight`` here); or a `RankingData` as ``X`` alone.
             Rows may come in any order; ``qid`` and ``y`` may name columns of a data frame.
         eval_set
-            Evaluation sets: a list of ``(X, y, qid)`` or of `RankingData`, or one of them.
+            Evaluation sets: a list of ``(X, y, qid)`` or of `RankingData`, or one of them. The `RankingData` that is
+            trained on may be among them, for curves of the training, and costs no second copy.
         init_model
             A fitted Ranker, or the path of a saved one, to add trees to.
         callbacks
@@ -192,6 +213,7 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
         watchers = _callbacks(callbacks)
         earlier = _fitted(init_model)
         train = _data(X, y, qid, group, sample_weight, None if earlier is None else earlier.columns_)
+        settings = self._fitted_to(train, objective, next(iter(metrics.values())), settings)
         valid = [_evaluation_set(one, number, train) for number, one in enumerate(_listed(eval_set))]
         if settings.patience is not None and not valid:
             raise ValueError("early_stopping_rounds needs an eval_set to watch; pass eval_set=[(X, y, qid)].")
@@ -208,9 +230,9 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
 
                 def after(current: State, progress: Progress) -> bool:
                     display.update(progress)
-                    if checkpoint is not None:
-                        checkpoint.offer(current, boosting)
                     answers = [callback(progress) is True for callback in watchers]
+                    if checkpoint is not None:
+                        checkpoint.offer(current, boosting)  # last: what callbacks recorded covers it
                     return any(answers)
 
                 boosting.run(state, after)
@@ -336,6 +358,9 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
             ranker.evals_result_ = manifest["evals_result"]
             ranker.best_iteration_ = int(manifest["best_iteration"])
             ranker.interrupted_ = bool(manifest["interrupted"])
+            for name in _CHOSEN:
+                setattr(ranker, f"{name}_", manifest["chosen"][name])
+            ranker.times_ = dict(manifest.get("times", {}))
             ranker.forest_ = load_engine(manifest["engine"]["name"]).Forest(text)
         except (KeyError, TypeError, AttributeError) as error:
             raise ValueError(f"{path}: the manifest lacks or garbles {error}; it was damaged.") from None
@@ -352,6 +377,10 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
             ranker.feature_names_in_ = np.array(columns.feature_names, dtype=object)
         ranker.manifest_ = {k: v for k, v in manifest.items() if k not in ("format_version", "model_sha256")}
         return ranker
+
+    def check_params(self) -> None:
+        """Raise ValueError where a parameter cannot be used, as ``fit`` does before any work."""
+        self._settings()
 
     def __sklearn_tags__(self) -> Any:
         """Tell scikit-learn what this estimator takes."""
@@ -379,17 +408,15 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
         return {one.strip() if isinstance(one, str) else str(one): parse_metric(one) for one in wanted}
 
     def _settings(self) -> tuple[Objective, dict[str, Metric], Settings]:
-        """Check every parameter before any work is done."""
+        """Check every parameter before any work is done; what the data decides is for `_fitted_to`."""
         metrics = self._metrics()
         target = next(iter(metrics.values()))
-        if isinstance(self.objective, str) and self.objective.strip() == "auto":
-            auto = "stochasticrank" if target.selects else "yetirank" if isinstance(target, DCG) else "yetiloss"
-            objective = parse_objective(auto)
-        else:
-            objective = parse_objective(self.objective)
+        objective = resolve_objective(self.objective, target)
         _check("n_estimators", self.n_estimators, _WHOLE, 1)
-        _check("learning_rate", self.learning_rate, _NUMBER, 0, above=True)
-        _check("num_leaves", self.num_leaves, _WHOLE, 2, 131072)
+        if self.learning_rate is not None:
+            _check("learning_rate", self.learning_rate, _NUMBER, 0, above=True, otherwise="None to choose by the data")
+        if self.num_leaves is not None:
+            _check("num_leaves", self.num_leaves, _WHOLE, 2, 131072, otherwise="None to choose by the data")
         _check("min_child_samples", self.min_child_samples, _WHOLE, 1)
         _check("reg_lambda", self.reg_lambda, _NUMBER, 0)
         for share in ("subsample_queries", "subsample", "colsample"):
@@ -398,20 +425,31 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
             _check("max_depth", self.max_depth, _WHOLE, 1, otherwise="-1 for no limit")
         if self.early_stopping_rounds is not None:
             _check("early_stopping_rounds", self.early_stopping_rounds, _WHOLE, 1, otherwise="None for no stopping")
-        for name, allowed in (("leaf_values", ("diagonal", "full")), ("leaf_noise", ("shared", "independent"))):
+        for name, allowed in (("leaf_values", ("auto", "diagonal", "full")), ("leaf_noise", ("shared", "independent"))):
             if getattr(self, name) not in allowed:
                 raise ValueError(f"{name} must be one of {', '.join(allowed)}; got {getattr(self, name)!r}.")
         if self.leaf_values == "full" and self.reg_lambda == 0:
             raise ValueError("leaf_values='full' needs reg_lambda above 0: the full system has no unique solution.")
+        full = self.leaf_values == "full"
         langevin = self._langevin()
         engine = load_engine(self.engine)
         if self.engine_params is not None and not isinstance(self.engine_params, dict):
             raise ValueError(f"engine_params must be a dict of the engine's parameters; got {self.engine_params!r}.")
-        params = engine.check_params(
+        check = partial(
+            engine.check_params,
             self.engine_params or {},
             shrinks=langevin is not None and langevin.shrink_rate > 0,
-            own_leaves=self.leaf_values == "full" or self.leaf_noise == "independent",
         )
+        if (
+            self.leaf_values == "auto"
+            and _is_auto(self.objective)
+            and not objective.first_order
+            and self.reg_lambda > 0
+        ):
+            with suppress(ValueError):  # parameters that only the engine's own leaf values can follow
+                check(own_leaves=True)
+                full = True
+        params = check(own_leaves=full or self.leaf_noise == "independent")
         seed = self.random_state
         if seed is None:
             if self.checkpoint is not None:
@@ -421,8 +459,8 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
             seed = int(seed.randint(2**31))
         _check("random_state", seed, _WHOLE, 0, otherwise="None for any seed")
         options = {
-            "learning_rate": float(self.learning_rate),
-            "num_leaves": int(self.num_leaves),
+            "learning_rate": None if self.learning_rate is None else float(self.learning_rate),
+            "num_leaves": None if self.num_leaves is None else int(self.num_leaves),
             "max_depth": -1 if self.max_depth is None else int(self.max_depth),
             "min_child_samples": int(self.min_child_samples),
             "reg_lambda": float(self.reg_lambda),
@@ -437,13 +475,34 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
                 n_trees=int(self.n_estimators),
                 tree_options=options,
                 engine_params=params,
-                full_leaves=self.leaf_values == "full",
+                full_leaves=full,
                 subsample_queries=float(self.subsample_queries),
                 langevin=langevin,
                 patience=self.early_stopping_rounds,
                 seed=int(seed),
                 threads=self._threads(),
             ),
+        )
+
+    def _fitted_to(self, train: RankingData, objective: Objective, target: Metric, settings: Settings) -> Settings:
+        """Make the choices that were left to the data; docs/defaults.md has the measurements behind them."""
+        ratio = max(1.0, train.n_rows / 10_000)
+        rate, leaves = settings.tree_options["learning_rate"], settings.tree_options["num_leaves"]
+        if leaves is None:
+            leaves = min(64, round(16 * ratio**0.5))
+        if rate is None:
+            rate = min(0.1, 0.06 * ratio**0.25)
+            if objective.first_order:
+                bound = BoundObjective(objective, train.y, train.queries.grouped(), target, seed=settings.seed)
+                size = float(np.sqrt(np.mean(np.square(bound(np.zeros(train.n_rows))[0]))))
+                rate = 0.03 * rate / size if size > 0 else rate
+        langevin = settings.langevin
+        if langevin is not None and langevin.shrink_rate * rate >= 1:
+            raise ValueError(f"shrink_rate * learning_rate must be below 1; got {langevin.shrink_rate * rate:g}.")
+        return replace(
+            settings,
+            tree_options={**settings.tree_options, "learning_rate": rate, "num_leaves": leaves},
+            full_leaves=settings.full_leaves and (self.leaf_values == "full" or train.one_weight_per_query),
         )
 
     def _langevin(self) -> Langevin | None:
@@ -460,8 +519,6 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
         rate = 1e-3 if self.shrink_rate is None else self.shrink_rate
         _check("diffusion_temperature", temperature, _NUMBER, 0, above=True)
         _check("shrink_rate", rate, _NUMBER, 0)
-        if rate * self.learning_rate >= 1:
-            raise ValueError(f"shrink_rate * learning_rate must be below 1; got {rate * self.learning_rate:g}.")
         return Langevin(float(temperature), float(rate), self.leaf_noise == "independent")
 
     def _checkpoint(
@@ -500,8 +557,12 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
         engine = load_engine(settings.engine)
         best = state.best(boosting.target) if settings.patience is not None else None
         self.best_iteration_ = state.iteration if best is None else best
+        self.learning_rate_ = settings.tree_options["learning_rate"]
+        self.num_leaves_ = settings.tree_options["num_leaves"]
+        self.leaf_values_ = "full" if settings.full_leaves else "diagonal"
         forest = engine.Forest(state.text).first(state.trees[self.best_iteration_ - 1])
         self.forest_ = forest.scaled(state.factors[self.best_iteration_ - 1])
+        self.times_ = dict(state.times)
         self.evals_result_ = {f"valid_{number}": curves for number, curves in enumerate(state.history)}
         self.metrics_ = list(metrics.values())
         self.objective_ = objective
@@ -523,6 +584,7 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
             "versions": {name: version(name) for name in ("numpy", "numba", "scikit-learn")},
             "python": platform.python_version(),
             "parameters": parameters,
+            "chosen": {name: getattr(self, f"{name}_") for name in _CHOSEN},
             "objective": str(objective),
             "metrics": names,
             "ties": "worst",
@@ -535,6 +597,7 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
             "data_fingerprint": fingerprint(train),
             "best_iteration": self.best_iteration_,
             "interrupted": self.interrupted_,
+            "times": self.times_,
             "evals_result": self.evals_result_,
         }
 
@@ -589,6 +652,17 @@ class _Checkpoint:
         write_model(self.path, state.text, {"checkpoint_of": self._key, "state": kept})
         self._saved = state.iteration
         self._saved_at = time.perf_counter()
+
+
+def resolve_objective(objective: str | Objective, metric: Metric) -> Objective:
+    """Read an objective; ``"auto"`` is the one for the metric."""
+    if _is_auto(objective):
+        objective = "stochasticrank" if metric.selects else _AUTO
+    return parse_objective(objective)
+
+
+def _is_auto(objective: str | Objective) -> bool:
+    return isinstance(objective, str) and objective.strip() == "auto"
 
 
 def fingerprint(data: RankingData) -> str:

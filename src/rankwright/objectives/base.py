@@ -158,6 +158,11 @@ class Objective:
         """True if the gradient changes from iteration to iteration at the same scores."""
         return False
 
+    @property
+    def first_order(self) -> bool:
+        """True if it has no curvature: 1 stands in for it, and a step is as long as the gradient."""
+        return False
+
     def prepare(self, problem: Problem) -> Gradient:
         """Bind to labels."""
         raise TypeError(f"{type(self).__name__} must define prepare().")
@@ -200,6 +205,11 @@ class Sum(Objective):
     """
 
     parts: tuple[tuple[float, float, Objective], ...]
+
+    @property
+    def first_order(self) -> bool:
+        """True if no summand has curvature."""
+        return all(objective.first_order for _, _, objective in self.parts)
 
     def terms(self) -> tuple[tuple[float, float, Objective], ...]:
         """Return the summands."""

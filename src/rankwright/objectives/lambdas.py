@@ -7,7 +7,7 @@ its own weights. Which pairs count is a matter of truncation and of Lambda-eX, w
 documents that belong into the top and are not there.
 
 References: Burges, MSR-TR-2010-82 (RankNet, LambdaMART); Wang et al., CIKM 2018 (LambdaLoss); "Lambda-eX" paper,
-eq. (1) to (5) and section 4.2; Bruch et al., ICTIR 2020 (noisy lambdas).
+eq. (1) to (5) and section 4.2; Bruch et al., WSDM 2020 (noisy lambdas).
 """
 
 from __future__ import annotations

@@ -46,6 +46,11 @@ class SoftRank(Objective):
     def __post_init__(self) -> None:
         check_positive(self, "sigma")
 
+    @property
+    def first_order(self) -> bool:
+        """No curvature: the smoothed metric is not convex."""
+        return True
+
     def prepare(self, problem: Problem) -> Gradient:
         """Bind the metric, which must be additive."""
         chain = problem.ranking_chain(self.name, truncate=True, signed=True)

@@ -78,6 +78,11 @@ class StochasticRank(Objective):
         """Always."""
         return True
 
+    @property
+    def first_order(self) -> bool:
+        """No curvature: the smoothed metric is not convex."""
+        return True
+
     def prepare(self, problem: Problem) -> Gradient:
         """Bind the metric."""
         if problem.metric.selects and self.mu > 0:
