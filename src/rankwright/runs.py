@@ -1,0 +1,506 @@
+"""Run folders: a model with how it came about.
+
+A run folder holds
+
+    model/            the model, as `Ranker.save` writes it
+    manifest.json     status, data (path, sizes, fingerprint) and how it was read, times, versions
+    config.toml       the parameters of the Ranker
+    metrics.jsonl     metrics after each iteration, one line each
+    log.txt           what happened when
+    environment.json  Python, packages and machine
+    checkpoint/       while training is under way: where it goes on from
+
+The folder appears whole, and each file is replaced whole, but for the metrics and the log, which grow. Training that
+was killed goes on from its checkpoint as if nothing had happened, and the metrics with it.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import secrets
+import shutil
+import time
+import tomllib
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from datetime import datetime
+from functools import cached_property
+from importlib.metadata import version
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from rankwright.data import RankingData
+from rankwright.environment import environment
+from rankwright.letor import PathLike, replacing
+
+if TYPE_CHECKING:
+    from rankwright.boosting import Progress
+    from rankwright.ranker import Ranker
+
+RUN_VERSION = 1
+_MANIFEST, _CONFIG, _ENVIRONMENT = "manifest.json", "config.toml", "environment.json"
+_METRICS, _LOG, _MODEL, _CHECKPOINT = "metrics.jsonl", "log.txt", "model", "checkpoint"
+_OURS = (_MODEL, _CHECKPOINT, _METRICS, _LOG, _CONFIG, _ENVIRONMENT, _MANIFEST)  # the manifest goes last
+_FREE = ("n_jobs", "verbose", "checkpoint")  # parameters that do not change the model
+_SECONDS_BETWEEN_LINES = 10.0
+_PACKAGES = ("rankwright", "numpy", "scipy", "numba", "lightgbm", "scikit-learn", "pyarrow", "narwhals")
+
+_History = Sequence[Mapping[str, Sequence[float]]]
+
+
+class Run:
+    """A run folder that was opened to read; `Run.open` checks it first.
+
+    Attributes
+    ----------
+    path : Path
+        The folder.
+    name : str
+        Its name.
+    manifest : dict
+        Status, data, times and versions; ``manifest["status"]`` is ``"training"``, ``"interrupted"`` or ``"finished"``.
+    config : dict
+        Parameters of the Ranker.
+    history : list of dict
+        One per iteration: ``{"iteration": 1, "seconds": 0.1, "train": {"ndcg@10": 0.4}, "valid": {"ndcg@10": 0.3}}``;
+        ``"valid"`` only where there was validation data, ``"train"`` unless weights differ within a query. Seconds
+        count from the start of training; None where a crash lost them.
+    environment : dict
+        Python, packages and machine.
+    times : dict
+        Seconds of each phase: ``"read"``, ``"gradients"``, ``"trees"``, ``"leaves"``, ``"evaluation"``, ``"write"``.
+    ranker : Ranker
+        The model, read on first use.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from rankwright import make_web_search
+    >>> train, valid = make_web_search(30, seed=1).split(0.3)
+    >>> parameters = {"n_estimators": 3, "n_jobs": 1}
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     _ = train_run(folder + "/first", train, valid, parameters=parameters, verbose=0)
+    ...     run = Run.open(folder + "/first")
+    ...     print(run.name, run.manifest["status"], len(run.history), sorted(run.history[0]))
+    first finished 3 ['iteration', 'seconds', 'train', 'valid']
+    """
+
+    def __init__(self, path: PathLike, manifest: dict[str, Any]) -> None:
+        self.path = Path(path)
+        self.manifest = manifest
+
+    @classmethod
+    def open(cls, path: PathLike) -> Run:
+        """Open a run folder; anything else, and one of a newer version, is refused with the reason."""
+        folder = Path(path)
+        if not folder.exists():
+            raise FileNotFoundError(f"there is no run folder at {folder}.")
+        if not is_run(folder):
+            raise ValueError(f"{folder} is not a run folder: it has no {_MANIFEST} of one. Make one with train_run.")
+        manifest = _json(folder / _MANIFEST)
+        written = manifest.get("run_version")
+        if not isinstance(written, int) or written < 1:
+            raise ValueError(f"{folder / _MANIFEST}: run_version is {written!r}, not a number from 1; it was damaged.")
+        if written > RUN_VERSION:
+            raise ValueError(
+                f"{folder} was written by a newer version, rankwright {manifest.get('rankwright', '?')} (run format "
+                f"{written}; this one reads up to {RUN_VERSION}). Upgrade rankwright to use it."
+            )
+        return cls(folder, manifest)
+
+    @classmethod
+    def find(cls, path: PathLike) -> Run | None:
+        """Open the run folder at a place where one may be made; None where nothing is there yet."""
+        folder = Path(path)
+        if folder.is_dir() and not is_run(folder) and any(folder.iterdir()):
+            raise ValueError(f"{folder} holds files that are not a run's; choose another folder for the run.")
+        if folder.exists() and not folder.is_dir():
+            raise ValueError(f"{folder} is a file; a run is a folder. Choose another name.")
+        return cls.open(folder) if is_run(folder) else None
+
+    @property
+    def name(self) -> str:
+        """Name of the folder."""
+        return self.path.resolve().name
+
+    @property
+    def finished(self) -> bool:
+        """Whether training came to its end."""
+        return self.manifest.get("status") == "finished"
+
+    @cached_property
+    def config(self) -> dict[str, Any]:
+        """Parameters of the Ranker."""
+        return read_config(self.path / _CONFIG)
+
+    @cached_property
+    def environment(self) -> dict[str, Any]:
+        """Python, packages and machine."""
+        return _json(self.path / _ENVIRONMENT)
+
+    @property
+    def times(self) -> dict[str, float]:
+        """Seconds of each phase."""
+        return dict(self.manifest.get("times", {}))
+
+    @cached_property
+    def history(self) -> list[dict[str, Any]]:
+        """Metrics after each iteration."""
+        return _read_history(self.path / _METRICS)
+
+    @cached_property
+    def ranker(self) -> Ranker:
+        """The model."""
+        from rankwright.ranker import Ranker
+
+        if not (self.path / _MODEL).exists():
+            raise ValueError(f"{self.path} has no model yet: its training did not end. Train in it again to go on.")
+        return Ranker.load(self.path / _MODEL)
+
+    def __repr__(self) -> str:
+        return f"Run({os.fspath(self.path)!r}, {self.manifest.get('status')})"
+
+
+def is_run(path: PathLike) -> bool:
+    """Tell whether a folder is a run folder, of whichever version, even a damaged one."""
+    folder = Path(path)
+    try:
+        return "run_version" in _json(folder / _MANIFEST)
+    except OSError:
+        return False
+    except ValueError:
+        return (folder / _CONFIG).exists()
+
+
+def load_ranker(path: PathLike) -> Ranker:
+    """Read the model of a run folder, or a model that `Ranker.save` wrote."""
+    from rankwright.ranker import Ranker
+
+    return Run.open(path).ranker if is_run(path) else Ranker.load(path)
+
+
+def train_run(
+    path: PathLike,
+    train: RankingData,
+    valid: RankingData | None = None,
+    *,
+    parameters: Mapping[str, Any],
+    sources: Mapping[str, Any] | None = None,
+    overwrite: bool = False,
+    verbose: int = 1,
+) -> Run:
+    """Train a Ranker in a run folder, or go on with it where an earlier training was cut off.
+
+    A folder with a finished run of the same parameters and data is returned as it is. Ctrl-C keeps the trees so far
+    as a model, and the same call goes on from there.
+
+    Parameters
+    ----------
+    path
+        The folder: a new one, an empty one, or that of the same training.
+    train, valid
+        Data; metrics of both are recorded (of ``train`` only if its weights are the same within each query), and early
+        stopping watches ``valid``.
+    parameters
+        Those of `Ranker`. ``checkpoint`` may choose ``trees`` and ``seconds`` between checkpoints, not a path.
+    sources
+        What the manifest shall say about where the data came from: ``paths``, ``reading``, ``seconds`` of reading.
+    overwrite
+        Whether to replace the run that is there; files that are not a run's are never touched.
+    verbose
+        1 shows progress, 0 nothing.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from rankwright import make_web_search
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     data = make_web_search(20, seed=1)
+    ...     run = train_run(folder + "/run", data, parameters={"n_estimators": 2, "n_jobs": 1}, verbose=0)
+    ...     same = train_run(folder + "/run", data, parameters={"n_estimators": 2, "n_jobs": 1}, verbose=0)
+    ...     same.manifest["started"] == run.manifest["started"], run.ranker.best_iteration_
+    (True, 2)
+    """
+    from rankwright.ranker import Ranker
+
+    folder = Path(path)
+    config = run_config(parameters)
+    described = {name: _describe(data) for name, data in (("train", train), ("valid", valid)) if data is not None}
+    earlier = Run.find(folder)
+    if earlier is not None and overwrite:
+        _remove(folder)
+        earlier = None
+    if earlier is None:
+        _create(folder, config, described, dict(sources or {}))
+    else:
+        check_same(earlier, config, described)
+        if earlier.finished:
+            return earlier
+    chosen = {k: v for k, v in (parameters.get("checkpoint") or {}).items() if k != "path"}
+    ranker = Ranker(**{**parameters, "checkpoint": {"path": folder / _CHECKPOINT, **chosen}, "verbose": verbose})
+    watched = {} if valid is None else {"valid": valid}
+    if train.one_weight_per_query:  # a mean over queries needs one
+        watched["train"] = train
+    recorder = _Recorder(folder, list(watched))
+    with _no_traces_of_a_failure(folder):
+        recorder.log("training begins" if earlier is None else "training goes on")
+        ranker.fit(train, eval_set=list(watched.values()), callbacks=[recorder])
+        recorder.complete(ranker)
+        began = time.perf_counter()
+        ranker.save(folder / _MODEL)
+        status = "interrupted" if ranker.interrupted_ else "finished"
+        recorder.log(f"{status} after {recorder.lines} iterations; the model has {ranker.best_iteration_}")
+        manifest = _json(folder / _MANIFEST)
+        manifest |= {
+            "status": status,
+            "ended": _now(),
+            "iterations": recorder.lines,
+            "best_iteration": ranker.best_iteration_,
+            "objective": str(ranker.objective_),
+            "metrics": [str(metric) for metric in ranker.metrics_],
+            "seed": ranker.manifest_["seed"],
+            "times": {
+                "read": float((sources or {}).get("seconds", 0.0)),
+                **ranker.times_,
+                "write": time.perf_counter() - began,
+            },
+        }
+        _write_json(folder / _MANIFEST, manifest)
+    if status == "finished":
+        shutil.rmtree(folder / _CHECKPOINT, ignore_errors=True)
+    run = Run(folder, manifest)
+    run.__dict__["ranker"] = ranker
+    return run
+
+
+def run_config(parameters: Mapping[str, Any]) -> dict[str, Any]:
+    """All parameters of the Ranker as plain values, those that are None left out; raise where one cannot be used."""
+    from rankwright.ranker import Ranker
+
+    chosen = parameters.get("checkpoint")
+    if chosen is not None and (not isinstance(chosen, Mapping) or "path" in chosen):
+        raise ValueError("a run keeps its checkpoint in its own folder; choose only trees and seconds of checkpoint.")
+    ranker = Ranker(**{**parameters, "checkpoint": None})
+    ranker.check_params()
+    if ranker.random_state is None:
+        raise ValueError("a run needs a random_state, or it could not go on after an interruption; set one.")
+    config = {k: _plain(v) for k, v in ranker.get_params(deep=False).items() if v is not None and k != "verbose"}
+    return config | ({} if chosen is None else {"checkpoint": dict(chosen)})
+
+
+def read_config(path: PathLike) -> dict[str, Any]:
+    """Read a TOML file of parameters, such as the ``config.toml`` of a run."""
+    with open(path, "rb") as file:
+        try:
+            return tomllib.load(file)
+        except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+            raise ValueError(f"{path} is not valid TOML: {error}.") from None
+
+
+def check_same(run: Run, config: Mapping[str, Any], described: Mapping[str, Any] | None = None) -> None:
+    """Raise ValueError unless a run has these parameters and, where they are described, these data."""
+    ours, theirs = ({k: v for k, v in one.items() if k not in _FREE} for one in (run.config, config))
+    differing = sorted(k for k in ours.keys() | theirs.keys() if ours.get(k) != theirs.get(k))
+    if differing:
+        name = differing[0]
+        there, here = (repr(one[name]) if name in one else "not set" for one in (ours, theirs))
+        raise ValueError(
+            f"{run.path} is a run with other parameters ({name} is {there} there and {here} here); choose another "
+            "folder, or overwrite it (--force)."
+        )
+    if described is None:
+        return
+    recorded = run.manifest.get("data", {})
+    for name in ("train", "valid"):
+        prints = [one.get(name, {}).get("fingerprint") for one in (recorded, described)]
+        if prints[0] != prints[1]:
+            raise ValueError(
+                f"{run.path} is a run with other {name} data; choose another folder, or overwrite it (--force)."
+            )
+
+
+class _Recorder:
+    """A callback of training that keeps the metrics and the log of a run up to date."""
+
+    def __init__(self, folder: Path, parts: Sequence[str]) -> None:
+        self.lines = 0
+        self._folder = folder
+        self._parts = parts
+        self._started = False
+        self._before = 0.0  # seconds of the parts that this one goes on from
+        self._logged = time.perf_counter()
+
+    def __call__(self, progress: Progress) -> None:
+        if not self._started:
+            self._go_on_after(progress.iteration - 1, progress.history)
+        self._write(progress.iteration, self._before + progress.seconds, progress.history)
+        if time.perf_counter() - self._logged >= _SECONDS_BETWEEN_LINES:
+            self._logged = time.perf_counter()
+            latest = [
+                f"{part} {name} {curve[-1]:.4f}"
+                for part, curves in zip(self._parts, progress.history, strict=True)
+                for name, curve in curves.items()
+            ]
+            self.log(", ".join([f"{progress.iteration}/{progress.n_estimators} trees", *latest]))
+
+    def complete(self, ranker: Ranker) -> None:
+        """See that each iteration has its line, also where the last training was cut off behind its last tree."""
+        if not self._started:
+            history = list(ranker.evals_result_.values())
+            done = len(next(iter(history[0].values()))) if history else ranker.best_iteration_
+            self._go_on_after(done, history)
+
+    def log(self, text: str) -> None:
+        with open(self._folder / _LOG, "a", encoding="utf-8") as file:
+            file.write(f"{_now()}  {text}\n")
+
+    def _go_on_after(self, iterations: int, history: _History) -> None:
+        """Keep the lines of these iterations; those that a crash lost are written again, without their time."""
+        kept = _read_history(self._folder / _METRICS)[:iterations]
+        with replacing(self._folder / _METRICS) as file:
+            for line in kept:
+                file.write((_line(line) + "\n").encode())
+        self._started = True
+        self.lines = len(kept)
+        self._before = max((line["seconds"] for line in kept if line["seconds"] is not None), default=0.0)
+        if iterations:
+            self.log(f"going on after {iterations} iterations")
+        for iteration in range(self.lines + 1, iterations + 1):
+            self._write(iteration, None, history)
+
+    def _write(self, iteration: int, seconds: float | None, history: _History) -> None:
+        values = {
+            part: {name: curve[iteration - 1] for name, curve in curves.items()}
+            for part, curves in sorted(zip(self._parts, history, strict=True))
+        }
+        with open(self._folder / _METRICS, "a", encoding="utf-8") as file:
+            file.write(_line({"iteration": iteration, "seconds": seconds, **values}) + "\n")
+        self.lines = iteration
+
+
+def _line(row: Mapping[str, Any]) -> str:
+    """A line of the metrics; JSON has no NaN, so a metric without a mean is null."""
+
+    def finite(value: Any) -> Any:
+        if isinstance(value, Mapping):
+            return {k: finite(v) for k, v in value.items()}
+        return None if isinstance(value, float) and not math.isfinite(value) else value
+
+    return json.dumps(finite(row), allow_nan=False)
+
+
+def _read_history(path: Path) -> list[dict[str, Any]]:
+    text = path.read_text(encoding="utf-8", errors="replace")
+    rows = []
+    for number, line in enumerate(text.split("\n")[:-1], start=1):  # a last line without an end was cut off
+        try:
+            row = json.loads(line)
+            parts = {part: values for part, values in row.items() if part not in ("iteration", "seconds")}
+            filled = {part: {k: math.nan if v is None else v for k, v in parts[part].items()} for part in parts}
+            rows.append({"iteration": row["iteration"], "seconds": row["seconds"], **filled})
+        except (ValueError, KeyError, AttributeError, TypeError):
+            raise ValueError(f"{path}, line {number}: expected the metrics of an iteration; it was damaged.") from None
+    return rows
+
+
+def _create(folder: Path, config: dict[str, Any], described: dict[str, Any], sources: dict[str, Any]) -> None:
+    """Make a run folder beside its place, and move it there whole."""
+    import tomli_w
+
+    for name, where in sources.get("paths", {}).items():
+        described[name] = {"path": os.fspath(where), **described[name]}
+    manifest = {
+        "run_version": RUN_VERSION,
+        "rankwright": version("rankwright"),
+        "status": "training",
+        "started": _now(),
+        "data": described,
+        "reading": sources.get("reading", {}),
+    }
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    part = folder.resolve().with_name(f".{folder.resolve().name}.{secrets.token_hex(4)}.part")
+    try:
+        part.mkdir()
+        _write_json(part / _MANIFEST, manifest)
+        _write_json(part / _ENVIRONMENT, _environment())
+        (part / _CONFIG).write_bytes(tomli_w.dumps(config).encode())
+        (part / _METRICS).touch()
+        (part / _LOG).touch()
+        if not folder.exists():
+            os.replace(part, folder)
+        else:  # empty, or with files of the user's beside a run that was removed
+            for name in (one for one in _OURS if (part / one).exists()):
+                os.replace(part / name, folder / name)
+    finally:
+        shutil.rmtree(part, ignore_errors=True)
+
+
+def _remove(folder: Path) -> None:
+    """Remove what makes a folder a run folder, and the folder itself if nothing else is in it."""
+    for name in _OURS:
+        if (folder / name).is_dir():
+            shutil.rmtree(folder / name)
+        else:
+            (folder / name).unlink(missing_ok=True)
+    if not any(folder.iterdir()):
+        folder.rmdir()
+
+
+@contextmanager
+def _no_traces_of_a_failure(folder: Path) -> Iterator[None]:
+    """Remove a run that failed before there was anything to go on from."""
+    try:
+        yield
+    except BaseException:
+        if not (folder / _CHECKPOINT / "model.txt").exists() and not (folder / _MODEL / "model.txt").exists():
+            _remove(folder)
+        raise
+
+
+def _describe(data: RankingData) -> dict[str, Any]:
+    from rankwright.ranker import fingerprint
+
+    return {
+        "rows": data.n_rows,
+        "queries": data.n_queries,
+        "features": len(data.feature_names),
+        "fingerprint": fingerprint(data),
+    }
+
+
+def _environment() -> dict[str, Any]:
+    return environment(_PACKAGES)
+
+
+def _plain(value: Any) -> Any:
+    """Turn a parameter into what TOML can hold."""
+    if isinstance(value, np.generic | np.ndarray):
+        return value.tolist()
+    if isinstance(value, Mapping):
+        return {str(k): _plain(v) for k, v in value.items() if v is not None}
+    if isinstance(value, list | tuple):
+        return [_plain(one) for one in value]
+    return value if isinstance(value, bool | int | float | str) else str(value)
+
+
+def _json(path: Path) -> dict[str, Any]:
+    try:
+        value = json.loads(path.read_bytes())
+    except ValueError:
+        raise ValueError(f"{path} is not valid JSON; it was cut off or damaged.") from None
+    if not isinstance(value, dict):
+        raise ValueError(f"{path} is not a JSON object; it was damaged.")
+    return value
+
+
+def _write_json(path: Path, value: Mapping[str, Any]) -> None:
+    with replacing(path) as file:
+        file.write((json.dumps(value, indent=1) + "\n").encode())
+
+
+def _now() -> str:
+    return datetime.now().astimezone().isoformat(timespec="seconds")
