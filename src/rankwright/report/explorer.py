@@ -1,0 +1,245 @@
+"""The block in which a reader picks two systems and a query, and sees both rankings side by side.
+
+Everything that is picked from is in the page, so what goes in is limited: the rankings of the queries that changed
+most and of a sample of the others, up to a number of bytes; points of the scatter plot up to a number of values.
+The histogram counts all queries.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import combinations
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rankwright.report.page import Cell, Figure, Table, embedded_json, needed, render
+from rankwright.report.results import Results
+from rankwright.report.theme import SERIES
+
+_CHANGED, _SAMPLED = 200, 100  # queries whose rankings are shown
+_DEPTH = 20  # documents of a ranking
+_RANKING_BYTES = 350_000
+_POINTS, _POINT_VALUES = 2000, 12_000
+_BINS = 41  # odd: the middle one holds the queries that hardly changed
+_TIE = 1e-12  # differences up to this are rounding
+_ID_LENGTH = 60
+
+
+@dataclass(frozen=True, eq=False)
+class QueryExplorer:
+    """Two systems query by query: scatter plot, histogram of differences, and the rankings of a chosen query.
+
+    Parameters
+    ----------
+    results
+        At least two runs on test data.
+    """
+
+    results: Results
+    script: ClassVar[str] = "explorer.js"
+
+    def html(self) -> str:
+        """Return the figures, the controls and the data behind them."""
+        return render(
+            "explorer.html",
+            scatter=self._scatter,
+            histogram=self._histogram,
+            systems=self.results.names,
+            data={
+                "systems": self.results.names,
+                "metric": self.results.metrics[0],
+                "rankings": [self._ranking(query) for query in self._chosen],
+                "top": max(1.0, float(self.results.data.y.max())),
+            },
+            note=self._note(),
+        )
+
+    def markdown(self, files: Mapping[int, str]) -> str:
+        """Return the figures for the first two systems, and the queries that changed most between them."""
+        first, second = self.results.values[:2]
+        difference = second - first
+        rows: list[list[Cell]] = [
+            [self._id(query), float(first[query]), float(second[query]), f"{difference[query]:+.4f}"]
+            for query in np.argsort(-np.abs(difference), kind="stable")[:_DEPTH]
+        ]
+        table = Table("Queries that changed most", ["query", *self.results.names[:2], "difference"], rows)
+        return "\n\n".join(block.markdown(files) for block in (self._scatter, self._histogram, table))
+
+    def figures(self) -> Iterator[Figure]:
+        """Yield the scatter plot and the histogram of the first two systems."""
+        yield self._scatter
+        yield self._histogram
+
+    @cached_property
+    def _chosen(self) -> NDArray[np.int64]:
+        """Queries whose rankings are in the page, as many as the bytes allow: changed most, and a sample."""
+        spread = np.ptp(self.results.values, axis=0)
+        changed, others = np.split(np.argsort(-spread, kind="stable"), [_CHANGED])
+        sample = np.random.default_rng(0).permutation(others)[:_SAMPLED]
+        # In turns, so that both kinds are there if not all fit.
+        turn = np.concatenate([np.arange(len(changed)) / _CHANGED, (np.arange(len(sample)) + 0.5) / _SAMPLED])
+        queries = np.concatenate([changed, sample])[np.argsort(turn, kind="stable")]
+        sizes = np.cumsum([len(embedded_json(self._ranking(query))) + 1 for query in queries])
+        return queries[: max(1, int(np.searchsorted(sizes, _RANKING_BYTES, side="right")))]
+
+    @cached_property
+    def _points(self) -> list[dict[str, Any]]:
+        """The queries of the scatter plot; ``k`` is the number of the ranking, -1 where there is none."""
+        n_systems, n_queries = self.results.values.shape
+        others = np.setdiff1d(np.arange(n_queries), self._chosen)
+        room = max(0, min(_POINTS, _POINT_VALUES // n_systems) - len(self._chosen))
+        sample = np.sort(np.random.default_rng(1).permutation(others)[:room])
+        relevant = self.results.relevant
+        return [
+            {
+                "q": self._id(query),
+                "n": int(self.results.data.group[self.results.counted[query]]),
+                "r": int(relevant[self.results.counted[query]]),
+                "v": np.round(self.results.values[:, query], 5).tolist(),
+                "k": place if place < len(self._chosen) else -1,
+            }
+            for place, query in enumerate([*self._chosen, *sample])
+        ]
+
+    def _ranking(self, query: int) -> list[list[list[float]]]:
+        """For each system the first documents (numbered in the query from 1), their labels and scores."""
+        data = self.results.data
+        start, stop = data.boundaries[self.results.counted[query] :][:2]
+        labels = data.y[start:stop]
+        rankings = []
+        for scores in self.results.scores:
+            # As the metric counts ties: the lower label first.
+            order = np.lexsort((labels, -scores[start:stop]))[:_DEPTH]
+            shown = [float(f"{score:.5g}") for score in scores[start:stop][order]]
+            rankings.append([(order + 1).tolist(), [_whole(label) for label in labels[order]], shown])
+        return rankings
+
+    def _id(self, query: int) -> str:
+        text = str(self.results.data.query_ids[self.results.counted[query]])
+        return text if len(text) <= _ID_LENGTH else f"{text[: _ID_LENGTH - 1]}…"
+
+    def _note(self) -> str:
+        shown, points, total = len(self._chosen), len(self._points), len(self.results.counted)
+        if shown == total:
+            return f"Rankings show the first {_DEPTH} documents, numbered as they come in the data."
+        which = f"{points:,} of {total:,} queries" if points < total else f"all {total:,} queries"
+        return (
+            f"The scatter plot shows {which}. Rankings, of the first {_DEPTH} documents, are here for {shown:,} of "
+            "them, the filled points: those that changed most, and a sample of the others. The histogram counts all."
+        )
+
+    @cached_property
+    def _scatter(self) -> Figure:
+        alt = needed("altair")
+        metric, names = self.results.metrics[0], self.results.names
+        low, high = float(self.results.values.min()), float(self.results.values.max())
+        room = 0.02 * (high - low) or 1.0
+        scale = alt.Scale(domain=[low - room, high + room], nice=False, zero=False)
+        x = alt.X("x:Q", title=f"{metric}, {names[0]}", scale=scale)
+        y = alt.Y("y:Q", title=f"{metric}, {names[1]}", scale=scale)
+        diagonal = (
+            alt.Chart(alt.Data(values=[{"x": end, "y": end} for end in (low - room, high + room)]))
+            .mark_line(color="var(--faint)", strokeDash=[4, 4], strokeWidth=1)
+            .encode(x=x, y=y)
+        )
+        points = (
+            alt.Chart(alt.NamedData("points"))
+            .transform_calculate(x="datum.v[a]", y="datum.v[b]")
+            .transform_calculate(d="better * (datum.y - datum.x)")
+            .transform_calculate(
+                colour=f"datum.d > {_TIE} ? colours[b] : datum.d < -{_TIE} ? colours[a] : 'var(--faint)'",
+                fill="datum.k < 0 ? 'transparent' : datum.colour",
+                picked="datum.k >= 0 && datum.k == picked",
+            )
+            .mark_point(opacity=0.75, cursor="pointer", strokeWidth=1.2)
+            .encode(
+                x=x,
+                y=y,
+                stroke=alt.Stroke("colour:N", scale=None),
+                fill=alt.Fill("fill:N", scale=None),
+                size=alt.condition("datum.picked", alt.value(260), alt.value(36)),
+                strokeWidth=alt.condition("datum.picked", alt.value(3), alt.value(1.2)),
+                tooltip=[
+                    alt.Tooltip("q:N", title="query"),
+                    alt.Tooltip("x:Q", title="first", format=".4f"),
+                    alt.Tooltip("y:Q", title="second", format=".4f"),
+                    alt.Tooltip("n:Q", title="documents"),
+                    alt.Tooltip("r:Q", title="relevant"),
+                ],
+            )
+        )
+        chart = alt.layer(diagonal, points, datasets={"points": self._points}).add_params(*self._params())
+        return Figure(
+            f"{metric} of each query",
+            chart.properties(height=380),
+            f"Scatter plot: {metric} of each query by the first system, to the right, and by the second, upwards. "
+            "Above the diagonal the second is larger. The list below the charts offers the same queries.",
+        )
+
+    @cached_property
+    def _histogram(self) -> Figure:
+        alt = needed("altair")
+        values, metric, names = self.results.values, self.results.metrics[0], self.results.names
+        widest = max(float(np.ptp(values, axis=0).max()), 1e-6)
+        width = 2 * widest / (_BINS - 1)
+        rows = []
+        for a, b in combinations(range(len(values)), 2):
+            difference = values[b] - values[a]
+            places = np.rint(difference / width).astype(int) + _BINS // 2
+            larger, smaller = int(np.sum(difference > _TIE)), int(np.sum(difference < -_TIE))
+            counts = np.bincount(places, minlength=_BINS).tolist()
+            rows.append({"a": a, "b": b, "c": counts, "larger": larger, "smaller": smaller})
+        chart = (
+            alt.Chart(alt.NamedData("pairs"))
+            .transform_filter("datum.a == min(a, b) && datum.b == max(a, b)")
+            .transform_flatten(["c"])
+            .transform_window(place="row_number()")
+            .transform_calculate(d=f"(a < b ? 1 : -1) * (datum.place - {_BINS // 2 + 1}) * {width}")
+            .transform_filter("datum.c > 0")
+            .transform_calculate(
+                low=f"datum.d - {width / 2}",
+                high=f"datum.d + {width / 2}",
+                colour=f"better * datum.d > {width / 2} ? colours[b] : better * datum.d < -{width / 2} ? colours[a] "
+                ": 'var(--faint)'",
+            )
+            .mark_bar(stroke="var(--paper)", strokeWidth=0.5)
+            .encode(
+                x=alt.X(
+                    "low:Q",
+                    bin="binned",
+                    title=f"{metric}, {names[1]} minus {names[0]}",
+                    scale=alt.Scale(domain=[-widest - width, widest + width], nice=False),
+                ),
+                x2="high:Q",
+                y=alt.Y("c:Q", title="queries", axis=alt.Axis(tickMinStep=1)),
+                color=alt.Color("colour:N", scale=None),
+                tooltip=[
+                    alt.Tooltip("low:Q", title="from", format="+.4f"),
+                    alt.Tooltip("high:Q", title="to", format="+.4f"),
+                    alt.Tooltip("c:Q", title="queries"),
+                ],
+            )
+            .add_params(*self._params())
+            .properties(height=380, datasets={"pairs": rows})
+        )
+        return Figure(
+            f"Differences in {metric}",
+            chart,
+            f"Histogram of the difference in {metric}, second system minus first, over all queries. The bar in the "
+            "middle holds the queries that hardly changed.",
+        )
+
+    def _params(self) -> list[Any]:
+        """What the page's script changes: the two systems, and the picked query."""
+        alt = needed("altair")
+        colours = [SERIES[number % len(SERIES)] for number in range(len(self.results.names))]
+        values = {"a": 0, "b": 1, "picked": -1, "better": self.results.better, "colours": colours}
+        return [alt.param(name=name, value=value) for name, value in values.items()]
+
+
+def _whole(label: float) -> float:
+    return int(label) if label == int(label) else round(float(label), 4)

@@ -1,0 +1,440 @@
+"""Pages of text, tables and charts: one self-contained HTML file, or Markdown with the figures beside it.
+
+A page knows nothing of runs or rankings. Whoever has results builds sections from the blocks below, and a block of
+another kind is a class with the methods of `Block`.
+
+The HTML needs no network and forbids it by its own policy. Charts are drawn from their Vega-Lite specifications by
+the Vega libraries, which are in the file once; their colours are the page's CSS variables, so that light, dark and
+print need no second drawing.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+import os
+import re
+import secrets
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from importlib import import_module
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol
+
+from rankwright.report.theme import COLOURS, chart_config, merged, on_paper
+
+if TYPE_CHECKING:
+    import altair as alt
+    from jinja2 import Environment
+
+_FOLDER = Path(__file__).parent / "templates"
+_PNG_WIDTH, _PNG_SCALE = 560, 3.0  # a column of a paper at about 400 dots per inch
+_NUMERIC = re.compile(r"(?=.*\d)[\d\s.,/%*<>+\-\u2212±\[\]()]+(of [\d,]+)?")
+Cell = str | int | float | None
+
+
+class Block(Protocol):
+    """What a section is made of."""
+
+    script: ClassVar[str]  # a file of the templates folder that the block needs in the page, or ""
+
+    def html(self) -> str:
+        """Return the block as HTML, escaped."""
+
+    def markdown(self, files: Mapping[int, str]) -> str:
+        """Return the block as Markdown; ``files`` has the path of each figure, by its ``id()``."""
+
+    def figures(self) -> Iterator[Figure]:
+        """Yield the figures of the block."""
+
+
+@dataclass(frozen=True, eq=False)
+class Figure:
+    r"""A chart with a title and a description for those who do not see it.
+
+    Parameters
+    ----------
+    title
+        Title, above the chart.
+    chart
+        An Altair chart. Without a width of its own it takes that of the page. It follows light and dark where it
+        names no colours.
+    alt
+        What the chart shows, in a sentence or two.
+
+    Examples
+    --------
+    >>> import altair as alt
+    >>> chart = alt.Chart(alt.Data(values=[{"x": 1, "y": 2}])).mark_point().encode(x="x:Q", y="y:Q")
+    >>> Figure("A point", chart, "One point at (1, 2).").markdown({})
+    '**A point**\n\nOne point at (1, 2).'
+    """
+
+    title: str
+    chart: alt.TopLevelMixin
+    alt: str
+    script: ClassVar[str] = ""
+
+    def html(self) -> str:
+        """Return the chart's place and its specification."""
+        return render("figure.html", figure=self, spec=self.specification())
+
+    def markdown(self, files: Mapping[int, str]) -> str:
+        """Return the title and a link to the picture; the description instead where there is no picture."""
+        described = _plain_markdown(self.alt).replace("[", "(").replace("]", ")")
+        picture = f"![{described}]({files[id(self)]})" if id(self) in files else described
+        return f"**{_plain_markdown(self.title)}**\n\n{picture}"
+
+    def figures(self) -> Iterator[Figure]:
+        """Yield the figure itself."""
+        yield self
+
+    def specification(self) -> dict[str, Any]:
+        """Return the Vega-Lite specification in the page's colours, as wide as its place."""
+        spec: dict[str, Any] = self.chart.to_dict()
+        spec["config"] = merged(chart_config(), spec.get("config", {}))
+        if not {"hconcat", "vconcat", "concat", "facet", "repeat"} & spec.keys():
+            spec.setdefault("width", "container")
+            spec.setdefault("autosize", {"type": "fit-x", "contains": "padding"})
+        return spec
+
+    def png(self) -> bytes:
+        """Return the chart as a PNG picture on white, for papers."""
+        spec = on_paper(self.specification())
+        if spec.get("width") == "container":
+            spec["width"] = _PNG_WIDTH
+        spec["config"]["background"] = "white"
+        vl_convert = needed("vl_convert")
+        picture: bytes = vl_convert.vegalite_to_png(spec, vl_version=_vega_lite(), scale=_PNG_SCALE)
+        return picture
+
+
+@dataclass(frozen=True)
+class Table:
+    """A table.
+
+    Parameters
+    ----------
+    title
+        Title, above the table; may be empty.
+    columns
+        Headings.
+    rows
+        Cells: text as it is, whole numbers in groups of three digits, floats with four decimals, None as a dash.
+        Columns of numbers are set flush right.
+    note
+        A remark below the table.
+
+    Examples
+    --------
+    >>> print(Table("Means", ["system", "ndcg@10"], [["old", 0.5], ["new", 0.625]]).markdown({}))
+    **Means**
+    <BLANKLINE>
+    | system | ndcg@10 |
+    |---|--:|
+    | old | 0.5000 |
+    | new | 0.6250 |
+    """
+
+    title: str
+    columns: Sequence[str]
+    rows: Sequence[Sequence[Cell]]
+    note: str = ""
+    script: ClassVar[str] = ""
+
+    def __post_init__(self) -> None:
+        for number, row in enumerate(self.rows):
+            if len(row) != len(self.columns):
+                raise ValueError(
+                    f"table {self.title!r}: row {number} has {len(row)} cells for {len(self.columns)} columns; "
+                    "give one cell per column."
+                )
+
+    def html(self) -> str:
+        """Return the table in a box that scrolls by itself where it is too wide."""
+        cells = [[_cell(value) for value in row] for row in self.rows]
+        return render("table.html", table=self, cells=cells, numeric=self._numeric(cells))
+
+    def markdown(self, files: Mapping[int, str]) -> str:
+        """Return the table as Markdown."""
+        cells = [[_cell(value) for value in row] for row in self.rows]
+        rule = "|".join("--:" if numeric else "---" for numeric in self._numeric(cells))
+        lines = [_markdown_row(self.columns), f"|{rule}|", *map(_markdown_row, cells)]
+        title = f"**{_plain_markdown(self.title)}**" if self.title else ""
+        parts = [title, "\n".join(lines), _plain_markdown(self.note)]
+        return "\n\n".join(part for part in parts if part)
+
+    def figures(self) -> Iterator[Figure]:
+        """Yield nothing."""
+        yield from ()
+
+    def _numeric(self, cells: Sequence[Sequence[str]]) -> list[bool]:
+        columns = [[row[number] for row in cells] for number in range(len(self.columns))]
+        return [
+            any(cell != "–" for cell in column) and all(cell == "–" or _NUMERIC.fullmatch(cell) for cell in column)
+            for column in columns
+        ]
+
+
+@dataclass(frozen=True)
+class Text:
+    """Paragraphs of plain text, separated by empty lines.
+
+    Examples
+    --------
+    >>> Text("Values < 1.").html()
+    '<p>Values &lt; 1.</p>'
+    """
+
+    text: str
+    script: ClassVar[str] = ""
+
+    def html(self) -> str:
+        """Return a paragraph for each part of the text."""
+        return render("text.html", paragraphs=[part.strip() for part in self.text.split("\n\n")])
+
+    def markdown(self, files: Mapping[int, str]) -> str:
+        """Return the paragraphs."""
+        return "\n\n".join(map(_plain_markdown, self.text.split("\n\n")))
+
+    def figures(self) -> Iterator[Figure]:
+        """Yield nothing."""
+        yield from ()
+
+
+@dataclass(frozen=True)
+class Section:
+    """A titled part of a page; figures that follow one another share a row where there is room.
+
+    Examples
+    --------
+    >>> Section("Data", [Text("Ten queries.")]).title
+    'Data'
+    """
+
+    title: str
+    blocks: Sequence[Block]
+
+
+@dataclass(frozen=True)
+class Page:
+    """A page of sections.
+
+    Parameters
+    ----------
+    title
+        Title of the page.
+    sections
+        Its parts; their titles make the table of contents.
+    subtitle
+        A line below the title.
+
+    Examples
+    --------
+    >>> page = Page("Results", [Section("Data", [Text("Ten queries.")])])
+    >>> print(page.markdown())
+    # Results
+    <BLANKLINE>
+    ## Data
+    <BLANKLINE>
+    Ten queries.
+    <BLANKLINE>
+    """
+
+    title: str
+    sections: Sequence[Section]
+    subtitle: str = ""
+
+    def figures(self) -> list[Figure]:
+        """Return all figures, from the top."""
+        return [figure for section in self.sections for block in section.blocks for figure in block.figures()]
+
+    def html(self) -> str:
+        """Return the page as one HTML file that needs nothing else."""
+        scripts = [_source("page.js")]
+        if self.figures():
+            scripts.insert(0, _vega())
+        used = {block.script: None for section in self.sections for block in section.blocks if block.script}
+        scripts += [_source(name) for name in used]
+        return render(
+            "page.html",
+            page=self,
+            sections=[
+                # A number makes links right even where two sections have one title.
+                (f"{number}-{_slug(section.title)}", section, _rows(section.blocks))
+                for number, section in enumerate(self.sections, start=1)
+            ],
+            style=_source("page.css"),
+            colours=COLOURS,
+            scripts=scripts,
+            # Only these scripts run, and nothing is loaded: no text that got into the page can do either.
+            policy=f"default-src 'none'; style-src 'unsafe-inline'; img-src data:; script-src {_hashes(scripts)}",
+        )
+
+    def markdown(self, files: Mapping[int, str] | None = None) -> str:
+        """Return the page as Markdown; ``files`` has the path of each figure's picture, by its ``id()``."""
+        parts = [f"# {_plain_markdown(self.title)}", _plain_markdown(self.subtitle)]
+        for section in self.sections:
+            parts += [
+                f"## {_plain_markdown(section.title)}",
+                *(block.markdown(files or {}) for block in section.blocks),
+            ]
+        return "\n\n".join(part for part in parts if part) + "\n"
+
+
+def save_page(page: Page, path: str | os.PathLike[str], format: str = "html", png: bool = False) -> None:
+    r"""Write a page to a file; all that belongs to it is written, or nothing.
+
+    Parameters
+    ----------
+    page
+        The page.
+    path
+        The file; its folder is made if need be.
+    format
+        ``"html"`` for one self-contained file, ``"md"`` for Markdown with the figures as PNG in a folder beside it,
+        ``report-figures`` for ``report.md``.
+    png
+        Whether to write the figures for ``"html"`` too.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     save_page(Page("Results", []), f"{folder}/report.md", "md")
+    ...     Path(folder, "report.md").read_text()
+    '# Results\n'
+    """
+    if format not in ("html", "md"):
+        raise ValueError(f"unknown format {format!r} of a page; choose 'html' or 'md'.")
+    target = Path(path)
+    if target.is_dir():
+        raise ValueError(f"{target} is a folder; name a file in it, such as {target / f'report.{format}'}.")
+    pictures = {}
+    if png or format == "md":
+        pictures = {
+            target.with_name(f"{target.stem}-figures") / f"{number:02d}-{_slug(figure.title)}.png": figure
+            for number, figure in enumerate(page.figures(), start=1)
+        }
+    if format == "html":
+        text = page.html()
+    else:
+        text = page.markdown({id(figure): f"{file.parent.name}/{file.name}" for file, figure in pictures.items()})
+    # The page comes last: where it is, its figures are.
+    _write_all({**{file: figure.png() for file, figure in pictures.items()}, target: text.encode()})
+
+
+def _write_all(contents: Mapping[Path, bytes]) -> None:
+    """Write the files beside their places first, and move them when all are complete."""
+    made: list[Path] = []
+    parts: dict[Path, Path] = {}
+    try:
+        for target, content in contents.items():
+            made += [folder for folder in (target.parent, *target.parent.parents) if not folder.exists()]
+            target.parent.mkdir(parents=True, exist_ok=True)
+            part = parts[target] = target.with_name(f".{target.name}.{secrets.token_hex(4)}.part")
+            with open(part, "wb") as file:
+                file.write(content)
+                file.flush()
+                os.fsync(file.fileno())
+        for target, part in parts.items():
+            os.replace(part, target)
+    except BaseException:
+        for part in parts.values():
+            part.unlink(missing_ok=True)
+        for folder in made:
+            if folder.exists() and not any(folder.iterdir()):
+                folder.rmdir()
+        raise
+
+
+def _cell(value: Cell) -> str:
+    if value is None:
+        return "–"
+    if isinstance(value, str):
+        return value
+    return f"{value:,}" if isinstance(value, int) else f"{value:.4f}"
+
+
+def _markdown_row(cells: Sequence[str]) -> str:
+    return f"| {' | '.join(map(_plain_markdown, cells))} |"
+
+
+def _plain_markdown(text: str) -> str:
+    """Return text so that Markdown shows it as it is."""
+    return re.sub(r"([\\`*|])", r"\\\1", text).replace("<", "&lt;").replace("\n", " ")
+
+
+def _slug(title: str) -> str:
+    return re.sub(r"[^a-z0-9]+", "-", title.lower()).strip("-")[:60] or "figure"
+
+
+def _rows(blocks: Sequence[Block]) -> list[list[Block]]:
+    """Put figures that follow one another together, every other block by itself."""
+    rows: list[list[Block]] = []
+    for block in blocks:
+        if rows and isinstance(block, Figure) and isinstance(rows[-1][-1], Figure):
+            rows[-1].append(block)
+        else:
+            rows.append([block])
+    return rows
+
+
+def render(template: str, **values: Any) -> str:
+    """Fill in a template of the report's folder; values are escaped."""
+    return _environment().get_template(template).render(**values)
+
+
+@cache
+def _environment() -> Environment:
+    jinja2 = needed("jinja2")
+    environment: Environment = jinja2.Environment(
+        loader=jinja2.FileSystemLoader(_FOLDER),
+        autoescape=True,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        undefined=jinja2.StrictUndefined,
+    )
+    environment.filters["json"] = lambda value: needed("markupsafe").Markup(embedded_json(value))
+    return environment
+
+
+def embedded_json(value: Any) -> str:
+    """Return JSON that may stand in a script element: nothing in it can end the element."""
+    text = json.dumps(value, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
+    return text.replace("<", "\\u003c").replace("\u2028", "\\u2028").replace("\u2029", "\\u2029")
+
+
+@cache
+def _source(name: str) -> str:
+    return (_FOLDER / name).read_text(encoding="utf-8")
+
+
+@cache
+def _vega() -> str:
+    """Vega, Vega-Lite and Vega-Embed as one script, from vl-convert's own copy."""
+    bundle: str = needed("vl_convert").javascript_bundle(vl_version=_vega_lite())
+    return bundle
+
+
+def _vega_lite() -> str:
+    """Version of Vega-Lite that the installed Altair writes, in the form that vl-convert takes."""
+    version: str = needed("altair").SCHEMA_VERSION
+    return ".".join(version.removeprefix("v").split(".")[:2])
+
+
+def _hashes(scripts: Sequence[str]) -> str:
+    digests = (hashlib.sha256(script.encode()).digest() for script in scripts)
+    return " ".join(f"'sha256-{base64.b64encode(digest).decode()}'" for digest in digests)
+
+
+def needed(module: str) -> Any:
+    """Import what only reports need."""
+    try:
+        return import_module(module)
+    except ImportError as error:
+        raise ImportError(
+            f'a report needs {module}, which is not installed: pip install "rankwright[report]".'
+        ) from error

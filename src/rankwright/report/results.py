@@ -1,0 +1,165 @@
+"""What a report says about runs on test data, as numbers: values per query, groups of queries, ties."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import stats
+
+from rankwright.data import RankingData
+from rankwright.evaluation import Evaluation, evaluate
+from rankwright.metrics import Metric
+from rankwright.metrics import metric as parse_metric
+
+if TYPE_CHECKING:
+    from rankwright.runs import Run
+
+Floats = NDArray[np.float64]
+TOP = 10  # positions that a reader looks at first
+
+
+@dataclass(frozen=True, eq=False)
+class Results:
+    """Runs on test data.
+
+    Parameters
+    ----------
+    names
+        What the report calls the runs; the first is the baseline.
+    data
+        Test data.
+    scores
+        Scores of its rows by each run.
+    evaluations
+        Values of the metrics for each run.
+    """
+
+    names: list[str]
+    data: RankingData
+    scores: list[Floats]
+    evaluations: list[Evaluation]
+
+    @classmethod
+    def of(
+        cls, runs: Sequence[Run], data: RankingData, metrics: str | Metric | Iterable[str | Metric] | None = None
+    ) -> Results:
+        """Score the data with every run; the metrics are those that the runs were trained with if none are named."""
+        if metrics is None:
+            metrics = {str(metric): None for run in runs for metric in run.ranker.metrics_}
+        wanted = [metrics] if isinstance(metrics, str | Metric) else list(metrics)
+        scores = [run.ranker.predict(data) for run in runs]
+        evaluations = [evaluate(one, data.y, group=data.group, metrics=wanted, weights=data.weights) for one in scores]
+        return cls(distinct_names(runs), data, scores, evaluations)
+
+    @property
+    def metrics(self) -> list[str]:
+        """Metrics as they were written; the first is the one that queries are compared by."""
+        return list(self.evaluations[0].mean)
+
+    @property
+    def better(self) -> int:
+        """1 if larger values of the first metric are better, -1 if smaller ones are."""
+        return 1 if parse_metric(self.metrics[0]).higher_is_better else -1
+
+    @cached_property
+    def counted(self) -> NDArray[np.int64]:
+        """Numbers of the queries that have a value of the first metric."""
+        return np.flatnonzero(~np.isnan(self.evaluations[0].per_query[self.metrics[0]]))
+
+    @cached_property
+    def values(self) -> Floats:
+        """Values of the first metric [runs, counted queries]."""
+        return np.stack([one.per_query[self.metrics[0]][self.counted] for one in self.evaluations])
+
+    @property
+    def relevant(self) -> NDArray[np.int64]:
+        """Number of documents with a label above 0 [queries]."""
+        return np.add.reduceat(self.data.y > 0, self.data.boundaries[:-1], dtype=np.int64)
+
+    def mean_with_ties(self, run: int, ties: str) -> float:
+        """Mean of the first metric with ties resolved in one of the ways that `evaluate` knows."""
+        data, metric = self.data, self.metrics[0]
+        return evaluate(
+            self.scores[run], data.y, group=data.group, metrics=metric, ties=ties, weights=data.weights
+        ).mean[metric]
+
+
+@dataclass(frozen=True)
+class TieCounts:
+    """How often scores are equal within queries.
+
+    Attributes
+    ----------
+    pairs, tied, tied_across_labels : int
+        Pairs of documents of a query, those with equal scores, and those of them whose labels differ.
+    queries_at_top : int
+        Queries in which a document of the first ten has the score of another one.
+    """
+
+    pairs: int
+    tied: int
+    tied_across_labels: int
+    queries_at_top: int
+
+
+def count_ties(data: RankingData, scores: Floats) -> TieCounts:
+    """Count the ties of scores within the queries of the data."""
+    query = data.queries.query_of_row
+    by_label = np.lexsort((data.y, -scores, query))
+    same_query = query[by_label][1:] == query[by_label][:-1]
+    same_score = same_query & (scores[by_label][1:] == scores[by_label][:-1])
+    same_label = same_score & (data.y[by_label][1:] == data.y[by_label][:-1])
+    position = np.arange(len(query)) - data.boundaries[query[by_label]]
+    tied = _pairs_in_blocks(same_score)
+    return TieCounts(
+        pairs=int(np.sum(data.group * (data.group - 1) // 2)),
+        tied=tied,
+        tied_across_labels=tied - _pairs_in_blocks(same_label),
+        queries_at_top=len(np.unique(query[by_label][:-1][same_score & (position[:-1] < TOP)])),
+    )
+
+
+def _pairs_in_blocks(joined: NDArray[np.bool_]) -> int:
+    """Pairs within blocks of neighbours, where ``joined[i]`` says that i + 1 belongs to the block of i."""
+    starts = np.flatnonzero(np.concatenate([[True], ~joined, [True]]))
+    sizes = np.diff(starts)
+    return int(np.sum(sizes * (sizes - 1) // 2))
+
+
+def groups_of(values: NDArray[Any], at_most: int = 6) -> list[tuple[str, NDArray[np.int64]]]:
+    """Divide queries by a count into groups of about equal size: the range of each as text, and its members."""
+    edges = np.unique(np.quantile(values, np.linspace(0, 1, at_most + 1)[1:], method="inverted_cdf"))
+    group = np.searchsorted(edges, values)
+    members = [np.flatnonzero(group == number) for number in range(len(edges))]
+    return [(_range(values[rows].min(), values[rows].max()), rows) for rows in members if len(rows)]
+
+
+def _range(low: Any, high: Any) -> str:
+    return f"{low:,}" if low == high else f"{low:,} to {high:,}"
+
+
+def mean_interval(values: Floats, confidence: float = 0.95) -> tuple[float, float, float]:
+    """Mean and Student's interval around it; without a width where there is one value."""
+    mean = float(np.mean(values))
+    if len(values) < 2:
+        return mean, mean, mean
+    half = float(stats.t.ppf((1 + confidence) / 2, len(values) - 1) * np.std(values, ddof=1) / np.sqrt(len(values)))
+    return mean, mean - half, mean + half
+
+
+def distinct_names(runs: Sequence[Run]) -> list[str]:
+    """Names of the runs; with the folder above, and then a number, where names are shared."""
+    names = [run.name for run in runs]
+    if len(set(names)) < len(names):
+        names = [f"{run.path.resolve().parent.name}/{run.name}" for run in runs]
+    seen: dict[str, int] = {}
+    for number, name in enumerate(names):
+        seen[name] = seen.get(name, 0) + 1
+        if seen[name] > 1:
+            names[number] = f"{name} ({seen[name]})"
+    return names

@@ -1,0 +1,515 @@
+"""The report on runs: what each section of the page shows."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rankwright.comparison import Comparison, compare
+from rankwright.data import RankingData
+from rankwright.metrics import Metric
+from rankwright.report.explorer import QueryExplorer
+from rankwright.report.page import Block, Cell, Figure, Page, Section, Table, Text, needed
+from rankwright.report.results import TOP, Results, count_ties, distinct_names, groups_of, mean_interval
+from rankwright.report.theme import SERIES
+
+if TYPE_CHECKING:
+    from rankwright.runs import Run
+
+_CURVE_POINTS = 4000  # in all learning curves together
+_FEATURES = 20
+_SCORE_BINS = 24
+_LABELS = 6  # with more different labels, scores are shown by relevance alone
+_CELL_LENGTH, _ROWS = 160, 80  # of the tables that show files
+# In the manifest, but shown elsewhere or too long to read.
+_LEFT_OUT = ("times", "run_version", "status")
+
+
+def run_report(
+    runs: Sequence[Run],
+    data: RankingData,
+    *,
+    metrics: str | Metric | Iterable[str | Metric] | None = None,
+    title: str | None = None,
+    data_name: str = "test data",
+) -> Page:
+    """Report on one or more runs on test data; the first run is the baseline of the others.
+
+    Parameters
+    ----------
+    runs
+        Runs, as `Run.open` gives them.
+    data
+        Test data with the columns of the runs' training data.
+    metrics
+        Metrics; queries are compared by the first. By default those that the runs were trained with.
+    title
+        Title of the page; by default the names of the runs.
+    data_name
+        What the page calls the data.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from rankwright import make_web_search
+    >>> from rankwright.runs import train_run
+    >>> train, test = make_web_search(30, seed=1).split(0.3)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     run = train_run(f"{folder}/first", train, parameters={"n_estimators": 3, "n_jobs": 1}, verbose=0)
+    ...     page = run_report([run], test)
+    >>> page.title, [section.title for section in page.sections][:2]
+    ('first', ['Overview', 'Learning curves'])
+    """
+    if not runs:
+        raise ValueError("a report needs at least one run; name the folder of one.")
+    results = Results.of(runs, data, metrics)
+    if not len(results.counted):
+        raise ValueError(
+            f"no query of {data_name} has a relevant document, so {results.metrics[0]} has no value; check the labels."
+        )
+    sections = [
+        Section("Overview", _overview(results, data_name)),
+        Section("Learning curves", _learning_curves(runs)),
+        Section("Query by query", _queries(results)),
+        Section("Kinds of queries", _kinds(results)),
+        Section("Scores and ties", _scores(results)),
+        Section("Features", _importances(runs)),
+        Section("Time", _times(runs)),
+        Section("Manifest", _manifest(runs, data)),
+    ]
+    names = results.names
+    shown = names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
+    return Page(title or (shown if len(names) < 4 else f"{len(names)} runs"), sections, f"on {data_name}")
+
+
+def _overview(results: Results, data_name: str) -> list[Block]:
+    data, names = results.data, results.names
+    text = f"{data.n_rows:,} documents in {data.n_queries:,} queries of {data_name}."
+    if len(results.counted) < data.n_queries:
+        text += f" {len(results.counted):,} queries have a relevant document and count for {results.metrics[0]}."
+    text += " Documents of equal score are taken in the worst order."
+    if len(names) == 1:
+        return [Text(text), _means(results, None)]
+    comparison = compare(*results.evaluations, names=names)
+    return [Text(text), _means(results, comparison), _differences(results, comparison), _tests(results, comparison)]
+
+
+def _means(results: Results, comparison: Comparison | None) -> Table:
+    marked = {(row.metric, row.system) for row in comparison.rows if row.significant} if comparison else set()
+    rows: list[list[Cell]] = []
+    for name, evaluation in zip(results.names, results.evaluations, strict=True):
+        cells: list[Cell] = [name]
+        for metric in results.metrics:
+            values = evaluation.per_query[metric]
+            cell = f"{evaluation.mean[metric]:.4f}"
+            if evaluation.weights is None:
+                _, low, high = mean_interval(values[~np.isnan(values)])
+                cell += f" [{low:.4f}, {high:.4f}]"
+            cells.append(cell + ("*" if (metric, name) in marked else ""))
+        rows.append(cells)
+    note = "Mean over queries" + (", weighted." if results.data.weights is not None else " and 95% interval.")
+    if comparison is not None:
+        note += f" * differs significantly from {comparison.baseline}, the baseline; the tests are below."
+    return Table("Means", ["run", *results.metrics], rows, note)
+
+
+def _tests(results: Results, comparison: Comparison) -> Table:
+    rows: list[list[Cell]] = [
+        [
+            row.metric,
+            row.system,
+            f"{row.difference:+.4f}",
+            f"[{row.low:+.4f}, {row.high:+.4f}]",
+            f"{row.effect_size:+.3f}",
+            f"{row.wins}/{row.ties}/{row.losses}",
+            ("<0.0001" if row.p_adjusted < 0.0001 else f"{row.p_adjusted:.4f}") + ("*" if row.significant else ""),
+        ]
+        for row in comparison.rows
+    ]
+    correction = ", Holm's correction over the runs" if len(results.names) > 2 else ""
+    return Table(
+        f"Against {comparison.baseline}",
+        ["metric", "run", "difference", "95% interval", "effect", "larger/same/smaller", "p"],
+        rows,
+        f"* p ≤ 0.05: Fisher's randomisation test over {comparison.rows[0].n_queries:,} queries, two-sided"
+        f"{correction}. Intervals are bootstrapped. Effect: Cohen's d of the differences.",
+    )
+
+
+def _differences(results: Results, comparison: Comparison) -> Figure:
+    alt = needed("altair")
+    values = [
+        {"m": row.metric, "s": row.system, "d": row.difference, "l": row.low, "h": row.high, "p": row.p_adjusted}
+        for row in comparison.rows
+    ]
+    base = alt.Chart(alt.Data(values=values)).encode(
+        y=alt.Y("m:N", title=None, sort=None, axis=alt.Axis(grid=False, ticks=False, domain=False)),
+        yOffset=alt.YOffset("s:N", sort=None),
+        color=_run_colours(results.names, without_first=True),
+        tooltip=[
+            alt.Tooltip("s:N", title="run"),
+            alt.Tooltip("m:N", title="metric"),
+            alt.Tooltip("d:Q", title="difference", format="+.4f"),
+            alt.Tooltip("l:Q", title="from", format="+.4f"),
+            alt.Tooltip("h:Q", title="to", format="+.4f"),
+            alt.Tooltip("p:Q", title="p", format=".4f"),
+        ],
+    )
+    x = alt.X("l:Q", title=f"difference to {comparison.baseline}", scale=alt.Scale(zero=True))
+    zero = alt.Chart(alt.Data(values=[{"x": 0}])).mark_rule(color="var(--faint)", strokeDash=[4, 4]).encode(x="x:Q")
+    intervals = base.mark_rule(strokeWidth=3, opacity=0.45, strokeCap="round").encode(x=x, x2="h:Q")
+    means = base.mark_point(filled=True, opacity=1, size=90).encode(x="d:Q")
+    lines = len(results.metrics) * max(2, len(results.names) - 1)
+    return Figure(
+        f"Differences to {comparison.baseline}",
+        alt.layer(zero, intervals, means).properties(height=max(110, 24 * lines)),
+        f"Mean difference to {comparison.baseline} with its 95% interval, for each metric and run; the table below "
+        "has the numbers.",
+    )
+
+
+def _learning_curves(runs: Sequence[Run]) -> list[Block]:
+    names = distinct_names(runs)
+    curves: dict[str, dict[tuple[str, str], list[tuple[int, float]]]] = {}
+    for name, run in zip(names, runs, strict=True):
+        for line in run.history:
+            for part in ("train", "valid"):
+                for metric, value in line.get(part, {}).items():
+                    if value is not None and math.isfinite(value):
+                        curve = curves.setdefault(metric, {}).setdefault((name, part), [])
+                        curve.append((line["iteration"], value))
+    if not curves:
+        return [Text("The runs recorded no metrics while they were trained.")]
+    at_most = max(2, _CURVE_POINTS // sum(map(len, curves.values())))
+    return [_curves(metric, parts, names, at_most) for metric, parts in curves.items()]
+
+
+def _curves(
+    metric: str, parts: Mapping[tuple[str, str], Sequence[tuple[int, float]]], names: Sequence[str], at_most: int
+) -> Figure:
+    alt = needed("altair")
+    values = [
+        {"i": iteration, "v": round(value, 6), "r": name, "s": "training" if part == "train" else "validation"}
+        for (name, part), curve in parts.items()
+        for iteration, value in _thinned(curve, at_most)
+    ]
+    base = alt.Chart(alt.Data(values=values)).encode(
+        x=alt.X("i:Q", title="trees", scale=alt.Scale(nice=False)),
+        y=alt.Y("v:Q", title=metric, scale=alt.Scale(zero=False)),
+        color=_run_colours(names),
+    )
+    near = alt.selection_point(nearest=True, on="pointerover", clear="pointerout", fields=["i"], empty=False)
+    lines = base.mark_line(strokeWidth=2).encode(
+        strokeDash=alt.StrokeDash(
+            "s:N", title=None, scale=alt.Scale(domain=["validation", "training"], range=[[1, 0], [3, 3]])
+        )
+    )
+    points = (
+        base.mark_point(filled=True, size=60)
+        .encode(
+            opacity=alt.condition(near, alt.value(1), alt.value(0)),
+            tooltip=[
+                alt.Tooltip("r:N", title="run"),
+                alt.Tooltip("s:N", title="data"),
+                alt.Tooltip("i:Q", title="trees"),
+                alt.Tooltip("v:Q", title=metric, format=".4f"),
+            ],
+        )
+        .add_params(near)
+    )
+    ends = "; ".join(
+        f"{name} {'training' if part == 'train' else 'validation'} {curve[-1][1]:.4f} after {curve[-1][0]}"
+        for (name, part), curve in parts.items()
+    )
+    return Figure(metric, alt.layer(lines, points).properties(height=300), f"{metric} by number of trees. {ends}.")
+
+
+def _thinned(curve: Sequence[tuple[int, float]], at_most: int) -> list[tuple[int, float]]:
+    places = np.unique(np.linspace(0, len(curve) - 1, min(len(curve), at_most)).round().astype(int))
+    return [curve[place] for place in places]
+
+
+def _queries(results: Results) -> list[Block]:
+    if len(results.names) > 1:
+        return [QueryExplorer(results)]
+    alt = needed("altair")
+    metric, values = results.metrics[0], results.values[0]
+    counts, edges = np.histogram(values, bins=25)
+    bars = [
+        {"l": float(low), "h": float(high), "c": int(count)}
+        for low, high, count in zip(edges[:-1], edges[1:], counts, strict=True)
+    ]
+    chart = (
+        alt.Chart(alt.Data(values=bars))
+        .mark_bar(stroke="var(--paper)", strokeWidth=0.5)
+        .encode(
+            x=alt.X("l:Q", title=metric, bin="binned"),
+            x2="h:Q",
+            y=alt.Y("c:Q", title="queries", axis=alt.Axis(tickMinStep=1)),
+            tooltip=[
+                alt.Tooltip("l:Q", title="from", format=".4f"),
+                alt.Tooltip("h:Q", title="to", format=".4f"),
+                alt.Tooltip("c:Q", title="queries"),
+            ],
+        )
+        .properties(height=300)
+    )
+    numbers = results.counted[np.argsort(results.better * values, kind="stable")[:_FEATURES]]
+    per_query, relevant = results.evaluations[0].per_query[metric], results.relevant
+    rows: list[list[Cell]] = [
+        [str(results.data.query_ids[q]), float(per_query[q]), int(results.data.group[q]), int(relevant[q])]
+        for q in numbers
+    ]
+    return [
+        Figure(f"{metric} of the queries", chart, f"Histogram of {metric} over {len(values):,} queries."),
+        Table("Where it does worst", ["query", metric, "documents", "relevant"], rows),
+    ]
+
+
+def _kinds(results: Results) -> list[Block]:
+    sizes, relevant = results.data.group[results.counted], results.relevant[results.counted]
+    return [_by_group(results, sizes, "documents in the query"), _by_group(results, relevant, "relevant documents")]
+
+
+def _by_group(results: Results, counts: NDArray[np.int64], what: str) -> Block:
+    alt = needed("altair")
+    metric, groups = results.metrics[0], groups_of(counts)
+    if len(groups) == 1 and counts.min() == counts.max():
+        return Text(f"All queries have the same number of {what.removesuffix(' in the query')}: {counts[0]:,}.")
+    values = []
+    for text, members in groups:
+        for run, name in enumerate(results.names):
+            mean, low, high = mean_interval(results.values[run, members])
+            values.append({"g": text, "r": name, "v": mean, "l": low, "h": high, "n": len(members)})
+    base = alt.Chart(alt.Data(values=values)).encode(
+        x=alt.X("g:N", title=what, sort=None, axis=alt.Axis(labelAngle=0, grid=False, labelOverlap=True)),
+        xOffset=alt.XOffset("r:N", sort=None),
+        color=_run_colours(results.names),
+        tooltip=[
+            alt.Tooltip("r:N", title="run"),
+            alt.Tooltip("g:N", title=what),
+            alt.Tooltip("n:Q", title="queries"),
+            alt.Tooltip("v:Q", title=metric, format=".4f"),
+            alt.Tooltip("l:Q", title="from", format=".4f"),
+            alt.Tooltip("h:Q", title="to", format=".4f"),
+        ],
+    )
+    y = alt.Y("l:Q", title=metric, scale=alt.Scale(zero=False))
+    intervals = base.mark_rule(strokeWidth=3, opacity=0.45, strokeCap="round").encode(y=y, y2="h:Q")
+    means = base.mark_point(filled=True, opacity=1, size=70).encode(y="v:Q")
+    return Figure(
+        f"{metric} by number of {what}",
+        alt.layer(intervals, means).properties(height=280),
+        f"Mean of {metric} with its 95% interval for queries with {', '.join(text for text, _ in groups)} {what}.",
+    )
+
+
+def _scores(results: Results) -> list[Block]:
+    policies = ("worst", "expected", "best")
+    rows: list[list[Cell]] = []
+    for run, name in enumerate(results.names):
+        ties = count_ties(results.data, results.scores[run])
+        rows.append(
+            [
+                name,
+                f"{ties.tied / max(1, ties.pairs):.2%}",
+                f"{ties.tied_across_labels / max(1, ties.pairs):.2%}",
+                f"{ties.queries_at_top:,} of {results.data.n_queries:,}",
+                *(results.mean_with_ties(run, policy) for policy in policies),
+            ]
+        )
+    metric = results.metrics[0]
+    columns = ["run", "tied pairs", "of other label", f"queries tied in top {TOP}"]
+    columns += [f"{metric}, {policy}" for policy in policies]
+    note = (
+        "Tied pairs: pairs of documents of a query with equal scores, as a share of all pairs. Where the last columns "
+        f"differ, {metric} depends on how ties are resolved: worst order, expected value, best order."
+    )
+    figures = [_score_distribution(results, run) for run in range(len(results.names))]
+    return [*figures, Table("Ties", columns, rows, note)]
+
+
+def _score_distribution(results: Results, run: int) -> Figure:
+    alt = needed("altair")
+    scores, labels = results.scores[run], results.data.y
+    different = np.unique(labels)
+    if len(different) <= _LABELS:
+        parts = {f"label {label:g}": labels == label for label in different}
+    else:
+        parts = {"not relevant": labels == 0, "relevant": labels > 0}
+    low, high = float(scores.min()), float(scores.max())
+    edges = np.linspace(low, high if high > low else low + 1, _SCORE_BINS + 1)
+    values = []
+    for part, members in parts.items():
+        if members.any():
+            shares = np.histogram(scores[members], edges)[0] / members.sum()
+            values += [
+                {"x": float(f"{left:.4g}"), "s": round(float(share), 5), "p": part}
+                for left, share in zip((edges[:-1] + edges[1:]) / 2, shares, strict=True)
+            ]
+    chart = (
+        alt.Chart(alt.Data(values=values))
+        .mark_line(interpolate="monotone", strokeWidth=2)
+        .encode(
+            x=alt.X("x:Q", title="score"),
+            y=alt.Y("s:Q", title="share of its documents", axis=alt.Axis(format="%")),
+            color=alt.Color("p:N", title=None, sort=None, scale=alt.Scale(domain=list(parts), range=SERIES)),
+            strokeDash=alt.StrokeDash(
+                "p:N",
+                title=None,
+                sort=None,
+                scale=alt.Scale(domain=list(parts), range=[[1, 0], [6, 2], [2, 2], [8, 3, 2, 3], [1, 3], [10, 4]]),
+            ),
+            tooltip=[
+                alt.Tooltip("p:N", title="documents"),
+                alt.Tooltip("x:Q", title="score", format=".4f"),
+                alt.Tooltip("s:Q", title="share", format=".2%"),
+            ],
+        )
+        .properties(height=260)
+    )
+    return Figure(
+        f"Scores of {results.names[run]}",
+        chart,
+        f"Distribution of the scores of {results.names[run]} for each label, from {low:.4g} to {high:.4g}.",
+    )
+
+
+def _importances(runs: Sequence[Run]) -> list[Block]:
+    return [
+        _importance(name, run, SERIES[number % len(SERIES)])
+        for number, (name, run) in enumerate(zip(distinct_names(runs), runs, strict=True))
+    ]
+
+
+def _importance(name: str, run: Run, colour: str) -> Figure:
+    alt = needed("altair")
+    features, shares = run.ranker.columns_.feature_names, run.ranker.feature_importances_
+    top = np.argsort(-shares, kind="stable")[:_FEATURES]
+    values = [{"f": _short(features[place], 60), "s": round(float(shares[place]), 5)} for place in top]
+    chart = (
+        alt.Chart(alt.Data(values=values))
+        .mark_bar(cornerRadiusEnd=2, color=colour)
+        .encode(
+            x=alt.X("s:Q", title="share of the gain", axis=alt.Axis(format="%")),
+            y=alt.Y("f:N", title=None, sort=None, axis=alt.Axis(grid=False, ticks=False, domain=False)),
+            tooltip=[alt.Tooltip("f:N", title="feature"), alt.Tooltip("s:Q", title="share", format=".2%")],
+        )
+        .properties(height=20 * len(values))
+    )
+    first = ", ".join(f"{value['f']} {value['s']:.1%}" for value in values[:3])
+    return Figure(
+        f"Features of {name}",
+        chart,
+        f"The {len(values)} features with the largest share of the gain of all splits; first {first}.",
+    )
+
+
+def _times(runs: Sequence[Run]) -> list[Block]:
+    alt = needed("altair")
+    names = distinct_names(runs)
+    phases = list(dict.fromkeys(phase for run in runs for phase in run.times))
+    if not phases:
+        return [Text("The runs recorded no times.")]
+    values = [
+        {"r": name, "p": phase, "s": round(seconds, 4), "o": phases.index(phase)}
+        for name, run in zip(names, runs, strict=True)
+        for phase, seconds in run.times.items()
+    ]
+    chart = (
+        alt.Chart(alt.Data(values=values))
+        .mark_bar(stroke="var(--paper)", strokeWidth=0.5)
+        .encode(
+            x=alt.X("s:Q", title="seconds"),
+            y=alt.Y("r:N", title=None, sort=None, axis=alt.Axis(grid=False, ticks=False, domain=False)),
+            color=alt.Color("p:N", title=None, scale=alt.Scale(domain=phases, range=SERIES)),
+            order="o:Q",
+            tooltip=[
+                alt.Tooltip("r:N", title="run"),
+                alt.Tooltip("p:N", title="phase"),
+                alt.Tooltip("s:Q", title="seconds", format=".2f"),
+            ],
+        )
+        .properties(height=36 * len(names))
+    )
+    rows: list[list[Cell]] = [
+        [name, *(f"{run.times[p]:.2f}" if p in run.times else None for p in phases), f"{sum(run.times.values()):.2f}"]
+        for name, run in zip(names, runs, strict=True)
+    ]
+    totals = "; ".join(f"{name} {sum(run.times.values()):.1f} s" for name, run in zip(names, runs, strict=True))
+    return [
+        Figure("Time per phase", chart, f"Seconds of each phase of training. In all: {totals}."),
+        Table("", ["seconds", *phases, "in all"], rows),
+    ]
+
+
+def _manifest(runs: Sequence[Run], data: RankingData) -> list[Block]:
+    from rankwright.ranker import fingerprint
+
+    names = distinct_names(runs)
+    parts = {
+        "Parameters": [run.config for run in runs],
+        "Runs and data": [
+            {
+                "folder": str(run.path),
+                **{key: value for key, value in run.manifest.items() if key not in _LEFT_OUT},
+                "test data.fingerprint": fingerprint(data),
+            }
+            for run in runs
+        ],
+        "Environment": [run.environment for run in runs],
+    }
+    return [_side_by_side(title, names, [_flat(one) for one in contents]) for title, contents in parts.items()]
+
+
+def _side_by_side(title: str, names: Sequence[str], contents: Sequence[Mapping[str, Any]]) -> Table:
+    """One row per key, those in which the runs differ first."""
+    keys = list(dict.fromkeys(key for content in contents for key in content))
+    rows = {key: [_shown(content.get(key)) for content in contents] for key in keys}
+    differing = [key for key in keys if len(set(rows[key])) > 1]
+    ordered = [*differing, *(key for key in keys if key not in differing)]
+    notes = []
+    if differing:
+        notes.append(f"The first {len(differing)} rows differ between the runs.")
+    if len(ordered) > _ROWS:
+        notes.append(f"{len(ordered) - _ROWS} further rows are in the run folders.")
+    return Table(title, ["", *names], [[key, *rows[key]] for key in ordered[:_ROWS]], " ".join(notes))
+
+
+def _flat(content: Mapping[str, Any], above: str = "") -> dict[str, Any]:
+    """Return nested dictionaries as one, with dots in the keys."""
+    flat: dict[str, Any] = {}
+    for key, value in content.items():
+        if isinstance(value, Mapping):
+            flat |= _flat(value, f"{above}{key}.")
+        else:
+            flat[f"{above}{key}"] = value
+    return flat
+
+
+def _shown(value: Any) -> str:
+    if value is None:
+        return "–"
+    if isinstance(value, list | tuple):
+        return _short(", ".join(map(str, value)), _CELL_LENGTH)
+    return _short(str(value), _CELL_LENGTH)
+
+
+def _short(text: str, at_most: int) -> str:
+    return text if len(text) <= at_most else f"{text[: at_most - 1]}…"
+
+
+def _run_colours(names: Sequence[str], *, without_first: bool = False) -> Any:
+    """Each run has one colour on the whole page; the legend is left out where there is only one run."""
+    alt = needed("altair")
+    colours = [SERIES[number % len(SERIES)] for number in range(len(names))]
+    start = 1 if without_first else 0
+    legend = {} if len(names) > 1 else {"legend": None}
+    field = "s:N" if without_first else "r:N"
+    return alt.Color(
+        field, title=None, sort=None, scale=alt.Scale(domain=list(names[start:]), range=colours[start:]), **legend
+    )

@@ -1,0 +1,134 @@
+// Picks two systems and a query: redraws the two charts, fills the list of queries and both rankings.
+"use strict";
+
+for (const root of document.querySelectorAll(".explorer")) {
+  const part = (name) => root.querySelector(`.${name}`);
+  const { systems, metric, rankings, top } = JSON.parse(part("explorer-data").textContent);
+  const boxes = { scatter: part("scatter").querySelector(".chart"), histogram: part("histogram").querySelector(".chart") };
+  const specs = { scatter: page.data(boxes.scatter), histogram: page.data(boxes.histogram) };
+  const points = specs.scatter.datasets.points;
+  const queries = points.filter((point) => point.k >= 0);
+  let [first, second, picked] = [0, 1, -1];
+  const views = {};
+
+  const difference = (point) => point.v[second] - point.v[first];
+  const signed = (value) => (value < 0 ? "\u2212" : "+") + Math.abs(value).toFixed(4);
+  const element = (tag, text, name) => {
+    const made = document.createElement(tag);
+    made.textContent = text;
+    if (name) made.className = name;
+    return made;
+  };
+  const colour = (system) => `var(--series-${(system % 8) + 1})`;
+
+  async function drawPair() {
+    const changed = { a: first, b: second, picked };
+    for (const spec of Object.values(specs)) {
+      for (const param of spec.params) if (param.name in changed) param.value = changed[param.name];
+    }
+    for (const layer of specs.scatter.layer) {
+      layer.encoding.x.title = `${metric}, ${systems[first]}`;
+      layer.encoding.y.title = `${metric}, ${systems[second]}`;
+    }
+    specs.histogram.encoding.x.title = `${metric}, ${systems[second]} minus ${systems[first]}`;
+    for (const name of ["scatter", "histogram"]) views[name] = await page.draw(boxes[name], specs[name]);
+    views.scatter?.addEventListener("click", (event, item) => {
+      if (item && item.datum && item.datum.k >= 0) pick(item.datum.k);
+    });
+  }
+
+  function summarise() {
+    const pair = specs.histogram.datasets.pairs.find(
+      (one) => one.a === Math.min(first, second) && one.b === Math.max(first, second)
+    );
+    const [larger, smaller] = first < second ? [pair.larger, pair.smaller] : [pair.smaller, pair.larger];
+    const total = pair.c.reduce((sum, count) => sum + count, 0);
+    part("summary").textContent =
+      `${metric} of ${systems[second]} is larger than that of ${systems[first]} on ${larger} queries, smaller on ` +
+      `${smaller} and the same on ${total - larger - smaller}.`;
+  }
+
+  const orders = {
+    change: (p, q) => Math.abs(difference(q)) - Math.abs(difference(p)),
+    gain: (p, q) => difference(q) - difference(p),
+    loss: (p, q) => difference(p) - difference(q),
+    id: (p, q) => p.q.localeCompare(q.q, undefined, { numeric: true }),
+  };
+
+  function list() {
+    const wanted = part("find").value.trim().toLowerCase();
+    const shown = queries.filter((point) => point.q.toLowerCase().includes(wanted)).sort(orders[part("order").value]);
+    part("queries").replaceChildren(
+      ...shown.map((point) => {
+        const option = element("option", `${point.q}   ${signed(difference(point))}`);
+        option.value = point.k;
+        option.selected = point.k === picked;
+        return option;
+      })
+    );
+    return shown;
+  }
+
+  function fill(name, system, other, ranking) {
+    const table = root.querySelector(`.ranking.${name}`);
+    const value = points.find((point) => point.k === picked).v[system];
+    const caption = table.querySelector("caption");
+    caption.replaceChildren(element("b", systems[system]), element("span", `${metric} ${value.toFixed(4)}`));
+    caption.style.borderColor = colour(system);
+    const [documents, labels, scores] = ranking[system];
+    table.tBodies[0].replaceChildren(
+      ...documents.map((document_, place) => {
+        const row = document.createElement("tr");
+        row.dataset.document = document_;
+        const label = element("td", "", "label");
+        const chip = element("span", labels[place]);
+        chip.style.setProperty("--share", `${Math.round((60 * labels[place]) / top)}%`);
+        label.append(chip);
+        const there = ranking[other][0].indexOf(document_);
+        row.append(
+          element("td", place + 1, "number"),
+          element("td", document_, "number"),
+          label,
+          element("td", scores[place].toPrecision(5), "number"),
+          element("td", there < 0 ? "\u2013" : there + 1, "number there")
+        );
+        return row;
+      })
+    );
+  }
+
+  function pick(k) {
+    picked = k;
+    const point = points.find((one) => one.k === k);
+    part("title").textContent = `Query ${point.q}: ${point.n} documents, ${point.r} relevant`;
+    fill("first", first, second, rankings[k]);
+    fill("second", second, first, rankings[k]);
+    for (const option of part("queries").options) option.selected = Number(option.value) === k;
+    views.scatter?.signal("picked", k).runAsync();
+  }
+
+  function choosePair(changed) {
+    [first, second] = [Number(part("first").value), Number(part("second").value)];
+    if (first === second) {
+      // Two equal choices compare nothing: the other one moves on.
+      const other = changed === "first" ? "second" : "first";
+      part(other).value = String((first + 1) % systems.length);
+      [first, second] = [Number(part("first").value), Number(part("second").value)];
+    }
+    summarise();
+    const shown = list();
+    pick(picked < 0 ? (shown[0] ?? queries[0]).k : picked);
+    return drawPair();
+  }
+
+  for (const name of ["first", "second"]) part(name).addEventListener("change", () => choosePair(name));
+  for (const name of ["find", "order"]) part(name).addEventListener("input", list);
+  part("queries").addEventListener("change", (event) => pick(Number(event.target.value)));
+  part("rankings").addEventListener("pointerover", (event) => {
+    const row = event.target.closest("tr[data-document]");
+    for (const other of root.querySelectorAll("tr[data-document]")) {
+      other.classList.toggle("same", Boolean(row) && other.dataset.document === row.dataset.document);
+    }
+  });
+  choosePair("second");
+}

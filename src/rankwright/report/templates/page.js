@@ -1,0 +1,51 @@
+// Draws the page's charts and switches between light and dark. Colours of charts are CSS variables: no redrawing.
+"use strict";
+
+const page = {
+  /** Draws a Vega-Lite specification into an element and returns Vega's view of it; says so where that fails. */
+  async draw(box, spec) {
+    const narrow = box.clientWidth < 500;
+    const legend = narrow ? { columns: 1, labelLimit: box.clientWidth - 60 } : {};
+    const description = box.getAttribute("aria-label");
+    // `ast` interprets expressions instead of compiling them, which the page's policy forbids.
+    const options = { mode: "vega-lite", renderer: "svg", actions: false, ast: true, config: { legend } };
+    try {
+      const result = await vegaEmbed(box, { ...spec, description }, options);
+      box.setAttribute("role", "img"); // Vega made it a document of its marks
+      box.dataset.drawn = "true";
+      return result.view;
+    } catch (error) {
+      const told = document.createElement("p");
+      told.textContent = `This chart could not be drawn: ${error.message}`;
+      box.replaceChildren(told);
+      console.error(error);
+      return null;
+    }
+  },
+  /** The JSON in the script element next to an element. */
+  data(element) {
+    return JSON.parse(element.parentElement.querySelector('script[type="application/json"]').textContent);
+  },
+};
+
+(() => {
+  const root = document.documentElement;
+  const button = document.getElementById("theme");
+  const system = matchMedia("(prefers-color-scheme: dark)");
+  const dark = () => (root.dataset.theme ? root.dataset.theme === "dark" : system.matches);
+  const show = () => {
+    button.textContent = dark() ? "Light" : "Dark";
+    button.setAttribute("aria-pressed", String(dark()));
+  };
+  button.hidden = false;
+  button.addEventListener("click", () => {
+    root.dataset.theme = dark() ? "light" : "dark";
+    show();
+  });
+  system.addEventListener("change", show);
+  show();
+
+  for (const box of document.querySelectorAll("figure > .chart:not([data-owned])")) {
+    page.draw(box, page.data(box));
+  }
+})();
