@@ -1,0 +1,683 @@
+"""Searches find what an oracle finds, end when they should, and go on after a kill as if nothing had happened."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+import tomllib
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field, fields
+from pathlib import Path
+from statistics import mean, median
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import optuna
+import pytest
+from typer.testing import CliRunner
+
+from rankwright import Ranker, RankingData, bind, evaluate, write_letor
+from rankwright.cli import app
+from rankwright.folds import Fold, folds_by_query
+from rankwright.objectives import OBJECTIVES
+from rankwright.objectives import objective as parse_objective
+from rankwright.peers import CatBoost, LightGBM, XGBoost
+from rankwright.report.page import Text
+from rankwright.report.tuning import tuning_report
+from rankwright.spaces import (
+    OPTIONS,
+    PEERS,
+    PRESETS,
+    Choice,
+    Range,
+    default_values,
+    ranker_parameters,
+    sample,
+    search_space,
+)
+from rankwright.tuning import Tuning, is_config, tune, tune_system
+from small import TRAIN, VALID
+
+SMALL: dict[str, Any] = {"metric": "map", "trees": 6, "folds": 2, "threads": 1}
+TREES = {"min_child_samples": Range(2, 20), "num_leaves": Range(2, 8)}
+
+
+def drawn(tuning: Tuning) -> list[tuple[dict[str, Any], float | None]]:
+    return [(trial.values, trial.value) for trial in tuning.trials]
+
+
+# Spaces
+
+
+@pytest.fixture
+def draws() -> Callable[[Mapping[str, Any], int], list[dict[str, Any]]]:
+    """Random values of a space."""
+
+    def draw(space: Mapping[str, Any], n: int) -> list[dict[str, Any]]:
+        study = optuna.create_study(sampler=optuna.samplers.RandomSampler(seed=0))
+        return [sample(space, study.ask()) for _ in range(n)]
+
+    return draw
+
+
+def test_every_objective_has_its_options_in_the_table() -> None:
+    assert OPTIONS["default"].keys() == OBJECTIVES.keys()
+    for preset in PRESETS:
+        for name, options in OPTIONS[preset].items():
+            assert options.keys() <= {one.name for one in fields(OBJECTIVES[name])}
+
+
+ADDITIVE = ("softrank", "lambdaloss")  # are defined for metrics that add up over positions
+PAIRS = [
+    (name, metric)
+    for name in (*OBJECTIVES, "yetiloss + queryrmse", "stochasticrank + queryrmse")
+    for metric in ("ndcg@10", "ndcg", *(() if name in ADDITIVE else ("map",)))
+]
+
+
+@pytest.mark.parametrize("preset", PRESETS)
+@pytest.mark.parametrize(("name", "metric"), PAIRS)
+def test_whatever_is_drawn_can_be_trained(name: str, metric: str, preset: str, draws: Any) -> None:
+    objective = parse_objective(name)
+    leaf_values = set()
+    for values in draws(search_space(name, metric, preset=preset), 25):
+        parameters = ranker_parameters(objective, values)
+        Ranker(**parameters, metric=metric).check_params()
+        bound = bind(parameters["objective"], [2, 0, 1, 0], group=[4], metric=metric, threads=1)
+        leaf_values.add(parameters["leaf_values"])
+        if parameters["leaf_values"] == "full":
+            bound.leaf_system(np.zeros(4), [0, 0, 1, 1], 2)
+    first_order = {"stochasticrank", "softrank"} & set(name.split(" + "))
+    assert leaf_values == ({"diagonal"} if first_order or preset == "paper" else {"diagonal", "full"})
+
+
+@pytest.mark.parametrize("name", [*OBJECTIVES, "auto"])
+def test_the_first_trial_can_have_all_defaults(name: str) -> None:
+    space = search_space(name)
+    ranker = Ranker(name, n_estimators=1, n_jobs=1, verbose=0).fit(TRAIN)
+    searched = {one for one, tried in space.items() if isinstance(tried, Range | Choice) and tried.unless is None}
+    assert searched <= default_values(space, ranker.objective_, ranker).keys()
+
+
+def test_what_an_objective_is_given_with_is_kept_and_rules_out_what_belongs_to_something_else(draws: Any) -> None:
+    text = "yetiloss(noise=none) + 0.25 queryrmse + ranknet"
+    space = search_space(text, "map")
+    assert (space["yetiloss.noise"], space["queryrmse.factor"]) == ("none", 0.25)
+    space["yetiloss.neighbours"] = 3
+    for values in draws(space, 3):
+        assert {"yetiloss.strength", "yetiloss.permutations"}.isdisjoint(values)
+        factor, sigma = values["ranknet.factor"], values["ranknet.sigma"]
+        assert ranker_parameters(parse_objective(text), values)["objective"] == (
+            f"yetiloss(noise=none, neighbours=3) + 0.25 queryrmse + {factor} ranknet(sigma={sigma})"
+        )
+
+
+def test_of_auto_everything_is_searched(monkeypatch: pytest.MonkeyPatch) -> None:
+    text = "yetiloss(neighbours=3) + 0.5 queryrmse"
+    assert (search_space(text)["yetiloss.neighbours"], search_space(text)["queryrmse.factor"]) == (3, 0.5)
+    monkeypatch.setattr("rankwright.ranker.resolve_objective", lambda *_: parse_objective(text))
+    space = search_space("auto")
+    assert (space["yetiloss.neighbours"], space["queryrmse.factor"]) == (Range(1, 5), Range(0.05, 5.0, log=True))
+
+
+def test_a_metric_without_a_cutoff_has_no_truncation_by_it() -> None:
+    assert search_space("lambdamart", "ndcg@10")["lambdamart.truncation"].values == (None, "k", "k+3", 10, 30)
+    assert search_space("lambdamart", "ndcg")["lambdamart.truncation"].values == (None, 10, 30)
+
+
+def test_the_papers_ranges() -> None:
+    space = search_space("stochasticrank", "mrr", preset="paper")
+    assert space["learning_rate"] == Range(0.001, 1.0, log=True)
+    assert space["stochasticrank.mu"] == Range(0.01, 10.0, log=True)
+    assert (space["reg_lambda"], space["langevin"]) == (0.0, True)
+    assert search_space("yetirank", preset="paper")["reg_lambda"] == Range(0.001, 100.0, log=True)
+    assert (PRESETS["paper"].startup, PRESETS["paper"].trials, PRESETS["paper"].trees) == (20, 20 + 80, 1000)
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: Range(3, 3), "from a number to a larger one"),
+        (lambda: Range("a", 3), "from a number to a larger one"),
+        (lambda: Range(0.0, 3.0, log=True), "begins above 0"),
+        (lambda: Choice(()), "a choice is a tuple"),
+        (lambda: Choice(["a"]), "a choice is a tuple"),
+        (lambda: search_space("lambdamart + lambdamart(truncation=5)"), "an objective twice"),
+        (lambda: search_space(preset="best"), "unknown preset 'best'; choose one of default, paper"),
+    ],
+)
+def test_wrong_spaces_are_refused(make: Callable[[], object], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        make()
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"space": {"num_leafs": 8}}, "unknown parameter 'num_leafs'; did you mean 'num_leaves'"),
+        ({"space": {"lambdamart.sigma": 1.0}}, "unknown parameter 'lambdamart.sigma'; .* for .*yetiloss"),
+        ({"space": {"n_estimators": 8}}, "n_estimators cannot be searched or set here; use trees"),
+        ({"space": {"num_leaves": (8, 64)}}, "num_leaves must be a Range"),
+        ({"space": {"num_leaves": 1}}, "num_leaves must be a whole number from 2"),
+        ({"valid": VALID}, "valid and folds exclude each other"),
+        ({"objective": "yetilos"}, "did you mean 'yetiloss'"),
+        ({"metric": "mapp"}, "unknown metric 'mapp'"),
+        ({"preset": "papers"}, "unknown preset 'papers'"),
+        ({"trials": 0}, "trials must be a whole number from 1; got 0"),
+        ({"trees": 2.5}, "trees must be a whole number from 1; got 2.5"),
+        ({"seconds": 0}, "seconds must be a number above 0; got 0"),
+        ({"folds": 1}, "k=1 folds"),
+    ],
+)
+def test_wrong_searches_are_refused(options: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        tune(TRAIN, **{**SMALL, "trials": 1, **options})
+
+
+def test_validation_without_relevant_documents_is_refused() -> None:
+    nothing = RankingData(VALID.X, np.zeros(VALID.n_rows), qid=VALID.qid, reference=TRAIN)
+    error = pytest.raises(ValueError, match="no validation query has a relevant document, so map has no value")
+    with pytest.warns(UserWarning, match="no query has a relevant document"), error:
+        tune(TRAIN, valid=nothing, metric="map", trials=1, trees=2, threads=1)
+
+
+def test_without_optuna_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "optuna", None)
+    with pytest.raises(ImportError, match=r'pip install "rankwright\[tune\]"'):
+        tune(TRAIN, **SMALL, trials=1)
+
+
+# Searches of a Ranker
+
+
+def test_values_and_trees_are_those_of_training_by_hand() -> None:
+    tuning = tune(TRAIN, **SMALL, trials=3, space=TREES, seed=4)
+    for trial in tuning.trials:
+        best, trees = [], []
+        for train, held_out in TRAIN.kfold(2, seed=4):
+            ranker = Ranker(**{**trial.params, "n_estimators": 6}, n_jobs=1, verbose=0).fit(train)
+            curve = [
+                evaluate(scores, held_out.y, group=held_out.group, metrics=["map"]).mean["map"]
+                for scores in ranker.staged_predict(held_out)
+            ]
+            best.append(max(curve))
+            trees.append(int(np.argmax(curve)) + 1)
+        assert trial.fold_values == pytest.approx(best, abs=1e-12)
+        assert trial.value == pytest.approx(mean(best), abs=1e-12)
+        assert (trial.fold_trees, trial.trees) == (tuple(trees), round(mean(trees)))
+        assert trial.params["n_estimators"] == trial.trees
+    assert tuning.best_trial.value == max(trial.value or 0 for trial in tuning.trials)
+
+
+@pytest.mark.parametrize("objective", ["auto", "stochasticrank", "lambdamart(truncation=5)"])
+def test_the_first_trial_is_the_ranker_without_tuning(objective: str) -> None:
+    tuning = tune(TRAIN, valid=VALID, metric="map", objective=objective, trials=1, trees=8, threads=1)
+    untuned = Ranker(objective, "map", n_estimators=8, n_jobs=1, verbose=0).fit(TRAIN, eval_set=[VALID])
+    assert tuning.best_trial.value == max(untuned.evals_result_["valid_0"]["map"])
+
+
+def test_validation_data_takes_the_place_of_folds() -> None:
+    tuning = tune(TRAIN, valid=VALID, metric="map", trials=1, trees=6, threads=1)
+    ranker = Ranker(**tuning.best, n_jobs=1, verbose=0).fit(TRAIN)
+    assert ranker.score(VALID) == pytest.approx(tuning.best_trial.value, abs=1e-12)
+
+
+def test_the_same_seed_gives_the_same_trials_and_another_one_others() -> None:
+    first, again, other = (tune(TRAIN, **SMALL, trials=3, seed=seed) for seed in (1, 1, 2))
+    assert drawn(first) == drawn(again)
+    assert all(one.values != two.values for one, two in zip(first.trials[1:], other.trials[1:], strict=True))
+    assert first.trials[1].values != first.trials[2].values
+
+
+def test_the_result_is_a_config(tmp_path: Path) -> None:
+    space = {"num_leaves": 4, "leaf_values": "full", "engine_params": {"max_bin": 63}}
+    tuning = tune(TRAIN, **SMALL, trials=2, space=space, objective="yetiloss + queryrmse")
+    file = tmp_path / "new" / "best.toml"
+    tuning.save_config(file)
+    config = tomllib.loads(file.read_text())
+    assert config == tuning.best
+    assert (config["num_leaves"], config["engine_params"], config["metric"]) == (4, {"max_bin": 63}, "map")
+    assert "num_leaves" not in tuning.trials[0].values
+    ranker = Ranker(**config, n_jobs=1, verbose=0).fit(TRAIN)
+    assert str(ranker.objective_) == config["objective"]
+    assert ranker.best_iteration_ == tuning.best_trial.trees
+    assert is_config(file)
+    assert not is_config(tmp_path / "absent")
+
+
+def test_weights_that_differ_within_a_query_rule_out_full_leaves() -> None:
+    search: dict[str, Any] = {"valid": VALID, "metric": "map", "trees": 2, "trials": 1, "threads": 1}
+    for per, searched in (("row", False), ("query", True)):
+        n = TRAIN.n_rows if per == "row" else TRAIN.n_queries
+        weights = np.linspace(1, 2, n)
+        weighted = RankingData(TRAIN.X, TRAIN.y, qid=TRAIN.qid, weights=weights, reference=TRAIN)
+        assert ("leaf_values" in tune(weighted, **search).trials[0].values) == searched
+
+
+def test_the_papers_protocol_begins_at_random_and_stops_nothing() -> None:
+    tuning = tune(TRAIN, **SMALL, trials=8, preset="paper", space={"min_child_samples": Range(2, 20)})
+    ranker = Ranker(metric="map", n_estimators=1, n_jobs=1, verbose=0).fit(next(TRAIN.kfold(2))[0])
+    assert tuning.trials[0].values["learning_rate"] != ranker.learning_rate_
+    assert all(trial.value is not None for trial in tuning.trials)
+
+
+# Searches of any system: what it is worth is a function of its parameter, so that an oracle is simple
+
+
+@dataclass(frozen=True)
+class Known:
+    """Ranks a share ``x`` of the documents by their labels and the others by a hash, better after the first trees."""
+
+    params: Mapping[str, Any]
+    before: Callable[[], object] = field(default=lambda: None)
+    name = "known"
+    by_metric = True
+
+    def fit(self, train: RankingData, metric: str, *, trees: int, seed: int, threads: int) -> Any:
+        self.before()
+        return self
+
+    def staged_predict(self, data: RankingData, every: int) -> Iterator[np.ndarray]:
+        order = np.random.default_rng(0).random(data.n_rows)
+        known = np.random.default_rng(1).random(data.n_rows) < self.params["x"]
+        yield order
+        yield order + 2.0 * known * data.y
+
+
+@dataclass(frozen=True)
+class Uneven(Known):
+    """Goes by ``x`` on the first fold and by ``y`` on the others."""
+
+    def staged_predict(self, data: RankingData, every: int) -> Iterator[np.ndarray]:
+        share = self.params["x" if data is FOLDS[0].valid else "y"]
+        return Known({"x": share}).staged_predict(data, every)
+
+
+SPACE = {"x": Range(0.0, 1.0), "y": Range(0.0, 1.0)}
+FOLDS: list[Fold] = list(folds_by_query(TRAIN, 4))
+QUICK: dict[str, Any] = {"target": "map", "trees": 20, "every": 10, "startup": 4}
+
+
+def worth(system: Known, metric: str = "map") -> list[float]:
+    best = max if metric == "map" else min
+    return [
+        best(
+            evaluate(scores, fold.valid.y, group=fold.valid.group, metrics=[metric]).mean[metric]
+            for scores in system.staged_predict(fold.valid, 10)
+        )
+        for fold in FOLDS
+    ]
+
+
+@pytest.mark.parametrize(("system", "metric", "trials"), [(Known, "map", 16), (Uneven, "map", 24), (Uneven, "arp", 24)])
+def test_trials_behind_the_median_are_stopped(system: type[Known], metric: str, trials: int) -> None:
+    tuning = tune_system(system, SPACE, FOLDS, **{**QUICK, "target": metric}, trials=trials)
+    sign = 1 if metric == "map" else -1
+    complete: list[list[float]] = []
+    stopped = []
+    for trial in tuning.trials:
+        values = worth(system(trial.params), metric)
+        sums = sign * np.cumsum(values)
+        behind = len(complete) >= 5 and any(sums[fold] < median(one[fold] for one in complete) for fold in range(4))
+        assert (trial.value is None) == behind
+        stopped.append(behind)
+        if not behind:
+            assert trial.fold_values == pytest.approx(values)
+            complete.append(list(sums))
+    assert 0 < sum(stopped) < trials - 5
+    assert tuning.best == tuning.best_trial.params == tuning.best_trial.values
+    assert f"{trials} trials, {sum(stopped)} of them stopped half-way." in str(tuning)
+
+
+def test_without_pruning_none_is_stopped() -> None:
+    tuning = tune_system(Known, SPACE, FOLDS, **QUICK, trials=12, pruning=False)
+    assert [trial.value for trial in tuning.trials] == pytest.approx(
+        [mean(worth(Known(t.params))) for t in tuning.trials]
+    )
+
+
+def test_after_the_random_trials_the_search_learns() -> None:
+    tuning = tune_system(Known, SPACE, FOLDS, **QUICK, trials=24, pruning=False)
+    xs = [trial.values["x"] for trial in tuning.trials]
+    assert mean(xs[-10:]) > 0.75 > mean(xs[:4])
+
+
+def test_a_metric_of_which_less_is_better_is_minimised() -> None:
+    tuning = tune_system(Known, SPACE, FOLDS, **{**QUICK, "target": "arp"}, trials=12)
+    values = [trial.value for trial in tuning.trials if trial.value is not None]
+    assert len(values) < 12
+    assert tuning.best_trial.value == min(values)
+    assert tuning.best_trial.fold_values == pytest.approx(worth(Known(tuning.best), "arp"))
+    assert tuning.ranked()[-1].value == max(values)
+    longer = tune_system(Known, SPACE, FOLDS, **{**QUICK, "target": "arp"}, trials=24, pruning=False)
+    assert mean(trial.values["x"] for trial in longer.trials[-10:]) > 0.75
+
+
+def test_importance_tells_what_matters_from_what_does_not() -> None:
+    tuning = tune_system(Known, SPACE, FOLDS, **QUICK, trials=24, pruning=False)
+    shares = tuning.importance()
+    assert list(shares) == ["x", "y"]
+    assert shares["x"] > 0.8
+    assert sum(shares.values()) == pytest.approx(1)
+    assert tune_system(Known, SPACE, FOLDS, **QUICK, trials=3).importance() == {}
+
+
+def test_a_search_ends_when_time_is_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = [0.0]
+
+    def tick() -> None:
+        clock[0] += 1.0
+
+    monkeypatch.setattr("rankwright.tuning.time", SimpleNamespace(monotonic=lambda: clock[0], perf_counter=lambda: 0.0))
+    tuning = tune_system(lambda p: Known(p, tick), SPACE, FOLDS, **QUICK, trials=500, seconds=21, pruning=False)
+    assert clock[0] == 22  # five trials of four folds, and two folds of a sixth that is dropped
+    assert (len(tuning.trials), tuning.interrupted) == (5, False)
+
+
+def test_the_first_trial_is_completed_however_little_time_there_is() -> None:
+    tuning = tune_system(Known, SPACE, FOLDS, **QUICK, trials=5, seconds=1e-9)
+    assert [trial.value for trial in tuning.trials] == pytest.approx([mean(worth(Known(tuning.best)))])
+
+
+def test_progress_is_told_after_each_trial() -> None:
+    told: list[tuple[int, float | None]] = []
+    tune_system(
+        Known,
+        SPACE,
+        FOLDS,
+        **QUICK,
+        trials=4,
+        progress=lambda now: told.append((len(now.trials), now.best_trial.value)),
+    )
+    assert [number for number, _ in told] == [1, 2, 3, 4]
+    assert [value for _, value in told] == sorted(value or 0 for _, value in told)
+
+
+def interrupting(at: int) -> Callable[[Mapping[str, Any]], Known]:
+    calls = iter(range(1000))
+
+    def before() -> None:
+        if next(calls) == at:
+            raise KeyboardInterrupt("now")
+
+    return lambda params: Known(params, before)
+
+
+def test_ctrl_c_keeps_what_was_found(tmp_path: Path) -> None:
+    study = tmp_path / "study.log"
+    tuning = tune_system(interrupting(10), SPACE, FOLDS, **QUICK, trials=5, study=study)
+    assert (len(tuning.trials), tuning.interrupted) == (2, True)
+    whole = tune_system(Known, SPACE, FOLDS, **QUICK, trials=5)
+    assert drawn(tune_system(Known, SPACE, FOLDS, **QUICK, trials=5, study=study)) == drawn(whole)
+    with pytest.raises(KeyboardInterrupt, match="now"):
+        tune_system(interrupting(3), SPACE, FOLDS, **QUICK, trials=5)
+
+
+def test_an_error_ends_the_search_and_the_study_goes_on(tmp_path: Path) -> None:
+    def broken() -> None:
+        raise RuntimeError("out of luck")
+
+    with pytest.raises(RuntimeError, match="out of luck"):
+        tune_system(lambda p: Known(p, broken), SPACE, FOLDS, **QUICK, trials=2, study=tmp_path / "study.log")
+    again = tune_system(Known, SPACE, FOLDS, **QUICK, trials=2, study=tmp_path / "study.log")
+    assert drawn(again) == drawn(tune_system(Known, SPACE, FOLDS, **QUICK, trials=2))
+
+
+# Study files
+
+
+def test_a_study_goes_on_where_it_was(tmp_path: Path) -> None:
+    study = tmp_path / "folder" / "study.log"
+    for trials in (2, 7, 12):
+        tuning = tune_system(Known, SPACE, FOLDS, **QUICK, trials=trials, study=study)
+        assert len(tuning.trials) == trials
+    whole = tune_system(Known, SPACE, FOLDS, **QUICK, trials=12)
+    assert drawn(tuning) == drawn(whole)
+    assert any(trial.value is None for trial in whole.trials)
+    size = study.stat().st_size
+    assert drawn(tune_system(Known, SPACE, FOLDS, **QUICK, trials=12, study=study)) == drawn(whole)
+    assert study.stat().st_size == size
+
+
+def test_a_ranker_is_tuned_in_parts_as_in_one_go(tmp_path: Path) -> None:
+    for trials in (1, 2, 4):
+        tuning = tune(TRAIN, **SMALL, trials=trials, study=tmp_path / "study.log")
+    assert drawn(tuning) == drawn(tune(TRAIN, **SMALL, trials=4))
+
+
+@pytest.mark.parametrize("cut", [1, 20, 400, 2000])
+def test_a_torn_file_is_mended(tmp_path: Path, cut: int) -> None:
+    study = tmp_path / "study.log"
+    whole = drawn(tune_system(Known, SPACE, FOLDS, **QUICK, trials=5, study=study))
+    os.truncate(study, study.stat().st_size - cut)
+    Path(f"{study}.lock").touch()  # as a process leaves it that dies while it writes
+    began = time.perf_counter()
+    assert drawn(tune_system(Known, SPACE, FOLDS, **QUICK, trials=5, study=study)) == whole
+    assert time.perf_counter() - began < 25  # Optuna alone would wait 30 s for the lock
+
+
+@pytest.mark.parametrize("keep", [0, 5, 12])
+def test_a_file_that_was_torn_at_the_start_is_begun_anew(tmp_path: Path, keep: int) -> None:
+    study = tmp_path / "study.log"
+    whole = drawn(tune_system(Known, SPACE, FOLDS, **QUICK, trials=2, study=study))
+    os.truncate(study, keep)
+    assert drawn(tune_system(Known, SPACE, FOLDS, **QUICK, trials=2, study=study)) == whole
+
+
+KILLED = """
+import sys, time
+sys.path.insert(0, sys.argv[1])
+from test_tuning import FOLDS, QUICK, SPACE, Known
+from rankwright.tuning import tune_system
+tune_system(lambda p: Known(p, lambda: time.sleep(0.05)), SPACE, FOLDS, **QUICK, trials=100, study=sys.argv[2])
+"""
+
+
+def wait_until(condition: Callable[[], bool], process: subprocess.Popen[Any]) -> None:
+    for _ in range(18000):
+        if condition():
+            return
+        assert process.poll() is None, "the process ended too early"
+        time.sleep(0.01)
+    raise AssertionError("waited for three minutes in vain")
+
+
+def test_a_killed_search_goes_on_as_if_nothing_had_happened(tmp_path: Path) -> None:
+    study = tmp_path / "study.log"
+    process = subprocess.Popen([sys.executable, "-c", KILLED, str(Path(__file__).parent), str(study)])
+    wait_until(lambda: study.exists() and study.read_text().count('"fold_values"') >= 3, process)
+    with pytest.raises(ValueError, match=r"study\.log is in use by another search"):
+        tune_system(Known, SPACE, FOLDS, **QUICK, trials=8, study=study)
+    process.send_signal(signal.SIGKILL)
+    process.wait()
+    again = tune_system(Known, SPACE, FOLDS, **QUICK, trials=8, study=study)
+    assert drawn(again) == drawn(tune_system(Known, SPACE, FOLDS, **QUICK, trials=8))
+
+
+@pytest.mark.parametrize(
+    ("options", "differing"),
+    [
+        ({"seed": 1}, "seed"),
+        ({"space": {**SPACE, "y": 0.5}}, "space"),
+        ({"folds": FOLDS[:2]}, "data"),
+        ({"target": "mrr"}, "metric"),
+        ({"pruning": False}, "pruning"),
+    ],
+)
+def test_another_search_does_not_mix_with_a_study(tmp_path: Path, options: dict[str, Any], differing: str) -> None:
+    study = tmp_path / "study.log"
+    given = {"space": SPACE, "folds": FOLDS, **QUICK, "trials": 1, "study": study}
+    tune_system(Known, **given)
+    before = study.read_bytes()
+    with pytest.raises(ValueError, match=f"holds another search: {differing} differ. Choose another file"):
+        tune_system(Known, **{**given, **options})
+    assert study.read_bytes() == before
+
+
+@pytest.mark.parametrize("content", [b"1 qid:1 1:0.5\n0 qid:1 1:0.25", b"{}\n", b"\x00\x01"])
+def test_a_file_that_is_no_study_is_left_alone(tmp_path: Path, content: bytes) -> None:
+    file = tmp_path / "data.txt"
+    file.write_bytes(content)
+    with pytest.raises(ValueError, match=r"data\.txt is not a study; choose another file"):
+        tune_system(Known, SPACE, FOLDS, **QUICK, trials=1, study=file)
+    assert file.read_bytes() == content
+    with pytest.raises(ValueError, match="is a folder; a study is a file"):
+        tune_system(Known, SPACE, FOLDS, **QUICK, trials=1, study=tmp_path)
+
+
+def test_a_damaged_study_is_refused(tmp_path: Path) -> None:
+    study = tmp_path / "study.log"
+    tune_system(Known, SPACE, FOLDS, **QUICK, trials=2, study=study)
+    lines = study.read_text().splitlines(keepends=True)
+    study.write_text("".join([*lines[:5], "garbage\n", *lines[5:]]))
+    with pytest.raises(ValueError, match=r"study\.log is damaged and cannot be read as a study"):
+        tune_system(Known, SPACE, FOLDS, **QUICK, trials=3, study=study)
+
+
+def test_a_file_is_let_go_of_at_the_end(tmp_path: Path) -> None:
+    study = tmp_path / "study.log"
+    tune_system(Known, SPACE, FOLDS, **QUICK, trials=1, study=study)
+    with open(study, "rb") as file:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    assert [one.name for one in tmp_path.iterdir()] == ["study.log"]
+
+
+def test_optuna_says_nothing_and_keeps_its_settings(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    level = optuna.logging.get_verbosity()
+    tune_system(Known, SPACE, FOLDS, **QUICK, trials=8, study=tmp_path / "study.log").importance()
+    assert capfd.readouterr() == ("", "")
+    assert optuna.logging.get_verbosity() == level
+
+
+# Peers, tables, the report and the command
+
+
+@pytest.mark.parametrize(
+    "peer",
+    [
+        LightGBM("lambdarank"),
+        *(CatBoost(objective) for objective in ("YetiRank", "QueryRMSE", "StochasticRank:metric=NDCG;top=10")),
+        XGBoost("rank:ndcg"),
+    ],
+    ids=lambda peer: peer.name,
+)
+def test_peers_are_tuned_over_their_spaces(peer: Any) -> None:
+    space = PEERS[type(peer).__name__.lower()]
+    tuning = tune_system(
+        lambda params: type(peer)(peer.objective, params),
+        space,
+        FOLDS[:1],
+        target="ndcg@10",
+        trials=2,
+        trees=4,
+        every=2,
+    )
+    assert tuning.best.keys() == space.keys()
+    assert tuning.best_trial.trees in (2, 4)
+
+
+def test_the_table_has_all_trials() -> None:
+    tuning = tune_system(Known, {**SPACE, "z": 1}, FOLDS, **QUICK, trials=12)
+    frame = tuning.to_dataframe()
+    assert list(frame.columns) == ["trial", "map", "trees", "seconds", "x", "y"]
+    assert frame["trial"].tolist() == list(range(1, 13))
+    assert frame["map"].isna().sum() == sum(trial.value is None for trial in tuning.trials) > 0
+    assert frame["trees"].dropna().isin([10, 20]).all()
+    assert str(tuning).splitlines()[1].split()[:3] == [
+        str(tuning.best_trial.number),
+        f"{tuning.best_trial.value:.4f}",
+        str(tuning.best_trial.trees),
+    ]
+
+
+def test_the_report_shows_the_search() -> None:
+    tuning = tune_system(Known, SPACE, FOLDS, **QUICK, trials=16)
+    page = tuning_report(tuning)
+    assert [section.title for section in page.sections] == ["Best trial", "Search", "What mattered", "Trials"]
+    best = page.sections[0].blocks[0]
+    assert isinstance(best, Text)
+    assert best.text.startswith(f"Trial {tuning.best_trial.number}: map {tuning.best_trial.value:.4f}")
+    values = page.figures()[0].specification()["data"]["values"]
+    complete = [trial.value for trial in tuning.trials if trial.value is not None]
+    assert [one["v"] for one in values] == complete
+    assert [one["b"] for one in values] == np.maximum.accumulate(complete).tolist()
+    assert page.markdown().count("\n| ") > 16
+
+
+def command(*arguments: str, cwd: Path, **options: Any) -> subprocess.Popen[str]:
+    line = [sys.executable, "-c", "from rankwright.cli import main; main()", *arguments]
+    return subprocess.Popen(line, cwd=cwd, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE, **options)
+
+
+TUNE = ["tune", "train.txt", "--metric", "map", "--folds", "2", "--threads", "1", "--set", "num_leaves=4"]
+
+
+def test_tune_then_train_on_the_command_line(tmp_path: Path) -> None:
+    write_letor(TRAIN, tmp_path / "train.txt")
+    out, err = (tuned := command(*TUNE, "--trials=5", "--trees=5", "--report=t.html", cwd=tmp_path)).communicate()
+    assert (tuned.returncode, err.count("\n")) == (0, 5)
+    assert "trial 5/5: " in err
+    assert "What mattered: " in out
+    assert "Next: rankwright train DATA --config best.toml --out RUN" in out
+    assert (tmp_path / "t.html").stat().st_size > 0
+    config = tomllib.loads((tmp_path / "best.toml").read_text())
+    trained = command(
+        "train", "train.txt", "--config=best.toml", "--out=run", "--set=n_jobs=1", "--quiet", cwd=tmp_path
+    )
+    assert trained.communicate() == ("", "")
+    assert tomllib.loads((tmp_path / "run" / "config.toml").read_text()).items() >= config.items()
+
+
+def test_ctrl_c_writes_the_best_so_far(tmp_path: Path) -> None:
+    write_letor(TRAIN, tmp_path / "train.txt")
+    running = command(*TUNE, "--trials=1000", "--trees=60", "--out=b.toml", cwd=tmp_path)
+    assert running.stderr is not None
+    while "trial 2/1000" not in (line := running.stderr.readline()):
+        assert line, "the process ended too early"
+    time.sleep(0.2)
+    running.send_signal(signal.SIGINT)
+    try:
+        _, err = running.communicate(timeout=120)
+    finally:
+        running.kill()
+    assert running.returncode == 1
+    assert "rankwright: the search was interrupted after " in err
+    assert tomllib.loads((tmp_path / "b.toml").read_text())["num_leaves"] == 4
+    assert (tmp_path / "b.study.log").exists()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--objective=yetilos"], "did you mean 'yetiloss'"),
+        (["--metric=foo"], "unknown metric 'foo'"),
+        (["--metric=map mrr"], "one metric can be optimised; got 2"),
+        (["--set=num_leafs=4"], "did you mean 'num_leaves'"),
+        (["--set=num_leaves"], "not of the form KEY=VALUE"),
+        (["--time=3x"], "'3x' is not a time such as 90s, 10m or 2h"),
+        (["--valid=train.txt", "--folds=2"], "keep one of the two"),
+    ],
+)
+def test_wrong_usage(arguments: list[str], message: str) -> None:
+    result = CliRunner().invoke(app, ["tune", "train.txt", *arguments])
+    assert result.exit_code == 2
+    assert message in " ".join(result.output.split())
+
+
+@pytest.mark.parametrize(
+    ("option", "message"), [("--out", "exists and was not written by tune"), ("--study", "is not a study")]
+)
+def test_the_command_overwrites_nothing_that_is_not_its_own(tmp_path: Path, option: str, message: str) -> None:
+    write_letor(TRAIN.subset(range(4)), data := tmp_path / "train.txt")
+    (notes := tmp_path / "notes.toml").write_text("mine = 1\n")
+    others = {"--out": str(tmp_path / "best.toml"), option: str(notes)}
+    line = ["tune", str(data), "--trials=1", "--trees=1", *(word for pair in others.items() for word in pair)]
+    result = CliRunner().invoke(app, line)
+    assert re.search(f"notes.toml {message}", str(result.exception))
+    assert notes.read_text() == "mine = 1\n"
