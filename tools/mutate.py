@@ -36,16 +36,18 @@ SUITES = {  # the test files of a kernel, fastest first
     "ccs": ["stochastic", "laws"],
     "evaluate": ["evaluation", "metrics"],
     "exchange": ["kernels_exchange", "metrics"],
+    "incoherency": ["kernels_incoherency"],
     "listwise": ["softmax", "leaf_system"],
     "ordering": ["kernels_ordering"],
     "pairs": ["pairs", "leaf_system", "laws"],
     "random": ["kernels_random", "leaf_system"],
-    "rank_distribution": ["softrank", "laws"],
+    "rank_distribution": ["kernels_rank_distribution", "softrank", "laws"],
     "ties": ["evaluation", "metrics"],
     "letor_text": ["letor"],  # by request only: a reader of files
 }
 SELECTION = {  # what is too slow without compilation
     "evaluation": "not long_block_of_ties and not threads_do_not_matter",
+    "kernels_incoherency": "not long_query",
     "letor": "not memory and not nearest_float64",
     "stochastic": "not very_long_lists[None] and not two_and_three and not five_documents and not variance",
 }

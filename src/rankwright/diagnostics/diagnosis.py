@@ -1,0 +1,230 @@
+"""All diagnostics of a model on a data set, as one result: numbers, a short text and a page."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from rankwright.diagnostics.changes import GapCurve, QueryChanges, generalisation_gap, query_changes
+from rankwright.diagnostics.coherency import IncoherencyCurve, incoherency_curve
+from rankwright.diagnostics.noise import Estimators, estimators
+from rankwright.diagnostics.results import fitted, plain, threads_of
+from rankwright.diagnostics.surrogate import (
+    DirectnessCurve,
+    DirectnessPair,
+    directness,
+    directness_curve,
+    directness_pair,
+)
+from rankwright.evaluation import evaluate
+from rankwright.objectives import LambdaLoss, LambdaMART, Objective
+
+if TYPE_CHECKING:
+    from rankwright.data import RankingData
+    from rankwright.report.page import Page
+
+_STAGES = 50
+_SIGMAS = (0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1.0)
+_MUS = (0.0, 1.0)
+
+
+@dataclass(frozen=True, eq=False)
+class Diagnosis:
+    """What `diagnose` found.
+
+    Parameters
+    ----------
+    names
+        Name of the model, and of the one it is compared with.
+    incoherency
+        Curves: the model's own gradient first, then what it is compared with.
+    directness
+        Curves of SoftRank for NDCG and of StochasticRank for the model's metric.
+    pair
+        Theorem 1 for the two models; None without a second one.
+    estimators
+        Gradient estimates compared.
+    gap
+        Generalisation gap; None without training data.
+    changes
+        Changes from the other model to this one; None without another.
+
+    Examples
+    --------
+    >>> from rankwright import Ranker, make_web_search
+    >>> train, test = make_web_search(30, kind="short", seed=1).split(0.5)
+    >>> ranker = Ranker("lambdamart(truncation=k)", n_estimators=5, verbose=0, n_jobs=1).fit(train)
+    >>> found = diagnose(ranker, test, train=train, repeats=10, samples=10)
+    >>> sorted(found.to_dict())
+    ['changes', 'directness', 'estimators', 'gap', 'incoherency', 'names', 'pair']
+    """
+
+    names: tuple[str, ...]
+    incoherency: tuple[IncoherencyCurve, ...]
+    directness: tuple[DirectnessCurve, ...]
+    pair: DirectnessPair | None
+    estimators: Estimators
+    gap: GapCurve | None
+    changes: QueryChanges | None
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return all numbers, ready for JSON."""
+        return {
+            "names": list(self.names),
+            "incoherency": [one.to_dict() for one in self.incoherency],
+            "directness": [one.to_dict() for one in self.directness],
+            "pair": None if self.pair is None else plain(asdict(self.pair)),
+            "estimators": self.estimators.to_dict(),
+            "gap": None if self.gap is None else self.gap.to_dict(),
+            "changes": None if self.changes is None else self.changes.to_dict(),
+        }
+
+    def __str__(self) -> str:
+        lines = [f"gradient of {one.objective}: {one.stages[-1]}" for one in self.incoherency]
+        for curve in self.directness:
+            near, far = (
+                f"{p.mean_gap:.2g} at σ = {p.sigma:g}" for p in (curve.points[0], curve.points[len(_SIGMAS) - 1])
+            )
+            lines.append(f"gap between {curve.metric} and its {curve.objective} surrogate: {near}, {far}")
+        best = min(self.estimators.rows, key=lambda row: row.cost)
+        lines.append(f"cheapest gradient estimate: {best.name}, signal-to-noise {best.signal_to_noise:.2g} a draw")
+        if self.gap is not None:
+            last = self.gap.points[-1].trees
+            lines += [
+                f"generalisation gap of {p.metric}: {p.gap:+.4f} [{p.low:+.4f}, {p.high:+.4f}]"
+                for p in self.gap.points
+                if p.trees == last
+            ]
+        if self.changes is not None:
+            c = self.changes
+            lines.append(
+                f"{c.metric} against {c.names[0]}: {c.overall.difference:+.4f} [{c.overall.low:+.4f}, "
+                f"{c.overall.high:+.4f}], {c.up.count} queries larger, {c.down.count} smaller, {c.same.count} the same"
+            )
+        return "\n".join(lines)
+
+    def page(self, data_name: str = "test data") -> Page:
+        """Return the page of a report; it needs the extra ``report``."""
+        from rankwright.diagnostics import sections
+        from rankwright.report.page import Page
+
+        parts = [sections.incoherency_section(self.incoherency)]
+        parts.append(sections.directness_section(self.directness, self.pair))
+        parts.append(sections.estimators_section(self.estimators))
+        if self.gap is not None:
+            parts.append(sections.gap_section(self.gap))
+        if self.changes is not None:
+            parts.append(sections.changes_section(self.changes))
+        return Page(f"Diagnostics of {self.names[0]}", parts, f"on {data_name}")
+
+
+def diagnose(
+    model: Any,
+    data: RankingData,
+    *,
+    train: RankingData | None = None,
+    against: Any = None,
+    names: tuple[str, str] = ("model", "other model"),
+    every: int | None = None,
+    max_queries: int = 200,
+    repeats: int = 50,
+    samples: int = 64,
+    seed: int = 0,
+    threads: int | None = None,
+    tell: Callable[[str], object] | None = None,
+) -> Diagnosis:
+    """Run all diagnostics of a model.
+
+    Parameters
+    ----------
+    model
+        A fitted `Ranker`, or a run that holds one.
+    data
+        Data to look at it on; training data shows what training saw.
+    train
+        Training data, for the generalisation gap.
+    against
+        Another model, for changes of queries and theorem 1.
+    names
+        Names of the two models.
+    every
+        Curves over trees have a point after so many; by default there are about 50 points.
+    max_queries
+        Directness and gradient estimates, which are the costly ones, take so many queries, evenly spread.
+    repeats, samples, seed
+        As in `estimators` and `directness`.
+    threads
+        Number of threads; the model's ``n_jobs`` by default.
+    tell
+        Called with a line of text before each part.
+
+    Examples
+    --------
+    >>> from rankwright import Ranker, make_web_search
+    >>> data = make_web_search(20, kind="short", seed=1)
+    >>> ranker = Ranker("lambdamart", n_estimators=3, verbose=0, n_jobs=1).fit(data)
+    >>> found = diagnose(ranker, data, repeats=10, samples=10)
+    >>> found.gap is None, found.changes is None
+    (True, True)
+    """
+    say = tell or (lambda text: None)
+    ranker = fitted(model)
+    threads = threads_of(ranker, threads)
+    target = ranker.metrics_[0]
+    if target.selects:
+        raise ValueError(
+            f"the model was trained for {target}, which selects documents; diagnostics are about rankings."
+        )
+    other = None if against is None else fitted(against)
+    step = every or max(1, ranker.forest_.n_trees // _STAGES)
+    say("gradient incoherency")
+    curves = [incoherency_curve(ranker, data, every=step, threads=threads)]
+    curves += [
+        incoherency_curve(ranker, data, every=step, objective=one, threads=threads)
+        for one in _extended(ranker.objective_)
+        if target.at is not None
+    ]
+    say("directness")
+    few = _spread(data, max_queries)
+    scores = ranker.predict(few)
+    common: dict[str, Any] = {"labels": few.y, "qid": few.qid, "seed": seed, "threads": threads}
+    smooth: dict[str, Any] = {**common, "metric": target, "objective": "stochasticrank", "samples": samples}
+    gaps = [
+        directness_curve(scores, **common, metric="ndcg", sigmas=_SIGMAS),
+        directness_curve(scores, **smooth, sigmas=_SIGMAS, mus=_MUS),
+    ]
+    pair = None
+    if other is not None:
+        pair = directness_pair(directness(scores, **smooth), directness(other.predict(few), **smooth))
+    say("gradient estimates")
+    noise = estimators(scores, few.y, qid=few.qid, metric=target, repeats=repeats, seed=seed, threads=threads)
+    gap = changes = None
+    if train is not None:
+        say("generalisation gap")
+        gap = generalisation_gap(ranker, train, data, every=step, threads=threads)
+    if other is not None:
+        say("changed queries")
+        evaluations = [
+            evaluate(one.predict(data), data.y, qid=data.qid, metrics=[target], weights=data.weights, threads=threads)
+            for one in (other, ranker)
+        ]
+        changes = query_changes(*evaluations, names=(names[1], names[0]), seed=seed)
+    shown = names if other is not None else names[:1]
+    return Diagnosis(shown, tuple(curves), tuple(gaps), pair, noise, gap, changes)
+
+
+def _extended(objective: Objective) -> list[Objective]:
+    """Lambda-eX of a truncated objective, to compare it with."""
+    if not isinstance(objective, LambdaMART | LambdaLoss) or objective.truncation is None or objective.extend:
+        return []
+    return [replace(objective, extend="all")]
+
+
+def _spread(data: RankingData, most: int) -> RankingData:
+    """Return so many queries, evenly spread over the data."""
+    if data.n_queries <= most:
+        return data
+    return data.subset(np.linspace(0, data.n_queries - 1, most).round().astype(np.int64))

@@ -1,0 +1,83 @@
+"""What all diagnostics share: checked rows, models that run in stages, and results as frames and charts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from rankwright.queries import Queries
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from rankwright.data import RankingData
+
+Floats = NDArray[np.float64]
+
+
+def grouped_rows(values: ArrayLike, queries: Queries, name: str) -> Floats:
+    """Bring one finite number per row into grouped order."""
+    rows = np.asarray(values, dtype=np.float64)
+    if rows.shape != (queries.n_rows,):
+        raise ValueError(f"{name} has shape {rows.shape} for {queries.n_rows} rows; give one number per row.")
+    rows = np.ascontiguousarray(queries.group(rows))
+    if not np.isfinite(rows).all():
+        row = int(np.flatnonzero(~np.isfinite(rows))[0])
+        raise ValueError(f"{name} must be finite, but one is {rows[row]}: {queries.where(row)}. Check its source.")
+    return rows
+
+
+def fitted(model: Any) -> Any:
+    """Return the ranker itself of a ranker, or of a run that has one."""
+    ranker = getattr(model, "ranker", model)
+    if not hasattr(ranker, "staged_predict"):
+        raise ValueError(f"expected a fitted Ranker, or a run that holds one; got a {type(model).__name__}.")
+    return ranker
+
+
+def threads_of(ranker: Any, threads: int | None) -> int | None:
+    """Return the number of threads as asked for, or that of the ranker; None for all cores."""
+    if threads is None and ranker.n_jobs not in (None, -1):
+        return int(ranker.n_jobs)
+    return threads
+
+
+def stages(ranker: Any, data: RankingData, every: int) -> Iterator[tuple[int, Floats]]:
+    """Yield the number of trees and the scores after ``every`` trees, twice as many, and so on up to all."""
+    n_trees = ranker.forest_.n_trees
+    for number, scores in enumerate(ranker.staged_predict(data, every=every), start=1):
+        yield min(number * every, n_trees), scores
+
+
+def frame(rows: Iterable[Mapping[str, Any]]) -> pd.DataFrame:
+    """Return a pandas frame of the rows."""
+    try:
+        import pandas as pd
+    except ImportError as error:
+        raise ImportError("to_dataframe needs pandas; run `pip install pandas`.") from error
+    return pd.DataFrame(list(rows))
+
+
+def altair() -> Any:
+    """Import Altair, or say how to get it."""
+    try:
+        import altair
+    except ImportError as error:
+        raise ImportError('charts need Altair; run `pip install "rankwright[report]"`.') from error
+    return altair
+
+
+def plain(value: Any) -> Any:
+    """Turn a value into what JSON can hold: NaN and infinities into None, ids of other types into text."""
+    if isinstance(value, np.generic):
+        value = value.item()
+    if isinstance(value, float) and not np.isfinite(value):
+        return None
+    if isinstance(value, Mapping):
+        return {key: plain(one) for key, one in value.items()}
+    if isinstance(value, list | tuple):
+        return [plain(one) for one in value]
+    return value if isinstance(value, bool | int | float | str | None) else str(value)
