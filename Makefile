@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: setup demo test lint clean clean-kernels
+.PHONY: setup demo test lint docs clean clean-kernels
 
 setup: $(STAMP)
 
@@ -26,8 +26,11 @@ lint: setup
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
+docs: setup
+	$(BIN)/zensical build --strict
+
 clean:
-	rm -rf $(VENV) build dist demo-run .pytest_cache .mypy_cache .ruff_cache
+	rm -rf $(VENV) build dist site .cache demo-run .pytest_cache .mypy_cache .ruff_cache
 
 clean-kernels:
 	find src -name '*.nbi' -delete

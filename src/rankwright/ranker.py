@@ -7,7 +7,6 @@ import logging
 import math
 import os
 import platform
-import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import asdict, replace
@@ -22,6 +21,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from rankwright.boosting import Boosting, Langevin, Progress, Settings, State
+from rankwright.checkpoint import Checkpoint, fingerprint
 from rankwright.data import Columns, RankingData, drop_columns, encode_features, frame_columns
 from rankwright.engines import load_engine
 from rankwright.evaluation import evaluate
@@ -528,7 +528,7 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
         settings: Settings,
         parts: Sequence[RankingData],
         initial: str | None,
-    ) -> _Checkpoint | None:
+    ) -> Checkpoint | None:
         if self.checkpoint is None:
             return None
         chosen: dict[str, Any] = self.checkpoint if isinstance(self.checkpoint, dict) else {"path": self.checkpoint}
@@ -542,7 +542,7 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
         same = {k: repr(v) for k, v in asdict(settings).items() if k not in ("n_trees", "threads")}
         data = [fingerprint(part) for part in parts]
         key = repr((str(objective), list(metrics), sorted(same.items()), data, initial))
-        return _Checkpoint(Path(chosen["path"]), trees, seconds, hashlib.sha256(key.encode()).hexdigest())
+        return Checkpoint(Path(chosen["path"]), trees, seconds, hashlib.sha256(key.encode()).hexdigest())
 
     def _keep(
         self,
@@ -613,47 +613,6 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
         return self.forest_, encode_features(drop_columns(X, [*self._other_columns(), *leave_out]), self.columns_)
 
 
-class _Checkpoint:
-    """A folder in which training is saved now and then, tied to one training by a key."""
-
-    def __init__(self, path: Path, trees: int, seconds: float, key: str) -> None:
-        self.path = path
-        self._trees = trees
-        self._seconds = seconds
-        self._key = key
-        self._saved = 0
-        self._saved_at = time.perf_counter()
-
-    def load(self) -> State | None:
-        """Read the state, or None where there is none yet."""
-        if not (self.path / "model.txt").exists():
-            return None
-        text, manifest = read_model(self.path)
-        if manifest.get("checkpoint_of") != self._key:
-            raise ValueError(
-                f"{self.path} holds a checkpoint of another training (other data, objective or parameters); "
-                "choose another folder or delete it."
-            )
-        state = State(text=text, **manifest["state"])
-        self._saved = state.iteration
-        _LOG.info("going on from %s after %d iterations", self.path, state.iteration)
-        return state
-
-    def offer(self, state: State, boosting: Boosting) -> None:
-        """Save if it is time to."""
-        if state.iteration - self._saved >= self._trees or time.perf_counter() - self._saved_at >= self._seconds:
-            boosting.snapshot(state)
-            self.save(state)
-
-    def save(self, state: State) -> None:
-        """Write the state."""
-        assert state.text is not None
-        kept = {k: v for k, v in asdict(state).items() if k != "text"}
-        write_model(self.path, state.text, {"checkpoint_of": self._key, "state": kept})
-        self._saved = state.iteration
-        self._saved_at = time.perf_counter()
-
-
 def resolve_objective(objective: str | Objective, metric: Metric) -> Objective:
     """Read an objective; ``"auto"`` is the one for the metric."""
     if _is_auto(objective):
@@ -663,22 +622,6 @@ def resolve_objective(objective: str | Objective, metric: Metric) -> Objective:
 
 def _is_auto(objective: str | Objective) -> bool:
     return isinstance(objective, str) and objective.strip() == "auto"
-
-
-def fingerprint(data: RankingData) -> str:
-    """Hash of the features, labels, queries, weights and columns."""
-    digest = hashlib.blake2b(repr((data.feature_names, sorted(data.categories.items()))).encode(), digest_size=16)
-    arrays = (data.X.data, data.X.indices, data.X.indptr) if hasattr(data.X, "indptr") else (data.X,)
-    for array in (
-        *arrays,
-        data.y,
-        data.queries.keys,
-        data.group,
-        np.zeros(0) if data.weights is None else data.weights,
-    ):
-        digest.update(repr((array.shape, array.dtype.str)).encode())
-        digest.update(np.ascontiguousarray(array).data)
-    return digest.hexdigest()
 
 
 def _check(

@@ -462,7 +462,7 @@ def _no_traces_of_a_failure(folder: Path) -> Iterator[None]:
 
 
 def _describe(data: RankingData) -> dict[str, Any]:
-    from rankwright.ranker import fingerprint
+    from rankwright.checkpoint import fingerprint
 
     return {
         "rows": data.n_rows,

@@ -238,7 +238,8 @@ def tune(
     >>> tuning = tune(data, metric="map", trials=2, trees=5, folds=2, threads=1)
     >>> ranker = Ranker(**tuning.best, verbose=0).fit(data)
     """
-    from rankwright.ranker import Ranker, fingerprint, resolve_objective
+    from rankwright.checkpoint import fingerprint
+    from rankwright.ranker import Ranker, resolve_objective
 
     check_preset(preset)
     plan = PRESETS[preset]
@@ -364,7 +365,7 @@ def tune_system(
     >>> tuning.best["min_data_in_leaf"]
     5
     """
-    from rankwright.ranker import fingerprint
+    from rankwright.checkpoint import fingerprint
 
     _check_count("trees", trees)
     _check_count("every", every)

@@ -448,7 +448,7 @@ def _times(runs: Sequence[Run]) -> list[Block]:
 
 
 def _manifest(runs: Sequence[Run], data: RankingData) -> list[Block]:
-    from rankwright.ranker import fingerprint
+    from rankwright.checkpoint import fingerprint
 
     names = distinct_names(runs)
     parts = {

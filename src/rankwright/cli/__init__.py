@@ -1,0 +1,68 @@
+"""The command line: one file per command, each an adapter on the library, which is imported where it is used."""
+
+from __future__ import annotations
+
+import sys
+import warnings
+from typing import Annotated, Any
+
+import typer
+
+from rankwright.cli import bench, compare, convert, demo, diagnose, evaluate, predict, report, reproduce, train, tune
+
+app = typer.Typer(
+    help="Train and evaluate rankers that optimise the ranking metric itself.",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+)
+
+
+@app.callback()
+def _options(
+    debug: Annotated[
+        bool, typer.Option("--debug", help="Show the traceback of an error; anywhere on the line.")
+    ] = False,
+) -> None:
+    pass  # `main` takes --debug off the line before the commands see it
+
+
+app.command()(demo.demo)
+app.command()(train.train)
+app.command()(evaluate.evaluate)
+app.command()(compare.compare)
+app.command()(predict.predict)
+app.command()(convert.convert)
+app.command()(report.report)
+app.command()(diagnose.diagnose)
+app.command()(reproduce.reproduce)
+app.command()(tune.tune)
+app.command()(bench.bench)
+
+
+def main() -> None:
+    """Run a command: 0 if done, 1 with one sentence if it failed, 2 if it was called wrongly."""
+    arguments = [argument for argument in sys.argv[1:] if argument != "--debug"]
+    debug = len(arguments) < len(sys.argv) - 1
+    with warnings.catch_warnings():
+        warnings.showwarning = _show_warning
+        try:
+            app(arguments, prog_name="rankwright")
+        except (ValueError, OSError, ImportError, MemoryError) as error:
+            if debug:
+                raise
+            typer.echo(f"rankwright: {_sentence(error)}", err=True)
+            sys.exit(1)
+
+
+def _sentence(error: BaseException) -> str:
+    if isinstance(error, MemoryError):
+        return "there is not enough memory for this."
+    if isinstance(error, OSError) and error.strerror is not None:
+        where = "" if error.filename is None else f"{error.filename}: "
+        return f"{where}{error.strerror}."
+    return " ".join(str(error).split()) or type(error).__name__
+
+
+def _show_warning(message: Warning | str, *_: Any, **__: Any) -> None:
+    typer.echo(f"rankwright: warning: {message}", err=True)

@@ -1,0 +1,167 @@
+"""The command ``tune``."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+import typer
+
+from rankwright.cli import systems
+
+if TYPE_CHECKING:
+    from rankwright.tuning import Tuning
+
+_UNITS = {"": 1.0, "s": 1.0, "m": 60.0, "h": 3600.0}
+
+
+def tune(
+    data: Annotated[Path, typer.Argument(metavar="DATA", help="LETOR, Parquet or CSV.", show_default=False)],
+    out: Annotated[Path, typer.Option(metavar="TOML", help="Where the best parameters go, for train --config.")] = Path(
+        "best.toml"
+    ),
+    valid: Annotated[
+        Path | None,
+        typer.Option(metavar="DATA", help="Validation data; without it, folds of DATA by query.", show_default=False),
+    ] = None,
+    metric: Annotated[str, typer.Option(help="What to optimise.")] = "ndcg@10",
+    objective: Annotated[str, typer.Option(help="What to train with; its options are tuned too.")] = "auto",
+    preset: Annotated[
+        Literal["default", "paper"], typer.Option(help="paper: 20 random trials, then 80 guided ones, 1000 trees each.")
+    ] = "default",
+    trials: Annotated[int | None, typer.Option(help="Trials in all [50 or 100].", min=1, show_default=False)] = None,
+    time: Annotated[
+        str | None, typer.Option(metavar="TIME", help="Time to end after: 90s, 10m, 2h.", show_default=False)
+    ] = None,
+    folds: Annotated[int | None, typer.Option(help="Number of folds [3].", min=2, show_default=False)] = None,
+    trees: Annotated[int | None, typer.Option(help="Trees at most [500 or 1000].", min=1, show_default=False)] = None,
+    study: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Where trials are kept [OUT with .study.log].", show_default=False),
+    ] = None,
+    set_: Annotated[
+        list[str] | None,
+        typer.Option("--set", metavar="KEY=VALUE", help="A parameter to keep fixed; repeatable.", show_default=False),
+    ] = None,
+    report: Annotated[
+        Path | None, typer.Option(metavar="HTML", help="Page with plots and all trials.", show_default=False)
+    ] = None,
+    seed: Annotated[int, typer.Option(help="Seed.", min=0)] = 0,
+    threads: Annotated[int | None, typer.Option(help="Threads [all cores].", min=1, show_default=False)] = None,
+    label: systems.Label = None,
+    qid: systems.Qid = None,
+    weight: systems.Weight = None,
+    drop: systems.Drop = None,
+    categorical: systems.Categorical = None,
+    zero_based: systems.ZeroBased = None,
+    quiet: systems.Quiet = False,
+) -> None:
+    """Choose hyper-parameters on validation queries, and write them to a file that train takes.
+
+    Each trial is kept in the study file: the same command goes on with a search that was interrupted or killed, and
+    with larger --trials extends one that ended. Ctrl-C writes the best so far.
+
+    Example: rankwright tune train.txt --valid vali.txt --metric map --time 10m --set subsample=1 --out best.toml
+    """
+    from rankwright.files import read_parts
+    from rankwright.spaces import PRESETS
+    from rankwright.tuning import is_config, tune
+
+    seconds = None if time is None else _seconds(time)
+    names = systems.split_metrics(metric)
+    if len(names) > 1:
+        raise typer.BadParameter(f"one metric can be optimised; got {len(names)}.", param_hint="--metric")
+    if valid is not None and folds is not None:
+        raise typer.BadParameter("--folds splits DATA where there is no --valid; keep one of the two.")
+    space = _fixed(set_ or [])
+    _check_usage(objective, names[0], space)
+    if out.exists() and not is_config(out):
+        raise ValueError(f"{out} exists and was not written by tune; choose another name with --out.")
+    if report is not None:
+        from rankwright.report.page import needed
+
+        needed("altair")
+    reading = systems.given(
+        label=label, qid=qid, weight=weight, drop=drop, categorical=categorical, zero_based=zero_based
+    )
+    parts = read_parts([data] if valid is None else [data, valid], **reading)
+    budget = PRESETS[preset].trials if trials is None else trials
+    tuning = tune(
+        parts[0],
+        metric=names[0],
+        objective=objective,
+        valid=None if valid is None else parts[1],
+        folds=folds,
+        preset=preset,
+        space=space,
+        trials=budget,
+        seconds=seconds,
+        trees=trees,
+        study=out.with_suffix(".study.log") if study is None else study,
+        seed=seed,
+        threads=threads,
+        progress=None if quiet else lambda so_far: typer.echo(_line(so_far, budget), err=True),
+    )
+    tuning.save_config(out)
+    if report is not None:
+        from rankwright.report.page import save_page
+        from rankwright.report.tuning import tuning_report
+
+        save_page(tuning_report(tuning, title=f"Tuning on {data.name}"), report)
+    if tuning.interrupted:
+        raise ValueError(
+            f"the search was interrupted after {len(tuning.trials)} trials. {out} has the best so far; the same "
+            "command goes on from there."
+        )
+    if not quiet:
+        typer.echo(f"{tuning}\n{_summary(tuning, out)}")
+
+
+def _line(so_far: Tuning, budget: int) -> str:
+    last = so_far.trials[-1]
+    value = "stopped half-way" if last.value is None else f"{so_far.metric} {last.value:.4f} with {last.trees} trees"
+    best = so_far.best_trial
+    return f"trial {last.number}/{budget}: {value}, {last.seconds:.1f} s; best {best.value:.4f} (trial {best.number})"
+
+
+def _summary(tuning: Tuning, out: Path) -> str:
+    shares = list(tuning.importance().items())[:5]
+    mattered = ", ".join(f"{name} {share:.0%}" for name, share in shares)
+    return (
+        (f"What mattered: {mattered}.\n" if mattered else "")
+        + f"{out}: {tuning.metric} {tuning.best_trial.value:.4f} on validation queries.\n"
+        + f"Next: rankwright train DATA --config {out} --out RUN"
+    )
+
+
+def _seconds(text: str) -> float:
+    match = re.fullmatch(r"(\d+(?:\.\d*)?)\s*([smh]?)", text.strip())
+    if match is None or float(match[1]) == 0:
+        raise typer.BadParameter(f"{text!r} is not a time such as 90s, 10m or 2h.", param_hint="--time")
+    return float(match[1]) * _UNITS[match[2]]
+
+
+def _fixed(settings: list[str]) -> dict[str, Any]:
+    fixed: dict[str, Any] = {}
+    for text in settings:
+        name, equals, value = (part.strip() for part in text.partition("="))
+        if not equals or not name:
+            raise typer.BadParameter(f"{text!r} is not of the form KEY=VALUE.", param_hint="--set")
+        fixed[name] = systems.literal(value)
+    return fixed
+
+
+def _check_usage(objective: str, metric: str, space: dict[str, Any]) -> None:
+    """Refuse an objective or parameters that do not exist as wrong usage, before any data is read."""
+    from rankwright import Ranker
+    from rankwright import metric as parse_metric
+    from rankwright.ranker import resolve_objective
+    from rankwright.spaces import check_names, ranker_parameters
+
+    try:
+        made = resolve_objective(objective, parse_metric(metric))
+        check_names(space, made)
+        Ranker(**ranker_parameters(made, space)).check_params()
+    except ValueError as error:
+        raise typer.BadParameter(str(error)) from None

@@ -1,0 +1,455 @@
+"""The papers' experiments: complete, well-formed, resumable, and honest about what they found."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from rankwright import make_web_search, objective, write_letor
+from rankwright.cli import main
+from rankwright.experiments import EXPERIMENTS, experiment, read_records, reproduce, results_page
+from rankwright.experiments.base import Figures, Job, Settings, differences, figures
+from rankwright.experiments.gap import Gap, judge_gaps
+from rankwright.experiments.lambdaex import _slower, by_query
+from rankwright.experiments.softrank import _bounded, _falls
+from rankwright.experiments.stochasticrank import TOY_PAPER, TOY_SYSTEMS, _reached
+from rankwright.experiments.study import Claim, Study, claims, judge
+from rankwright.experiments.tuned import LIGHTGBM, Tuned, tuned
+from rankwright.metrics import metric
+from rankwright.objectives import bind
+from rankwright.protocol import Ours, Outcome, Results
+from rankwright.ranker import Ranker
+
+NAMES = [
+    *(f"stochasticrank-{part}" for part in ("table1", "table2", "table3")),
+    *(f"tricks-{part}" for part in ("table2", "table3", "table4", "smoothing", "neighbours", "gap")),
+    *(f"xendcg-{part}" for part in ("table1", "robustness", "clicks")),
+    *(f"lambdaex-{part}" for part in ("table5", "table6", "figure3")),
+    "softrank-directness",
+]
+STUDIES = [one for one in EXPERIMENTS.values() if isinstance(one, Study)]
+SMALL: dict[str, Any] = {"quick": True, "queries": 20, "trees": 3, "seeds": 1}
+
+
+@dataclass(frozen=True)
+class Done:
+    code: int
+    out: str
+    err: str
+
+
+Command = Callable[..., Done]
+
+
+@pytest.fixture
+def command(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> Command:
+    """Run ``rankwright reproduce`` in an empty folder."""
+    monkeypatch.chdir(tmp_path)
+
+    def run(*words: str) -> Done:
+        monkeypatch.setattr(sys, "argv", ["rankwright", "reproduce", *words])
+        capsys.readouterr()
+        try:
+            main()
+            code = 0
+        except SystemExit as stopped:
+            code = int(stopped.code or 0)
+        return Done(code, *capsys.readouterr())
+
+    return run
+
+
+def test_every_experiment_is_there() -> None:
+    assert sorted(EXPERIMENTS) == sorted(NAMES)
+
+
+def test_an_unknown_name_is_answered_with_a_near_one() -> None:
+    with pytest.raises(ValueError, match=r"no experiment is called 'tricks-table5'.*Did you mean tricks-table"):
+        experiment("tricks-table5")
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_quick_is_smaller_than_full(name: str) -> None:
+    one = EXPERIMENTS[name]
+    assert one.quick.trees * one.quick.seeds < one.full.trees * one.full.seeds
+    assert (one.quick.queries or 0) <= (one.full.queries or 0)
+    assert (one.quick.trials is None) == (one.full.trials is None)
+
+
+@pytest.mark.parametrize("study", STUDIES, ids=lambda one: one.name)
+def test_objectives_bind_to_every_target(study: Study) -> None:
+    for system in study.systems:
+        for target in study.only.get(system.name, study.targets):
+            if isinstance(system, Ours):
+                Ranker(**dict(system.params))._settings()
+                bind(objective(system.params["objective"]), [2, 0, 1], group=[3], metric=metric(target), threads=1)
+
+
+@pytest.mark.parametrize("study", STUDIES, ids=lambda one: one.name)
+def test_whether_a_system_looks_at_the_metric_is_told_right(study: Study) -> None:
+    """A system that says it does not is trained once for all targets, so its gradients must be the same for all."""
+    for system in study.systems:
+        if isinstance(system, Ours) and not system.by_metric:
+            grads = [
+                bind(system.params["objective"], [2, 0, 1], group=[3], metric=target, threads=1)([0.1, 0.3, 0.2], 0)[0]
+                for target in study.targets
+            ]
+            assert all(np.array_equal(grad, grads[0]) for grad in grads)
+
+
+@pytest.mark.parametrize("study", STUDIES, ids=lambda one: one.name)
+def test_claims_and_figures_are_of_systems_that_are_run(study: Study) -> None:
+    run = {condition.names(system.name) for condition in study.conditions for system in study.systems}
+    assert len(run) == len(study.conditions) * len(study.systems)
+    assert {name for claim in study.claims for name in claim.systems()} <= run
+    assert {claim.target for claim in study.claims} <= set(study.targets)
+    for claim in study.claims:
+        for name in claim.systems():
+            assert claim.target in study.only.get(name, study.targets)
+    for rows in study.published.values.values():
+        assert rows.keys() <= run
+        assert {len(row) for row in rows.values()} == {len(study.published.columns)}
+    assert study.only.keys() | study.spaces.keys() <= run
+
+
+def test_the_papers_tables_have_the_right_shape() -> None:
+    def shape(name: str) -> list[tuple[int, int]]:
+        published = EXPERIMENTS[name].published  # type: ignore[attr-defined]
+        return [(len(rows), len(published.columns)) for rows in published.values.values()]
+
+    assert shape("stochasticrank-table2") == [(7, 4), (5, 4)]
+    assert shape("stochasticrank-table3") == [(5, 1)]
+    assert shape("tricks-table2") == [(6, 6), (5, 6), (4, 6), (5, 6)]
+    assert shape("tricks-table4") == [(5, 6), (4, 6), (4, 6), (4, 6)]
+    assert shape("tricks-smoothing") == [(6, 3)] * 5 + [(4, 3)]
+    assert shape("tricks-neighbours") == [(3, 3)] * 2 + [(4, 3)] * 4
+    assert shape("tricks-gap") == [(5, 6), (4, 6), (3, 6), (4, 6)]
+    assert shape("xendcg-table1") == [(3, 2)] * 2
+    assert shape("lambdaex-table5") == [(16, 5)] * 3
+    assert TOY_PAPER.keys() <= {system.name for system in TOY_SYSTEMS}
+
+
+def test_figures_refuse_a_row_of_another_length() -> None:
+    with pytest.raises(ValueError, match="b has 1 figures for 2 columns"):
+        figures("table 1", "A, B", "[map]; a: 1 2; b: 1")
+
+
+def outcomes(target: str = "map", **values: list[float]) -> Results:
+    results = Results()
+    for system, own in values.items():
+        ids = [str(number) for number in range(len(own))]
+        results.add(Outcome("made up", "1", system, target, 0, 5, 0.5, 1.0, 0.1, ids, {target: own}))
+    return results
+
+
+RAISED = [0.5, 0.6, 0.4, 0.7, 0.5, 0.6, 0.4, 0.7]
+LOW = [0.4, 0.5, 0.3, 0.6, 0.4, 0.5, 0.3, 0.6]
+
+
+def test_verdicts_agree_contradict_or_leave_open() -> None:
+    """Eight differences of one sign: the exact randomisation test gives p = 2 / 2^8, times three claims at most."""
+    results = outcomes(high=RAISED, low=LOW, like=[*RAISED[:4], *LOW[4:]], again=[*LOW[:4], *RAISED[4:]])
+    found = judge(claims("high > low\nlow > high\nlike > again", ["map"]), results)
+    assert [one.outcome for one in found] == ["agrees", "contradicts", "not significant"]
+    assert found[0].evidence.startswith("+10.00 points [+10.00, +10.00], p = 0.023, 8 queries")
+    assert found[1].evidence.startswith("-10.00 points")
+
+
+def test_a_claim_of_no_difference_needs_a_narrow_interval() -> None:
+    """Mean differences: 0.005 on every query, 0.1 on every query, and 0.1 or -0.1 in equal parts."""
+    close = [value + 0.005 for value in LOW]
+    results = outcomes(high=RAISED, low=LOW, close=close, a=[*RAISED[:4], *LOW[4:]], b=[*LOW[:4], *RAISED[4:]])
+    found = judge(claims("close > low\nhigh > low\na > b", ["map"], alike=True), results)
+    assert [one.outcome for one in found] == ["agrees", "contradicts", "not significant"]
+    assert found[0].claim == "close like low by map"
+
+
+def test_a_claim_about_changes_compares_changes() -> None:
+    """The first system loses 0.1 on every query, the second 0.3: the first loses less by 0.2."""
+    steep = [value - 0.3 for value in RAISED]
+    results = outcomes(a=RAISED, a_noisy=LOW, b=RAISED, b_noisy=steep)
+    (found,) = judge([Claim(("a_noisy", "a"), ("b_noisy", "b"), "map", text="a loses less")], results)
+    assert (found.claim, found.outcome) == ("a loses less", "agrees")
+    assert found.evidence.startswith("+20.00 points")
+
+
+def test_verdicts_tell_how_often_the_claim_held_in_the_paper() -> None:
+    paper = figures("table 1", "A, B, C", "[map]; high: 2 2 -; low: 1 3 1")
+    (found,) = judge(claims("high > low", ["map"]), outcomes(high=RAISED, low=LOW), paper)
+    assert found.evidence.endswith("in the paper above on 1 of 2 data sets")
+
+
+def test_gap_is_train_less_test(tmp_path: Path) -> None:
+    gap = EXPERIMENTS["tricks-gap"]
+    assert isinstance(gap, Gap)
+    record = reproduce(gap, gap.settings(**SMALL, targets=("map",)), tmp_path)
+    for row in record.tables[0]["rows"]:
+        train, test, difference = (float(cell) for cell in row[1:4])
+        assert difference == pytest.approx(train - test, abs=0.011)
+    lines = [json.loads(line) for line in (tmp_path / "outcomes.jsonl").read_text().splitlines()]
+    fold = next(gap.settings(**SMALL).folds())
+    trained = {str(query) for query in fold.train.query_ids}
+    first = next(line for line in lines if line["system"] == "YetiRank")
+    values = dict(zip(first["query_ids"], first["values"]["map"], strict=True))
+    assert float(record.tables[0]["rows"][0][1]) == pytest.approx(
+        100 * np.mean([values[q] for q in trained]), abs=0.006
+    )
+    assert values.keys() - trained == {str(query) for query in fold.test.query_ids}
+
+
+def test_a_larger_gap_is_a_larger_lead_on_the_training_queries() -> None:
+    """The first leads by 0.3 where both were trained and by 0.1 where both are tested: its gap is larger by 0.2."""
+    rng = np.random.default_rng(0)
+    noise = [rng.normal(scale=0.01, size=20) for _ in range(2)]
+    values = {"a": (0.8 + noise[0], 0.6 + noise[1]), "b": (np.full(20, 0.5), np.full(20, 0.5))}
+    larger, smaller = judge_gaps(claims("a > b\nb > a", ["map"]), values)
+    assert (larger.outcome, smaller.outcome) == ("agrees", "contradicts")
+    assert larger.claim == "the gap of a above that of b by map"
+    assert larger.evidence.startswith(f"{100 * (0.2 + noise[0].mean() - noise[1].mean()):+.2f} points [")
+
+
+@pytest.mark.parametrize(
+    ("reached", "expected"),
+    [([0.903, 0.903], "agrees"), ([0.903, 0.917], "mixed"), ([0.917, 0.917], "contradicts")],
+)
+def test_the_toy_problem_counts_seeds(reached: list[float], expected: str) -> None:
+    assert _reached("LambdaMART", 0.903, reached).outcome == expected
+
+
+@pytest.mark.parametrize(
+    ("slow", "expected"), [([2.0, 3.0], "agrees"), ([0.5, 3.0], "mixed"), ([0.5, 0.9], "contradicts")]
+)
+def test_times_are_compared_round_by_round(slow: list[float], expected: str) -> None:
+    verdict = _slower("a", "b", slow, [1.0, 1.0])
+    assert verdict.outcome == expected
+    assert verdict.evidence.startswith(f"{sum(slow) / 2:.2f} times as long")
+
+
+def test_a_query_that_trains_in_two_folds_counts_once() -> None:
+    results = Results()
+    for fold, ids, values in (("1", ["a", "b"], [1.0, 0.0]), ("2", ["b", "c"], [1.0, 1.0])):
+        results.add(Outcome("made up", fold, "ours", "share", 0, 5, 0.5, 1.0, 0.1, ids, {"share": values}))
+    pooled = by_query(results).evaluation("ours", "share")
+    assert pooled.per_query["share"].tolist() == [1.0, (0 + 1) / 2, 1.0]
+    assert pooled.mean["share"] == pytest.approx((1 + 0.5 + 1) / 3)
+
+
+def directness(max_ratio: float, bounded: int) -> Outcome:
+    values = {"bounded": [float(bounded)], "max_ratio": [max_ratio]}
+    return Outcome("made up", "1", "softrank", "σ = 1", 0, 5, 0.5, 1.0, 0.1, ["all"], values)
+
+
+def test_a_gap_above_the_bound_contradicts_the_theorem() -> None:
+    within, beyond, outside = directness(0.9, 4), directness(1.1, 1), directness(float("nan"), 0)
+    assert [_bounded(points).outcome for points in ([[within], [outside]], [[within, beyond]], [[outside]])] == [
+        "agrees",
+        "contradicts",
+        "not significant",
+    ]
+    assert [_falls(gaps).outcome for gaps in ([0.1, 0.01, 1e-9], [0.1, 0.2, 1e-9], [0.1, 0.09])] == [
+        "agrees",
+        "contradicts",
+        "contradicts",
+    ]
+
+
+def test_corruption_spares_the_test_queries() -> None:
+    fold = next(EXPERIMENTS["xendcg-robustness"].settings(**SMALL).folds())
+    for name in ("xendcg-robustness", "xendcg-clicks"):
+        study = EXPERIMENTS[name]
+        assert isinstance(study, Study)
+        for condition in study.conditions:
+            changed = condition.change(fold)
+            assert changed.test is fold.test
+            assert (changed.train is fold.train) == (condition.name == "")
+            assert (changed.valid is fold.valid) == (name == "xendcg-robustness")
+
+
+def test_the_learning_rate_keeps_the_papers_distance() -> None:
+    study = EXPERIMENTS["xendcg-table1"]
+    assert isinstance(study, Study)
+    system = study._at_rate(study.systems[0], trees=100)
+    assert isinstance(system, Ours)
+    assert system.params["learning_rate"] == pytest.approx(0.02 * 500 / 100)
+
+
+@pytest.mark.parametrize(
+    ("name", "changes", "message"),
+    [
+        ("stochasticrank-table1", {"queries": 20}, "has no queries to choose"),
+        ("stochasticrank-table1", {"data": Path("mq2008")}, "has data of its own"),
+        ("stochasticrank-table1", {"length": 20}, "has data of its own"),
+        ("tricks-table4", {"trials": 3}, "has no trials to choose"),
+        ("tricks-table4", {"data": Path("mq2008"), "queries": 20}, "of generated data"),
+        ("tricks-table4", {"kind": "wide"}, "unknown kind 'wide'.*choose one of web"),
+        ("tricks-table4", {"targets": ("rbp",)}, "has no metric 'rbp'; it has ndcg@10"),
+    ],
+)
+def test_options_that_would_do_nothing_are_refused(name: str, changes: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        EXPERIMENTS[name].settings(**changes)
+
+
+def test_the_printed_command_names_all_settings() -> None:
+    settings = EXPERIMENTS["tricks-table2"].settings(quick=True, trees=7, targets=("map",))
+    assert settings.command() == (
+        'rankwright reproduce tricks-table2 --kind web --targets "map" --quick '
+        "--seeds 1 --trees 7 --queries 120 --length 30 --folds 1 --trials 3"
+    )
+
+
+def test_more_seeds_belong_to_a_run_and_other_trees_do_not() -> None:
+    study = EXPERIMENTS["tricks-table4"]
+    old = study.settings(**SMALL).to_dict()
+    assert differences(old, study.settings(**{**SMALL, "seeds": 3}).to_dict()) == []
+    assert differences(study.settings(**{**SMALL, "seeds": 3}).to_dict(), old) == ["seeds"]
+    assert differences(old, study.settings(**{**SMALL, "trees": 4}).to_dict()) == ["trees"]
+    assert differences(old, study.settings(**SMALL, targets=("map",)).to_dict()) == []
+
+
+def test_a_folder_of_another_run_is_refused(tmp_path: Path) -> None:
+    study = EXPERIMENTS["stochasticrank-table3"]
+    reproduce(study, study.settings(**SMALL), tmp_path)
+    before = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
+    with pytest.raises(ValueError, match="holds a run with another trees; choose another folder"):
+        reproduce(study, study.settings(**{**SMALL, "trees": 4}), tmp_path)
+    assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == before
+
+
+def test_an_interrupted_run_goes_on_where_it_was(tmp_path: Path) -> None:
+    study = EXPERIMENTS["stochasticrank-table3"]
+    settings = study.settings(**SMALL)
+    whole = reproduce(study, settings, tmp_path / "whole")
+    fresh: list[str] = []
+
+    def stop_at_third(outcome: Outcome) -> None:
+        fresh.append(outcome.system)
+        if len(fresh) == 3:
+            raise KeyboardInterrupt("third")
+
+    with pytest.raises(KeyboardInterrupt, match="third"):
+        reproduce(study, settings, tmp_path / "parts", progress=stop_at_third)
+    assert not (tmp_path / "parts" / "table.json").exists()
+    with (tmp_path / "parts" / "outcomes.jsonl").open("a") as file:
+        file.write('{"data": "gener')  # what a kill leaves behind
+    again: list[str] = []
+    record = reproduce(study, settings, tmp_path / "parts", progress=lambda one: again.append(one.system))
+    assert isinstance(study, Study)
+    assert fresh + again == [system.name for system in study.systems]
+    assert record.tables == whole.tables
+    assert record.verdicts == whole.verdicts
+
+
+def test_tuned_systems_keep_their_trials(tmp_path: Path) -> None:
+    study = EXPERIMENTS["tricks-table2"]
+    assert isinstance(study, Study)
+    few = replace(study, systems=study.systems[:3:2], claims=())
+    settings = few.settings(**SMALL, trials=2, targets=("ndcg@10",))
+    reproduce(few, settings, tmp_path)
+    logs = sorted((tmp_path / "trials").glob("*.log"))
+    assert [path.name for path in logs] == ["fold-1-lambdamart-ndcg-10.log", "fold-1-lightgbm-ndcg-10.log"]
+    before = [path.read_text() for path in logs]
+    again: list[Outcome] = []
+    record = reproduce(few, settings, tmp_path, progress=again.append)
+    assert again == []
+    assert [path.read_text() for path in logs] == before
+    assert [row[0] for row in record.tables[0]["rows"]] == ["LightGBM", "LambdaMART"]
+
+
+@pytest.mark.parametrize(("number", "parameter"), [(0, "lambda_l2"), (2, "reg_lambda"), (3, "diffusion_temperature")])
+def test_tuned_systems_have_the_parameters_of_a_trial(number: int, parameter: str, tmp_path: Path) -> None:
+    study = EXPERIMENTS["tricks-table2"]
+    assert isinstance(study, Study)
+    settings, system = study.settings(**SMALL, trials=1), study.systems[number]
+    job = Job(settings, Results(tmp_path / "outcomes.jsonl"))
+    found = tuned(job, next(settings.folds()), system, "a name", "ndcg@10", study.spaces[system.name])
+    assert isinstance(found, Tuned)
+    (file,) = (tmp_path / "trials").glob("*.log")
+    events = [json.loads(line) for line in file.read_text().splitlines()]
+    (drawn,) = [one["param_value_internal"] for one in events if one.get("param_name") == parameter]
+    assert found.name == "a name"
+    assert found.system.params[parameter] == drawn  # type: ignore[attr-defined]
+
+
+def test_the_space_of_lightgbm_is_the_papers() -> None:
+    ranges = {name: (one.low, one.high) for name, one in LIGHTGBM.items()}
+    assert ranges == {
+        "learning_rate": (1e-3, 1.0),
+        "lambda_l2": (0.1, 100.0),
+        "max_depth": (6, 16),
+        "num_leaves": (16, 256),
+        "min_data_in_leaf": (1, 1000),
+    }
+
+
+@pytest.mark.parametrize("name", ["lambdaex-table6", "lambdaex-figure3", "softrank-directness"])
+def test_measurements_resume_and_reach_a_verdict(name: str, tmp_path: Path) -> None:
+    one = EXPERIMENTS[name]
+    settings = one.settings(**SMALL, length=15)
+    record = reproduce(one, settings, tmp_path)
+    assert record.verdicts
+    again: list[Outcome] = []
+    assert reproduce(one, settings, tmp_path, progress=again.append).tables == record.tables
+    assert again == []
+
+
+def test_the_command_runs_on_a_folder(command: Command, tmp_path: Path) -> None:
+    (tmp_path / "letor").mkdir()
+    for number, (_, part) in enumerate(make_web_search(20, kind="short", n_features=20).kfold(5), start=1):
+        write_letor(part, tmp_path / "letor" / f"S{number}.txt")
+    words = ("--data", "letor", "--quick", "--trees", "3", "--seeds", "1", "--folds", "2")
+    for name in ("xendcg-table1", "tricks-table3"):
+        done = command(name, *words, "--quiet")
+        assert (done.code, done.err) == (0, "")
+        folder = Path("reproduce", f"{name}-letor-quick")
+        assert f"Tables: {folder / 'table.md'}" in done.out
+        assert (folder / "table.md").read_text().startswith(f"# {name}\n")
+    page = command("--summary", "reproduce")
+    assert page.out.startswith("# Results of the papers' experiments\n")
+    assert page.out.index("## tricks-table3") < page.out.index("## xendcg-table1")
+
+
+def test_progress_goes_to_standard_error(command: Command) -> None:
+    words = ("--quick", "--queries", "20", "--trees", "3", "--seeds", "1")
+    done = command("stochasticrank-table3", *words, "--out", "here")
+    assert done.code == 0
+    assert "REINFORCE, ndcg@5, fold 1, seed 0" in done.err
+    assert "REINFORCE, ndcg@5, fold 1, seed 0" not in done.out
+    assert command("stochasticrank-table3", *words, "--out", "here").err.count("\n") == 1  # nothing left to do
+
+
+def test_the_command_lists_and_refuses(command: Command) -> None:
+    assert [line.split()[0] for line in command().out.splitlines()] == list(EXPERIMENTS)
+    assert command("no-such-table").code == 2
+    assert command("all", "--trees", "3").code == 2
+    assert command("tricks-table4", "--summary", ".").code == 2
+    assert command("tricks-table4", "--targets", "rbp").code == 2
+    assert not Path("reproduce").exists()
+    wrong = command("tricks-table4", "--data", "nowhere")
+    assert wrong.code == 1
+    assert "nowhere is neither a file nor a folder" in wrong.err
+    nothing = command("--summary", ".")
+    assert (nothing.code, nothing.out) == (1, "")
+    assert "holds no finished experiment" in nothing.err
+
+
+def test_a_page_counts_the_verdicts(tmp_path: Path) -> None:
+    study = EXPERIMENTS["stochasticrank-table3"]
+    record = reproduce(study, study.settings(**SMALL), tmp_path / "one")
+    assert read_records(tmp_path) == [record]
+    page = results_page([record], NAMES)
+    (table,) = [block for block in page.sections[0].blocks if hasattr(block, "rows")]
+    assert table.rows[0][0] == "stochasticrank-table3"
+    assert sum(table.rows[0][2:]) == len(record.verdicts) == 4
+
+
+def test_figures_of_unknown_systems_are_empty() -> None:
+    assert Figures("table 1", ("A", "B")).of("map", "ours") == (None, None)
+    assert isinstance(EXPERIMENTS["xendcg-clicks"].settings(**SMALL), Settings)
