@@ -1,0 +1,251 @@
+"""The documentation: its examples and commands run, its links lead somewhere, and it names what exists."""
+
+from __future__ import annotations
+
+import dataclasses
+import doctest
+import io
+import json
+import os
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+import tomllib
+from collections.abc import Iterator
+from contextlib import redirect_stderr, redirect_stdout
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import rankwright as rw
+from rankwright.cli import main
+from rankwright.metrics import known_metrics
+from rankwright.objectives import OBJECTIVES
+
+ROOT = Path(__file__).parents[1]
+DOCS = ROOT / "docs"
+PAGES = {path.relative_to(DOCS).as_posix(): path.read_text() for path in sorted(DOCS.rglob("*.md"))}
+FLAGS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
+BLOCK = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+METRICS = {name: kind for name, kind in known_metrics().items() if kind.__module__ == "rankwright.metrics"}
+
+
+def blocks(text: str) -> Iterator[tuple[str, str, int]]:
+    """Fenced blocks of a page: language, content, line of the fence."""
+    for match in BLOCK.finditer(text):
+        yield match[1], match[2], text.count("\n", 0, match.start()) + 1
+
+
+def tables(text: str) -> list[list[list[str]]]:
+    """Cells of the tables of a page, row by row, without their heads."""
+    found: list[list[list[str]]] = []
+    previous = -2
+    for number, line in enumerate(text.splitlines()):
+        if line.startswith("|"):
+            if number != previous + 1:
+                found.append([])
+            found[-1].append([cell.strip() for cell in re.split(r"(?<!\\)\|", line)[1:-1]])
+            previous = number
+    return [rows[2:] for rows in found]
+
+
+def inline_code(text: str) -> list[str]:
+    return re.findall(r"(?<!`)`([^`\n]+)`(?!`)", BLOCK.sub("", text))
+
+
+@pytest.fixture
+def one_core() -> Iterator[None]:
+    """Small examples are quickest on one core, whatever else the machine does."""
+    if not hasattr(os, "sched_setaffinity"):
+        yield
+        return
+    cores = os.sched_getaffinity(0)
+    os.sched_setaffinity(0, {min(cores)})
+    yield
+    os.sched_setaffinity(0, cores)
+
+
+RUNNING = [page for page, text in PAGES.items() if any(language in ("python", "sh") for language, _, _ in blocks(text))]
+
+
+@pytest.mark.parametrize("page", RUNNING)
+@pytest.mark.usefixtures("one_core")
+def test_examples_and_commands_run(page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    names: dict[str, Any] = {}
+    for language, content, line in blocks(PAGES[page]):
+        if language == "python":
+            run_examples(content, names, page, line)
+        elif language == "sh":
+            run_commands(content, page, line)
+
+
+def run_examples(content: str, names: dict[str, Any], page: str, line: int) -> None:
+    test = doctest.DocTestParser().get_doctest(content, names, page, page, line)
+    assert test.examples, f"{page}:{line}: a Python block without an example (>>>) is never run"
+    said: list[str] = []
+    failures, _ = doctest.DocTestRunner(optionflags=FLAGS).run(test, out=said.append, clear_globs=False)
+    names.update(test.globs)
+    assert failures == 0, "".join(said)
+
+
+def run_commands(content: str, page: str, line: int) -> None:
+    """Run commands in this process: the imports of a process of its own for each would take most of the time."""
+    for command in content.replace("\\\n", " ").splitlines():
+        program, *arguments = shlex.split(command)
+        assert program == "rankwright", f"{page}:{line}: only rankwright is run here"
+        said = io.StringIO()
+        with pytest.MonkeyPatch.context() as patch, redirect_stdout(said), redirect_stderr(said):
+            patch.setattr(sys, "argv", [program, *arguments])
+            code = exit_code()
+        assert code == 0, f"{page}:{line}: {command}\n{said.getvalue()}"
+
+
+def exit_code() -> object:
+    try:
+        main()
+    except SystemExit as end:
+        return end.code or 0
+    return 0
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_blocks_are_of_a_kind_that_runs(page: str) -> None:
+    for language, _, line in blocks(PAGES[page]):
+        assert language in ("python", "sh", "text", "toml"), f"{page}:{line}: a {language or 'bare'} block"
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_links_resolve(page: str) -> None:
+    for target in re.findall(r"\]\(([^)\s]+)\)", BLOCK.sub("", PAGES[page])):
+        if re.match(r"[a-z]+:", target):
+            continue
+        path, _, anchor = target.partition("#")
+        there = (DOCS / page).parent.joinpath(path).resolve() if path else DOCS / page
+        assert there.is_file(), f"{page}: {target} does not exist"
+        assert not anchor or anchor in anchors(there.read_text()), f"{page}: {target} has no such heading"
+
+
+def anchors(text: str) -> set[str]:
+    """Ids of the headings, as the site makes them."""
+    heads = re.findall(r"^#+ (.+)$", BLOCK.sub("", text), re.MULTILINE)
+    return {re.sub(r"[\s-]+", "-", re.sub(r"[^\w\s-]", "", head).strip().lower()) for head in heads}
+
+
+def test_every_page_is_in_the_navigation_of_the_site() -> None:
+    def pages(entries: Any) -> Iterator[str]:
+        for entry in entries:
+            for target in entry.values():
+                yield from [target] if isinstance(target, str) else pages(target)
+
+    nav = tomllib.loads((ROOT / "zensical.toml").read_text())["project"]["nav"]
+    assert sorted(pages(nav)) == sorted(PAGES)
+
+
+# What the pages say about objectives, metrics and names.
+
+
+@pytest.mark.parametrize("name", OBJECTIVES)
+def test_objective_has_a_page_with_its_options_and_defaults(name: str) -> None:
+    page = PAGES[f"objectives/{name}.md"]
+    heads = re.findall(r"^#+ (.+)$", page, re.MULTILINE)
+    assert heads == [f"`{name}`", "What it optimises", "When to use it", "Cost", "Options", "Example", "Reference"]
+    options = page.partition("## Options")[2].partition("## Example")[0]
+    documented = {row[0].strip("`"): row[1].strip("`") for table in tables(options) for row in table}
+    expected = {field.name: json_like(field.default) for field in dataclasses.fields(OBJECTIVES[name])}
+    assert documented == expected
+    assert expected or options.strip() == "None."
+
+
+@pytest.mark.parametrize("name", OBJECTIVES)
+def test_objective_page_names_no_other_option(name: str) -> None:
+    known = {field.name for field in dataclasses.fields(OBJECTIVES[name])} | set(rw.Ranker().get_params())
+    named = {match[1] for code in inline_code(PAGES[f"objectives/{name}.md"]) if (match := re.match(r"(\w+)=", code))}
+    assert named <= known
+
+
+def json_like(value: Any) -> str:
+    return f'"{value}"' if isinstance(value, str) else repr(value)
+
+
+def test_every_objective_is_in_the_table_to_choose_from() -> None:
+    index = tables(PAGES["objectives/index.md"])[0]
+    assert sorted(re.findall(r"`(\w+)`", row[0])[0] for row in index) == sorted(OBJECTIVES)
+
+
+OBJECTIVE_TEXTS = [
+    (page, code)
+    for page, text in PAGES.items()
+    for code in inline_code(text)
+    if re.match(rf"(?:[\d.]+ )?(?:n\^-?[\d.]+ )?(?:{'|'.join(OBJECTIVES)})\b(?:\(|$| \+)", code)
+]
+
+
+@pytest.mark.parametrize(("page", "code"), OBJECTIVE_TEXTS)
+def test_objectives_in_the_text_exist_with_their_options(page: str, code: str) -> None:
+    rw.objective(code)
+
+
+METRIC_TEXTS = [
+    (page, code)
+    for page, text in PAGES.items()
+    for code in inline_code(text)
+    if re.match(rf"(?:{'|'.join(METRICS)})(?:\(|@|$)", code) and "..." not in code and "@k" not in code
+]
+
+
+@pytest.mark.parametrize(("page", "code"), METRIC_TEXTS)
+def test_metrics_in_the_text_exist_with_their_options(page: str, code: str) -> None:
+    rw.metric(code)
+
+
+def test_metrics_page_has_every_metric_with_its_options_and_defaults() -> None:
+    table = next(rows for rows in tables(PAGES["metrics.md"]) if rows[0][0] == "`dcg`")
+    documented = {row[0].strip("`"): set(re.findall(r"`(\w+=[^`]+)`", row[-1])) for row in table}
+    expected = {
+        name: {f"{field.name}={field.default}" for field in dataclasses.fields(kind) if field.name != "at"}
+        for name, kind in METRICS.items()
+    }
+    assert documented == expected
+
+
+def test_api_page_has_every_public_name() -> None:
+    (table,) = tables(PAGES["api.md"])
+    assert sorted(row[0].strip("`") for row in table) == sorted(rw.__all__)
+    described = re.findall(r"^::: rankwright\.(\w+)$", PAGES["api.md"], re.MULTILINE)
+    elsewhere = ["metrics", "objectives"]  # pages of their own
+    assert sorted([*described, *elsewhere]) == sorted(rw.__all__)
+
+
+def test_figures_of_cost_are_those_of_the_benchmarks() -> None:
+    page = PAGES["objectives/index.md"]
+    results = ROOT / "benchmarks" / "results"
+    gradients = json.loads((results / "gradients.json").read_text())["results"]
+    (table,) = tables(page.partition("<!-- gradients.json -->")[2].partition("<!--")[0].partition("\nA whole")[0])
+    written = {row[0]: (row[1], row[3], row[4]) for row in table}
+    assert written == {
+        case: (f"{one['ours_ms']:.1f}", f"{one['peer_ms']:.1f}", f"{one['ratio']:.2f}")
+        for case, one in gradients.items()
+    }
+    seconds = json.loads((results / "training.json").read_text())["seconds"]
+    (table,) = tables(page.partition("<!-- training.json -->")[2])
+    assert [row[1] for row in table] == [f"{value:.1f}" for value in sorted(seconds.values())]
+
+
+def test_site_builds_without_a_warning_and_requests_nothing(tmp_path: Path) -> None:
+    shutil.copytree(DOCS, tmp_path / "docs")
+    for name in ("src", "tools"):
+        (tmp_path / name).symlink_to(ROOT / name)
+    shutil.copy(ROOT / "zensical.toml", tmp_path)
+    build = [sys.executable, "-m", "zensical", "build", "--strict"]
+    done = subprocess.run(build, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    built = {path.relative_to(tmp_path / "site"): path for path in (tmp_path / "site").rglob("*.html")}
+    assert {Path(page).with_suffix(".html") for page in PAGES} <= set(built)
+    for path in built.values():
+        loaded = re.findall(r"""<(?:script|link|img|iframe)[^>]*?(?:src|href)=["']?([^"'\s>]+)""", path.read_text())
+        assert loaded
+        assert not [target for target in loaded if "//" in target], path.name
