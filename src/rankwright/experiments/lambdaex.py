@@ -252,8 +252,8 @@ class Incoherency(Experiment):
             "Training queries with a harmful incoherent pair after so many trees, per cent",
             ["system", *map(str, stages), f"mean of 1 to {budget.trees}"],
             rows,
-            "The paper, on Istella-X: about 10 % after 10 trees and 4 % after 100 for τ=k, about 2 % after 10 trees for "
-            "τ=∞.",
+            "The paper, on Istella-X: about 10 % after 10 trees and 4 % after 100 for τ=k, about 2 % after 10 trees "
+            "for τ=∞.",
         )
         asked = [
             Claim(
