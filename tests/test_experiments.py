@@ -14,7 +14,7 @@ import pytest
 
 from rankwright import make_web_search, objective, write_letor
 from rankwright.cli import main
-from rankwright.experiments import EXPERIMENTS, experiment, read_records, reproduce, results_page
+from rankwright.experiments import EXPERIMENTS, Record, experiment, read_records, reproduce, results_page
 from rankwright.experiments.base import Figures, Job, Settings, differences, figures
 from rankwright.experiments.gap import Gap, judge_gaps
 from rankwright.experiments.lambdaex import _slower, by_query
@@ -26,6 +26,7 @@ from rankwright.metrics import metric
 from rankwright.objectives import bind
 from rankwright.protocol import Ours, Outcome, Results
 from rankwright.ranker import Ranker
+from rankwright.report.page import Table
 
 NAMES = [
     *(f"stochasticrank-{part}" for part in ("table1", "table2", "table3")),
@@ -35,6 +36,7 @@ NAMES = [
     "softrank-directness",
 ]
 STUDIES = [one for one in EXPERIMENTS.values() if isinstance(one, Study)]
+OUTCOMES = ("agrees", "agrees", "not significant", "contradicts", "mixed")
 SMALL: dict[str, Any] = {"quick": True, "queries": 20, "trees": 3, "seeds": 1}
 
 
@@ -445,9 +447,23 @@ def test_a_page_counts_the_verdicts(tmp_path: Path) -> None:
     record = reproduce(study, study.settings(**SMALL), tmp_path / "one")
     assert read_records(tmp_path) == [record]
     page = results_page([record], NAMES)
-    (table,) = [block for block in page.sections[0].blocks if hasattr(block, "rows")]
+    table = next(block for block in page.sections[0].blocks if isinstance(block, Table))
     assert table.rows[0][0] == "stochasticrank-table3"
-    assert sum(table.rows[0][2:]) == len(record.verdicts) == 4
+    assert sum(table.rows[0][2:]) == len(record.verdicts) == 4  # type: ignore[arg-type]
+
+
+def test_a_page_says_what_is_contradicted() -> None:
+    verdicts = [{"claim": f"claim {word}", "outcome": word, "evidence": "figures"} for word in OUTCOMES]
+    about = {"title": "A title", "paper": "A paper", "source": "table 1", "departs": ""}
+    settings = {"experiment": NAMES[0], "data": "made up", "quick": False}
+    page = results_page([Record(settings, "rankwright reproduce", about, [], verdicts, {})], NAMES).markdown()
+    assert "| stochasticrank-table1 | made up | 2 | 1 | 1 | 1 |" in page
+    assert f"| {NAMES[0]} | made up | claim contradicts | figures |" in page
+    assert page.count("claim contradicts") == page.count("claim mixed") + 1 == 2
+    assert (
+        "Of 5 claims 2 agree with what was found, 1 are contradicted, 1 are left open, 1 hold for some seeds only."
+        in page
+    )
 
 
 def test_figures_of_unknown_systems_are_empty() -> None:

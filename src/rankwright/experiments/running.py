@@ -56,8 +56,15 @@ class Record:
         blocks += [Table(**table) for table in self.tables]
         if self.verdicts:
             rows = [[one["outcome"], one["claim"], one["evidence"]] for one in self.verdicts]
-            blocks.append(Table("The paper's claims", ["here", "claim", "evidence"], rows))
+            blocks.append(Table("The paper's claims", ["here", "claim", "evidence"], rows, self.conclusion()))
         return Section(f"{self.settings['experiment']}: {about['title']} ({_short(self.settings)})", blocks)
+
+    def conclusion(self) -> str:
+        """Say in a sentence how many claims were met."""
+        counted = {"agree with what was found": AGREES, "are contradicted": CONTRADICTS, "are left open": OPEN}
+        counted["hold for some seeds only"] = MIXED
+        parts = [f"{self.count(outcome)} {words}" for words, outcome in counted.items()]
+        return f"Of {len(self.verdicts)} claims {', '.join(parts)}."
 
     def count(self, outcome: str) -> int:
         """Return the number of claims with some outcome."""
@@ -147,7 +154,15 @@ def results_page(records: Sequence[Record], order: Sequence[str]) -> Page:
     )
     versions = [dict(record.versions) for record in ranked]
     same = all(one == versions[0] for one in versions)
-    overview = Section("What agrees", [Text(intro), Table("", columns, rows)])
+    against = [
+        [record.settings["experiment"], _short(record.settings), one["claim"], one["evidence"]]
+        for record in ranked
+        for one in record.verdicts
+        if one["outcome"] == CONTRADICTS
+    ]
+    blocks: list[Text | Table] = [Text(intro), Table("", columns, rows)]
+    blocks += [Table("Contradicted", ["experiment", "data", "claim", "evidence"], against)] if against else []
+    overview = Section("What agrees", blocks)
     subtitle = _under(versions[0]) if same else ""
     return Page("Results of the papers' experiments", [overview, *(record.section() for record in ranked)], subtitle)
 
