@@ -91,6 +91,54 @@ def test_training_equals_an_explicit_simulation(
     np.testing.assert_allclose(ranker.fit(TRAIN).predict(TRAIN), expected, rtol=1e-4, atol=1e-5 * np.ptp(expected))
 
 
+def test_the_learning_rate_is_steered_by_the_agreement_of_halves(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Against a simulation that leaves one half of the queries out to solve on the other."""
+
+    def halves(iteration: int) -> Any:
+        return np.random.default_rng(iteration).integers(0, 2, TRAIN.n_queries)
+
+    monkeypatch.setattr(Boosting, "_halves", lambda self, iteration: halves(iteration))
+    shared = {"learning_rate": None, "leaf_values": "full", "num_leaves": LEAVES, "reg_lambda": RIDGE}
+    ranker = quick(objective="yetirank", n_estimators=8, **shared, **WHOLE).fit(TRAIN)
+    gradient = bind("yetirank", TRAIN.y, qid=TRAIN.qid, metric="ndcg@10", seed=0)
+    scores, rate, rates = np.zeros(TRAIN.n_rows), 0.03, []
+    for it in range(8):
+        leaf, _ = tree_of(*gradient(scores, it))
+        n = leaf.max() + 1
+        systems = [gradient.leaf_system(scores, leaf, n, it, query_weight=halves(it) == half) for half in (0, 1)]
+        member, ridge = np.eye(n)[leaf], RIDGE * np.eye(n)
+        (g0, h0), (g1, h1) = systems
+        scores = scores - rate * member @ np.linalg.inv(h0 + h1 + ridge) @ (g0 + g1)
+        rates.append(rate)
+        wanted = curved = 0.0
+        for (own, curvature), (other, theirs) in (systems, systems[::-1]):
+            v = -np.linalg.inv(curvature + ridge / 2) @ own
+            wanted -= other @ v
+            curved += v @ (theirs + ridge / 2) @ v
+        rate *= math.exp(0.1 * (np.clip(wanted / curved, 0, 1) - 0.75))
+    assert len(set(rates)) == 8
+    np.testing.assert_allclose(ranker.learning_rates_, rates, rtol=1e-4)
+    np.testing.assert_allclose(ranker.predict(TRAIN), scores, rtol=1e-4, atol=1e-5 * np.ptp(scores))
+
+
+def test_steering_slows_down_on_noise_and_speeds_up_on_signal() -> None:
+    noise = RankingData(TRAIN.X, np.random.default_rng(0).permutation(TRAIN.y), group=TRAIN.group)
+    shared = {"learning_rate": None, "n_estimators": 60}
+    signal, nothing = (quick(**shared).fit(data).learning_rates_ for data in (TRAIN, noise))
+    assert signal[-1] > 2 * nothing[-1]
+    assert nothing[-1] < 0.03
+
+
+def test_halves_belong_to_iteration_seed_and_query() -> None:
+    data = RankingData(np.zeros((4000, 1)), np.zeros(4000), group=[2] * 2000)
+    one = boosting(quick(), data)
+    first = one._halves(3)
+    assert abs(first.mean() - 0.5) < 4 * 0.5 / math.sqrt(2000)
+    for other in (one._halves(4), boosting(quick(random_state=1), data)._halves(3)):
+        assert abs(np.corrcoef(first, other)[0, 1]) < 0.1
+    assert np.array_equal(boosting(quick(), data.subset([7, 150]))._halves(3), first[[7, 150]])
+
+
 def boosting(ranker: Ranker, data: RankingData = TRAIN) -> Boosting:
     objective, metrics, settings = ranker._settings()
     return Boosting(objective, metrics, data, [], settings)

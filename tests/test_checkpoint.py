@@ -24,6 +24,7 @@ KINDS: dict[str, dict[str, Any]] = {
     "diagonal": WHOLE,
     "sampling": {},
     "full": {"leaf_values": "full"},
+    "steered": {"leaf_values": "full", "learning_rate": None},
     "langevin": {**LANGEVIN, **WHOLE},
     "everything": {**LANGEVIN, "leaf_values": "full", "leaf_noise": "independent", "subsample_queries": 0.7},
 }
@@ -41,6 +42,7 @@ def same_model(one: Ranker, other: Ranker) -> bool:
         np.array_equal(one.predict(VALID), other.predict(VALID))
         and one.evals_result_ == other.evals_result_
         and one.best_iteration_ == other.best_iteration_
+        and one.learning_rates_ == other.learning_rates_
     )
 
 
@@ -65,7 +67,7 @@ def wait_for_trees(process: subprocess.Popen[bytes], path: Path, trees: int) -> 
     raise AssertionError("no checkpoint was written")
 
 
-@pytest.mark.parametrize("kind", ["diagonal", "full", "everything"])
+@pytest.mark.parametrize("kind", ["diagonal", "full", "steered", "everything"])
 def test_killed_training_goes_on_to_the_same_model(tmp_path: Path, kind: str) -> None:
     parameters = {"n_estimators": 35, **KINDS[kind]}
     process = train_in_another_process(tmp_path / "save", **parameters)

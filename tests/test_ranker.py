@@ -281,14 +281,34 @@ def test_leaves_are_solved_together_where_the_objective_is_automatic_and_allows_
 
 
 def test_rate_and_leaves_grow_with_the_data() -> None:
-    small = quick(n_estimators=1, learning_rate=None, num_leaves=None).fit(TRAIN)
+    left_open = {"n_estimators": 1, "learning_rate": None, "num_leaves": None, "leaf_values": "diagonal"}
+    small = quick(**left_open).fit(TRAIN)
     assert (small.learning_rate_, small.num_leaves_) == (0.06, 16)
     copies = 40_000 // TRAIN.n_rows + 1
     X, y = np.tile(TRAIN.X, (copies, 1)), np.tile(TRAIN.y, copies)
-    large = quick(n_estimators=1, learning_rate=None, num_leaves=None).fit(X, y, group=np.tile(TRAIN.group, copies))
+    large = quick(**left_open).fit(X, y, group=np.tile(TRAIN.group, copies))
     ratio = len(y) / 10_000
     assert large.learning_rate_ == pytest.approx(0.06 * ratio**0.25)
     assert large.num_leaves_ == round(16 * ratio**0.5)
+
+
+def test_the_learning_rate_is_steered_where_it_is_left_open_and_leaves_are_solved_together() -> None:
+    few = TRAIN.subset(range(19))
+    for first, steered, train, changes in (
+        (0.03, True, TRAIN, {}),
+        (0.05, False, TRAIN, {"learning_rate": 0.05}),
+        (0.06, False, TRAIN, {"leaf_values": "diagonal"}),
+        (0.06, False, TRAIN, {"langevin": True}),
+        (0.06, False, few, {}),
+    ):
+        ranker = quick(**{"n_estimators": 3, "learning_rate": None, **changes}).fit(train)
+        assert ranker.learning_rate_ == ranker.learning_rates_[0] == first, changes
+        assert len(set(ranker.learning_rates_)) == (3 if steered else 1), changes
+
+
+def test_learning_rates_are_those_of_the_trees_kept() -> None:
+    ranker = quick(learning_rate=None, n_estimators=40, early_stopping_rounds=3).fit(TRAIN, eval_set=[VALID])
+    assert len(ranker.learning_rates_) == ranker.best_iteration_ < 40
 
 
 def test_the_step_of_a_first_order_objective_does_not_depend_on_the_scale_of_the_metric() -> None:

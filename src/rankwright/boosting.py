@@ -7,6 +7,16 @@ Scores are F = C G: the engine holds G, the sum of its trees, and C is a common 
 shrinking all earlier trees is C_{t+1} = (1 - gamma eps) C_t, and the new tree is grown from the gradient divided by
 C_{t+1}: leaf values are linear in the gradient, and the choice of splits does not depend on its scale.
 
+Where the learning rate is left to the data and leaves are solved together, it is steered from tree to tree. The
+queries are halved at random, leaf values v are solved on one half, and the step along v that is best for the other,
+
+    a = -g'v / v'(H + ridge) v,          g, H of the other half,                             (agreement)
+
+tells how much of the tree is signal: 1 if the halves agree, 0 if they have nothing in common. The rate grows while a
+is above a target and shrinks below it: rate_{t+1} = rate_t exp(speed (a_t - target)). So data that are easy to learn
+get large steps, and training slows down when what is left is noise. (The tree was chosen with both halves, so that
+even in noise they agree by about a half.)
+
 Reference: Ustimenko and Prokhorenkova, "SGLB: Stochastic Gradient Langevin Boosting"; "StochasticRank"
 paper, section 6.
 """
@@ -34,7 +44,7 @@ from rankwright.objectives.base import BoundObjective
 Floats = NDArray[np.float64]
 
 BLOCK = 10  # sampling in the engine starts anew after so many trees, so that training can resume between blocks
-_STRUCTURE, _LEAVES, _BAGGING = range(101, 104)  # what a draw is for; objectives number theirs from 0
+_STRUCTURE, _LEAVES, _BAGGING, _HALVES = range(101, 105)  # what a draw is for; objectives number theirs from 0
 PHASES = ("gradients", "trees", "leaves", "evaluation")
 
 
@@ -48,14 +58,38 @@ class Langevin:
 
 
 @dataclass(frozen=True)
+class Steering:
+    """How the learning rate follows the agreement of halves; docs/defaults.md has the measurements."""
+
+    speed: float = 0.1
+    target: float = 0.75
+    least: float = 0.005
+    most: float = 0.12
+
+    def next(self, rate: float, agreed: float) -> float:
+        """Return the learning rate of the next tree.
+
+        Examples
+        --------
+        >>> Steering(speed=0.1, target=0.75).next(0.05, 0.75)
+        0.05
+        """
+        return min(self.most, max(self.least, rate * math.exp(self.speed * (agreed - self.target))))
+
+
+@dataclass(frozen=True)
 class Settings:
-    """What the loop needs to know besides data and objective."""
+    """What the loop needs to know besides data and objective.
+
+    With ``steering``, which needs ``full_leaves``, the learning rate is only that of the first tree.
+    """
 
     engine: str
     n_trees: int
     tree_options: dict[str, Any]
     engine_params: dict[str, Any]
     full_leaves: bool
+    steering: Steering | None
     subsample_queries: float
     langevin: Langevin | None
     patience: int | None
@@ -69,14 +103,15 @@ class State:
 
     ``text`` is the engine's model text, to be multiplied by ``factor``, and began with ``initial_trees`` of another
     model. After each iteration, ``trees`` has the number of trees (an iteration may find nothing to split), ``factors``
-    the factor, and ``history`` the metrics of each evaluation set. ``finished`` says that more iterations are no use.
-    ``times`` sums the seconds of each phase.
+    the factor, ``rates`` the learning rate of the next tree where it is steered, and ``history`` the metrics of each
+    evaluation set. ``finished`` says that more iterations are no use. ``times`` sums the seconds of each phase.
     """
 
     text: str | None = None
     initial_trees: int = 0
     trees: list[int] = field(default_factory=list)
     factors: list[float] = field(default_factory=list)
+    rates: list[float] = field(default_factory=list)
     history: list[dict[str, list[float]]] = field(default_factory=list)
     finished: bool = False
     times: dict[str, float] = field(default_factory=lambda: dict.fromkeys(PHASES, 0.0))
@@ -98,7 +133,7 @@ class State:
 
     def keep(self, iterations: int) -> None:
         """Forget what later iterations left behind; ``text`` is not touched."""
-        del self.trees[iterations:], self.factors[iterations:]
+        del self.trees[iterations:], self.factors[iterations:], self.rates[iterations:]
         for curve in (curve for curves in self.history for curve in curves.values()):
             del curve[iterations:]
 
@@ -254,9 +289,10 @@ class Boosting:
 
     def _iterate(self, state: State, scores: list[Floats]) -> None:
         settings, it = self.settings, state.iteration
-        rate = settings.tree_options["learning_rate"]
+        rate = state.rates[-1] if state.rates else settings.tree_options["learning_rate"]
         shrink = 1.0 - settings.langevin.shrink_rate * rate if settings.langevin is not None else 1.0
         factor = state.factor * shrink
+        agreed: float | None = None
         with _timed(state, "gradients"):
             grad, hess = self.gradient(state.factor * scores[0], it)
             kept = self._bag(it)
@@ -274,13 +310,16 @@ class Boosting:
         if grown and self._own_leaves:
             with _timed(state, "leaves"):
                 leaves = [self.grower.leaves(part, before[part]) for part in range(len(scores))]
-                values = rate / factor * self._leaf_values(state, scores[0], leaves[0], grad, hess, kept)
+                values, agreed = self._leaf_values(state, scores[0], leaves[0], grad, hess, kept)
+                values *= rate / factor
                 self.grower.rewrite(values)
                 for part, leaf in enumerate(leaves):
                     scores[part] += values[leaf]
         with _timed(state, "evaluation"):
             self._evaluate(state, factor, scores)
         state.factors.append(factor)
+        if settings.steering is not None:
+            state.rates.append(rate if agreed is None else settings.steering.next(rate, agreed))
         state.trees.append(self._earlier_trees + self.grower.n_trees)
         state.finished = not grown and not self._random()
         best = state.best(self.target)
@@ -295,8 +334,8 @@ class Boosting:
         grad: Floats,
         hess: Floats,
         kept: Floats | None,
-    ) -> Floats:
-        """Newton's leaf values: all leaves solved together, or each on its own with fresh noise."""
+    ) -> tuple[Floats, float | None]:
+        """Newton's leaf values, all leaves solved together or each on its own with fresh noise, and their agreement."""
         settings, it = self.settings, state.iteration
         ridge = settings.tree_options["reg_lambda"]
         n = len(self.grower.leaf_values())
@@ -305,11 +344,17 @@ class Boosting:
             purpose = _LEAVES if settings.langevin.independent else _STRUCTURE
             noise = np.bincount(leaf, self._noise(it, purpose), n)
         if settings.full_leaves:
-            g, between = self.gradient.leaf_system(state.factor * scores, leaf, n, it, query_weight=kept)
-            solved: Floats = -np.linalg.solve(between + ridge * np.eye(n), g + noise)
-            return solved
+            # Leaves of the two halves are told apart by their numbers, so that one pass gives both systems.
+            parts = 1 if settings.steering is None else 2
+            shift = 0 if settings.steering is None else n * np.repeat(self._halves(it), self.queries.sizes)
+            now = state.factor * scores
+            g, between = self.gradient.leaf_system(now, leaf + shift, parts * n, it, query_weight=kept)
+            gs = g.reshape(parts, n)
+            curvatures = np.array([between[i * n : (i + 1) * n, i * n : (i + 1) * n] for i in range(parts)])
+            solved: Floats = -np.linalg.solve(curvatures.sum(axis=0) + ridge * np.eye(n), gs.sum(axis=0) + noise)
+            return solved, None if settings.steering is None else agreement(gs, curvatures, ridge)
         values: Floats = -(np.bincount(leaf, grad, n) + noise) / (np.bincount(leaf, hess, n) + ridge)
-        return values
+        return values, None
 
     def _noise(self, iteration: int, purpose: int) -> Floats:
         langevin = self.settings.langevin
@@ -320,6 +365,12 @@ class Boosting:
         noise_by_query(0, queries.n_queries, queries.boundaries, queries.keys, GAUSSIAN, stream, 0, out)
         out *= math.sqrt(2.0 / (self.settings.tree_options["learning_rate"] * langevin.temperature))
         return out
+
+    def _halves(self, iteration: int) -> NDArray[np.int64]:
+        """Half of each query, 0 or 1, by (seed, iteration, key)."""
+        draws = np.empty(self.queries.n_queries)
+        uniform_by_key(self.queries.keys, stream_of(self.settings.seed, iteration, _HALVES), 0, draws)
+        return (draws < 0.5).astype(np.int64)
 
     def _bag(self, iteration: int) -> Floats | None:
         """Choose queries: 1 for those that take part, by (seed, iteration, key)."""
@@ -364,6 +415,33 @@ class Boosting:
             means = self._means(number, factor * scores[self._part_of[number]], told) if told else {}
             for name, curve in state.history[number].items():
                 curve.append(means.get(name, math.nan))
+
+
+def agreement(gradients: Floats, curvatures: Floats, ridge: float) -> float:
+    """How far leaf values solved on one half of the queries suit the other half, from 0 to 1; see (agreement) above.
+
+    Parameters
+    ----------
+    gradients, curvatures
+        Of the leaves, for both halves: [2, leaves] and [2, leaves, leaves].
+    ridge
+        Of the whole; each half has half of it.
+
+    Examples
+    --------
+    Two leaves of curvature 1. The halves want the same, and then the opposite:
+
+    >>> curvatures = np.array([np.eye(2), np.eye(2)])
+    >>> agreement(np.array([[1.0, -2.0], [1.0, -2.0]]), curvatures, ridge=0.2)
+    1.0
+    >>> agreement(np.array([[1.0, -2.0], [-1.0, 2.0]]), curvatures, ridge=0.2)
+    0.0
+    """
+    systems = curvatures + ridge / 2 * np.eye(gradients.shape[1])
+    values = -np.linalg.solve(systems, gradients[..., None])[..., 0]
+    wanted = -np.sum(values * gradients[::-1])
+    curved = float(np.einsum("hl,hlm,hm->", values, systems[::-1], values))
+    return float(np.clip(wanted / curved, 0.0, 1.0)) if curved > 0 else 0.0
 
 
 @contextmanager
