@@ -219,6 +219,7 @@ OPTIONS: dict[str, dict[str, dict[str, Any]]] = {
     "paper": {"stochasticrank": {"mu": Range(1e-2, 10.0, log=True)}},
 }
 _FACTOR = (0.05, 5.0)  # of a summand, relative to that of the first
+_STEERED = Choice((None, 0.02, 0.05, 0.1))  # None steers the learning rate from tree to tree
 
 # The same kinds of parameters for the peers, by their libraries' names.
 PEERS: dict[str, dict[str, Any]] = {
@@ -295,6 +296,8 @@ def search_space(
     if len(set(names)) < len(names):
         raise ValueError(f"{made} has an objective twice, so its options have no names of their own; tune it once.")
     space: dict[str, Any] = dict(_TREES[preset])
+    if not keep and preset == "default":
+        space["learning_rate"] = _STEERED
     options: dict[str, Any] = {}
     for number, (factor, _, term) in enumerate(made.terms()):
         space |= _TREES_BY_OBJECTIVE[preset].get(term.name, {})
@@ -382,12 +385,18 @@ def ranker_parameters(objective: Objective, values: Mapping[str, Any]) -> dict[s
 
 def default_values(space: Space, objective: Objective, ranker: Any) -> dict[str, Any]:
     """Values that a fitted Ranker and the objective have by themselves, where the space holds them."""
-    own = {name: getattr(ranker, f"{name}_", value) for name, value in ranker.get_params(deep=False).items()}
+    given = ranker.get_params(deep=False)
+    open_ = {name for name, value in given.items() if name in space and value is None and _holds(space[name], None)}
+    own = {name: None if name in open_ else getattr(ranker, f"{name}_", value) for name, value in given.items()}
     for factor, _, term in objective.terms():
         own |= {f"{term.name}.{one.name}": getattr(term, one.name) for one in fields(term)}
         own[f"{term.name}.factor"] = factor
     searched = {name: tried for name, tried in space.items() if isinstance(tried, Range | Choice)}
     return {name: own[name] for name, tried in searched.items() if own[name] in tried}
+
+
+def _holds(tried: Any, value: Any) -> bool:
+    return isinstance(tried, Range | Choice) and value in tried
 
 
 def _with_cutoff(options: Mapping[str, Any], metric: Metric) -> dict[str, Any]:

@@ -1,0 +1,119 @@
+"""Us and the peers after equal tuning: the same number of trials for everyone, chosen on the validation queries.
+
+    python benchmarks/tuned.py DATA OUT.json [--trials 10] [--seeds 5] [--targets ndcg@10 map] [--systems NAME ...]
+
+For each fold, system and target, the first trial has the library's defaults and the others are drawn at random from
+the same kinds of tree parameters for all (`PEERS` of `rankwright.spaces`, and `OURS` here). The trial with the best
+validation value is trained with all seeds, and only then the test queries are scored. OUT.trials.jsonl and
+OUT.outcomes.jsonl keep what was measured; the same command goes on with it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import optuna
+
+from rankwright.bench.running import METRICS, PACKAGES
+from rankwright.bench.summary import quality
+from rankwright.environment import environment
+from rankwright.experiments.tuned import Tuned
+from rankwright.folds import Fold, read_folds
+from rankwright.letor import replacing
+from rankwright.peers import peers
+from rankwright.protocol import Ours, Results, System, run_systems
+from rankwright.spaces import PEERS, Choice, Range, sample
+
+TREES = 300
+OURS: dict[str, Any] = {
+    "learning_rate": Choice((None, 0.02, 0.05, 0.1)),
+    "num_leaves": Range(4, 64, log=True),
+    "min_child_samples": Range(5, 200, log=True),
+    "reg_lambda": Range(0.01, 100.0, log=True),
+    "subsample": Range(0.4, 1.0),
+    "colsample": Range(0.2, 1.0),
+}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("data", type=Path)
+    parser.add_argument("out", type=Path)
+    parser.add_argument("--trials", type=int, default=10)
+    parser.add_argument("--seeds", type=int, default=5)
+    parser.add_argument("--targets", nargs="+", default=["ndcg@10", "map"])
+    parser.add_argument("--systems", nargs="+", help="the first words of names; all by default")
+    given = parser.parse_args()
+    systems: list[Any] = [Ours("rankwright"), *peers()]
+    if given.systems:
+        systems = [one for one in systems if one.name.startswith(tuple(given.systems))]
+    trials = Results(given.out.with_suffix(".trials.jsonl"))
+    outcomes = Results(given.out.with_suffix(".outcomes.jsonl"))
+    chosen: list[dict[str, Any]] = []
+    for fold in read_folds(given.data):
+        for system in systems:
+            tried = variants(system, given.trials)
+            search(tried, fold, given.targets, trials)
+            for target in given.targets:
+                best = max(tried, key=lambda one: trials.find("", fold.name, one.name, target, 0).valid)  # type: ignore[union-attr]
+                chosen.append({"fold": fold.name, "system": system.name, "target": target, "params": dict(best.params)})
+                run_systems(
+                    [Tuned(system.name, best)],
+                    [fold],
+                    data=given.data.name,
+                    targets=[target],
+                    metrics=METRICS,
+                    seeds=given.seeds,
+                    trees=TREES,
+                    results=outcomes,
+                )
+                print(f"fold {fold.name}: {system.name} for {target}: {dict(best.params)}", flush=True)
+    names = [system.name for system in systems]
+    result = {
+        "data": given.data.name,
+        "settings": {"trials": given.trials, "seeds": given.seeds, "trees": TREES},
+        "environment": environment(PACKAGES),
+        "quality": [row for target in given.targets for row in quality(outcomes, [given.data.name], names, target)],
+        "chosen": chosen,
+    }
+    with replacing(given.out) as file:
+        file.write((json.dumps(result, indent=1) + "\n").encode())
+    for target in given.targets:
+        print(outcomes.comparison(target, baseline=names[0]), flush=True)
+
+
+def variants(system: Any, count: int) -> list[Any]:
+    """Return the system with its defaults and with random parameters, the same draws for every fold and target."""
+    space = OURS if isinstance(system, Ours) else PEERS[system.name.split()[0]]
+    study = optuna.create_study(sampler=optuna.samplers.RandomSampler(seed=0))
+    drawn = [{}, *(sample(space, study.ask()) for _ in range(count - 1))]
+    return [Trial(system, number, params) for number, params in enumerate(drawn)]
+
+
+class Trial:
+    """A system with parameters, called by its number."""
+
+    def __init__(self, system: Any, number: int, params: dict[str, Any]) -> None:
+        self.params = params
+        self.name = f"{system.name} #{number}"
+        self.by_metric: bool = system.by_metric
+        self._system = replace(system, params={**system.params, **params})
+
+    def fit(self, train: Any, metric: str, *, trees: int, seed: int, threads: int) -> Any:
+        return self._system.fit(train, metric, trees=trees, seed=seed, threads=threads)
+
+
+def search(tried: Sequence[System], fold: Fold, targets: Sequence[str], trials: Results) -> None:
+    """Train each once; the validation queries stand in for the test queries, which are not read."""
+    hidden = Fold(fold.name, fold.train, fold.valid, fold.valid)
+    run_systems(tried, [hidden], data="", targets=targets, seeds=1, trees=TREES, results=trials)
+
+
+if __name__ == "__main__":
+    optuna.logging.set_verbosity(optuna.logging.WARNING)
+    main()
