@@ -44,7 +44,7 @@ _CHOSEN = ("learning_rate", "learning_rates", "num_leaves", "leaf_values")  # wh
 _FIRST_RATE = 0.03  # of a training whose learning rate is steered
 _ENOUGH_QUERIES = 20  # to steer by: halves of fewer say nothing about each other
 # Weights of 1/10 make the default reg_lambda of 0.3 count as 3 would, which measured better.
-_AUTO = "0.1 yetiloss(permutations=5, neighbours=3) + 0.05 n^-0.5 queryrmse"
+_AUTO = "0.1 yetiloss(permutations=5, neighbours=3) + 0.1 n^-0.5 queryrmse"
 _WHOLE: tuple[type, ...] = (int, np.integer)
 _NUMBER: tuple[type, ...] = (int, float, np.integer, np.floating)
 
@@ -365,8 +365,9 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
             ranker.evals_result_ = manifest["evals_result"]
             ranker.best_iteration_ = int(manifest["best_iteration"])
             ranker.interrupted_ = bool(manifest["interrupted"])
+            chosen = {"learning_rates": [], **manifest["chosen"]}  # the first models did not keep them
             for name in _CHOSEN:
-                setattr(ranker, f"{name}_", manifest["chosen"][name])
+                setattr(ranker, f"{name}_", chosen[name])
             ranker.times_ = dict(manifest.get("times", {}))
             ranker.forest_ = load_engine(manifest["engine"]["name"]).Forest(text)
         except (KeyError, TypeError, AttributeError) as error:
