@@ -169,6 +169,7 @@ class Grower:
         self.can_split = any(self._sets[0].feature_num_bin(column) > 1 for column in range(len(self._names)))
         self._booster: lgb.Booster | None = None
         self._now: dict[int, Floats] = {}
+        self._values: Floats | None = None
 
     def _dataset(self, data: RankingData, reference: lgb.Dataset | None) -> lgb.Dataset:
         kept = {k: v for k, v in self._params.items() if k not in ("objective", "metric")}
@@ -209,6 +210,7 @@ class Grower:
         given = (_on_grid(grad), _on_grid(hess))
         finished = self._booster.update(fobj=lambda *_: given)
         self._now = {}
+        self._values = None
         return not finished
 
     def scores(self, part: int) -> Floats:
@@ -253,10 +255,12 @@ class Grower:
 
     def leaf_values(self) -> Floats:
         """Leaf values of the newest tree."""
-        assert self._booster is not None
-        newest = self._booster.current_iteration() - 1
-        text = self._booster.model_to_string(start_iteration=newest, num_iteration=1)
-        return np.array(re.search(r"^leaf_value=(.*)$", text, re.M).group(1).split(), dtype=np.float64)  # type: ignore[union-attr]
+        if self._values is None:
+            assert self._booster is not None
+            newest = self._booster.current_iteration() - 1
+            text = self._booster.model_to_string(start_iteration=newest, num_iteration=1)
+            self._values = np.array(re.search(r"^leaf_value=(.*)$", text, re.M).group(1).split(), dtype=np.float64)  # type: ignore[union-attr]
+        return self._values
 
     def rewrite(self, values: Floats) -> None:
         """Give the newest tree other leaf values; the engine's scores keep the old ones."""
@@ -264,6 +268,7 @@ class Grower:
         newest = self._booster.current_iteration() - 1
         for leaf, value in enumerate(values.tolist()):
             self._booster.set_leaf_output(newest, leaf, value)
+        self._values = None
 
     @property
     def n_trees(self) -> int:
