@@ -25,6 +25,8 @@ def expected_rank_gradient(q0: int, q1: int, bounds: Any, score: Any, chain: Any
     """Subtract from ``grad`` the gradient of E sum w g, for additive chains: O(n^2 depth) per query."""
     longest = longest_query(q0, q1, bounds)
     places = min(chain.depth, longest)
+    if places == 0:  # the metric weighs no position
+        return
     forward = np.empty((longest, places))
     beats = np.empty(longest)
     w = chain.weight
