@@ -420,8 +420,9 @@ def test_the_command_runs_on_a_folder(command: Command, tmp_path: Path) -> None:
 
 def test_progress_goes_to_standard_error(command: Command) -> None:
     words = ("--quick", "--queries", "20", "--trees", "3", "--seeds", "1")
-    done = command("stochasticrank-table3", *words, "--out", "here")
+    done = command("stochasticrank-table3", *words, "--out", "here", "--note", "Chosen blindly.")
     assert done.code == 0
+    assert "\nChosen blindly.\n" in Path("here", "table.md").read_text()
     assert "REINFORCE, ndcg@5, fold 1, seed 0" in done.err
     assert "REINFORCE, ndcg@5, fold 1, seed 0" not in done.out
     assert command("stochasticrank-table3", *words, "--out", "here").err.count("\n") == 1  # nothing left to do
@@ -454,7 +455,7 @@ def test_a_page_counts_the_verdicts(tmp_path: Path) -> None:
 
 def test_a_page_says_what_is_contradicted() -> None:
     verdicts = [{"claim": f"claim {word}", "outcome": word, "evidence": "figures"} for word in OUTCOMES]
-    about = {"title": "A title", "paper": "A paper", "source": "table 1", "departs": ""}
+    about = {"title": "A title", "paper": "A paper", "source": "table 1", "departs": "", "note": ""}
     settings = {"experiment": NAMES[0], "data": "made up", "quick": False}
     page = results_page([Record(settings, "rankwright reproduce", about, [], verdicts, {})], NAMES).markdown()
     assert "| stochasticrank-table1 | made up | 2 | 1 | 1 | 1 |" in page

@@ -31,6 +31,9 @@ def reproduce(
     trials: Annotated[int | None, typer.Option(help="Trials of tuning.", min=1)] = None,
     targets: Annotated[str, typer.Option(help="Metrics, separated by blanks; all of the experiment's if empty.")] = "",
     threads: Annotated[int, typer.Option(help="Number of threads.", min=1)] = 1,
+    note: Annotated[
+        str, typer.Option(help="A remark to keep with the results, such as how settings were chosen.")
+    ] = "",
     summary: Annotated[
         Path | None, typer.Option(help="Write no experiment but the page of all finished ones below this folder.")
     ] = None,
@@ -58,16 +61,16 @@ def reproduce(
     changes = {"queries": queries, "length": length, "folds": folds, "seeds": seeds, "trees": trees, "trials": trials}
     chosen = tuple(targets.split())
     if name == "all":
-        if out is not None or any(value is not None for value in (kind, *changes.values())) or chosen:
+        if out is not None or any(value is not None for value in (kind, *changes.values())) or chosen or note:
             raise typer.BadParameter("'all' takes only --data, --quick, --threads and --quiet.")
         for one in EXPERIMENTS.values():
-            _run(one.name, data if one.kind else None, quick, None, None, (), threads, quiet, {})
+            _run(one.name, data if one.kind else None, quick, None, None, (), threads, quiet, "", {})
         return
     try:
         experiment(name)
     except ValueError as error:
         raise typer.BadParameter(str(error)) from None
-    _run(name, data, quick, out, kind, chosen, threads, quiet, changes)
+    _run(name, data, quick, out, kind, chosen, threads, quiet, note, changes)
 
 
 def _run(
@@ -79,6 +82,7 @@ def _run(
     targets: tuple[str, ...],
     threads: int,
     quiet: bool,
+    note: str,
     changes: dict[str, float | None],
 ) -> None:
     from rankwright.experiments import experiment
@@ -93,7 +97,7 @@ def _run(
     folder = out or Path("reproduce", "-".join(parts))
     if not quiet:
         typer.echo(f"{asked.title} ({asked.paper}, {asked.source}): {settings.command()}", err=True)
-    _tell(run(asked, settings, folder, progress=None if quiet else _show), folder)
+    _tell(run(asked, settings, folder, progress=None if quiet else _show, note=note), folder)
 
 
 def _show(outcome: Outcome) -> None:

@@ -33,7 +33,7 @@ class Record:
     command
         The command line.
     about
-        Title, paper, source and departures of the experiment.
+        Title, paper, source and departures of the experiment, and a remark on the run.
     tables, verdicts
         What was found.
     versions
@@ -51,7 +51,7 @@ class Record:
         """Return the run as a section of a page."""
         about = self.about
         told = [f"Paper: {about['paper']}, {about['source']}. Data: {self.settings['data']}.", f"    {self.command}"]
-        told += [about["departs"]] if about["departs"] else []
+        told += [about[name] for name in ("departs", "note") if about[name]]
         blocks: list[Text | Table] = [Text("\n\n".join(told))]
         blocks += [Table(**table) for table in self.tables]
         if self.verdicts:
@@ -81,6 +81,7 @@ def reproduce(
     out: str | os.PathLike[str],
     *,
     progress: Callable[[Outcome], object] | None = None,
+    note: str = "",
 ) -> Record:
     """Run an experiment, or go on with it, and write its tables.
 
@@ -92,6 +93,8 @@ def reproduce(
         A folder. One that holds a run of other settings is refused; more seeds or folds of the same run are added.
     progress
         Called with each new outcome.
+    note
+        A remark to keep with the results, such as how the settings were chosen.
 
     Examples
     --------
@@ -111,7 +114,7 @@ def reproduce(
     record = Record(
         settings=settings.to_dict(),
         command=settings.command(),
-        about={name: getattr(experiment, name) for name in told},
+        about={name: getattr(experiment, name) for name in told} | {"note": note},
         tables=[asdict(table) for table in found.tables],
         verdicts=[asdict(verdict) for verdict in found.verdicts],
         versions=_versions(),
