@@ -59,6 +59,13 @@ def test_stages_end_at_the_library_s_own_prediction(models: dict[str, Any], name
         assert np.ptp(stage - same) < 1e-5
 
 
+@pytest.mark.parametrize("peer", peers(), ids=lambda peer: peer.name)
+def test_the_seed_matters_where_it_is_said_to(models: dict[str, Any], peer: Peer) -> None:
+    *_, zero = models[peer.name].staged_predict(TEST, TREES)
+    *_, one = fit(peer, seed=1).staged_predict(TEST, TREES)
+    assert np.array_equal(zero, one) == (not getattr(peer, "by_seed", True))
+
+
 @pytest.mark.parametrize("name", [peer.name for peer in peers()])
 def test_peers_learn(models: dict[str, Any], name: str) -> None:
     *_, scores = models[name].staged_predict(TRAIN, TREES)

@@ -26,6 +26,7 @@ class Scripted:
     name: str
     stages: tuple[float, ...] = (1.0,)
     by_metric: bool = False
+    by_seed: bool = True
     calls: list[tuple[Any, ...]] = field(default_factory=list, compare=False)
 
     def fit(self, train: RankingData, metric: str, *, trees: int, seed: int, threads: int) -> ScriptedModel:
@@ -97,6 +98,17 @@ def test_systems_are_interleaved_and_one_training_serves_all_targets_unless_it_d
     each_time = [("both", 4, "map"), ("each", 4, "map"), ("each", 4, "mrr")]
     expected = [(*call, 7, seed, 3) for _ in range(2) for seed in range(2) for call in each_time]
     assert calls == expected
+
+
+def test_one_training_serves_all_seeds_where_they_do_not_matter() -> None:
+    system = Scripted("fixed", by_seed=False)
+    for _ in range(2):
+        results = run_systems([system], FOLDS[:2], data="d", targets=["map", "mrr"], seeds=3, trees=1)
+    assert [call[-2] for call in system.calls] == [0, 0] * 2
+    assert len(results.outcomes) == 2 * 2 * 3
+    first, *others = [results.find("d", "2", "fixed", "mrr", seed) for seed in range(3)]
+    assert first is not None
+    assert others == [replace(first, seed=1), replace(first, seed=2)]
 
 
 def test_metrics_besides_the_targets_are_evaluated() -> None:

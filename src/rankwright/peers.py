@@ -47,6 +47,11 @@ class LightGBM:
         return f"lightgbm {self.objective}"
 
     @property
+    def by_seed(self) -> bool:
+        """Whether the seed matters: ``lambdarank`` with its defaults draws nothing."""
+        return self.objective != "lambdarank" or bool(self.params)
+
+    @property
     def longest_query(self) -> int | None:
         """Documents that a query may have; None for any number."""
         return 10_000 if self.objective == "lambdarank" else None
@@ -192,6 +197,11 @@ class XGBoost:
     def name(self) -> str:
         """``xgboost rank:ndcg``."""
         return f"xgboost {self.objective}"
+
+    @property
+    def by_seed(self) -> bool:
+        """Whether the seed matters: with the defaults nothing is drawn."""
+        return bool(self.params)
 
     def fit(self, train: RankingData, metric: str, *, trees: int, seed: int, threads: int) -> Model:
         """Train; the metric plays no part."""

@@ -41,7 +41,8 @@ class Model(Protocol):
 class System(Protocol):
     """A way of training: a library, an objective, and its parameters.
 
-    One that is no dataclass is told apart from another by its name alone.
+    One that is no dataclass is told apart from another by its name alone. One with an attribute ``by_seed`` that is
+    False gives the same model for every seed, so one training serves all.
     """
 
     @property
@@ -331,8 +332,11 @@ def run_systems(
                 for group in [[one] for one in missing] if system.by_metric else [missing]:
                     if not group:
                         continue
-                    for made in _outcomes(system, fold, data, group, reported, seed, trees, every, threads):
-                        outcome = replace(made, recipe=made_by)
+                    known = [kept.find(data, fold.name, system.name, target, 0) for target in group]
+                    same = seed > 0 and not getattr(system, "by_seed", True)
+                    made = _outcomes(system, fold, data, group, reported, seed, trees, every, threads)
+                    for one in filter(None, known) if same else made:
+                        outcome = replace(one, seed=seed, recipe=made_by)
                         kept.add(outcome)
                         if progress is not None:
                             progress(outcome)
