@@ -47,11 +47,11 @@ def main() -> None:
     parser.add_argument("--trials", type=int, default=10)
     parser.add_argument("--seeds", type=int, default=5)
     parser.add_argument("--targets", nargs="+", default=["ndcg@10", "map"])
-    parser.add_argument("--systems", nargs="+", help="the first words of names; all by default")
+    parser.add_argument("--systems", nargs="+", help="names; all by default")
     given = parser.parse_args()
     systems: list[Any] = [Ours("rankwright"), *peers()]
     if given.systems:
-        systems = [one for one in systems if one.name.startswith(tuple(given.systems))]
+        systems = [one for one in systems if one.name in given.systems]
     trials = Results(given.out.with_suffix(".trials.jsonl"))
     outcomes = Results(given.out.with_suffix(".outcomes.jsonl"))
     chosen: list[dict[str, Any]] = []

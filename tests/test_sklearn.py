@@ -101,7 +101,7 @@ def test_one_qid_feeds_splitter_fit_and_score_of_a_search(pipeline: bool) -> Non
     expected = scores_by_hand(GRID, 3)
     found = [[search.cv_results_[f"split{fold}_test_score"][i] for fold in range(3)] for i in range(2)]
     assert found == expected
-    assert len({value for row in expected for value in row}) == 6
+    assert len({value for row in expected for value in row}) >= 5  # so that equal lists say something
     assert search.best_index_ == int(np.argmax(np.mean(expected, axis=1)))
     best = search.best_estimator_[-1] if pipeline else search.best_estimator_
     assert np.array_equal(best.predict(X), quick(**GRID[search.best_index_]).fit(X, Y, qid=QID).predict(X))
