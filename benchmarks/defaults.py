@@ -27,8 +27,8 @@ HALVINGS = 20
 KINDS = {"web": (300, 60), "sparse": (300, 60), "short": (800, 24)}  # queries, mean length
 
 
-def objective(loss: str = "yetiloss(neighbours=3, permutations=5)", mse: float = 0.5) -> str:
-    return f"0.1 {loss} + {mse} n^-1 queryrmse"
+def objective(loss: str = "yetiloss(neighbours=3, permutations=5)", mse: float = 0.1) -> str:
+    return f"0.1 {loss} + {mse} n^-0.5 queryrmse"
 
 
 FULL = {"leaf_values": "full"}
@@ -55,9 +55,9 @@ CHANGES: dict[str, dict[str, Any]] = {
         f"{number} neighbours": {"objective": objective(f"yetiloss(neighbours={number}, permutations=5)"), **FULL}
         for number in (1, 5, 10)
     },
-    **{f"queryrmse {weight}": {"objective": objective(mse=weight), **FULL} for weight in (0.2, 1.0)},
+    **{f"queryrmse {weight}": {"objective": objective(mse=weight), **FULL} for weight in (0.05, 0.2)},
     "no queryrmse": {"objective": "0.1 yetiloss(neighbours=3, permutations=5)", **FULL},
-    "queryrmse alone": {"objective": "0.5 n^-1 queryrmse", **FULL},
+    "queryrmse alone": {"objective": "0.1 n^-0.5 queryrmse", **FULL},
     "diagonal leaves": {"leaf_values": "diagonal"},
     **{f"for {metric}": {"metric": metric} for metric in ("ndcg", "map", "mrr", "err")},
     "yetirank": {"objective": objective("yetirank(permutations=5)"), **FULL},

@@ -45,6 +45,8 @@ Floats = NDArray[np.float64]
 
 BLOCK = 10  # sampling in the engine starts anew after so many trees, so that training can resume between blocks
 _STRUCTURE, _LEAVES, _BAGGING, _HALVES = range(101, 105)  # what a draw is for; objectives number theirs from 0
+# On smaller data the engine's threads, which go on waiting for a while in a busy loop, cost more than ours gain.
+_ROWS_TO_SHARE = 50_000
 PHASES = ("gradients", "trees", "leaves", "evaluation")
 
 
@@ -212,7 +214,7 @@ class Boosting:
             self.queries,
             self.target,
             seed=settings.seed,
-            threads=settings.threads,
+            threads=settings.threads if train.n_rows >= _ROWS_TO_SHARE else 1,
             weights=train.weights,
         )
         if settings.full_leaves:  # raises now, not after the first tree, where the objective or the weights forbid it

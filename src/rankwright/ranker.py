@@ -44,7 +44,7 @@ _CHOSEN = ("learning_rate", "learning_rates", "num_leaves", "leaf_values")  # wh
 _FIRST_RATE = 0.03  # of a training whose learning rate is steered
 _ENOUGH_QUERIES = 20  # to steer by: halves of fewer say nothing about each other
 # Weights of 1/10 make the default reg_lambda of 0.3 count as 3 would, which measured better.
-_AUTO = "0.1 yetiloss(permutations=5, neighbours=3) + 0.5 n^-1 queryrmse"
+_AUTO = "0.1 yetiloss(permutations=5, neighbours=3) + 0.1 n^-0.5 queryrmse"
 _WHOLE: tuple[type, ...] = (int, np.integer)
 _NUMBER: tuple[type, ...] = (int, float, np.integer, np.floating)
 
