@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -160,6 +161,12 @@ def test_exponents(exponent: float) -> None:
 @pytest.fixture(scope="module")
 def scaling() -> dict[str, Any]:
     return run_scaling(QUICK, systems=[Ours("ours", {"objective": "queryrmse"}), LightGBM("lambdarank")])
+
+
+def test_sizes_need_not_be_whole_numbers_of_queries() -> None:
+    sizes = replace(QUICK, documents=(1_010, 2_030), lengths=(30,), features=(4,))
+    curves = run_scaling(sizes, systems=[Ours("ours", {"objective": "queryrmse"})])["curves"]
+    assert all(curve["seconds"][0] > 0 for curve in curves)
 
 
 def test_scaling_has_a_curve_for_each_thing_that_grows(scaling: dict[str, Any]) -> None:

@@ -180,14 +180,14 @@ def _gradient_curve(
     seconds, memory = [], []
     for _, documents, length in points:
         data = _problem(documents, length, 1)
-        scores = data.X[:, 0] + np.random.default_rng(1).normal(size=documents)
+        scores = data.X[:, 0] + np.random.default_rng(1).normal(size=data.n_rows)
         bound = bind(objective, data.y, group=data.group, metric=metric, threads=threads)
         call = partial(bound, scores, 0)
         call()  # compiles, and takes the memory that is kept between calls
         seconds.append(statistics.median(_seconds(call) for _ in range(rounds)))
         tracemalloc.start()
         call()
-        memory.append(tracemalloc.get_traced_memory()[1] / documents)
+        memory.append(tracemalloc.get_traced_memory()[1] / data.n_rows)
         tracemalloc.stop()
     grown = [size for size, *_ in points]
     case = f"{objective} for {metric}"
