@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from datetime import date
 from functools import partial
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -143,7 +144,7 @@ def run_scaling(
         systems = [Ours(f"rankwright {text}", {"objective": text, "metric": metric}) for text, metric in OBJECTIVES]
         systems.append(LightGBM("lambdarank"))
     curves = []
-    for curve in (*_gradient_curves(chosen), *_training_curves(chosen, systems)):
+    for curve in chain(_gradient_curves(chosen), _training_curves(chosen, systems)):
         curves.append(asdict(curve))
         if progress is not None:
             progress(str_of(curve))
