@@ -224,6 +224,11 @@ class Results:
         """Tell whether an outcome is there."""
         return self.find(data, fold, system, target, seed) is not None
 
+    def of(self, data: str, fold: str, system: str, seed: int) -> list[Outcome]:
+        """Return the outcomes of one training or, where it depends on the target, of one for each."""
+        wanted = data, fold, system, seed
+        return [one for one in self.outcomes if (one.data, one.fold, one.system, one.seed) == wanted]
+
     def add(self, outcome: Outcome) -> None:
         """Keep an outcome, in the file too."""
         if self.path is not None:
@@ -332,10 +337,12 @@ def run_systems(
                 for group in [[one] for one in missing] if system.by_metric else [missing]:
                     if not group:
                         continue
-                    known = [kept.find(data, fold.name, system.name, target, 0) for target in group]
-                    same = seed > 0 and not getattr(system, "by_seed", True)
-                    made = _outcomes(system, fold, data, group, reported, seed, trees, every, threads)
-                    for one in filter(None, known) if same else made:
+                    made: Iterable[Outcome] = _outcomes(
+                        system, fold, data, group, reported, seed, trees, every, threads
+                    )
+                    if seed > 0 and not getattr(system, "by_seed", True):
+                        made = [one for one in kept.of(data, fold.name, system.name, seed=0) if one.target in group]
+                    for one in made:
                         outcome = replace(one, seed=seed, recipe=made_by)
                         kept.add(outcome)
                         if progress is not None:

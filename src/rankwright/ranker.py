@@ -571,9 +571,8 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
         best = state.best(boosting.target) if settings.patience is not None else None
         self.best_iteration_ = state.iteration if best is None else best
         self.learning_rate_ = settings.tree_options["learning_rate"]
-        self.learning_rates_ = [self.learning_rate_, *state.rates][: self.best_iteration_]
-        if settings.steering is None:
-            self.learning_rates_ = [self.learning_rate_] * self.best_iteration_
+        later = [self.learning_rate_] * state.iteration if settings.steering is None else state.rates
+        self.learning_rates_ = [self.learning_rate_, *later][: self.best_iteration_]
         self.num_leaves_ = settings.tree_options["num_leaves"]
         self.leaf_values_ = "full" if settings.full_leaves else "diagonal"
         forest = engine.Forest(state.text).first(state.trees[self.best_iteration_ - 1])

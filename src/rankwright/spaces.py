@@ -385,18 +385,15 @@ def ranker_parameters(objective: Objective, values: Mapping[str, Any]) -> dict[s
 
 def default_values(space: Space, objective: Objective, ranker: Any) -> dict[str, Any]:
     """Values that a fitted Ranker and the objective have by themselves, where the space holds them."""
-    given = ranker.get_params(deep=False)
-    open_ = {name for name, value in given.items() if name in space and value is None and _holds(space[name], None)}
-    own = {name: None if name in open_ else getattr(ranker, f"{name}_", value) for name, value in given.items()}
+    searched = {name: tried for name, tried in space.items() if isinstance(tried, Range | Choice)}
+    own = {
+        name: value if value in searched.get(name, ()) else getattr(ranker, f"{name}_", value)  # what the data decided
+        for name, value in ranker.get_params(deep=False).items()
+    }
     for factor, _, term in objective.terms():
         own |= {f"{term.name}.{one.name}": getattr(term, one.name) for one in fields(term)}
         own[f"{term.name}.factor"] = factor
-    searched = {name: tried for name, tried in space.items() if isinstance(tried, Range | Choice)}
     return {name: own[name] for name, tried in searched.items() if own[name] in tried}
-
-
-def _holds(tried: Any, value: Any) -> bool:
-    return isinstance(tried, Range | Choice) and value in tried
 
 
 def _with_cutoff(options: Mapping[str, Any], metric: Metric) -> dict[str, Any]:
