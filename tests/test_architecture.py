@@ -207,11 +207,12 @@ def test_kernels_import_numpy_numba_and_the_standard_library_only(module: str) -
 def loaded_too_early(module: str, source: str) -> set[str]:
     """Engines and frame libraries that importing a module loads; a file of an engine may load that one.
 
-    The estimator is scikit-learn's place, so nothing may load it with the package either.
+    The estimator is scikit-learn's place, so nothing may load it with the package either. What engines share loads
+    none of them.
     """
     own = {module.rsplit(".", 1)[1]} if below(module, "engines") else set()
     own |= {"sklearn"} if module == "rankwright.ranker" else set()
-    found = imported(source, deferred=False)
+    found = {name for name in imported(source, deferred=False) if not below(name, "engines.turns")}
     late = {name for name in found if name.startswith("rankwright.engines.") or name == "rankwright.ranker"}
     return late | ({name.split(".")[0] for name in found} & ENGINES_AND_FRAMES) - own
 

@@ -18,12 +18,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankwright.data import RankingData
+from rankwright.engines.turns import Turns
 from rankwright.kernels.arithmetic import round_to
 
 Floats = NDArray[np.float64]
 
 NAME = "lightgbm"
 VERSION = lgb.__version__
+
+_TURNS = Turns()
 
 # What the estimator's parameters are called here.
 _PARAMETERS = {
@@ -146,6 +149,7 @@ class Grower:
         threads: int,
     ) -> None:
         self._seed = seed
+        self._threads = threads
         self._params: dict[str, Any] = {
             "objective": "none",
             "metric": "None",
@@ -161,7 +165,7 @@ class Grower:
         self.samples = any(share < 1 for share in shares) or bool(params.get("extra_trees"))
         if options["subsample"] < 1:
             self._params["bagging_freq"] = 1
-        with _refusals():
+        with _refusals(), _TURNS.of(threads):
             self._sets = [self._dataset(train, None)]
             self._sets += [self._dataset(data, self._sets[0]) for data in valid]
         self._names = _plain_names(train.feature_names)
@@ -196,10 +200,10 @@ class Grower:
         seeds = np.random.SeedSequence([self._seed % 2**63, block]).generate_state(len(_SEEDS), np.uint32)
         drawn = {name: int(value >> 2) for name, value in zip(_SEEDS, seeds, strict=True)}
         del drawn["data_random_seed"]  # bins are made once
-        with _refusals():
+        with _refusals(), _TURNS.of(self._threads):
             self._booster = lgb.Booster(self._params | drawn, self._sets[0])
-        for number, dataset in enumerate(self._sets[1:], start=1):
-            self._booster.add_valid(dataset, f"part {number}")
+            for number, dataset in enumerate(self._sets[1:], start=1):
+                self._booster.add_valid(dataset, f"part {number}")
         self._now = {}
 
     def grow(self, grad: Floats, hess: Floats) -> bool:
@@ -208,7 +212,8 @@ class Grower:
             return False
         assert self._booster is not None
         given = (_on_grid(grad), _on_grid(hess))
-        finished = self._booster.update(fobj=lambda *_: given)
+        with _TURNS.of(self._threads):
+            finished = self._booster.update(fobj=lambda *_: given)
         self._now = {}
         self._values = None
         return not finished
@@ -248,9 +253,11 @@ class Grower:
             return found
         assert self._booster is not None
         newest = self._booster.current_iteration() - 1
-        asked = self._booster.predict(
-            self._sets[part].get_data(), pred_leaf=True, start_iteration=newest, num_iteration=1
-        )
+        rows = self._sets[part].get_data()
+        with _TURNS.of(self._threads):
+            asked = self._booster.predict(
+                rows, pred_leaf=True, start_iteration=newest, num_iteration=1, num_threads=self._threads
+            )
         return np.asarray(asked).reshape(-1).astype(np.int64)
 
     def leaf_values(self) -> Floats:
@@ -285,8 +292,10 @@ class Grower:
 
 def _text_without_trees(names: list[str]) -> str:
     rows = np.array([[0.0], [1.0]]).repeat(len(names), axis=1)
-    params = {"objective": "none", "verbosity": -1, "min_data_in_leaf": 1, "min_data_in_bin": 1}
-    return str(lgb.Booster(params, lgb.Dataset(rows, np.zeros(2), feature_name=names, params=params)).model_to_string())
+    params = {"objective": "none", "verbosity": -1, "min_data_in_leaf": 1, "min_data_in_bin": 1, "num_threads": 1}
+    with _TURNS.of(1):
+        booster = lgb.Booster(params, lgb.Dataset(rows, np.zeros(2), feature_name=names, params=params))
+    return str(booster.model_to_string())
 
 
 @contextmanager
@@ -342,19 +351,20 @@ class Forest:
         n = self.n_trees if trees is None else trees
         if n == 0:
             return np.zeros(X.shape[0])
-        scores = self._booster.predict(X, raw_score=True, num_iteration=n, num_threads=threads)
-        return np.asarray(scores, dtype=np.float64)
+        return self.predict_block(X, 0, n, threads=threads)
 
     def predict_block(self, X: Any, start: int, stop: int, *, threads: int) -> Floats:
         """Sum of the trees start ... stop - 1."""
-        scores = self._booster.predict(
-            X, raw_score=True, start_iteration=start, num_iteration=stop - start, num_threads=threads
-        )
+        with _TURNS.of(threads):
+            scores = self._booster.predict(
+                X, raw_score=True, start_iteration=start, num_iteration=stop - start, num_threads=threads
+            )
         return np.asarray(scores, dtype=np.float64)
 
     def contributions(self, X: Any, *, threads: int) -> Floats:
         """Exact SHAP values [rows, columns + 1], the last column the expected value."""
-        values = self._booster.predict(X, pred_contrib=True, num_threads=threads)
+        with _TURNS.of(threads):
+            values = self._booster.predict(X, pred_contrib=True, num_threads=threads)
         return np.asarray(values.toarray() if hasattr(values, "toarray") else values, dtype=np.float64)
 
     def importances(self, kind: str) -> Floats:

@@ -1,0 +1,95 @@
+"""Calls to LightGBM with different numbers of threads must not overlap, or the process dies."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+
+from rankwright.engines.turns import Turns
+
+# Sparse columns are the ones whose buffers LightGBM sizes by the number of threads.
+MANY_GROWERS = """
+import numpy as np
+from concurrent.futures import ThreadPoolExecutor
+from rankwright import RankingData
+from rankwright.engines.lightgbm import Grower
+
+rng = np.random.default_rng(0)
+X = rng.random((800, 30)) * (rng.random((800, 30)) < 0.1)
+data = RankingData(X, np.zeros(800), group=[800])
+options = {"learning_rate": 0.1, "num_leaves": 8, "max_depth": -1, "min_child_samples": 5, "reg_lambda": 1.0,
+           "subsample": 1.0, "colsample": 1.0}
+with ThreadPoolExecutor(4) as pool:
+    for grower in pool.map(lambda threads: Grower(data, [], options, {}, 0, threads), [1, 2] * 300):
+        assert grower.can_split
+print("all made")
+"""
+
+
+def test_growers_with_different_numbers_of_threads_can_be_made_at_once() -> None:
+    done = subprocess.run([sys.executable, "-c", MANY_GROWERS], capture_output=True, text=True, timeout=300)
+    assert (done.returncode, done.stdout) == (0, "all made\n"), done.stderr[-2000:]
+
+
+def test_only_equal_numbers_overlap() -> None:
+    turns = Turns()
+    inside: list[int] = []
+    seen: list[tuple[int, ...]] = []
+    lock = threading.Lock()
+
+    def call(threads: int) -> None:
+        with turns.of(threads):
+            with lock:
+                inside.append(threads)
+                seen.append(tuple(inside))
+            time.sleep(0.002)
+            with lock:
+                inside.remove(threads)
+
+    with ThreadPoolExecutor(8) as pool:
+        list(pool.map(call, [1, 1, 2, 2, 2, 3, 1, 1] * 10))
+    assert len(seen) == 80
+    assert all(len(set(together)) == 1 for together in seen)
+    assert max(map(len, seen)) > 1
+
+
+def test_who_waits_is_not_overtaken() -> None:
+    turns = Turns()
+    order: list[str] = []
+    started = threading.Event()
+
+    def late() -> None:
+        started.set()
+        with turns.of(1):
+            order.append("waited")
+
+    def newcomer() -> None:
+        with turns.of(2):
+            order.append("came later")
+
+    with turns.of(2):
+        waiting = threading.Thread(target=late)
+        waiting.start()
+        started.wait()
+        time.sleep(0.1)
+        following = threading.Thread(target=newcomer)
+        following.start()
+        time.sleep(0.1)
+        assert order == []
+    waiting.join(10)
+    following.join(10)
+    assert order == ["waited", "came later"]
+
+
+def test_a_call_that_fails_leaves() -> None:
+    turns = Turns()
+    try:
+        with turns.of(1):
+            raise KeyError
+    except KeyError:
+        pass
+    with turns.of(2):
+        pass
