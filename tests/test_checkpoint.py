@@ -16,6 +16,7 @@ import numpy as np
 import pytest
 
 from rankwright import Ranker
+from rankwright.boosting import BLOCK
 from rankwright.ranker import Progress
 from small import TRAIN, VALID, WHOLE, quick, rows
 
@@ -69,24 +70,25 @@ def wait_for_trees(process: subprocess.Popen[bytes], path: Path, trees: int) -> 
 
 @pytest.mark.parametrize("kind", ["diagonal", "full", "steered", "everything"])
 def test_killed_training_goes_on_to_the_same_model(tmp_path: Path, kind: str) -> None:
-    parameters = {"n_estimators": 35, **KINDS[kind]}
+    parameters = {"n_estimators": 2 * BLOCK, **KINDS[kind]}
     process = train_in_another_process(tmp_path / "save", **parameters)
-    wait_for_trees(process, tmp_path / "save", 14)
+    wait_for_trees(process, tmp_path / "save", BLOCK + 4)
     process.send_signal(signal.SIGKILL)
     assert process.wait() == -signal.SIGKILL
-    assert 14 <= trees_in(tmp_path / "save") < 35
+    assert BLOCK + 4 <= trees_in(tmp_path / "save") < 2 * BLOCK
     seen: list[Progress] = []
     resumed = quick(checkpoint=tmp_path / "save", **parameters)
     resumed.fit(TRAIN, eval_set=[VALID], callbacks=[seen.append])
-    assert seen[0].iteration > 10
-    assert len(seen) == seen[-1].done <= 25
+    assert seen[0].iteration > BLOCK
+    assert len(seen) == seen[-1].done <= BLOCK
     assert same_model(resumed, quick(**parameters).fit(TRAIN, eval_set=[VALID]))
 
 
 @pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("stop", [3, 10, 17])
+@pytest.mark.parametrize("stop", [3, BLOCK, BLOCK + 7])
 def test_training_goes_on_from_any_tree(tmp_path: Path, kind: str, stop: int) -> None:
-    parameters = {"n_estimators": 21, "checkpoint": tmp_path, **KINDS[kind]}
+    n_estimators = BLOCK + 11
+    parameters = {"n_estimators": n_estimators, "checkpoint": tmp_path, **KINDS[kind]}
 
     def interrupt(progress: Progress) -> None:
         if progress.iteration == stop:
@@ -95,7 +97,7 @@ def test_training_goes_on_from_any_tree(tmp_path: Path, kind: str, stop: int) ->
     first = quick(**parameters).fit(TRAIN, eval_set=[VALID], callbacks=[interrupt])
     assert first.interrupted_
     assert first.best_iteration_ == stop == trees_in(tmp_path)
-    whole = quick(n_estimators=21, **KINDS[kind]).fit(TRAIN, eval_set=[VALID])
+    whole = quick(n_estimators=n_estimators, **KINDS[kind]).fit(TRAIN, eval_set=[VALID])
     assert same_model(quick(**parameters).fit(TRAIN, eval_set=[VALID]), whole)
 
 
@@ -109,10 +111,10 @@ def test_a_finished_training_is_read_and_not_repeated(tmp_path: Path) -> None:
 
 
 def test_more_trees_are_added_as_if_asked_for_at_once(tmp_path: Path) -> None:
-    quick(checkpoint=tmp_path).fit(TRAIN, eval_set=[VALID])
+    quick(checkpoint=tmp_path, n_estimators=BLOCK + 2).fit(TRAIN, eval_set=[VALID])
     seen: list[Progress] = []
     more = quick(checkpoint=tmp_path, n_estimators=33).fit(TRAIN, eval_set=[VALID], callbacks=[seen.append])
-    assert len(seen) == 33 - 10
+    assert len(seen) == 33 - BLOCK
     assert same_model(more, quick(n_estimators=33).fit(TRAIN, eval_set=[VALID]))
 
 
@@ -137,13 +139,14 @@ def test_it_saves_every_so_many_trees_or_seconds(tmp_path: Path) -> None:
     def watch(progress: Progress) -> None:
         saved.append(trees_in(tmp_path / "save"))
 
-    quick(checkpoint={"path": tmp_path / "save", "trees": 5}).fit(TRAIN, callbacks=[watch])
-    assert saved == [0, 0, 0, 0, 0, 5, 5, 5, 5, 5, 10, 10]  # callbacks come first
-    assert trees_in(tmp_path / "save") == 12
+    n = BLOCK + 2
+    quick(checkpoint={"path": tmp_path / "save", "trees": 5}, n_estimators=n).fit(TRAIN, callbacks=[watch])
+    assert saved == [i // 5 * 5 for i in range(n)]  # callbacks come first
+    assert trees_in(tmp_path / "save") == n
     saved.clear()
-    quick(checkpoint={"path": tmp_path / "save", "seconds": 0}, n_estimators=14).fit(TRAIN, callbacks=[watch])
-    assert saved == [12, 11, 12, 13]
-    assert trees_in(tmp_path / "save") == 14
+    quick(checkpoint={"path": tmp_path / "save", "seconds": 0}, n_estimators=n + 2).fit(TRAIN, callbacks=[watch])
+    assert saved == [n, n - 1, n, n + 1]  # two trees again, since the last multiple of BLOCK
+    assert trees_in(tmp_path / "save") == n + 2
 
 
 def test_a_checkpoint_of_another_training_is_refused(tmp_path: Path) -> None:

@@ -15,10 +15,11 @@ import pytest
 
 from rankwright import Ranker, RankingData, Run, evaluate, train_run
 from rankwright import runs as module
+from rankwright.boosting import BLOCK
 from rankwright.runs import is_run, load_ranker, run_config
 from small import QUICK, TRAIN, VALID
 
-PARAMETERS: dict[str, Any] = {**QUICK, "n_estimators": 22, "metric": ["ndcg@10", "map"]}
+PARAMETERS: dict[str, Any] = {**QUICK, "n_estimators": BLOCK + 5, "metric": ["ndcg@10", "map"]}
 PARAMETERS.pop("verbose")
 FILES = ["config.toml", "environment.json", "log.txt", "manifest.json", "metrics.jsonl", "model"]
 
@@ -73,7 +74,7 @@ def test_a_run_holds_model_manifest_config_metrics_log_and_environment(whole: Ru
         "features": 25,
         "fingerprint": "",
     }
-    assert whole.config["n_estimators"] == 22
+    assert whole.config["n_estimators"] == BLOCK + 5
     assert whole.config["metric"] == ["ndcg@10", "map"]
     assert "max_depth" in whole.config  # defaults are written down too
     assert whole.environment["packages"]["numpy"] == np.__version__
@@ -81,11 +82,11 @@ def test_a_run_holds_model_manifest_config_metrics_log_and_environment(whole: Ru
     assert whole.times["trees"] > 0
     log = (whole.path / "log.txt").read_text().splitlines()
     assert log[0].endswith("training begins")
-    assert log[-1].endswith("finished after 22 iterations; the model has 22")
+    assert log[-1].endswith("finished after 25 iterations; the model has 25")
 
 
 def test_the_history_is_that_of_the_model_on_both_data_sets(whole: Run) -> None:
-    assert [row["iteration"] for row in whole.history] == list(range(1, 23))
+    assert [row["iteration"] for row in whole.history] == list(range(1, BLOCK + 6))
     assert all(list(row) == ["iteration", "seconds", "train", "valid"] for row in whole.history)
     seconds = [row["seconds"] for row in whole.history]
     assert seconds == sorted(seconds)
@@ -127,7 +128,7 @@ def test_a_finished_run_is_not_trained_again(whole: Run, monkeypatch: pytest.Mon
     assert before == {path: path.stat().st_mtime_ns for path in whole.path.rglob("*")}
 
 
-@pytest.mark.parametrize("iteration", [1, 7, 10, 13, 20])
+@pytest.mark.parametrize("iteration", [1, BLOCK - 3, BLOCK, BLOCK + 3])
 def test_an_interrupted_run_has_a_model_and_goes_on(
     whole: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, iteration: int
 ) -> None:
@@ -141,7 +142,7 @@ def test_an_interrupted_run_has_a_model_and_goes_on(
     assert sorted(os.listdir(tmp_path / "run")) == FILES
     seconds = [row["seconds"] for row in finished.history]
     assert seconds == sorted(seconds)
-    assert "going on after" in (tmp_path / "run/log.txt").read_text() or iteration < 10
+    assert "going on after" in (tmp_path / "run/log.txt").read_text() or iteration < BLOCK
 
 
 @pytest.mark.parametrize("damage", ["half a line", "a line", "all", "more"])

@@ -43,7 +43,7 @@ from rankwright.objectives.base import BoundObjective
 
 Floats = NDArray[np.float64]
 
-BLOCK = 10  # sampling in the engine starts anew after so many trees, so that training can resume between blocks
+BLOCK = 20  # sampling in the engine starts anew after so many trees, so that training can resume between blocks
 _STRUCTURE, _LEAVES, _BAGGING, _HALVES = range(101, 105)  # what a draw is for; objectives number theirs from 0
 # On smaller data the engine's threads, which go on waiting for a while in a busy loop, cost more than ours gain.
 _ROWS_TO_SHARE = 50_000

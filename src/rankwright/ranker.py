@@ -103,7 +103,7 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
     checkpoint
         A folder: training is saved there every 100 trees or 60 seconds, and the same ``fit`` goes on from there
         after an interruption. A dict ``{"path": ..., "trees": ..., "seconds": ...}`` chooses other intervals. With
-        sampling of rows or columns it goes back to the last multiple of ten trees.
+        sampling of rows or columns it goes back to the last multiple of twenty trees.
     verbose
         1 shows progress, 0 nothing.
     engine_params

@@ -22,7 +22,9 @@ from rankwright.queries import Queries, check_labels
 
 Floats = NDArray[np.float64]
 
-_LEAF_PARTS = 16  # curvature is summed in so many parts whatever the threads, so its bits do not depend on them
+# Curvature is summed in parts of so many rows, at most so many parts, whatever the threads, so that its bits do not
+# depend on them. Parts much smaller than this would cost more in calls than in sums.
+_LEAF_PART_ROWS, _LEAF_PARTS = 8192, 16
 _LARGEST = 1e300  # sums over a query of larger scores may overflow
 _FLOOR = 1e-12  # least curvature per unit of gradient: a saturated pair still pushes, and Newton divides
 
@@ -259,9 +261,9 @@ class BoundObjective:
             query_factor = np.full(len(sizes), factor) * sizes**power
             self._terms.append((query_factor, term.prepare(problem)))
             work += term.work(sizes)
-        self._leaf_ranges = even_ranges(work, _LEAF_PARTS)
+        self._leaf_ranges = even_ranges(work, min(1 + queries.n_rows // _LEAF_PART_ROWS, _LEAF_PARTS))
         self._ranges = even_ranges(work, available_threads(threads))
-        self._threads = len(self._ranges)
+        self._leaf_shares = even_ranges(np.ones(len(self._leaf_ranges)), len(self._ranges))
 
     def __call__(self, scores: ArrayLike, iteration: int = 0) -> tuple[Floats, Floats]:
         """Gradient and curvature of the loss at ``scores``, one each per row."""
@@ -325,7 +327,7 @@ class BoundObjective:
             add = partial(
                 self._add_parts, term, parts, scores=z, stream=stream, query_weight=factor, leaf=leaf, grad=own
             )
-            run_ranges(add, even_ranges(np.ones(len(parts)), self._threads))
+            run_ranges(add, self._leaf_shares)
             grad += own * np.repeat(factor, self.queries.sizes)
         return np.bincount(leaf, grad, n_leaves).astype(np.float64), parts.sum(axis=0)
 
