@@ -27,37 +27,38 @@ HALVINGS = 20
 KINDS = {"web": (300, 60), "sparse": (300, 60), "short": (800, 24)}  # queries, mean length
 
 
-def objective(loss: str = "yetiloss(neighbours=3, permutations=5)", mse: float = 0.1) -> str:
-    return f"0.1 {loss} + {mse} n^-0.5 queryrmse"
+def objective(loss: str = "yetiloss(neighbours=3, permutations=2)", mse: float = 0.03) -> str:
+    return f"0.03 {loss} + {mse} n^-0.5 queryrmse"
 
 
 FULL = {"leaf_values": "full"}
 CHANGES: dict[str, dict[str, Any]] = {
     "chosen": {},
     **{f"learning rate {rate}": {"learning_rate": rate} for rate in (0.02, 0.03, 0.06, 0.1)},
-    **{f"ridge {ridge}": {"reg_lambda": ridge} for ridge in (0.03, 0.1, 1.0)},
+    **{f"ridge {ridge}": {"reg_lambda": ridge} for ridge in (0.1, 1.0)},
     **{f"{leaves} leaves": {"num_leaves": leaves} for leaves in (8, 31)},
     **{f"{rows} rows a leaf": {"min_child_samples": rows} for rows in (20, 100)},
-    **{f"{share:.0%} of the columns": {"colsample": share} for share in (0.3, 0.8)},
+    **{f"{share:.0%} of the columns": {"colsample": share} for share in (0.5, 1.0)},
+    **{f"{bins} bins": {"engine_params": {"max_bin": bins}} for bins in (15, 31, 127, 255)},
     "half of the columns a split": {"colsample": 1.0, "engine_params": {"feature_fraction_bynode": 0.5}},
     "extremely random thresholds": {"engine_params": {"extra_trees": True}},
     **{f"{share:.0%} of the rows": {"subsample": share} for share in (0.5, 1.0)},
     "70% of the queries, not rows": {"subsample": 1.0, "subsample_queries": 0.7},
     **{
-        f"noise {noise}": {"objective": objective(f"yetiloss(neighbours=3, permutations=5, strength={noise})"), **FULL}
+        f"noise {noise}": {"objective": objective(f"yetiloss(neighbours=3, permutations=2, strength={noise})"), **FULL}
         for noise in (0.5, 2.0)
     },
     **{
         f"{number} permutations": {"objective": objective(f"yetiloss(neighbours=3, permutations={number})"), **FULL}
-        for number in (2, 20)
+        for number in (1, 5, 20)
     },
     **{
-        f"{number} neighbours": {"objective": objective(f"yetiloss(neighbours={number}, permutations=5)"), **FULL}
+        f"{number} neighbours": {"objective": objective(f"yetiloss(neighbours={number}, permutations=2)"), **FULL}
         for number in (1, 5, 10)
     },
-    **{f"queryrmse {weight}": {"objective": objective(mse=weight), **FULL} for weight in (0.05, 0.2)},
-    "no queryrmse": {"objective": "0.1 yetiloss(neighbours=3, permutations=5)", **FULL},
-    "queryrmse alone": {"objective": "0.1 n^-0.5 queryrmse", **FULL},
+    **{f"queryrmse {weight}": {"objective": objective(mse=weight), **FULL} for weight in (0.006, 0.015, 0.06)},
+    "no queryrmse": {"objective": "0.03 yetiloss(neighbours=3, permutations=2)", **FULL},
+    "queryrmse alone": {"objective": "0.03 n^-0.5 queryrmse", **FULL},
     "diagonal leaves": {"leaf_values": "diagonal"},
     **{f"for {metric}": {"metric": metric} for metric in ("ndcg", "map", "mrr", "err")},
     "yetirank": {"objective": objective("yetirank(permutations=5)"), **FULL},

@@ -35,6 +35,7 @@ def tree_of(grad: Any, hess: Any) -> tuple[Any, Any]:
         "objective": "none",
         "verbosity": -1,
         "num_leaves": LEAVES,
+        "max_bin": 63,
         "min_data_in_leaf": 5,
         "lambda_l2": RIDGE,
         "learning_rate": RATE,

@@ -17,6 +17,7 @@ from small import TRAIN, VALID, WHOLE
 OPTIONS: dict[str, Any] = {
     "learning_rate": 0.1,
     "num_leaves": 8,
+    "max_bin": 63,
     "max_depth": -1,
     "min_child_samples": 5,
     "reg_lambda": 0.3,

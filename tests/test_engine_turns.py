@@ -20,8 +20,8 @@ from rankwright.engines.lightgbm import Grower
 rng = np.random.default_rng(0)
 X = rng.random((800, 30)) * (rng.random((800, 30)) < 0.1)
 data = RankingData(X, np.zeros(800), group=[800])
-options = {"learning_rate": 0.1, "num_leaves": 8, "max_depth": -1, "min_child_samples": 5, "reg_lambda": 1.0,
-           "subsample": 1.0, "colsample": 1.0}
+options = {"learning_rate": 0.1, "num_leaves": 8, "max_bin": 63, "max_depth": -1, "min_child_samples": 5,
+           "reg_lambda": 1.0, "subsample": 1.0, "colsample": 1.0}
 with ThreadPoolExecutor(4) as pool:
     for grower in pool.map(lambda threads: Grower(data, [], options, {}, 0, threads), [1, 2] * 300):
         assert grower.can_split

@@ -22,7 +22,7 @@ from rankwright.ranker import Progress
 from small import QUICK, TRAIN, VALID, quick, rows
 
 X, Y, QID = rows(240, 5, 12)
-AUTO = 0.1 * YetiLoss(neighbours=3, permutations=5) + 0.1 * QueryRMSE().per_length()
+AUTO = 0.03 * YetiLoss(neighbours=3, permutations=2) + 0.03 * QueryRMSE().per_length()
 
 
 @pytest.fixture(scope="module")

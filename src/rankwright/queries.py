@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from decimal import Decimal
 from fractions import Fraction
+from functools import cached_property
 from itertools import pairwise
 from typing import Any
 
@@ -131,10 +132,12 @@ class Queries:
         """Number of rows."""
         return int(self.boundaries[-1])
 
-    @property
+    @cached_property
     def sizes(self) -> NDArray[np.int64]:
         """Rows of each query [queries]."""
-        return np.diff(self.boundaries)
+        sizes = np.diff(self.boundaries)
+        sizes.flags.writeable = False
+        return sizes
 
     @property
     def query_of_row(self) -> NDArray[np.int64]:

@@ -40,11 +40,13 @@ Floats = NDArray[np.float64]
 
 _LOG = logging.getLogger("rankwright")
 _CHECKPOINT_TREES, _CHECKPOINT_SECONDS = 100, 60.0
-_CHOSEN = ("learning_rate", "learning_rates", "num_leaves", "leaf_values")  # what the data may decide
+_CHOSEN = ("learning_rate", "learning_rates", "num_leaves", "max_bin", "leaf_values")  # what the data may decide
 _FIRST_RATE = 0.03  # of a training whose learning rate is steered
 _ENOUGH_QUERIES = 20  # to steer by: halves of fewer say nothing about each other
-# Weights of 1/10 make the default reg_lambda of 0.3 count as 3 would, which measured better.
-_AUTO = "0.1 yetiloss(permutations=5, neighbours=3) + 0.1 n^-0.5 queryrmse"
+# Weights of 0.03 make the default reg_lambda of 0.3 count as 10 would, which measured better. Where few documents are
+# relevant, squared error would mostly fit the others, so its weight is at most this times the share of relevant ones.
+_AUTO = "0.03 yetiloss(permutations=2, neighbours=3) + {} n^-0.5 queryrmse"
+_AUTO_WEIGHT, _AUTO_BY_SHARE = 0.03, 0.3
 _WHOLE: tuple[type, ...] = (int, np.integer)
 _NUMBER: tuple[type, ...] = (int, float, np.integer, np.floating)
 
@@ -57,7 +59,8 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
     objective
         A name (``"yetiloss"``), a name with options (``"lambdamart(truncation=k+3)"``), a sum
         (``"yetiloss + 0.5 queryrmse"``), an objective of `rankwright.objectives`, or ``"auto"``: yetiloss for the
-        metric with some queryrmse, which measured best (docs/defaults.md), or stochasticrank for a metric that selects.
+        metric with some queryrmse, less of it where under 10 % of the documents are relevant, which measured best
+        (docs/defaults.md); or stochasticrank for a metric that selects.
     metric
         What to optimise and evaluate, or several: the first is optimised and decides about early stopping.
     engine
@@ -107,13 +110,15 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
     verbose
         1 shows progress, 0 nothing.
     engine_params
-        Further parameters of the engine, by its own names.
+        Further parameters of the engine, by its own names. ``max_bin``, the number of values that a column is reduced
+        to, is chosen by the rows of the training data unless given here: 63 for ten thousand, twice as many for four
+        times as many rows, 255 at most, and always 255 for columns of categories.
 
     Attributes
     ----------
     best_iteration_ : int
         Iterations in the model.
-    learning_rate_, num_leaves_, leaf_values_
+    learning_rate_, num_leaves_, max_bin_, leaf_values_
         What was used where the parameter left the choice; the learning rate is that of the first tree.
     learning_rates_ : list
         Learning rate of each iteration in the model.
@@ -152,7 +157,7 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
         reg_lambda: float = 0.3,
         subsample_queries: float = 1.0,
         subsample: float = 0.7,
-        colsample: float = 0.5,
+        colsample: float = 0.7,
         leaf_values: str = "auto",
         early_stopping_rounds: int | None = None,
         langevin: bool = False,
@@ -220,6 +225,7 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
         watchers = _callbacks(callbacks)
         earlier = _fitted(init_model)
         train = _data(X, y, qid, group, sample_weight, None if earlier is None else earlier.columns_)
+        objective = resolve_objective(self.objective, next(iter(metrics.values())), float(np.mean(train.y > 0)))
         settings = self._fitted_to(train, objective, next(iter(metrics.values())), settings)
         valid = [_evaluation_set(one, number, train) for number, one in enumerate(_listed(eval_set))]
         if settings.patience is not None and not valid:
@@ -365,7 +371,7 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
             ranker.evals_result_ = manifest["evals_result"]
             ranker.best_iteration_ = int(manifest["best_iteration"])
             ranker.interrupted_ = bool(manifest["interrupted"])
-            chosen = {"learning_rates": [], **manifest["chosen"]}  # the first models did not keep them
+            chosen = {"learning_rates": [], "max_bin": 255, **manifest["chosen"]}  # the first models did not keep them
             for name in _CHOSEN:
                 setattr(ranker, f"{name}_", chosen[name])
             ranker.times_ = dict(manifest.get("times", {}))
@@ -474,6 +480,7 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
             "reg_lambda": float(self.reg_lambda),
             "subsample": float(self.subsample),
             "colsample": float(self.colsample),
+            "max_bin": params.get("max_bin_by_feature", params.get("max_bin")),
         }
         return (
             objective,
@@ -497,9 +504,11 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
         """Make the choices that were left to the data; docs/defaults.md has the measurements behind them."""
         ratio = max(1.0, train.n_rows / 10_000)
         full = settings.full_leaves and (self.leaf_values == "full" or train.one_weight_per_query)
-        rate, leaves = settings.tree_options["learning_rate"], settings.tree_options["num_leaves"]
+        rate, leaves, bins = (settings.tree_options[name] for name in ("learning_rate", "num_leaves", "max_bin"))
         if leaves is None:
             leaves = min(64, round(16 * ratio**0.5))
+        if bins is None:
+            bins = min(255, round(63 * ratio**0.5))
         langevin, steering = settings.langevin, None
         if rate is None and full and langevin is None and train.n_queries >= _ENOUGH_QUERIES:
             rate, steering = _FIRST_RATE, Steering()
@@ -513,7 +522,7 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
             raise ValueError(f"shrink_rate * learning_rate must be below 1; got {langevin.shrink_rate * rate:g}.")
         return replace(
             settings,
-            tree_options={**settings.tree_options, "learning_rate": rate, "num_leaves": leaves},
+            tree_options={**settings.tree_options, "learning_rate": rate, "num_leaves": leaves, "max_bin": bins},
             full_leaves=full,
             steering=steering,
         )
@@ -574,6 +583,7 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
         later = [self.learning_rate_] * state.iteration if settings.steering is None else state.rates
         self.learning_rates_ = [self.learning_rate_, *later][: self.best_iteration_]
         self.num_leaves_ = settings.tree_options["num_leaves"]
+        self.max_bin_ = settings.tree_options["max_bin"]
         self.leaf_values_ = "full" if settings.full_leaves else "diagonal"
         forest = engine.Forest(state.text).first(state.trees[self.best_iteration_ - 1])
         self.forest_ = forest.scaled(state.factors[self.best_iteration_ - 1])
@@ -628,10 +638,11 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
         return self.forest_, encode_features(drop_columns(X, [*self._other_columns(), *leave_out]), self.columns_)
 
 
-def resolve_objective(objective: str | Objective, metric: Metric) -> Objective:
-    """Read an objective; ``"auto"`` is the one for the metric."""
+def resolve_objective(objective: str | Objective, metric: Metric, relevant: float = 1.0) -> Objective:
+    """Read an objective; ``"auto"`` is the one for the metric and the share of relevant documents."""
     if _is_auto(objective):
-        objective = "stochasticrank" if metric.selects else _AUTO
+        weight = min(_AUTO_WEIGHT, max(_AUTO_BY_SHARE * relevant, 1e-6))
+        objective = "stochasticrank" if metric.selects else _AUTO.format(f"{weight:.2g}")
     return parse_objective(objective)
 
 
