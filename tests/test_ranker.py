@@ -290,6 +290,34 @@ def test_rate_and_leaves_grow_with_the_data() -> None:
     ratio = len(y) / 10_000
     assert large.learning_rate_ == pytest.approx(0.06 * ratio**0.25)
     assert large.num_leaves_ == round(16 * ratio**0.5)
+    assert (small.max_bin_, large.max_bin_) == (63, round(63 * ratio**0.5))
+
+
+@pytest.mark.parametrize(("relevant", "weight"), [(60, 0.03), (10, 0.03), (4, 0.012), (1, 0.003)])
+def test_the_automatic_objective_has_less_squared_error_where_few_documents_are_relevant(
+    relevant: int, weight: float
+) -> None:
+    labels = np.zeros((30, 100))
+    labels[:, :relevant] = 2
+    columns = np.random.default_rng(0).normal(size=(3000, 3))
+    ranker = quick(n_estimators=1).fit(columns, labels.ravel(), group=[100] * 30)
+    assert [factor for factor, _, _ in ranker.objective_.terms()] == [0.03, weight]
+
+
+def distinct_thresholds(ranker: Ranker) -> int:
+    lines = re.findall(r"^threshold=(.*)$", ranker.forest_.text, re.MULTILINE)
+    return len({number for line in lines for number in line.split()})
+
+
+def test_a_column_is_reduced_to_as_many_values_as_chosen_or_asked_for() -> None:
+    column = np.random.default_rng(0).normal(size=(4000, 1))
+    labels = np.round(2 + np.sin(8 * column[:, 0]))
+    trees = {"n_estimators": 60, "num_leaves": 31, "min_child_samples": 1, "metric": "ndcg"}
+    for params, bins in ((None, 63), ({"max_bin": 15}, 15), ({"max_bin_by_feature": [7]}, [7])):
+        ranker = quick(engine_params=params, **trees).fit(column, labels, group=[40] * 100)
+        assert ranker.max_bin_ == bins
+        most = bins[0] if isinstance(bins, list) else bins
+        assert most // 2 < distinct_thresholds(ranker) < most, params
 
 
 def test_the_learning_rate_is_steered_where_it_is_left_open_and_leaves_are_solved_together() -> None:

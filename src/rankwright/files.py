@@ -204,8 +204,8 @@ def _read_csv(path: PathLike, delimiter: str, qid: str, texts: Sequence[str]) ->
     import pyarrow as pa
     import pyarrow.csv as pc
 
-    # A copy in Arrow's own memory: its reading threads may outlive the call, and one that frees memory of Python's while
-    # the interpreter ends would end the process with an error of its own.
+    # A copy in Arrow's own memory: its reading threads may outlive the call, and one that frees memory of Python's
+    # while the interpreter ends would end the process with an error of its own.
     with pa.BufferOutputStream() as copy:
         copy.write(read_text(path))
         content = copy.getvalue()

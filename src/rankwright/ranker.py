@@ -112,7 +112,7 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
     engine_params
         Further parameters of the engine, by its own names. ``max_bin``, the number of values that a column is reduced
         to, is chosen by the rows of the training data unless given here: 63 for ten thousand, twice as many for four
-        times as many rows, 255 at most, and always 255 for columns of categories.
+        times as many rows, 255 at most.
 
     Attributes
     ----------

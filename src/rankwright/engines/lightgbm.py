@@ -166,9 +166,7 @@ class Grower:
         if options["subsample"] < 1:
             self._params["bagging_freq"] = 1
         if not {"max_bin", "max_bin_by_feature"} & params.keys():
-            # Fewer bins would merge categories, which have no order to tell what belongs together.
-            by_column = [255 if name in train.categories else options["max_bin"] for name in train.feature_names]
-            self._params |= {"max_bin_by_feature": by_column} if train.categories else {"max_bin": options["max_bin"]}
+            self._params["max_bin"] = options["max_bin"]
         with _refusals(), _TURNS.of(threads):
             self._sets = [self._dataset(train, None)]
             self._sets += [self._dataset(data, self._sets[0]) for data in valid]
