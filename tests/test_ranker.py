@@ -17,6 +17,7 @@ import scipy.sparse as sp
 
 import rankwright.progress
 from rankwright import Ranker, RankingData, evaluate
+from rankwright.engines.lightgbm import Grower
 from rankwright.objectives import LambdaMART, QueryRMSE, StochasticRank, YetiLoss
 from rankwright.ranker import Progress
 from small import QUICK, TRAIN, VALID, quick, rows
@@ -218,6 +219,29 @@ def test_categories_keep_their_codes_between_training_and_prediction(kind: str) 
     assert more.columns_ == ranker.columns_
 
 
+@pytest.fixture
+def shared_work(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Use as many threads as asked for on small data too."""
+    for name in ("_ROWS_TO_SHARE", "_VALUES_TO_SHARE"):
+        monkeypatch.setattr(f"rankwright.boosting.{name}", 0)
+
+
+def test_the_engine_has_one_thread_on_small_data(monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[int] = []
+
+    class Watched(Grower):
+        def __init__(self, *arguments: Any) -> None:
+            seen.append(arguments[-1])
+            super().__init__(*arguments)
+
+    monkeypatch.setattr("rankwright.engines.lightgbm.Grower", Watched)
+    for least in (TRAIN.n_rows * len(TRAIN.feature_names) + 1, TRAIN.n_rows * len(TRAIN.feature_names)):
+        monkeypatch.setattr("rankwright.boosting._VALUES_TO_SHARE", least)
+        quick(n_jobs=2, n_estimators=1).fit(TRAIN)
+    assert seen == [1, 2]
+
+
+@pytest.mark.usefixtures("shared_work")
 def test_the_seed_decides_and_threads_do_not() -> None:
     settings = {"subsample_queries": 0.8, "langevin": True}
     texts = [model_text(quick(n_jobs=jobs, **settings).fit(TRAIN)) for jobs in (1, 2, None, -1)]
@@ -233,6 +257,7 @@ def test_the_seed_decides_and_threads_do_not() -> None:
     assert quick(random_state=2**70 + 1, n_estimators=1).fit(TRAIN).score(TRAIN) > 0.3
 
 
+@pytest.mark.usefixtures("shared_work")
 def test_fits_in_several_threads_are_those_one_by_one() -> None:
     settings: list[dict[str, Any]] = [
         {"n_jobs": jobs, "objective": objective, "leaf_values": leaves, "random_state": seed}

@@ -45,8 +45,10 @@ Floats = NDArray[np.float64]
 
 BLOCK = 20  # sampling in the engine starts anew after so many trees, so that training can resume between blocks
 _STRUCTURE, _LEAVES, _BAGGING, _HALVES = range(101, 105)  # what a draw is for; objectives number theirs from 0
-# On smaller data the engine's threads, which go on waiting for a while in a busy loop, cost more than ours gain.
+# On smaller data the engine's threads, which go on waiting for a while in a busy loop, cost more than ours gain; and on
+# still smaller data more than the engine's own gain, much more where other processes want the cores.
 _ROWS_TO_SHARE = 50_000
+_VALUES_TO_SHARE = 2_000_000  # rows times columns
 PHASES = ("gradients", "trees", "leaves", "evaluation")
 
 
@@ -220,8 +222,10 @@ class Boosting:
         if settings.full_leaves:  # raises now, not after the first tree, where the objective or the weights forbid it
             self.gradient.leaf_system(np.zeros(train.n_rows), np.zeros(train.n_rows, dtype=np.int64), 1)
         self._with_mean = [self._metrics_with_mean(number) for number in range(len(valid))]
+        enough = train.n_rows * len(train.feature_names) >= _VALUES_TO_SHARE
+        threads = settings.threads if enough else 1
         self.grower = self.engine.Grower(
-            train, others, settings.tree_options, settings.engine_params, settings.seed, settings.threads
+            train, others, settings.tree_options, settings.engine_params, settings.seed, threads
         )
         langevin = settings.langevin
         self._own_leaves = settings.full_leaves or (langevin is not None and langevin.independent)
