@@ -48,7 +48,7 @@ _STRUCTURE, _LEAVES, _BAGGING, _HALVES = range(101, 105)  # what a draw is for; 
 # On smaller data the engine's threads, which go on waiting for a while in a busy loop, cost more than ours gain; and on
 # still smaller data more than the engine's own gain, much more where other processes want the cores.
 _ROWS_TO_SHARE = 50_000
-_VALUES_TO_SHARE = 2_000_000  # rows times columns
+_VALUES_TO_SHARE = 300_000  # rows times columns
 PHASES = ("gradients", "trees", "leaves", "evaluation")
 
 

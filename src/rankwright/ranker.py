@@ -102,7 +102,7 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
         Seed. The same seed gives the same model, for any number of threads: gradients are rounded to 2^-28 of the
         largest, so that the engine's sums are exact. None draws one.
     n_jobs
-        Number of threads; None or -1 for all cores. Small data, up to about two million values, are trained in one.
+        Number of threads; None or -1 for all cores. Small data, up to 300 000 values, are trained in one.
     checkpoint
         A folder: training is saved there every 100 trees or 60 seconds, and the same ``fit`` goes on from there
         after an interruption. A dict ``{"path": ..., "trees": ..., "seconds": ...}`` chooses other intervals. With
