@@ -34,7 +34,7 @@ def test_growers_with_different_numbers_of_threads_can_be_made_at_once() -> None
     assert (done.returncode, done.stdout) == (0, "all made\n"), done.stderr[-2000:]
 
 
-def test_only_equal_numbers_overlap() -> None:
+def test_different_numbers_do_not_overlap() -> None:
     turns = Turns()
     inside: list[int] = []
     seen: list[tuple[int, ...]] = []
@@ -53,16 +53,25 @@ def test_only_equal_numbers_overlap() -> None:
         list(pool.map(call, [1, 1, 2, 2, 2, 3, 1, 1] * 10))
     assert len(seen) == 80
     assert all(len(set(together)) == 1 for together in seen)
-    assert max(map(len, seen)) > 1
+
+
+def test_equal_numbers_overlap() -> None:
+    turns = Turns()
+    met = threading.Barrier(2, timeout=30)
+
+    def call(_: int) -> None:
+        with turns.of(2):
+            met.wait()  # breaks unless both are inside
+
+    with ThreadPoolExecutor(2) as pool:
+        list(pool.map(call, range(2)))
 
 
 def test_who_waits_is_not_overtaken() -> None:
     turns = Turns()
     order: list[str] = []
-    started = threading.Event()
 
     def late() -> None:
-        started.set()
         with turns.of(1):
             order.append("waited")
 
@@ -73,8 +82,8 @@ def test_who_waits_is_not_overtaken() -> None:
     with turns.of(2):
         waiting = threading.Thread(target=late)
         waiting.start()
-        started.wait()
-        time.sleep(0.1)
+        while not turns._door.locked():
+            time.sleep(0.001)
         following = threading.Thread(target=newcomer)
         following.start()
         time.sleep(0.1)

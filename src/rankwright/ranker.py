@@ -225,8 +225,9 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
         watchers = _callbacks(callbacks)
         earlier = _fitted(init_model)
         train = _data(X, y, qid, group, sample_weight, None if earlier is None else earlier.columns_)
-        objective = resolve_objective(self.objective, next(iter(metrics.values())), float(np.mean(train.y > 0)))
-        settings = self._fitted_to(train, objective, next(iter(metrics.values())), settings)
+        target = next(iter(metrics.values()))
+        objective = resolve_objective(self.objective, target, train.y)
+        settings = self._fitted_to(train, objective, target, settings)
         valid = [_evaluation_set(one, number, train) for number, one in enumerate(_listed(eval_set))]
         if settings.patience is not None and not valid:
             raise ValueError("early_stopping_rounds needs an eval_set to watch; pass eval_set=[(X, y, qid)].")
@@ -638,10 +639,11 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
         return self.forest_, encode_features(drop_columns(X, [*self._other_columns(), *leave_out]), self.columns_)
 
 
-def resolve_objective(objective: str | Objective, metric: Metric, relevant: float = 1.0) -> Objective:
-    """Read an objective; ``"auto"`` is the one for the metric and the share of relevant documents."""
+def resolve_objective(objective: str | Objective, metric: Metric, labels: Floats | None = None) -> Objective:
+    """Read an objective; ``"auto"`` is the one for the metric and, where labels are known, their share above 0."""
     if _is_auto(objective):
-        weight = min(_AUTO_WEIGHT, max(_AUTO_BY_SHARE * relevant, 1e-6))
+        relevant = 1.0 if labels is None else float(np.mean(labels > 0))
+        weight = min(_AUTO_WEIGHT, max(_AUTO_BY_SHARE * relevant, 1e-6))  # a weight must be above 0
         objective = "stochasticrank" if metric.selects else _AUTO.format(f"{weight:.2g}")
     return parse_objective(objective)
 
