@@ -39,7 +39,7 @@ from rankwright.evaluation import evaluate
 from rankwright.kernels.random import GAUSSIAN, noise_by_query, stream_of, uniform_by_key
 from rankwright.metrics import Metric
 from rankwright.objectives import Objective
-from rankwright.objectives.base import BoundObjective
+from rankwright.objectives.base import BoundObjective, Point
 
 Floats = NDArray[np.float64]
 
@@ -300,7 +300,8 @@ class Boosting:
         factor = state.factor * shrink
         agreed: float | None = None
         with _timed(state, "gradients"):
-            grad, hess = self.gradient(state.factor * scores[0], it)
+            point = self.gradient.at(state.factor * scores[0], it, leaves=settings.full_leaves)
+            grad, hess = point.grad, point.hess
             kept = self._bag(it)
             if kept is not None:
                 rows = np.repeat(kept, self.queries.sizes)
@@ -316,7 +317,7 @@ class Boosting:
         if grown and self._own_leaves:
             with _timed(state, "leaves"):
                 leaves = [self.grower.leaves(part, before[part]) for part in range(len(scores))]
-                values, agreed = self._leaf_values(state, scores[0], leaves[0], grad, hess, kept)
+                values, agreed = self._leaf_values(it, point, leaves[0], kept)
                 values *= rate / factor
                 self.grower.rewrite(values)
                 for part, leaf in enumerate(leaves):
@@ -333,16 +334,10 @@ class Boosting:
             state.finished |= state.iteration - best >= settings.patience
 
     def _leaf_values(
-        self,
-        state: State,
-        scores: Floats,
-        leaf: NDArray[np.int64],
-        grad: Floats,
-        hess: Floats,
-        kept: Floats | None,
+        self, it: int, point: Point, leaf: NDArray[np.int64], kept: Floats | None
     ) -> tuple[Floats, float | None]:
         """Newton's leaf values, all leaves solved together or each on its own with fresh noise, and their agreement."""
-        settings, it = self.settings, state.iteration
+        settings = self.settings
         ridge = settings.tree_options["reg_lambda"]
         n = len(self.grower.leaf_values())
         noise: NDArray[Any] = np.zeros(n)
@@ -353,13 +348,12 @@ class Boosting:
             # Leaves of the two halves are told apart by their numbers, so that one pass gives both systems.
             parts = 1 if settings.steering is None else 2
             shift = 0 if settings.steering is None else n * np.repeat(self._halves(it), self.queries.sizes)
-            now = state.factor * scores
-            g, between = self.gradient.leaf_system(now, leaf + shift, parts * n, it, query_weight=kept)
+            g, between = point.leaf_system(leaf + shift, parts * n, query_weight=kept)
             gs = g.reshape(parts, n)
             curvatures = np.array([between[i * n : (i + 1) * n, i * n : (i + 1) * n] for i in range(parts)])
             solved: Floats = -np.linalg.solve(curvatures.sum(axis=0) + ridge * np.eye(n), gs.sum(axis=0) + noise)
             return solved, None if settings.steering is None else agreement(gs, curvatures, ridge)
-        values: Floats = -(np.bincount(leaf, grad, n) + noise) / (np.bincount(leaf, hess, n) + ridge)
+        values: Floats = -(np.bincount(leaf, point.grad, n) + noise) / (np.bincount(leaf, point.hess, n) + ridge)
         return values, None
 
     def _noise(self, iteration: int, purpose: int) -> Floats:

@@ -8,7 +8,7 @@ import numpy as np
 
 from rankwright.kernels.jit import inlined, internal, jit
 
-_SMALL = 48  # below this many documents, insertion beats counting
+_SMALL = 64  # up to this many documents, comparing each with all, several at a time, beats sorting by digits
 _INDEX_MASK = np.uint64(0xFFFFFFFF)
 
 
@@ -16,15 +16,16 @@ _INDEX_MASK = np.uint64(0xFFFFFFFF)
 def sort_descending(score: Any, n: int, order: Any, key: Any, spare: Any, count: Any) -> None:
     """Write into ``order[:n]`` the documents by descending score, equal scores by index.
 
-    A document becomes one 64-bit key: how far its score is below the highest, as a whole number of two to four
-    digits, then its index. The keys are sorted digit by digit; documents that agree in the number are put right by
-    their full scores afterwards, so the number need only be fine enough for such runs to be short. Scratch: ``key``,
-    ``spare`` uint64 [n], ``count`` int64 [256].
+    In a short query a document's place is the number of those before it. In a long one it becomes a 64-bit key: how
+    far its score is below the highest, as a whole number of two to four digits, then its index. The keys are sorted
+    digit by digit; documents that agree in the number are put right by their full scores afterwards, so the number need
+    only be fine enough for such runs to be short. Scratch: ``key``, ``spare`` uint64 [n], ``count`` int64 [256].
     """
+    if n <= _SMALL:
+        _place(score, n, order)
+        return
     for i in range(n):
         order[i] = i
-    if n < 2:
-        return
     highest = score[0]
     lowest = score[0]
     for a in range(n):
@@ -40,11 +41,7 @@ def sort_descending(score: Any, n: int, order: Any, key: Any, spare: Any, count:
         return
     for a in range(n):
         key[a] = (np.uint64((highest - score[a]) * step) << np.uint64(32)) | np.uint64(a)
-    result = key
-    if n < _SMALL:
-        _insert(key, n)
-    else:
-        result = _count_sort(key, spare, count, n, digit_bits, n_digits)
+    result = _count_sort(key, spare, count, n, digit_bits, n_digits)
     for i in range(n):
         order[i] = np.int64(result[i] & _INDEX_MASK)
     start = np.int64(0)  # a plain 0 would have what is called with it compiled twice
@@ -81,14 +78,24 @@ def _comes_before(score: Any, a: int, b: int) -> bool:
 
 
 @internal
-def _insert(key: Any, n: int) -> None:
-    for i in range(1, n):
-        x = key[i]
-        j = i - 1
-        while j >= 0 and key[j] > x:
-            key[j + 1] = key[j]
-            j -= 1
-        key[j + 1] = x
+def _place(score: Any, n: int, order: Any) -> None:
+    """Put each document where the number of those before it says."""
+    places = np.int64(0)
+    for a in range(n):
+        place = np.int64(0)
+        for b in range(np.uint64(n)):
+            place += score[b] > score[a]
+        order[place] = a
+        places += place
+    if 2 * places == n * (n - 1):  # 0 + 1 + ... + (n - 1): no two share a place
+        return
+    for a in range(n):
+        place = np.int64(0)
+        for b in range(np.uint64(a)):
+            place += score[b] >= score[a]
+        for b in range(np.uint64(a), np.uint64(n)):
+            place += score[b] > score[a]
+        order[place] = a
 
 
 @internal

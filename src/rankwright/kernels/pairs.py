@@ -64,6 +64,15 @@ class Noise(NamedTuple):
     samples: int
 
 
+class Pairs(NamedTuple):
+    """Pairs of rows that count, kept by query: those of q are the ``used[q]`` from ``start[q]`` on."""
+
+    start: NDArray[Any]  # [queries + 1]
+    used: NDArray[Any]  # [queries]
+    rows: NDArray[Any]  # [pairs, 2], int32
+    curv: NDArray[Any]  # curvature [pairs]
+
+
 @jit
 def ranked_pairs(
     q0: int,
@@ -364,6 +373,7 @@ def neighbour_pairs(
     reach: int,
     noise: Any,
     stream: Any,
+    pairs: Any,
     grad: Any,
     hess: Any,
     query_weight: Any,
@@ -376,7 +386,8 @@ def neighbour_pairs(
 ) -> None:
     """Sum pair losses over documents at most ``reach`` places apart in noisy rankings.
 
-    The noise decides who is a neighbour and what an exchange is worth; the loss is taken at the clean scores.
+    The noise decides who is a neighbour and what an exchange is worth; the loss is taken at the clean scores. Where
+    ``pairs`` has room, it receives the pairs.
     """
     key, spare, order, leaf_at = keyed[0], keyed[1], placed[0], placed[1]
     noisy = real[0]
@@ -404,6 +415,7 @@ def neighbour_pairs(
             facts[a, 5] = 0.0  # sums of gradient and curvature
             facts[a, 6] = 0.0
         scale = chain.scale[q] / noise.samples
+        k = pairs.start[q] if pairs.curv.size > 0 else 0
         for sample in range(noise.samples):
             if noise.kind == NO_NOISE:
                 for a in range(n):
@@ -416,7 +428,8 @@ def neighbour_pairs(
             state_here = chain.start
             tile = _TILE if reach < _TILE else n
             for low in range(0, min(n - 1, chain.depth), tile):  # positions from low on are numbered from 0
-                m = min(tile + reach, n - low)
+                m = min(tile, chain.depth - low) + min(reach, n)  # an infinite depth plus a long reach may overflow
+                m = min(m, n - low)
                 for i in range(m):
                     a = order[low + i]
                     odds[i] = facts[a, 0]
@@ -444,9 +457,17 @@ def neighbour_pairs(
                         apart, rows, chain.additive, wide, w, g, d, e, state, y, odds,
                         between_them, through, picked, push, curv,
                     )  # fmt: skip
+                    if pairs.curv.size > 0:
+                        for i in range(rows):
+                            if curv[i] > 0.0:
+                                pairs.rows[k, 0] = start + order[low + i]
+                                pairs.rows[k, 1] = start + order[low + i + apart]
+                                pairs.curv[k] = scale * curv[i]
+                                k += 1
                     if leaf.size > 0:
                         for i in range(rows):
-                            add_pair(leaf_at[i], leaf_at[i + apart], scale * query_weight[q] * curv[i], between)
+                            if curv[i] > 0.0:
+                                add_pair(leaf_at[i], leaf_at[i + apart], query_weight[q] * (scale * curv[i]), between)
                     step = np.uint64(apart)
                     for i in range(np.uint64(rows)):
                         row_grad[i] -= push[i]
@@ -461,6 +482,16 @@ def neighbour_pairs(
         for a in range(n):
             grad[start + a] += scale * facts[a, 5]
             hess[start + a] += scale * facts[a, 6]
+        if pairs.curv.size > 0:
+            pairs.used[q] = k - pairs.start[q]
+
+
+@jit
+def kept_pairs_between(q0: int, q1: int, pairs: Any, query_weight: Any, leaf: Any, between: Any) -> None:
+    """Sum the curvature of kept pairs between the leaves of their rows."""
+    for q in range(q0, q1):
+        for k in range(pairs.start[q], pairs.start[q] + pairs.used[q]):
+            add_pair(leaf[pairs.rows[k, 0]], leaf[pairs.rows[k, 1]], query_weight[q] * pairs.curv[k], between)
 
 
 @internal

@@ -86,6 +86,10 @@ class Gradient:
         self.bounds = problem.queries.boundaries
         self.keys = problem.queries.keys
 
+    def at_one_point(self) -> Gradient:
+        """Return a gradient whose `add_between_leaves` may use what its `add` found, at the same scores and stream."""
+        return self
+
     def mark_learning(self, q0: int, q1: int, chain: Chain, hess: Floats) -> None:
         """Set the curvature of a first-order method: 1 in queries that can teach something."""
         sizes = np.diff(self.bounds[q0 : q1 + 1])
@@ -231,6 +235,23 @@ def _shown(number: float) -> str:
     return f"{number!r}".removesuffix(".0").replace("e+", "e")
 
 
+@dataclass(frozen=True)
+class Point:
+    """An objective at given scores: gradient and curvature [rows], and, for leaf values, `leaf_system`.
+
+    Parameters
+    ----------
+    grad, hess
+        As `BoundObjective` returns them.
+    leaf_system
+        Function of (leaf_of, n_leaves, query_weight=None): `BoundObjective.leaf_system` at these scores.
+    """
+
+    grad: Floats
+    hess: Floats
+    leaf_system: Callable[..., tuple[Floats, Floats]]
+
+
 class BoundObjective:
     """Gradients for one set of labels: call it with scores and the number of the iteration.
 
@@ -255,11 +276,12 @@ class BoundObjective:
         self._results = Results()
         problem = Problem(check_labels(labels, queries), queries, parse_metric(metric))
         sizes = queries.sizes.astype(np.float64)
-        self._terms = []
+        self._terms: list[Gradient] = []
+        self._factors: list[Floats] = []
         work = np.zeros(len(sizes))
         for factor, power, term in objective.terms():
-            query_factor = np.full(len(sizes), factor) * sizes**power
-            self._terms.append((query_factor, term.prepare(problem)))
+            self._factors.append(np.full(len(sizes), factor) * sizes**power)
+            self._terms.append(term.prepare(problem))
             work += term.work(sizes)
         self._leaf_ranges = even_ranges(work, min(1 + queries.n_rows // _LEAF_PART_ROWS, _LEAF_PARTS))
         self._ranges = even_ranges(work, available_threads(threads))
@@ -267,10 +289,19 @@ class BoundObjective:
 
     def __call__(self, scores: ArrayLike, iteration: int = 0) -> tuple[Floats, Floats]:
         """Gradient and curvature of the loss at ``scores``, one each per row."""
+        point = self.at(scores, iteration)
+        return point.grad, point.hess
+
+    def at(self, scores: ArrayLike, iteration: int = 0, *, leaves: bool = False) -> Point:
+        """Gradient and curvature, and a leaf system, which costs less if it is announced by ``leaves``."""
         z = self._check(scores)
+        terms = [term.at_one_point() for term in self._terms] if leaves else self._terms
+        return Point(*self._gradient(terms, z, iteration), partial(self._leaf_system, terms, z, iteration))
+
+    def _gradient(self, terms: list[Gradient], z: Floats, iteration: int) -> tuple[Floats, Floats]:
         grad, hess = self._results.take(len(z)), self._results.take(len(z))
-        alone = len(self._terms) == 1
-        for number, (query_factor, term) in enumerate(self._terms):
+        alone = len(terms) == 1
+        for number, (query_factor, term) in enumerate(zip(self._factors, terms, strict=True)):
             g, h = (grad, hess) if alone else (np.zeros(len(z)), np.zeros(len(z)))
             add = partial(term.add, scores=z, stream=stream_of(self.seed, iteration, number), grad=g, hess=h)
             run_ranges(partial(self._add, add, grad=g, hess=h) if alone else add, self._ranges)
@@ -307,6 +338,18 @@ class BoundObjective:
         ``query_weight`` [queries] are further factors, for leaving queries out.
         """
         z = self._check(scores)
+        return self._leaf_system(self._terms, z, iteration, leaf_of, n_leaves, query_weight=query_weight)
+
+    def _leaf_system(
+        self,
+        terms: list[Gradient],
+        z: Floats,
+        iteration: int,
+        leaf_of: ArrayLike,
+        n_leaves: int,
+        *,
+        query_weight: Floats | None = None,
+    ) -> tuple[Floats, Floats]:
         leaf = np.ascontiguousarray(self.queries.group(np.asarray(leaf_of)), dtype=np.int64)
         if leaf.shape != z.shape or leaf.min() < 0 or leaf.max() >= n_leaves:
             raise ValueError(f"leaf_of must hold one leaf from 0 to {n_leaves - 1} for each of {len(z)} rows.")
@@ -320,7 +363,7 @@ class BoundObjective:
             weight = weight * own_weight
         grad = np.zeros(len(z))
         parts = np.zeros((len(self._leaf_ranges), n_leaves, n_leaves))
-        for number, (query_factor, term) in enumerate(self._terms):
+        for number, (query_factor, term) in enumerate(zip(self._factors, terms, strict=True)):
             stream = stream_of(self.seed, iteration, number)
             factor = query_factor * weight
             own = np.zeros(len(z))

@@ -18,10 +18,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankwright.kernels.exchange import Chain
-from rankwright.kernels.pairs import NEIGHBOUR_SCRATCH, Noise, neighbour_pairs
+from rankwright.kernels.pairs import NEIGHBOUR_SCRATCH, Noise, Pairs, kept_pairs_between, neighbour_pairs
 from rankwright.metrics import ExpDCG
 from rankwright.objectives.base import Floats, Gradient, Objective, PairGradient, Problem
 from rankwright.objectives.options import check_count, check_noise, noise_of
+
+_MOST_PAIRS = 2**23  # that are kept, 16 bytes each; more are found anew when they are needed again
 
 
 @dataclass(frozen=True)
@@ -122,12 +124,59 @@ class _NeighbourPairs(PairGradient):
         self.reach = reach
         self.noise = noise
         self.scratch = problem.scratch(*NEIGHBOUR_SCRATCH)
+        sizes = problem.queries.sizes
+        rows = np.where(chain.scale != 0, np.minimum(sizes - 1, chain.depth), 0).astype(np.float64)
+        self.room = np.append(0.0, np.cumsum(noise.samples * rows * np.minimum(sizes - 1, reach)))
+        self.no_pairs = Pairs(np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros((0, 2), np.int32), np.zeros(0))
+
+    def at_one_point(self) -> Gradient:
+        """Keep the pairs, if they are not too many."""
+        return _KeptPairs(self) if 0 < self.room[-1] <= _MOST_PAIRS else self
 
     def run(self, q0: int, q1: int, scores: Floats, stream: np.uint64, *out: NDArray[Any]) -> None:
         """Call the kernel."""
+        self.find(self.no_pairs, q0, q1, scores, stream, *out)
+
+    def find(self, pairs: Pairs, q0: int, q1: int, scores: Floats, stream: np.uint64, *out: NDArray[Any]) -> None:
+        """Call the kernel, which writes down the pairs it finds where there is room for them."""
         labels = self.problem.labels
         with self.scratch.borrow() as work:
-            arrays: tuple[Any, ...] = (*out, *work)
+            results: tuple[Any, ...] = (pairs, *out, *work)
             neighbour_pairs(
-                q0, q1, self.bounds, self.keys, scores, labels, self.chain, self.reach, self.noise, stream, *arrays
+                q0, q1, self.bounds, self.keys, scores, labels, self.chain, self.reach, self.noise, stream, *results
             )
+
+
+class _KeptPairs(Gradient):
+    """Finds the pairs once for the gradient and the leaves: rankings cost more than sums."""
+
+    def __init__(self, parent: _NeighbourPairs) -> None:
+        super().__init__(parent.problem)
+        self.parent = parent
+        start = parent.room.astype(np.int64)
+        used = np.zeros(len(start) - 1, dtype=np.int64)
+        self.pairs = Pairs(start, used, np.empty((start[-1], 2), dtype=np.int32), np.empty(start[-1]))
+        self.grad = np.zeros(parent.problem.queries.n_rows)
+
+    def add(self, q0: int, q1: int, scores: Floats, stream: np.uint64, grad: Floats, hess: Floats) -> None:
+        """Find the pairs, and keep their gradient as well."""
+        none = np.zeros(0, dtype=np.int64)
+        self.parent.find(self.pairs, q0, q1, scores, stream, self.grad, hess, np.zeros(0), none, np.zeros((0, 0)))
+        rows = slice(self.bounds[q0], self.bounds[q1])
+        grad[rows] += self.grad[rows]
+
+    def add_between_leaves(
+        self,
+        q0: int,
+        q1: int,
+        scores: Floats,
+        stream: np.uint64,
+        query_weight: Floats,
+        leaf: NDArray[np.int64],
+        grad: Floats,
+        between: Floats,
+    ) -> None:
+        """Sum what was kept."""
+        rows = slice(self.bounds[q0], self.bounds[q1])
+        grad[rows] += self.grad[rows]
+        kept_pairs_between(q0, q1, self.pairs, query_weight, leaf, between)
