@@ -15,8 +15,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from rankwright import Ranker
-from rankwright.boosting import BLOCK
+from rankwright import Ranker, boosting
+from rankwright.boosting import BLOCK_TO_REPEAT
 from rankwright.ranker import Progress
 from small import TRAIN, VALID, WHOLE, quick, rows
 
@@ -27,8 +27,11 @@ KINDS: dict[str, dict[str, Any]] = {
     "full": {"leaf_values": "full"},
     "steered": {"leaf_values": "full", "learning_rate": None},
     "langevin": {**LANGEVIN, **WHOLE},
+    "random thresholds": {"engine_params": {"extra_trees": True}},
+    "columns by node": {"leaf_values": "full", "engine_params": {"feature_fraction_bynode": 0.5}},
     "everything": {**LANGEVIN, "leaf_values": "full", "leaf_noise": "independent", "subsample_queries": 0.7},
 }
+REPEATING = ("random thresholds", "columns by node")  # back to the start of their block
 TRAIN_SLOWLY = """
 import json, os, sys, time
 sys.path.insert(0, sys.argv[1])
@@ -68,27 +71,31 @@ def wait_for_trees(process: subprocess.Popen[bytes], path: Path, trees: int) -> 
     raise AssertionError("no checkpoint was written")
 
 
-@pytest.mark.parametrize("kind", ["diagonal", "full", "steered", "everything"])
+@pytest.mark.parametrize("kind", ["diagonal", "full", "steered", "random thresholds", "everything"])
 def test_killed_training_goes_on_to_the_same_model(tmp_path: Path, kind: str) -> None:
-    parameters = {"n_estimators": 2 * BLOCK, **KINDS[kind]}
+    parameters = {"n_estimators": 40, **KINDS[kind]}
     process = train_in_another_process(tmp_path / "save", **parameters)
-    wait_for_trees(process, tmp_path / "save", BLOCK + 4)
+    wait_for_trees(process, tmp_path / "save", 24)
     process.send_signal(signal.SIGKILL)
     assert process.wait() == -signal.SIGKILL
-    assert BLOCK + 4 <= trees_in(tmp_path / "save") < 2 * BLOCK
+    saved = trees_in(tmp_path / "save")
+    assert 24 <= saved < 40
     seen: list[Progress] = []
     resumed = quick(checkpoint=tmp_path / "save", **parameters)
     resumed.fit(TRAIN, eval_set=[VALID], callbacks=[seen.append])
-    assert seen[0].iteration > BLOCK
-    assert len(seen) == seen[-1].done <= BLOCK
+    assert seen[0].iteration == 1 + (BLOCK_TO_REPEAT if kind in REPEATING else saved)
+    assert len(seen) == seen[-1].done == 40 - (BLOCK_TO_REPEAT if kind in REPEATING else saved)
     assert same_model(resumed, quick(**parameters).fit(TRAIN, eval_set=[VALID]))
 
 
 @pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("stop", [3, BLOCK, BLOCK + 7])
-def test_training_goes_on_from_any_tree(tmp_path: Path, kind: str, stop: int) -> None:
-    n_estimators = BLOCK + 11
-    parameters = {"n_estimators": n_estimators, "checkpoint": tmp_path, **KINDS[kind]}
+@pytest.mark.parametrize("stop", [3, 20, 27])
+@pytest.mark.parametrize("block", [boosting.BLOCK, 20])
+def test_training_goes_on_from_any_tree(
+    tmp_path: Path, kind: str, stop: int, block: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(boosting, "BLOCK", block)
+    parameters = {"n_estimators": 31, "checkpoint": tmp_path, **KINDS[kind]}
 
     def interrupt(progress: Progress) -> None:
         if progress.iteration == stop:
@@ -97,7 +104,7 @@ def test_training_goes_on_from_any_tree(tmp_path: Path, kind: str, stop: int) ->
     first = quick(**parameters).fit(TRAIN, eval_set=[VALID], callbacks=[interrupt])
     assert first.interrupted_
     assert first.best_iteration_ == stop == trees_in(tmp_path)
-    whole = quick(n_estimators=n_estimators, **KINDS[kind]).fit(TRAIN, eval_set=[VALID])
+    whole = quick(n_estimators=31, **KINDS[kind]).fit(TRAIN, eval_set=[VALID])
     assert same_model(quick(**parameters).fit(TRAIN, eval_set=[VALID]), whole)
 
 
@@ -111,10 +118,10 @@ def test_a_finished_training_is_read_and_not_repeated(tmp_path: Path) -> None:
 
 
 def test_more_trees_are_added_as_if_asked_for_at_once(tmp_path: Path) -> None:
-    quick(checkpoint=tmp_path, n_estimators=BLOCK + 2).fit(TRAIN, eval_set=[VALID])
+    quick(checkpoint=tmp_path, n_estimators=22).fit(TRAIN, eval_set=[VALID])
     seen: list[Progress] = []
     more = quick(checkpoint=tmp_path, n_estimators=33).fit(TRAIN, eval_set=[VALID], callbacks=[seen.append])
-    assert len(seen) == 33 - BLOCK
+    assert len(seen) == 11
     assert same_model(more, quick(n_estimators=33).fit(TRAIN, eval_set=[VALID]))
 
 
@@ -139,13 +146,13 @@ def test_it_saves_every_so_many_trees_or_seconds(tmp_path: Path) -> None:
     def watch(progress: Progress) -> None:
         saved.append(trees_in(tmp_path / "save"))
 
-    n = BLOCK + 2
+    n = 22
     quick(checkpoint={"path": tmp_path / "save", "trees": 5}, n_estimators=n).fit(TRAIN, callbacks=[watch])
     assert saved == [i // 5 * 5 for i in range(n)]  # callbacks come first
     assert trees_in(tmp_path / "save") == n
     saved.clear()
     quick(checkpoint={"path": tmp_path / "save", "seconds": 0}, n_estimators=n + 2).fit(TRAIN, callbacks=[watch])
-    assert saved == [n, n - 1, n, n + 1]  # two trees again, since the last multiple of BLOCK
+    assert saved == [n, n + 1]
     assert trees_in(tmp_path / "save") == n + 2
 
 

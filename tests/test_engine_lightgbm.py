@@ -91,6 +91,22 @@ def test_sampling_depends_on_seed_and_block_alone() -> None:
     assert tree(5, 2) != tree(6, 2)
 
 
+@pytest.mark.parametrize("shares", [(0.7, 1.0), (1.0, 0.7), (0.6, 0.3)])
+def test_samples_of_skipped_trees_are_skipped(shares: tuple[float, float]) -> None:
+    options = {"subsample": shares[0], "colsample": shares[1]}
+    whole = grow(started(**options), range(9)).text(9)
+    late = grower(**options)
+    late.start(0, None, skip=6)
+    assert late.n_trees == 0
+    text = grow(late, range(6, 9)).text(3)
+    assert late.n_trees == 3
+    assert trees_of(text) == trees_of(whole)[6:]
+
+
+def trees_of(text: str) -> list[str]:
+    return [part.split("\n\n")[0] for part in re.split(r"Tree=\d+\n", text)[1:]]
+
+
 @pytest.mark.parametrize(
     ("changes", "expected"),
     [

@@ -28,6 +28,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -35,7 +36,7 @@ from numpy.typing import NDArray
 
 from rankwright.data import RankingData
 from rankwright.engines import load_engine
-from rankwright.evaluation import evaluate
+from rankwright.evaluation import Evaluator
 from rankwright.kernels.random import GAUSSIAN, noise_by_query, stream_of, uniform_by_key
 from rankwright.metrics import Metric
 from rankwright.objectives import Objective
@@ -43,7 +44,10 @@ from rankwright.objectives.base import BoundObjective, Point
 
 Floats = NDArray[np.float64]
 
-BLOCK = 20  # sampling in the engine starts anew after so many trees, so that training can resume between blocks
+# Sampling in the engine starts anew with each block of trees. A training that is resumed within a block skips the
+# samples of its trees so far, at up to a third of the price of growing them, or repeats the trees if samples depend
+# on them.
+BLOCK, BLOCK_TO_REPEAT = 500, 20
 _STRUCTURE, _LEAVES, _BAGGING, _HALVES = range(101, 105)  # what a draw is for; objectives number theirs from 0
 # On smaller data the engine's threads, which go on waiting for a while in a busy loop, cost more than ours gain; and on
 # still smaller data more than the engine's own gain, much more where other processes want the cores.
@@ -221,7 +225,7 @@ class Boosting:
         )
         if settings.full_leaves:  # raises now, not after the first tree, where the objective or the weights forbid it
             self.gradient.leaf_system(np.zeros(train.n_rows), np.zeros(train.n_rows, dtype=np.int64), 1)
-        self._with_mean = [self._metrics_with_mean(number) for number in range(len(valid))]
+        self._evaluators = [self._evaluator(number) for number in range(len(valid))]
         enough = train.n_rows * len(train.feature_names) >= _VALUES_TO_SHARE
         threads = settings.threads if enough else 1
         self.grower = self.engine.Grower(
@@ -241,18 +245,19 @@ class Boosting:
             return
         if not state.history:
             state.history = [{name: [] for name in self.metrics} for _ in self.valid]
-        if self.grower.samples:
-            self._rewind(state, state.iteration - state.iteration % BLOCK)
+        block = BLOCK_TO_REPEAT if self.grower.samples_by_node else BLOCK
+        if self.grower.samples_by_node:
+            self._rewind(state, state.iteration - state.iteration % block)
         scores = self._scores_of(state)
         began = time.perf_counter()
         resumed = state.iteration
         self._earlier, self._earlier_trees = [state.text] if state.text is not None else [], state.n_trees
-        self.grower.start(state.iteration // BLOCK, self._host_scores(scores))
+        self.grower.start(state.iteration // block, self._host_scores(scores), state.iteration % block)
         try:
             while state.iteration < self.settings.n_trees and not state.finished:
-                if state.iteration % BLOCK == 0 and state.iteration > resumed and self.grower.samples:
+                if state.iteration % block == 0 and state.iteration > resumed and self.grower.samples:
                     self._earlier, self._earlier_trees = self._texts(state), state.n_trees
-                    self.grower.start(state.iteration // BLOCK, self._host_scores(scores))
+                    self.grower.start(state.iteration // block, self._host_scores(scores))
                 self._iterate(state, scores)
                 progress = Progress(
                     iteration=state.iteration,
@@ -387,34 +392,24 @@ class Boosting:
         sampled = self.grower.samples or self.settings.subsample_queries < 1
         return self.grower.can_split and (stochastic or sampled or self.settings.langevin is not None)
 
-    def _metrics_with_mean(self, number: int) -> list[str]:
-        """Names of the metrics that an evaluation set can tell; the user is warned of others once."""
-        means = self._means(number, np.zeros(self.valid[number].n_rows), list(self.metrics))
-        told = [name for name, mean in means.items() if not math.isnan(mean)]
-        if number == 0 and self.settings.patience is not None and next(iter(self.metrics)) not in told:
+    def _evaluator(self, number: int) -> Evaluator | None:
+        """Bind the metrics that an evaluation set can tell; the user is warned of others once."""
+        data = self.valid[number]
+        bind = partial(Evaluator, data.y, group=data.group, weights=data.weights, threads=self.settings.threads)
+        means = bind(metrics=list(self.metrics.values()))(np.zeros(data.n_rows)).mean
+        told = [one for one in self.metrics.values() if not math.isnan(means[str(one)])]
+        if number == 0 and self.settings.patience is not None and self.target not in told:
             raise ValueError(
                 f"early_stopping_rounds watches {self.target} on eval_set[0], where no query has a relevant document; "
                 "give an evaluation set with relevant documents."
             )
-        return told
-
-    def _means(self, number: int, scores: Floats, names: list[str]) -> dict[str, float]:
-        data = self.valid[number]
-        result = evaluate(
-            scores,
-            data.y,
-            group=data.group,
-            metrics=[self.metrics[name] for name in names],
-            weights=data.weights,
-            threads=self.settings.threads,
-        )
-        return {name: result.mean[str(self.metrics[name])] for name in names}
+        return bind(metrics=told) if told else None
 
     def _evaluate(self, state: State, factor: float, scores: list[Floats]) -> None:
-        for number, told in enumerate(self._with_mean):
-            means = self._means(number, factor * scores[self._part_of[number]], told) if told else {}
+        for number, evaluator in enumerate(self._evaluators):
+            means = {} if evaluator is None else evaluator(factor * scores[self._part_of[number]]).mean
             for name, curve in state.history[number].items():
-                curve.append(means.get(name, math.nan))
+                curve.append(means.get(str(self.metrics[name]), math.nan))
 
 
 def agreement(gradients: Floats, curvatures: Floats, ridge: float) -> float:

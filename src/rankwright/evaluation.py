@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -105,58 +106,81 @@ def evaluate(
     >>> result.per_query["mrr"].tolist(), result.mean["mrr"]     # the tie is resolved against us
     ([0.5, 1.0], 0.75)
     """
-    if ties not in TIES:
-        raise ValueError(f"unknown tie policy {ties!r}; choose one of {', '.join(TIES)}.")
-    if empty not in EMPTY:
-        raise ValueError(f"unknown policy for empty queries {empty!r}; choose one of {', '.join(EMPTY)}.")
-    wanted = [metrics] if isinstance(metrics, str | Metric) else list(metrics)
-    if not wanted:
-        raise ValueError("no metric to evaluate: name at least one, such as 'ndcg@10'.")
-    named = {text.strip() if isinstance(text, str) else str(text): metric(text) for text in wanted}
-
-    queries = Queries.of(np.size(labels), qid, group)
-    y = check_labels(labels, queries)
-    z = _check_scores(scores, queries)
-    query_weights = None if weights is None else _query_weights(weights, queries)
-
-    chains = {name: one.bind(y, queries.boundaries) for name, one in named.items()}
-    ranking = [name for name, one in named.items() if not one.selects]
-    deepest = max((chains[name].depth for name in ranking), default=0)
-    per_query = {name: np.empty(queries.n_queries) for name in named}
-
-    def fill(q0: int, q1: int) -> None:
-        """Values of queries [q0, q1), in stretches whose order fits into the cache."""
-        bounds = queries.boundaries
-        for first, last in even_ranges(queries.sizes[q0:q1].astype(np.float64), 1 + _rows(q0, q1) // _ROWS_AT_ONCE):
-            p0, p1 = q0 + first, q0 + last
-            order = np.empty(_rows(p0, p1), dtype=np.int64)
-            if ranking:
-                kernel.order_queries(p0, p1, bounds, z, y, TIES[ties], deepest, order)
-            for name in ranking:
-                expected = ties == "expected"
-                kernel.value_queries(p0, p1, bounds, z, order, queries.sizes, expected, chains[name], per_query[name])
-            for name in named.keys() - set(ranking):
-                kept = np.empty(queries.n_queries, dtype=np.int64)
-                kernel.select_queries(p0, p1, bounds, z, order, kept)
-                kernel.value_queries(p0, p1, bounds, z, order, kept, False, chains[name], per_query[name])
-
-    def _rows(q0: int, q1: int) -> int:
-        return int(queries.boundaries[q1] - queries.boundaries[q0])
-
-    n_threads = min(available_threads(threads), 1 + queries.n_rows // _ROWS_WORTH_A_THREAD)
-    run_ranges(fill, even_ranges(queries.sizes.astype(np.float64), n_threads))
-    mean = {}
-    for name, values in per_query.items():
-        values[chains[name].scale == 0] = EMPTY[empty]
-        mean[name] = _mean(name, values, query_weights)
-    return Evaluation(
-        mean=mean,
-        per_query=per_query,
-        query_ids=queries.ids,
-        ties=ties,
-        empty=empty,
-        weights=query_weights,
+    bound = Evaluator(
+        labels, qid=qid, group=group, metrics=metrics, ties=ties, empty=empty, weights=weights, threads=threads
     )
+    return bound(scores)
+
+
+class Evaluator:
+    """Metrics bound to labels: call it with scores, as often as they change. Arguments as in `evaluate`."""
+
+    def __init__(
+        self,
+        labels: ArrayLike,
+        *,
+        qid: Any = None,
+        group: ArrayLike | None = None,
+        metrics: str | Metric | Sequence[str | Metric] = ("ndcg@10",),
+        ties: str = "worst",
+        empty: str = "skip",
+        weights: ArrayLike | None = None,
+        threads: int | None = None,
+    ) -> None:
+        if ties not in TIES:
+            raise ValueError(f"unknown tie policy {ties!r}; choose one of {', '.join(TIES)}.")
+        if empty not in EMPTY:
+            raise ValueError(f"unknown policy for empty queries {empty!r}; choose one of {', '.join(EMPTY)}.")
+        wanted = [metrics] if isinstance(metrics, str | Metric) else list(metrics)
+        if not wanted:
+            raise ValueError("no metric to evaluate: name at least one, such as 'ndcg@10'.")
+        named = {text.strip() if isinstance(text, str) else str(text): metric(text) for text in wanted}
+        self.ties, self.empty = ties, empty
+        self.queries = queries = Queries.of(np.size(labels), qid, group)
+        self.labels = check_labels(labels, queries)
+        self.weights = None if weights is None else _query_weights(weights, queries)
+        self._chains = {name: one.bind(self.labels, queries.boundaries) for name, one in named.items()}
+        self._ranking = [name for name, one in named.items() if not one.selects]
+        self._selecting = [name for name, one in named.items() if one.selects]
+        self._deepest = max((self._chains[name].depth for name in self._ranking), default=0)
+        # Stretches of queries whose order fits into the cache, and which of them a thread takes.
+        sizes = queries.sizes.astype(np.float64)
+        self._stretches = even_ranges(sizes, 1 + queries.n_rows // _ROWS_AT_ONCE)
+        n_threads = min(available_threads(threads), 1 + queries.n_rows // _ROWS_WORTH_A_THREAD)
+        self._shares = even_ranges(np.ones(len(self._stretches)), n_threads)
+
+    def __call__(self, scores: ArrayLike) -> Evaluation:
+        """Evaluate scores, one per row."""
+        z = _check_scores(scores, self.queries)
+        per_query = {name: np.empty(self.queries.n_queries) for name in self._chains}
+        run_ranges(partial(self._fill, z, per_query), self._shares)
+        mean = {}
+        for name, values in per_query.items():
+            values[self._chains[name].scale == 0] = EMPTY[self.empty]
+            mean[name] = _mean(name, values, self.weights)
+        return Evaluation(
+            mean=mean,
+            per_query=per_query,
+            query_ids=self.queries.ids,
+            ties=self.ties,
+            empty=self.empty,
+            weights=self.weights,
+        )
+
+    def _fill(self, z: NDArray[np.float64], per_query: dict[str, NDArray[np.float64]], s0: int, s1: int) -> None:
+        """Write the values of the stretches [s0, s1)."""
+        bounds, sizes = self.queries.boundaries, self.queries.sizes
+        for q0, q1 in self._stretches[s0:s1]:
+            order = np.empty(int(bounds[q1] - bounds[q0]), dtype=np.int64)
+            if self._ranking:
+                kernel.order_queries(q0, q1, bounds, z, self.labels, TIES[self.ties], self._deepest, order)
+            for name in self._ranking:
+                expected = self.ties == "expected"
+                kernel.value_queries(q0, q1, bounds, z, order, sizes, expected, self._chains[name], per_query[name])
+            for name in self._selecting:
+                kept = np.empty(self.queries.n_queries, dtype=np.int64)
+                kernel.select_queries(q0, q1, bounds, z, order, kept)
+                kernel.value_queries(q0, q1, bounds, z, order, kept, False, self._chains[name], per_query[name])
 
 
 def _check_scores(scores: ArrayLike, queries: Queries) -> NDArray[np.float64]:
@@ -188,7 +212,7 @@ def _mean(name: str, values: NDArray[np.float64], weights: NDArray[np.float64] |
         warnings.warn(
             f"{name}: no query has a relevant document, so there is no mean; check the labels or the "
             "metric's threshold.",
-            stacklevel=3,
+            stacklevel=4,
         )
         return float("nan")
     if weights is None:

@@ -105,8 +105,8 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
         Number of threads; None or -1 for all cores. Small data, up to 300 000 values, are trained in one.
     checkpoint
         A folder: training is saved there every 100 trees or 60 seconds, and the same ``fit`` goes on from there
-        after an interruption. A dict ``{"path": ..., "trees": ..., "seconds": ...}`` chooses other intervals. With
-        sampling of rows or columns it goes back to the last multiple of twenty trees.
+        after an interruption. A dict ``{"path": ..., "trees": ..., "seconds": ...}`` chooses other intervals. Where
+        ``engine_params`` sample at each node of a tree, it goes back to the last multiple of twenty trees.
     verbose
         1 shows progress, 0 nothing.
     engine_params

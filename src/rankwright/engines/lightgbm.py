@@ -2,7 +2,8 @@
 
 Only LightGBM's public interface is used. Facts it rests on, each held by a test: the trained scores equal the sum of
 the trees' outputs bit by bit; a booster that starts from such scores goes on as if it had never stopped; with
-gradients whose sums are exact the number of threads changes nothing.
+gradients whose sums are exact the number of threads changes nothing; which rows and columns a tree is grown from
+depends on the number of trees before it, but not on their gradients.
 """
 
 from __future__ import annotations
@@ -161,8 +162,8 @@ class Grower:
             **{theirs: options[ours] for ours, theirs in _PARAMETERS.items()},
             **params,
         }
-        shares = (options["subsample"], options["colsample"], params.get("feature_fraction_bynode", 1))
-        self.samples = any(share < 1 for share in shares) or bool(params.get("extra_trees"))
+        self.samples_by_node = params.get("feature_fraction_bynode", 1) < 1 or bool(params.get("extra_trees"))
+        self.samples = options["subsample"] < 1 or options["colsample"] < 1 or self.samples_by_node
         if options["subsample"] < 1:
             self._params["bagging_freq"] = 1
         if not {"max_bin", "max_bin_by_feature"} & params.keys():
@@ -174,6 +175,7 @@ class Grower:
         # LightGBM refuses data in which no column can be split: all are constant, or leaves must be too large.
         self.can_split = any(self._sets[0].feature_num_bin(column) > 1 for column in range(len(self._names)))
         self._booster: lgb.Booster | None = None
+        self._skipped = 0  # trees of the booster that are none of the block's
         self._now: dict[int, Floats] = {}
         self._values: Floats | None = None
 
@@ -189,8 +191,12 @@ class Grower:
             free_raw_data=False,
         ).construct()
 
-    def start(self, block: int, scores: Sequence[Floats] | None) -> None:
-        """Begin a block of trees from given scores of each part; sampling depends on (seed, block)."""
+    def start(self, block: int, scores: Sequence[Floats] | None, skip: int = 0) -> None:
+        """Begin a block of trees from given scores of each part; sampling depends on (seed, block).
+
+        ``skip`` is the number of the block's trees that the scores include already: the sampling of rows and columns
+        goes on after them. (Sampling at the nodes of a tree cannot: it depends on which nodes there were.)
+        """
         for number, dataset in enumerate(self._sets):
             dataset.set_init_score(None if scores is None else scores[number])
         if not self.can_split:
@@ -206,6 +212,10 @@ class Grower:
             self._booster = lgb.Booster(self._params | drawn, self._sets[0])
             for number, dataset in enumerate(self._sets[1:], start=1):
                 self._booster.add_valid(dataset, f"part {number}")
+            nothing = np.zeros(self._sets[0].num_data(), dtype=np.float32)
+            for _ in range(skip if self.samples else 0):
+                self._booster.update(fobj=lambda *_: (nothing, nothing))  # draws a sample, and finds no split
+        self._skipped = int(self._booster.num_trees())  # one without splits, if any were skipped
         self._now = {}
 
     def grow(self, grad: Floats, hess: Floats) -> bool:
@@ -281,15 +291,15 @@ class Grower:
 
     @property
     def n_trees(self) -> int:
-        """Number of trees of this block."""
-        return 0 if self._booster is None else int(self._booster.num_trees())
+        """Number of trees since the start."""
+        return 0 if self._booster is None else int(self._booster.num_trees()) - self._skipped
 
     def text(self, n_trees: int) -> str:
-        """Model text of the block's first trees."""
+        """Model text of the first trees since the start."""
         if n_trees == 0:
             return _text_without_trees(self._names)
         assert self._booster is not None
-        return str(self._booster.model_to_string(num_iteration=n_trees))
+        return str(self._booster.model_to_string(start_iteration=self._skipped, num_iteration=n_trees))
 
 
 def _text_without_trees(names: list[str]) -> str:
