@@ -2,9 +2,10 @@
 
     python benchmarks/tuned.py DATA OUT.json [--trials 10] [--seeds 5] [--targets ndcg@10 map] [--systems NAME ...]
 
-For each fold, system and target, the first trial has the library's defaults and the others are drawn at random from
-the same kinds of tree parameters for all (`PEERS` of `rankwright.spaces`, and `OURS` here). The trial with the best
-validation value is trained with all seeds, and only then the test queries are scored. OUT.trials.jsonl and
+DATA is a folder or file that `rankwright bench` reads, or generated data such as ``web:100``: a kind and a number of
+queries. For each fold, system and target, the first trial has the library's defaults and the others are drawn at
+random from the same kinds of tree parameters for all (`PEERS` of `rankwright.spaces`, and `OURS` here). The trial with
+the best validation value is trained with all seeds, and only then the test queries are scored. OUT.trials.jsonl and
 OUT.outcomes.jsonl keep what was measured; the same command goes on with it.
 """
 
@@ -12,14 +13,14 @@ from __future__ import annotations
 
 import argparse
 import json
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import optuna
 
-from rankwright.bench.running import METRICS, PACKAGES
+from rankwright.bench.running import METRICS, PACKAGES, generated_folds
 from rankwright.bench.summary import quality
 from rankwright.environment import environment
 from rankwright.experiments.tuned import Tuned
@@ -42,12 +43,13 @@ OURS: dict[str, Any] = {
 
 def main() -> None:
     parser = argparse.ArgumentParser()
-    parser.add_argument("data", type=Path)
+    parser.add_argument("data")
     parser.add_argument("out", type=Path)
     parser.add_argument("--trials", type=int, default=10)
     parser.add_argument("--seeds", type=int, default=5)
     parser.add_argument("--targets", nargs="+", default=["ndcg@10", "map"])
     parser.add_argument("--systems", nargs="+", help="names; all by default")
+    parser.add_argument("--threads", type=int, default=2)
     given = parser.parse_args()
     systems: list[Any] = [Ours("rankwright"), *peers()]
     if given.systems:
@@ -55,30 +57,32 @@ def main() -> None:
     trials = Results(given.out.with_suffix(".trials.jsonl"))
     outcomes = Results(given.out.with_suffix(".outcomes.jsonl"))
     chosen: list[dict[str, Any]] = []
-    for fold in read_folds(given.data):
+    data, folds = folds_of(given.data)
+    for fold in folds:
         for system in systems:
             tried = variants(system, given.trials)
-            search(tried, fold, given.targets, trials)
+            search(tried, fold, given.targets, trials, given.threads)
             for target in given.targets:
                 best = max(tried, key=lambda one: trials.find("", fold.name, one.name, target, 0).valid)  # type: ignore[union-attr]
                 chosen.append({"fold": fold.name, "system": system.name, "target": target, "params": dict(best.params)})
                 run_systems(
                     [Tuned(system.name, best)],
                     [fold],
-                    data=given.data.name,
+                    data=data,
                     targets=[target],
                     metrics=METRICS,
                     seeds=given.seeds,
                     trees=TREES,
+                    threads=given.threads,
                     results=outcomes,
                 )
                 print(f"fold {fold.name}: {system.name} for {target}: {dict(best.params)}", flush=True)
     names = [system.name for system in systems]
     result = {
-        "data": given.data.name,
+        "data": data,
         "settings": {"trials": given.trials, "seeds": given.seeds, "trees": TREES},
         "environment": environment(PACKAGES),
-        "quality": [row for target in given.targets for row in quality(outcomes, [given.data.name], names, target)],
+        "quality": [row for target in given.targets for row in quality(outcomes, [data], names, target)],
         "chosen": chosen,
     }
     with replacing(given.out) as file:
@@ -108,10 +112,19 @@ class Trial:
         return self._system.fit(train, metric, trees=trees, seed=seed, threads=threads)
 
 
-def search(tried: Sequence[System], fold: Fold, targets: Sequence[str], trials: Results) -> None:
+def folds_of(text: str) -> tuple[str, Iterable[Fold]]:
+    """Return the name of the data, and its folds."""
+    kind, _, queries = text.partition(":")
+    if queries.isdigit():
+        name, folds = generated_folds(kind, int(queries))
+        return name, folds()
+    return Path(text).name, read_folds(text)
+
+
+def search(tried: Sequence[System], fold: Fold, targets: Sequence[str], trials: Results, threads: int) -> None:
     """Train each once; the validation queries stand in for the test queries, which are not read."""
     hidden = Fold(fold.name, fold.train, fold.valid, fold.valid)
-    run_systems(tried, [hidden], data="", targets=targets, seeds=1, trees=TREES, results=trials)
+    run_systems(tried, [hidden], data="", targets=targets, seeds=1, trees=TREES, threads=threads, results=trials)
 
 
 if __name__ == "__main__":
