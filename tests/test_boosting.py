@@ -29,6 +29,14 @@ def drawn(iteration: int, *, independent: bool) -> Any:
     return np.random.default_rng([iteration, independent]).normal(scale=0.2, size=TRAIN.n_rows)
 
 
+def own_bootstrap(self: Boosting, iteration: int) -> Any:
+    return weights_of(iteration) if self.settings.bagging_temperature else None
+
+
+def weights_of(iteration: int) -> Any:
+    return np.repeat(np.random.default_rng(iteration).exponential(size=TRAIN.n_queries), TRAIN.group)
+
+
 def tree_of(grad: Any, hess: Any) -> tuple[Any, Any]:
     """Leaf of each row, and its value, in one tree of plain LightGBM; with the learning rate."""
     params = {
@@ -48,14 +56,23 @@ def tree_of(grad: Any, hess: Any) -> tuple[Any, Any]:
     return booster.predict(TRAIN.X, pred_leaf=True).ravel(), booster.predict(TRAIN.X, raw_score=True)
 
 
-def simulate(objective: str, iterations: int, *, shrink: float = 0.0, leaves: str = "diagonal", noise: str = "") -> Any:
+def simulate(
+    objective: str,
+    iterations: int,
+    *,
+    shrink: float = 0.0,
+    leaves: str = "diagonal",
+    noise: str = "",
+    weighted: bool = False,
+) -> Any:
     """Scores of the training rows, with every earlier tree shrunk in each iteration."""
     gradient = bind(objective, TRAIN.y, qid=TRAIN.qid, metric="ndcg@10", seed=0)
     scores = np.zeros(TRAIN.n_rows)
     for it in range(iterations):
         grad, hess = gradient(scores, it)
         shared = drawn(it, independent=False) if noise else 0.0
-        leaf, values = tree_of(grad + shared, hess)
+        weights = weights_of(it) if weighted else 1.0
+        leaf, values = tree_of(grad * weights + shared, hess * weights)
         if leaves == "full" or noise == "independent":
             fresh = drawn(it, independent=True) if noise == "independent" else shared
             member = np.eye(leaf.max() + 1)[leaf]
@@ -74,6 +91,9 @@ def simulate(objective: str, iterations: int, *, shrink: float = 0.0, leaves: st
     [
         ({}, {}),
         ({"leaf_values": "full"}, {"leaves": "full"}),
+        ({"bagging_temperature": 1.0}, {"weighted": True}),
+        ({"bagging_temperature": 1.0, "leaf_values": "full"}, {"weighted": True, "leaves": "full"}),
+        ({**LANGEVIN, "bagging_temperature": 1.0}, {"shrink": 2.0, "noise": "shared", "weighted": True}),
         (LANGEVIN, {"shrink": 2.0, "noise": "shared"}),
         ({**LANGEVIN, "leaf_noise": "independent"}, {"shrink": 2.0, "noise": "independent"}),
         ({**LANGEVIN, "leaf_values": "full"}, {"shrink": 2.0, "noise": "shared", "leaves": "full"}),
@@ -87,6 +107,7 @@ def test_training_equals_an_explicit_simulation(
     monkeypatch: pytest.MonkeyPatch, objective: str, changes: dict[str, Any], told: dict[str, Any]
 ) -> None:
     monkeypatch.setattr(Boosting, "_noise", own_noise)
+    monkeypatch.setattr(Boosting, "_bootstrap", own_bootstrap)
     ranker = quick(objective=objective, num_leaves=LEAVES, reg_lambda=RIDGE, n_estimators=8, **WHOLE, **changes)
     expected = simulate(objective, 8, **told)
     np.testing.assert_allclose(ranker.fit(TRAIN).predict(TRAIN), expected, rtol=1e-4, atol=1e-5 * np.ptp(expected))
@@ -142,7 +163,9 @@ def test_halves_belong_to_iteration_seed_and_query() -> None:
 
 def boosting(ranker: Ranker, data: RankingData = TRAIN) -> Boosting:
     objective, metrics, settings = ranker._settings()
-    return Boosting(objective, metrics, data, [], settings)
+    return Boosting(
+        objective, metrics, data, [], ranker._fitted_to(data, objective, next(iter(metrics.values())), settings)
+    )
 
 
 def test_noise_has_the_stated_deviation_and_belongs_to_iteration_purpose_seed_and_query() -> None:
@@ -190,6 +213,24 @@ def test_queries_are_left_out_by_seed_iteration_and_id(monkeypatch: pytest.Monke
     half = np.arange(TRAIN.n_queries) % 2 == 0
     assert np.array_equal(kept(TRAIN.subset(half)), chosen[:, half])
     assert not np.array_equal(kept(TRAIN, random_state=1), chosen)
+
+
+@pytest.mark.parametrize("temperature", [0.5, 1.0])
+def test_queries_are_weighted_by_seed_iteration_and_id(monkeypatch: pytest.MonkeyPatch, temperature: float) -> None:
+    def weights(data: RankingData, **changes: Any) -> Any:
+        options = {"objective": "queryrmse", "bagging_temperature": temperature, **WHOLE, **changes}
+        given = fitted_gradients(monkeypatch, quick(**options), data)
+        assert all(len(np.unique(part)) == 1 for _, hess in given for part in np.split(hess, data.boundaries[1:-1]))
+        return np.array([hess[data.boundaries[:-1]] for _, hess in given])
+
+    drawn = weights(TRAIN)
+    exponential = drawn ** (1 / temperature)
+    assert exponential.mean() == pytest.approx(1, abs=4 / math.sqrt(drawn.size))
+    assert np.mean(exponential > math.log(4)) == pytest.approx(0.25, abs=4 * math.sqrt(0.1875 / drawn.size))
+    assert np.unique(drawn).size == drawn.size
+    half = np.arange(TRAIN.n_queries) % 2 == 0
+    np.testing.assert_array_equal(weights(TRAIN.subset(half)), drawn[:, half])
+    assert not np.isin(weights(TRAIN, random_state=1), drawn).any()
 
 
 def test_leaves_solved_together_leave_the_same_queries_out() -> None:

@@ -334,6 +334,24 @@ def distinct_thresholds(ranker: Ranker) -> int:
     return len({number for line in lines for number in line.split()})
 
 
+@pytest.mark.parametrize(
+    ("changes", "rows", "temperature"),
+    [
+        ({"objective": "auto"}, 1.0, 1.0),
+        ({"leaf_values": "full"}, 1.0, 1.0),
+        ({"leaf_values": "full", "subsample": 0.5}, 0.5, 0.0),
+        ({"leaf_values": "full", "subsample": 0.5, "bagging_temperature": 0.3}, 0.5, 0.3),
+        ({"leaf_values": "full", "bagging_temperature": 0}, 1.0, 0.0),
+        ({"objective": "lambdamart"}, 0.7, 0.0),
+        ({"objective": "lambdamart", "bagging_temperature": 1}, 0.7, 1.0),
+    ],
+    ids=str,
+)
+def test_queries_are_weighted_or_rows_are_sampled(changes: dict[str, Any], rows: float, temperature: float) -> None:
+    ranker = Ranker(n_estimators=2, verbose=0, **{"objective": "yetiloss", **changes}).fit(TRAIN)
+    assert (ranker.subsample_, ranker.bagging_temperature_) == (rows, temperature)
+
+
 def test_a_column_is_reduced_to_as_many_values_as_chosen_or_asked_for() -> None:
     column = np.random.default_rng(0).normal(size=(4000, 1))
     labels = np.round(2 + np.sin(8 * column[:, 0]))

@@ -48,7 +48,9 @@ Floats = NDArray[np.float64]
 # samples of its trees so far, at up to a third of the price of growing them, or repeats the trees if samples depend
 # on them.
 BLOCK, BLOCK_TO_REPEAT = 500, 20
-_STRUCTURE, _LEAVES, _BAGGING, _HALVES = range(101, 105)  # what a draw is for; objectives number theirs from 0
+_STRUCTURE, _LEAVES, _BAGGING, _HALVES, _BOOTSTRAP = range(
+    101, 106
+)  # what a draw is for; objectives number theirs from 0
 # On smaller data the engine's threads, which go on waiting for a while in a busy loop, cost more than ours gain; and on
 # still smaller data more than the engine's own gain, much more where other processes want the cores.
 _ROWS_TO_SHARE = 50_000
@@ -99,6 +101,7 @@ class Settings:
     full_leaves: bool
     steering: Steering | None
     subsample_queries: float
+    bagging_temperature: float
     langevin: Langevin | None
     patience: int | None
     seed: int
@@ -312,10 +315,13 @@ class Boosting:
                 rows = np.repeat(kept, self.queries.sizes)
                 grad *= rows
                 hess *= rows
-            noisy = grad if settings.langevin is None else grad + self._noise(it, _STRUCTURE)
+            weights = self._bootstrap(it)
+            noisy, curved = (grad, hess) if weights is None else (grad * weights, hess * weights)
+            if settings.langevin is not None:
+                noisy = noisy + self._noise(it, _STRUCTURE)
         with _timed(state, "trees"):
             before = [self.grower.scores(part) for part in range(len(scores))] if self._own_leaves else []
-            grown = self.grower.grow(noisy / factor, hess)
+            grown = self.grower.grow(noisy / factor, curved)
             if grown and not self._own_leaves:
                 for part in range(len(scores)):
                     scores[part] = self.grower.scores(part)
@@ -386,10 +392,18 @@ class Boosting:
         kept: Floats = (draws < self.settings.subsample_queries).astype(np.float64)
         return kept
 
+    def _bootstrap(self, iteration: int) -> Floats | None:
+        """Weigh the queries, one weight per row, by (seed, iteration, key): the Bayesian bootstrap at temperature 1."""
+        if self.settings.bagging_temperature == 0:
+            return None
+        draws = np.empty(self.queries.n_queries)
+        uniform_by_key(self.queries.keys, stream_of(self.settings.seed, iteration, _BOOTSTRAP), 0, draws)
+        return np.repeat((-np.log(draws)) ** self.settings.bagging_temperature, self.queries.sizes)
+
     def _random(self) -> bool:
         """Tell whether a later iteration may find a split where this one found none."""
         stochastic = any(term.stochastic for _, _, term in self.gradient.objective.terms())
-        sampled = self.grower.samples or self.settings.subsample_queries < 1
+        sampled = self.grower.samples or self.settings.subsample_queries < 1 or self.settings.bagging_temperature > 0
         return self.grower.can_split and (stochastic or sampled or self.settings.langevin is not None)
 
     def _evaluator(self, number: int) -> Evaluator | None:

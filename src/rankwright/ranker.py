@@ -40,7 +40,15 @@ Floats = NDArray[np.float64]
 
 _LOG = logging.getLogger("rankwright")
 _CHECKPOINT_TREES, _CHECKPOINT_SECONDS = 100, 60.0
-_CHOSEN = ("learning_rate", "learning_rates", "num_leaves", "max_bin", "leaf_values")  # what the data may decide
+_CHOSEN = (  # what the data may decide
+    "learning_rate",
+    "learning_rates",
+    "num_leaves",
+    "max_bin",
+    "subsample",
+    "bagging_temperature",
+    "leaf_values",
+)
 _FIRST_RATE = 0.03  # of a training whose learning rate is steered
 _ENOUGH_QUERIES = 20  # to steer by: halves of fewer say nothing about each other
 # Weights of 0.03 make the default reg_lambda of 0.3 count as 10 would, which measured better. Where few documents are
@@ -82,7 +90,12 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
     reg_lambda
         L2 regularisation of leaf values; the ridge of ``leaf_values="full"``.
     subsample_queries, subsample, colsample
-        Share of the queries, of the rows and of the columns that a tree is grown from.
+        Share of the queries, of the rows and of the columns that a tree is grown from. ``subsample=None`` is 0.7 with
+        diagonal leaf values, and 1 with full ones, where queries are weighted instead.
+    bagging_temperature
+        Queries count with random weights when a tree is grown, drawn anew for each: (-log u)^bagging_temperature with u
+        between 0 and 1. 1 is the Bayesian bootstrap, 0 weighs all alike. Full leaf values are solved with equal weights
+        all the same. None is 1 with full leaf values if ``subsample`` is left open too, otherwise 0.
     leaf_values
         ``"diagonal"``: each leaf by its own gradient and curvature, as the engine does it. ``"full"``: all leaves
         of a tree solved together with the objective's full curvature between them. ``"auto"``: full with the
@@ -118,7 +131,7 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
     ----------
     best_iteration_ : int
         Iterations in the model.
-    learning_rate_, num_leaves_, max_bin_, leaf_values_
+    learning_rate_, num_leaves_, max_bin_, subsample_, bagging_temperature_, leaf_values_
         What was used where the parameter left the choice; the learning rate is that of the first tree.
     learning_rates_ : list
         Learning rate of each iteration in the model.
@@ -156,8 +169,9 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
         min_child_samples: int = 50,
         reg_lambda: float = 0.3,
         subsample_queries: float = 1.0,
-        subsample: float = 0.7,
+        subsample: float | None = None,
         colsample: float = 0.7,
+        bagging_temperature: float | None = None,
         leaf_values: str = "auto",
         early_stopping_rounds: int | None = None,
         langevin: bool = False,
@@ -182,6 +196,7 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
         self.subsample_queries = subsample_queries
         self.subsample = subsample
         self.colsample = colsample
+        self.bagging_temperature = bagging_temperature
         self.leaf_values = leaf_values
         self.early_stopping_rounds = early_stopping_rounds
         self.langevin = langevin
@@ -372,7 +387,8 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
             ranker.evals_result_ = manifest["evals_result"]
             ranker.best_iteration_ = int(manifest["best_iteration"])
             ranker.interrupted_ = bool(manifest["interrupted"])
-            chosen = {"learning_rates": [], "max_bin": 255, **manifest["chosen"]}  # the first models did not keep them
+            before = {"learning_rates": [], "max_bin": 255, "subsample": ranker.subsample, "bagging_temperature": 0.0}
+            chosen = {**before, **manifest["chosen"]}  # the first models did not keep all
             for name in _CHOSEN:
                 setattr(ranker, f"{name}_", chosen[name])
             ranker.times_ = dict(manifest.get("times", {}))
@@ -434,8 +450,12 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
             _check("num_leaves", self.num_leaves, _WHOLE, 2, 131072, otherwise="None to choose by the data")
         _check("min_child_samples", self.min_child_samples, _WHOLE, 1)
         _check("reg_lambda", self.reg_lambda, _NUMBER, 0)
-        for share in ("subsample_queries", "subsample", "colsample"):
+        for share in ("subsample_queries", "colsample"):
             _check(share, getattr(self, share), _NUMBER, 0, 1, above=True)
+        if self.subsample is not None:
+            _check("subsample", self.subsample, _NUMBER, 0, 1, above=True, otherwise="None to choose")
+        if self.bagging_temperature is not None:
+            _check("bagging_temperature", self.bagging_temperature, _NUMBER, 0, 10, otherwise="None to choose")
         if self.max_depth is not None and self.max_depth != -1:
             _check("max_depth", self.max_depth, _WHOLE, 1, otherwise="-1 for no limit")
         if self.early_stopping_rounds is not None:
@@ -479,7 +499,7 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
             "max_depth": -1 if self.max_depth is None else int(self.max_depth),
             "min_child_samples": int(self.min_child_samples),
             "reg_lambda": float(self.reg_lambda),
-            "subsample": float(self.subsample),
+            "subsample": None if self.subsample is None else float(self.subsample),
             "colsample": float(self.colsample),
             "max_bin": params.get("max_bin_by_feature", params.get("max_bin")),
         }
@@ -494,6 +514,7 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
                 full_leaves=full,
                 steering=None,
                 subsample_queries=float(self.subsample_queries),
+                bagging_temperature=0.0,
                 langevin=langevin,
                 patience=self.early_stopping_rounds,
                 seed=int(seed),
@@ -510,6 +531,11 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
             leaves = min(64, round(16 * ratio**0.5))
         if bins is None:
             bins = min(255, round(63 * ratio**0.5))
+        rows, temperature = settings.tree_options["subsample"], self.bagging_temperature
+        if temperature is None:
+            temperature = 1.0 if full and rows is None else 0.0
+        if rows is None:
+            rows = 1.0 if full else 0.7
         langevin, steering = settings.langevin, None
         if rate is None and full and langevin is None and train.n_queries >= _ENOUGH_QUERIES:
             rate, steering = _FIRST_RATE, Steering()
@@ -521,11 +547,13 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
                 rate = 0.03 * rate / size if size > 0 else rate
         if langevin is not None and langevin.shrink_rate * rate >= 1:
             raise ValueError(f"shrink_rate * learning_rate must be below 1; got {langevin.shrink_rate * rate:g}.")
+        chosen = {"learning_rate": rate, "num_leaves": leaves, "max_bin": bins, "subsample": rows}
         return replace(
             settings,
-            tree_options={**settings.tree_options, "learning_rate": rate, "num_leaves": leaves, "max_bin": bins},
+            tree_options={**settings.tree_options, **chosen},
             full_leaves=full,
             steering=steering,
+            bagging_temperature=float(temperature),
         )
 
     def _langevin(self) -> Langevin | None:
@@ -585,6 +613,8 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
         self.learning_rates_ = [self.learning_rate_, *later][: self.best_iteration_]
         self.num_leaves_ = settings.tree_options["num_leaves"]
         self.max_bin_ = settings.tree_options["max_bin"]
+        self.subsample_ = settings.tree_options["subsample"]
+        self.bagging_temperature_ = settings.bagging_temperature
         self.leaf_values_ = "full" if settings.full_leaves else "diagonal"
         forest = engine.Forest(state.text).first(state.trees[self.best_iteration_ - 1])
         self.forest_ = forest.scaled(state.factors[self.best_iteration_ - 1])
