@@ -21,7 +21,6 @@ import pytest
 
 import rankwright as rw
 from rankwright import cli
-from rankwright.boosting import BLOCK
 from rankwright.files import document_names
 
 COMMANDS = ["demo", "train", "evaluate", "compare", "predict", "convert"]
@@ -417,14 +416,14 @@ def test_a_killed_training_goes_on_to_the_same_run(bench: Bench, tmp_path: Path)
     arguments += ["--trees", "150", "--set", "checkpoint.trees=1"]
     program = Path(sys.executable).with_name("rankwright")
     process = subprocess.Popen([program, *map(str, arguments), "--out", tmp_path / "killed"])
-    while checkpointed(tmp_path / "killed") < BLOCK + 4:
+    while checkpointed(tmp_path / "killed") < 24:
         assert process.poll() is None, "training ended too early"
         time.sleep(0.002)
     process.send_signal(signal.SIGKILL)
     assert process.wait() == -signal.SIGKILL
     assert rw.Run.open(tmp_path / "killed").manifest["status"] == "training"
     written = len(rw.Run.open(tmp_path / "killed").history)
-    assert BLOCK + 4 <= written < 150
+    assert 24 <= written < 150
     for name in ("killed", "whole"):
         done = installed(*arguments, "--out", tmp_path / name)
         assert done.code == 0, done.err

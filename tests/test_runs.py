@@ -15,11 +15,12 @@ import pytest
 
 from rankwright import Ranker, RankingData, Run, evaluate, train_run
 from rankwright import runs as module
-from rankwright.boosting import BLOCK
+from rankwright.boosting import BLOCK_TO_REPEAT as BLOCK
 from rankwright.runs import is_run, load_ranker, run_config
 from small import QUICK, TRAIN, VALID
 
 PARAMETERS: dict[str, Any] = {**QUICK, "n_estimators": BLOCK + 5, "metric": ["ndcg@10", "map"]}
+PARAMETERS["engine_params"] = {"extra_trees": True}  # going on repeats trees
 PARAMETERS.pop("verbose")
 FILES = ["config.toml", "environment.json", "log.txt", "manifest.json", "metrics.jsonl", "model"]
 
