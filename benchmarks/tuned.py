@@ -38,6 +38,7 @@ OURS: dict[str, Any] = {
     "reg_lambda": Range(0.01, 100.0, log=True),
     "subsample": Range(0.4, 1.0),
     "colsample": Range(0.2, 1.0),
+    "bagging_temperature": Range(0.0, 1.0),
 }
 
 

@@ -143,6 +143,7 @@ _TREES: dict[str, dict[str, Any]] = {
         "reg_lambda": Range(0.01, 100.0, log=True),
         "subsample": Range(0.4, 1.0),
         "colsample": Range(0.2, 1.0),
+        "bagging_temperature": Range(0.0, 1.0),
         "leaf_values": Choice(("diagonal", "full")),
     },
     # "Which Tricks" paper, appendix A; trees as it has them for LightGBM, and no sampling.
@@ -154,6 +155,7 @@ _TREES: dict[str, dict[str, Any]] = {
         "reg_lambda": Range(1e-3, 100.0, log=True),
         "subsample": 1.0,
         "colsample": 1.0,
+        "bagging_temperature": 0.0,
         "leaf_values": "diagonal",
     },
 }
