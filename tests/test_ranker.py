@@ -337,19 +337,28 @@ def distinct_thresholds(ranker: Ranker) -> int:
 @pytest.mark.parametrize(
     ("changes", "rows", "temperature"),
     [
-        ({"objective": "auto"}, 1.0, 1.0),
-        ({"leaf_values": "full"}, 1.0, 1.0),
+        ({"objective": "auto"}, 1.0, 0.7),
+        ({"leaf_values": "full"}, 1.0, 0.7),
         ({"leaf_values": "full", "subsample": 0.5}, 0.5, 0.0),
         ({"leaf_values": "full", "subsample": 0.5, "bagging_temperature": 0.3}, 0.5, 0.3),
-        ({"leaf_values": "full", "bagging_temperature": 0}, 1.0, 0.0),
+        ({"leaf_values": "full", "bagging_temperature": 0}, 0.7, 0.0),
         ({"objective": "lambdamart"}, 0.7, 0.0),
-        ({"objective": "lambdamart", "bagging_temperature": 1}, 0.7, 1.0),
+        ({"objective": "lambdamart", "bagging_temperature": 1}, 1.0, 1.0),
     ],
     ids=str,
 )
 def test_queries_are_weighted_or_rows_are_sampled(changes: dict[str, Any], rows: float, temperature: float) -> None:
     ranker = Ranker(n_estimators=2, verbose=0, **{"objective": "yetiloss", **changes}).fit(TRAIN)
     assert (ranker.subsample_, ranker.bagging_temperature_) == (rows, temperature)
+
+
+@pytest.mark.parametrize(("relevant", "temperature"), [(0.09, 0.0), (0.11, 0.7)])
+def test_rows_are_sampled_where_few_documents_are_relevant(relevant: float, temperature: float) -> None:
+    y = np.zeros(TRAIN.n_rows)
+    y[: round(relevant * len(y))] = 1
+    ranker = Ranker(n_estimators=1, verbose=0).fit(RankingData(TRAIN.X, y, group=TRAIN.group))
+    assert ranker.bagging_temperature_ == temperature
+    assert ranker.subsample_ == (1.0 if temperature else 0.7)
 
 
 def test_a_column_is_reduced_to_as_many_values_as_chosen_or_asked_for() -> None:

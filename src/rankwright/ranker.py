@@ -52,9 +52,11 @@ _CHOSEN = (  # what the data may decide
 _FIRST_RATE = 0.03  # of a training whose learning rate is steered
 _ENOUGH_QUERIES = 20  # to steer by: halves of fewer say nothing about each other
 # Weights of 0.03 make the default reg_lambda of 0.3 count as 10 would, which measured better. Where few documents are
-# relevant, squared error would mostly fit the others, so its weight is at most this times the share of relevant ones.
+# relevant, squared error would mostly fit the others, so its weight falls with their share.
 _AUTO = "0.03 yetiloss(permutations=2, neighbours=3) + {} n^-0.5 queryrmse"
-_AUTO_WEIGHT, _AUTO_BY_SHARE = 0.03, 0.3
+_AUTO_WEIGHT = 0.03
+_FEW = 0.1  # of the documents: a smaller share of relevant ones is few
+_TEMPERATURE, _ROWS = 0.7, 0.7  # of random query weights; of the rows, where queries are not weighted
 _WHOLE: tuple[type, ...] = (int, np.integer)
 _NUMBER: tuple[type, ...] = (int, float, np.integer, np.floating)
 
@@ -90,12 +92,13 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
     reg_lambda
         L2 regularisation of leaf values; the ridge of ``leaf_values="full"``.
     subsample_queries, subsample, colsample
-        Share of the queries, of the rows and of the columns that a tree is grown from. ``subsample=None`` is 0.7 with
-        diagonal leaf values, and 1 with full ones, where queries are weighted instead.
+        Share of the queries, of the rows and of the columns that a tree is grown from. ``subsample=None`` is 1 where
+        queries have random weights (see the next), and 0.7 otherwise.
     bagging_temperature
         Queries count with random weights when a tree is grown, drawn anew for each: (-log u)^bagging_temperature with u
         between 0 and 1. 1 is the Bayesian bootstrap, 0 weighs all alike. Full leaf values are solved with equal weights
-        all the same. None is 1 with full leaf values if ``subsample`` is left open too, otherwise 0.
+        all the same. None is 0.7 with full leaf values if ``subsample`` is left open too and 10 % of the documents are
+        relevant, otherwise 0.
     leaf_values
         ``"diagonal"``: each leaf by its own gradient and curvature, as the engine does it. ``"full"``: all leaves
         of a tree solved together with the objective's full curvature between them. ``"auto"``: full with the
@@ -533,9 +536,10 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
             bins = min(255, round(63 * ratio**0.5))
         rows, temperature = settings.tree_options["subsample"], self.bagging_temperature
         if temperature is None:
-            temperature = 1.0 if full and rows is None else 0.0
+            weighted = full and rows is None and np.mean(train.y > 0) >= _FEW
+            temperature = _TEMPERATURE if weighted else 0.0
         if rows is None:
-            rows = 1.0 if full else 0.7
+            rows = 1.0 if temperature > 0 else _ROWS
         langevin, steering = settings.langevin, None
         if rate is None and full and langevin is None and train.n_queries >= _ENOUGH_QUERIES:
             rate, steering = _FIRST_RATE, Steering()
@@ -673,7 +677,7 @@ def resolve_objective(objective: str | Objective, metric: Metric, labels: Floats
     """Read an objective; ``"auto"`` is the one for the metric and, where labels are known, their share above 0."""
     if _is_auto(objective):
         relevant = 1.0 if labels is None else float(np.mean(labels > 0))
-        weight = min(_AUTO_WEIGHT, max(_AUTO_BY_SHARE * relevant, 1e-6))  # a weight must be above 0
+        weight = _AUTO_WEIGHT * min(1.0, max(relevant / _FEW, 1e-4))  # a weight must be above 0
         objective = "stochasticrank" if metric.selects else _AUTO.format(f"{weight:.2g}")
     return parse_objective(objective)
 
