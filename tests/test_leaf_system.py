@@ -5,7 +5,9 @@ import pytest
 
 import objective_oracles as oracle
 from rankwright.kernels.random import stream_of
-from rankwright.objectives import XENDCG, QueryRMSE, RankNet, YetiLoss, bind
+from rankwright.metrics import metric as metric_of
+from rankwright.objectives import XENDCG, QueryRMSE, RankNet, YetiLoss, bind, yeti
+from rankwright.objectives.base import Problem
 from rankwright.queries import Queries
 
 SIZES = [5, 1, 8, 3, 6, 2] * 6  # more queries than the sixteen parts in which the curvature is summed
@@ -161,6 +163,38 @@ def test_same_bits_for_any_number_of_threads(objective):
         np.testing.assert_array_equal(g, systems[0][0])
         np.testing.assert_array_equal(h, systems[0][1])
     assert np.abs(systems[0][1]).max() > 0
+
+
+ANNOUNCED = [(objective, metric) for objective, (metric, _) in CASES.items()]
+ANNOUNCED += [("yetiloss(neighbours=all) + 0.5 n^-0.5 queryrmse", metric) for metric in ("ndcg@2", "map", "err@3")]
+ANNOUNCED += [("yetiloss(noise=none, neighbours=2)", metric) for metric in ("ndcg@2", "map", "rbp")]
+
+
+@pytest.mark.parametrize("kept", [2**23, 0])
+@pytest.mark.parametrize(("objective", "metric"), ANNOUNCED)
+def test_a_leaf_system_that_was_announced_is_the_same(objective, metric, kept, monkeypatch):
+    """Bit by bit, whether pairs are kept for it or found again, and however many systems follow."""
+    monkeypatch.setattr(yeti, "_MOST_PAIRS", kept)
+    scores, labels, leaf = problem(5)
+    rows = np.concatenate(scores)
+    call = bound(objective, metric, labels, weights=[2.0, 1.0, 0.5, 0.0, 3.0, 1.0] * 6)
+    point = call.at(rows, 3, leaves=True)
+    call.at(-rows, 4, leaves=True)  # another point does not disturb it
+    for one, other in zip((point.grad, point.hess), call(rows, 3), strict=True):
+        np.testing.assert_array_equal(one, other)
+    for leaves, weight in ((leaf, None), (leaf[::-1].copy(), np.arange(len(labels)) % 2.0)):
+        wanted = call.leaf_system(rows, leaves, LEAVES, 3, query_weight=weight)
+        for one, other in zip(point.leaf_system(leaves, LEAVES, query_weight=weight), wanted, strict=True):
+            np.testing.assert_array_equal(one, other)
+
+
+def test_pairs_are_kept_only_if_they_are_few(monkeypatch):
+    """3 queries of 4 documents, 2 rankings, 2 neighbours: room for 3 * 2 * 3 * 2 pairs."""
+    labels, queries = np.tile([0.0, 1, 2, 0], 3), Queries.from_group([4, 4, 4], 12)
+    found = YetiLoss(permutations=2, neighbours=2).prepare(Problem(labels, queries, metric_of("ndcg")))
+    for most, kept in ((36, True), (35, False)):
+        monkeypatch.setattr(yeti, "_MOST_PAIRS", most)
+        assert (found.at_one_point() is not found) == kept
 
 
 @pytest.mark.parametrize("objective", ["lambdamart", "xendcg(gamma=0.5)", "queryrmse"])
