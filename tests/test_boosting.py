@@ -12,6 +12,7 @@ import pytest
 
 from rankwright import Ranker, RankingData, bind, evaluate
 from rankwright.boosting import Boosting
+from rankwright.defaults import choose_settings
 from rankwright.engines.lightgbm import Grower
 from rankwright.ranker import Progress
 from small import TRAIN, VALID, WHOLE, quick, rows
@@ -163,9 +164,8 @@ def test_halves_belong_to_iteration_seed_and_query() -> None:
 
 def boosting(ranker: Ranker, data: RankingData = TRAIN) -> Boosting:
     objective, metrics, settings = ranker._settings()
-    return Boosting(
-        objective, metrics, data, [], ranker._fitted_to(data, objective, next(iter(metrics.values())), settings)
-    )
+    settings = choose_settings(settings, data, objective, next(iter(metrics.values())), temperature=0, always_full=True)
+    return Boosting(objective, metrics, data, [], settings)
 
 
 def test_noise_has_the_stated_deviation_and_belongs_to_iteration_purpose_seed_and_query() -> None:

@@ -121,7 +121,7 @@ def test_what_an_objective_is_given_with_is_kept_and_rules_out_what_belongs_to_s
 def test_of_auto_everything_is_searched(monkeypatch: pytest.MonkeyPatch) -> None:
     text = "yetiloss(neighbours=3) + 0.5 queryrmse"
     assert (search_space(text)["yetiloss.neighbours"], search_space(text)["queryrmse.factor"]) == (3, 0.5)
-    monkeypatch.setattr("rankwright.ranker.resolve_objective", lambda *_: parse_objective(text))
+    monkeypatch.setattr("rankwright.defaults.resolve_objective", lambda *_: parse_objective(text))
     space = search_space("auto")
     assert (space["yetiloss.neighbours"], space["queryrmse.factor"]) == (Range(1, 5), Range(0.05, 5.0, log=True))
 

@@ -174,10 +174,10 @@ def recipe(system: System, *, trees: int, every: int, threads: int) -> str:
     False
     """
     described = json.dumps([describe(system), trees, every, threads], sort_keys=True, default=str)
-    if isinstance(system, Ours):  # what "auto" and defaults stand for is written there
-        from rankwright import ranker
+    if isinstance(system, Ours):  # what "auto" and None stand for is written there
+        from rankwright import defaults
 
-        described += Path(ranker.__file__).read_text(encoding="utf-8")
+        described += Path(defaults.__file__).read_text(encoding="utf-8")
     return hashlib.sha256(described.encode()).hexdigest()[:16]
 
 

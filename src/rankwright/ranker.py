@@ -9,7 +9,7 @@ import os
 import platform
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from functools import partial
 from importlib.metadata import version
 from pathlib import Path
@@ -20,9 +20,10 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
-from rankwright.boosting import Boosting, Langevin, Progress, Settings, State, Steering
+from rankwright.boosting import Boosting, Langevin, Progress, Settings, State
 from rankwright.checkpoint import Checkpoint, fingerprint
 from rankwright.data import Columns, RankingData, drop_columns, encode_features, frame_columns
+from rankwright.defaults import choose_settings, is_auto, resolve_objective
 from rankwright.engines import load_engine
 from rankwright.evaluation import evaluate
 from rankwright.kernels.evaluate import INPUT, order_queries
@@ -31,7 +32,6 @@ from rankwright.metrics import Metric
 from rankwright.metrics import metric as parse_metric
 from rankwright.objectives import Objective
 from rankwright.objectives import objective as parse_objective
-from rankwright.objectives.base import BoundObjective
 from rankwright.persistence import read_model, write_model
 from rankwright.progress import Display
 from rankwright.queries import Queries
@@ -49,14 +49,6 @@ _CHOSEN = (  # what the data may decide
     "bagging_temperature",
     "leaf_values",
 )
-_FIRST_RATE = 0.03  # of a training whose learning rate is steered
-_ENOUGH_QUERIES = 20  # to steer by: halves of fewer say nothing about each other
-# Weights of 0.03 make the default reg_lambda of 0.3 count as 10 would, which measured better. Where few documents are
-# relevant, squared error would mostly fit the others, so its weight falls with their share.
-_AUTO = "0.03 yetiloss(permutations=2, neighbours=3) + {} n^-0.5 queryrmse"
-_AUTO_WEIGHT = 0.03
-_FEW = 0.1  # of the documents: a smaller share of relevant ones is few
-_TEMPERATURE, _ROWS = 0.7, 0.7  # of random query weights; of the rows, where queries are not weighted
 _WHOLE: tuple[type, ...] = (int, np.integer)
 _NUMBER: tuple[type, ...] = (int, float, np.integer, np.floating)
 
@@ -245,7 +237,14 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
         train = _data(X, y, qid, group, sample_weight, None if earlier is None else earlier.columns_)
         target = next(iter(metrics.values()))
         objective = resolve_objective(self.objective, target, train.y)
-        settings = self._fitted_to(train, objective, target, settings)
+        settings = choose_settings(
+            settings,
+            train,
+            objective,
+            target,
+            temperature=self.bagging_temperature,
+            always_full=self.leaf_values == "full",
+        )
         valid = [_evaluation_set(one, number, train) for number, one in enumerate(_listed(eval_set))]
         if settings.patience is not None and not valid:
             raise ValueError("early_stopping_rounds needs an eval_set to watch; pass eval_set=[(X, y, qid)].")
@@ -442,7 +441,7 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
         return {one.strip() if isinstance(one, str) else str(one): parse_metric(one) for one in wanted}
 
     def _settings(self) -> tuple[Objective, dict[str, Metric], Settings]:
-        """Check every parameter before any work is done; what the data decides is for `_fitted_to`."""
+        """Check every parameter before any work is done; what the data decides is for `choose_settings`."""
         metrics = self._metrics()
         target = next(iter(metrics.values()))
         objective = resolve_objective(self.objective, target)
@@ -478,12 +477,7 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
             self.engine_params or {},
             shrinks=langevin is not None and langevin.shrink_rate > 0,
         )
-        if (
-            self.leaf_values == "auto"
-            and _is_auto(self.objective)
-            and not objective.first_order
-            and self.reg_lambda > 0
-        ):
+        if self.leaf_values == "auto" and is_auto(self.objective) and not objective.first_order and self.reg_lambda > 0:
             with suppress(ValueError):  # parameters that only the engine's own leaf values can follow
                 check(own_leaves=True)
                 full = True
@@ -523,41 +517,6 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
                 seed=int(seed),
                 threads=self._threads(),
             ),
-        )
-
-    def _fitted_to(self, train: RankingData, objective: Objective, target: Metric, settings: Settings) -> Settings:
-        """Make the choices that were left to the data; docs/defaults.md has the measurements behind them."""
-        ratio = max(1.0, train.n_rows / 10_000)
-        full = settings.full_leaves and (self.leaf_values == "full" or train.one_weight_per_query)
-        rate, leaves, bins = (settings.tree_options[name] for name in ("learning_rate", "num_leaves", "max_bin"))
-        if leaves is None:
-            leaves = min(64, round(16 * ratio**0.5))
-        if bins is None:
-            bins = min(255, round(63 * ratio**0.5))
-        rows, temperature = settings.tree_options["subsample"], self.bagging_temperature
-        if temperature is None:
-            weighted = full and rows is None and np.mean(train.y > 0) >= _FEW
-            temperature = _TEMPERATURE if weighted else 0.0
-        if rows is None:
-            rows = 1.0 if temperature > 0 else _ROWS
-        langevin, steering = settings.langevin, None
-        if rate is None and full and langevin is None and train.n_queries >= _ENOUGH_QUERIES:
-            rate, steering = _FIRST_RATE, Steering()
-        elif rate is None:
-            rate = min(0.1, 0.06 * ratio**0.25)
-            if objective.first_order:
-                bound = BoundObjective(objective, train.y, train.queries.grouped(), target, seed=settings.seed)
-                size = float(np.sqrt(np.mean(np.square(bound(np.zeros(train.n_rows))[0]))))
-                rate = 0.03 * rate / size if size > 0 else rate
-        if langevin is not None and langevin.shrink_rate * rate >= 1:
-            raise ValueError(f"shrink_rate * learning_rate must be below 1; got {langevin.shrink_rate * rate:g}.")
-        chosen = {"learning_rate": rate, "num_leaves": leaves, "max_bin": bins, "subsample": rows}
-        return replace(
-            settings,
-            tree_options={**settings.tree_options, **chosen},
-            full_leaves=full,
-            steering=steering,
-            bagging_temperature=float(temperature),
         )
 
     def _langevin(self) -> Langevin | None:
@@ -671,19 +630,6 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
             X.check_columns(self.columns_)
             return self.forest_, X.X
         return self.forest_, encode_features(drop_columns(X, [*self._other_columns(), *leave_out]), self.columns_)
-
-
-def resolve_objective(objective: str | Objective, metric: Metric, labels: Floats | None = None) -> Objective:
-    """Read an objective; ``"auto"`` is the one for the metric and, where labels are known, their share above 0."""
-    if _is_auto(objective):
-        relevant = 1.0 if labels is None else float(np.mean(labels > 0))
-        weight = _AUTO_WEIGHT * min(1.0, max(relevant / _FEW, 1e-4))  # a weight must be above 0
-        objective = "stochasticrank" if metric.selects else _AUTO.format(f"{weight:.2g}")
-    return parse_objective(objective)
-
-
-def _is_auto(objective: str | Objective) -> bool:
-    return isinstance(objective, str) and objective.strip() == "auto"
 
 
 def _check(

@@ -288,7 +288,7 @@ def search_space(
     >>> search_space("ranknet(sigma=2)")["ranknet.sigma"]
     2
     """
-    from rankwright.ranker import resolve_objective
+    from rankwright.defaults import resolve_objective
 
     check_preset(preset)
     target = parse_metric(metric)

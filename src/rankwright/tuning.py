@@ -239,7 +239,8 @@ def tune(
     >>> ranker = Ranker(**tuning.best, verbose=0).fit(data)
     """
     from rankwright.checkpoint import fingerprint
-    from rankwright.ranker import Ranker, resolve_objective
+    from rankwright.defaults import resolve_objective
+    from rankwright.ranker import Ranker
 
     check_preset(preset)
     plan = PRESETS[preset]

@@ -156,7 +156,7 @@ def _check_usage(objective: str, metric: str, space: dict[str, Any]) -> None:
     """Refuse an objective or parameters that do not exist as wrong usage, before any data is read."""
     from rankwright import Ranker
     from rankwright import metric as parse_metric
-    from rankwright.ranker import resolve_objective
+    from rankwright.defaults import resolve_objective
     from rankwright.spaces import check_names, ranker_parameters
 
     try:
