@@ -42,7 +42,8 @@ CHANGES: dict[str, dict[str, Any]] = {
     **{f"{bins} bins": {"engine_params": {"max_bin": bins}} for bins in (15, 31, 127, 255)},
     "half of the columns a split": {"colsample": 1.0, "engine_params": {"feature_fraction_bynode": 0.5}},
     "extremely random thresholds": {"engine_params": {"extra_trees": True}},
-    **{f"{share:.0%} of the rows": {"subsample": share} for share in (0.5, 1.0)},
+    **{f"temperature {heat}": {"bagging_temperature": heat} for heat in (0.5, 1.0)},
+    **{f"{share:.0%} of the rows, no weights": {"subsample": share} for share in (0.5, 0.7, 1.0)},
     "70% of the queries, not rows": {"subsample": 1.0, "subsample_queries": 0.7},
     **{
         f"noise {noise}": {"objective": objective(f"yetiloss(neighbours=3, permutations=2, strength={noise})"), **FULL}
