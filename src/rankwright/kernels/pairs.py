@@ -458,16 +458,10 @@ def neighbour_pairs(
                         between_them, through, picked, push, curv,
                     )  # fmt: skip
                     if pairs.curv.size > 0:
-                        for i in range(rows):
-                            if curv[i] > 0.0:
-                                pairs.rows[k, 0] = start + order[low + i]
-                                pairs.rows[k, 1] = start + order[low + i + apart]
-                                pairs.curv[k] = scale * curv[i]
-                                k += 1
+                        k = _keep(apart, rows, start, order[low:], scale, curv, k, pairs)
                     if leaf.size > 0:
                         for i in range(rows):
-                            if curv[i] > 0.0:
-                                add_pair(leaf_at[i], leaf_at[i + apart], query_weight[q] * (scale * curv[i]), between)
+                            add_pair(leaf_at[i], leaf_at[i + apart], query_weight[q] * (scale * curv[i]), between)
                     step = np.uint64(apart)
                     for i in range(np.uint64(rows)):
                         row_grad[i] -= push[i]
@@ -484,6 +478,18 @@ def neighbour_pairs(
             hess[start + a] += scale * facts[a, 6]
         if pairs.curv.size > 0:
             pairs.used[q] = k - pairs.start[q]
+
+
+@internal
+def _keep(apart: int, rows: int, start: int, order: Any, scale: float, curv: Any, k: int, pairs: Any) -> int:
+    """Write down the pairs (i, i + apart), i < rows, that have a curvature, from place k on; return the next place."""
+    for i in range(rows):
+        if curv[i] > 0.0:
+            pairs.rows[k, 0] = start + order[i]
+            pairs.rows[k, 1] = start + order[i + apart]
+            pairs.curv[k] = scale * curv[i]
+            k += 1
+    return k
 
 
 @jit
