@@ -48,9 +48,7 @@ Floats = NDArray[np.float64]
 # samples of its trees so far, at up to a third of the price of growing them, or repeats the trees if samples depend
 # on them.
 BLOCK, BLOCK_TO_REPEAT = 500, 20
-_STRUCTURE, _LEAVES, _BAGGING, _HALVES, _BOOTSTRAP = range(
-    101, 106
-)  # what a draw is for; objectives number theirs from 0
+_STRUCTURE, _LEAVES, _BAGGING, _HALVES, _BOOTSTRAP = range(101, 106)  # what a draw is for; objectives' are from 0
 # On smaller data the engine's threads, which go on waiting for a while in a busy loop, cost more than ours gain; and on
 # still smaller data more than the engine's own gain, much more where other processes want the cores.
 _ROWS_TO_SHARE = 50_000

@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass, field, fields
 from functools import partial
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -75,6 +75,15 @@ class Problem:
         return chain._replace(scale=np.where(self.mixed, sign * chain.scale, 0.0))
 
 
+class LeafSums(NamedTuple):
+    """Where the leaves of a tree are summed: the gradient by document, and the curvature between leaves."""
+
+    query_weight: Floats  # factor of each query's curvature [queries]
+    leaf: NDArray[np.int64]  # of each document
+    grad: Floats  # [documents]
+    between: Floats  # [leaves, leaves]
+
+
 class Gradient:
     """An objective that knows its labels: what the kernels need, prepared once.
 
@@ -99,17 +108,7 @@ class Gradient:
         """Add gradient and curvature of queries [q0, q1)."""
         raise TypeError(f"{type(self).__name__} must define add().")
 
-    def add_between_leaves(
-        self,
-        q0: int,
-        q1: int,
-        scores: Floats,
-        stream: np.uint64,
-        query_weight: Floats,
-        leaf: NDArray[np.int64],
-        grad: Floats,
-        between: Floats,
-    ) -> None:
+    def add_between_leaves(self, q0: int, q1: int, scores: Floats, stream: np.uint64, into: LeafSums) -> None:
         """Add the gradient by document, and the curvature between leaves, of queries [q0, q1)."""
         raise ValueError(
             "this objective has no full curvature, so leaves cannot be solved together; use it with "
@@ -126,20 +125,10 @@ class PairGradient(Gradient):
         none = np.zeros(0, dtype=np.int64)
         self.run(q0, q1, scores, stream, grad, hess, np.zeros(0), none, np.zeros((0, 0)))
 
-    def add_between_leaves(
-        self,
-        q0: int,
-        q1: int,
-        scores: Floats,
-        stream: np.uint64,
-        query_weight: Floats,
-        leaf: NDArray[np.int64],
-        grad: Floats,
-        between: Floats,
-    ) -> None:
+    def add_between_leaves(self, q0: int, q1: int, scores: Floats, stream: np.uint64, into: LeafSums) -> None:
         """Sum with leaves."""
-        hess = np.zeros_like(grad)
-        self.run(q0, q1, scores, stream, grad, hess, query_weight, leaf, between)
+        hess = np.zeros_like(into.grad)
+        self.run(q0, q1, scores, stream, into.grad, hess, into.query_weight, into.leaf, into.between)
 
     def run(self, q0: int, q1: int, scores: Floats, stream: np.uint64, *out: NDArray[Any]) -> None:
         """Call the kernel with its outputs: grad, hess, query weights, leaf of each document, between leaves."""
@@ -367,17 +356,14 @@ class BoundObjective:
             stream = stream_of(self.seed, iteration, number)
             factor = query_factor * weight
             own = np.zeros(len(z))
-            add = partial(
-                self._add_parts, term, parts, scores=z, stream=stream, query_weight=factor, leaf=leaf, grad=own
-            )
-            run_ranges(add, self._leaf_shares)
+            sums = [LeafSums(factor, leaf, own, part) for part in parts]
+            run_ranges(partial(self._add_parts, term, z, stream, sums), self._leaf_shares)
             grad += own * np.repeat(factor, self.queries.sizes)
         return np.bincount(leaf, grad, n_leaves).astype(np.float64), parts.sum(axis=0)
 
-    def _add_parts(self, term: Gradient, parts: Floats, p0: int, p1: int, **arrays: Any) -> None:
+    def _add_parts(self, term: Gradient, z: Floats, stream: np.uint64, sums: list[LeafSums], p0: int, p1: int) -> None:
         for part in range(p0, p1):
-            q0, q1 = self._leaf_ranges[part]
-            term.add_between_leaves(q0, q1, **arrays, between=parts[part])
+            term.add_between_leaves(*self._leaf_ranges[part], z, stream, sums[part])
 
     def _check(self, scores: ArrayLike) -> Floats:
         z = np.asarray(scores, dtype=np.float64)

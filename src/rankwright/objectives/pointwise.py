@@ -12,10 +12,9 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from rankwright.kernels.listwise import centred_residuals, mass_between_leaves
-from rankwright.objectives.base import Floats, Gradient, Objective, Problem
+from rankwright.objectives.base import Floats, Gradient, LeafSums, Objective, Problem
 
 
 @dataclass(frozen=True)
@@ -41,17 +40,7 @@ class _Residuals(Gradient):
     def add(self, q0: int, q1: int, scores: Floats, stream: np.uint64, grad: Floats, hess: Floats) -> None:
         centred_residuals(q0, q1, self.bounds, scores, self.problem.labels, self.problem.mixed, grad, hess)
 
-    def add_between_leaves(
-        self,
-        q0: int,
-        q1: int,
-        scores: Floats,
-        stream: np.uint64,
-        query_weight: Floats,
-        leaf: NDArray[np.int64],
-        grad: Floats,
-        between: Floats,
-    ) -> None:
+    def add_between_leaves(self, q0: int, q1: int, scores: Floats, stream: np.uint64, into: LeafSums) -> None:
         mixed = self.problem.mixed
-        centred_residuals(q0, q1, self.bounds, scores, self.problem.labels, mixed, grad, np.empty_like(grad))
-        mass_between_leaves(q0, q1, self.bounds, scores, mixed, query_weight, False, 0.0, leaf, between)
+        self.add(q0, q1, scores, stream, into.grad, np.empty_like(into.grad))
+        mass_between_leaves(q0, q1, self.bounds, scores, mixed, into.query_weight, False, 0.0, into.leaf, into.between)

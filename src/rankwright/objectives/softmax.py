@@ -12,10 +12,9 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from rankwright.kernels.listwise import mass_between_leaves, softmax_cross_entropy
-from rankwright.objectives.base import Floats, Gradient, Objective, Problem
+from rankwright.objectives.base import Floats, Gradient, LeafSums, Objective, Problem
 from rankwright.objectives.options import check_positive
 
 _FRESH = -1.0  # the kernel's word for a gamma drawn per document
@@ -106,21 +105,11 @@ class _CrossEntropy(Gradient):
     def add(self, q0: int, q1: int, scores: Floats, stream: np.uint64, grad: Floats, hess: Floats) -> None:
         self._run(q0, q1, scores, stream, self.newton, grad, hess)
 
-    def add_between_leaves(
-        self,
-        q0: int,
-        q1: int,
-        scores: Floats,
-        stream: np.uint64,
-        query_weight: Floats,
-        leaf: NDArray[np.int64],
-        grad: Floats,
-        between: Floats,
-    ) -> None:
+    def add_between_leaves(self, q0: int, q1: int, scores: Floats, stream: np.uint64, into: LeafSums) -> None:
         # Solving with the full curvature is Newton's method already: the plain gradient belongs to it.
-        self._run(q0, q1, scores, stream, False, grad, np.zeros_like(grad))
-        mixed = self.problem.mixed
-        mass_between_leaves(q0, q1, self.bounds, scores, mixed, query_weight, True, self.epsilon, leaf, between)
+        self._run(q0, q1, scores, stream, False, into.grad, np.zeros_like(into.grad))
+        mixed, weight = self.problem.mixed, into.query_weight
+        mass_between_leaves(q0, q1, self.bounds, scores, mixed, weight, True, self.epsilon, into.leaf, into.between)
 
     def _run(
         self,

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from rankwright.kernels.exchange import Chain
 from rankwright.kernels.pairs import NEIGHBOUR_SCRATCH, Noise, Pairs, kept_pairs_between, neighbour_pairs
 from rankwright.metrics import ExpDCG
-from rankwright.objectives.base import Floats, Gradient, Objective, PairGradient, Problem
+from rankwright.objectives.base import Floats, Gradient, LeafSums, Objective, PairGradient, Problem
 from rankwright.objectives.options import check_count, check_noise, noise_of
 
 _MOST_PAIRS = 2**23  # that are kept, 16 bytes each; more are found anew when they are needed again
@@ -165,18 +165,8 @@ class _KeptPairs(Gradient):
         rows = slice(self.bounds[q0], self.bounds[q1])
         grad[rows] += self.grad[rows]
 
-    def add_between_leaves(
-        self,
-        q0: int,
-        q1: int,
-        scores: Floats,
-        stream: np.uint64,
-        query_weight: Floats,
-        leaf: NDArray[np.int64],
-        grad: Floats,
-        between: Floats,
-    ) -> None:
+    def add_between_leaves(self, q0: int, q1: int, scores: Floats, stream: np.uint64, into: LeafSums) -> None:
         """Sum what was kept."""
         rows = slice(self.bounds[q0], self.bounds[q1])
-        grad[rows] += self.grad[rows]
-        kept_pairs_between(q0, q1, self.pairs, query_weight, leaf, between)
+        into.grad[rows] += self.grad[rows]
+        kept_pairs_between(q0, q1, self.pairs, into.query_weight, into.leaf, into.between)
