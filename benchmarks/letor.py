@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from sklearn.datasets import load_svmlight_file
 
-from rankwright.letor import parse_letor, read_letor, read_text
+from rankwright.data.letor import parse_letor, read_letor, read_text
 
 FEATURES = 136
 REPEATS = 5

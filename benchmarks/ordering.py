@@ -18,10 +18,10 @@ from typing import Any
 import numpy as np
 
 from rankwright import Ranker, compare, evaluate, make_web_search
+from rankwright.data.folds import folds_by_query
+from rankwright.data.letor import replacing
 from rankwright.environment import environment
-from rankwright.evaluation import Evaluation
-from rankwright.folds import folds_by_query
-from rankwright.letor import replacing
+from rankwright.evaluation.per_query import Evaluation
 
 STAGES = (50, 100, 300)
 METRICS = ["map", "mrr", "ndcg@10"]

@@ -4,9 +4,9 @@
 
 DATA is a folder or file that `rankwright bench` reads, or generated data such as ``web:100``: a kind and a number of
 queries. For each fold, system and target, the first trial has the library's defaults and the others are drawn at
-random from the same kinds of tree parameters for all (`PEERS` of `rankwright.spaces`, and `OURS` here). The trial with
-the best validation value is trained with all seeds, and only then the test queries are scored. OUT.trials.jsonl and
-OUT.outcomes.jsonl keep what was measured; the same command goes on with it.
+random from the same kinds of tree parameters for all (`PEERS` of `rankwright.tuning.space`, and `OURS` here). The trial
+with the best validation value is trained with all seeds, and only then the test queries are scored. OUT.trials.jsonl
+and OUT.outcomes.jsonl keep what was measured; the same command goes on with it.
 """
 
 from __future__ import annotations
@@ -20,15 +20,15 @@ from typing import Any
 
 import optuna
 
-from rankwright.bench.running import METRICS, PACKAGES, generated_folds
-from rankwright.bench.summary import quality
+from rankwright.data.folds import Fold, read_folds
+from rankwright.data.letor import replacing
 from rankwright.environment import environment
-from rankwright.experiments.tuned import Tuned
-from rankwright.folds import Fold, read_folds
-from rankwright.letor import replacing
-from rankwright.peers import peers
-from rankwright.protocol import Ours, Results, System, run_systems
-from rankwright.spaces import PEERS, Choice, Range, sample
+from rankwright.research.bench.running import METRICS, PACKAGES, generated_folds
+from rankwright.research.bench.summary import quality
+from rankwright.research.experiments.tuned import Tuned
+from rankwright.research.harness import Ours, Results, System, run_systems
+from rankwright.research.peers import peers
+from rankwright.tuning.space import PEERS, Choice, Range, sample
 
 TREES = 300
 OURS: dict[str, Any] = {

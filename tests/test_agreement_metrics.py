@@ -8,7 +8,7 @@ import pytrec_eval
 from catboost.utils import eval_metric
 from sklearn.metrics import ndcg_score
 
-from rankwright.evaluation import evaluate
+from rankwright.evaluation.per_query import evaluate
 
 N_QUERIES = 60
 TREC = {

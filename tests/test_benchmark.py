@@ -14,7 +14,10 @@ import pytest
 from typer.testing import CliRunner
 
 from fake_system import Fake
-from rankwright.bench import (
+from rankwright.cli import app
+from rankwright.environment import environment
+from rankwright.report.benchmark import benchmark_report
+from rankwright.research.bench import (
     QUICK,
     choose_systems,
     generated_folds,
@@ -25,14 +28,11 @@ from rankwright.bench import (
     run_scaling,
     write_result,
 )
-from rankwright.bench.memory import peak_memory
-from rankwright.bench.scaling import OBJECTIVES, fit_exponent
-from rankwright.bench.summary import equal_quality, quality, seconds_until, speed
-from rankwright.cli import app
-from rankwright.environment import environment
-from rankwright.peers import LightGBM
-from rankwright.protocol import Ours, Outcome, Results
-from rankwright.report.benchmark import benchmark_report
+from rankwright.research.bench.memory import peak_memory
+from rankwright.research.bench.scaling import OBJECTIVES, fit_exponent
+from rankwright.research.bench.summary import equal_quality, quality, seconds_until, speed
+from rankwright.research.harness import Ours, Outcome, Results
+from rankwright.research.peers import LightGBM
 
 MEGABYTES = 150
 COMMAND = [str(Path(sys.executable).with_name("rankwright")), "bench"]

@@ -11,10 +11,10 @@ import numpy as np
 import pytest
 
 from rankwright import Ranker, RankingData, bind, evaluate
-from rankwright.boosting import Boosting
-from rankwright.defaults import choose_settings
 from rankwright.engines.lightgbm import Grower
 from rankwright.ranker import Progress
+from rankwright.training.boosting import Boosting
+from rankwright.training.defaults import choose_settings
 from small import TRAIN, VALID, WHOLE, quick, rows
 
 LANGEVIN: dict[str, Any] = {"langevin": True, "diffusion_temperature": 500.0, "shrink_rate": 2.0}

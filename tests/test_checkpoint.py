@@ -16,8 +16,8 @@ import numpy as np
 import pytest
 
 from rankwright import Ranker, boosting
-from rankwright.boosting import BLOCK_TO_REPEAT
 from rankwright.ranker import Progress
+from rankwright.training.boosting import BLOCK_TO_REPEAT
 from small import TRAIN, VALID, WHOLE, quick, rows
 
 LANGEVIN: dict[str, Any] = {"langevin": True, "shrink_rate": 1.0}
@@ -228,7 +228,7 @@ def test_an_interrupt_keeps_a_valid_model(tmp_path: Path, caplog: pytest.LogCapt
 def test_an_interrupt_within_an_iteration_drops_that_iteration(
     monkeypatch: pytest.MonkeyPatch, where: str, changes: dict[str, Any]
 ) -> None:
-    from rankwright.boosting import Boosting
+    from rankwright.training.boosting import Boosting
 
     plain = getattr(Boosting, where)
     calls = 0
@@ -249,7 +249,7 @@ def test_an_interrupt_within_an_iteration_drops_that_iteration(
 
 
 def test_an_interrupt_before_the_first_tree_is_passed_on(monkeypatch: pytest.MonkeyPatch) -> None:
-    from rankwright.boosting import Boosting
+    from rankwright.training.boosting import Boosting
 
     def interrupted(*_: Any) -> None:
         raise KeyboardInterrupt("too early")

@@ -21,7 +21,7 @@ import pytest
 
 import rankwright as rw
 from rankwright import cli
-from rankwright.files import document_names
+from rankwright.data.tables import document_names
 
 COMMANDS = ["demo", "train", "evaluate", "compare", "predict", "convert"]
 QUICK = ["--threads", "1", "--trees", "25", "--set", "min_child_samples=5", "--set", "learning_rate=0.1"]

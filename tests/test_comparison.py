@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import scipy.stats
 
-from rankwright.comparison import compare
+from rankwright.evaluation.comparison import compare
 
 METRIC = "ndcg@10"
 FAST = {"permutations": 2000, "resamples": 200}

@@ -719,7 +719,7 @@ def test_a_failing_write_leaves_the_old_file_and_no_litter(tmp_path: Path) -> No
     old = path.read_bytes()
 
     def half(table: Any, where: Any) -> None:
-        Path(where).write_bytes(b"half")
+        where.write(b"half")
         raise OSError("disk full")
 
     with mock.patch("pyarrow.parquet.write_table", half), pytest.raises(OSError, match="disk full"):

@@ -14,7 +14,7 @@ import pytest
 import oracles
 from rankwright import evaluate as public_evaluate
 from rankwright import metrics
-from rankwright.evaluation import evaluate
+from rankwright.evaluation.per_query import evaluate
 from rankwright.kernels import evaluate as kernel
 from rankwright.kernels.threads import even_ranges
 from rankwright.metrics import ERR, NDCG

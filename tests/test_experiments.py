@@ -14,19 +14,19 @@ import pytest
 
 from rankwright import make_web_search, objective, write_letor
 from rankwright.cli import main
-from rankwright.experiments import EXPERIMENTS, Record, experiment, read_records, reproduce, results_page
-from rankwright.experiments.base import Figures, Job, Settings, differences, figures
-from rankwright.experiments.gap import Gap, judge_gaps
-from rankwright.experiments.lambdaex import _slower, by_query
-from rankwright.experiments.softrank import _bounded, _falls
-from rankwright.experiments.stochasticrank import TOY_PAPER, TOY_SYSTEMS, _reached
-from rankwright.experiments.study import Claim, Study, claims, judge
-from rankwright.experiments.tuned import LIGHTGBM, Tuned, tuned
 from rankwright.metrics import metric
 from rankwright.objectives import bind
-from rankwright.protocol import Ours, Outcome, Results
 from rankwright.ranker import Ranker
 from rankwright.report.page import Table
+from rankwright.research.experiments import EXPERIMENTS, Record, experiment, read_records, reproduce, results_page
+from rankwright.research.experiments.base import Figures, Job, Settings, differences, figures
+from rankwright.research.experiments.gap import Gap, judge_gaps
+from rankwright.research.experiments.lambdaex import _slower, by_query
+from rankwright.research.experiments.softrank import _bounded, _falls
+from rankwright.research.experiments.stochasticrank import TOY_PAPER, TOY_SYSTEMS, _reached
+from rankwright.research.experiments.study import Claim, Study, claims, judge
+from rankwright.research.experiments.tuned import LIGHTGBM, Tuned, tuned
+from rankwright.research.harness import Ours, Outcome, Results
 
 NAMES = [
     *(f"stochasticrank-{part}" for part in ("table1", "table2", "table3")),

@@ -12,7 +12,7 @@ import pyarrow.csv
 import pytest
 
 from rankwright import RankingData, read_data, write_data
-from rankwright.files import document_names, read_parts
+from rankwright.data.tables import document_names, read_parts
 
 NAN = float("nan")
 X = [

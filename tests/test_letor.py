@@ -19,9 +19,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.datasets import load_svmlight_file
 
-from rankwright import letor
-from rankwright.data import RankingData
-from rankwright.letor import parse_letor, read_letor, write_letor
+from rankwright.data import letor
+from rankwright.data.dataset import RankingData
+from rankwright.data.letor import parse_letor, read_letor, write_letor
 
 _NUMBER = re.compile(rb"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
 _NAN = re.compile(rb"[+-]?nan", re.IGNORECASE)
@@ -491,7 +491,7 @@ def test_weights_are_not_dropped_in_silence(tmp_path: Path) -> None:
 
 _MEASURE = """
 import re, sys
-from rankwright.letor import parse_letor, read_letor
+from rankwright.data.letor import parse_letor, read_letor
 
 def peak(what):
     with open("/proc/self/status") as status:

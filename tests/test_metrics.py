@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import oracles
-from rankwright.evaluation import evaluate
+from rankwright.evaluation.per_query import evaluate
 from rankwright.metrics import (
     ARP,
     DCG,

@@ -8,9 +8,9 @@ import pytest
 import objective_oracles as oracle
 import own_metric  # noqa: F401  (defines the metric "own")
 from rankwright import gradients
+from rankwright.data.queries import Queries
 from rankwright.kernels.random import stream_of
 from rankwright.objectives import bind
-from rankwright.queries import Queries
 
 METRICS = ["ndcg", "ndcg@3", "dcg", "err", "err@3", "mrr", "map", "map@3", "rbp", "pfound", "expdcg", "own"]
 SIZES = [2, 3, 5, 8, 8]

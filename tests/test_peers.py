@@ -11,7 +11,7 @@ import scipy.sparse as sp
 import xgboost
 
 from rankwright import RankingData, make_web_search
-from rankwright.peers import CatBoost, LightGBM, Peer, XGBoost, YetiRankByMetric, gradient_seconds, peers
+from rankwright.research.peers import CatBoost, LightGBM, Peer, XGBoost, YetiRankByMetric, gradient_seconds, peers
 
 TRAIN, TEST = make_web_search(30, kind="short", n_features=20, mean_length=15, seed=5).split(0.3)
 TREES = 7

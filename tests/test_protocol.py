@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 
 from rankwright import RankingData, evaluate, make_web_search
-from rankwright.folds import folds_by_query
-from rankwright.protocol import Ours, Outcome, Results, describe, recipe, run_systems
+from rankwright.data.folds import folds_by_query
+from rankwright.research.harness import Ours, Outcome, Results, describe, recipe, run_systems
 
 DATA = make_web_search(12, kind="short", n_features=20, mean_length=12, seed=4)
 FOLDS = list(folds_by_query(DATA, 3))

@@ -21,7 +21,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rankwright.queries import Queries, check_labels, is_missing, plain_ids, query_keys
+from rankwright.data.queries import Queries, check_labels, is_missing, plain_ids, query_keys
 
 DAY = dt.date(2024, 2, 29)
 NOON = dt.datetime(2024, 2, 29, 12)
@@ -218,7 +218,7 @@ def test_the_key_of_an_id_does_not_depend_on_the_others() -> None:
 
 def test_keys_are_the_same_in_another_process() -> None:
     code = (
-        "import datetime as dt; from rankwright.queries import Queries;"
+        "import datetime as dt; from rankwright.data.queries import Queries;"
         "print([int(Queries.from_qid([v]).keys[0]) for v in"
         " [7, 'seven', 7.5, (7, 'x'), frozenset('abcdef'), dt.date(2024, 2, 29), b'7']])"
     )

@@ -15,7 +15,7 @@ import pyarrow as pa
 import pytest
 import scipy.sparse as sp
 
-import rankwright.progress
+import rankwright.training.progress
 from rankwright import Ranker, RankingData, evaluate
 from rankwright.engines.lightgbm import Grower
 from rankwright.objectives import LambdaMART, QueryRMSE, StochasticRank, YetiLoss
@@ -223,7 +223,7 @@ def test_categories_keep_their_codes_between_training_and_prediction(kind: str) 
 def shared_work(monkeypatch: pytest.MonkeyPatch) -> None:
     """Use as many threads as asked for on small data too."""
     for name in ("_ROWS_TO_SHARE", "_VALUES_TO_SHARE"):
-        monkeypatch.setattr(f"rankwright.boosting.{name}", 0)
+        monkeypatch.setattr(f"rankwright.training.boosting.{name}", 0)
 
 
 def test_the_engine_has_one_thread_on_small_data(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -236,7 +236,7 @@ def test_the_engine_has_one_thread_on_small_data(monkeypatch: pytest.MonkeyPatch
 
     monkeypatch.setattr("rankwright.engines.lightgbm.Grower", Watched)
     for least in (TRAIN.n_rows * len(TRAIN.feature_names) + 1, TRAIN.n_rows * len(TRAIN.feature_names)):
-        monkeypatch.setattr("rankwright.boosting._VALUES_TO_SHARE", least)
+        monkeypatch.setattr("rankwright.training.boosting._VALUES_TO_SHARE", least)
         quick(n_jobs=2, n_estimators=1).fit(TRAIN)
     assert seen == [1, 2]
 
@@ -441,7 +441,7 @@ def test_no_limit_of_depth(depth: int | None) -> None:
 
 
 def test_nothing_is_printed_without_verbose(capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(rankwright.progress, "_SECONDS_BETWEEN_LINES", 0.0)
+    monkeypatch.setattr(rankwright.training.progress, "_SECONDS_BETWEEN_LINES", 0.0)
     before = logging.root.handlers[:], logging.getLogger("rankwright").handlers[:]
     quick(leaf_values="full").fit(TRAIN, eval_set=[VALID])
     quick(min_child_samples=10_000).fit(X, Y, qid=QID)
@@ -453,7 +453,7 @@ def test_nothing_is_printed_without_verbose(capfd: pytest.CaptureFixture[str], m
 def test_plain_lines_now_and_then_where_there_is_no_terminal(
     capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, seconds: float
 ) -> None:
-    monkeypatch.setattr(rankwright.progress, "_SECONDS_BETWEEN_LINES", seconds)
+    monkeypatch.setattr(rankwright.training.progress, "_SECONDS_BETWEEN_LINES", seconds)
     quick(verbose=1, n_estimators=3).fit(TRAIN, eval_set=[VALID])
     out, err = capfd.readouterr()
     assert out == ""
@@ -469,7 +469,7 @@ def test_plain_lines_now_and_then_where_there_is_no_terminal(
 
 
 def test_lines_are_seconds_apart_by_default() -> None:
-    assert 2 <= rankwright.progress._SECONDS_BETWEEN_LINES <= 60
+    assert 2 <= rankwright.training.progress._SECONDS_BETWEEN_LINES <= 60
 
 
 def test_a_bar_on_a_terminal(monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> None:
@@ -486,7 +486,7 @@ def test_a_bar_on_a_terminal(monkeypatch: pytest.MonkeyPatch, capfd: pytest.Capt
 def test_a_line_shows_the_best_value_in_the_metrics_sense() -> None:
     told = []
     for metric in ("ndcg@10", "arp"):
-        display = rankwright.progress.Display(0, 9, Ranker(metric=metric)._settings()[1][metric])
+        display = rankwright.training.progress.Display(0, 9, Ranker(metric=metric)._settings()[1][metric])
         times = {"gradients": 0.5, "trees": 2.75, "leaves": 0.5, "evaluation": 0.25}
         progress = Progress(3, 9, 2, [{metric: [0.5, 0.75, 0.25]}], seconds=4.0, times=times)
         told.append(display.describe(progress))

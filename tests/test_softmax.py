@@ -5,8 +5,8 @@ import pytest
 
 import objective_oracles as oracle
 from rankwright import gradients
+from rankwright.data.queries import Queries
 from rankwright.kernels.random import stream_of
-from rankwright.queries import Queries
 
 QUERIES = [
     ([0.3, -0.2], [1, 0]),

@@ -9,8 +9,8 @@ from scipy.stats import multivariate_normal
 import objective_oracles as oracle
 import own_metric  # noqa: F401  (defines the metric "own")
 from rankwright import gradients
+from rankwright.data.queries import Queries
 from rankwright.kernels.random import stream_of
-from rankwright.queries import Queries
 
 METRICS = ["ndcg@2", "ndcg", "err", "mrr", "map", "rbp"]
 SMOOTHINGS = list(itertools.product([0.3, 1.0, 3.0], [0.0, 0.5]))

@@ -5,8 +5,8 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from rankwright.data import RankingData
-from rankwright.synthetic import (
+from rankwright.data.dataset import RankingData
+from rankwright.data.synthetic import (
     _Purpose,
     _stream,
     make_web_search,

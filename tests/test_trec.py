@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 import pytrec_eval
 
-from rankwright.trec import (
+from rankwright.data.trec import (
     Qrels,
     TrecRun,
     align,

@@ -24,13 +24,14 @@ from typer.testing import CliRunner
 
 from rankwright import Ranker, RankingData, bind, evaluate, write_letor
 from rankwright.cli import app
-from rankwright.folds import Fold, folds_by_query
+from rankwright.data.folds import Fold, folds_by_query
 from rankwright.objectives import OBJECTIVES
 from rankwright.objectives import objective as parse_objective
-from rankwright.peers import CatBoost, LightGBM, XGBoost
 from rankwright.report.page import Text
 from rankwright.report.tuning import tuning_report
-from rankwright.spaces import (
+from rankwright.research.peers import CatBoost, LightGBM, XGBoost
+from rankwright.tuning.search import Tuning, is_config, tune, tune_system
+from rankwright.tuning.space import (
     OPTIONS,
     PEERS,
     PRESETS,
@@ -41,7 +42,6 @@ from rankwright.spaces import (
     sample,
     search_space,
 )
-from rankwright.tuning import Tuning, is_config, tune, tune_system
 from small import TRAIN, VALID
 
 SMALL: dict[str, Any] = {"metric": "map", "trees": 6, "folds": 2, "threads": 1}
@@ -121,7 +121,7 @@ def test_what_an_objective_is_given_with_is_kept_and_rules_out_what_belongs_to_s
 def test_of_auto_everything_is_searched(monkeypatch: pytest.MonkeyPatch) -> None:
     text = "yetiloss(neighbours=3) + 0.5 queryrmse"
     assert (search_space(text)["yetiloss.neighbours"], search_space(text)["queryrmse.factor"]) == (3, 0.5)
-    monkeypatch.setattr("rankwright.defaults.resolve_objective", lambda *_: parse_objective(text))
+    monkeypatch.setattr("rankwright.training.defaults.resolve_objective", lambda *_: parse_objective(text))
     space = search_space("auto")
     assert (space["yetiloss.neighbours"], space["queryrmse.factor"]) == (Range(1, 5), Range(0.05, 5.0, log=True))
 
@@ -374,7 +374,9 @@ def test_a_search_ends_when_time_is_up(monkeypatch: pytest.MonkeyPatch) -> None:
     def tick() -> None:
         clock[0] += 1.0
 
-    monkeypatch.setattr("rankwright.tuning.time", SimpleNamespace(monotonic=lambda: clock[0], perf_counter=lambda: 0.0))
+    monkeypatch.setattr(
+        "rankwright.tuning.search.time", SimpleNamespace(monotonic=lambda: clock[0], perf_counter=lambda: 0.0)
+    )
     tuning = tune_system(lambda p: Known(p, tick), SPACE, FOLDS, **QUICK, trials=500, seconds=21, pruning=False)
     assert clock[0] == 22  # five trials of four folds, and two folds of a sixth that is dropped
     assert (len(tuning.trials), tuning.interrupted) == (5, False)
@@ -474,7 +476,7 @@ KILLED = """
 import sys, time
 sys.path.insert(0, sys.argv[1])
 from test_tuning import FOLDS, QUICK, SPACE, Known
-from rankwright.tuning import tune_system
+from rankwright.tuning.search import tune_system
 tune_system(lambda p: Known(p, lambda: time.sleep(0.05)), SPACE, FOLDS, **QUICK, trials=100, study=sys.argv[2])
 """
 

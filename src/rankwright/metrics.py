@@ -147,7 +147,7 @@ class Metric:
 
     def of(self, scores: ArrayLike, labels: ArrayLike, *, ties: str = "worst") -> float:
         """Value for one query."""
-        from rankwright.evaluation import evaluate
+        from rankwright.evaluation.per_query import evaluate
 
         result = evaluate(scores, labels, group=[np.size(labels)], metrics=[self], ties=ties, empty="zero")
         return result.mean[str(self)]

@@ -20,12 +20,11 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
-from rankwright.boosting import Boosting, Langevin, Progress, Settings, State
-from rankwright.checkpoint import Checkpoint, fingerprint
-from rankwright.data import Columns, RankingData, drop_columns, encode_features, frame_columns
-from rankwright.defaults import choose_settings, is_auto, resolve_objective
+from rankwright.data.dataset import RankingData
+from rankwright.data.encoding import Columns, drop_columns, encode_features, frame_columns
+from rankwright.data.queries import Queries
 from rankwright.engines import load_engine
-from rankwright.evaluation import evaluate
+from rankwright.evaluation.per_query import evaluate
 from rankwright.kernels.evaluate import INPUT, order_queries
 from rankwright.kernels.threads import available_threads
 from rankwright.metrics import Metric
@@ -33,8 +32,10 @@ from rankwright.metrics import metric as parse_metric
 from rankwright.objectives import Objective
 from rankwright.objectives import objective as parse_objective
 from rankwright.persistence import read_model, write_model
-from rankwright.progress import Display
-from rankwright.queries import Queries
+from rankwright.training.boosting import Boosting, Langevin, Progress, Settings, State
+from rankwright.training.checkpoint import Checkpoint, fingerprint
+from rankwright.training.defaults import choose_settings, is_auto, resolve_objective
+from rankwright.training.progress import Display
 
 Floats = NDArray[np.float64]
 

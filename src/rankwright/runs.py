@@ -19,7 +19,6 @@ from __future__ import annotations
 import json
 import math
 import os
-import secrets
 import shutil
 import time
 import tomllib
@@ -33,13 +32,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from rankwright.data import RankingData
+from rankwright._io import PathLike, part_of, replacing
+from rankwright.data.dataset import RankingData
 from rankwright.environment import environment
-from rankwright.letor import PathLike, replacing
 
 if TYPE_CHECKING:
-    from rankwright.boosting import Progress
     from rankwright.ranker import Ranker
+    from rankwright.training.boosting import Progress
 
 RUN_VERSION = 1
 _MANIFEST, _CONFIG, _ENVIRONMENT = "manifest.json", "config.toml", "environment.json"
@@ -422,7 +421,7 @@ def _create(folder: Path, config: dict[str, Any], described: dict[str, Any], sou
         "reading": sources.get("reading", {}),
     }
     folder.parent.mkdir(parents=True, exist_ok=True)
-    part = folder.resolve().with_name(f".{folder.resolve().name}.{secrets.token_hex(4)}.part")
+    part = part_of(folder.resolve())
     try:
         part.mkdir()
         _write_json(part / _MANIFEST, manifest)
@@ -462,7 +461,7 @@ def _no_traces_of_a_failure(folder: Path) -> Iterator[None]:
 
 
 def _describe(data: RankingData) -> dict[str, Any]:
-    from rankwright.checkpoint import fingerprint
+    from rankwright.training.checkpoint import fingerprint
 
     return {
         "rows": data.n_rows,

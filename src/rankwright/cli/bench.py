@@ -10,8 +10,8 @@ import typer
 from rankwright.cli import systems as shared
 
 if TYPE_CHECKING:
-    from rankwright.protocol import Ours, System
     from rankwright.report.page import Table
+    from rankwright.research.harness import Ours, System
 
 _KINDS = ("web", "sparse", "short")
 
@@ -76,18 +76,18 @@ def bench(
 
     Example: rankwright bench --kinds web,short --queries 500 --seeds 2 --trees 100 --out bench.json
     """
-    from rankwright.bench import read_result, regressions, write_result
+    from rankwright.research.bench import read_result, regressions, write_result
 
     _check_use(context, scaling, bool(data) and not kinds)
     earlier = None if against is None else read_result(against)
     tell = (lambda line: None) if quiet else typer.echo
     chosen = _systems(preset, ours or [], systems)
     if scaling:
-        from rankwright.bench import QUICK, run_scaling
+        from rankwright.research.bench import QUICK, run_scaling
 
         result = run_scaling(QUICK if quick else None, systems=chosen if systems else None, progress=tell)
     else:
-        from rankwright.bench import run_bench
+        from rankwright.research.bench import run_bench
 
         result = run_bench(
             chosen,
@@ -122,7 +122,7 @@ def _check_use(context: typer.Context, scaling: bool, only_files: bool) -> None:
 
 
 def _systems(preset: str, ours: list[str], names: str | None) -> list[System]:
-    from rankwright.bench import choose_systems, preset_systems
+    from rankwright.research.bench import choose_systems, preset_systems
 
     try:
         known = preset_systems(preset, [_our_system(text) for text in ours])
@@ -138,7 +138,7 @@ def _our_system(text: str) -> Ours:
     import shlex
 
     from rankwright import Ranker
-    from rankwright.protocol import Ours
+    from rankwright.research.harness import Ours
 
     name, colon, rest = text.partition(":")
     pairs = [word.partition("=") for word in shlex.split(rest)]
@@ -157,8 +157,8 @@ def _our_system(text: str) -> Ours:
 def _data(paths: list[Path], kinds: str | None, queries: int) -> dict[str, Any]:
     from functools import partial
 
-    from rankwright.bench import generated_folds
-    from rankwright.folds import read_folds
+    from rankwright.data.folds import read_folds
+    from rankwright.research.bench import generated_folds
 
     named = [kind.strip() for kind in (kinds or "").split(",") if kind.strip()]
     for kind in named:

@@ -31,7 +31,7 @@ def convert(
 
     Example: rankwright convert train.txt.gz train.parquet
     """
-    from rankwright.files import read_data, write_data
+    from rankwright.data.tables import read_data, write_data
 
     reading = systems.given(
         label=label, qid=qid, weight=weight, drop=drop, categorical=categorical, zero_based=zero_based

@@ -48,7 +48,7 @@ def demo(
     from rich.console import Console
 
     import rankwright as rw
-    from rankwright.files import read_data
+    from rankwright.data.tables import read_data
 
     console = Console(quiet=quiet, highlight=False, soft_wrap=True)
     reading = systems.given(label=label, qid=qid, drop=drop, categorical=categorical, zero_based=zero_based)

@@ -50,7 +50,7 @@ def diagnose(
     Example: rankwright diagnose run --data test.txt --train train.txt --against old-run --out diagnose.html
     """
     from rankwright import diagnostics
-    from rankwright.files import read_data
+    from rankwright.data.tables import read_data
 
     target = out if out is not None or json else Path("diagnose.html")
     if target is not None and target.suffix not in (".html", ".md"):

@@ -46,9 +46,9 @@ def predict(
     Example: rankwright predict run test.txt --out test.trec
     """
     import rankwright as rw
-    from rankwright.files import document_names
-    from rankwright.letor import replacing
-    from rankwright.trec import TrecRun
+    from rankwright._io import replacing
+    from rankwright.data.tables import document_names
+    from rankwright.data.trec import TrecRun
 
     trec = form == "trec" or (form is None and out.name.removesuffix(".gz").endswith((".trec", ".run")))
     if tag is not None and not trec:

@@ -78,8 +78,8 @@ def report(
 
 
 def _benchmark_page(path: Path, title: str | None) -> Page:
-    from rankwright.bench import read_result
     from rankwright.report.benchmark import benchmark_report
+    from rankwright.research.bench import read_result
 
     return benchmark_report(read_result(path), title=title)
 
@@ -87,7 +87,7 @@ def _benchmark_page(path: Path, title: str | None) -> Page:
 def _runs_page(
     runs: list[Path], data: Path, metrics: list[str] | None, title: str | None, reading: dict[str, Any]
 ) -> Page:
-    from rankwright.files import read_data
+    from rankwright.data.tables import read_data
     from rankwright.report import run_report
     from rankwright.runs import Run
 

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 if TYPE_CHECKING:
-    from rankwright.experiments import Record
-    from rankwright.protocol import Outcome
+    from rankwright.research.experiments import Record
+    from rankwright.research.harness import Outcome
 
 
 def reproduce(
@@ -46,7 +46,7 @@ def reproduce(
 
     Example: rankwright reproduce xendcg-robustness --data MQ2008 --quick
     """
-    from rankwright.experiments import EXPERIMENTS, experiment, read_records, results_page
+    from rankwright.research.experiments import EXPERIMENTS, experiment, read_records, results_page
 
     if summary is not None:
         if name:
@@ -85,8 +85,8 @@ def _run(
     note: str,
     changes: dict[str, float | None],
 ) -> None:
-    from rankwright.experiments import experiment
-    from rankwright.experiments import reproduce as run
+    from rankwright.research.experiments import experiment
+    from rankwright.research.experiments import reproduce as run
 
     asked = experiment(name)
     try:

@@ -113,7 +113,7 @@ class DataFile:
 
     def read(self, **options: Any) -> RankingData:
         """Read the file, with options that those given win over."""
-        from rankwright.files import read_data
+        from rankwright.data.tables import read_data
 
         chosen = {**options, **self._reading}
         key = repr(sorted(chosen.items()))
@@ -142,7 +142,7 @@ def holds_judgements(path: Path) -> bool:
     """Tell judgements in TREC form from LETOR text by the first line; both are text files."""
     if any(ending in path.suffixes for ending in (".csv", ".tsv", ".parquet", ".pq")):
         return False
-    from rankwright.letor import read_text
+    from rankwright.data.letor import read_text
 
     words = read_text(path).split(b"\n", 1)[0].split()
     return len(words) == 4 and not words[1].startswith(b"qid:")
@@ -158,7 +158,7 @@ def _scores_in_run(run: Any, data: RankingData, source: Path) -> Any:
     """Scores of the data's rows in a run; documents that it did not retrieve come last."""
     import numpy as np
 
-    from rankwright.files import document_names
+    from rankwright.data.tables import document_names
 
     row_of = {
         (str(qid), name): row

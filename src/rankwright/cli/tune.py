@@ -11,7 +11,7 @@ import typer
 from rankwright.cli import systems
 
 if TYPE_CHECKING:
-    from rankwright.tuning import Tuning
+    from rankwright.tuning.search import Tuning
 
 _UNITS = {"": 1.0, "s": 1.0, "m": 60.0, "h": 3600.0}
 
@@ -64,9 +64,9 @@ def tune(
 
     Example: rankwright tune train.txt --valid vali.txt --metric map --time 10m --set subsample=1 --out best.toml
     """
-    from rankwright.files import read_parts
-    from rankwright.spaces import PRESETS
-    from rankwright.tuning import is_config, tune
+    from rankwright.data.tables import read_parts
+    from rankwright.tuning.search import is_config, tune
+    from rankwright.tuning.space import PRESETS
 
     seconds = None if time is None else _seconds(time)
     names = systems.split_metrics(metric)
@@ -156,8 +156,8 @@ def _check_usage(objective: str, metric: str, space: dict[str, Any]) -> None:
     """Refuse an objective or parameters that do not exist as wrong usage, before any data is read."""
     from rankwright import Ranker
     from rankwright import metric as parse_metric
-    from rankwright.defaults import resolve_objective
-    from rankwright.spaces import check_names, ranker_parameters
+    from rankwright.training.defaults import resolve_objective
+    from rankwright.tuning.space import check_names, ranker_parameters
 
     try:
         made = resolve_objective(objective, parse_metric(metric))

@@ -9,15 +9,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rankwright.comparison import PairedResult, compare
 from rankwright.diagnostics.results import Floats, altair, fitted, frame, plain, stages, threads_of
-from rankwright.evaluation import Evaluation, evaluate
+from rankwright.evaluation.comparison import PairedResult, compare
+from rankwright.evaluation.per_query import Evaluation, evaluate
 from rankwright.metrics import Metric
 
 if TYPE_CHECKING:
     import pandas as pd
 
-    from rankwright.data import RankingData
+    from rankwright.data.dataset import RankingData
 
 _SAME = 1e-12  # differences up to this are rounding, not another ranking
 

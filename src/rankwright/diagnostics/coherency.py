@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from rankwright.data.queries import Queries, check_labels
 from rankwright.diagnostics.results import Floats, altair, fitted, frame, grouped_rows, plain, stages, threads_of
 from rankwright.kernels import evaluate as kernel
 from rankwright.kernels.incoherency import count_incoherent
@@ -23,12 +24,11 @@ from rankwright.metrics import Metric
 from rankwright.metrics import metric as parse_metric
 from rankwright.objectives import BoundObjective, Objective
 from rankwright.objectives import objective as parse_objective
-from rankwright.queries import Queries, check_labels
 
 if TYPE_CHECKING:
     import pandas as pd
 
-    from rankwright.data import RankingData
+    from rankwright.data.dataset import RankingData
 
 Counts = NDArray[np.int64]
 

@@ -19,11 +19,11 @@ from rankwright.diagnostics.surrogate import (
     directness_curve,
     directness_pair,
 )
-from rankwright.evaluation import evaluate
+from rankwright.evaluation.per_query import evaluate
 from rankwright.objectives import LambdaLoss, LambdaMART, Objective
 
 if TYPE_CHECKING:
-    from rankwright.data import RankingData
+    from rankwright.data.dataset import RankingData
     from rankwright.report.page import Page
 
 _STAGES = 50

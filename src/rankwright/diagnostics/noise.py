@@ -22,12 +22,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from rankwright.data.queries import Queries
 from rankwright.diagnostics.results import Floats, altair, frame, plain
 from rankwright.metrics import Metric
 from rankwright.metrics import metric as parse_metric
 from rankwright.objectives import BoundObjective, Objective, bind
 from rankwright.objectives import objective as parse_objective
-from rankwright.queries import Queries
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from rankwright.queries import Queries
+from rankwright.data.queries import Queries
 
 if TYPE_CHECKING:
     import pandas as pd
 
-    from rankwright.data import RankingData
+    from rankwright.data.dataset import RankingData
 
 Floats = NDArray[np.float64]
 

@@ -19,8 +19,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from rankwright.data.queries import Queries, check_labels
 from rankwright.diagnostics.results import Floats, altair, frame, grouped_rows, plain
-from rankwright.evaluation import evaluate
+from rankwright.evaluation.per_query import evaluate
 from rankwright.kernels import evaluate as kernel
 from rankwright.kernels.exchange import Chain
 from rankwright.kernels.random import GAUSSIAN, noise_by_query, stream_of
@@ -30,7 +31,6 @@ from rankwright.metrics import Metric
 from rankwright.metrics import metric as parse_metric
 from rankwright.objectives import Objective, SoftRank, StochasticRank
 from rankwright.objectives import objective as parse_objective
-from rankwright.queries import Queries, check_labels
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -18,7 +18,7 @@ import lightgbm as lgb
 import numpy as np
 from numpy.typing import NDArray
 
-from rankwright.data import RankingData
+from rankwright.data.dataset import RankingData
 from rankwright.engines.turns import Turns
 from rankwright.kernels.arithmetic import round_to
 

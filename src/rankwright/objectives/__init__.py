@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from rankwright.data.queries import Queries
 from rankwright.metrics import Metric
 from rankwright.objectives.base import BoundObjective, Floats, Gradient, Objective, Problem, Sum
 from rankwright.objectives.lambdas import LambdaLoss, LambdaMART, RankNet
@@ -25,7 +26,6 @@ from rankwright.objectives.softmax import XENDCG, ListNet
 from rankwright.objectives.softrank import SoftRank
 from rankwright.objectives.stochastic import StochasticRank
 from rankwright.objectives.yeti import YetiLoss, YetiRank
-from rankwright.queries import Queries
 
 OBJECTIVES: dict[str, type[Objective]] = {
     kind.name: kind

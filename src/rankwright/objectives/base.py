@@ -11,6 +11,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from rankwright.data.queries import Queries, check_labels
 from rankwright.kernels.arithmetic import finish
 from rankwright.kernels.exchange import Chain
 from rankwright.kernels.random import stream_of
@@ -18,7 +19,6 @@ from rankwright.kernels.scratch import Results, Scratch
 from rankwright.kernels.threads import available_threads, even_ranges, run_ranges
 from rankwright.metrics import Metric
 from rankwright.metrics import metric as parse_metric
-from rankwright.queries import Queries, check_labels
 
 Floats = NDArray[np.float64]
 

@@ -1,12 +1,12 @@
-"""Pages about results of benchmarks, as `rankwright.bench` writes them."""
+"""Pages about results of benchmarks, as `rankwright.research.bench` writes them."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from rankwright.bench.files import SCALING
 from rankwright.report.page import Block, Cell, Figure, Page, Section, Table, Text, needed
+from rankwright.research.bench.files import SCALING
 
 _Result = Mapping[str, Any]
 
@@ -36,8 +36,8 @@ def benchmark_report(result: _Result, *, title: str | None = None) -> Page:
 
     Examples
     --------
-    >>> from rankwright.bench import QUICK, run_scaling
-    >>> from rankwright.protocol import Ours
+    >>> from rankwright.research.bench import QUICK, run_scaling
+    >>> from rankwright.research.harness import Ours
     >>> page = benchmark_report(run_scaling(QUICK, systems=[Ours("rankwright")]))
     >>> [section.title for section in page.sections]
     ['Exponents', 'Gradients', 'Training', 'Environment']

@@ -15,7 +15,6 @@ import hashlib
 import json
 import os
 import re
-import secrets
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -23,6 +22,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
+from rankwright._io import write_together
 from rankwright.report.theme import COLOURS, chart_config, merged, on_paper
 
 if TYPE_CHECKING:
@@ -323,31 +323,7 @@ def save_page(page: Page, path: str | os.PathLike[str], format: str = "html", pn
     else:
         text = page.markdown({id(figure): f"{file.parent.name}/{file.name}" for file, figure in pictures.items()})
     # The page comes last: where it is, its figures are.
-    _write_all({**{file: figure.png() for file, figure in pictures.items()}, target: text.encode()})
-
-
-def _write_all(contents: Mapping[Path, bytes]) -> None:
-    """Write the files beside their places first, and move them when all are complete."""
-    made: list[Path] = []
-    parts: dict[Path, Path] = {}
-    try:
-        for target, content in contents.items():
-            made += [folder for folder in (target.parent, *target.parent.parents) if not folder.exists()]
-            target.parent.mkdir(parents=True, exist_ok=True)
-            part = parts[target] = target.with_name(f".{target.name}.{secrets.token_hex(4)}.part")
-            with open(part, "wb") as file:
-                file.write(content)
-                file.flush()
-                os.fsync(file.fileno())
-        for target, part in parts.items():
-            os.replace(part, target)
-    except BaseException:
-        for part in parts.values():
-            part.unlink(missing_ok=True)
-        for folder in made:
-            if folder.exists() and not any(folder.iterdir()):
-                folder.rmdir()
-        raise
+    write_together({**{file: figure.png() for file, figure in pictures.items()}, target: text.encode()})
 
 
 def _cell(value: Cell) -> str:

@@ -11,8 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import stats
 
-from rankwright.data import RankingData
-from rankwright.evaluation import Evaluation, evaluate
+from rankwright.data.dataset import RankingData
+from rankwright.evaluation.per_query import Evaluation, evaluate
 from rankwright.metrics import Metric
 from rankwright.metrics import metric as parse_metric
 

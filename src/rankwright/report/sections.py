@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rankwright.comparison import Comparison, compare
-from rankwright.data import RankingData
+from rankwright.data.dataset import RankingData
+from rankwright.evaluation.comparison import Comparison, compare
 from rankwright.metrics import Metric
 from rankwright.report.explorer import QueryExplorer
 from rankwright.report.page import Block, Cell, Figure, Page, Section, Table, Text, needed
@@ -448,7 +448,7 @@ def _times(runs: Sequence[Run]) -> list[Block]:
 
 
 def _manifest(runs: Sequence[Run], data: RankingData) -> list[Block]:
-    from rankwright.checkpoint import fingerprint
+    from rankwright.training.checkpoint import fingerprint
 
     names = distinct_names(runs)
     parts = {

@@ -8,7 +8,7 @@ from typing import Any
 
 from rankwright.metrics import metric as parse_metric
 from rankwright.report.page import Block, Cell, Figure, Page, Section, Table, Text, needed
-from rankwright.tuning import Trial, Tuning
+from rankwright.tuning.search import Trial, Tuning
 
 _ROWS = 200
 
@@ -19,14 +19,14 @@ def tuning_report(tuning: Tuning, *, title: str = "Tuning") -> Page:
     Parameters
     ----------
     tuning
-        What `rankwright.tuning.tune` or `tune_system` found.
+        What `rankwright.tuning.search.tune` or `tune_system` found.
     title
         Title of the page.
 
     Examples
     --------
     >>> from rankwright import make_web_search
-    >>> from rankwright.tuning import tune
+    >>> from rankwright.tuning.search import tune
     >>> data = make_web_search(24, n_features=20, mean_length=20)
     >>> page = tuning_report(tune(data, metric="map", trials=2, trees=5, folds=2, threads=1))
     >>> [section.title for section in page.sections]

@@ -1,0 +1,457 @@
+"""Ranking data: features, labels and queries that were checked once and cannot disagree afterwards."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import narwhals as nw
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import ArrayLike, NDArray
+
+from rankwright._io import replacing
+from rankwright.data.encoding import (
+    HasColumns,
+    Levels,
+    check_same_categories,
+    check_same_columns,
+    encode_frame,
+    encode_matrix,
+    take_column,
+)
+from rankwright.data.queries import Queries, check_labels, plain_ids
+
+_ROWS_PER_CHECK = 65_536  # looking for infinities in slices keeps the temporary small
+
+
+class RankingData:
+    """Rows of features with labels, grouped by query.
+
+    Rows may come in any order: they are sorted by query inside (stably), and `ungroup` brings results
+    back into the caller's order. Every attribute below is in grouped order.
+
+    Parameters
+    ----------
+    X
+        Features: NumPy 2-D, SciPy sparse, pandas, polars or Arrow. NaN means missing.
+    y
+        Labels, finite and not negative, 0 for not relevant; or the name of a column of ``X``.
+    qid
+        Query id per row, of any hashable type; or the name of a column of ``X``.
+    group
+        Instead of ``qid``: the number of rows of each query, in row order.
+    weights
+        One per row, or one per query in the order in which the queries first appear.
+    feature_names
+        Names of the columns; taken from the frame where there is one.
+    categorical
+        Columns (names or numbers) that hold categories. In a frame, columns of a categorical type
+        are taken as such without being named. In arrays the values must be whole numbers from 0.
+    reference
+        Data whose columns this must have and whose category codes it takes over: the training data
+        when this is validation or test data.
+
+    Attributes
+    ----------
+    X : ndarray or csr_matrix
+        Features [rows, columns]; categories as codes.
+    y : ndarray
+        Labels [rows].
+    qid : ndarray
+        Query id [rows].
+    group : ndarray
+        Rows per query [queries].
+    weights : ndarray or None
+        Weights [rows].
+    feature_names : list of str
+        Names of the columns.
+    categories : dict
+        For each categorical column its levels in the order of their codes, or None where the data
+        came as codes.
+    named : bool
+        True if the names were given, False if they only count the columns.
+    n_queries, n_rows : int
+        Sizes.
+    queries : Queries
+        Boundaries, ids and keys of the queries.
+
+    Examples
+    --------
+    >>> data = RankingData([[0.1], [0.7], [0.4]], [0, 2, 1], qid=["b", "a", "b"])
+    >>> data.qid.tolist(), data.y.tolist(), data.group.tolist()
+    (['a', 'b', 'b'], [2.0, 0.0, 1.0], [1, 2])
+    >>> data.ungroup(data.y).tolist()
+    [0.0, 2.0, 1.0]
+    """
+
+    def __init__(
+        self,
+        X: Any,
+        y: Any,
+        *,
+        qid: Any = None,
+        group: ArrayLike | None = None,
+        weights: ArrayLike | None = None,
+        feature_names: Sequence[str] | None = None,
+        categorical: Sequence[str | int] | None = None,
+        reference: HasColumns | None = None,
+    ) -> None:
+        frame = nw.from_native(X, eager_only=True, pass_through=True)
+        if isinstance(frame, nw.DataFrame):
+            if isinstance(y, str):
+                frame, y = take_column(frame, y, "y")
+            if isinstance(qid, str):
+                frame, qid = take_column(frame, qid, "qid")
+            matrix, names, levels = encode_frame(frame, feature_names, categorical, reference)
+        else:
+            for name, value in (("y", y), ("qid", qid)):
+                if isinstance(value, str):
+                    raise ValueError(
+                        f"{name}={value!r} names a column, but X is a {type(X).__name__} without "
+                        f"columns. Pass {name} as an array, or X as a data frame."
+                    )
+            matrix, names, levels = encode_matrix(X, feature_names, categorical, reference)
+        if matrix.shape[0] == 0 or matrix.shape[1] == 0:
+            raise ValueError(
+                f"the data is empty: it has {matrix.shape[0]} row(s) and {matrix.shape[1]} feature(s) "
+                f"(shape={matrix.shape}) while a minimum of 1 is required."
+            )
+        if reference is not None:
+            check_same_columns(names, reference.feature_names)
+            levels = check_same_categories(levels, reference.categories)
+
+        self.queries = Queries.of(matrix.shape[0], qid, group)
+        self.y = check_labels(y, self.queries)
+        self.X = matrix if self.queries.order is None else matrix[self.queries.order]
+        self.weights = None if weights is None else self.queries.per_row(weights)
+        self.named = feature_names is not None or isinstance(frame, nw.DataFrame)
+        self.feature_names: list[str] = names
+        self.categories: Levels = levels
+        _check_features(self)
+
+    @property
+    def qid(self) -> NDArray[Any]:
+        """Query id of each row [rows]."""
+        return np.repeat(self.queries.ids, self.queries.sizes)
+
+    @property
+    def group(self) -> NDArray[np.int64]:
+        """Rows of each query [queries]."""
+        return self.queries.sizes
+
+    @property
+    def query_ids(self) -> NDArray[Any]:
+        """Id of each query [queries]."""
+        return self.queries.ids
+
+    @property
+    def query_keys(self) -> NDArray[np.uint64]:
+        """Stable 64-bit key of each query, a function of its id alone [queries]."""
+        return self.queries.keys
+
+    @property
+    def boundaries(self) -> NDArray[np.int64]:
+        """Query q owns rows ``boundaries[q]:boundaries[q + 1]`` [queries + 1]."""
+        return self.queries.boundaries
+
+    @property
+    def n_queries(self) -> int:
+        """Number of queries."""
+        return self.queries.n_queries
+
+    @property
+    def n_rows(self) -> int:
+        """Number of rows."""
+        return self.queries.n_rows
+
+    @property
+    def one_weight_per_query(self) -> bool:
+        """Whether weights, if there are any, are the same within each query."""
+        if self.weights is None:
+            return True
+        return bool(np.array_equal(self.weights, np.repeat(self.weights[self.boundaries[:-1]], self.group)))
+
+    def ungroup(self, grouped: NDArray[Any]) -> NDArray[Any]:
+        """Bring values per row (scores, say) back into the order in which the caller gave the rows."""
+        return self.queries.ungroup(grouped)
+
+    def check_columns(self, reference: HasColumns) -> None:
+        """Raise ValueError unless this data has the columns and categories of ``reference``, in the same order."""
+        check_same_columns(self.feature_names, reference.feature_names)
+        ours, theirs = (
+            {name: levels for name, levels in one.categories.items() if levels is not None} for one in (self, reference)
+        )
+        if ours != theirs:
+            raise ValueError(
+                "the categories differ from those of the training data, so their codes mean something else; "
+                "build this data with reference= the training data."
+            )
+
+    def subset(self, queries: ArrayLike) -> RankingData:
+        """Keep some queries, by number (any order, kept ascending) or by a mask over the queries.
+
+        Examples
+        --------
+        >>> data = RankingData([[1], [2], [3]], [0, 1, 1], qid=[7, 7, 9])
+        >>> data.subset([1]).qid.tolist()
+        [9]
+        """
+        chosen = np.atleast_1d(np.asarray(queries))
+        if chosen.dtype == bool:
+            if chosen.shape != (self.n_queries,):
+                raise ValueError(
+                    f"the mask has shape {chosen.shape} for {self.n_queries} queries; give one value per query."
+                )
+            chosen = np.flatnonzero(chosen)
+        if chosen.size == 0:
+            raise ValueError("no query was chosen: a subset needs at least one.")
+        if chosen.ndim != 1 or chosen.dtype.kind not in "iu":
+            raise ValueError("queries must be a list of query numbers, or a mask with one value per query.")
+        if chosen.min() < 0 or chosen.max() >= self.n_queries or len(np.unique(chosen)) < len(chosen):
+            raise ValueError(
+                f"queries must be different numbers from 0 to {self.n_queries - 1}; got {chosen[:5].tolist()}..."
+            )
+        keep = np.zeros(self.n_queries, dtype=bool)
+        keep[chosen] = True
+        rows = np.repeat(keep, self.group)
+        return self._like(
+            self.X[rows],
+            self.y[rows],
+            self.qid[rows],
+            None if self.weights is None else self.weights[rows],
+        )
+
+    def split(self, share: float = 0.2, *, seed: int = 0) -> tuple[RankingData, RankingData]:
+        """Split by query into (the rest, ``share`` of the queries), at random but the same for a seed.
+
+        Examples
+        --------
+        >>> data = RankingData(np.eye(10), np.ones(10), qid=range(10))
+        >>> train, test = data.split(0.3)
+        >>> train.n_queries, test.n_queries
+        (7, 3)
+        """
+        n_test = round(share * self.n_queries)
+        if not 0 < n_test < self.n_queries:
+            raise ValueError(
+                f"a share of {share} of {self.n_queries} queries leaves one side empty; "
+                "choose one strictly between 0 and 1 that gives each side a query."
+            )
+        shuffled = np.random.default_rng(seed).permutation(self.n_queries)
+        return self.subset(shuffled[n_test:]), self.subset(shuffled[:n_test])
+
+    def kfold(self, k: int = 5, *, seed: int = 0) -> Iterator[tuple[RankingData, RankingData]]:
+        """Yield ``k`` pairs (train, test); each query is in the test part of exactly one.
+
+        Examples
+        --------
+        >>> data = RankingData(np.eye(10), np.ones(10), qid=range(10))
+        >>> [test.n_queries for _, test in data.kfold(4)]
+        [3, 3, 2, 2]
+        """
+        if not 2 <= k <= self.n_queries:
+            raise ValueError(f"k={k} folds of {self.n_queries} queries; k must be from 2 to that number.")
+        parts = np.array_split(np.random.default_rng(seed).permutation(self.n_queries), k)
+        for part in parts:
+            test = np.zeros(self.n_queries, dtype=bool)
+            test[part] = True
+            yield self.subset(~test), self.subset(test)
+
+    @staticmethod
+    def concatenate(parts: Sequence[RankingData]) -> RankingData:
+        """Join data sets with the same columns; a query may not be in two of them.
+
+        Examples
+        --------
+        >>> a = RankingData([[1.0]], [1], qid=[2])
+        >>> b = RankingData([[3.0]], [0], qid=[1])
+        >>> RankingData.concatenate([a, b]).qid.tolist()
+        [1, 2]
+        """
+        if len(parts) == 0:
+            raise ValueError("nothing to concatenate: give at least one data set.")
+        first = parts[0]
+        for part in parts[1:]:
+            check_same_columns(part.feature_names, first.feature_names)
+            if part.categories != first.categories:
+                raise ValueError(
+                    "the categories differ between the parts; build the later ones with reference= the first."
+                )
+        ids = [value for part in parts for value in plain_ids(part.query_ids)]
+        if len(set(ids)) < len(ids):
+            twice = next(value for value in ids if ids.count(value) > 1)
+            raise ValueError(
+                f"query {twice!s} is in two of the parts, which would merge them into one query; "
+                "give the queries different ids."
+            )
+        sparse = any(sp.issparse(part.X) for part in parts)
+        stack = (lambda xs: sp.vstack(xs, format="csr")) if sparse else np.concatenate
+        weighted = any(part.weights is not None for part in parts)
+        weights = [np.ones(p.n_rows) if p.weights is None else p.weights for p in parts]
+        return first._like(
+            stack([part.X for part in parts]),
+            np.concatenate([part.y for part in parts]),
+            np.concatenate([part.qid for part in parts])
+            if len({part.qid.dtype.kind for part in parts}) == 1
+            else [value for part in parts for value in plain_ids(part.qid)],
+            np.concatenate(weights) if weighted else None,
+        )
+
+    def to_parquet(self, path: str | os.PathLike[str]) -> None:
+        """Write one Parquet file: the features, and the columns ``label``, ``qid`` and ``weight``.
+
+        The file is complete or absent: it is written beside its place and then moved there.
+        """
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+
+        if sp.issparse(self.X):
+            raise ValueError(
+                "Parquet holds dense columns and this data is sparse; use write_letor, or make X dense first."
+            )
+        columns: dict[str, Any] = {"label": self.y, "qid": _parquet_ids(self.qid)}
+        if self.weights is not None:
+            columns["weight"] = self.weights
+        if clash := columns.keys() & set(self.feature_names):
+            raise ValueError(f"a feature is named {sorted(clash)[0]!r}, which the file needs; rename it.")
+        for number, name in enumerate(self.feature_names):
+            columns[name] = np.ascontiguousarray(self.X[:, number])
+        try:
+            ours = json.dumps({"categories": self.categories, "weighted": self.weights is not None})
+        except TypeError:
+            raise ValueError(
+                "the file holds categories that are text or numbers; turn other levels into text."
+            ) from None
+        table = pa.table(columns).replace_schema_metadata({"rankwright": ours})
+        with replacing(path) as file:
+            pq.write_table(table, file)
+
+    @classmethod
+    def from_parquet(
+        cls,
+        path: str | os.PathLike[str],
+        *,
+        label: str = "label",
+        qid: str = "qid",
+        weight: str | None = None,
+        reference: HasColumns | None = None,
+    ) -> RankingData:
+        """Read a Parquet file, ours or another: ``label``, ``qid`` and ``weight`` name its columns.
+
+        Without ``weight`` a column of that name is used in files that `to_parquet` wrote.
+
+        Examples
+        --------
+        >>> import tempfile
+        >>> data = RankingData([[1.5], [2.5]], [0, 1], qid=[3, 3], feature_names=["bm25"])
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     data.to_parquet(folder + "/train.parquet")
+        ...     back = RankingData.from_parquet(folder + "/train.parquet")
+        >>> back.feature_names, back.X.tolist()
+        (['bm25'], [[1.5], [2.5]])
+        """
+        import pyarrow.parquet as pq
+
+        return cls.from_arrow(pq.read_table(path), label=label, qid=qid, weight=weight, reference=reference)
+
+    @classmethod
+    def from_arrow(
+        cls,
+        table: Any,
+        *,
+        label: str | None = "label",
+        qid: str = "qid",
+        weight: str | None = None,
+        drop: Sequence[str] = (),
+        categorical: Sequence[str] = (),
+        reference: HasColumns | None = None,
+    ) -> RankingData:
+        """Take the columns of an Arrow table, as `from_parquet` does.
+
+        Without a ``label`` all labels are 0: rows to predict. ``drop`` names columns that are no features,
+        ``categorical`` those that hold categories.
+
+        Examples
+        --------
+        >>> import pyarrow as pa
+        >>> table = pa.table({"label": [0, 1], "qid": [3, 3], "url": ["x", "y"], "bm25": [1.5, 2.5]})
+        >>> RankingData.from_arrow(table, drop=["url"]).X.tolist()
+        [[1.5], [2.5]]
+        """
+        ours = json.loads((table.schema.metadata or {}).get(b"rankwright", b"{}"))
+        if weight is None and ours.get("weighted"):
+            weight = "weight"
+        index = (table.schema.pandas_metadata or {}).get("index_columns", [])
+        unused = [name for name in index if isinstance(name, str) and name not in (label, qid, weight)]
+        table = table.drop_columns(list({*unused, *drop}))  # row numbers that pandas stored are no feature
+        weights = None
+        if weight is not None:
+            frame, weights = take_column(nw.from_native(table, eager_only=True), weight, "weight")
+            table = frame.to_native()
+        stored = {name: v for name, v in ours.get("categories", {}).items() if name not in drop}
+        levels: Levels = {name: None if v is None else tuple(v) for name, v in stored.items()}
+        if reference is not None:
+            for name, known in levels.items():
+                if known is not None:
+                    table = _with_levels(table, name, known)
+        named = list(dict.fromkeys([*levels, *categorical]))
+        y = np.zeros(len(table)) if label is None else label
+        data = cls(table, y, qid=qid, weights=weights, categorical=named or None, reference=reference)
+        if reference is None:
+            data.categories.update(levels)
+        return data
+
+    def _like(self, X: Any, y: Any, qid: Any, weights: Any) -> RankingData:
+        """Other rows with this data's columns and categories."""
+        data = RankingData(X, y, qid=qid, weights=weights, feature_names=self.feature_names)
+        data.categories = self.categories
+        return data
+
+    def __len__(self) -> int:
+        return self.n_rows
+
+    def __repr__(self) -> str:
+        return f"RankingData({self.n_rows} rows, {self.n_queries} queries, {len(self.feature_names)} features)"
+
+
+def _with_levels(table: Any, name: str, levels: tuple[Any, ...]) -> Any:
+    """Put the levels of a column of an Arrow table in the place of their codes."""
+    import pyarrow as pa
+
+    codes = table[name].to_numpy()
+    values = [None if np.isnan(code) else levels[int(code)] for code in codes]
+    return table.set_column(table.column_names.index(name), name, pa.array(values))
+
+
+def _check_features(data: RankingData) -> None:
+    if sp.issparse(data.X):
+        if np.isinf(data.X.data).any():
+            row, column = next((r, c) for r, c, v in zip(*sp.find(data.X), strict=True) if np.isinf(v))
+            _refuse_infinity(data, int(row), int(column))
+        return
+    for start in range(0, data.n_rows, _ROWS_PER_CHECK):
+        infinite = np.isinf(data.X[start : start + _ROWS_PER_CHECK])
+        if infinite.any():
+            row, column = np.argwhere(infinite)[0]
+            _refuse_infinity(data, start + int(row), int(column))
+
+
+def _refuse_infinity(data: RankingData, row: int, column: int) -> None:
+    raise ValueError(
+        f"feature {data.feature_names[column]!r} is infinite: {data.queries.where(row)}. "
+        "Use NaN for a missing value, or a large finite number."
+    )
+
+
+def _parquet_ids(qid: NDArray[Any]) -> Any:
+    if qid.dtype != object:
+        return qid
+    kinds = {type(value) for value in qid}
+    if len(kinds) > 1 or not issubclass(next(iter(kinds)), str | int | bytes):
+        raise ValueError(
+            "Parquet columns hold ids of one plain type; turn the query ids into numbers or strings first."
+        )
+    return list(qid)

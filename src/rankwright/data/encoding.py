@@ -1,0 +1,250 @@
+"""Columns of a model, and the features of rows as the matrix that trees are grown on and score."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import narwhals as nw
+import numpy as np
+from numpy.typing import NDArray
+
+from rankwright.data.queries import is_missing
+
+Levels = dict[str, tuple[Any, ...] | None]
+Matrix = Any  # a NumPy 2-D array or a SciPy CSR matrix
+
+
+@dataclass(frozen=True)
+class Columns:
+    """Names of the columns, and the levels of the categorical ones: what other data must agree with."""
+
+    feature_names: list[str]
+    categories: Levels
+
+
+class HasColumns(Protocol):
+    """Data or a model: what other data must agree with."""
+
+    @property
+    def feature_names(self) -> list[str]:
+        """Names of the columns."""
+
+    @property
+    def categories(self) -> Levels:
+        """Levels of the categorical columns."""
+
+
+def is_sparse(X: Any) -> bool:
+    """Tell whether X is a SciPy sparse matrix; SciPy is not imported to find out."""
+    sparse = sys.modules.get("scipy.sparse")
+    return sparse is not None and bool(sparse.issparse(X))
+
+
+def frame_columns(X: Any) -> list[str]:
+    """Names of the columns of a data frame; none for anything else."""
+    frame = nw.from_native(X, eager_only=True, pass_through=True)
+    return list(frame.columns) if isinstance(frame, nw.DataFrame) else []
+
+
+def drop_columns(X: Any, names: Sequence[str]) -> Any:
+    """Leave out columns of a data frame, those of them that it has; anything else stays as it is."""
+    present = set(names) & set(frame_columns(X))
+    return nw.from_native(X, eager_only=True).drop(sorted(present)).to_native() if present else X
+
+
+def encode_features(X: Any, columns: Columns) -> Any:
+    """Turn the features of new rows into the matrix a model was trained on."""
+    frame = nw.from_native(X, eager_only=True, pass_through=True)
+    if isinstance(frame, nw.DataFrame):
+        matrix, names, levels = encode_frame(frame, None, None, columns)
+    else:
+        matrix, names, levels = encode_matrix(X, None, None, columns)
+    if matrix.shape[1] != len(columns.feature_names):
+        raise ValueError(
+            f"X has {matrix.shape[1]} features, but Ranker is expecting {len(columns.feature_names)} features as input."
+        )
+    check_same_columns(names, columns.feature_names)
+    check_same_categories(levels, columns.categories)
+    values = matrix.data if is_sparse(matrix) else matrix
+    if np.isinf(values).any():
+        raise ValueError("X has an infinite value; use NaN for a missing value, or a large finite number.")
+    return matrix
+
+
+def take_column(frame: nw.DataFrame[Any], name: str, argument: str) -> tuple[nw.DataFrame[Any], nw.Series[Any]]:
+    """Take a named column out of a frame; ``argument`` is the parameter that named it."""
+    if name not in frame.columns:
+        raise ValueError(f"{argument}={name!r} is not a column of the data; it has {_shown(frame.columns)}.")
+    return frame.drop(name), frame[name]
+
+
+def encode_frame(
+    frame: nw.DataFrame[Any],
+    feature_names: Sequence[str] | None,
+    categorical: Sequence[str | int] | None,
+    reference: HasColumns | None,
+) -> tuple[Matrix, list[str], Levels]:
+    """Turn a data frame into a matrix, the names of its columns, and the levels of its categories."""
+    names = _check_names(frame.columns if feature_names is None else feature_names, len(frame.columns))
+    named = _column_names(categorical, names)
+    by_name = dict(zip(names, frame.iter_columns(), strict=True))
+    known: Levels = {}
+    if reference is not None:
+        known = reference.categories
+        if set(names) == set(reference.feature_names):
+            names = list(reference.feature_names)  # a frame knows its columns by name
+        check_same_columns(names, reference.feature_names)
+    levels: Levels = {}
+    columns = []
+    for name in names:
+        series = by_name[name]
+        is_category = series.dtype in (nw.Categorical, nw.Enum) or name in named or name in known
+        if is_category and not (series.dtype.is_numeric() and known.get(name) is None):
+            values, levels[name] = _codes(series, known.get(name))
+        elif series.dtype.is_numeric() or series.dtype == nw.Boolean:
+            values = series.cast(nw.Float64).to_numpy()
+            if is_category:
+                levels[name] = None
+                _check_codes(np.asarray(values), name)
+        else:
+            raise ValueError(
+                f"column {name!r} has the type {series.dtype}, not numbers. Name it in categorical=, or drop it."
+            )
+        columns.append(np.asarray(values, dtype=np.float64))
+    matrix = np.column_stack(columns) if columns else np.empty((len(frame), 0))
+    return matrix, names, levels
+
+
+def _codes(series: nw.Series[Any], known: tuple[Any, ...] | None) -> tuple[NDArray[np.float64], tuple[Any, ...]]:
+    """Code each level by its place in ``known`` (or among the sorted levels here); others are missing."""
+    values = series.to_list()
+    if known is None:
+        known = tuple(sorted({v for v in values if not is_missing(v)}, key=lambda v: (str(type(v)), v)))
+    place = {level: float(i) for i, level in enumerate(known)}
+    return np.array([place.get(value, np.nan) for value in values]), known
+
+
+def encode_matrix(
+    X: Any,
+    feature_names: Sequence[str] | None,
+    categorical: Sequence[str | int] | None,
+    reference: HasColumns | None,
+) -> tuple[Matrix, list[str], Levels]:
+    """Turn an array or a sparse matrix into a matrix, the names of its columns, and its categorical columns."""
+    if is_sparse(X):
+        from scipy.sparse import csr_matrix
+
+        matrix: Matrix = csr_matrix(X)
+        if matrix.dtype not in (np.float32, np.float64):
+            matrix = matrix.astype(np.float64)
+    else:
+        matrix = _dense(X)
+    n_columns = matrix.shape[1]
+    if feature_names is not None:
+        names = _check_names(feature_names, n_columns)
+    elif reference is not None and len(reference.feature_names) == n_columns:
+        names = list(reference.feature_names)
+    else:
+        names = [f"f{i}" for i in range(n_columns)]
+    if categorical is None and reference is not None:
+        categorical = [name for name in reference.categories if name in names]
+    levels: Levels = {}
+    for name in _column_names(categorical, names):
+        values = matrix[:, names.index(name)]
+        _check_codes(values.toarray().ravel() if is_sparse(values) else values, name)
+        levels[name] = None
+    return matrix, names, levels
+
+
+def _dense(X: Any) -> NDArray[Any]:
+    """X as a 2-D array, float32 and float64 as they are and other numbers as float64."""
+    try:
+        matrix = np.asarray(X) if not np.ma.isMaskedArray(X) else np.ma.filled(X.astype(np.float64), np.nan)
+    except ValueError:
+        raise ValueError("the rows of X have different lengths; give each row the same number of features.") from None
+    if matrix.ndim != 2:
+        raise ValueError(
+            f"X must be a table of rows and columns; got shape {matrix.shape}. Reshape your data: a single feature "
+            "is X.reshape(-1, 1)."
+        )
+    if matrix.dtype in (np.float32, np.float64):
+        return matrix
+    try:
+        if matrix.dtype.kind in "biufO":
+            return matrix.astype(np.float64)
+    except (TypeError, ValueError):
+        pass
+    if matrix.dtype.kind == "c":
+        raise ValueError("Complex data not supported: give real and imaginary parts as two features.")
+    raise ValueError("X holds values that are not numbers; pass categories in a data frame.")
+
+
+def _check_names(feature_names: Sequence[str], n_columns: int) -> list[str]:
+    names = [str(name) for name in feature_names]
+    if len(names) != n_columns:
+        raise ValueError(f"feature_names has {len(names)} names for {n_columns} columns; give one per column.")
+    if len(names) != len(set(names)):
+        twice = next(name for name in names if names.count(name) > 1)
+        raise ValueError(f"feature name {twice!r} occurs twice; give each column its own name.")
+    return names
+
+
+def _column_names(columns: Sequence[str | int] | None, names: list[str]) -> list[str]:
+    """Names of columns that were given by name or by number."""
+    if isinstance(columns, str):
+        raise ValueError(f"categorical must be a list of columns; write categorical=[{columns!r}].")
+    found = []
+    for column in columns or ():
+        name = column
+        if isinstance(column, int | np.integer) and 0 <= column < len(names):
+            name = names[int(column)]
+        if name not in names:
+            raise ValueError(f"categorical column {column!r} is not a column of the data; it has {_shown(names)}.")
+        found.append(name)
+    return found
+
+
+def _shown(names: Sequence[Any]) -> str:
+    return ", ".join(str(name) for name in names[:8]) + (", ..." if len(names) > 8 else "")
+
+
+def check_same_columns(ours: list[str], theirs: list[str]) -> None:
+    """Raise ValueError unless the names are the same, in the same order."""
+    if ours == theirs:
+        return
+    missing = [name for name in theirs if name not in ours]
+    extra = [name for name in ours if name not in theirs]
+    if missing or extra:
+        detail = (f" Missing: {_shown(missing)}." if missing else "") + (
+            f" Not expected: {_shown(extra)}." if extra else ""
+        )
+        raise ValueError(
+            f"the data has {len(ours)} features where the training data has {len(theirs)}, and they differ."
+            f"{detail} Give the same columns."
+        )
+    column = next(i for i, pair in enumerate(zip(ours, theirs, strict=True)) if pair[0] != pair[1])
+    raise ValueError(
+        f"column {column} is {ours[column]!r} where the training data has {theirs[column]!r}; "
+        "give the columns in the training order."
+    )
+
+
+def check_same_categories(ours: Levels, theirs: Levels) -> Levels:
+    """Return the training data's categories; codes may stand for its levels, but not text for its codes."""
+    for name in ours.keys() | theirs.keys():
+        if name not in theirs:
+            raise ValueError(
+                f"column {name!r} holds categories, but numbers in the training data; give it the same type in both."
+            )
+        if theirs[name] is None and ours.get(name) is not None:
+            raise ValueError(f"column {name!r} holds text where the training data has codes; give codes in both.")
+    return theirs
+
+
+def _check_codes(values: NDArray[Any], name: str) -> None:
+    present = values[~np.isnan(values)]
+    if np.any((present < 0) | (present != np.trunc(present))):
+        raise ValueError(f"categorical column {name!r} must hold whole numbers from 0 (or be text in a data frame).")

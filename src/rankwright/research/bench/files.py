@@ -1,0 +1,56 @@
+"""Result files of benchmarks: JSON that says what it is."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from rankwright._io import replacing
+
+BENCH, SCALING = "rankwright bench", "rankwright scaling"
+FORMAT_VERSION = 1
+
+
+def write_result(result: Mapping[str, Any], path: str | os.PathLike[str]) -> None:
+    """Write a result, whole or not at all; what is no number becomes null.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     write_result({"format": BENCH, "format_version": 1, "speed": float("nan")}, f"{folder}/a.json")
+    ...     read_result(f"{folder}/a.json")["speed"] is None
+    True
+    """
+    target = Path(path)
+    target.parent.mkdir(parents=True, exist_ok=True)
+    with replacing(target) as file:
+        file.write((json.dumps(_finite(result), indent=1, allow_nan=False, default=str) + "\n").encode())
+
+
+def read_result(path: str | os.PathLike[str]) -> dict[str, Any]:
+    """Read a result that `write_result` wrote; anything else is refused with the reason."""
+    try:
+        result = json.loads(Path(path).read_bytes())
+    except ValueError:
+        raise ValueError(f"{path} is not valid JSON; name a file that `rankwright bench` wrote.") from None
+    if not isinstance(result, dict) or result.get("format") not in (BENCH, SCALING):
+        raise ValueError(f"{path} is no result of a benchmark; name a file that `rankwright bench` wrote.")
+    if result.get("format_version") != FORMAT_VERSION:
+        raise ValueError(
+            f"{path} has format {result.get('format_version')!r}; this version reads {FORMAT_VERSION}. Upgrade "
+            "rankwright, or run the benchmark again."
+        )
+    return result
+
+
+def _finite(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return {key: _finite(one) for key, one in value.items()}
+    if isinstance(value, list | tuple):
+        return [_finite(one) for one in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value

@@ -1,0 +1,167 @@
+"""From outcomes to figures: quality with paired tests, times, and the time to a given quality."""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from rankwright.metrics import metric as parse_metric
+from rankwright.research.harness import Outcome, Results
+
+ALL = "all data"
+_PAIRED = ("difference", "low", "high", "p", "p_adjusted", "significant", "wins", "ties", "losses")
+Costs = Mapping[tuple[str, str, str], Mapping[str, float | None]]
+
+
+def quality(results: Results, data: Sequence[str], systems: Sequence[str], target: str) -> list[dict[str, Any]]:
+    """Means of each system on each data set, and on all of them pooled, tested against the first system.
+
+    ``difference`` is the system less the first one, with its 95 % interval and p-values (Fisher's randomisation test;
+    ``p_adjusted`` by Holm over the systems); all None for the first one itself.
+    """
+    rows = []
+    for name in [*data, ALL] if len(data) > 1 else data:
+        part = _only([one for one in results.outcomes if name in (ALL, one.data)])
+        paired = part.comparison(target, baseline=systems[0]).rows if len(systems) > 1 else ()
+        against = {row.system: row for row in paired}
+        for system in systems:
+            evaluation = part.evaluation(system, target)
+            row = against.get(system)
+            rows.append(
+                {
+                    "data": name,
+                    "target": target,
+                    "system": system,
+                    "queries": int(np.isfinite(evaluation.per_query[target]).sum()),
+                    "mean": evaluation.mean[target],
+                    "means": evaluation.mean,
+                    "trees": statistics.mean(
+                        one.trees for one in part.outcomes if one.system == system and one.target == target
+                    ),
+                    **{key: getattr(row, key, None) for key in _PAIRED},
+                }
+            )
+    return rows
+
+
+def speed(
+    results: Results,
+    data: Sequence[str],
+    systems: Sequence[str],
+    target: str,
+    *,
+    trees: int,
+    reach: float,
+    costs: Costs,
+) -> list[dict[str, Any]]:
+    """Medians over folds and seeds of the times of each system on each data set, and ``costs`` that were measured once.
+
+    ``gradient_ms`` is per tree: what the system tells of its training, or else what was measured apart.
+    ``reach_seconds`` is the time until the validation value reaches a level, and ``reached`` the share of the
+    trainings that get there. The level of a fold is ``reach`` times the best value of any system there.
+    """
+    rows = []
+    for name in data:
+        here = [one for one in results.outcomes if one.data == name and one.target == target]
+        levels = _levels(here, target, reach)
+        for system in systems:
+            own = [one for one in here if one.system == system]
+            times = [seconds_until(one, levels[one.fold]) for one in own]
+            cost = costs.get((name, system, target), {})
+            gradients = [1000 * one.gradient_seconds / trees for one in own if one.gradient_seconds is not None]
+            rows.append(
+                {
+                    "data": name,
+                    "target": target,
+                    "system": system,
+                    "fit_seconds": statistics.median(one.fit_seconds for one in own),
+                    "predict_seconds": statistics.median(one.predict_seconds for one in own),
+                    "gradient_ms": statistics.median(gradients) if gradients else cost.get("gradient_ms"),
+                    "peak_mb": cost.get("peak_mb"),
+                    "added_mb": cost.get("added_mb"),
+                    "level": statistics.mean(levels.values()),
+                    "reach_seconds": _median(times),
+                    "reached": _reached(times),
+                }
+            )
+    return rows
+
+
+def equal_quality(results: Results, data: Sequence[str], systems: Sequence[str], target: str) -> list[dict[str, Any]]:
+    """How long the first system takes to the best validation value of each other one, against that one's own time.
+
+    Medians over folds and seeds; ``reached`` is the share of trainings where the first system gets there.
+    """
+    rows = []
+    for name in data:
+        here = {
+            (one.system, one.fold, one.seed): one
+            for one in results.outcomes
+            if one.data == name and one.target == target
+        }
+        for peer in systems[1:]:
+            theirs = [one for (system, _, _), one in here.items() if system == peer]
+            own = [seconds_until(one, one.valid) for one in theirs]
+            first = [seconds_until(here[systems[0], one.fold, one.seed], one.valid) for one in theirs]
+            rows.append(
+                {
+                    "data": name,
+                    "target": target,
+                    "system": peer,
+                    "own_seconds": _median(own),
+                    "first_seconds": _median(first),
+                    "ratio": _median([a / b for a, b in zip(first, own, strict=True)]),
+                    "reached": _reached(first),
+                }
+            )
+    return rows
+
+
+def seconds_until(outcome: Outcome, level: float) -> float:
+    """Time of training until the validation value is at least as good as ``level``; infinite if it never is.
+
+    Trees are taken to cost the same, and what precedes the first is shared out among them.
+    """
+    sign = _sign(outcome.target)
+    for stage, value in enumerate(outcome.curve, start=1):
+        if sign * value >= sign * level:
+            return outcome.fit_seconds * stage / len(outcome.curve)
+    return math.inf
+
+
+def _median(times: Sequence[float]) -> float | None:
+    """Median where what never happens is infinitely late; None where that is the median."""
+    middle = statistics.median(times)
+    return middle if math.isfinite(middle) else None
+
+
+def _reached(times: Sequence[float]) -> float:
+    return sum(map(math.isfinite, times)) / len(times)
+
+
+def _levels(outcomes: Iterable[Outcome], target: str, reach: float) -> dict[str, float]:
+    sign = _sign(target)
+    best: dict[tuple[str, str], list[float]] = {}
+    for one in outcomes:
+        best.setdefault((one.fold, one.system), []).append(one.valid)
+    levels: dict[str, float] = {}
+    for (fold, _), values in best.items():
+        mean = statistics.mean(values)
+        if sign * mean > sign * levels.get(fold, -sign * math.inf):
+            levels[fold] = mean
+    return {fold: value * reach if sign > 0 else value / reach for fold, value in levels.items()}
+
+
+def _sign(target: str) -> float:
+    return 1.0 if parse_metric(target).higher_is_better else -1.0
+
+
+def _only(outcomes: Iterable[Outcome]) -> Results:
+    part = Results()
+    for outcome in outcomes:
+        part.add(outcome)
+    return part

@@ -1,0 +1,274 @@
+"""Studies: systems that are trained, tested and compared by paired tests, which is most of the experiments."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import pairwise
+
+import numpy as np
+
+from rankwright.data.dataset import RankingData
+from rankwright.data.folds import Fold
+from rankwright.evaluation.comparison import PairedResult, compare, holm
+from rankwright.evaluation.per_query import Evaluation
+from rankwright.report.page import Cell, Table
+from rankwright.research.experiments.base import AGREES, CONTRADICTS, OPEN, Experiment, Figures, Findings, Job, Verdict
+from rankwright.research.harness import Model, Ours, Results, System, run_systems
+from rankwright.tuning.space import Space
+
+_LEVEL = 0.05
+_ALIKE = 0.01  # two systems are alike if the interval of their difference is within a point
+Measured = str | tuple[str, str]
+NOTHING = Figures("")
+
+
+@dataclass(frozen=True)
+class Named:
+    """A system under the name that the paper gives it."""
+
+    name: str
+    system: System
+
+    @property
+    def by_metric(self) -> bool:
+        """As of the system itself."""
+        return self.system.by_metric
+
+    def fit(self, train: RankingData, metric: str, *, trees: int, seed: int, threads: int) -> Model:
+        """Train the system."""
+        return self.system.fit(train, metric, trees=trees, seed=seed, threads=threads)
+
+
+@dataclass(frozen=True)
+class Condition:
+    """A change of the training data under which all systems are trained.
+
+    Parameters
+    ----------
+    name
+        What is added to the systems' names; empty for no change.
+    change
+        Fold to fold; the test queries stay as they are.
+    """
+
+    name: str = ""
+    change: Callable[[Fold], Fold] = field(default=lambda fold: fold)
+
+    def names(self, system: str) -> str:
+        """Name of a system under this condition."""
+        return f"{system}, {self.name}" if self.name else system
+
+
+@dataclass(frozen=True)
+class Claim:
+    """A claim of the paper: ``better`` is above ``worse`` by ``target``, or the two are alike.
+
+    Parameters
+    ----------
+    better, worse
+        A system; or two, for the difference of the first and the second.
+    target
+        The metric.
+    alike
+        The claim is that there is no difference to speak of: met if its interval is within a point.
+    text
+        The claim in words; made from the names where empty.
+    """
+
+    better: Measured
+    worse: Measured
+    target: str
+    alike: bool = False
+    text: str = ""
+
+    def __str__(self) -> str:
+        relation = "like" if self.alike else "above"
+        return self.text or f"{self.better} {relation} {self.worse} by {self.target}"
+
+    def systems(self) -> set[str]:
+        """Names of the systems in it."""
+        return {name for side in (self.better, self.worse) for name in ([side] if isinstance(side, str) else side)}
+
+
+def claims(text: str, targets: Iterable[str], *, alike: bool = False) -> tuple[Claim, ...]:
+    """Read claims such as ``"a > b > c"`` or ``"a > c"`` on several lines, for each target.
+
+    Examples
+    --------
+    >>> [str(claim) for claim in claims("a > b > c", ["map"])]
+    ['a above b by map', 'b above c by map']
+    """
+    chains = [[name.strip() for name in line.split(" > ")] for line in text.splitlines() if line.strip()]
+    pairs = [pair for chain in chains for pair in pairwise(chain)]
+    return tuple(Claim(better, worse, target, alike) for target in targets for better, worse in pairs)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Study(Experiment):
+    """Systems compared on folds.
+
+    Parameters
+    ----------
+    systems
+        What is compared, the baseline of the table first.
+    only
+        Metrics of the systems that are not for all of them.
+    published
+        The paper's figures.
+    claims
+        The paper's claims.
+    conditions
+        Changes of the training data; each system is trained under each.
+    step
+        Learning rate times number of trees in the paper: the rate of our systems is this over the number of trees.
+        None leaves the rate of each system.
+    spaces
+        The systems that are tuned, each with its space; see `rankwright.research.experiments.tuned.tuned`.
+    """
+
+    systems: tuple[System, ...]
+    only: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    published: Figures = NOTHING
+    claims: tuple[Claim, ...] = ()
+    conditions: tuple[Condition, ...] = (Condition(),)
+    step: float | None = None
+    spaces: Mapping[str, Space] = field(default_factory=dict)
+
+    def run(self, job: Job) -> Findings:
+        """Train and test what is missing, and compare."""
+        settings = job.settings
+        for fold in settings.folds():
+            for condition in self.conditions:
+                changed = condition.change(fold)
+                for system in self.systems:
+                    self._run_system(job, changed, condition, system)
+        targets = settings.targets or self.targets
+        verdicts = judge([one for one in self.claims if one.target in targets], job.results, self.published)
+        return Findings(tuple(self._table(job.results, target) for target in targets), tuple(verdicts))
+
+    def _run_system(self, job: Job, fold: Fold, condition: Condition, system: System) -> None:
+        settings, budget = job.settings, job.settings.budget
+        targets = [one for one in settings.targets or self.targets if one in self.only.get(system.name, self.targets)]
+        name = condition.names(system.name)
+        chosen: list[tuple[System, list[str]]] = [(Named(name, self._at_rate(system, budget.trees)), targets)]
+        if system.name in self.spaces and budget.trials:
+            from rankwright.research.experiments.tuned import tuned
+
+            space = self.spaces[system.name]
+            chosen = [(tuned(job, fold, system, name, target, space), [target]) for target in targets]
+        for one, its_targets in chosen:
+            run_systems(
+                [one],
+                [fold],
+                data=settings.data_name,
+                targets=its_targets,
+                seeds=budget.seeds,
+                trees=budget.trees,
+                threads=settings.threads,
+                results=job.results,
+                progress=job.progress,
+            )
+
+    def _at_rate(self, system: System, trees: int) -> System:
+        if self.step is None or not isinstance(system, Ours):
+            return system
+        return replace(system, params={**system.params, "learning_rate": self.step / trees})
+
+    def _table(self, results: Results, target: str) -> Table:
+        names = [
+            condition.names(system.name)
+            for condition in self.conditions
+            for system in self.systems
+            if target in self.only.get(system.name, self.targets)
+        ]
+        compared: dict[str, PairedResult] = {}
+        if len(names) > 1:
+            evaluations = [results.evaluation(name, target) for name in names]
+            compared = {row.system: row for row in compare(*evaluations, names=names, metrics=[target]).rows}
+        rows = []
+        for name in names:
+            own = [one for one in results.outcomes if (one.system, one.target) == (name, target)]
+            trees = f"{np.mean([one.trees for one in own]):.0f}"
+            mean = f"{100 * results.evaluation(name, target).mean[target]:.2f}"
+            published = self.published.of(target, name)
+            row: list[Cell] = [name, mean, *_difference(compared.get(name)), trees]
+            rows.append(row + [None if one is None else f"{one:.2f}" for one in published])
+        columns = ["system", "here", f"difference from {names[0]}", "95 % interval", "p (Holm)", "trees"]
+        columns += [f"paper, {name}" for name in self.published.columns]
+        return Table(f"{target}, per cent", columns, rows)
+
+
+def _difference(row: PairedResult | None) -> list[Cell]:
+    if row is None:
+        return [None, None, None]
+    interval = f"[{100 * row.low:+.2f}, {100 * row.high:+.2f}]"
+    return [f"{100 * row.difference:+.2f}", interval, p_text(row.p_adjusted).removeprefix("= ")]
+
+
+def p_text(p: float) -> str:
+    """Return a p-value as text.
+
+    Examples
+    --------
+    >>> p_text(0.0312), p_text(0.0001)
+    ('= 0.031', '< 0.001')
+    """
+    return f"= {p:.3f}" if p >= 0.001 else "< 0.001"
+
+
+def judge(asked: Sequence[Claim], results: Results, published: Figures = NOTHING) -> list[Verdict]:
+    """Examine claims by paired tests over the test queries, with Holm's correction over the claims of each metric.
+
+    Parameters
+    ----------
+    asked
+        The claims.
+    results
+        Outcomes of all systems in them.
+    published
+        The paper's figures, to tell on how many of its data sets each claim held.
+    """
+    verdicts = []
+    for target in dict.fromkeys(claim.target for claim in asked):
+        mine = [claim for claim in asked if claim.target == target]
+        rows = [_paired(claim, results) for claim in mine]
+        for claim, row, p in zip(mine, rows, holm([row.p for row in rows]), strict=True):
+            evidence = (
+                f"{100 * row.difference:+.2f} points [{100 * row.low:+.2f}, {100 * row.high:+.2f}], "
+                f"p {p_text(p)}, {row.n_queries} queries"
+            )
+            verdicts.append(Verdict(str(claim), _outcome(claim, row, p), evidence + _held(claim, published)))
+    return verdicts
+
+
+def _outcome(claim: Claim, row: PairedResult, p: float) -> str:
+    if claim.alike and row.low >= -_ALIKE and row.high <= _ALIKE:
+        return AGREES
+    if p > _LEVEL:
+        return OPEN
+    return AGREES if row.difference > 0 and not claim.alike else CONTRADICTS
+
+
+def _paired(claim: Claim, results: Results) -> PairedResult:
+    sides = [_values(side, results, claim.target) for side in (claim.worse, claim.better)]
+    return compare(*sides, metrics=[claim.target]).rows[0]
+
+
+def _values(side: Measured, results: Results, target: str) -> Evaluation:
+    if isinstance(side, str):
+        return results.evaluation(side, target)
+    first, second = (results.evaluation(name, target) for name in side)
+    change = first.per_query[target] - second.per_query[target]
+    return replace(first, per_query={target: change}, mean={target: float(np.nanmean(change))})
+
+
+def _held(claim: Claim, published: Figures) -> str:
+    """Tell on how many of the paper's data sets the first figure is above the second."""
+    if not (isinstance(claim.better, str) and isinstance(claim.worse, str)):
+        return ""
+    sides = (published.of(claim.target, claim.better), published.of(claim.target, claim.worse))
+    pairs = [(a, b) for a, b in zip(*sides, strict=True) if a is not None and b is not None]
+    if not pairs:
+        return ""
+    return f"; in the paper above on {sum(a > b for a, b in pairs)} of {len(pairs)} data sets"

@@ -1,0 +1,1 @@
+"""The boosting loop, the settings that the data decides, checkpoints and progress."""

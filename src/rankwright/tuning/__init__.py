@@ -1,0 +1,15 @@
+"""Search for hyper-parameters: the space (`space`), Optuna's study in a file (`study`) and the search (`search`)."""
+
+from typing import TYPE_CHECKING
+
+from rankwright._lazy import lazy_names
+
+if TYPE_CHECKING:
+    from rankwright.tuning.search import Tuning, tune, tune_system
+    from rankwright.tuning.space import Choice, Range, search_space
+
+__all__ = ["Choice", "Range", "Tuning", "search_space", "tune", "tune_system"]
+
+__getattr__, __dir__ = lazy_names(
+    __name__, {"search": ("Tuning", "tune", "tune_system"), "space": ("Choice", "Range", "search_space")}
+)

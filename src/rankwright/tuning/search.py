@@ -1,0 +1,602 @@
+"""Tuning: hyper-parameters chosen on validation queries, by random trials and then by what they taught.
+
+Each trial trains on every fold and is worth the mean over the folds of the best validation value. Trials are drawn by
+Optuna's TPE, whose seed is a function of (seed, number of finished trials): a search that was killed goes on as if it
+had not been. From the second half of the first fold on, a trial that is behind the median of the earlier ones at the
+same place is stopped.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rankwright._io import replacing
+from rankwright.data.dataset import RankingData
+from rankwright.data.folds import Fold
+from rankwright.evaluation.per_query import evaluate
+from rankwright.metrics import Metric
+from rankwright.metrics import metric as parse_metric
+from rankwright.objectives import Objective
+from rankwright.research.harness import System
+from rankwright.tuning.space import (
+    PRESETS,
+    Choice,
+    Range,
+    Space,
+    check_names,
+    check_preset,
+    default_values,
+    ranker_parameters,
+    sample,
+    search_space,
+)
+from rankwright.tuning.study import load_optuna, open_study, unannounced
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+_STEPS = 10  # how often a trial is looked at in each fold
+_SPARED = _STEPS // 2  # the first looks end no trial: a low learning rate is behind at first, and not worse
+_FOLDS = 3
+_PRUNED_AFTER = 5  # complete trials to compare with
+_RANKED_FROM = 4  # complete trials before parameters are ranked by importance
+_HEADING = "# Found by rankwright tune"
+_SHOWN = 10  # trials in the printed table
+
+Part = tuple[RankingData, RankingData]
+
+
+@dataclass(frozen=True)
+class Trial:
+    """One trial of a search.
+
+    Parameters
+    ----------
+    number
+        From 1, in the order of the search.
+    values
+        What was drawn, by the names of the space.
+    params
+        Parameters to train with: of `Ranker`, or of the system that was tuned.
+    value
+        Mean over the folds of the best validation value; None if the trial was stopped half-way.
+    trees
+        Mean over the folds of the number of trees with the best value, rounded; None likewise.
+    fold_values, fold_trees
+        Best value of each fold, and the number of trees that it took.
+    seconds
+        How long it took.
+    """
+
+    number: int
+    values: dict[str, Any]
+    params: dict[str, Any]
+    value: float | None
+    trees: int | None
+    fold_values: tuple[float, ...]
+    fold_trees: tuple[int, ...]
+    seconds: float
+
+
+@dataclass(frozen=True, eq=False)
+class Tuning:
+    """What a search found; prints as a table of the best trials.
+
+    Attributes
+    ----------
+    metric : str
+        What was optimised.
+    trials : tuple of Trial
+        All of them, in the order of the search.
+    interrupted : bool
+        True if Ctrl-C ended the search.
+
+    Examples
+    --------
+    >>> from rankwright import make_web_search
+    >>> tuning = tune(make_web_search(24, n_features=20), trials=1, trees=3, folds=2, threads=1)
+    >>> print(tuning)
+    trial  ndcg@10  trees  parameters
+        1  0...      ...
+    1 trials, 0 of them stopped half-way.
+    """
+
+    metric: str
+    trials: tuple[Trial, ...]
+    interrupted: bool
+    _importance: Callable[[], dict[str, float]]
+
+    @property
+    def best_trial(self) -> Trial:
+        """The trial with the best value; the first of them if there are several."""
+        return self.ranked()[0]
+
+    @property
+    def best(self) -> dict[str, Any]:
+        """Parameters of the best trial: ``Ranker(**tuning.best)`` is the tuned ranker."""
+        return dict(self.best_trial.params)
+
+    def ranked(self) -> list[Trial]:
+        """Return the complete trials, the best first."""
+        sign = _sign(self.metric)
+        complete = [(trial, trial.value) for trial in self.trials if trial.value is not None]
+        return [trial for trial, _ in sorted(complete, key=lambda one: -sign * one[1])]
+
+    def importance(self) -> dict[str, float]:
+        """Share of each searched parameter in what sets the best tenth of the trials apart, largest first.
+
+        By PED-ANOVA, over the complete trials; shares sum to 1. Empty with fewer than four of them.
+        """
+        return self._importance()
+
+    def table(self) -> list[dict[str, Any]]:
+        """Return a row per trial in the order of the search: number, value, trees, seconds, and what was drawn."""
+        return [
+            {"trial": one.number, self.metric: one.value, "trees": one.trees, "seconds": one.seconds} | one.values
+            for one in self.trials
+        ]
+
+    def to_dataframe(self) -> pd.DataFrame:
+        """Return the table as a pandas frame."""
+        try:
+            import pandas as pd
+        except ImportError as error:
+            raise ImportError("to_dataframe needs pandas; run `pip install pandas`.") from error
+        return pd.DataFrame(self.table())
+
+    def save_config(self, path: str | os.PathLike[str]) -> None:
+        """Write the best parameters to a TOML file that ``rankwright train --config`` takes."""
+        import tomli_w
+
+        best = self.best_trial
+        heading = f"{_HEADING}: {self.metric} {best.value:.4f} on validation queries, {len(self.trials)} trials."
+        Path(path).parent.mkdir(parents=True, exist_ok=True)
+        with replacing(path) as file:
+            file.write(f"{heading}\n".encode())
+            tomli_w.dump({name: value for name, value in best.params.items() if value is not None}, file)
+
+    def __str__(self) -> str:
+        header = ["trial", self.metric, "trees", "parameters"]
+        body = [
+            [str(one.number), f"{one.value:.4f}", str(one.trees), ", ".join(_shown(one.values))]
+            for one in self.ranked()[:_SHOWN]
+        ]
+        widths = [max(map(len, column)) for column in zip(header, *body, strict=True)]
+        lines = [
+            "  ".join([*(cell.rjust(w) for cell, w in zip(row[:3], widths, strict=False)), row[3]])
+            for row in (header, *body)
+        ]
+        stopped = sum(one.value is None for one in self.trials)
+        return "\n".join([*lines, f"{len(self.trials)} trials, {stopped} of them stopped half-way."])
+
+
+def tune(
+    data: RankingData,
+    *,
+    metric: str | Metric = "ndcg@10",
+    objective: str | Objective = "auto",
+    valid: RankingData | None = None,
+    folds: int | None = None,
+    preset: str = "default",
+    space: Space | None = None,
+    trials: int | None = None,
+    seconds: float | None = None,
+    trees: int | None = None,
+    study: str | os.PathLike[str] | None = None,
+    seed: int = 0,
+    threads: int | None = None,
+    progress: Callable[[Tuning], object] | None = None,
+) -> Tuning:
+    """Choose the hyper-parameters of a `Ranker` on validation queries.
+
+    The number of trees is the best one on validation, averaged over the folds. Ctrl-C ends the search and returns what
+    it found so far, if a trial is complete.
+
+    Parameters
+    ----------
+    data
+        Queries to train on.
+    metric, objective
+        As in `Ranker`.
+    valid
+        Queries to validate on. Without them ``data`` is split by query into folds, each of which validates once.
+    folds
+        Number of folds where ``valid`` is not given; 3 by default.
+    preset
+        ``"default"``: 50 trials, the first with the Ranker's defaults and 19 drawn at random; up to 500 trees, fewer
+        where 50 bring nothing. ``"paper"``: the protocol of the "Which Tricks" paper, 20 trials drawn at random and
+        then 80 guided ones, 1000 trees, nothing stopped early.
+    space
+        Changes to `rankwright.tuning.space.search_space`: by name a `Range`, a `Choice`, or a value to keep.
+    trials, seconds
+        When to end: at so many trials in all, those of a resumed study included, or after so much time of this call.
+        The trial that runs when time is up is dropped, but for the first.
+    trees
+        Trees at most, in place of the preset's.
+    study
+        A file in which each trial is kept, and from which the same call goes on after an interruption.
+    seed
+        Seed of the search, of the folds and of each training. The same seed gives the same trials.
+    threads
+        Number of threads; all cores by default. The result does not depend on it.
+    progress
+        Called after each trial with what was found so far.
+
+    Examples
+    --------
+    >>> from rankwright import Ranker, make_web_search
+    >>> data = make_web_search(24, n_features=20, mean_length=20)
+    >>> tuning = tune(data, metric="map", trials=2, trees=5, folds=2, threads=1)
+    >>> ranker = Ranker(**tuning.best, verbose=0).fit(data)
+    """
+    from rankwright.ranker import Ranker
+    from rankwright.training.checkpoint import fingerprint
+    from rankwright.training.defaults import resolve_objective
+
+    check_preset(preset)
+    plan = PRESETS[preset]
+    target = parse_metric(metric)
+    made = resolve_objective(objective, target, data.y)
+    searched = _diagonal_where_needed(search_space(objective, metric, preset=preset), data)
+    check_names(space or {}, made)
+    searched |= dict(space or {})
+    if valid is not None and folds is not None:
+        raise ValueError("valid and folds exclude each other; leave out folds to validate on valid.")
+    if valid is not None:
+        valid.check_columns(data)
+        parts = [(data, valid)]
+    else:
+        parts = list(data.kfold(_FOLDS if folds is None else folds, seed=seed))
+    most = plan.trees if trees is None else trees
+    _check_count("trees", most)
+    constant = {"metric": str(target), "random_state": seed}
+    first = None
+    if plan.from_defaults:  # some of which the data decides: one tree tells
+        ranker = Ranker(objective, target, n_estimators=1, random_state=seed, n_jobs=threads, verbose=0)
+        first = default_values(searched, made, ranker.fit(parts[0][0]))
+
+    def parameters(values: Mapping[str, Any], trees: int | None = None) -> dict[str, Any]:
+        return {**constant, **ranker_parameters(made, values), "n_estimators": most if trees is None else trees}
+
+    def measure(values: Mapping[str, Any], watch: _Watch) -> None:
+        for train, held_out in parts:
+            ranker = Ranker(**parameters(values), early_stopping_rounds=plan.patience, n_jobs=threads, verbose=0)
+            ranker.fit(
+                train,
+                eval_set=[held_out],
+                callbacks=[lambda now: watch.see(_curve(now.history[0]), now.iteration / most)],
+            )
+            if ranker.interrupted_:
+                raise KeyboardInterrupt
+            watch.fold_done(_curve(ranker.evals_result_["valid_0"]), every=1)
+
+    search = {
+        "data": [fingerprint(part) for part in (data, *([] if valid is None else [valid]))],
+        "metric": str(target),
+        "objective": str(made),
+        "space": {name: repr(tried) for name, tried in searched.items()},
+        "folds": len(parts),
+        "trees": most,
+        "preset": preset,
+        "seed": seed,
+    }
+    return _search(
+        searched,
+        measure,
+        parts,
+        target=target,
+        parameters=parameters,
+        first=first,
+        search=search,
+        trials=plan.trials if trials is None else trials,
+        startup=plan.startup,
+        pruning=plan.pruning,
+        seconds=seconds,
+        study=study,
+        seed=seed,
+        progress=progress,
+    )
+
+
+def tune_system(
+    make_system: Callable[[Mapping[str, Any]], System],
+    space: Space,
+    folds: Iterable[Fold],
+    *,
+    target: str | Metric,
+    trials: int = 50,
+    startup: int = 20,
+    seconds: float | None = None,
+    trees: int = 300,
+    every: int = 5,
+    pruning: bool = True,
+    study: str | os.PathLike[str] | None = None,
+    seed: int = 0,
+    threads: int = 1,
+    progress: Callable[[Tuning], object] | None = None,
+) -> Tuning:
+    """Tune any system, ours or a peer's, in the same way: what `tune` does, on given folds.
+
+    Only the validation queries choose; the test queries of the folds are not read. Where the validation queries of a
+    fold are tested on in another, tune on one fold at a time.
+
+    Parameters
+    ----------
+    make_system
+        Makes the system from values of the space.
+    space
+        By name a `Range`, a `Choice`, or a value to keep; `rankwright.tuning.space.PEERS` has one for each peer.
+    folds
+        What to train and validate on.
+    target
+        The metric that chooses.
+    trials, startup, seconds, study, progress
+        As in `tune`; ``startup`` is the number of random trials.
+    trees, every
+        Trees at most; their number is chosen among the multiples of ``every``.
+    pruning
+        Whether a trial is stopped after a fold where it is behind the median of the earlier ones.
+    seed, threads
+        Of the search and each training, and of training.
+
+    Examples
+    --------
+    >>> from rankwright import make_web_search
+    >>> from rankwright.data.folds import folds_by_query
+    >>> from rankwright.research.peers import LightGBM
+    >>> from rankwright.tuning.space import Range
+    >>> folds = folds_by_query(make_web_search(24, n_features=20, mean_length=20), 3)
+    >>> tuning = tune_system(
+    ...     lambda values: LightGBM("lambdarank", values),
+    ...     {"num_leaves": Range(4, 16), "min_data_in_leaf": 5},
+    ...     folds,
+    ...     target="ndcg@10",
+    ...     trials=2,
+    ...     trees=10,
+    ... )
+    >>> tuning.best["min_data_in_leaf"]
+    5
+    """
+    from rankwright.training.checkpoint import fingerprint
+
+    _check_count("trees", trees)
+    _check_count("every", every)
+    metric = parse_metric(target)
+    parts = [(fold.train, fold.valid) for fold in folds]
+
+    def measure(values: Mapping[str, Any], watch: _Watch) -> None:
+        system = make_system(values)
+        for train, held_out in parts:
+            model = system.fit(train, str(metric), trees=trees, seed=seed, threads=threads)
+            stages = model.staged_predict(held_out, every)
+            watch.fold_done([_value(scores, held_out, metric, threads) for scores in stages], every=every)
+
+    search = {
+        "system": make_system({}).name,
+        "data": [fingerprint(part) for pair in parts for part in pair],
+        "metric": str(metric),
+        "space": {name: repr(tried) for name, tried in space.items()},
+        "trees": [trees, every],
+        "startup": startup,
+        "pruning": pruning,
+        "seed": seed,
+    }
+    return _search(
+        space,
+        measure,
+        parts,
+        target=metric,
+        parameters=lambda values, _: dict(values),
+        first=None,
+        search=search,
+        trials=trials,
+        startup=startup,
+        pruning=pruning,
+        seconds=seconds,
+        study=study,
+        seed=seed,
+        progress=progress,
+    )
+
+
+def is_config(path: str | os.PathLike[str]) -> bool:
+    """Tell whether a file was written by `Tuning.save_config`."""
+    file = Path(path)
+    return file.is_file() and file.read_bytes().startswith(_HEADING.encode())
+
+
+class _TimeIsUp(Exception):
+    """The time for a search ended within a trial."""
+
+
+class _Watch:
+    """Follows a trial: reports how it does, and ends it when it is not worth going on or time is up."""
+
+    def __init__(self, trial: Any, sign: float, worst: Sequence[float], deadline: float) -> None:
+        self.values: list[float] = []
+        self.trees: list[int] = []
+        self._trial = trial
+        self._sign = sign
+        self._worst = worst
+        self._deadline = deadline
+        self._gain = 0.0  # of the folds that are done
+        self._reported = 0
+
+    def see(self, curve: Sequence[float], share: float) -> None:
+        """Take the values of a fold so far, at a share of its trees."""
+        if time.monotonic() > self._deadline:
+            raise _TimeIsUp
+        fold = len(self.values)
+        step = fold * _STEPS + math.floor(share * _STEPS + 1e-9)
+        if step <= self._reported:
+            return
+        # Gains over the worst order are never negative, so the sum over folds and trees only grows, as the rule of
+        # the pruner supposes. Steps that were passed over have the same value.
+        gain = self._gain + self._sign * (self._best(curve) - self._worst[fold])
+        while self._reported < step:
+            self._trial.report(gain, self._reported)
+            self._reported += 1
+        if self._trial.should_prune():
+            raise load_optuna().TrialPruned
+
+    def fold_done(self, curve: Sequence[float], *, every: int) -> None:
+        """Take the values of a fold after each ``every`` trees."""
+        best = self._best(curve)
+        trees = every * (list(curve).index(best) + 1)
+        self.see(curve, 1.0)
+        self._gain += self._sign * (best - self._worst[len(self.values)])
+        self.values.append(best)
+        self.trees.append(trees)
+
+    def _best(self, curve: Sequence[float]) -> float:
+        return self._sign * max(self._sign * value for value in curve)
+
+
+def _search(
+    space: Space,
+    measure: Callable[[Mapping[str, Any], _Watch], None],
+    parts: Sequence[Part],
+    *,
+    target: Metric,
+    parameters: Callable[[Mapping[str, Any], int | None], dict[str, Any]],
+    first: Mapping[str, Any] | None,
+    search: Mapping[str, Any],
+    trials: int,
+    startup: int,
+    pruning: bool,
+    seconds: float | None,
+    study: str | os.PathLike[str] | None,
+    seed: int,
+    progress: Callable[[Tuning], object] | None,
+) -> Tuning:
+    """Run trials until there are enough of them or time is up."""
+    optuna = load_optuna()
+    _check_count("trials", trials)
+    _check_count("startup", startup)
+    if seconds is not None and not seconds > 0:
+        raise ValueError(f"seconds must be a number above 0; got {seconds!r}.")
+    deadline = math.inf if seconds is None else time.monotonic() + seconds
+    sign = _sign(target)
+    worst = [_value(np.zeros(held_out.n_rows), held_out, target, 1) for _, held_out in parts]
+    pruner = optuna.pruners.MedianPruner(_PRUNED_AFTER, _SPARED) if pruning else optuna.pruners.NopPruner()
+    complete, pruned, failed = (getattr(optuna.trial.TrialState, name) for name in ("COMPLETE", "PRUNED", "FAIL"))
+    with open_study(study, search, pruner) as current:
+
+        def found(interrupted: bool = False) -> Tuning:
+            ended = current.get_trials(deepcopy=False, states=(complete, pruned))
+            kept = tuple(_trial(one, number, space, parameters) for number, one in enumerate(ended, start=1))
+            return Tuning(str(target), kept, interrupted, lambda: _importance(ended))
+
+        while True:
+            ended = current.get_trials(deepcopy=False, states=(complete, pruned))
+            done = any(one.state == complete for one in ended)
+            if len(ended) >= trials or (done and time.monotonic() > deadline):
+                return found()
+            if not ended and first is not None and not current.get_trials(states=(optuna.trial.TrialState.WAITING,)):
+                current.enqueue_trial(dict(first))
+            # Seeded anew for each trial, so that it depends on the trials before it and on nothing else.
+            draw = int(np.random.SeedSequence([seed, len(ended)]).generate_state(1)[0])
+            current.sampler = optuna.samplers.TPESampler(n_startup_trials=startup, seed=draw)
+            trial = current.ask()
+            watch = _Watch(trial, sign, worst, deadline if done else math.inf)
+            began = time.perf_counter()
+            try:
+                values = sample(space, trial)
+                trial.set_user_attr("values", values)
+                measure(values, watch)
+            except optuna.TrialPruned:
+                trial.set_user_attr("seconds", time.perf_counter() - began)
+                current.tell(trial, state=pruned)
+            except _TimeIsUp:
+                current.tell(trial, state=failed)
+                return found()
+            except KeyboardInterrupt:
+                current.tell(trial, state=failed)
+                if not done:
+                    raise
+                return found(interrupted=True)
+            except BaseException:
+                current.tell(trial, state=failed)
+                raise
+            else:
+                trial.set_user_attr("seconds", time.perf_counter() - began)
+                trial.set_user_attr("fold_values", watch.values)
+                trial.set_user_attr("fold_trees", watch.trees)
+                current.tell(trial, sign * float(np.mean(watch.values)))
+            if progress is not None:
+                progress(found())
+
+
+def _trial(
+    one: Any, number: int, space: Space, parameters: Callable[[Mapping[str, Any], int | None], dict[str, Any]]
+) -> Trial:
+    known = one.user_attrs
+    fold_values, fold_trees = known.get("fold_values", ()), known.get("fold_trees", ())
+    trees = max(1, round(float(np.mean(fold_trees)))) if fold_trees else None
+    return Trial(
+        number=number,
+        values={name: drawn for name, drawn in known["values"].items() if isinstance(space[name], Range | Choice)},
+        params=parameters(known["values"], trees),
+        value=float(np.mean(fold_values)) if fold_values else None,
+        trees=trees,
+        fold_values=tuple(fold_values),
+        fold_trees=tuple(fold_trees),
+        seconds=known["seconds"],
+    )
+
+
+def _importance(trials: Sequence[Any]) -> dict[str, float]:
+    optuna = load_optuna()
+    complete = [one for one in trials if one.state == optuna.trial.TrialState.COMPLETE]
+    if len(complete) < _RANKED_FROM:
+        return {}
+    with unannounced():
+        study = optuna.create_study(direction="maximize")
+    study.add_trials(complete)
+    evaluator = optuna.importance.PedAnovaImportanceEvaluator()
+    shares: dict[str, float] = optuna.importance.get_param_importances(study, evaluator=evaluator)
+    return shares
+
+
+def _diagonal_where_needed(space: dict[str, Any], data: RankingData) -> dict[str, Any]:
+    """Leave out full leaf values where weights differ within a query, which they do not allow."""
+    if data.one_weight_per_query:
+        return space
+    return {**space, "leaf_values": "diagonal"}
+
+
+def _value(scores: NDArray[np.float64], data: RankingData, metric: Metric, threads: int) -> float:
+    result = evaluate(scores, data.y, group=data.group, metrics=[metric], weights=data.weights, threads=threads)
+    mean = result.mean[str(metric)]
+    if math.isnan(mean):
+        raise ValueError(
+            f"no validation query has a relevant document, so {metric} has no value there; validate on others, or use "
+            "fewer folds."
+        )
+    return mean
+
+
+def _curve(history: Mapping[str, Sequence[float]]) -> Sequence[float]:
+    return next(iter(history.values()))
+
+
+def _sign(metric: str | Metric) -> float:
+    return 1.0 if parse_metric(metric).higher_is_better else -1.0
+
+
+def _shown(values: Mapping[str, Any]) -> list[str]:
+    return [f"{name}={value:.4g}" if isinstance(value, float) else f"{name}={value}" for name, value in values.items()]
+
+
+def _check_count(name: str, value: Any) -> None:
+    if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < 1:
+        raise ValueError(f"{name} must be a whole number from 1; got {value!r}.")

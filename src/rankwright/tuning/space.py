@@ -1,0 +1,405 @@
+"""Search spaces: which hyper-parameters are worth tuning, and between which values.
+
+A space maps names to what is tried: a `Range`, a `Choice`, or a plain value that is not searched. Names are
+parameters of `Ranker`, or options of an objective behind its name: ``lambdamart.sigma``. ``queryrmse.factor`` is
+the factor of a summand.
+"""
+
+from __future__ import annotations
+
+import difflib
+import inspect
+from collections.abc import Mapping
+from dataclasses import dataclass, fields, replace
+from typing import Any
+
+from rankwright.metrics import Metric
+from rankwright.metrics import metric as parse_metric
+from rankwright.objectives import Objective, Sum
+
+_PLAIN = (str, int, float)
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+@dataclass(frozen=True)
+class Range:
+    """Numbers from ``low`` to ``high``, both included: whole numbers if both ends are.
+
+    Parameters
+    ----------
+    low, high
+        The ends.
+    log
+        Whether each factor counts the same, as for a learning rate, or each step.
+    unless
+        A name beside this one and a value at which this one has no meaning and is left out.
+
+    Examples
+    --------
+    >>> Range(4, 64, log=True).whole, 64 in Range(4, 64), 0.5 in Range(0.6, 1.0)
+    (True, True, False)
+    """
+
+    low: float
+    high: float
+    log: bool = False
+    unless: tuple[str, Any] | None = None
+
+    def __post_init__(self) -> None:
+        if not (_is_number(self.low) and _is_number(self.high) and self.low < self.high):
+            raise ValueError(f"a range goes from a number to a larger one; got {self.low!r} and {self.high!r}.")
+        if self.log and self.low <= 0:
+            raise ValueError(f"a range with log=True begins above 0; got {self.low!r}.")
+
+    @property
+    def whole(self) -> bool:
+        """Whether it holds whole numbers only."""
+        return isinstance(self.low, int) and isinstance(self.high, int)
+
+    def __contains__(self, value: Any) -> bool:
+        return _is_number(value) and self.low <= value <= self.high and (not self.whole or value == int(value))
+
+    def suggest(self, trial: Any, name: str) -> float:
+        """Draw from a trial of Optuna."""
+        draw = trial.suggest_int if self.whole else trial.suggest_float
+        value: float = draw(name, self.low, self.high, log=self.log)
+        return value
+
+
+@dataclass(frozen=True)
+class Choice:
+    """One of several values.
+
+    Parameters
+    ----------
+    values
+        What to choose from: text, numbers, True, False or None.
+    unless
+        As in `Range`.
+
+    Examples
+    --------
+    >>> "full" in Choice(("diagonal", "full"))
+    True
+    """
+
+    values: tuple[Any, ...]
+    unless: tuple[str, Any] | None = None
+
+    def __post_init__(self) -> None:
+        known = isinstance(self.values, tuple) and all(one is None or isinstance(one, _PLAIN) for one in self.values)
+        if not known or not self.values:
+            raise ValueError(f"a choice is a tuple of text, numbers, True, False or None; got {self.values!r}.")
+
+    def __contains__(self, value: Any) -> bool:
+        return any(type(value) is type(one) and value == one for one in self.values)
+
+    def suggest(self, trial: Any, name: str) -> Any:
+        """Draw from a trial of Optuna."""
+        return trial.suggest_categorical(name, self.values)
+
+
+Space = Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Preset:
+    """How to search, apart from the space.
+
+    Parameters
+    ----------
+    trials, startup
+        Number of trials, and how many of them are drawn at random before the search learns from them.
+    trees, patience
+        Trees at most, and without improvement before training stops; None trains them all.
+    pruning
+        Whether trials that do worse than half of the earlier ones are stopped.
+    from_defaults
+        Whether the first trial has the defaults of `Ranker`.
+    """
+
+    trials: int
+    startup: int
+    trees: int
+    patience: int | None
+    pruning: bool
+    from_defaults: bool
+
+
+PRESETS = {
+    "default": Preset(trials=50, startup=20, trees=500, patience=50, pruning=True, from_defaults=True),
+    "paper": Preset(trials=100, startup=20, trees=1000, patience=None, pruning=False, from_defaults=False),
+}
+
+# What each preset tries: parameters of the trees, changes to them by objective, and options by objective.
+_TREES: dict[str, dict[str, Any]] = {
+    "default": {
+        "learning_rate": Range(0.01, 0.3, log=True),
+        "num_leaves": Range(4, 64, log=True),
+        "min_child_samples": Range(5, 200, log=True),
+        "reg_lambda": Range(0.01, 100.0, log=True),
+        "subsample": Range(0.4, 1.0),
+        "colsample": Range(0.2, 1.0),
+        "bagging_temperature": Range(0.0, 1.0),
+        "leaf_values": Choice(("diagonal", "full")),
+    },
+    # "Which Tricks" paper, appendix A; trees as it has them for LightGBM, and no sampling.
+    "paper": {
+        "learning_rate": Range(1e-3, 1.0, log=True),
+        "num_leaves": Range(16, 256, log=True),
+        "max_depth": Range(6, 16),
+        "min_child_samples": Range(1, 1000, log=True),
+        "reg_lambda": Range(1e-3, 100.0, log=True),
+        "subsample": 1.0,
+        "colsample": 1.0,
+        "bagging_temperature": 0.0,
+        "leaf_values": "diagonal",
+    },
+}
+# Curvature 1 leaves the scale of the gradient to the learning rate, and leaves have no full system.
+_FIRST_ORDER = {"learning_rate": Range(0.003, 3.0, log=True), "leaf_values": "diagonal"}
+_TREES_BY_OBJECTIVE: dict[str, dict[str, dict[str, Any]]] = {
+    "default": {
+        "softrank": _FIRST_ORDER,
+        "stochasticrank": {
+            **_FIRST_ORDER,
+            "langevin": Choice((False, True)),
+            "diffusion_temperature": Range(1e3, 1e11, log=True, unless=("langevin", False)),
+            "shrink_rate": Range(1e-5, 1e-2, log=True, unless=("langevin", False)),
+        },
+    },
+    "paper": {
+        "stochasticrank": {
+            "reg_lambda": 0.0,
+            "langevin": True,
+            "diffusion_temperature": Range(1e8, 1e11, log=True),
+            "shrink_rate": Range(1e-5, 1e-2, log=True),
+        },
+    },
+}
+_SIGMA = {"sigma": Range(0.3, 3.0, log=True)}
+# A truncation by the metric's cutoff k is left out where it has none.
+_LAMBDAS = {
+    **_SIGMA,
+    "truncation": Choice((None, "k", "k+3", 10, 30)),
+    "extend": Choice((None, "static", "all"), unless=("truncation", None)),
+    "normalize": Choice((False, True)),
+    "noise": Choice(("none", "gumbel")),
+    "strength": Range(0.1, 2.0, log=True, unless=("noise", "none")),
+}
+_YETI = {
+    "noise": Choice(("logistic", "gaussian", "gumbel")),
+    "strength": Range(0.2, 3.0, log=True, unless=("noise", "none")),
+    "permutations": Range(2, 20, log=True, unless=("noise", "none")),
+    "neighbours": Range(1, 5),
+}
+OPTIONS: dict[str, dict[str, dict[str, Any]]] = {
+    "default": {
+        "queryrmse": {},
+        "ranknet": _SIGMA,
+        "lambdamart": _LAMBDAS,
+        "lambdaloss": {
+            **_LAMBDAS,
+            "variant": Choice(("ndcg-loss2", "ndcg-loss2++")),
+            "mu": Range(0.5, 20.0, log=True, unless=("variant", "ndcg-loss2")),
+        },
+        "yetirank": {**_YETI, "decay": Range(0.5, 0.99)},
+        "yetiloss": _YETI,
+        "stochasticrank": {
+            "sigma": Range(0.1, 3.0, log=True),
+            "mu": Range(0.0, 0.5),
+            "estimations": Range(1, 10, log=True),
+            "sfa": Choice((True, False)),
+        },
+        "softrank": {"sigma": Range(0.1, 3.0, log=True)},
+        "xendcg": {"gamma": Choice(("uniform", 0.0, 0.5, 1.0)), "newton": Choice((True, False))},
+        "listnet": {},
+    },
+    "paper": {"stochasticrank": {"mu": Range(1e-2, 10.0, log=True)}},
+}
+_FACTOR = (0.05, 5.0)  # of a summand, relative to that of the first
+_STEERED = Choice((None, 0.02, 0.05, 0.1))  # None steers the learning rate from tree to tree
+
+# The same kinds of parameters for the peers, by their libraries' names.
+PEERS: dict[str, dict[str, Any]] = {
+    "lightgbm": {
+        "learning_rate": Range(0.01, 0.3, log=True),
+        "num_leaves": Range(4, 64, log=True),
+        "min_data_in_leaf": Range(5, 200, log=True),
+        "lambda_l2": Range(0.01, 100.0, log=True),
+        "bagging_freq": 1,
+        "bagging_fraction": Range(0.4, 1.0),
+        "feature_fraction": Range(0.2, 1.0),
+    },
+    "catboost": {
+        "learning_rate": Range(0.01, 0.3, log=True),
+        "depth": Range(3, 8),
+        "l2_leaf_reg": Range(0.01, 100.0, log=True),
+        "bootstrap_type": "Bernoulli",
+        "subsample": Range(0.4, 1.0),
+        "rsm": Range(0.2, 1.0),
+    },
+    "xgboost": {
+        "learning_rate": Range(0.01, 0.3, log=True),
+        "max_depth": Range(2, 8),
+        "min_child_weight": Range(0.01, 100.0, log=True),
+        "reg_lambda": Range(0.01, 100.0, log=True),
+        "subsample": Range(0.4, 1.0),
+        "colsample_bytree": Range(0.2, 1.0),
+    },
+}
+
+# Parameters of the Ranker that the search sets itself, and what to use instead.
+_RESERVED = {
+    "objective": "objective",
+    "metric": "metric",
+    "n_estimators": "trees",
+    "random_state": "seed",
+    "n_jobs": "threads",
+    "early_stopping_rounds": "preset",
+    "checkpoint": "study",
+    "verbose": "progress",
+}
+
+
+def search_space(
+    objective: str | Objective = "auto", metric: str | Metric = "ndcg@10", *, preset: str = "default"
+) -> dict[str, Any]:
+    """Return the space that `rankwright.tuning.search.tune` searches for an objective.
+
+    Options that the objective is given with, other than their defaults, are kept as they are; so are factors of
+    summands other than 1. Of ``"auto"`` all are searched.
+
+    Parameters
+    ----------
+    objective, metric
+        As in `Ranker`; with several metrics, the first.
+    preset
+        ``"default"``, or ``"paper"`` for the ranges of the "Which Tricks" paper.
+
+    Examples
+    --------
+    >>> space = search_space("ranknet")
+    >>> space["ranknet.sigma"]
+    Range(low=0.3, high=3.0, log=True, unless=None)
+    >>> search_space("ranknet(sigma=2)")["ranknet.sigma"]
+    2
+    """
+    from rankwright.training.defaults import resolve_objective
+
+    check_preset(preset)
+    target = parse_metric(metric)
+    made = resolve_objective(objective, target)
+    keep = not isinstance(objective, str) or objective.strip() != "auto"
+    names = [term.name for _, _, term in made.terms()]
+    if len(set(names)) < len(names):
+        raise ValueError(f"{made} has an objective twice, so its options have no names of their own; tune it once.")
+    space: dict[str, Any] = dict(_TREES[preset])
+    if not keep and preset == "default":
+        space["learning_rate"] = _STEERED
+    options: dict[str, Any] = {}
+    for number, (factor, _, term) in enumerate(made.terms()):
+        space |= _TREES_BY_OBJECTIVE[preset].get(term.name, {})
+        searched = _with_cutoff(OPTIONS[preset].get(term.name, {}), target)
+        defaults = {one.name: one.default for one in fields(term)}
+        for name in {**searched, **defaults}:
+            value = getattr(term, name)
+            if keep and value != defaults[name]:
+                options[f"{term.name}.{name}"] = value
+            elif name in searched:
+                options[f"{term.name}.{name}"] = searched[name]
+        if number > 0 and preset == "default":
+            low, high = (end * made.terms()[0][0] for end in _FACTOR)
+            options[f"{term.name}.factor"] = factor if keep and factor != 1 else Range(low, high, log=True)
+    return space | options
+
+
+def check_preset(name: str) -> None:
+    """Raise ValueError unless there is such a preset."""
+    if name not in PRESETS:
+        raise ValueError(f"unknown preset {name!r}; choose one of {', '.join(PRESETS)}.")
+
+
+def check_names(space: Space, objective: Objective) -> None:
+    """Raise ValueError where a name of a space is no parameter of the Ranker and no option of the objective."""
+    from rankwright.ranker import Ranker
+
+    parameters = set(inspect.signature(Ranker).parameters)
+    options = {f"{term.name}.{one.name}" for _, _, term in objective.terms() for one in fields(term)}
+    if isinstance(objective, Sum):
+        options |= {f"{term.name}.factor" for _, _, term in objective.terms()}
+    for name, tried in space.items():
+        if name in _RESERVED:
+            raise ValueError(f"{name} cannot be searched or set here; use {_RESERVED[name]} instead.")
+        if isinstance(tried, list | tuple | set):
+            raise ValueError(
+                f"{name} must be a Range such as Range(8, 64), a Choice such as Choice((1, 2)), or a value to keep; "
+                f"got {tried!r}."
+            )
+        if name not in parameters and name not in options:
+            known = sorted((parameters - _RESERVED.keys()) | options)
+            near = difflib.get_close_matches(name, known, n=1, cutoff=0.5)
+            hint = f"did you mean {near[0]!r}? " if near else ""
+            raise ValueError(
+                f"unknown parameter {name!r}; {hint}Parameters of the Ranker and, for {objective}, these options can "
+                f"be tuned: {', '.join(sorted(options)) or 'none'}."
+            )
+
+
+def sample(space: Space, trial: Any) -> dict[str, Any]:
+    """Draw values for all names of a space from a trial of Optuna; what has no meaning beside them is left out."""
+    values: dict[str, Any] = {}
+    for name, tried in space.items():
+        if not isinstance(tried, Range | Choice):
+            values[name] = tried
+            continue
+        if tried.unless is not None:
+            other, value = tried.unless
+            beside = f"{name.rpartition('.')[0]}.{other}" if "." in name else other
+            if beside in values and values[beside] == value:
+                continue
+        values[name] = tried.suggest(trial, name)
+    return values
+
+
+def ranker_parameters(objective: Objective, values: Mapping[str, Any]) -> dict[str, Any]:
+    """Turn values of a space into parameters of the Ranker: options go into the objective's text.
+
+    Examples
+    --------
+    >>> from rankwright.objectives import objective
+    >>> ranker_parameters(objective("ranknet"), {"num_leaves": 8, "ranknet.sigma": 2.0})
+    {'num_leaves': 8, 'objective': 'ranknet(sigma=2.0)'}
+    """
+    terms = []
+    for factor, power, term in objective.terms():
+        options = {
+            name.partition(".")[2]: value for name, value in values.items() if name.partition(".")[0] == term.name
+        }
+        terms.append((options.pop("factor", factor), power, replace(term, **options)))
+    alone = len(terms) == 1 and terms[0][:2] == (1.0, 0.0)
+    made = terms[0][2] if alone else Sum(tuple(terms))
+    return {name: value for name, value in values.items() if "." not in name} | {"objective": str(made)}
+
+
+def default_values(space: Space, objective: Objective, ranker: Any) -> dict[str, Any]:
+    """Values that a fitted Ranker and the objective have by themselves, where the space holds them."""
+    searched = {name: tried for name, tried in space.items() if isinstance(tried, Range | Choice)}
+    own = {
+        name: value if value in searched.get(name, ()) else getattr(ranker, f"{name}_", value)  # what the data decided
+        for name, value in ranker.get_params(deep=False).items()
+    }
+    for factor, _, term in objective.terms():
+        own |= {f"{term.name}.{one.name}": getattr(term, one.name) for one in fields(term)}
+        own[f"{term.name}.factor"] = factor
+    return {name: own[name] for name, tried in searched.items() if own[name] in tried}
+
+
+def _with_cutoff(options: Mapping[str, Any], metric: Metric) -> dict[str, Any]:
+    if metric.at is not None or "truncation" not in options:
+        return dict(options)
+    levels = tuple(one for one in options["truncation"].values if not isinstance(one, str))
+    return {**options, "truncation": Choice(levels)}
