@@ -118,13 +118,19 @@ def describe(name: str) -> dict[str, Any]:
         text = (Path(folder) / "model" / "model.txt").read_text()
     scores = ranker.predict(valid)
     return {
-        "trees": _hash("\n".join(_DECIDES.findall(text)).encode()),
+        "trees": _hash("\n".join(map(_exact, _DECIDES.findall(text))).encode()),
         "scores": _hash(ranker.predict(train).tobytes() + scores.tobytes()),
         "curves": _hash(json.dumps([ranker.evals_result_, ranker.learning_rates_], sort_keys=True).encode()),
         "importances": _hash(ranker.feature_importances_.tobytes()),
         "contributions": _hash(ranker.predict(valid, contributions=True).tobytes()),
         "first scores": scores[:5].tolist(),
     }
+
+
+def _exact(line: str) -> str:
+    """Name the numbers of a line, however many digits they are written with."""
+    name, numbers = line.split("=", 1)
+    return " ".join([name, *(float(number).hex() for number in numbers.split())])
 
 
 def machine() -> str:

@@ -11,27 +11,29 @@ import numpy as np
 import pytest
 
 from rankwright import Ranker, RankingData, bind, evaluate
-from rankwright.engines.lightgbm import Grower
+from rankwright.engines.lightgbm.grower import Grower
 from rankwright.ranker import Progress
 from rankwright.training.boosting import Boosting
-from rankwright.training.defaults import choose_settings
+from rankwright.training.defaults import for_data
+from rankwright.training.draws import Purpose, QueryDraws
+from rankwright.training.parameters import read_parameters
 from small import TRAIN, VALID, WHOLE, quick, rows
 
 LANGEVIN: dict[str, Any] = {"langevin": True, "diffusion_temperature": 500.0, "shrink_rate": 2.0}
 RATE, RIDGE, LEAVES = 0.1, 0.4, 6
 
 
-def own_noise(self: Boosting, iteration: int, purpose: int) -> Any:
+def own_noise(self: QueryDraws, iteration: int, purpose: Purpose) -> Any:
     """Draws that a simulation can repeat, in the place of those of the package."""
-    return drawn(iteration, independent=purpose == 102)
+    return drawn(iteration, independent=purpose == Purpose.LEAF_NOISE)
 
 
 def drawn(iteration: int, *, independent: bool) -> Any:
     return np.random.default_rng([iteration, independent]).normal(scale=0.2, size=TRAIN.n_rows)
 
 
-def own_bootstrap(self: Boosting, iteration: int) -> Any:
-    return weights_of(iteration) if self.settings.bagging_temperature else None
+def own_bootstrap(self: QueryDraws, iteration: int) -> Any:
+    return weights_of(iteration) if self._settings.bagging_temperature else None
 
 
 def weights_of(iteration: int) -> Any:
@@ -107,8 +109,8 @@ def simulate(
 def test_training_equals_an_explicit_simulation(
     monkeypatch: pytest.MonkeyPatch, objective: str, changes: dict[str, Any], told: dict[str, Any]
 ) -> None:
-    monkeypatch.setattr(Boosting, "_noise", own_noise)
-    monkeypatch.setattr(Boosting, "_bootstrap", own_bootstrap)
+    monkeypatch.setattr(QueryDraws, "noise", own_noise)
+    monkeypatch.setattr(QueryDraws, "bootstrap", own_bootstrap)
     ranker = quick(objective=objective, num_leaves=LEAVES, reg_lambda=RIDGE, n_estimators=8, **WHOLE, **changes)
     expected = simulate(objective, 8, **told)
     np.testing.assert_allclose(ranker.fit(TRAIN).predict(TRAIN), expected, rtol=1e-4, atol=1e-5 * np.ptp(expected))
@@ -120,7 +122,7 @@ def test_the_learning_rate_is_steered_by_the_agreement_of_halves(monkeypatch: py
     def halves(iteration: int) -> Any:
         return np.random.default_rng(iteration).integers(0, 2, TRAIN.n_queries)
 
-    monkeypatch.setattr(Boosting, "_halves", lambda self, iteration: halves(iteration))
+    monkeypatch.setattr(QueryDraws, "halves", lambda self, iteration: halves(iteration))
     shared = {"learning_rate": None, "leaf_values": "full", "num_leaves": LEAVES, "reg_lambda": RIDGE}
     ranker = quick(objective="yetirank", n_estimators=8, **shared, **WHOLE).fit(TRAIN)
     gradient = bind("yetirank", TRAIN.y, qid=TRAIN.qid, metric="ndcg@10", seed=0)
@@ -154,45 +156,48 @@ def test_steering_slows_down_on_noise_and_speeds_up_on_signal() -> None:
 
 def test_halves_belong_to_iteration_seed_and_query() -> None:
     data = RankingData(np.zeros((4000, 1)), np.zeros(4000), group=[2] * 2000)
-    one = boosting(quick(), data)
-    first = one._halves(3)
+    one = draws(quick(), data)
+    first = one.halves(3)
     assert abs(first.mean() - 0.5) < 4 * 0.5 / math.sqrt(2000)
-    for other in (one._halves(4), boosting(quick(random_state=1), data)._halves(3)):
+    for other in (one.halves(4), draws(quick(random_state=1), data).halves(3)):
         assert abs(np.corrcoef(first, other)[0, 1]) < 0.1
-    assert np.array_equal(boosting(quick(), data.subset([7, 150]))._halves(3), first[[7, 150]])
+    assert np.array_equal(draws(quick(), data.subset([7, 150])).halves(3), first[[7, 150]])
 
 
-def boosting(ranker: Ranker, data: RankingData = TRAIN) -> Boosting:
-    objective, metrics, settings = ranker._settings()
-    settings = choose_settings(settings, data, objective, next(iter(metrics.values())), temperature=0, always_full=True)
-    return Boosting(objective, metrics, data, [], settings)
+def draws(ranker: Ranker, data: RankingData = TRAIN) -> QueryDraws:
+    return QueryDraws(data.queries, for_data(read_parameters(ranker.get_params()), data).settings)
 
 
 def test_noise_has_the_stated_deviation_and_belongs_to_iteration_purpose_seed_and_query() -> None:
     data = RankingData(np.zeros((20_000, 1)), np.zeros(20_000), group=[100] * 200)
     changes = LANGEVIN | {"learning_rate": 0.05, "diffusion_temperature": 300.0}
-    one = boosting(quick(**changes), data)
-    noise = one._noise(3, 101)
+    one = draws(quick(**changes), data)
+    noise = one.noise(3, Purpose.SPLIT_NOISE)
     assert noise.std() == pytest.approx(math.sqrt(2 / (0.05 * 300)), rel=0.02)
     assert abs(noise.mean()) < 4 * noise.std() / math.sqrt(len(noise))
-    others = [one._noise(4, 101), one._noise(3, 102), boosting(quick(**changes, random_state=1), data)._noise(3, 101)]
+    others = [
+        one.noise(4, Purpose.SPLIT_NOISE),
+        one.noise(3, Purpose.LEAF_NOISE),
+        draws(quick(**changes, random_state=1), data).noise(3, Purpose.SPLIT_NOISE),
+    ]
     for other in others:
         assert abs(np.corrcoef(noise, other)[0, 1]) < 0.04
-    some = boosting(quick(**changes), data.subset([7, 150]))._noise(3, 101)
+    some = draws(quick(**changes), data.subset([7, 150])).noise(3, Purpose.SPLIT_NOISE)
     assert np.array_equal(some, np.concatenate([noise[700:800], noise[15_000:15_100]]))
 
 
 def fitted_gradients(monkeypatch: pytest.MonkeyPatch, ranker: Ranker, data: RankingData) -> list[tuple[Any, Any]]:
-    """What the engine was given in each iteration."""
+    """What splits were chosen by in each iteration, before it was rounded to a grid."""
     seen: list[tuple[Any, Any]] = []
-    plain = Grower.grow
+    plain = Boosting._for_splits
 
-    def spy(self: Grower, grad: Any, hess: Any) -> bool:
+    def spy(self: Boosting, *arguments: Any) -> Any:
+        grad, hess = plain(self, *arguments)
         seen.append((grad.copy(), hess.copy()))
-        return plain(self, grad, hess)
+        return grad, hess
 
     with monkeypatch.context() as patch:
-        patch.setattr(Grower, "grow", spy)
+        patch.setattr(Boosting, "_for_splits", spy)
         ranker.fit(data)
     return seen
 
@@ -236,9 +241,8 @@ def test_queries_are_weighted_by_seed_iteration_and_id(monkeypatch: pytest.Monke
 def test_leaves_solved_together_leave_the_same_queries_out() -> None:
     settings = {"objective": "lambdamart", "leaf_values": "full", "subsample_queries": 0.5, **WHOLE}
     ranker = quick(n_estimators=1, **settings).fit(TRAIN)
-    one = boosting(quick(n_estimators=1, **settings))
-    kept = one._bag(0)
-    leaf = lgb.Booster(model_str=ranker.forest_.text).predict(TRAIN.X, pred_leaf=True).ravel()
+    kept = draws(quick(n_estimators=1, **settings)).subsample(0)
+    leaf = lgb.Booster(model_str=ranker.forest_.dump().decode()).predict(TRAIN.X, pred_leaf=True).ravel()
     only = TRAIN.subset(kept > 0)
     inside = np.repeat(kept > 0, TRAIN.group)
     gradient = bind("lambdamart", only.y, qid=only.qid, metric="ndcg@10")
@@ -423,9 +427,9 @@ def test_the_training_data_among_the_evaluation_sets_is_not_held_twice(
     held: list[int] = []
     plain = Grower.__init__
 
-    def counting(self: Grower, train: RankingData, valid: Sequence[RankingData], *rest: Any) -> None:
-        held.append(1 + len(valid))
-        plain(self, train, valid, *rest)
+    def counting(self: Grower, parts: Sequence[RankingData], *rest: Any) -> None:
+        held.append(len(parts))
+        plain(self, parts, *rest)
 
     monkeypatch.setattr(Grower, "__init__", counting)
     again = RankingData(TRAIN.X, TRAIN.y, qid=TRAIN.qid, feature_names=TRAIN.feature_names)

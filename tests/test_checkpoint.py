@@ -15,9 +15,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from rankwright import Ranker, boosting
+from rankwright import Ranker
+from rankwright.engines.lightgbm import grower
+from rankwright.engines.lightgbm.grower import BLOCK_TO_REPEAT
 from rankwright.ranker import Progress
-from rankwright.training.boosting import BLOCK_TO_REPEAT
 from small import TRAIN, VALID, WHOLE, quick, rows
 
 LANGEVIN: dict[str, Any] = {"langevin": True, "shrink_rate": 1.0}
@@ -90,11 +91,11 @@ def test_killed_training_goes_on_to_the_same_model(tmp_path: Path, kind: str) ->
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("stop", [3, 20, 27])
-@pytest.mark.parametrize("block", [boosting.BLOCK, 20])
+@pytest.mark.parametrize("block", [grower.BLOCK, 20])
 def test_training_goes_on_from_any_tree(
     tmp_path: Path, kind: str, stop: int, block: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(boosting, "BLOCK", block)
+    monkeypatch.setattr(grower, "BLOCK", block)
     parameters = {"n_estimators": 31, "checkpoint": tmp_path, **KINDS[kind]}
 
     def interrupt(progress: Progress) -> None:

@@ -90,7 +90,7 @@ def test_objectives_bind_to_every_target(study: Study) -> None:
     for system in study.systems:
         for target in study.only.get(system.name, study.targets):
             if isinstance(system, Ours):
-                Ranker(**dict(system.params))._settings()
+                Ranker(**dict(system.params)).check_params()
                 bind(objective(system.params["objective"]), [2, 0, 1], group=[3], metric=metric(target), threads=1)
 
 

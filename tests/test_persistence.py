@@ -198,7 +198,7 @@ DAMAGE: dict[str, tuple[Callable[[Path], object], str]] = {
     "a digit of the model": (flip_a_digit, "model.txt does not have the hash that the manifest states"),
     "cut model": (lambda p: cut(p / "model.txt", 0.5), "does not have the hash"),
     "empty model": (lambda p: (p / "model.txt").write_text(""), "does not have the hash"),
-    "binary model": (lambda p: (p / "model.txt").write_bytes(b"\xff\xfe\x00"), "is not a text file"),
+    "binary model": (lambda p: (p / "model.txt").write_bytes(b"\xff\xfe\x00"), "does not have the hash"),
     "no model": (lambda p: (p / "model.txt").unlink(), "is not a saved model: it has no model.txt"),
     "no manifest": (lambda p: (p / "manifest.json").unlink(), "it has no manifest.json"),
     "cut manifest": (lambda p: cut(p / "manifest.json", 0.7), "not valid JSON; it was cut off"),
@@ -220,7 +220,7 @@ DAMAGE: dict[str, tuple[Callable[[Path], object], str]] = {
         lambda p: change_manifest(p, feature_names=["a", "b"]),
         "the model has 25 features and the manifest names 2",
     ),
-    "text that is no model": (lambda p: swap_text(p, "tree\nnonsense\n"), "cannot be read by LightGBM"),
+    "text that is no model": (lambda p: swap_text(p, "tree\nnonsense\n"), "not one of LightGBM"),
 }
 
 
@@ -254,7 +254,7 @@ def test_damaged_archives_and_other_files(tmp_path: Path, fitted: Ranker) -> Non
         Ranker.load(path)
     with zipfile.ZipFile(path, "w") as archive:
         archive.writestr("other.txt", "hello")
-    with pytest.raises(ValueError, match=r"not a saved model.*model\.txt"):
+    with pytest.raises(ValueError, match=r"not a saved model.*manifest\.json"):
         Ranker.load(path)
     with pytest.raises(FileNotFoundError, match="there is no model at"):
         Ranker.load(tmp_path / "nowhere")
@@ -284,7 +284,7 @@ def test_a_crash_between_two_moves_leaves_the_old_model_or_the_new_one(
 ) -> None:
     """In each save the n-th move fails; 0 stands for a crash while the new manifest is being written."""
     path = tmp_path / name
-    write_model(path, "text 0\n", {"number": 0})
+    write_model(path, b"text 0\n", {"number": 0})
     latest = 0
     real_replace = os.replace
     for number, crash in enumerate(crashes, start=1):
@@ -305,14 +305,14 @@ def test_a_crash_between_two_moves_leaves_the_old_model_or_the_new_one(
             if crash == 0:
                 patch.setattr(os, "fsync", fail_to_write)
             with contextlib.suppress(OSError):
-                write_model(path, f"text {number}\n", {"number": number})
+                write_model(path, f"text {number}\n".encode(), {"number": number})
             if crash == 0 and path.is_dir():
                 (path / "manifest.json.new").write_text('{"model_sha')
         text, manifest = read_model(path)
-        assert text == f"text {manifest['number']}\n"
+        assert text == f"text {manifest['number']}\n".encode()
         assert latest <= manifest["number"] <= number
         latest = manifest["number"]
-    write_model(path, "last\n", {"number": 99})
+    write_model(path, b"last\n", {"number": 99})
     assert read_model(path)[1]["number"] == 99
     assert [file.name for file in tmp_path.iterdir()] == [name]
     if path.is_dir():
@@ -323,7 +323,7 @@ def test_a_crash_between_two_moves_leaves_the_old_model_or_the_new_one(
 def test_a_full_disk_leaves_the_old_model_or_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:
-    write_model(tmp_path / name, "old\n", {"number": 0})
+    write_model(tmp_path / name, b"old\n", {"number": 0})
     before = sorted(tmp_path.rglob("*"))
 
     def full(handle: int) -> None:
@@ -332,9 +332,9 @@ def test_a_full_disk_leaves_the_old_model_or_nothing(
     monkeypatch.setattr(os, "fsync", full)
     for target in (name, f"new-{name}"):
         with pytest.raises(OSError, match="No space"):
-            write_model(tmp_path / target, "new\n", {"number": 1})
+            write_model(tmp_path / target, b"new\n", {"number": 1})
     assert sorted(tmp_path.rglob("*")) == before
-    assert read_model(tmp_path / name)[0] == "old\n"
+    assert read_model(tmp_path / name)[0] == b"old\n"
 
 
 SAVE_FOREVER = """
@@ -342,7 +342,7 @@ import sys
 from rankwright.persistence import write_model
 number = 0
 while True:
-    write_model(sys.argv[1], f"text {number}\\n" * 2000, {"number": number})
+    write_model(sys.argv[1], f"text {number}\\n".encode() * 2000, {"number": number})
     if number == 0:
         print("first", flush=True)
     number += 1
@@ -360,4 +360,4 @@ def test_a_killed_process_leaves_a_model(tmp_path: Path, name: str) -> None:
         process.wait()
         process.stdout.close()
         text, manifest = read_model(tmp_path / name)
-        assert text == f"text {manifest['number']}\n" * 2000
+        assert text == f"text {manifest['number']}\n".encode() * 2000

@@ -15,9 +15,10 @@ import pyarrow as pa
 import pytest
 import scipy.sparse as sp
 
+import rankwright
 import rankwright.training.progress
 from rankwright import Ranker, RankingData, evaluate
-from rankwright.engines.lightgbm import Grower
+from rankwright.engines.lightgbm.grower import Grower
 from rankwright.objectives import LambdaMART, QueryRMSE, StochasticRank, YetiLoss
 from rankwright.ranker import Progress
 from small import QUICK, TRAIN, VALID, quick, rows
@@ -32,7 +33,7 @@ def fitted() -> Ranker:
 
 
 def model_text(ranker: Ranker) -> str:
-    return re.sub(r"\[num_threads: \d+\]", "", ranker.forest_.text)
+    return ranker.forest_.dump().decode()
 
 
 def test_rows_in_any_order_give_the_model_of_sorted_ones(fitted: Ranker) -> None:
@@ -125,7 +126,7 @@ def test_staged_predictions_end_with_the_prediction(fitted: Ranker, every: int) 
     assert len(stages) == -(-12 // every)
     np.testing.assert_allclose(stages[-1], fitted.predict(X), rtol=1e-12)
     np.testing.assert_allclose(
-        stages[0], fitted.forest_.predict(X, threads=1, trees=min(every, 12)), rtol=1e-12, atol=1e-15
+        stages[0], fitted.forest_.predict(X, threads=1, stop=min(every, 12)), rtol=1e-12, atol=1e-15
     )
 
 
@@ -222,8 +223,8 @@ def test_categories_keep_their_codes_between_training_and_prediction(kind: str) 
 @pytest.fixture
 def shared_work(monkeypatch: pytest.MonkeyPatch) -> None:
     """Use as many threads as asked for on small data too."""
-    for name in ("_ROWS_TO_SHARE", "_VALUES_TO_SHARE"):
-        monkeypatch.setattr(f"rankwright.training.boosting.{name}", 0)
+    monkeypatch.setattr("rankwright.training.boosting.ROWS_TO_SHARE", 0)
+    monkeypatch.setattr("rankwright.engines.lightgbm.grower.VALUES_TO_SHARE", 0)
 
 
 def test_the_engine_has_one_thread_on_small_data(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -231,12 +232,12 @@ def test_the_engine_has_one_thread_on_small_data(monkeypatch: pytest.MonkeyPatch
 
     class Watched(Grower):
         def __init__(self, *arguments: Any) -> None:
-            seen.append(arguments[-1])
             super().__init__(*arguments)
+            seen.append(self.threads)
 
-    monkeypatch.setattr("rankwright.engines.lightgbm.Grower", Watched)
+    monkeypatch.setattr("rankwright.engines.lightgbm.grower.Grower", Watched)
     for least in (TRAIN.n_rows * len(TRAIN.feature_names) + 1, TRAIN.n_rows * len(TRAIN.feature_names)):
-        monkeypatch.setattr("rankwright.training.boosting._VALUES_TO_SHARE", least)
+        monkeypatch.setattr("rankwright.engines.lightgbm.grower.VALUES_TO_SHARE", least)
         quick(n_jobs=2, n_estimators=1).fit(TRAIN)
     assert seen == [1, 2]
 
@@ -330,8 +331,7 @@ def test_the_automatic_objective_has_less_squared_error_where_few_documents_are_
 
 
 def distinct_thresholds(ranker: Ranker) -> int:
-    lines = re.findall(r"^threshold=(.*)$", ranker.forest_.text, re.MULTILINE)
-    return len({number for line in lines for number in line.split()})
+    return len({threshold for tree in ranker.forest_.trees() for threshold in tree.threshold})
 
 
 @pytest.mark.parametrize(
@@ -486,7 +486,7 @@ def test_a_bar_on_a_terminal(monkeypatch: pytest.MonkeyPatch, capfd: pytest.Capt
 def test_a_line_shows_the_best_value_in_the_metrics_sense() -> None:
     told = []
     for metric in ("ndcg@10", "arp"):
-        display = rankwright.training.progress.Display(0, 9, Ranker(metric=metric)._settings()[1][metric])
+        display = rankwright.training.progress.Display(0, 9, rankwright.metric(metric))
         times = {"gradients": 0.5, "trees": 2.75, "leaves": 0.5, "evaluation": 0.25}
         progress = Progress(3, 9, 2, [{metric: [0.5, 0.75, 0.25]}], seconds=4.0, times=times)
         told.append(display.describe(progress))

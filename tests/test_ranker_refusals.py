@@ -13,7 +13,7 @@ import scipy.sparse as sp
 from sklearn.exceptions import NotFittedError
 
 from rankwright import Ranker, RankingData
-from rankwright.engines import lightgbm as engine
+from rankwright.engines.lightgbm import grower
 from small import TRAIN, VALID, quick, rows
 
 X, Y, QID = rows()
@@ -68,7 +68,7 @@ PARAMETERS: list[tuple[dict[str, Any], str]] = [
     ({"leaf_values": "full", "objective": "queryrmse + 0.1 softrank"}, "no full curvature"),
     ({"early_stopping_rounds": 0}, "early_stopping_rounds must be a whole number from 1, or None"),
     ({"early_stopping_rounds": 5}, r"early_stopping_rounds needs an eval_set to watch; pass eval_set="),
-    ({"langevin": "yes"}, "langevin must be True or False; got 'yes'"),
+    ({"langevin": "yes"}, "langevin must be one of True, False; got 'yes'"),
     ({"diffusion_temperature": 100}, "diffusion_temperature belongs to Langevin boosting; set langevin=True"),
     ({"shrink_rate": 0.1}, "shrink_rate belongs to Langevin boosting"),
     ({"leaf_noise": "independent"}, "leaf_noise belongs to Langevin boosting"),
@@ -82,9 +82,9 @@ PARAMETERS: list[tuple[dict[str, Any], str]] = [
     ({"n_jobs": 0}, "n_jobs must be a whole number from 1, or None or -1 for all cores; got 0"),
     ({"n_jobs": -2}, "n_jobs must be a whole number from 1"),
     ({"n_jobs": "all"}, "n_jobs must be a whole number from 1"),
-    ({"checkpoint": 5}, "checkpoint is a folder, or a dict of path"),
-    ({"checkpoint": {"trees": 5}}, "checkpoint is a folder, or a dict of path"),
-    ({"checkpoint": {"path": "x", "every": 5}}, "checkpoint is a folder, or a dict of path"),
+    ({"checkpoint": 5}, "checkpoint must be a folder, or a dict of path"),
+    ({"checkpoint": {"trees": 5}}, "checkpoint must be a folder, or a dict of path"),
+    ({"checkpoint": {"path": "x", "every": 5}}, "checkpoint must be a folder, or a dict of path"),
     ({"checkpoint": {"path": "x", "trees": 0}}, "trees of checkpoint must be a whole number from 1"),
     ({"checkpoint": {"path": "x", "seconds": "ten"}}, "seconds of checkpoint must be a number from 0"),
     ({"checkpoint": "x", "random_state": None}, "checkpoint needs a random_state"),
@@ -126,7 +126,7 @@ PARAMETERS: list[tuple[dict[str, Any], str]] = [
 def test_parameters_are_checked_before_training(
     monkeypatch: pytest.MonkeyPatch, parameters: dict[str, Any], message: str
 ) -> None:
-    monkeypatch.setattr(engine.Grower, "grow", lambda *_: pytest.fail("training began"))
+    monkeypatch.setattr(grower.Grower, "grow", lambda *_: pytest.fail("training began"))
     ranker = quick(**parameters)  # scikit-learn wants the check in fit, not here
     with pytest.raises(ValueError, match=message):
         ranker.fit(X, Y, qid=QID)

@@ -15,8 +15,8 @@ import pytest
 
 from rankwright import Ranker, RankingData, Run, evaluate, train_run
 from rankwright import runs as module
+from rankwright.engines.lightgbm.grower import BLOCK_TO_REPEAT as BLOCK
 from rankwright.runs import is_run, load_ranker, run_config
-from rankwright.training.boosting import BLOCK_TO_REPEAT as BLOCK
 from small import QUICK, TRAIN, VALID
 
 PARAMETERS: dict[str, Any] = {**QUICK, "n_estimators": BLOCK + 5, "metric": ["ndcg@10", "map"]}

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from rankwright.evaluation.comparison import Comparison, compare
     from rankwright.evaluation.per_query import Evaluation, evaluate
     from rankwright.metrics import Metric, metric
+    from rankwright.model import Model, load
     from rankwright.objectives import bind, gradients, objective
     from rankwright.ranker import Ranker
     from rankwright.runs import Run, train_run
@@ -29,6 +30,7 @@ __all__ = [
     "Comparison",
     "Evaluation",
     "Metric",
+    "Model",
     "Range",
     "Ranker",
     "RankingData",
@@ -40,6 +42,7 @@ __all__ = [
     "diagnostics",
     "evaluate",
     "gradients",
+    "load",
     "make_web_search",
     "metric",
     "metrics",
@@ -69,6 +72,7 @@ __getattr__, __dir__ = lazy_names(
         "evaluation.comparison": ("Comparison", "compare"),
         "evaluation.per_query": ("Evaluation", "evaluate"),
         "metrics": ("Metric", "metric"),
+        "model": ("Model", "load"),
         "objectives": ("bind", "gradients", "objective"),
         "ranker": ("Ranker",),
         "runs": ("Run", "train_run"),

@@ -1,9 +1,9 @@
-"""Models as files: the engine's text and a manifest. Nothing in them is executed, and writing is atomic.
+"""Models as files: the engine's trees and a manifest. Nothing in them is executed, and writing is atomic.
 
-A model is a folder with ``model.txt`` and ``manifest.json``, or a ``.zip`` of the two. In a folder both files
-are written beside their places first and then moved, the model before the manifest; should the process die
-between the two moves, the new manifest is still there to complete the pair, and the next save does so before
-it writes. So a crash leaves the old model or the new one.
+A model is a folder with a file of trees (``model.txt`` for LightGBM) and ``manifest.json``, or a ``.zip`` of the two.
+In a folder both files are written beside their places first and then moved, the trees before the manifest; if the
+process dies between the two moves, the new manifest is still there to complete the pair, and the next save does so
+before it writes. So a crash leaves the old model or the new one.
 """
 
 from __future__ import annotations
@@ -11,7 +11,6 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import secrets
 import zipfile
 import zlib
 from pathlib import Path
@@ -19,72 +18,76 @@ from typing import Any
 
 import numpy as np
 
+from rankwright._io import PathLike, replacing, sync
+
 FORMAT_VERSION = 1
-MODEL, MANIFEST = "model.txt", "manifest.json"
+MANIFEST = "manifest.json"
+_FIRST_MODEL_FILE = "model.txt"  # of the first models, whose manifests do not name it
+_WAITING = f"{MANIFEST}.new"
 
 
-def write_model(path: str | os.PathLike[str], text: str, manifest: dict[str, Any]) -> None:
-    """Write a model; ``manifest`` gets the format version and the hash of the text."""
+def write_model(path: PathLike, content: bytes, manifest: dict[str, Any], file_name: str = _FIRST_MODEL_FILE) -> None:
+    """Write a model; the manifest gets the format version, and name and hash of the file of trees."""
     target = Path(path)
-    complete = {"format_version": FORMAT_VERSION, "model_sha256": _sha256(text), **manifest}
-    described = json.dumps(complete, indent=1, sort_keys=True, default=_plain) + "\n"
+    complete = {
+        "format_version": FORMAT_VERSION,
+        "model_file": file_name,
+        "model_sha256": hashlib.sha256(content).hexdigest(),
+        **manifest,
+    }
+    description = (json.dumps(complete, indent=1, sort_keys=True, default=_plain) + "\n").encode()
     if target.suffix == ".zip":
         target.parent.mkdir(parents=True, exist_ok=True)
         if target.is_dir():
             raise ValueError(f"{target} is a folder; choose another name for the file, or one without .zip.")
-        part = target.with_name(f".{target.name}.{secrets.token_hex(4)}.part")
-        try:
-            with open(part, "wb") as file:
-                with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
-                    for name, content in ((MODEL, text), (MANIFEST, described)):
-                        archive.writestr(zipfile.ZipInfo(name), content, zipfile.ZIP_DEFLATED)
-                file.flush()
-                os.fsync(file.fileno())
-            os.replace(part, target)
-        finally:
-            part.unlink(missing_ok=True)
+        with replacing(target) as file, zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
+            for name, data in ((file_name, content), (MANIFEST, description)):
+                archive.writestr(zipfile.ZipInfo(name), data, zipfile.ZIP_DEFLATED)
         return
     if target.exists() and not target.is_dir():
         raise ValueError(f"{target} is a file; a model is saved as a folder, or as a file that ends in .zip.")
     is_new = not target.exists()
     target.mkdir(parents=True, exist_ok=True)
-    _complete_an_interrupted_save(target)
+    _complete_interrupted_save(target)
+    new_files = {_WAITING: description, f"{file_name}.new": content}
     try:
-        for name, content in ((MANIFEST, described), (MODEL, text)):
-            with open(target / f"{name}.new", "w", encoding="utf-8", newline="\n") as file:
-                file.write(content)
-                file.flush()
-                os.fsync(file.fileno())
-    except BaseException:  # a full disk, say: leave what was there before
-        for name in (MANIFEST, MODEL):
-            (target / f"{name}.new").unlink(missing_ok=True)
+        for name, data in new_files.items():
+            with open(target / name, "wb") as file:
+                file.write(data)
+                sync(file)
+    except BaseException:  # a full disk, for example: leave what was there before
+        for name in new_files:
+            (target / name).unlink(missing_ok=True)
         if is_new:
             target.rmdir()
         raise
-    os.replace(target / f"{MODEL}.new", target / MODEL)
-    os.replace(target / f"{MANIFEST}.new", target / MANIFEST)
+    os.replace(target / f"{file_name}.new", target / file_name)
+    os.replace(target / _WAITING, target / MANIFEST)
 
 
-def read_model(path: str | os.PathLike[str]) -> tuple[str, dict[str, Any]]:
-    """Read a model's text and manifest, and check that they belong together."""
+def read_model(path: PathLike) -> tuple[bytes, dict[str, Any]]:
+    """Read the trees and the manifest of a model, and check that they belong together."""
     source = Path(path)
     if not source.exists():
         raise FileNotFoundError(f"there is no model at {source}.")
     if source.is_dir():
-        if not (source / MODEL).is_file():
-            raise ValueError(f"{source} is not a saved model: it has no {MODEL}.")
-        text = _decode((source / MODEL).read_bytes(), source / MODEL)
-        waiting = _waiting_manifest(source, text)
-        manifest = waiting or (_parse(source / MANIFEST) if (source / MANIFEST).is_file() else None)
+        manifest = _interrupted_save(source)
+        if manifest is None:
+            if not (source / MANIFEST).is_file():
+                raise ValueError(f"{source} is not a saved model: it has no {MANIFEST}.")
+            manifest = _parse(source / MANIFEST)
+        file_name = _model_file(manifest, source)
+        if not (source / file_name).is_file():
+            raise ValueError(f"{source} is not a saved model: it has no {file_name}.")
+        content = (source / file_name).read_bytes()
     else:
         try:
             with zipfile.ZipFile(source) as archive:
-                text = _decode(archive.read(MODEL), source)
                 manifest = _parse(source, archive.read(MANIFEST))
+                file_name = _model_file(manifest, source)
+                content = archive.read(file_name)
         except (zipfile.BadZipFile, zlib.error, KeyError, EOFError, OSError, RuntimeError) as error:
             raise ValueError(f"{source} is not a saved model, or it is damaged: {error}.") from None
-    if manifest is None:
-        raise ValueError(f"{source} is not a complete model: it has no {MANIFEST}. Save the model again.")
     version = manifest.get("format_version")
     if not isinstance(version, int) or isinstance(version, bool) or version < 1:
         raise ValueError(f"{source}: the manifest has no valid format_version; the file is damaged.")
@@ -93,38 +96,43 @@ def read_model(path: str | os.PathLike[str]) -> tuple[str, dict[str, Any]]:
             f"{source} was written in format {version} by rankwright {manifest.get('rankwright', '?')}; this "
             f"version reads up to {FORMAT_VERSION}. Upgrade rankwright to load it."
         )
-    if manifest.get("model_sha256") != _sha256(text):
+    if not _belongs(content, manifest):
         raise ValueError(
-            f"{source}: {MODEL} does not have the hash that the manifest states; it was changed or damaged. "
+            f"{source}: {file_name} does not have the hash that the manifest states; it was changed or damaged. "
             "Restore the file or save the model again."
         )
-    return text, manifest
+    return content, manifest
 
 
-def _waiting_manifest(folder: Path, text: str) -> dict[str, Any] | None:
-    """Return the manifest of a save that moved its model and then died; anything else that waits is unfinished."""
-    file = folder / f"{MANIFEST}.new"
+def has_model(folder: PathLike) -> bool:
+    """Tell whether a folder holds a saved model, complete or not."""
+    return any((Path(folder) / name).exists() for name in (MANIFEST, _WAITING))
+
+
+def _model_file(manifest: dict[str, Any], source: Path) -> str:
+    name = manifest.get("model_file", _FIRST_MODEL_FILE)
+    if not isinstance(name, str) or name in ("", ".", "..", MANIFEST) or Path(name).name != name:
+        raise ValueError(f"{source}: the manifest names {name!r} as its model file; it was damaged.")
+    return name
+
+
+def _interrupted_save(folder: Path) -> dict[str, Any] | None:
+    """Return the manifest of a save that moved its trees and then died; any other that waits is unfinished."""
     try:
-        manifest = _parse(file)
-    except (FileNotFoundError, ValueError):
+        manifest = _parse(folder / _WAITING)
+        content = (folder / _model_file(manifest, folder)).read_bytes()
+    except (OSError, ValueError):
         return None
-    return manifest if manifest.get("model_sha256") == _sha256(text) else None
+    return manifest if _belongs(content, manifest) else None
 
 
-def _complete_an_interrupted_save(folder: Path) -> None:
-    if (folder / MODEL).is_file() and _waiting_manifest(folder, (folder / MODEL).read_text("utf-8", "replace")):
-        os.replace(folder / f"{MANIFEST}.new", folder / MANIFEST)
+def _complete_interrupted_save(folder: Path) -> None:
+    if _interrupted_save(folder) is not None:
+        os.replace(folder / _WAITING, folder / MANIFEST)
 
 
-def _sha256(text: str) -> str:
-    return hashlib.sha256(text.encode()).hexdigest()
-
-
-def _decode(content: bytes, file: Path) -> str:
-    try:
-        return content.decode()
-    except UnicodeDecodeError:
-        raise ValueError(f"{file} is not a text file; it was damaged.") from None
+def _belongs(content: bytes, manifest: dict[str, Any]) -> bool:
+    return bool(manifest.get("model_sha256") == hashlib.sha256(content).hexdigest())
 
 
 def _parse(file: Path, content: bytes | None = None) -> dict[str, Any]:

@@ -35,10 +35,11 @@ import numpy as np
 from rankwright._io import PathLike, part_of, replacing
 from rankwright.data.dataset import RankingData
 from rankwright.environment import environment
+from rankwright.persistence import has_model
 
 if TYPE_CHECKING:
     from rankwright.ranker import Ranker
-    from rankwright.training.boosting import Progress
+    from rankwright.training.state import Progress
 
 RUN_VERSION = 1
 _MANIFEST, _CONFIG, _ENVIRONMENT = "manifest.json", "config.toml", "environment.json"
@@ -455,7 +456,7 @@ def _no_traces_of_a_failure(folder: Path) -> Iterator[None]:
     try:
         yield
     except BaseException:
-        if not (folder / _CHECKPOINT / "model.txt").exists() and not (folder / _MODEL / "model.txt").exists():
+        if not has_model(folder / _CHECKPOINT) and not has_model(folder / _MODEL):
             _remove(folder)
         raise
 

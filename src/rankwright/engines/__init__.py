@@ -1,15 +1,17 @@
-"""Engines grow trees from gradients. The only place where their libraries are imported, and only on use."""
+"""Engines grow trees from gradients; `contract` says what one is. Their libraries are imported on use."""
 
 from __future__ import annotations
 
 import importlib
-from typing import Any
+
+from rankwright.engines.contract import Engine
 
 ENGINES = {"lightgbm": "rankwright.engines.lightgbm"}
 
 
-def load_engine(name: str) -> Any:
-    """Import the module of an engine: it has `Grower`, `Forest`, `join_texts` and `check_params`."""
+def load_engine(name: str) -> Engine:
+    """Return an engine by its name."""
     if name not in ENGINES:
         raise ValueError(f"unknown engine {name!r}; choose one of {', '.join(ENGINES)}.")
-    return importlib.import_module(ENGINES[name])
+    engine: Engine = importlib.import_module(ENGINES[name]).ENGINE
+    return engine

@@ -15,6 +15,7 @@ from rankwright.data.queries import Queries, check_labels
 from rankwright.kernels import evaluate as kernel
 from rankwright.kernels.threads import available_threads, even_ranges, run_ranges
 from rankwright.metrics import Metric, metric
+from rankwright.reducer import ALONE, Reducer
 
 TIES = {
     "worst": kernel.WORST,
@@ -113,7 +114,10 @@ def evaluate(
 
 
 class Evaluator:
-    """Metrics bound to labels: call it with scores, as often as they change. Arguments as in `evaluate`."""
+    """Metrics bound to labels: call it with scores, as often as they change. Arguments as in `evaluate`.
+
+    With a ``reducer`` the means are those over all machines, the values per query those of this one.
+    """
 
     def __init__(
         self,
@@ -126,6 +130,7 @@ class Evaluator:
         empty: str = "skip",
         weights: ArrayLike | None = None,
         threads: int | None = None,
+        reducer: Reducer = ALONE,
     ) -> None:
         if ties not in TIES:
             raise ValueError(f"unknown tie policy {ties!r}; choose one of {', '.join(TIES)}.")
@@ -136,6 +141,7 @@ class Evaluator:
             raise ValueError("no metric to evaluate: name at least one, such as 'ndcg@10'.")
         named = {text.strip() if isinstance(text, str) else str(text): metric(text) for text in wanted}
         self.ties, self.empty = ties, empty
+        self._reducer = reducer
         self.queries = queries = Queries.of(np.size(labels), qid, group)
         self.labels = check_labels(labels, queries)
         self.weights = None if weights is None else _query_weights(weights, queries)
@@ -157,7 +163,7 @@ class Evaluator:
         mean = {}
         for name, values in per_query.items():
             values[self._chains[name].scale == 0] = EMPTY[self.empty]
-            mean[name] = _mean(name, values, self.weights)
+            mean[name] = _mean(name, values, self.weights, self._reducer)
         return Evaluation(
             mean=mean,
             per_query=per_query,
@@ -206,17 +212,18 @@ def _query_weights(weights: ArrayLike, queries: Queries) -> NDArray[np.float64]:
     return firsts
 
 
-def _mean(name: str, values: NDArray[np.float64], weights: NDArray[np.float64] | None) -> float:
+def _mean(name: str, values: NDArray[np.float64], weights: NDArray[np.float64] | None, reducer: Reducer) -> float:
     counted = ~np.isnan(values)
-    if not counted.any():
+    weight = np.ones(len(values)) if weights is None else weights
+    local = (counted.sum(), weight[counted].sum(), (values[counted] * weight[counted]).sum())
+    n_counted, total_weight, total = reducer.sum(np.array(local, dtype=np.float64)).tolist()
+    if n_counted == 0:
         warnings.warn(
             f"{name}: no query has a relevant document, so there is no mean; check the labels or the "
             "metric's threshold.",
             stacklevel=4,
         )
         return float("nan")
-    if weights is None:
-        return float(np.mean(values[counted]))
-    if not weights[counted].any():
+    if total_weight == 0:
         raise ValueError(f"{name}: every query that counts has weight 0, so there is no mean; give positive weights.")
-    return float(np.average(values[counted], weights=weights[counted]))
+    return float(total / total_weight)

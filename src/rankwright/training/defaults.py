@@ -1,18 +1,19 @@
-"""What is chosen where it was left open, by the data; docs/defaults.md has the measurements behind it."""
+"""Settings that the user left to the data; docs/defaults.md has the measurements behind each."""
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
 
 from rankwright.data.dataset import RankingData
 from rankwright.metrics import Metric
 from rankwright.objectives import Objective
 from rankwright.objectives import objective as parse_objective
 from rankwright.objectives.base import BoundObjective
-from rankwright.training.boosting import Settings, Steering
+from rankwright.reducer import ALONE, Reducer
+from rankwright.training.settings import Plan
+from rankwright.training.steering import Steering
 
 _FEW = 0.1  # of the documents: a smaller share of relevant ones is few
 # Weights of 0.03 make the default reg_lambda of 0.3 count as 10 would, which measured better. Where few documents are
@@ -26,64 +27,79 @@ _ROWS = 0.7  # share of the rows in a tree, where queries have no random weights
 
 
 def is_auto(objective: str | Objective) -> bool:
-    """Tell whether the objective is left open."""
+    """Tell whether the objective is left to the data."""
     return isinstance(objective, str) and objective.strip() == "auto"
 
 
-def resolve_objective(
-    objective: str | Objective, metric: Metric, labels: NDArray[np.float64] | None = None
-) -> Objective:
-    """Read an objective; ``"auto"`` is the one for the metric and, where labels are known, their share above 0."""
+def resolve_objective(objective: str | Objective, metric: Metric, relevant_share: float = 1.0) -> Objective:
+    """Read an objective; ``"auto"`` is the one for the metric and the share of relevant documents."""
     if is_auto(objective):
-        relevant = 1.0 if labels is None else float(np.mean(labels > 0))
-        weight = _AUTO_WEIGHT * min(1.0, max(relevant / _FEW, 1e-4))  # a weight must be above 0
+        weight = _AUTO_WEIGHT * min(1.0, max(relevant_share / _FEW, 1e-4))  # a weight must be above 0
         objective = "stochasticrank" if metric.selects else _AUTO.format(f"{weight:.2g}")
     return parse_objective(objective)
 
 
-def choose_settings(
-    settings: Settings,
-    train: RankingData,
-    objective: Objective,
-    target: Metric,
-    *,
-    temperature: float | None,
-    always_full: bool,
-) -> Settings:
-    """Fill in the tree options that are None, the temperature, and how the learning rate is steered.
+@dataclass(frozen=True)
+class Counts:
+    """What settings are chosen by, over all machines."""
+
+    rows: int
+    queries: int
+    relevant: int
+    even_weights: bool
+
+    @classmethod
+    def of(cls, train: RankingData, reducer: Reducer) -> Counts:
+        """Count rows, queries and relevant documents, and see whether weights are the same within each query."""
+        local = (train.n_rows, train.n_queries, np.count_nonzero(train.y > 0), not train.one_weight_per_query)
+        rows, queries, relevant, uneven = reducer.sum(np.array(local, dtype=np.float64)).tolist()
+        return cls(int(rows), int(queries), int(relevant), uneven == 0)
+
+    @property
+    def relevant_share(self) -> float:
+        """Share of the documents that are relevant."""
+        return self.relevant / self.rows
+
+
+def for_data(plan: Plan, train: RankingData, reducer: Reducer = ALONE) -> Plan:
+    """Fill in what the data decides: the objective, tree options that are None, the bootstrap, and the steering.
 
     Full leaf values need the same weight for all rows of a query; without it they become diagonal, or, if the user
-    asked for them (``always_full``), training refuses later.
+    asked for them, training refuses later.
     """
+    settings, counts = plan.settings, Counts.of(train, reducer)
+    objective = resolve_objective(plan.parameters["objective"], plan.target, counts.relevant_share)
     options = settings.tree_options
     rate, leaves, bins, rows = (options[name] for name in ("learning_rate", "num_leaves", "max_bin", "subsample"))
-    ratio = max(1.0, train.n_rows / 10_000)
-    full = settings.full_leaves and (always_full or train.one_weight_per_query)
+    temperature = plan.parameters["bagging_temperature"]
+    ratio = max(1.0, counts.rows / 10_000)
+    full = settings.full_leaves and (plan.parameters["leaf_values"] == "full" or counts.even_weights)
     if leaves is None:
         leaves = min(64, round(16 * ratio**0.5))
     if bins is None:
         bins = min(255, round(63 * ratio**0.5))
     if temperature is None:
-        weighted = full and rows is None and np.mean(train.y > 0) >= _FEW
-        temperature = _TEMPERATURE if weighted else 0.0
+        temperature = _TEMPERATURE if full and rows is None and counts.relevant_share >= _FEW else 0.0
     if rows is None:
         rows = 1.0 if temperature > 0 else _ROWS
     langevin, steering = settings.langevin, None
-    if rate is None and full and langevin is None and train.n_queries >= _ENOUGH_QUERIES:
+    if rate is None and full and langevin is None and counts.queries >= _ENOUGH_QUERIES:
         rate, steering = _FIRST_RATE, Steering()
     elif rate is None:
         rate = min(0.1, 0.06 * ratio**0.25)
         if objective.first_order:
-            bound = BoundObjective(objective, train.y, train.queries.grouped(), target, seed=settings.seed)
-            size = float(np.sqrt(np.mean(np.square(bound(np.zeros(train.n_rows))[0]))))
+            bound = BoundObjective(objective, train.y, train.queries.grouped(), plan.target, seed=settings.seed)
+            squares = np.square(bound(np.zeros(train.n_rows))[0]).sum()
+            size = float(np.sqrt(reducer.sum(np.array([squares]))[0] / counts.rows))
             rate = 0.03 * rate / size if size > 0 else rate
     if langevin is not None and langevin.shrink_rate * rate >= 1:
         raise ValueError(f"shrink_rate * learning_rate must be below 1; got {langevin.shrink_rate * rate:g}.")
     chosen = {"learning_rate": rate, "num_leaves": leaves, "max_bin": bins, "subsample": rows}
-    return replace(
+    settings = replace(
         settings,
         tree_options={**options, **chosen},
         full_leaves=full,
         steering=steering,
         bagging_temperature=float(temperature),
     )
+    return plan._replace(objective=objective, settings=settings)

@@ -1,4 +1,4 @@
-"""What a user sees while a model trains: a bar on a terminal, a line now and then elsewhere."""
+"""What a user sees while a model trains: a bar on a terminal, a line every few seconds elsewhere."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from rich.progress import BarColumn, TextColumn, TimeRemainingColumn
 from rich.progress import Progress as Bar
 
 from rankwright.metrics import Metric
-from rankwright.training.boosting import Progress
+from rankwright.training.state import Progress
 
 _SECONDS_BETWEEN_LINES = 5.0
 
@@ -42,7 +42,7 @@ class Display:
             self._bar.stop()
 
     def update(self, progress: Progress) -> None:
-        """Show where training stands."""
+        """Show the current state."""
         if not self._shown:
             return
         if self._bar is not None:
@@ -52,7 +52,7 @@ class Display:
             self._console.print(self.describe(progress), highlight=False, soft_wrap=True)
 
     def describe(self, progress: Progress) -> str:
-        """Say it in one line: trees, metric, best, speed, time left, share of the objective."""
+        """Describe it in one line: trees, metric, best, speed, time left, share of the objective."""
         parts = [f"{progress.iteration}/{progress.n_estimators} trees"]
         if progress.history:
             name, curve = next(iter(progress.history[0].items()))
@@ -66,5 +66,5 @@ class Display:
 
 
 def _objective_share(times: dict[str, float]) -> float:
-    """Share of the time that went into gradients and our own leaf values."""
+    """Share of the time spent on gradients and leaf values, not on the engine's trees."""
     return (times["gradients"] + times["leaves"]) / (sum(times.values()) or 1.0)

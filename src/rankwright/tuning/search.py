@@ -245,7 +245,7 @@ def tune(
     check_preset(preset)
     plan = PRESETS[preset]
     target = parse_metric(metric)
-    made = resolve_objective(objective, target, data.y)
+    made = resolve_objective(objective, target, float(np.mean(data.y > 0)))
     searched = _diagonal_where_needed(search_space(objective, metric, preset=preset), data)
     check_names(space or {}, made)
     searched |= dict(space or {})

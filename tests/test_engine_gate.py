@@ -8,22 +8,22 @@ import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 
-from rankwright.engines.turns import Turns
+from rankwright.engines.gate import ThreadCountGate
 
 # Sparse columns are the ones whose buffers LightGBM sizes by the number of threads.
 MANY_GROWERS = """
 import numpy as np
 from concurrent.futures import ThreadPoolExecutor
 from rankwright import RankingData
-from rankwright.engines.lightgbm import Grower
+from rankwright.engines.lightgbm.grower import Grower
 
 rng = np.random.default_rng(0)
 X = rng.random((800, 30)) * (rng.random((800, 30)) < 0.1)
 data = RankingData(X, np.zeros(800), group=[800])
-options = {"learning_rate": 0.1, "num_leaves": 8, "max_bin": 63, "max_depth": -1, "min_child_samples": 5,
+options = {"num_leaves": 8, "max_bin": 63, "max_depth": -1, "min_child_samples": 5,
            "reg_lambda": 1.0, "subsample": 1.0, "colsample": 1.0}
 with ThreadPoolExecutor(4) as pool:
-    for grower in pool.map(lambda threads: Grower(data, [], options, {}, 0, threads), [1, 2] * 300):
+    for grower in pool.map(lambda threads: Grower([data], options, {}, 0, threads), [1, 2] * 300):
         assert grower.can_split
 print("all made")
 """
@@ -35,13 +35,13 @@ def test_growers_with_different_numbers_of_threads_can_be_made_at_once() -> None
 
 
 def test_different_numbers_do_not_overlap() -> None:
-    turns = Turns()
+    gate = ThreadCountGate()
     inside: list[int] = []
     seen: list[tuple[int, ...]] = []
     lock = threading.Lock()
 
     def call(threads: int) -> None:
-        with turns.of(threads):
+        with gate.calls_with(threads):
             with lock:
                 inside.append(threads)
                 seen.append(tuple(inside))
@@ -56,33 +56,33 @@ def test_different_numbers_do_not_overlap() -> None:
 
 
 def test_equal_numbers_overlap() -> None:
-    turns = Turns()
+    gate = ThreadCountGate()
     met = threading.Barrier(2, timeout=30)
 
     def call(_: int) -> None:
-        with turns.of(2):
+        with gate.calls_with(2):
             met.wait()  # breaks unless both are inside
 
     with ThreadPoolExecutor(2) as pool:
         list(pool.map(call, range(2)))
 
 
-def test_who_waits_is_not_overtaken() -> None:
-    turns = Turns()
+def test_waiters_are_served_in_order() -> None:
+    gate = ThreadCountGate()
     order: list[str] = []
 
     def late() -> None:
-        with turns.of(1):
+        with gate.calls_with(1):
             order.append("waited")
 
     def newcomer() -> None:
-        with turns.of(2):
+        with gate.calls_with(2):
             order.append("came later")
 
-    with turns.of(2):
+    with gate.calls_with(2):
         waiting = threading.Thread(target=late)
         waiting.start()
-        while not turns._door.locked():
+        while not gate._entrance.locked():
             time.sleep(0.001)
         following = threading.Thread(target=newcomer)
         following.start()
@@ -94,11 +94,11 @@ def test_who_waits_is_not_overtaken() -> None:
 
 
 def test_a_call_that_fails_leaves() -> None:
-    turns = Turns()
+    gate = ThreadCountGate()
     try:
-        with turns.of(1):
+        with gate.calls_with(1):
             raise KeyError
     except KeyError:
         pass
-    with turns.of(2):
+    with gate.calls_with(2):
         pass

@@ -1,0 +1,163 @@
+"""What an engine is: it grows trees from gradients, and keeps forests.
+
+An engine knows nothing of scores, rates, metrics or queries. Everything else about a training happens in
+`rankwright.training`, once for all engines. `tests/test_engine_contract.py` states the contract as tests that every
+engine passes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Protocol, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rankwright.kernels.tree_arrays import TreeArrays
+
+if TYPE_CHECKING:
+    from rankwright.data.dataset import RankingData
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Needs:
+    """What a training asks of an engine.
+
+    Parameters
+    ----------
+    own_leaves
+        Leaf values are computed by the training: parameters that act on the engine's own values would be ignored.
+    any_scale
+        Gradients are divided by a factor that changes from tree to tree: trees must not depend on their scale.
+    """
+
+    own_leaves: bool = False
+    any_scale: bool = False
+
+
+class Tree(Protocol):
+    """The newest tree of a grower, valid until the next one is grown."""
+
+    @property
+    def values(self) -> Floats:
+        """The engine's own Newton step of each leaf, without a learning rate [leaves]."""
+
+    def leaves(self, part: int) -> NDArray[np.int64]:
+        """Leaf of each row of a part of the data."""
+
+    def set(self, values: Floats) -> None:
+        """Decide the leaf values that the forest will have."""
+
+
+class Forest(Protocol):
+    """Finished trees. Immutable; a score is the sum of the leaf values in the order of the trees."""
+
+    @property
+    def n_trees(self) -> int:
+        """Number of trees."""
+
+    @property
+    def n_features(self) -> int:
+        """Number of columns."""
+
+    def predict(self, X: Any, *, threads: int = 1, start: int = 0, stop: int | None = None) -> Floats:
+        """Sum the trees [start, stop) for each row of a matrix, dense or sparse."""
+
+    def contributions(self, X: Any, *, threads: int = 1) -> Floats:
+        """Exact SHAP values [rows, columns + 1], the last column the expected value."""
+
+    def importances(self, kind: str) -> Floats:
+        """Total gain (``"gain"``) or number of splits (``"split"``) of each column."""
+
+    def first(self, n_trees: int) -> Self:
+        """Keep the first trees only."""
+
+    def scaled(self, factor: float) -> Self:
+        """Multiply all leaf values."""
+
+    def joined(self, other: Self) -> Self:
+        """Append the trees of another forest of the same engine and columns."""
+
+    def trees(self) -> Iterator[TreeArrays]:
+        """Yield each tree as plain arrays: all that exports, scorers and pruning need."""
+
+    def dump(self) -> bytes:
+        """Return the content of a model file, which `Engine.load` reads."""
+
+
+class Grower(Protocol):
+    """Grows trees on one training set; part 0 of the data is the training set, the others are only evaluated."""
+
+    @property
+    def can_split(self) -> bool:
+        """False if no tree can ever have a split: all columns are constant, or leaves would be too small."""
+
+    @property
+    def draws(self) -> bool:
+        """True if rows or columns are sampled, so that a later tree may split where this one did not."""
+
+    def resume(self, iteration: int) -> int:
+        """Prepare to grow the tree number ``iteration`` as if all before it had just been grown.
+
+        Returns the last iteration, at most this one, from which training can continue exactly: the caller repeats
+        what follows it.
+        """
+
+    def grow(self, grad: NDArray[np.float32], hess: NDArray[np.float32]) -> Tree | None:
+        """Grow one tree from the gradient and curvature of each training row; None where no split was worth it."""
+
+    def forest(self) -> Forest:
+        """Return the trees grown since `resume`, those that the newest `Tree` belongs to included."""
+
+
+class Engine(Protocol):
+    """A library that grows trees. Importing its module must not import the library."""
+
+    @property
+    def name(self) -> str:
+        """Its name in ``Ranker(engine=...)``."""
+
+    @property
+    def version(self) -> str:
+        """Version of the library."""
+
+    @property
+    def file_name(self) -> str:
+        """Name of a model file in a saved model."""
+
+    def check(self, params: Mapping[str, Any], needs: Needs) -> list[str]:
+        """Say why ``engine_params`` cannot be used: one sentence for each reason, none if they can."""
+
+    def decided_options(self, params: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the options of the estimator that ``engine_params`` decide, by the estimator's names."""
+
+    def grower(
+        self,
+        parts: Sequence[RankingData],
+        options: Mapping[str, Any],
+        params: Mapping[str, Any],
+        seed: int,
+        threads: int,
+    ) -> Grower:
+        """Prepare to grow trees.
+
+        Parameters
+        ----------
+        parts
+            The training set, then the sets that are only evaluated.
+        options
+            The estimator's tree parameters by their own names: ``num_leaves``, ``max_depth``, ``min_child_samples``,
+            ``reg_lambda``, ``subsample``, ``colsample``, ``max_bin``.
+        params
+            Further parameters of the library, checked.
+        seed
+            Seed of row and column sampling.
+        threads
+            The most threads to use. Trees do not depend on it if gradients are on a grid on which sums are exact.
+        """
+
+    def load(self, content: bytes) -> Forest:
+        """Read a model file, and raise ValueError with the reason where it is not a valid one."""

@@ -1,0 +1,58 @@
+"""LightGBM as an engine. Only `grower` and SHAP values import the library; a saved model predicts without it.
+
+This folder is the only place that knows LightGBM's model text and the names of its parameters.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from importlib.metadata import version
+from typing import TYPE_CHECKING, Any
+
+from rankwright.engines.contract import Engine, Needs
+from rankwright.engines.lightgbm import parameters
+from rankwright.engines.lightgbm.forest import Forest
+
+if TYPE_CHECKING:
+    from rankwright.data.dataset import RankingData
+    from rankwright.engines.lightgbm.grower import Grower
+
+
+class LightGBM:
+    """The engine; `rankwright.engines.contract.Engine` describes each name."""
+
+    name = "lightgbm"
+    file_name = "model.txt"
+
+    @property
+    def version(self) -> str:
+        """Version of the library."""
+        return version("lightgbm")
+
+    def check(self, params: Mapping[str, Any], needs: Needs) -> list[str]:
+        """Say why ``engine_params`` cannot be used."""
+        return parameters.check(params, needs)
+
+    def decided_options(self, params: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the number of bins where the parameters set it."""
+        return parameters.decided_options(params)
+
+    def grower(
+        self,
+        parts: Sequence[RankingData],
+        options: Mapping[str, Any],
+        params: Mapping[str, Any],
+        seed: int,
+        threads: int,
+    ) -> Grower:
+        """Prepare to grow trees."""
+        from rankwright.engines.lightgbm.grower import Grower
+
+        return Grower(parts, options, params, seed, threads)
+
+    def load(self, content: bytes) -> Forest:
+        """Read a model file."""
+        return Forest.load(content)
+
+
+ENGINE: Engine = LightGBM()

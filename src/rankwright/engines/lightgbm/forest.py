@@ -1,0 +1,229 @@
+"""A forest as LightGBM's model text, read and rewritten without the library."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rankwright.engines.gate import GATE
+from rankwright.kernels.tree_arrays import (
+    AMONG,
+    AS_ZERO,
+    AT_MOST,
+    NAN_TO_DEFAULT,
+    WORD,
+    ZERO_TO_DEFAULT,
+    PackedTrees,
+    TreeArrays,
+    pack,
+)
+
+Floats = NDArray[np.float64]
+
+_TREES_END = "end of trees"
+_LEAF_VALUES = re.compile(r"^leaf_value=(.*)$", re.M)
+_SPLIT_COUNTS = re.compile(r"^feature_importances:\n(?:[^\n]+\n)*\n", re.M)
+_MISSING = {0: AS_ZERO, 1: ZERO_TO_DEFAULT, 2: NAN_TO_DEFAULT}  # bits 2 and 3 of a decision_type
+
+
+class Forest:
+    """Trees as LightGBM's model text; `rankwright.engines.contract.Forest` describes each name.
+
+    Parameters
+    ----------
+    head
+        The text before the trees: names and ranges of the columns.
+    trees
+        The text of each tree, without its number.
+    tail
+        The text after the trees: the parameters of the training.
+    """
+
+    def __init__(self, head: str, trees: Sequence[str], tail: str) -> None:
+        self._head = head
+        self._trees = tuple(trees)
+        self._tail = tail
+
+    @classmethod
+    def of_text(cls, text: str) -> Forest:
+        """Split a model text into its parts; `load` also checks the trees."""
+        head, mark, rest = text.partition("tree_sizes=")
+        body, end, tail = rest.partition(_TREES_END)
+        if not (mark and end and head.startswith("tree\n")):
+            raise ValueError("the model text is not one of LightGBM: its head, its trees or their end are missing.")
+        trees = [tree.rstrip("\n") for tree in re.split(r"(?m)^Tree=\d+\n", body)[1:]]
+        return cls(_with_objective(head), trees, re.sub(r"\[num_threads: \d+\]", "[num_threads: 0]", end + tail))
+
+    @classmethod
+    def load(cls, content: bytes) -> Forest:
+        """Read a model file and check every tree."""
+        try:
+            text = content.decode()
+        except UnicodeDecodeError:
+            raise ValueError("the model text is not text; the file was damaged.") from None
+        forest = cls.of_text(text)
+        try:
+            if _fields(forest._head).get("num_tree_per_iteration") != "1" or "average_output" in forest._head:
+                raise ValueError("it has several outputs, or averages its trees")
+            forest._packed  # noqa: B018 (computed, and thereby checked)
+        except (KeyError, ValueError, OverflowError) as error:
+            raise ValueError(f"the model text of LightGBM cannot be read: {error}") from None
+        return forest
+
+    @property
+    def n_trees(self) -> int:
+        """Number of trees."""
+        return len(self._trees)
+
+    @cached_property
+    def n_features(self) -> int:
+        """Number of columns."""
+        return int(_fields(self._head)["max_feature_idx"]) + 1
+
+    def trees(self) -> Iterator[TreeArrays]:
+        """Yield each tree as plain arrays."""
+        return map(tree_arrays, self._trees)
+
+    @cached_property
+    def _packed(self) -> PackedTrees:
+        return pack(self.trees(), self.n_features)
+
+    def predict(self, X: Any, *, threads: int = 1, start: int = 0, stop: int | None = None) -> Floats:
+        """Sum the trees [start, stop) for each row."""
+        from rankwright.engines.scoring import score
+
+        return score(self._packed, X, start, self.n_trees if stop is None else stop, threads)
+
+    def contributions(self, X: Any, *, threads: int = 1) -> Floats:
+        """Exact SHAP values [rows, columns + 1], the last column the expected value."""
+        with GATE.calls_with(threads):
+            values = self._booster.predict(X, pred_contrib=True, num_threads=threads)
+        return np.asarray(values.toarray() if hasattr(values, "toarray") else values, dtype=np.float64)
+
+    @cached_property
+    def _booster(self) -> Any:
+        import lightgbm
+
+        return lightgbm.Booster(model_str=self.dump().decode())
+
+    def importances(self, kind: str) -> Floats:
+        """Total gain (``"gain"``) or number of splits (``"split"``) of each column."""
+        sums = np.zeros(self.n_features)
+        for tree in self.trees():
+            np.add.at(sums, tree.feature, tree.gain if kind == "gain" else 1.0)
+        return sums
+
+    def first(self, n_trees: int) -> Forest:
+        """Keep the first trees only."""
+        return self if n_trees >= self.n_trees else Forest(self._head, self._trees[:n_trees], self._tail)
+
+    def scaled(self, factor: float) -> Forest:
+        """Multiply all leaf values."""
+        if factor == 1.0:
+            return self
+        scaled = [with_values(tree, factor * tree_values(tree)) for tree in self._trees]
+        return Forest(self._head, scaled, self._tail)
+
+    def joined(self, other: Forest) -> Forest:
+        """Append the trees of another forest with the same columns."""
+        return Forest(self._head, self._trees + other._trees, other._tail)
+
+    def with_leaf_values(self, values: Sequence[Floats]) -> Forest:
+        """Give each tree other leaf values."""
+        return Forest(self._head, [with_values(*pair) for pair in zip(self._trees, values, strict=True)], self._tail)
+
+    def chosen(self, trees: Sequence[int]) -> Forest:
+        """Keep some trees, by number."""
+        return Forest(self._head, [self._trees[number] for number in trees], self._tail)
+
+    def dump(self) -> bytes:
+        """Return the model text, as LightGBM would write it."""
+        blocks = [f"Tree={number}\n{tree}\n\n\n" for number, tree in enumerate(self._trees)]
+        sizes = " ".join(str(len(block.encode())) for block in blocks)
+        tail = _SPLIT_COUNTS.sub(lambda _: self._split_counts(), self._tail, count=1)
+        return f"{self._head}tree_sizes={sizes}\n\n{''.join(blocks)}{tail}".encode()
+
+    def _split_counts(self) -> str:
+        """The block of the text that lists how often each column is split."""
+        names = _fields(self._head)["feature_names"].split(" ")
+        counts = self.importances("split").astype(int)
+        used = sorted(np.flatnonzero(counts), key=lambda column: -counts[column])
+        return "feature_importances:\n" + "".join(f"{names[c]}={counts[c]}\n" for c in used) + "\n"
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Leave out what can be computed again when a model is pickled or copied."""
+        return {"_head": self._head, "_trees": self._trees, "_tail": self._tail}
+
+
+def _with_objective(head: str) -> str:
+    """Name an objective that converters know.
+
+    A model trained by custom gradients has no ``objective``, which breaks ONNX converters and Vespa; ``lambdarank``
+    predicts the plain sum of trees, as wanted.
+    """
+    if re.search(r"^objective=", head, re.M):
+        return head
+    return head.replace("feature_names=", "objective=lambdarank\nfeature_names=", 1)
+
+
+def _fields(text: str) -> dict[str, str]:
+    """The lines ``name=value`` of a text."""
+    return dict(line.split("=", 1) for line in text.split("\n") if "=" in line)
+
+
+def tree_values(tree: str) -> Floats:
+    """Leaf values of a tree's text."""
+    match = _LEAF_VALUES.search(tree)
+    if match is None:
+        raise ValueError("a tree has no leaf values")
+    return np.array(match.group(1).split(), dtype=np.float64)
+
+
+def with_values(tree: str, values: Floats) -> str:
+    """Return a tree's text with other leaf values, all their digits written."""
+    return _LEAF_VALUES.sub(lambda _: "leaf_value=" + " ".join(map(repr, values.tolist())), tree, count=1)
+
+
+def tree_arrays(tree: str) -> TreeArrays:
+    """Read a tree's text."""
+    fields = _fields(tree)
+
+    def numbers(name: str, convert: type) -> list[Any]:
+        return [convert(number) for number in fields.get(name, "").split()]
+
+    if fields.get("is_linear", "0") != "0":
+        raise ValueError("a tree has linear leaves")
+    rule = np.array(numbers("decision_type", int), dtype=np.int64)
+    threshold = np.array(numbers("threshold", float))
+    if len(rule) != len(threshold):
+        raise ValueError(f"a tree has {len(threshold)} thresholds and {len(rule)} rules")
+    is_set = (rule & 1) != 0
+    missing = [_MISSING[kind] for kind in (rule >> 2 & 3).tolist()]
+    sets, bounds = numbers("cat_threshold", int), numbers("cat_boundaries", int)
+    categories = [np.empty(0, dtype=np.int64)] * len(rule)
+    for node in np.flatnonzero(is_set):
+        number = int(threshold[node])  # of the node's set
+        if not 0 <= number < len(bounds) - 1 or not 0 <= bounds[number] <= bounds[number + 1] <= len(sets):
+            raise ValueError("a node's set of categories does not exist")
+        words = np.array(sets[bounds[number] : bounds[number + 1]], dtype=np.uint32)
+        bits = words[:, None] >> np.arange(WORD, dtype=np.uint32) & 1
+        categories[node] = np.flatnonzero(bits)
+    return TreeArrays(
+        feature=np.array(numbers("split_feature", int), dtype=np.int32),
+        threshold=np.where(is_set, 0.0, threshold),
+        decision=np.where(is_set, AMONG, AT_MOST).astype(np.uint8),
+        # LightGBM sends a missing category to the right, whatever the rest of the rule says.
+        missing=np.where(is_set, NAN_TO_DEFAULT, missing).astype(np.uint8),
+        default_left=~is_set & ((rule & 2) != 0),
+        left=np.array(numbers("left_child", int), dtype=np.int32),
+        right=np.array(numbers("right_child", int), dtype=np.int32),
+        categories=tuple(categories),
+        value=tree_values(tree),
+        # LightGBM holds gains in single precision.
+        gain=np.array(numbers("split_gain", float), dtype=np.float32).astype(np.float64),
+    )

@@ -1,0 +1,238 @@
+"""Trees from gradients, by LightGBM.
+
+Only LightGBM's public interface is used. Facts it rests on, each held by a test: the trained scores equal the sum of
+the trees' outputs bit by bit; with gradients whose sums are exact the number of threads changes nothing; which rows and
+columns a tree is grown from depends on the number of trees before it, but not on their gradients.
+
+LightGBM keeps scores of each part, the sum of its trees, which nothing here reads but to find out the leaf of each row:
+a score changes by the value of the row's leaf.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from functools import partial
+from typing import Any
+
+import lightgbm as lgb
+import numpy as np
+from numpy.typing import NDArray
+
+from rankwright.data.dataset import RankingData
+from rankwright.engines.gate import GATE
+from rankwright.engines.lightgbm.forest import Forest, tree_values
+from rankwright.engines.lightgbm.parameters import SEEDS, lightgbm_parameters, samples_at_nodes
+from rankwright.kernels.threads import even_ranges, run_ranges
+from rankwright.kernels.trees import leaves_by_change
+
+Floats = NDArray[np.float64]
+
+# Sampling starts afresh with each block of trees. A training that resumes within a block skips the samples of its trees
+# so far, which takes up to a third of the time of growing them, or repeats the trees if samples depend on them.
+BLOCK, BLOCK_TO_REPEAT = 500, 20
+# On smaller data LightGBM's threads, which wait for a while in a busy loop, cost more than they gain, and much more
+# where other processes want the cores.
+VALUES_TO_SHARE = 300_000  # rows times columns
+_ROWS_PER_THREAD = 100_000  # of a look-up: fewer are done before another thread has started
+
+
+class Grower:
+    """Grows trees; `rankwright.engines.contract.Grower` describes each name, `Engine.grower` the parameters."""
+
+    def __init__(
+        self,
+        parts: Sequence[RankingData],
+        options: Mapping[str, Any],
+        params: Mapping[str, Any],
+        seed: int,
+        threads: int,
+    ) -> None:
+        train = parts[0]
+        self.threads = threads if train.n_rows * len(train.feature_names) >= VALUES_TO_SHARE else 1
+        self._seed = seed
+        self._params = lightgbm_parameters(options, params, self.threads)
+        self._repeats = samples_at_nodes(params)
+        self.draws = options["subsample"] < 1 or options["colsample"] < 1 or self._repeats
+        self._block = BLOCK_TO_REPEAT if self._repeats else BLOCK
+        self._names = plain_names(train.feature_names)
+        with _refusals(), GATE.calls_with(self.threads):
+            self._sets = [self._dataset(train, None)]
+            self._sets += [self._dataset(data, self._sets[0]) for data in parts[1:]]
+        # LightGBM refuses data in which no column can be split: all are constant, or leaves must be too large.
+        self.can_split = any(self._sets[0].feature_num_bin(column) > 1 for column in range(len(self._names)))
+        self._iteration = self._resumed_at = 0
+        self._finished: Forest | None = None  # trees of the blocks before
+        self._booster: lgb.Booster | None = None  # of this block
+        self._trees: list[_Tree] = []  # of this block
+        self._newest: _Tree | None = None  # which still knows the leaves of rows
+        self._scores: list[Floats] = []  # of each part before the newest tree
+
+    def _dataset(self, data: RankingData, reference: lgb.Dataset | None) -> lgb.Dataset:
+        params = {k: v for k, v in self._params.items() if k not in ("objective", "metric")}
+        return lgb.Dataset(
+            data.X,
+            np.zeros(data.n_rows, dtype=np.float32),
+            reference=reference,
+            feature_name=plain_names(data.feature_names),
+            categorical_feature=[data.feature_names.index(name) for name in data.categories],
+            params=params | {"data_random_seed": self._seed % 2**31},
+            free_raw_data=False,
+        ).construct()
+
+    def resume(self, iteration: int) -> int:
+        """Skip the samples of the trees so far; where samples depend on trees, return to the start of their block."""
+        self._iteration = iteration - iteration % self._block if self._repeats else iteration
+        self._resumed_at = self._iteration
+        self._finished, self._trees, self._newest = None, [], None
+        self._start_block(skip=self._iteration % self._block if self.draws else 0)
+        return self._iteration
+
+    def _start_block(self, skip: int = 0) -> None:
+        """Start a booster whose sampling depends on (seed, block), after the samples of ``skip`` trees."""
+        self._scores = [np.zeros(dataset.num_data()) for dataset in self._sets]
+        if not self.can_split:
+            return
+        block = self._iteration // self._block
+        words = np.random.SeedSequence([self._seed % 2**63, block]).generate_state(len(SEEDS), np.uint32)
+        seeds = {name: int(word >> 2) for name, word in zip(SEEDS, words, strict=True)}
+        del seeds["data_random_seed"]  # bins are made once
+        with _refusals(), GATE.calls_with(self.threads):
+            self._booster = lgb.Booster(self._params | seeds, self._sets[0])
+            for number, dataset in enumerate(self._sets[1:], start=1):
+                self._booster.add_valid(dataset, f"part {number}")
+            nothing = np.zeros(self._sets[0].num_data(), dtype=np.float32)
+            for _ in range(skip):
+                self._booster.update(fobj=lambda *_: (nothing, nothing))  # draws a sample, and finds no split
+
+    def grow(self, grad: NDArray[np.float32], hess: NDArray[np.float32]) -> _Tree | None:
+        """Grow one tree."""
+        if self._newest is not None:
+            self._scores, self._newest = self._newest.scores_after(), None
+        if self.draws and self._iteration % self._block == 0 and self._iteration > self._resumed_at:
+            self._finished, self._trees = self.forest(), []
+            self._start_block()
+        self._iteration += 1
+        if self._booster is None:
+            return None
+        with GATE.calls_with(self.threads):
+            finished = self._booster.update(fobj=lambda *_: (grad, hess))
+        if finished:
+            return None
+        # The number of a tree is not that of the iteration: LightGBM keeps a first tree without a split.
+        self._newest = _Tree(self._booster, self._sets, self._scores, self.threads)
+        self._trees.append(self._newest)
+        return self._newest
+
+    def forest(self) -> Forest:
+        """Return the trees since `resume`."""
+        if self._booster is None:
+            block = Forest.of_text(_text_without_trees(self._names))
+        else:
+            block = Forest.of_text(str(self._booster.model_to_string(num_iteration=-1)))
+            block = block.chosen([tree.number for tree in self._trees])
+            block = block.with_leaf_values([tree.final_values for tree in self._trees])
+        return block if self._finished is None else self._finished.joined(block)
+
+
+class _Tree:
+    """The newest tree; once another is grown, only its number and its final values are of use."""
+
+    def __init__(
+        self, booster: lgb.Booster, sets: Sequence[lgb.Dataset], before: Sequence[Floats], threads: int
+    ) -> None:
+        self.number = int(booster.current_iteration()) - 1
+        text = booster.model_to_string(start_iteration=self.number, num_iteration=1)
+        self.values = self.final_values = tree_values(text)
+        self._booster: lgb.Booster | None = booster
+        self._sets = sets
+        self._before = before
+        self._after: dict[int, Floats] = {}
+        self._threads = threads
+
+    def set(self, values: Floats) -> None:
+        """Decide the leaf values; they are written when the forest is asked for."""
+        self.final_values = np.array(values)
+
+    def leaves(self, part: int) -> NDArray[np.int64]:
+        """Look up the change of each score among the sorted leaf values.
+
+        Where two values are too close to tell apart, the tree is asked instead.
+        """
+        before, after = self._before[part], self._scores(part)
+        order = np.argsort(self.values)
+        ranked = self.values[order]
+        gap = np.min(np.diff(ranked)) if len(ranked) > 1 else np.inf
+        if gap <= 1e-12 * max(1.0, float(np.abs(after).max()), float(np.abs(before).max())):
+            return self._predicted_leaves(part)
+        leaves = np.empty(len(after), dtype=np.int64)
+        middle = (ranked[1:] + ranked[:-1]) / 2
+        look_up = partial(leaves_by_change, before=before, after=after, middle=middle, leaf_at=order, out=leaves)
+        n_threads = min(self._threads, 1 + len(after) // _ROWS_PER_THREAD)
+        run_ranges(look_up, even_ranges(np.ones(len(after)), n_threads))
+        return leaves
+
+    def _predicted_leaves(self, part: int) -> NDArray[np.int64]:
+        assert self._booster is not None
+        with GATE.calls_with(self._threads):
+            leaves = self._booster.predict(
+                self._sets[part].get_data(),
+                pred_leaf=True,
+                start_iteration=self.number,
+                num_iteration=1,
+                num_threads=self._threads,
+            )
+        return np.asarray(leaves).reshape(-1).astype(np.int64)
+
+    def _scores(self, part: int) -> Floats:
+        """LightGBM's scores of a part with this tree."""
+        if part not in self._after:
+            assert self._booster is not None, "only the newest tree knows the leaves of rows"
+            copies: list[Floats] = []
+
+            def copy(scores: Floats, _: lgb.Dataset) -> tuple[str, float, bool]:
+                copies.append(scores.copy())
+                return "copied", 0.0, True
+
+            if part == 0:
+                self._booster.eval_train(feval=copy)
+                self._after[0] = copies[0]
+            else:
+                self._booster.eval_valid(feval=copy)
+                self._after.update(enumerate(copies, start=1))
+        return self._after[part]
+
+    def scores_after(self) -> list[Floats]:
+        """LightGBM's scores of all parts with this tree, which then lets go of what it holds."""
+        scores = [self._scores(part) for part in range(len(self._sets))]
+        self._booster, self._after, self._before = None, {}, ()
+        return scores
+
+
+def plain_names(names: Sequence[str]) -> list[str]:
+    """Names without the signs that LightGBM's text format cannot hold; the real ones are in the manifest."""
+    plain = [re.sub(r"[^\w.+-]", "_", name) or "_" for name in names]
+    taken: set[str] = set()
+    for number, name in enumerate(plain):
+        while plain[number] in taken:
+            plain[number] = f"{name}_{number}"
+            name = plain[number]
+        taken.add(plain[number])
+    return plain
+
+
+def _text_without_trees(names: list[str]) -> str:
+    rows = np.array([[0.0], [1.0]]).repeat(len(names), axis=1)
+    params = {"objective": "none", "verbosity": -1, "min_data_in_leaf": 1, "min_data_in_bin": 1, "num_threads": 1}
+    with GATE.calls_with(1):
+        booster = lgb.Booster(params, lgb.Dataset(rows, np.zeros(2), feature_name=names, params=params))
+    return str(booster.model_to_string())
+
+
+@contextmanager
+def _refusals() -> Iterator[None]:
+    try:
+        yield
+    except lgb.basic.LightGBMError as error:
+        raise ValueError(f"LightGBM refuses the data or engine_params: {error}") from None

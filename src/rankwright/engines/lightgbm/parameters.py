@@ -1,0 +1,136 @@
+"""LightGBM's parameters: the estimator's by LightGBM's names, and which others may be set."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from rankwright.engines.contract import Needs
+
+# The estimator's tree parameters by LightGBM's names.
+NAMES = {
+    "num_leaves": "num_leaves",
+    "max_depth": "max_depth",
+    "min_child_samples": "min_data_in_leaf",
+    "reg_lambda": "lambda_l2",
+    "subsample": "bagging_fraction",
+    "colsample": "feature_fraction",
+}
+SEEDS = ("bagging_seed", "feature_fraction_seed", "extra_seed", "data_random_seed")
+_SET_BY_ESTIMATOR = {
+    "objective": "objective=",
+    "learning_rate": "learning_rate=",
+    "metric": "metric=",
+    "num_iterations": "n_estimators=",
+    "num_threads": "n_jobs=",
+    "verbosity": "verbose=",
+    "seed": "random_state=",
+    **dict.fromkeys(SEEDS, "random_state="),
+    "bagging_by_query": "subsample_queries=",
+    "bagging_freq": "subsample=",
+    "early_stopping_round": "early_stopping_rounds=",
+    "categorical_feature": "RankingData(..., categorical=...)",
+}
+# What engine_params may hold: what shapes bins and trees. Other parameters would change nothing (those of LightGBM's
+# own objectives, metrics and files) or break what is promised (other boosting, linear trees, threads, penalties that
+# look back at earlier trees).
+_ALLOWED = frozenset(
+    {
+        "bin_construct_sample_cnt",
+        "cat_l2",
+        "cat_smooth",
+        "cegb_penalty_split",
+        "cegb_tradeoff",
+        "enable_bundle",
+        "extra_trees",
+        "feature_contri",
+        "feature_fraction_bynode",
+        "feature_pre_filter",
+        "forcedbins_filename",
+        "forcedsplits_filename",
+        "histogram_pool_size",
+        "interaction_constraints",
+        "is_enable_sparse",
+        "lambda_l1",
+        "max_bin",
+        "max_bin_by_feature",
+        "max_cat_threshold",
+        "max_cat_to_onehot",
+        "max_delta_step",
+        "min_data_in_bin",
+        "min_data_per_group",
+        "min_gain_to_split",
+        "min_sum_hessian_in_leaf",
+        "monotone_constraints",
+        "monotone_constraints_method",
+        "monotone_penalty",
+        "path_smooth",
+        "use_missing",
+        "zero_as_missing",
+    }
+)
+_DEPEND_ON_SCALE = ("lambda_l1", "min_gain_to_split", "max_delta_step", "cegb_penalty_split")
+_ACT_ON_LEAF_VALUES = ("lambda_l1", "max_delta_step", "path_smooth", "monotone_constraints")
+
+
+def check(params: Mapping[str, Any], needs: Needs) -> list[str]:
+    """Say why parameters cannot be used: LightGBM would ignore them, the estimator sets them, or they break it."""
+    reasons = []
+    estimator_names = {theirs: f"the parameter {ours}= of the estimator" for ours, theirs in NAMES.items()}
+    for name, value in params.items():
+        instead = _SET_BY_ESTIMATOR.get(name) or estimator_names.get(name)
+        if instead is not None:
+            reasons.append(f"engine_params has {name!r}; use {instead} instead.")
+        elif name not in _ALLOWED:
+            near = difflib.get_close_matches(str(name), _ALLOWED, n=1)
+            hint = f"did you mean {near[0]!r}? " if near else ""
+            reasons.append(
+                f"engine_params has {name!r}, which is not a parameter of LightGBM that can be used here; {hint}"
+                f"By their main names, these can: {', '.join(sorted(_ALLOWED))}."
+            )
+        elif needs.any_scale and name in _DEPEND_ON_SCALE and np.any(value):
+            reasons.append(
+                f"engine_params has {name!r}, which depends on the scale of the gradient and breaks shrinking "
+                "(langevin=True with shrink_rate > 0); leave it out or set shrink_rate=0."
+            )
+        elif needs.own_leaves and name in _ACT_ON_LEAF_VALUES and np.any(value):
+            reasons.append(
+                f"engine_params has {name!r}, which acts on LightGBM's own leaf values, and leaf_values='full' and "
+                "leaf_noise='independent' replace them; leave it out, or use diagonal leaf values with shared noise."
+            )
+    return reasons
+
+
+def decided_options(params: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the number of bins where the parameters set it, for all columns or for each."""
+    bins = params.get("max_bin_by_feature", params.get("max_bin"))
+    return {} if bins is None else {"max_bin": bins}
+
+
+def lightgbm_parameters(options: Mapping[str, Any], params: Mapping[str, Any], threads: int) -> dict[str, Any]:
+    """All parameters of a booster, but for the seeds."""
+    every: dict[str, Any] = {
+        "objective": "none",
+        "metric": "None",
+        "verbosity": -1,
+        "num_threads": threads,
+        "learning_rate": 1.0,  # a tree's values are Newton steps; training multiplies them
+        # Without a ridge a leaf needs curvature to divide by, or noise alone would make it huge. With one, the sums
+        # must stand out from rounding errors, which LightGBM would otherwise take for rows, and fail.
+        "min_sum_hessian_in_leaf": 1e-6 if options["reg_lambda"] > 0 else 1e-3,
+        **{theirs: options[ours] for ours, theirs in NAMES.items()},
+        **params,
+    }
+    if options["subsample"] < 1:
+        every["bagging_freq"] = 1
+    if not decided_options(params):
+        every["max_bin"] = options["max_bin"]
+    return every
+
+
+def samples_at_nodes(params: Mapping[str, Any]) -> bool:
+    """Tell whether each node of a tree draws columns or thresholds of its own."""
+    return params.get("feature_fraction_bynode", 1) < 1 or bool(params.get("extra_trees"))

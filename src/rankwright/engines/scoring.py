@@ -1,0 +1,35 @@
+"""Scores of rows by packed trees, for the forests of every engine: no engine's library is needed to predict."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rankwright.kernels.threads import even_ranges, run_ranges
+from rankwright.kernels.tree_arrays import PackedTrees
+
+_VISITS_PER_THREAD = 200_000  # rows times trees: fewer are done before another thread has started
+_SPARSE_ROWS = 4096  # of a sparse matrix that are made dense at a time
+
+
+def score(trees: PackedTrees, X: Any, start: int, stop: int, threads: int) -> NDArray[np.float64]:
+    """Sum the trees [start, stop) for each row; the same bits for any number of threads."""
+    from rankwright.kernels.trees import score_rows
+
+    out = np.zeros(X.shape[0])
+    if hasattr(X, "indptr"):
+        for low in range(0, len(out), _SPARSE_ROWS):
+            rows = X[low : low + _SPARSE_ROWS].toarray()
+            out[low : low + _SPARSE_ROWS] = score(trees, rows, start, stop, threads)
+        return out
+    n_threads = min(threads, 1 + len(out) * (stop - start) // _VISITS_PER_THREAD)
+    rows = np.ascontiguousarray(X)
+    if rows.dtype not in (np.float32, np.float64):
+        rows = rows.astype(np.float64)
+    if len(out):
+        scoring = partial(score_rows, X=rows, trees=trees, first=start, last=stop, out=out)
+        run_ranges(scoring, even_ranges(np.ones(len(out)), n_threads))
+    return out

@@ -1,0 +1,144 @@
+"""Trees as plain arrays. Without Numba, so that a model is loaded before anything is compiled.
+
+An inner node sends a row to its left or right child by one feature x:
+
+    AT_MOST     left if x <= threshold, as doubles; |x| <= ZERO counts as 0
+    BELOW       left if x < threshold, both rounded to 32 bits
+    AMONG       left if x, a category, is among the node's categories
+
+and a row whose x is missing (NaN) by what the node says of missing values:
+
+    AS_ZERO            NaN is read as 0
+    NAN_TO_DEFAULT     NaN goes to the default side
+    ZERO_TO_DEFAULT    NaN, and |x| <= ZERO, go to the default side
+
+Children are numbers of nodes, or ~leaf for a leaf. The root is node 0; a tree of one leaf has no nodes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+AT_MOST, BELOW, AMONG = range(3)
+AS_ZERO, NAN_TO_DEFAULT, ZERO_TO_DEFAULT = range(3)
+ZERO = float(np.float32(1e-35))
+WORD = 32  # categories per word of a set
+LARGEST_CATEGORY = 1 << 20  # of a set, which takes a bit for each number up to its largest
+
+
+class TreeArrays(NamedTuple):
+    """One tree."""
+
+    feature: NDArray[np.int32]  # column that a node looks at [nodes]
+    threshold: NDArray[np.float64]  # infinite where only missing values go right [nodes]
+    decision: NDArray[np.uint8]  # AT_MOST, BELOW or AMONG [nodes]
+    missing: NDArray[np.uint8]  # AS_ZERO, NAN_TO_DEFAULT or ZERO_TO_DEFAULT [nodes]
+    default_left: NDArray[np.bool_]  # [nodes]
+    left: NDArray[np.int32]  # a node, or ~leaf [nodes]
+    right: NDArray[np.int32]  # [nodes]
+    categories: tuple[NDArray[np.int64], ...]  # that go left, ascending; empty where decision is not AMONG [nodes]
+    value: NDArray[np.float64]  # [leaves]
+    gain: NDArray[np.float64]  # by how much the split improved the loss, as the engine measures it [nodes]
+
+
+class PackedTrees(NamedTuple):
+    """The trees of a forest one behind the other; nodes and leaves are numbered throughout."""
+
+    root: NDArray[np.int32]  # a node, or ~leaf [trees]
+    feature: NDArray[np.int32]  # [nodes]
+    threshold: NDArray[np.float64]  # [nodes]
+    rule: NDArray[np.uint8]  # decision + 4 * missing + 16 * default_left [nodes]
+    left: NDArray[np.int32]  # [nodes]
+    right: NDArray[np.int32]  # [nodes]
+    set_start: NDArray[np.int64]  # a node's categories are the bits of sets[set_start[i]:set_start[i + 1]] [nodes + 1]
+    sets: NDArray[np.uint32]
+    value: NDArray[np.float64]  # [leaves]
+
+
+def pack(trees: Iterable[TreeArrays], n_features: int) -> PackedTrees:
+    """Put trees one behind the other, and raise ValueError where one is not a tree over ``n_features`` columns.
+
+    Scoring follows the arrays without looking, so this is where a damaged or hostile model is stopped: children exist,
+    each is the child of one node (no cycles), columns exist, leaf values are finite.
+
+    Examples
+    --------
+    >>> stump = TreeArrays(*(np.array([x]) for x in (2, 0.5, AT_MOST, AS_ZERO, False, -1, -2)), (np.empty(0),),
+    ...                    np.array([1.0, -1.0]), np.array([3.0]))
+    >>> pack([stump, stump], n_features=3).left.tolist()
+    [-1, -3]
+    >>> pack([stump], n_features=2)
+    Traceback (most recent call last):
+        ...
+    ValueError: tree 0: a node splits column 2 of 2 columns.
+    """
+    every = list(trees)
+    n_nodes = np.array([len(tree.feature) for tree in every], dtype=np.int64)
+    n_leaves = np.array([len(tree.value) for tree in every], dtype=np.int64)
+    first_node = np.append(0, np.cumsum(n_nodes))
+    first_leaf = np.append(0, np.cumsum(n_leaves))
+    tree_of = np.repeat(np.arange(len(every)), n_nodes)
+
+    def joined(name: str, dtype: type) -> NDArray[Any]:
+        parts = [np.asarray(getattr(tree, name)) for tree in every]
+        sizes = n_leaves if name == "value" else n_nodes
+        for number, part in enumerate(parts):
+            if part.shape != (sizes[number],):
+                raise ValueError(f"tree {number}: {name} has {part.size} entries where {sizes[number]} are needed.")
+        return np.concatenate([*parts, np.empty(0)]).astype(dtype)
+
+    def refuse(wrong: NDArray[np.bool_], reason: str) -> None:
+        if wrong.any():
+            raise ValueError(f"tree {tree_of[np.flatnonzero(wrong)[0]]}: {reason}.")
+
+    if np.any(n_leaves != n_nodes + 1):
+        tree = int(np.flatnonzero(n_leaves != n_nodes + 1)[0])
+        raise ValueError(f"tree {tree}: {n_nodes[tree]} nodes have {n_leaves[tree]} leaves, not one more.")
+    feature, threshold = joined("feature", np.int64), joined("threshold", np.float64)
+    value, decision, missing = joined("value", np.float64), joined("decision", np.int64), joined("missing", np.int64)
+    if len(feature) and not 0 <= feature.min() <= feature.max() < n_features:
+        column = feature[(feature < 0) | (feature >= n_features)][0]
+        refuse(feature == column, f"a node splits column {column} of {n_features} columns")
+    refuse(np.isnan(threshold), "a threshold is not a number")
+    refuse((decision < 0) | (decision > AMONG), "a node has an unknown kind of decision")
+    refuse((missing < 0) | (missing > ZERO_TO_DEFAULT), "a node treats missing values in an unknown way")
+    if not np.isfinite(value).all():
+        leaf = int(np.flatnonzero(~np.isfinite(value))[0])
+        raise ValueError(f"tree {np.searchsorted(first_leaf, leaf, side='right') - 1}: a leaf value is not finite.")
+    children = []
+    for name in ("left", "right"):
+        child = joined(name, np.int64)
+        refuse((child >= n_nodes[tree_of]) | (~child >= n_leaves[tree_of]) | (child == 0), "a child does not exist")
+        children.append(np.where(child >= 0, child + first_node[tree_of], ~(~child + first_leaf[tree_of])))
+    both = np.concatenate(children)
+    twice = np.bincount(both[both >= 0], minlength=len(feature)) > 1
+    refuse(twice, "a node is the child of two nodes")
+    if np.any(np.bincount(~both[both < 0], minlength=len(value)) > 1):
+        raise ValueError("a leaf is the child of two nodes.")
+    sets = [_bits(categories) for tree in every for categories in tree.categories]
+    return PackedTrees(
+        root=np.where(n_nodes > 0, first_node[:-1], ~first_leaf[:-1]).astype(np.int32),
+        feature=feature.astype(np.int32),
+        threshold=threshold,
+        rule=(decision + 4 * missing + 16 * joined("default_left", np.int64)).astype(np.uint8),
+        left=children[0].astype(np.int32),
+        right=children[1].astype(np.int32),
+        set_start=np.append(0, np.cumsum([len(one) for one in sets])).astype(np.int64),
+        sets=np.concatenate([*sets, np.empty(0)]).astype(np.uint32),
+        value=value,
+    )
+
+
+def _bits(categories: NDArray[np.int64]) -> NDArray[np.uint32]:
+    """A set of categories as the bits of words."""
+    if len(categories) == 0:
+        return np.empty(0, dtype=np.uint32)
+    if categories.min() < 0 or categories.max() > LARGEST_CATEGORY:
+        raise ValueError(f"a category is not a number from 0 to {LARGEST_CATEGORY}.")
+    words = np.zeros(int(categories.max()) // WORD + 1, dtype=np.uint32)
+    np.bitwise_or.at(words, categories // WORD, np.uint32(1) << (categories % WORD).astype(np.uint32))
+    return words

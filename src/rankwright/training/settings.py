@@ -1,0 +1,73 @@
+"""What is to be trained, and how."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from rankwright.metrics import Metric
+from rankwright.objectives import Objective
+from rankwright.training.steering import Steering
+
+
+@dataclass(frozen=True)
+class Langevin:
+    """Langevin boosting (SGLB).
+
+    Parameters
+    ----------
+    temperature
+        β: noise variance is proportional to 1 / temperature.
+    shrink_rate
+        γ: the share of all earlier trees that each tree takes away, per unit of learning rate.
+    independent
+        Whether leaf values get noise of their own instead of that of the splits.
+    """
+
+    temperature: float
+    shrink_rate: float
+    independent: bool
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What the loop needs to know besides data and objective.
+
+    With ``steering`` the learning rate is only that of the first tree.
+    """
+
+    engine: str
+    n_trees: int
+    tree_options: dict[str, Any]
+    engine_params: dict[str, Any]
+    full_leaves: bool
+    steering: Steering | None
+    subsample_queries: float
+    bagging_temperature: float
+    langevin: Langevin | None
+    patience: int | None
+    seed: int
+    threads: int
+
+    @property
+    def own_leaves(self) -> bool:
+        """Whether leaf values are computed here instead of by the engine."""
+        return self.full_leaves or (self.langevin is not None and self.langevin.independent)
+
+
+class Plan(NamedTuple):
+    """What is to be trained: the parameters, and what they mean.
+
+    ``settings`` has None where the data decides; `rankwright.training.defaults.for_data` fills it in.
+    """
+
+    parameters: Mapping[str, Any]
+    objective: Objective
+    metrics: dict[str, Metric]
+    settings: Settings
+
+    @property
+    def target(self) -> Metric:
+        """The metric to optimise."""
+        return next(iter(self.metrics.values()))

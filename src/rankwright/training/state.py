@@ -1,0 +1,104 @@
+"""Where a training stands, and what callbacks learn of it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from rankwright.engines.contract import Forest
+from rankwright.metrics import Metric
+
+PHASES = ("gradients", "trees", "leaves", "evaluation")
+
+
+@dataclass
+class State:
+    """Where a training stands: enough to resume it as if nothing had happened.
+
+    Parameters
+    ----------
+    forest
+        The trees, whose scores are to be multiplied by ``factor``; None before the first snapshot.
+    initial_trees
+        How many of them belong to an earlier model.
+    trees
+        Number of trees after each iteration (an iteration may find nothing to split).
+    factors
+        Common factor of all trees after each iteration.
+    rates
+        Where the learning rate is steered: that of the next tree, after each iteration.
+    history
+        Metrics of each evaluation set after each iteration, by name.
+    finished
+        Whether more iterations would change nothing.
+    times
+        Seconds in each phase.
+    """
+
+    forest: Forest | None = None
+    initial_trees: int = 0
+    trees: list[int] = field(default_factory=list)
+    factors: list[float] = field(default_factory=list)
+    rates: list[float] = field(default_factory=list)
+    history: list[dict[str, list[float]]] = field(default_factory=list)
+    finished: bool = False
+    times: dict[str, float] = field(default_factory=lambda: dict.fromkeys(PHASES, 0.0))
+
+    @property
+    def iteration(self) -> int:
+        """Number of complete iterations."""
+        return len(self.trees)
+
+    @property
+    def factor(self) -> float:
+        """The common factor of all trees so far."""
+        return self.factors[-1] if self.factors else 1.0
+
+    @property
+    def n_trees(self) -> int:
+        """Number of trees so far."""
+        return self.trees[-1] if self.trees else self.initial_trees
+
+    def truncate(self, iterations: int) -> None:
+        """Forget what later iterations left behind; ``forest`` is not changed."""
+        del self.trees[iterations:], self.factors[iterations:], self.rates[iterations:]
+        for curve in (curve for curves in self.history for curve in curves.values()):
+            del curve[iterations:]
+
+    def best(self, metric: Metric) -> int | None:
+        """Return the iteration, from 1, with the best first metric on the first evaluation set."""
+        if not self.history:
+            return None
+        curve = np.array(next(iter(self.history[0].values())))
+        if not metric.higher_is_better:
+            curve = -curve
+        return int(np.argmax(np.where(np.isnan(curve), -np.inf, curve))) + 1
+
+
+@dataclass(frozen=True)
+class Progress:
+    """What a callback learns after each iteration.
+
+    Parameters
+    ----------
+    iteration, n_estimators
+        Iterations so far, and in all.
+    done
+        Iterations of this run, without those before it resumed.
+    history
+        Metrics of each evaluation set after each iteration, by name.
+    seconds
+        Time of this run so far.
+    times
+        Seconds in each phase, with those before it resumed: ``"gradients"``, ``"trees"``, ``"leaves"`` (values that
+        are not computed by the engine) and ``"evaluation"``.
+    """
+
+    iteration: int
+    n_estimators: int
+    done: int
+    history: Sequence[dict[str, list[float]]]
+    seconds: float
+    times: dict[str, float]
