@@ -45,15 +45,15 @@ def blocks(text: str) -> Iterator[tuple[str, str, int]]:
 
 def tables(text: str) -> list[list[list[str]]]:
     """Cells of the tables of a page, row by row, without their heads."""
-    found: list[list[list[str]]] = []
+    groups: list[list[list[str]]] = []
     previous = -2
     for number, line in enumerate(text.splitlines()):
         if line.startswith("|"):
             if number != previous + 1:
-                found.append([])
-            found[-1].append([cell.strip() for cell in re.split(r"(?<!\\)\|", line)[1:-1]])
+                groups.append([])
+            groups[-1].append([cell.strip() for cell in re.split(r"(?<!\\)\|", line)[1:-1]])
             previous = number
-    return [rows[2:] for rows in found]
+    return [rows[2:] for rows in groups]
 
 
 def inline_code(text: str) -> list[str]:
@@ -90,10 +90,10 @@ def test_examples_and_commands_run(page: str, tmp_path: Path, monkeypatch: pytes
 def run_examples(content: str, names: dict[str, Any], page: str, line: int) -> None:
     test = doctest.DocTestParser().get_doctest(content, names, page, page, line)
     assert test.examples, f"{page}:{line}: a Python block without an example (>>>) is never run"
-    said: list[str] = []
-    failures, _ = doctest.DocTestRunner(optionflags=FLAGS).run(test, out=said.append, clear_globs=False)
+    output: list[str] = []
+    failures, _ = doctest.DocTestRunner(optionflags=FLAGS).run(test, out=output.append, clear_globs=False)
     names.update(test.globs)
-    assert failures == 0, "".join(said)
+    assert failures == 0, "".join(output)
 
 
 def run_commands(content: str, page: str, line: int) -> None:
@@ -101,11 +101,11 @@ def run_commands(content: str, page: str, line: int) -> None:
     for command in content.replace("\\\n", " ").splitlines():
         program, *arguments = shlex.split(command)
         assert program == "rankwright", f"{page}:{line}: only rankwright is run here"
-        said = io.StringIO()
-        with pytest.MonkeyPatch.context() as patch, redirect_stdout(said), redirect_stderr(said):
+        output = io.StringIO()
+        with pytest.MonkeyPatch.context() as patch, redirect_stdout(output), redirect_stderr(output):
             patch.setattr(sys, "argv", [program, *arguments])
             code = exit_code()
-        assert code == 0, f"{page}:{line}: {command}\n{said.getvalue()}"
+        assert code == 0, f"{page}:{line}: {command}\n{output.getvalue()}"
 
 
 def exit_code() -> object:
@@ -244,6 +244,15 @@ def test_api_page_has_every_public_name() -> None:
     described = re.findall(r"^::: rankwright\.(\w+)$", PAGES["api.md"], re.MULTILINE)
     elsewhere = ["metrics", "objectives"]  # pages of their own
     assert sorted([*described, *elsewhere]) == sorted(rw.__all__)
+
+
+def test_papers_page_names_code_that_exists() -> None:
+    package = ROOT / "src" / "rankwright"
+    cells = [code for row in tables(PAGES["papers.md"])[0] for code in re.findall(r"`([^`]+\.py[^`]*)`", row[3])]
+    assert len(cells) >= 10
+    for cell in cells:
+        path, _, name = cell.partition(": ")
+        assert f"def {name}" in (package / path).read_text()
 
 
 def test_figures_of_cost_are_those_of_the_benchmarks() -> None:
