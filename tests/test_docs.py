@@ -1,4 +1,4 @@
-"""The documentation: its examples and commands run, its links lead somewhere, and it names what exists."""
+"""The documentation: examples and commands run, links resolve, names exist, figures are the measured ones."""
 
 from __future__ import annotations
 
@@ -28,6 +28,10 @@ from rankwright.objectives import OBJECTIVES
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
 PAGES = {path.relative_to(DOCS).as_posix(): path.read_text() for path in sorted(DOCS.rglob("*.md"))}
+RESULTS = ROOT / "benchmarks" / "results"
+RAW = {path.relative_to(ROOT).as_posix(): path.read_text() for path in sorted(RESULTS.glob("*.md"))}
+# Every text by its path in the repository: pages of the site, the tables behind them, and the front page.
+TEXTS = {f"docs/{page}": text for page, text in PAGES.items()} | RAW | {"README.md": (ROOT / "README.md").read_text()}
 FLAGS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
 BLOCK = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 METRICS = {name: kind for name, kind in known_metrics().items() if kind.__module__ == "rankwright.metrics"}
@@ -41,15 +45,15 @@ def blocks(text: str) -> Iterator[tuple[str, str, int]]:
 
 def tables(text: str) -> list[list[list[str]]]:
     """Cells of the tables of a page, row by row, without their heads."""
-    found: list[list[list[str]]] = []
+    groups: list[list[list[str]]] = []
     previous = -2
     for number, line in enumerate(text.splitlines()):
         if line.startswith("|"):
             if number != previous + 1:
-                found.append([])
-            found[-1].append([cell.strip() for cell in re.split(r"(?<!\\)\|", line)[1:-1]])
+                groups.append([])
+            groups[-1].append([cell.strip() for cell in re.split(r"(?<!\\)\|", line)[1:-1]])
             previous = number
-    return [rows[2:] for rows in found]
+    return [rows[2:] for rows in groups]
 
 
 def inline_code(text: str) -> list[str]:
@@ -86,10 +90,10 @@ def test_examples_and_commands_run(page: str, tmp_path: Path, monkeypatch: pytes
 def run_examples(content: str, names: dict[str, Any], page: str, line: int) -> None:
     test = doctest.DocTestParser().get_doctest(content, names, page, page, line)
     assert test.examples, f"{page}:{line}: a Python block without an example (>>>) is never run"
-    said: list[str] = []
-    failures, _ = doctest.DocTestRunner(optionflags=FLAGS).run(test, out=said.append, clear_globs=False)
+    output: list[str] = []
+    failures, _ = doctest.DocTestRunner(optionflags=FLAGS).run(test, out=output.append, clear_globs=False)
     names.update(test.globs)
-    assert failures == 0, "".join(said)
+    assert failures == 0, "".join(output)
 
 
 def run_commands(content: str, page: str, line: int) -> None:
@@ -97,11 +101,11 @@ def run_commands(content: str, page: str, line: int) -> None:
     for command in content.replace("\\\n", " ").splitlines():
         program, *arguments = shlex.split(command)
         assert program == "rankwright", f"{page}:{line}: only rankwright is run here"
-        said = io.StringIO()
-        with pytest.MonkeyPatch.context() as patch, redirect_stdout(said), redirect_stderr(said):
+        output = io.StringIO()
+        with pytest.MonkeyPatch.context() as patch, redirect_stdout(output), redirect_stderr(output):
             patch.setattr(sys, "argv", [program, *arguments])
             code = exit_code()
-        assert code == 0, f"{page}:{line}: {command}\n{said.getvalue()}"
+        assert code == 0, f"{page}:{line}: {command}\n{output.getvalue()}"
 
 
 def exit_code() -> object:
@@ -118,15 +122,37 @@ def test_blocks_are_of_a_kind_that_runs(page: str) -> None:
         assert language in ("python", "sh", "text", "toml"), f"{page}:{line}: a {language or 'bare'} block"
 
 
-@pytest.mark.parametrize("page", PAGES)
-def test_links_resolve(page: str) -> None:
-    for target in re.findall(r"\]\(([^)\s]+)\)", BLOCK.sub("", PAGES[page])):
+@pytest.mark.parametrize("page", TEXTS)
+def test_links_and_pictures_resolve(page: str) -> None:
+    for target in re.findall(r"\]\(([^)\s]+)\)", BLOCK.sub("", TEXTS[page])):
         if re.match(r"[a-z]+:", target):
             continue
         path, _, anchor = target.partition("#")
-        there = (DOCS / page).parent.joinpath(path).resolve() if path else DOCS / page
+        there = (ROOT / page).parent.joinpath(path).resolve() if path else ROOT / page
         assert there.is_file(), f"{page}: {target} does not exist"
         assert not anchor or anchor in anchors(there.read_text()), f"{page}: {target} has no such heading"
+        assert DOCS in there.parents or not page.startswith("docs/"), f"{page}: {target} is not part of the site"
+
+
+@pytest.mark.parametrize("page", TEXTS)
+def test_files_of_the_repository_in_the_text_exist(page: str) -> None:
+    for code in inline_code(TEXTS[page]):
+        if re.fullmatch(r"(?:benchmarks|docs)/[\w./*-]+", code):
+            assert list(ROOT.glob(code)), f"{page}: {code} does not exist"
+
+
+def test_every_picture_is_shown_and_small() -> None:
+    shown = {
+        (ROOT / page).parent.joinpath(target).resolve() for page, text in TEXTS.items() for target in pictures(text)
+    }
+    files = set((DOCS / "images").iterdir())
+    assert shown == files
+    assert all(file.stat().st_size < 300_000 for file in files)
+
+
+def pictures(text: str) -> list[str]:
+    """Targets of the pictures of a page."""
+    return re.findall(r"!\[[^\]]+\]\(([^)\s]+)\)", text)
 
 
 def anchors(text: str) -> set[str]:
@@ -178,7 +204,7 @@ def test_every_objective_is_in_the_table_to_choose_from() -> None:
 
 OBJECTIVE_TEXTS = [
     (page, code)
-    for page, text in PAGES.items()
+    for page, text in TEXTS.items()
     for code in inline_code(text)
     if re.match(rf"(?:[\d.]+ )?(?:n\^-?[\d.]+ )?(?:{'|'.join(OBJECTIVES)})\b(?:\(|$| \+)", code)
 ]
@@ -191,7 +217,7 @@ def test_objectives_in_the_text_exist_with_their_options(page: str, code: str) -
 
 METRIC_TEXTS = [
     (page, code)
-    for page, text in PAGES.items()
+    for page, text in TEXTS.items()
     for code in inline_code(text)
     if re.match(rf"(?:{'|'.join(METRICS)})(?:\(|@|$)", code) and "..." not in code and "@k" not in code
 ]
@@ -220,19 +246,112 @@ def test_api_page_has_every_public_name() -> None:
     assert sorted([*described, *elsewhere]) == sorted(rw.__all__)
 
 
+def test_papers_page_names_code_that_exists() -> None:
+    package = ROOT / "src" / "rankwright"
+    cells = [code for row in tables(PAGES["papers.md"])[0] for code in re.findall(r"`([^`]+\.py[^`]*)`", row[3])]
+    assert len(cells) >= 10
+    for cell in cells:
+        path, _, name = cell.partition(": ")
+        assert f"def {name}" in (package / path).read_text()
+
+
 def test_figures_of_cost_are_those_of_the_benchmarks() -> None:
     page = PAGES["objectives/index.md"]
-    results = ROOT / "benchmarks" / "results"
-    gradients = json.loads((results / "gradients.json").read_text())["results"]
+    gradients = json.loads((RESULTS / "gradients.json").read_text())["results"]
     (table,) = tables(page.partition("<!-- gradients.json -->")[2].partition("<!--")[0].partition("\nA whole")[0])
     written = {row[0]: (row[1], row[3], row[4]) for row in table}
     assert written == {
         case: (f"{one['ours_ms']:.1f}", f"{one['peer_ms']:.1f}", f"{one['ratio']:.2f}")
         for case, one in gradients.items()
     }
-    seconds = json.loads((results / "training.json").read_text())["seconds"]
+    seconds = json.loads((RESULTS / "training.json").read_text())["seconds"]
     (table,) = tables(page.partition("<!-- training.json -->")[2])
     assert [row[1] for row in table] == [f"{value:.1f}" for value in sorted(seconds.values())]
+
+
+# What the summaries say was measured.
+
+
+def table_after(mark: str, page: str) -> list[list[str]]:
+    """The table that follows a comment on a page of the site."""
+    assert PAGES[page].count(f"<!-- {mark} -->") == 1
+    return tables(PAGES[page].partition(f"<!-- {mark} -->")[2])[0]
+
+
+def quality(name: str, target: str) -> dict[str, str]:
+    """Per cent of each system by a target, with a star where it differs significantly from rankwright."""
+    rows = json.loads((RESULTS / name).read_text())["quality"]
+    return {
+        row["system"]: f"{100 * row['mean']:.2f}{'*' * bool(row['significant'])}"
+        for row in rows
+        if row["target"] == target
+    }
+
+
+def test_comparison_has_the_figures_of_the_results() -> None:
+    names = ["mq2008", "mslr", "big-web", "big-short", "big-sparse"]
+    measured = [quality(f"peers-{name}.json", "ndcg@10") for name in names]
+    for system, *cells in table_after("peers", "comparison.md"):
+        assert cells == [values[system] for values in measured]
+    tuned = [quality(f"tuned-{name}.json", target) for name in ("mq2008", "mslr") for target in ("ndcg@10", "map")]
+    for system, *cells in table_after("tuned", "comparison.md"):
+        assert cells == [values[system] for values in tuned]
+    speed = {row["system"]: row for row in json.loads((RESULTS / "speed-mq2008.json").read_text())["speed"]}
+    for system, *cells in table_after("speed", "comparison.md"):
+        row = speed[system]
+        assert cells == [f"{row['fit_seconds']:.2f}", f"{row['reach_seconds']:.3f}", f"{row['reached']:.0%}"]
+
+
+@pytest.mark.parametrize("name", sorted(RESULTS.glob("peers-*.json")), ids=lambda path: path.stem)
+def test_tables_of_the_comparison_are_those_of_the_results(name: Path) -> None:
+    text = RAW["benchmarks/results/comparison.md"]
+    for row in json.loads(name.read_text())["quality"]:
+        value = f"{100 * row['mean']:.2f}"
+        if row["difference"] is not None:
+            low, high = 100 * row["low"], 100 * row["high"]
+            value += f" ({100 * row['difference']:+.2f} [{low:+.2f}, {high:+.2f}]{'*' * row['significant']})"
+        assert any(line.startswith(f"| {row['system']} |") and f"| {value} |" in line for line in text.splitlines())
+
+
+def test_results_count_the_claims_of_the_papers() -> None:
+    full, contradicted = tables(RAW["benchmarks/results/papers.md"])[:2]
+    names = ["stochasticrank", "tricks", "xendcg", "lambdaex", "softrank"]
+    counts = {name: [0, 0, 0, 0] for name in names}
+    for experiment, _, *cells in full:
+        name = experiment.partition("-")[0]
+        counts[name] = [total + int(cell) for total, cell in zip(counts[name], cells, strict=True)]
+    written = [[int(cell) for cell in row[1:]] for row in table_after("papers.md", "results.md")]
+    assert written == list(counts.values())
+    agree, undecided, against, mixed = map(sum, zip(*written, strict=True))
+    point = " ".join(PAGES["results.md"].split())
+    assert f"Of {agree + undecided + against + mixed} tests" in point
+    assert (
+        f"{agree} agree with the paper, {undecided} are not significant, {against} contradict it and {mixed} " in point
+    )
+    assert [[row[0], row[2], row[3]] for row in table_after("contradicted", "results.md")] == [
+        [experiment, claim, evidence.partition(", p ")[0].replace(" points", "")]
+        for experiment, _, claim, evidence in contradicted
+    ]
+
+
+def test_defaults_have_the_figures_of_the_tables() -> None:
+    measured = [row[1:] for table in tables(RAW["benchmarks/results/defaults.md"]) for row in table]
+    steps = table_after("defaults.md", "defaults.md")
+    assert len(steps) == 3
+    assert all(row[1:] in measured for row in steps)
+
+
+def test_figures_are_drawn_from_the_results(tmp_path: Path) -> None:
+    script = [sys.executable, str(ROOT / "benchmarks" / "figures.py"), str(tmp_path)]
+    subprocess.run(script, check=True, capture_output=True)
+    drawn = {path.name: labels(path) for path in tmp_path.iterdir()}
+    assert drawn == {path.name: labels(path) for path in (DOCS / "images").glob("*.svg")}
+    assert all(len(values) >= 20 for values in drawn.values())
+
+
+def labels(picture: Path) -> list[str]:
+    """Values that a figure shows; where it puts them depends on the fonts of the machine."""
+    return re.findall(r'aria-label="([^"]*)"', picture.read_text())
 
 
 def test_site_builds_without_a_warning_and_requests_nothing(tmp_path: Path) -> None:

@@ -160,9 +160,9 @@ def results_page(records: Sequence[Record], order: Sequence[str]) -> Page:
     intro = (
         "Every experiment of the five papers, as rankwright reproduce runs it. Claims of the papers are examined by "
         "paired randomisation tests over the pooled test queries, seeds averaged per query, at the level 0.05, with "
-        "Holm's correction over the claims of each metric; intervals are bootstrap intervals at 95 %. Where it says "
-        "not significant, the data do not decide. Two systems are alike if the interval is within a point. The papers' "
-        "figures stand beside ours for orientation: they are of other, larger data."
+        "Holm's correction over the claims of each metric; intervals are bootstrap intervals at 95 %. \"Not "
+        'significant" means that the data do not decide. Two systems are alike if the interval is within a point. The '
+        "papers' figures are shown for orientation: they come from other, larger data sets."
     )
     versions = [dict(record.versions) for record in ranked]
     same = all(one == versions[0] for one in versions)

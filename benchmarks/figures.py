@@ -1,0 +1,168 @@
+"""The figures of docs/, drawn from what benchmarks/results/ holds.
+
+    python benchmarks/figures.py [FOLDER]
+
+Writes SVG files to FOLDER, docs/images if left out. Nothing is measured here: `papers` and `defaults` read the tables
+of papers.md and defaults.md, `comparison` reads the peers-*.json files.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import altair as alt
+import vl_convert
+
+from rankwright.report.theme import chart_config, merged, on_paper
+
+ROOT = Path(__file__).parents[1]
+RESULTS = ROOT / "benchmarks" / "results"
+OUTCOMES = {"agrees": "claims that agree", "not significant": "not significant", "contradicted": "contradicted"}
+PEERS = ["lightgbm lambdarank", "catboost YetiRank", "catboost QueryRMSE", "xgboost rank:ndcg"]
+DATA = {
+    "peers-mq2008": "MQ2008, 564 queries",
+    "peers-mslr": "MSLR pool, 173",
+    "peers-web": "web, 100",
+    "peers-big-web": "web, 300",
+    "peers-short": "short, 400",
+    "peers-big-short": "short, 1000",
+    "peers-sparse": "sparse, 60",
+    "peers-big-sparse": "sparse, 200",
+}
+METRICS = {"ndcg@10": "NDCG@10", "map": "MAP"}
+
+
+def tables(name: str) -> Iterator[list[dict[str, str]]]:
+    """Tables of a Markdown file, one dictionary per row."""
+    for match in re.finditer(r"(?:^\|.*\n)+", (RESULTS / name).read_text(encoding="utf-8"), re.MULTILINE):
+        head, _, *rows = ([cell.strip() for cell in line.split("|")[1:-1]] for line in match[0].splitlines())
+        yield [dict(zip(head, row, strict=True)) for row in rows]
+
+
+def papers() -> Any:
+    """How many claims of each experiment agree, by data."""
+    columns = {**OUTCOMES, "mixed": "mixed"}
+    values = [
+        {
+            "experiment": row["experiment"],
+            "data": "MQ2008" if row["data"] == "mq2008" else "generated data",
+            "outcome": outcome,
+            "order": order,
+            "claims": int(row[column]),
+        }
+        for row in next(tables("papers.md"))
+        for order, (outcome, column) in enumerate(columns.items())
+        if int(row[column])
+    ]
+    names = list(dict.fromkeys(value["experiment"] for value in values))
+    bars = alt.Chart(alt.Data(values=values), width=300, height={"step": 20}).mark_bar()
+    bars = bars.encode(
+        x=alt.X("claims:Q", title="claims", axis=alt.Axis(tickMinStep=5)),
+        y=alt.Y("experiment:N", title=None, sort=names, axis=alt.Axis(minExtent=145)),
+        order="order:Q",
+        color=alt.Color(
+            "outcome:N",
+            sort=list(columns),
+            scale=alt.Scale(domain=list(columns), range=["#008a66", "#dde2e7", "#c24e00", "#f0c14b"]),
+        ),
+    )
+    return bars.facet(column=alt.Column("data:N", title=None, sort=["generated data", "MQ2008"]))
+
+
+def comparison() -> Any:
+    """Four peers less rankwright, untuned, on eight data sets."""
+    values = []
+    for name, label in DATA.items():
+        for row in json.loads((RESULTS / f"{name}.json").read_text(encoding="utf-8"))["quality"]:
+            if row["system"] in PEERS and row["target"] in METRICS:
+                points = {key: round(100 * row[key], 2) for key in ("difference", "low", "high")}
+                values.append({"data": label, "metric": METRICS[row["target"]], "system": row["system"], **points})
+    base = alt.Chart(alt.Data(values=values), width=310, height={"step": 11}).encode(
+        y=alt.Y("data:N", title=None, sort=list(DATA.values()), axis=alt.Axis(minExtent=145)),
+        yOffset=alt.YOffset("system:N", sort=PEERS),
+        color=alt.Color("system:N", sort=PEERS),
+    )
+    scale = alt.Scale(domain=[-9, 10])
+    x = alt.X("difference:Q", title="peer less rankwright, points", scale=scale, axis=ticks(2, -8, 10))
+    zero = alt.Chart(alt.Data(values=[{"zero": 0}])).mark_rule(strokeDash=[3, 3]).encode(x="zero:Q")
+    lines = base.mark_rule(strokeWidth=2, opacity=0.5).encode(x=alt.X("low:Q", title=""), x2="high:Q")
+    dots = base.mark_circle(size=45, opacity=1).encode(x=x)
+    return side_by_side(zero, lines, dots, titles=list(METRICS.values()), field="metric")
+
+
+def defaults() -> Any:
+    """What two steps of the defaults were worth, by data."""
+    steps = {
+        "63 bins, 70 % of the columns": ("**2 permutations, 63 bins, ridge 1, 70 % of the columns**", "standard error"),
+        "random weights of queries": ("**temperature 0.7**", "standard error of the first row"),
+    }
+    values = []
+    for step, (taken, spread) in steps.items():
+        rows = next(rows for rows in map(by_first, tables("defaults.md")) if taken in rows and spread in rows)
+        for data, cell in rows[taken].items():
+            for metric, value, error in zip(METRICS.values(), pair(cell), pair(rows[spread][data]), strict=True):
+                ends = {"low": round(value - 2 * error, 2), "high": round(value + 2 * error, 2)}
+                values.append({"step": step, "data": data, "metric": metric, "difference": value, **ends})
+    base = alt.Chart(alt.Data(values=values), width=310, height={"step": 13}).encode(
+        y=alt.Y("data:N", title=None, sort=["MQ2008", "MSLR", "web", "short", "sparse"], axis=alt.Axis(minExtent=70)),
+        yOffset=alt.YOffset("metric:N", sort=list(METRICS.values())),
+        color=alt.Color("metric:N", sort=list(METRICS.values())),
+    )
+    x = alt.X("difference:Q", title="difference, points", scale=alt.Scale(domain=[-1.5, 2.5]), axis=ticks(1, -1, 2))
+    zero = alt.Chart(alt.Data(values=[{"zero": 0}])).mark_rule(strokeDash=[3, 3]).encode(x="zero:Q")
+    lines = base.mark_rule(strokeWidth=2, opacity=0.5).encode(x=alt.X("low:Q", title=""), x2="high:Q")
+    dots = base.mark_circle(size=45, opacity=1).encode(x=x)
+    return side_by_side(zero, lines, dots, titles=list(steps), field="step")
+
+
+def side_by_side(zero: Any, lines: Any, dots: Any, titles: list[str], field: str) -> Any:
+    """One panel for each value of a field."""
+    panels = [
+        alt.layer(zero, *(mark.transform_filter(alt.datum[field] == title) for mark in (lines, dots))).properties(
+            title=title
+        )
+        for title in titles
+    ]
+    return alt.hconcat(*panels)
+
+
+def ticks(step: int, first: int, last: int) -> Any:
+    return alt.Axis(values=list(range(first, last + 1, step)))
+
+
+def by_first(rows: list[dict[str, str]]) -> dict[str, dict[str, str]]:
+    """Rows of a table by their first cell."""
+    return {next(iter(row.values())): dict(list(row.items())[1:]) for row in rows}
+
+
+def pair(cell: str) -> tuple[float, float]:
+    first, second = map(float, cell.split(","))
+    return first, second
+
+
+FIGURES: dict[str, Callable[[], Any]] = {"papers": papers, "comparison": comparison, "defaults": defaults}
+
+
+def svg(chart: Any) -> str:
+    """A chart in the style of the reports, on white, with the values as labels for screen readers."""
+    spec = chart.to_dict()
+    room = {"legend": {"columnPadding": 40}}  # the reader's font may be wider than the one that measured
+    spec["config"] = merged(chart_config(), room) | {"background": "white", "aria": True, "padding": 8}
+    version = ".".join(alt.SCHEMA_VERSION.removeprefix("v").split(".")[:2])
+    text: str = vl_convert.vegalite_to_svg(on_paper(spec), vl_version=version)
+    return text
+
+
+def main() -> None:
+    folder = Path(sys.argv[1]) if len(sys.argv) > 1 else ROOT / "docs" / "images"
+    for name, chart in FIGURES.items():
+        (folder / f"{name}.svg").write_text(svg(chart()), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
