@@ -24,7 +24,7 @@ MODULES = {
 # What each module may import of the package; a name stands for the modules below it too, the longest that fits counts.
 FILES = ("_io", "_lazy", "environment")
 DATA = ("kernels", "data.queries", "data.encoding", "data.dataset")
-READING = (*FILES, *DATA, "data.letor", "data.tables", "data.trec", "data.synthetic", "data.folds")
+READING = (*FILES, *DATA, "data.letor", "data.tables", "data.trec", "data.synthetic", "data.corruption", "data.folds")
 SCORING = (*DATA, "metrics", "evaluation")
 TRAINING = (*FILES, *SCORING, "objectives", "engines", "training", "persistence")
 HARNESS = (*READING, "metrics", "evaluation", "training.defaults", "ranker")
@@ -37,14 +37,18 @@ MAY_IMPORT = {
     "data.queries": ("kernels",),
     "data.encoding": ("data.queries",),
     "data.dataset": (*FILES, *DATA),
-    "data.letor": (*FILES, *DATA),
-    "data.synthetic": DATA,
-    "data.tables": (*FILES, *DATA, "data.letor"),
-    "data.trec": (*FILES, *DATA, "data.letor"),
+    "data.letor_parser": ("kernels",),
+    "data.letor": (*FILES, *DATA, "data.letor_parser"),
+    "data.streams": (),
+    "data.corruption": (*DATA, "data.streams"),
+    "data.synthetic": (*DATA, "data.streams", "data.corruption"),
+    "data.tables": (*FILES, *DATA, "data.letor_parser", "data.letor"),
+    "data.trec": FILES,
     "data.folds": (*DATA, "data.letor", "data.tables"),
     "metrics": DATA,
     "evaluation": ("_lazy", *DATA, "metrics"),
-    "evaluation.comparison": (*DATA, "metrics", "evaluation.per_query"),
+    "evaluation.significance": (),
+    "evaluation.comparison": ("evaluation.significance",),
     "objectives.options": ("kernels",),
     "objectives.base": ("kernels", "data.queries", "metrics", "objectives.options"),
     "objectives": ("kernels", "data.queries", "metrics", "objectives.base", "objectives.options"),

@@ -245,7 +245,7 @@ def bad_input(bench: Bench, folder: Path) -> dict[str, tuple[list[Any], str]]:
         "newer, train": (["train", bench.path("train.txt"), "--out", folder / "newer"], "Upgrade rankwright"),
         "damaged": (["predict", damaged_run(bench, folder), bench.path("test.txt"), "--out", folder / "s"], "the hash"),
         "foreign": (["train", bench.path("train.txt"), "--out", folder], "files that are not a run's"),
-        "ending": (["convert", bench.path("test.txt"), folder / "test.doc"], "does not say its format"),
+        "ending": (["convert", bench.path("test.txt"), folder / "test.doc"], "has no known file extension"),
         "width": (["evaluate", bench.path("run"), folder / "wide.txt"], "wide.txt, line 1"),
         "config": (
             ["train", bench.path("train.txt"), "--out", folder / "r", "--config", folder / "no"],

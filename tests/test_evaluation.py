@@ -248,7 +248,7 @@ def test_it_prints_and_pickles():
         ({"group": [3, 3]}, "group splits query b between rows 2 and 3"),
         ({"scores": [2, 1]}, r"scores have shape \(2,\) for 6 rows; give one per row"),
         ({"scores": [[2, 1]] * 3}, r"scores have shape \(3, 2\) for 6 rows"),
-        ({"scores": [2, 1, 2, np.nan, 2, 1]}, "score is NaN and cannot be ranked: row 3, query b"),
+        ({"scores": [2, 1, 2, np.nan, 2, 1]}, "the score at row 3, query b is NaN and cannot be ranked"),
         ({"labels": [0, 0, 1]}, "qid has 6 entries for 3 rows"),
         ({"labels": [[0, 0, 1, 0, 0, 1]]}, r"labels have shape \(1, 6\) for 6 rows"),
         ({"labels": [0, 0, 1, 0, -1, 1]}, "labels must be finite and non-negative; got -1.0 at row 4, query c"),
@@ -263,7 +263,7 @@ def test_it_prints_and_pickles():
         ({"weights": [1, 2, -1]}, r"weights\[2\] is -1.0; weights must be finite and non-negative"),
         ({"weights": [1, np.nan, 1]}, r"weights\[1\] is nan"),
         ({"weights": [1, 1, 2, 3, 1, 1]}, r"weights differ within a query \(row 3, query b\)"),
-        ({"weights": [1, 0, 0]}, "mrr: every query that counts has weight 0"),
+        ({"weights": [1, 0, 0]}, "mrr: every query with a value has weight 0"),
         ({"threads": 0}, "threads must be at least 1, or None for all cores; got 0"),
     ],
 )

@@ -69,7 +69,7 @@ def _is_qrels(path: Path) -> bool:
     """Tell TREC qrels from LETOR text by the first line; both are text files."""
     if any(ending in path.suffixes for ending in (".csv", ".tsv", ".parquet", ".pq")):
         return False
-    from rankwright.data.letor import read_text
+    from rankwright._io import read_text
 
     words = read_text(path).split(b"\n", 1)[0].split()
     return len(words) == 4 and not words[1].startswith(b"qid:")

@@ -1,4 +1,4 @@
-"""Ranking data in files: every format gives back what was written, and what is wrong is said in one sentence."""
+"""Ranking data in files: every format reads back what was written, and errors are one sentence."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def test_weights_are_kept_where_there_is_a_place_for_them(tmp_path: Path, name: 
     assert back.weights is not None
     assert back.weights.tolist() == [0.1, 0.1, 0.1, 0.7, 0.7]
     assert back.feature_names == ["f0", "f1", "f2"]
-    with pytest.raises(ValueError, match="no place for weights"):
+    with pytest.raises(ValueError, match="cannot hold weights"):
         write_data(data, tmp_path / "a.txt")
 
 
