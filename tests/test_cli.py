@@ -10,7 +10,6 @@ import shutil
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,6 +21,7 @@ import pytest
 import rankwright as rw
 from rankwright import cli
 from rankwright.data.tables import document_names
+from waiting import wait_for
 
 COMMANDS = ["demo", "train", "evaluate", "compare", "predict", "convert"]
 QUICK = ["--threads", "1", "--trees", "25", "--set", "min_child_samples=5", "--set", "learning_rate=0.1"]
@@ -411,14 +411,17 @@ def checkpointed(run: Path) -> int:
         return 0
 
 
-def test_a_killed_training_goes_on_to_the_same_run(bench: Bench, tmp_path: Path) -> None:
+def running(process: subprocess.Popen[Any]) -> bool:
+    assert process.poll() is None, "training ended too early"
+    return True
+
+
+def test_a_killed_training_resumes_to_the_same_run(bench: Bench, tmp_path: Path) -> None:
     arguments = ["train", bench.path("train.txt"), "--valid", bench.path("test.txt"), *QUICK[:2], *QUICK[4:], "--quiet"]
     arguments += ["--trees", "150", "--set", "checkpoint.trees=1"]
     program = Path(sys.executable).with_name("rankwright")
     process = subprocess.Popen([program, *map(str, arguments), "--out", tmp_path / "killed"])
-    while checkpointed(tmp_path / "killed") < 24:
-        assert process.poll() is None, "training ended too early"
-        time.sleep(0.002)
+    wait_for(lambda: running(process) and checkpointed(tmp_path / "killed") >= 24, pause=0.002)
     process.send_signal(signal.SIGKILL)
     assert process.wait() == -signal.SIGKILL
     assert rw.Run.open(tmp_path / "killed").manifest["status"] == "training"
@@ -437,14 +440,13 @@ def test_a_killed_training_goes_on_to_the_same_run(bench: Bench, tmp_path: Path)
     assert "going on after" in (tmp_path / "killed/log.txt").read_text()
 
 
-def test_ctrl_c_keeps_a_model_and_says_how_to_go_on(bench: Bench, tmp_path: Path) -> None:
+def test_ctrl_c_keeps_a_model_and_says_how_to_resume(bench: Bench, tmp_path: Path) -> None:
     run = tmp_path / "run"
     program = Path(sys.executable).with_name("rankwright")
     arguments = ["train", bench.path("train.txt"), "--threads", "1", "--trees", "100000", "--out", run, "--quiet"]
     process = subprocess.Popen([program, *map(str, arguments)], stderr=subprocess.PIPE, text=True)
-    while not (run / "metrics.jsonl").exists() or (run / "metrics.jsonl").stat().st_size == 0:
-        assert process.poll() is None, "training ended too early"
-        time.sleep(0.01)
+    metrics = run / "metrics.jsonl"
+    wait_for(lambda: running(process) and metrics.exists() and metrics.stat().st_size > 0)
     process.send_signal(signal.SIGINT)
     _, err = process.communicate(timeout=60)
     assert process.returncode == 1

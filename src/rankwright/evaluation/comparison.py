@@ -3,13 +3,20 @@
 from __future__ import annotations
 
 import html
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, fields, replace
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from rankwright.evaluation.pairing import (
+    PerQueryValues,
+    check_policies,
+    compared_queries,
+    query_positions,
+    shared_metrics,
+    shared_weights,
+)
 from rankwright.evaluation.significance import (
     DECIMALS,
     ROUNDING,
@@ -31,30 +38,6 @@ _TESTS = {
     "t": "Student's t test",
     "wilcoxon": "Wilcoxon's signed-rank test",
 }
-
-
-class PerQueryValues(Protocol):
-    """The part of an `Evaluation` that `compare` uses."""
-
-    @property
-    def per_query(self) -> Mapping[str, Floats]:
-        """Values by metric, in the order of `query_ids`; NaN for skipped queries."""
-
-    @property
-    def query_ids(self) -> NDArray[Any]:
-        """Identifier of each query."""
-
-    @property
-    def ties(self) -> object:
-        """How ties were broken."""
-
-    @property
-    def empty(self) -> object:
-        """How queries without a relevant document were treated."""
-
-    @property
-    def weights(self) -> Floats | None:
-        """Weight of each query, or None."""
 
 
 @dataclass(frozen=True)
@@ -302,10 +285,10 @@ def compare(
     systems = [a, b, *others]
     names = _system_names(names, len(systems))
     _check_arguments(test, permutations, resamples, confidence, seed)
-    _check_policies(systems, names)
+    check_policies(systems, names)
     # Positions of the baseline's queries in each evaluation.
-    positions = [_query_positions(a, system, name) for system, name in zip(systems, names, strict=True)]
-    weights = _shared_weights(systems, positions, names)
+    positions = [query_positions(a, system, name) for system, name in zip(systems, names, strict=True)]
+    weights = shared_weights(systems, positions, names)
     if weights is not None and test != "fisher":
         raise ValueError(
             f"test={test!r} has no weighted form, but the evaluations have query weights. "
@@ -314,12 +297,12 @@ def compare(
 
     settings = Comparison((), names[0], test, permutations, resamples, confidence, seed)
     rows: list[PairedResult] = []
-    for metric in _shared_metrics(systems, names, metrics):
+    for metric in shared_metrics(systems, names, metrics):
         values = [
             np.asarray(system.per_query[metric], dtype=np.float64)[position]
             for system, position in zip(systems, positions, strict=True)
         ]
-        compared = _compared_queries(values, weights, names, metric, a.query_ids)
+        compared = compared_queries(values, weights, names, metric, a.query_ids)
         query_weight = None if weights is None else weights[compared]
         pairs = [
             _paired_result(settings, metric, names, number, values[0][compared], other[compared], query_weight)
@@ -403,99 +386,6 @@ def _system_names(names: Sequence[str] | None, count: int) -> list[str]:
             f"names must be {count} different names, one per evaluation with the baseline first; got {names!r}."
         )
     return list(names)
-
-
-def _check_policies(systems: Sequence[PerQueryValues], names: Sequence[str]) -> None:
-    for policy in ("ties", "empty"):
-        expected = getattr(systems[0], policy)
-        for system, name in zip(systems, names, strict=True):
-            if getattr(system, policy) != expected:
-                raise ValueError(
-                    f"{name!r} was evaluated with {policy}={getattr(system, policy)!r} but "
-                    f"{names[0]!r} with {policy}={expected!r}. Evaluate both the same way."
-                )
-
-
-def _query_positions(baseline: PerQueryValues, system: PerQueryValues, name: str) -> NDArray[np.int64]:
-    """Return the position of each of the baseline's queries in the system's evaluation."""
-    expected = np.asarray(baseline.query_ids).tolist()
-    ids = np.asarray(system.query_ids).tolist()
-    position = {query: i for i, query in enumerate(ids)}
-    if len(position) < len(ids):
-        raise ValueError(f"{name!r} has repeated query ids. Evaluate it with one id per query.")
-    if position.keys() != set(expected):
-        unshared = next(iter(position.keys() ^ set(expected)))
-        raise ValueError(
-            f"{name!r} and the baseline were evaluated on different queries: only one of them has "
-            f"query {unshared!r}. Evaluate both on the same queries."
-        )
-    return np.fromiter((position[query] for query in expected), dtype=np.int64, count=len(expected))
-
-
-def _shared_weights(
-    systems: Sequence[PerQueryValues], positions: Sequence[NDArray[np.int64]], names: Sequence[str]
-) -> Floats | None:
-    aligned = [
-        np.asarray([] if system.weights is None else system.weights[position], dtype=np.float64)
-        for system, position in zip(systems, positions, strict=True)
-    ]
-    for weights, name in zip(aligned, names, strict=True):
-        if not np.array_equal(weights, aligned[0]):
-            raise ValueError(
-                f"{name!r} and {names[0]!r} have different query weights. Evaluate both with the "
-                "same weights, or both without."
-            )
-    if not (aligned[0] >= 0).all():
-        raise ValueError("query weights must not be negative or NaN. Evaluate with other weights.")
-    return None if systems[0].weights is None else aligned[0]
-
-
-def _shared_metrics(
-    systems: Sequence[PerQueryValues],
-    names: Sequence[str],
-    metrics: str | Iterable[object] | None,
-) -> list[str]:
-    if metrics is None:
-        chosen = [m for m in systems[0].per_query if all(m in s.per_query for s in systems)]
-    else:
-        chosen = [metrics] if isinstance(metrics, str) else [str(metric) for metric in metrics]
-    if not chosen:
-        raise ValueError(
-            "no metric to compare by: the evaluations share none, or metrics is empty. "
-            "Evaluate all systems by the same metric."
-        )
-    for system, name in zip(systems, names, strict=True):
-        for metric in chosen:
-            if metric not in system.per_query:
-                raise ValueError(
-                    f"{name!r} was not evaluated by {metric!r}; choose from {', '.join(system.per_query)}."
-                )
-    return chosen
-
-
-def _compared_queries(
-    values: Sequence[Floats],
-    weights: Floats | None,
-    names: Sequence[str],
-    metric: str,
-    query_ids: NDArray[Any],
-) -> NDArray[np.bool_]:
-    """Return which queries have a value, and a positive weight if there are weights."""
-    missing = np.isnan(values[0])
-    for system_values, name in zip(values, names, strict=True):
-        unshared = np.flatnonzero(np.isnan(system_values) != missing)
-        if len(unshared):
-            raise ValueError(
-                f"only one of {names[0]!r} and {name!r} has a value of {metric!r} for query "
-                f"{query_ids[unshared[0]]} (and {len(unshared) - 1} more). Evaluate both on the same labels."
-            )
-    compared = ~missing if weights is None else ~missing & (weights > 0)
-    if np.count_nonzero(compared) < 2:
-        raise ValueError(
-            f"only {np.count_nonzero(compared)} queries have a value of {metric!r}, but a comparison needs "
-            "at least 2. Evaluate on more queries."
-        )
-    return compared
 
 
 def _p_text(p: float) -> str:

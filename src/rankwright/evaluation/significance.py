@@ -27,6 +27,7 @@ _EXACT = 20  # with up to this many differing queries, all 2^20 sums (8 MB) are 
 _PERMUTATIONS = 1 << 14  # sampled at a time, so that sums and draws fit into the cache
 _BLOCK = 1 << 10  # groups of eight queries tabulated at a time, 2 MB
 _DRAWS = 1 << 20  # queries a bootstrap step draws at a time, 8 MB
+_SIGNS, _RESAMPLES = 0, 1  # purposes of random streams
 
 
 def mean(values: Floats, query_weight: Floats | None) -> float:
@@ -73,7 +74,7 @@ def fisher(difference: Floats, query_weight: Floats | None, permutations: int, k
     threshold = abs(terms.sum()) - ROUNDING * sizes.sum()
     if len(sizes) <= _EXACT:
         return float(np.mean(np.abs(_signed_sums(sizes[None])) >= threshold))
-    bits = np.random.PCG64(_stream(key, purpose=0))
+    bits = np.random.PCG64(_stream(key, _SIGNS))
     hits = 0
     for start in range(0, permutations, _PERMUTATIONS):
         sums = _sampled_sums(sizes, min(_PERMUTATIONS, permutations - start), bits)
@@ -113,7 +114,7 @@ def bootstrap_interval(
 ) -> tuple[float, float]:
     """Return the bootstrap percentile interval of the mean difference."""
     n = len(difference)
-    rng = np.random.Generator(np.random.PCG64(_stream(key, purpose=1)))
+    rng = np.random.Generator(np.random.PCG64(_stream(key, _RESAMPLES)))
     means = np.empty(resamples)
     step = max(1, _DRAWS // n)
     for start in range(0, resamples, step):
