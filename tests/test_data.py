@@ -188,7 +188,7 @@ def test_position_counts_and_not_the_index_of_pandas() -> None:
     st.data(),
 )
 @settings(max_examples=100, deadline=None)
-def test_ungroup_brings_every_row_home(X: np.ndarray, draw: st.DataObject) -> None:
+def test_ungroup_restores_the_order_of_the_rows(X: np.ndarray, draw: st.DataObject) -> None:
     qid = draw.draw(st.lists(st.sampled_from([1, 2, "a", (1, 2)]), min_size=len(X), max_size=len(X)))
     data = RankingData(X, X[:, 0] ** 2, qid=qid)
     assert data.ungroup(data.X).tobytes() == X.tobytes()
@@ -708,7 +708,7 @@ def test_foreign_parquet_with_other_names(tmp_path: Path) -> None:
     )
 
 
-def test_the_index_that_pandas_stores_is_no_feature(tmp_path: Path) -> None:
+def test_the_index_that_pandas_stores_is_not_a_feature(tmp_path: Path) -> None:
     frame = pd.DataFrame({"x": [1.0, 2.0], "label": [0, 1], "qid": [5, 5]}, index=[40, 30])
     frame.to_parquet(tmp_path / "numbered.parquet")
     assert RankingData.from_parquet(tmp_path / "numbered.parquet").feature_names == ["x"]

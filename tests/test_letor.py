@@ -217,9 +217,9 @@ def test_any_text_is_refused_at_its_line_or_read(
         for row, (_, _, features) in enumerate(rows):
             if sparse:
                 entries = slice(X.indptr[row], X.indptr[row + 1])
-                found = dict(zip((X.indices[entries] + 1).tolist(), X.data[entries], strict=True))
-                assert found.keys() == features.keys()
-                assert [*map(repr, map(float, found.values()))] == [repr(features[j]) for j in found]
+                entry = dict(zip((X.indices[entries] + 1).tolist(), X.data[entries], strict=True))
+                assert entry.keys() == features.keys()
+                assert [*map(repr, map(float, entry.values()))] == [repr(features[j]) for j in entry]
             else:
                 expected = [features.get(j, 0.0) for j in range(1, 51)]
                 assert [*map(repr, X[row].tolist())] == [*map(repr, expected)]

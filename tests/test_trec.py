@@ -60,8 +60,8 @@ def test_round_trip(tmp_path: Path, name: str) -> None:
     write_trec_run(TrecRun(qids, docnos, scores, "tag"), tmp_path / name)
     run = read_trec_run(tmp_path / name)
     expected = {(q, d): s for q, d, s in zip(qids, docnos, scores.tolist(), strict=True)}
-    found = zip(zip(run.qid, run.docno, strict=True), run.score.tolist(), strict=True)
-    assert dict(found) == expected
+    scores = zip(zip(run.qid, run.docno, strict=True), run.score.tolist(), strict=True)
+    assert dict(scores) == expected
     assert os.listdir(tmp_path) == [name]
     assert ((tmp_path / name).read_bytes()[:2] == b"\x1f\x8b") == name.endswith(".gz")
 

@@ -22,7 +22,9 @@ app = typer.Typer(
 
 @app.callback()
 def _options(
-    debug: Annotated[bool, typer.Option("--debug", help="Show the traceback of an error; may stand anywhere.")] = False,
+    debug: Annotated[
+        bool, typer.Option("--debug", help="Show the traceback of an error; may be anywhere on the line.")
+    ] = False,
 ) -> None:
     pass  # `main` removes --debug before the commands see it
 

@@ -86,16 +86,16 @@ def bench(
     _check_usage(context, scaling, bool(data) and not kinds)
     earlier = None if against is None else read_result(against)
     progress = (lambda line: None) if quiet else typer.echo
-    chosen = _systems(preset, ours or [], systems)
+    chosen_systems = _systems(preset, ours or [], systems)
     if scaling:
         from rankwright.research.bench import QUICK, run_scaling
 
-        result = run_scaling(QUICK if quick else None, systems=chosen if systems else None, progress=progress)
+        result = run_scaling(QUICK if quick else None, systems=chosen_systems if systems else None, progress=progress)
     else:
         from rankwright.research.bench import run_bench
 
         result = run_bench(
-            chosen,
+            chosen_systems,
             _data(data or [], kinds, queries),
             targets=options.split_metrics(targets),
             seeds=seeds,
@@ -117,12 +117,12 @@ def bench(
 
 def _check_usage(context: typer.Context, scaling: bool, only_files: bool) -> None:
     """Refuse options that would be ignored."""
-    given = {name for name in context.params if context.get_parameter_source(name).name == "COMMANDLINE"}  # type: ignore[union-attr]
-    if scaling and (ignored := given - {"out", "scaling", "quick", "systems", "against", "quiet"}):
+    flags = {name for name in context.params if context.get_parameter_source(name).name == "COMMANDLINE"}  # type: ignore[union-attr]
+    if scaling and (ignored := flags - {"out", "scaling", "quick", "systems", "against", "quiet"}):
         raise typer.BadParameter(f"--scaling has its own data and settings; leave out --{sorted(ignored)[0]}.")
-    if not scaling and "quick" in given:
+    if not scaling and "quick" in flags:
         raise typer.BadParameter("--quick belongs to --scaling; otherwise lower --queries, --trees and --seeds.")
-    if only_files and "queries" in given:
+    if only_files and "queries" in flags:
         raise typer.BadParameter("--queries is for generated data; add --kinds, or leave it out.")
 
 
@@ -130,10 +130,10 @@ def _systems(preset: str, ours: list[str], names: str | None) -> list[System]:
     from rankwright.research.bench import choose_systems, preset_systems
 
     try:
-        known = preset_systems(preset, [_our_system(text) for text in ours])
+        all_systems = preset_systems(preset, [_our_system(text) for text in ours])
         if names is None:
-            return known
-        return choose_systems(known, [name.strip() for name in names.split(",") if name.strip()])
+            return all_systems
+        return choose_systems(all_systems, [name.strip() for name in names.split(",") if name.strip()])
     except ValueError as error:
         raise typer.BadParameter(str(error)) from None
 
@@ -165,18 +165,18 @@ def _data(paths: list[Path], kinds: str | None, queries: int) -> dict[str, Any]:
     from rankwright.data.folds import read_folds
     from rankwright.research.bench import generated_folds
 
-    chosen = [kind.strip() for kind in (kinds or "").split(",") if kind.strip()]
-    for kind in chosen:
+    chosen_kinds = [kind.strip() for kind in (kinds or "").split(",") if kind.strip()]
+    for kind in chosen_kinds:
         if kind not in _KINDS:
             raise typer.BadParameter(f"unknown kind {kind!r} of data; choose from {', '.join(_KINDS)}.")
-    generated = chosen or ([] if paths else list(_KINDS))
+    generated = chosen_kinds or ([] if paths else list(_KINDS))
     data: dict[str, Any] = {}
     for path in paths:
         name = path.resolve().name
         if name in data:
             raise typer.BadParameter(f"two data sets are called {name}; rename one of them.")
         if not path.exists():
-            raise FileNotFoundError(f"there is no file or folder at {path}.")
+            raise FileNotFoundError(f"{path} does not exist.")
         data[name] = partial(read_folds, path)
     return data | dict(generated_folds(kind, queries) for kind in generated)
 

@@ -35,7 +35,7 @@ def compare(
     *,
     reading: options.Reading,
 ) -> None:
-    """Compare systems with a baseline, the first one.
+    """Compare systems with the first one, the baseline.
 
     Shows paired tests over queries, corrected for the number of systems (Holm), wins and losses, and the queries that
     changed most by the first metric.

@@ -59,9 +59,9 @@ def reproduce(
             typer.echo(f"{entry.name:<{width}}  {entry.title} ({entry.paper}, {entry.source})")
         return
     changes = {"queries": queries, "length": length, "folds": folds, "seeds": seeds, "trees": trees, "trials": trials}
-    chosen = tuple(targets.split())
+    chosen_targets = tuple(targets.split())
     if name == "all":
-        if out is not None or any(value is not None for value in (kind, *changes.values())) or chosen or note:
+        if out is not None or any(value is not None for value in (kind, *changes.values())) or chosen_targets or note:
             raise typer.BadParameter("'all' takes only --data, --quick, --threads and --quiet.")
         for entry in EXPERIMENTS.values():
             _run(entry.name, data if entry.kind else None, quick, None, None, (), threads, quiet, "", {})
@@ -70,7 +70,7 @@ def reproduce(
         experiment(name)
     except ValueError as error:
         raise typer.BadParameter(str(error)) from None
-    _run(name, data, quick, out, kind, chosen, threads, quiet, note, changes)
+    _run(name, data, quick, out, kind, chosen_targets, threads, quiet, note, changes)
 
 
 def _run(
@@ -88,16 +88,16 @@ def _run(
     from rankwright.research.experiments import experiment
     from rankwright.research.experiments import reproduce as run
 
-    chosen = experiment(name)
+    entry = experiment(name)
     try:
-        settings = chosen.settings(quick=quick, data=data, kind=kind, targets=targets, threads=threads, **changes)
+        settings = entry.settings(quick=quick, data=data, kind=kind, targets=targets, threads=threads, **changes)
     except ValueError as error:
         raise typer.BadParameter(str(error)) from None
     parts = [name, *([] if data is None else [data.resolve().name]), *(["quick"] if quick else [])]
     folder = out or Path("reproduce", "-".join(parts))
     if not quiet:
-        typer.echo(f"{chosen.title} ({chosen.paper}, {chosen.source}): {settings.command()}", err=True)
-    _print_verdicts(run(chosen, settings, folder, progress=None if quiet else _print_outcome, note=note), folder)
+        typer.echo(f"{entry.title} ({entry.paper}, {entry.source}): {settings.command()}", err=True)
+    _print_verdicts(run(entry, settings, folder, progress=None if quiet else _print_outcome, note=note), folder)
 
 
 def _print_outcome(outcome: Outcome) -> None:

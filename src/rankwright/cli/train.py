@@ -54,7 +54,7 @@ def train(
     from rankwright.data.tables import read_parts
     from rankwright.runs import Run, check_same, run_config, train_run
 
-    given = {
+    flags = {
         "objective": objective,
         "metric": None if metric is None else options.split_metrics(metric),
         "n_estimators": trees,
@@ -62,7 +62,7 @@ def train(
         "random_state": seed,
         "n_jobs": threads,
     }
-    parameters = _parameters(config, {k: v for k, v in given.items() if v is not None}, set_ or [])
+    parameters = _parameters(config, {k: v for k, v in flags.items() if v is not None}, set_ or [])
     verbose = parameters.pop("verbose", 1)
     if parameters.get("early_stopping_rounds") is not None and valid is None:
         raise typer.BadParameter("early stopping needs validation data; give it with --valid.")
@@ -108,19 +108,19 @@ def _summary(run: Any, out: Path) -> str:
     )
 
 
-def _parameters(config: Path | None, given: dict[str, Any], settings: list[str]) -> dict[str, Any]:
-    """Merge the parameters of a file, of flags (``given``) and of --set; an unknown name is a usage error."""
+def _parameters(config: Path | None, flags: dict[str, Any], settings: list[str]) -> dict[str, Any]:
+    """Merge the parameters of a file, of flags and of --set; an unknown name is a usage error."""
     from rankwright.runs import read_config
 
     parameters = {} if config is None else read_config(config)
     for name in parameters:
         _check_name(name, f"{config} has")
-    parameters |= given
+    parameters |= flags
     for text in settings:
         name, value = options.split_setting(text)
         first, dot, inner = name.partition(".")
         _check_name(first, "--set has")
-        if first in given:
+        if first in flags:
             raise typer.BadParameter(f"{first} is given twice, by --set and by its own flag; keep one.")
         if dot:
             table = parameters.setdefault(first, {})
@@ -141,8 +141,8 @@ def _check_name(name: str, where: str) -> None:
 
     from rankwright import Ranker
 
-    known = list(Ranker().get_params())
-    if name not in known:
-        near = difflib.get_close_matches(name, known, n=1)
-        hint = f"did you mean {near[0]}?" if near else f"choose from {', '.join(known)}."
+    names = list(Ranker().get_params())
+    if name not in names:
+        near = difflib.get_close_matches(name, names, n=1)
+        hint = f"did you mean {near[0]}?" if near else f"choose from {', '.join(names)}."
         raise typer.BadParameter(f"{where} {name!r}, which is not a parameter of Ranker; {hint}")

@@ -55,9 +55,9 @@ def with_label_noise(data: RankingData, share: float, *, seed: int = 0) -> Ranki
     labels = _grades(data).astype(np.float64)
     for start, end, key in _each_query(data):
         rng = random_stream(seed, Purpose.LABEL_NOISE, key)
-        chosen = rng.random(end - start) < share
-        redrawn = rng.choice(len(_LABEL_REDRAW), size=end - start, p=_LABEL_REDRAW)
-        labels[start:end][chosen] = redrawn[chosen]
+        is_redrawn = rng.random(end - start) < share
+        new_labels = rng.choice(len(_LABEL_REDRAW), size=end - start, p=_LABEL_REDRAW)
+        labels[start:end][is_redrawn] = new_labels[is_redrawn]
     return data._like(data.X, labels, data.qid, data.weights)
 
 
@@ -161,10 +161,10 @@ def with_clicks(data: RankingData, noise: float = 0.05, *, impressions: int = 10
     ids: list[str] = []
     for (start, end, key), name in zip(_each_query(data), names, strict=True):
         rng = random_stream(seed, Purpose.CLICKS, key)
-        shown = rng.permuted(np.tile(np.arange(start, end), (impressions, 1)), axis=1)
-        clicked = rng.random(shown.shape) < click_probability[shown]
-        n_seen = np.where(clicked.any(axis=1), clicked.argmax(axis=1) + 1, 0)
-        rows.append(shown[np.arange(end - start) < n_seen[:, None]])
+        ranking = rng.permuted(np.tile(np.arange(start, end), (impressions, 1)), axis=1)
+        is_clicked = rng.random(ranking.shape) < click_probability[ranking]
+        n_seen = np.where(is_clicked.any(axis=1), is_clicked.argmax(axis=1) + 1, 0)
+        rows.append(ranking[np.arange(end - start) < n_seen[:, None]])
         sizes.append(n_seen[n_seen > 0])
         ids += [f"{name}/{i}" for i in np.flatnonzero(n_seen)]
     if not ids:

@@ -46,7 +46,7 @@ class RankingData:
     weights
         One per row, or one per query in the order in which the queries first appear.
     feature_names
-        Names of the columns; taken from the frame where there is one.
+        Names of the columns; by default those of the frame.
     categorical
         Columns (names or numbers) that hold categories. Columns of a frame that have a categorical
         type need not be named. In arrays the values must be whole numbers from 0.

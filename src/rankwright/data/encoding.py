@@ -91,9 +91,9 @@ def encode_frame(
     names = _check_names(frame.columns if feature_names is None else feature_names, len(frame.columns))
     categorical_names = _column_names(categorical, names)
     by_name = dict(zip(names, frame.iter_columns(), strict=True))
-    known: Levels = {}
+    known_levels: Levels = {}
     if reference is not None:
-        known = reference.categories
+        known_levels = reference.categories
         if set(names) == set(reference.feature_names):
             names = list(reference.feature_names)  # columns of a frame are matched by name
         check_same_columns(names, reference.feature_names)
@@ -101,9 +101,9 @@ def encode_frame(
     columns = []
     for name in names:
         series = by_name[name]
-        is_category = series.dtype in (nw.Categorical, nw.Enum) or name in categorical_names or name in known
-        if is_category and not (series.dtype.is_numeric() and known.get(name) is None):
-            values, levels[name] = _codes(series, known.get(name))
+        is_category = series.dtype in (nw.Categorical, nw.Enum) or name in categorical_names or name in known_levels
+        if is_category and not (series.dtype.is_numeric() and known_levels.get(name) is None):
+            values, levels[name] = _codes(series, known_levels.get(name))
         elif series.dtype.is_numeric() or series.dtype == nw.Boolean:
             values = series.cast(nw.Float64).to_numpy()
             if is_category:
@@ -118,13 +118,13 @@ def encode_frame(
     return matrix, names, levels
 
 
-def _codes(series: nw.Series[Any], known: tuple[Any, ...] | None) -> tuple[NDArray[np.float64], tuple[Any, ...]]:
-    """Encode each value by its position in ``known``, or among its sorted values; unknown ones become missing."""
+def _codes(series: nw.Series[Any], known_levels: tuple[Any, ...] | None) -> tuple[NDArray[np.float64], tuple[Any, ...]]:
+    """Encode each value by its position in ``known_levels``, or among its sorted values; others become missing."""
     values = series.to_list()
-    if known is None:
-        known = tuple(sorted({v for v in values if not is_missing(v)}, key=lambda v: (str(type(v)), v)))
-    code = {level: float(i) for i, level in enumerate(known)}
-    return np.array([code.get(value, np.nan) for value in values]), known
+    if known_levels is None:
+        known_levels = tuple(sorted({v for v in values if not is_missing(v)}, key=lambda v: (str(type(v)), v)))
+    code = {level: float(i) for i, level in enumerate(known_levels)}
+    return np.array([code.get(value, np.nan) for value in values]), known_levels
 
 
 def encode_matrix(

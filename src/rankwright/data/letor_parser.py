@@ -250,10 +250,10 @@ class _Reader:
         number = self.text.count(b"\n", 0, pos) + 1
         start = self.text.rfind(b"\n", 0, pos) + 1
         stop = self.text.find(b"\n", pos)
-        shown_from = max(start, pos - _EXCERPT // 2)
-        shown_to = min(stop, shown_from + _EXCERPT)
-        shown = self.text[shown_from:shown_to].decode(errors="replace").rstrip()
-        excerpt = f"{'...' * (shown_from > start)}{shown}{'...' * (shown_to < stop)}"
+        first = max(start, pos - _EXCERPT // 2)
+        last = min(stop, first + _EXCERPT)
+        text = self.text[first:last].decode(errors="replace").rstrip()
+        excerpt = f"{'...' * (first > start)}{text}{'...' * (last < stop)}"
         raise ValueError(f"{self.source}, line {number}: {reason}. The line reads {excerpt!r}.")
 
 

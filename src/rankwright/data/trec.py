@@ -252,8 +252,8 @@ def _read_lines(path: PathLike, form: str) -> Iterator[tuple[int, list[str]]]:
         if not words:
             continue
         if len(words) != len(form.split()):
-            shown = line if len(line) <= 60 else line[:60] + "..."
-            raise _bad_line(path, number, f"expected {form!r}, got {shown!r}")
+            excerpt = line if len(line) <= 60 else line[:60] + "..."
+            raise _bad_line(path, number, f"expected {form!r}, got {excerpt!r}")
         first = seen.setdefault((words[0], words[2]), number)
         if first != number:
             reason = f"document {words[2]!r} of query {words[0]!r} is already on line {first}"

@@ -89,21 +89,21 @@ def shared_metrics(
 ) -> list[str]:
     """Return the names of the metrics to compare, which all systems must have."""
     if metrics is None:
-        chosen = [m for m in systems[0].per_query if all(m in s.per_query for s in systems)]
+        chosen_metrics = [m for m in systems[0].per_query if all(m in s.per_query for s in systems)]
     else:
-        chosen = [metrics] if isinstance(metrics, str) else [str(metric) for metric in metrics]
-    if not chosen:
+        chosen_metrics = [metrics] if isinstance(metrics, str) else [str(metric) for metric in metrics]
+    if not chosen_metrics:
         raise ValueError(
             "no metric to compare by: the evaluations share none, or metrics is empty. "
             "Evaluate all systems by the same metric."
         )
     for system, name in zip(systems, names, strict=True):
-        for metric in chosen:
+        for metric in chosen_metrics:
             if metric not in system.per_query:
                 raise ValueError(
                     f"{name!r} was not evaluated by {metric!r}; choose from {', '.join(system.per_query)}."
                 )
-    return chosen
+    return chosen_metrics
 
 
 def compared_queries(
