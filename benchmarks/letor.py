@@ -16,7 +16,9 @@ from typing import Any
 import numpy as np
 from sklearn.datasets import load_svmlight_file
 
-from rankwright.data.letor import parse_letor, read_letor, read_text
+from rankwright._io import read_text
+from rankwright.data.letor import read_letor
+from rankwright.data.letor_parser import parse_letor
 
 FEATURES = 136
 REPEATS = 5

@@ -25,7 +25,7 @@ MODULES = {
 # ARCHITECTURE.md lists the rooms in this order.
 FILES = ("_io", "_lazy", "environment")
 DATA = ("kernels", "data.queries", "data.encoding", "data.dataset")
-READING = (*FILES, *DATA, "data.letor", "data.tables", "data.trec", "data.synthetic", "data.folds")
+READING = (*FILES, *DATA, "data.letor", "data.tables", "data.trec", "data.synthetic", "data.corruption", "data.folds")
 SCORING = (*DATA, "reducer", "metrics", "evaluation")
 LEARNING = (*SCORING, "objectives", "engines")
 HARNESS = (*READING, "metrics", "evaluation", "training.defaults", "ranker")
@@ -40,14 +40,19 @@ MAY_IMPORT = {
     "data.encoding": ("data.queries",),
     "data.dataset": (*FILES, *DATA),
     "data.arguments": DATA,
-    "data.letor": (*FILES, *DATA),
-    "data.synthetic": DATA,
-    "data.tables": (*FILES, *DATA, "data.letor"),
-    "data.trec": (*FILES, *DATA, "data.letor"),
+    "data.letor_parser": ("kernels",),
+    "data.letor": (*FILES, *DATA, "data.letor_parser"),
+    "data.streams": (),
+    "data.corruption": (*DATA, "data.streams"),
+    "data.synthetic": (*DATA, "data.streams", "data.corruption"),
+    "data.tables": (*FILES, *DATA, "data.letor_parser", "data.letor"),
+    "data.trec": FILES,
     "data.folds": (*DATA, "data.letor", "data.tables"),
     "metrics": DATA,
     "evaluation": ("_lazy", "reducer", *DATA, "metrics"),
-    "evaluation.comparison": (*DATA, "metrics", "evaluation.per_query"),
+    "evaluation.significance": (),
+    "evaluation.pairing": ("evaluation.significance",),
+    "evaluation.comparison": ("evaluation.significance", "evaluation.pairing"),
     "objectives.options": ("kernels",),
     "objectives.base": ("kernels", "data.queries", "metrics", "objectives.options"),
     "objectives": ("kernels", "data.queries", "metrics", "objectives.base", "objectives.options"),

@@ -369,7 +369,7 @@ def test_the_command_measures_resumes_compares_and_reports(tmp_path: Path) -> No
     ("words", "reason"),
     [
         (["--systems", "lightbgm"], "no system is called 'lightbgm'"),
-        (["--kinds", "wide"], "no kind of data is called 'wide'"),
+        (["--kinds", "wide"], "unknown kind 'wide' of data"),
         (["--targets", "ngcd"], "ngcd"),
         (["--preset", "best"], "best"),
         (["--ours", "a num_leaves=2"], "is not of the form"),

@@ -5,12 +5,12 @@ from __future__ import annotations
 import gzip
 import json
 import os
+import re
 import resource
 import shutil
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,7 +21,9 @@ import pytest
 
 import rankwright as rw
 from rankwright import cli
+from rankwright.cli.options import DATA_OPTIONS
 from rankwright.data.tables import document_names
+from waiting import wait_for
 
 COMMANDS = ["demo", "train", "evaluate", "compare", "predict", "convert"]
 QUICK = ["--threads", "1", "--trees", "25", "--set", "min_child_samples=5", "--set", "learning_rate=0.1"]
@@ -41,7 +43,7 @@ def installed(*arguments: Any, cwd: Path | None = None, limit: int | None = None
     def small_disk() -> None:
         resource.setrlimit(resource.RLIMIT_FSIZE, (limit or 0, limit or 0))
 
-    done = subprocess.run(
+    result = subprocess.run(
         [Path(sys.executable).with_name("rankwright"), *map(str, arguments)],
         capture_output=True,
         text=True,
@@ -49,7 +51,7 @@ def installed(*arguments: Any, cwd: Path | None = None, limit: int | None = None
         check=False,
         preexec_fn=None if limit is None else small_disk,
     )
-    return Outcome(done.returncode, done.stdout, done.stderr)
+    return Outcome(result.returncode, result.stdout, result.stderr)
 
 
 @pytest.fixture
@@ -70,7 +72,7 @@ def call(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) ->
 
 
 @dataclass(frozen=True)
-class Bench:
+class Workspace:
     """Files, with rows and queries in no order, and a run that the installed program trained on them."""
 
     folder: Path
@@ -94,21 +96,21 @@ def write_letor(path: Path, X: Any, y: Any, qid: Any) -> None:
 
 
 @pytest.fixture(scope="session")
-def bench(tmp_path_factory: pytest.TempPathFactory) -> Bench:
+def workspace(tmp_path_factory: pytest.TempPathFactory) -> Workspace:
     folder = tmp_path_factory.mktemp("cli")
     rest, test = rw.make_web_search(40, kind="short", n_features=25, seed=3).split(0.3)
     for name, data in (("train", rest), ("test", test)):
         write_letor(folder / f"{name}.txt", *shuffled(data, 1))
     X, y, qid = shuffled(test, 1)
-    done = installed(
+    result = installed(
         "train", "train.txt", "--valid", "test.txt", "--metric", "ndcg@10 map", *QUICK, "--out", "run", cwd=folder
     )
-    assert done.code == 0, done.err
-    assert "25 trees" in done.out
+    assert result.code == 0, result.err
+    assert "25 trees" in result.out
     parameters = {"n_estimators": 25, "min_child_samples": 5, "learning_rate": 0.1, "n_jobs": 1}
     train = rw.read_letor(folder / "train.txt")
     rw.train_run(folder / "other", train, parameters={**parameters, "objective": "lambdamart"}, verbose=0)
-    return Bench(folder, rw.RankingData(X, y, qid=qid))
+    return Workspace(folder, rw.RankingData(X, y, qid=qid))
 
 
 # Start-up, help and errors of the program as such.
@@ -124,10 +126,10 @@ def test_help_is_quick_and_loads_no_engine() -> None:
     best = np.inf
     for _ in range(5):
         began = seconds_of_children()
-        done = installed("--help")
+        result = installed("--help")
         best = min(best, seconds_of_children() - began)
-    assert done.code == 0
-    assert all(f"\n  {name} " in done.out for name in COMMANDS)
+    assert result.code == 0
+    assert all(f"\n  {name} " in result.out for name in COMMANDS)
     assert best < 0.4
     code = (
         "import sys; from rankwright.cli import app; app(['--help'], standalone_mode=False); print(sorted(sys.modules))"
@@ -142,6 +144,16 @@ def test_every_command_has_an_example(call: Callable[..., Outcome], name: str) -
     shown = call(name, "--help")
     assert shown.code == 0
     assert f"Example: rankwright {name} " in " ".join(shown.out.split())
+
+
+@pytest.mark.parametrize(
+    "name", ["demo", "train", "evaluate", "compare", "predict", "convert", "report", "diagnose", "tune"]
+)
+def test_every_command_that_reads_data_has_all_data_options(call: Callable[..., Outcome], name: str) -> None:
+    flags = {f"--{option.replace('_', '-')}" for option in DATA_OPTIONS} | {"--one-based"}
+    if name in ("demo", "predict"):
+        flags.remove("--weight")
+    assert flags == set(re.findall(r"--[a-z-]+", call(name, "--help").out)) & (flags | {"--weight"})
 
 
 def test_shell_completion_is_offered() -> None:
@@ -206,67 +218,84 @@ HINTS = {
 
 @pytest.mark.parametrize("case", WRONG)
 def test_wrong_usage_is_exit_code_2(call: Callable[..., Outcome], case: str) -> None:
-    done = call(*WRONG[case])
-    assert (done.code, done.out) == (2, "")
-    assert HINTS.get(case, "Error") in " ".join(done.err.split())
+    result = call(*WRONG[case])
+    assert (result.code, result.out) == (2, "")
+    assert HINTS.get(case, "Error") in " ".join(result.err.split())
 
 
-def newer_run(bench: Bench, folder: Path) -> Path:
-    shutil.copytree(bench.path("run"), folder / "newer")
+def newer_run(workspace: Workspace, folder: Path) -> Path:
+    shutil.copytree(workspace.path("run"), folder / "newer")
     manifest = json.loads((folder / "newer/manifest.json").read_text())
     (folder / "newer/manifest.json").write_text(json.dumps(manifest | {"run_version": 7, "rankwright": "8.1"}))
     return folder / "newer"
 
 
-def damaged_run(bench: Bench, folder: Path) -> Path:
-    shutil.copytree(bench.path("run"), folder / "damaged")
+def damaged_run(workspace: Workspace, folder: Path) -> Path:
+    shutil.copytree(workspace.path("run"), folder / "damaged")
     text = (folder / "damaged/model/model.txt").read_text()
     (folder / "damaged/model/model.txt").write_text(text.replace("leaf_value=", "leaf_value=9", 1))
     return folder / "damaged"
 
 
-def bad_input(bench: Bench, folder: Path) -> dict[str, tuple[list[Any], str]]:
+def bad_input(workspace: Workspace, folder: Path) -> dict[str, tuple[list[Any], str]]:
     """For each case the arguments and what the sentence must say."""
-    (folder / "cut.txt.gz").write_bytes(gzip.compress(bench.path("train.txt").read_bytes())[:-100])
+    (folder / "cut.txt.gz").write_bytes(gzip.compress(workspace.path("train.txt").read_bytes())[:-100])
     (folder / "bare.csv").write_text("grade,qid,bm25\n1,1,2\n0,1,3\n")
     (folder / "wide.txt").write_text("1 qid:1 1:2 99:3\n0 qid:1 1:3\n")
     return {
         "wrong path": (["train", folder / "no.txt", "--out", folder / "r"], "no.txt: No such file or directory."),
-        "no model": (["evaluate", folder / "no", bench.path("test.txt")], "no: No such file or directory."),
+        "no model": (["evaluate", folder / "no", workspace.path("test.txt")], "no: No such file or directory."),
         "truncated gz": (["train", folder / "cut.txt.gz", "--out", folder / "r"], "gzip data is damaged or cut off"),
         "no label": (
             ["train", folder / "bare.csv", "--out", folder / "r"],
             "no column 'label'; it has grade, qid, bm25.",
         ),
         "newer run": (
-            ["evaluate", newer_run(bench, folder), bench.path("test.txt")],
+            ["evaluate", newer_run(workspace, folder), workspace.path("test.txt")],
             "by a newer version, rankwright 8.1",
         ),
-        "newer, train": (["train", bench.path("train.txt"), "--out", folder / "newer"], "Upgrade rankwright"),
-        "damaged": (["predict", damaged_run(bench, folder), bench.path("test.txt"), "--out", folder / "s"], "the hash"),
-        "foreign": (["train", bench.path("train.txt"), "--out", folder], "files that are not a run's"),
-        "ending": (["convert", bench.path("test.txt"), folder / "test.doc"], "does not say its format"),
-        "width": (["evaluate", bench.path("run"), folder / "wide.txt"], "wide.txt, line 1"),
+        "newer, train": (["train", workspace.path("train.txt"), "--out", folder / "newer"], "Upgrade rankwright"),
+        "damaged": (
+            ["predict", damaged_run(workspace, folder), workspace.path("test.txt"), "--out", folder / "s"],
+            "the hash",
+        ),
+        "foreign": (["train", workspace.path("train.txt"), "--out", folder], "files that are not a run's"),
+        "ending": (["convert", workspace.path("test.txt"), folder / "test.doc"], "has no known file extension"),
+        "width": (["evaluate", workspace.path("run"), folder / "wide.txt"], "wide.txt, line 1"),
         "config": (
-            ["train", bench.path("train.txt"), "--out", folder / "r", "--config", folder / "no"],
+            ["train", workspace.path("train.txt"), "--out", folder / "r", "--config", folder / "no"],
             "No such file",
         ),
     }
 
 
 def test_bad_paths_and_bad_data_are_one_sentence_and_exit_code_1(
-    bench: Bench, tmp_path: Path, call: Callable[..., Outcome]
+    workspace: Workspace, tmp_path: Path, call: Callable[..., Outcome]
 ) -> None:
-    cases = bad_input(bench, tmp_path)
+    cases = bad_input(workspace, tmp_path)
     before = sorted(tmp_path.rglob("*"))
     for case, (arguments, reason) in cases.items():
         run = installed if case in ("wrong path", "truncated gz", "no label", "newer run", "damaged") else call
-        done = run(*arguments)
-        assert (done.code, done.out) == (1, ""), (case, done)
-        assert done.err.startswith("rankwright: "), case
-        assert reason in done.err, (case, done.err)
-        assert done.err.count("\n") == 1, (case, done.err)
+        result = run(*arguments)
+        assert (result.code, result.out) == (1, ""), (case, result)
+        assert result.err.startswith("rankwright: "), case
+        assert reason in result.err, (case, result.err)
+        assert result.err.count("\n") == 1, (case, result.err)
     assert sorted(tmp_path.rglob("*")) == before
+
+
+def test_errors_name_the_flag_and_not_the_argument(tmp_path: Path, call: Callable[..., Outcome]) -> None:
+    (tmp_path / "a.csv").write_text("grade,qid,url\n1,1,x\n0,1,y\n")
+    (tmp_path / "zero.txt").write_text("1 qid:1 0:2\n")
+    for arguments, remedy in (
+        (["a.csv"], "Name one of them in --label."),
+        (["a.csv", "--label", "grade"], "Name it in --categorical, or drop it."),
+        (["zero.txt"], "if they start at 0, pass --zero-based."),
+    ):
+        result = call("convert", tmp_path / arguments[0], tmp_path / "b.csv", *arguments[1:])
+        assert result.code == 1
+        assert remedy in result.err
+        assert "=" not in result.err
 
 
 @pytest.fixture
@@ -286,25 +315,25 @@ def full_disk(tmp_path: Path) -> Iterator[tuple[Path, int | None]]:
             subprocess.run(["umount", str(disk)], check=True)
 
 
-def test_a_full_disk(bench: Bench, full_disk: tuple[Path, int | None]) -> None:
+def test_a_full_disk(workspace: Workspace, full_disk: tuple[Path, int | None]) -> None:
     disk, limit = full_disk
     (disk / "test.parquet").write_text("precious")
     (disk / "scores.txt").write_text("precious")
     (disk / "ballast").write_bytes(bytes(60_000))
-    run = bench.path("run")
+    run = workspace.path("run")
     many = ["--set", "checkpoint.trees=70", "--trees", "150", *QUICK[:2], *QUICK[4:]]
     long = disk.parent / "long.txt"
-    long.write_text(bench.path("test.txt").read_text() * 20)
+    long.write_text(workspace.path("test.txt").read_text() * 20)
     for arguments in (
-        ["convert", bench.path("train.txt"), disk / "test.parquet"],
+        ["convert", workspace.path("train.txt"), disk / "test.parquet"],
         ["predict", run, long, "--out", disk / "scores.txt"],
-        ["train", bench.path("train.txt"), *many, "--out", disk / "run", "--quiet"],
+        ["train", workspace.path("train.txt"), *many, "--out", disk / "run", "--quiet"],
     ):
-        done = installed(*arguments, limit=limit)
-        assert (done.code, done.out) == (1, ""), done
-        assert "No space left on device" in done.err or "File too large" in done.err
-        assert done.err.startswith("rankwright: ")
-        assert done.err.count("\n") == 1
+        result = installed(*arguments, limit=limit)
+        assert (result.code, result.out) == (1, ""), result
+        assert "No space left on device" in result.err or "File too large" in result.err
+        assert result.err.startswith("rankwright: ")
+        assert result.err.count("\n") == 1
         assert sorted(os.listdir(disk)) == ["ballast", "scores.txt", "test.parquet"]
     assert {(disk / name).read_text() for name in ("test.parquet", "scores.txt")} == {"precious"}
 
@@ -312,12 +341,12 @@ def test_a_full_disk(bench: Bench, full_disk: tuple[Path, int | None]) -> None:
 # Training.
 
 
-def test_train_is_the_ranker_with_these_parameters(bench: Bench) -> None:
-    train, valid = rw.read_letor([bench.path("train.txt"), bench.path("test.txt")])
+def test_train_is_the_ranker_with_these_parameters(workspace: Workspace) -> None:
+    train, valid = rw.read_letor([workspace.path("train.txt"), workspace.path("test.txt")])
     plain = rw.Ranker(
         metric=["ndcg@10", "map"], n_estimators=25, min_child_samples=5, learning_rate=0.1, n_jobs=1, verbose=0
     ).fit(train, eval_set=[valid, train])
-    run = rw.Run.open(bench.path("run"))
+    run = rw.Run.open(workspace.path("run"))
     assert np.array_equal(run.ranker.predict(valid), plain.predict(valid))
     assert [row["valid"]["map"] for row in run.history] == plain.evals_result_["valid_0"]["map"]
     assert [row["train"]["ndcg@10"] for row in run.history] == plain.evals_result_["valid_1"]["ndcg@10"]
@@ -325,22 +354,30 @@ def test_train_is_the_ranker_with_these_parameters(bench: Bench) -> None:
     assert run.times["read"] > 0
 
 
-def test_a_finished_run_says_so(bench: Bench, call: Callable[..., Outcome]) -> None:
-    arguments = ["train", bench.path("train.txt"), "--objective", "lambdamart", *QUICK, "--out", bench.path("other")]
-    done = call(*arguments)
-    assert done.code == 0
-    assert "finished already" in done.out
+def test_a_finished_run_says_so(workspace: Workspace, call: Callable[..., Outcome]) -> None:
+    arguments = [
+        "train",
+        workspace.path("train.txt"),
+        "--objective",
+        "lambdamart",
+        *QUICK,
+        "--out",
+        workspace.path("other"),
+    ]
+    result = call(*arguments)
+    assert result.code == 0
+    assert "already finished" in result.out
     assert call(*arguments, "--quiet") == Outcome(0, "", "")
-    done = call(*arguments, "--set", "num_leaves=3")
-    assert done.code == 1
-    assert "num_leaves is not set there and 3 here" in done.err
-    done = call(*arguments, "--valid", bench.path("test.txt"))
-    assert done.code == 1
-    assert "other valid data" in done.err
+    result = call(*arguments, "--set", "num_leaves=3")
+    assert result.code == 1
+    assert "num_leaves is not set there and 3 here" in result.err
+    result = call(*arguments, "--valid", workspace.path("test.txt"))
+    assert result.code == 1
+    assert "other valid data" in result.err
 
 
-def test_force_trains_anew(bench: Bench, tmp_path: Path, call: Callable[..., Outcome]) -> None:
-    start = ["train", bench.path("train.txt"), "--threads", 1, "--out", tmp_path / "run"]
+def test_force_trains_anew(workspace: Workspace, tmp_path: Path, call: Callable[..., Outcome]) -> None:
+    start = ["train", workspace.path("train.txt"), "--threads", 1, "--out", tmp_path / "run"]
     assert call(*start, "--trees", 2).code == 0
     assert call(*start, "--trees", 3).code == 1
     assert call(*start, "--trees", 3, "--force").code == 0
@@ -348,40 +385,40 @@ def test_force_trains_anew(bench: Bench, tmp_path: Path, call: Callable[..., Out
 
 
 def test_parameters_from_a_file_and_the_command_line(
-    bench: Bench, tmp_path: Path, call: Callable[..., Outcome]
+    workspace: Workspace, tmp_path: Path, call: Callable[..., Outcome]
 ) -> None:
     (tmp_path / "c.toml").write_text(
         'n_estimators = 4\nnum_leaves = 5\nmetric = "map"\nn_jobs = 1\n'
         "[engine_params]\nmax_bin = 31\nmin_data_in_bin = 2\n"
     )
-    done = call(
-        *["train", bench.path("train.txt"), "--config", tmp_path / "c.toml", "--out", tmp_path / "run"],
+    result = call(
+        *["train", workspace.path("train.txt"), "--config", tmp_path / "c.toml", "--out", tmp_path / "run"],
         *["--set", "num_leaves=6", "--set", "engine_params.max_bin=63", "--set", "leaf_values=full"],
         *["--set", 'objective="yetiloss + 0.5 queryrmse"', "--set", "langevin=true", "--seed", 7, "--trees", 3],
     )
-    assert done.code == 0, done.err
+    assert result.code == 0, result.err
     config = rw.Run.open(tmp_path / "run").config
     expected = {"n_estimators": 3, "num_leaves": 6, "metric": "map", "random_state": 7, "leaf_values": "full"}
     expected |= {"langevin": True, "objective": "yetiloss + 0.5 queryrmse"}
     assert {name: config[name] for name in expected} == expected
     assert config["engine_params"] == {"max_bin": 63, "min_data_in_bin": 2}
     again = call(
-        "train", bench.path("train.txt"), "--config", tmp_path / "run/config.toml", "--out", tmp_path / "again"
+        "train", workspace.path("train.txt"), "--config", tmp_path / "run/config.toml", "--out", tmp_path / "again"
     )
     assert again.code == 0, again.err
     models = [(tmp_path / name / "model/model.txt").read_text() for name in ("run", "again")]
     assert models[0] == models[1]
     (tmp_path / "c.toml").write_text("num_leafs = 5\n")
-    done = call("train", bench.path("train.txt"), "--config", tmp_path / "c.toml", "--out", tmp_path / "r")
-    assert done.code == 2
-    assert "did you mean num_leaves?" in " ".join(done.err.split())
+    result = call("train", workspace.path("train.txt"), "--config", tmp_path / "c.toml", "--out", tmp_path / "r")
+    assert result.code == 2
+    assert "did you mean num_leaves?" in " ".join(result.err.split())
 
 
 def test_tables_are_read_later_as_they_were_in_training(
-    bench: Bench, tmp_path: Path, call: Callable[..., Outcome]
+    workspace: Workspace, tmp_path: Path, call: Callable[..., Outcome]
 ) -> None:
     for name in ("train", "test"):
-        data = rw.read_letor(bench.path(f"{name}.txt"))
+        data = rw.read_letor(workspace.path(f"{name}.txt"))
         header = ["grade", "query", "url", *(f"f{column}" for column in range(25))]
         rows = [
             [f"{label:g}", str(qid), f"http://{number}", *map(repr, row)]
@@ -391,11 +428,11 @@ def test_tables_are_read_later_as_they_were_in_training(
     columns = ["--label", "grade", "--qid", "query", "--drop", "url"]
     run = tmp_path / "run"
     assert call("train", tmp_path / "train.csv", *columns, *QUICK, "--out", run, "-q").code == 0
-    assert call("train", bench.path("train.txt"), *QUICK, "--out", tmp_path / "letor", "-q").code == 0
+    assert call("train", workspace.path("train.txt"), *QUICK, "--out", tmp_path / "letor", "-q").code == 0
     tables = call("evaluate", run, tmp_path / "test.csv")
     assert tables.code == 0, tables.err
-    assert tables == call("evaluate", tmp_path / "letor", bench.path("test.txt"))
-    assert tables == call("evaluate", run, bench.path("test.txt"))
+    assert tables == call("evaluate", tmp_path / "letor", workspace.path("test.txt"))
+    assert tables == call("evaluate", run, workspace.path("test.txt"))
     (tmp_path / "bare.csv").write_text(
         "\n".join(",".join(line.split(",")[1:2] + line.split(",")[3:]) for line in (tmp_path / "test.csv").open())
     )
@@ -411,44 +448,54 @@ def checkpointed(run: Path) -> int:
         return 0
 
 
-def test_a_killed_training_goes_on_to_the_same_run(bench: Bench, tmp_path: Path) -> None:
-    arguments = ["train", bench.path("train.txt"), "--valid", bench.path("test.txt"), *QUICK[:2], *QUICK[4:], "--quiet"]
+def running(process: subprocess.Popen[Any]) -> bool:
+    assert process.poll() is None, "training ended too early"
+    return True
+
+
+def test_a_killed_training_resumes_to_the_same_run(workspace: Workspace, tmp_path: Path) -> None:
+    arguments = [
+        "train",
+        workspace.path("train.txt"),
+        "--valid",
+        workspace.path("test.txt"),
+        *QUICK[:2],
+        *QUICK[4:],
+        "--quiet",
+    ]
     arguments += ["--trees", "150", "--set", "checkpoint.trees=1"]
     program = Path(sys.executable).with_name("rankwright")
     process = subprocess.Popen([program, *map(str, arguments), "--out", tmp_path / "killed"])
-    while checkpointed(tmp_path / "killed") < 24:
-        assert process.poll() is None, "training ended too early"
-        time.sleep(0.002)
+    wait_for(lambda: running(process) and checkpointed(tmp_path / "killed") >= 24, pause=0.002)
     process.send_signal(signal.SIGKILL)
     assert process.wait() == -signal.SIGKILL
     assert rw.Run.open(tmp_path / "killed").manifest["status"] == "training"
     written = len(rw.Run.open(tmp_path / "killed").history)
     assert 24 <= written < 150
     for name in ("killed", "whole"):
-        done = installed(*arguments, "--out", tmp_path / name)
-        assert done.code == 0, done.err
+        result = installed(*arguments, "--out", tmp_path / name)
+        assert result.code == 0, result.err
     runs = [rw.Run.open(tmp_path / name) for name in ("killed", "whole")]
     for part in ("train", "valid"):
         curves = [[(row["iteration"], row[part]) for row in run.history] for run in runs]
         assert curves[0] == curves[1]
     assert [row["iteration"] for row in runs[0].history] == list(range(1, 151))
-    predictions = [run.ranker.predict(bench.test.X) for run in runs]
+    predictions = [run.ranker.predict(workspace.test.X) for run in runs]
     assert np.array_equal(*predictions)
     assert "going on after" in (tmp_path / "killed/log.txt").read_text()
 
 
-def test_ctrl_c_keeps_a_model_and_says_how_to_go_on(bench: Bench, tmp_path: Path) -> None:
+def test_ctrl_c_keeps_a_model_and_says_how_to_resume(workspace: Workspace, tmp_path: Path) -> None:
     run = tmp_path / "run"
     program = Path(sys.executable).with_name("rankwright")
-    arguments = ["train", bench.path("train.txt"), "--threads", "1", "--trees", "100000", "--out", run, "--quiet"]
+    arguments = ["train", workspace.path("train.txt"), "--threads", "1", "--trees", "100000", "--out", run, "--quiet"]
     process = subprocess.Popen([program, *map(str, arguments)], stderr=subprocess.PIPE, text=True)
-    while not (run / "metrics.jsonl").exists() or (run / "metrics.jsonl").stat().st_size == 0:
-        assert process.poll() is None, "training ended too early"
-        time.sleep(0.01)
+    metrics = run / "metrics.jsonl"
+    wait_for(lambda: running(process) and metrics.exists() and metrics.stat().st_size > 0)
     process.send_signal(signal.SIGINT)
     _, err = process.communicate(timeout=60)
     assert process.returncode == 1
-    assert "the same command goes on from there" in err
+    assert "the same command resumes it" in err
     half = rw.Run.open(run)
     assert half.manifest["status"] == "interrupted"
     assert half.ranker.best_iteration_ == len(half.history) >= 1
@@ -457,72 +504,93 @@ def test_ctrl_c_keeps_a_model_and_says_how_to_go_on(bench: Bench, tmp_path: Path
 # Using a run.
 
 
-def test_evaluate_agrees_with_python(bench: Bench, call: Callable[..., Outcome]) -> None:
-    scores = rw.Run.open(bench.path("run")).ranker.predict(bench.test)
+def test_evaluate_agrees_with_python(workspace: Workspace, call: Callable[..., Outcome]) -> None:
+    scores = rw.Run.open(workspace.path("run")).ranker.predict(workspace.test)
     for run, ties, empty in ((installed, "worst", "skip"), (call, "expected", "zero")):
-        expected = rw.evaluate(scores, bench.test.y, qid=bench.test.qid, metrics=METRICS, ties=ties, empty=empty)
+        expected = rw.evaluate(
+            scores, workspace.test.y, qid=workspace.test.qid, metrics=METRICS, ties=ties, empty=empty
+        )
         options = ["--metrics", " ".join(METRICS), "--ties", ties, "--empty", empty, "--json", "--per-query"]
-        done = run("evaluate", bench.path("run"), bench.path("test.txt"), *options)
-        assert done.code == 0, done.err
-        printed = json.loads(done.out)
+        result = run("evaluate", workspace.path("run"), workspace.path("test.txt"), *options)
+        assert result.code == 0, result.err
+        printed = json.loads(result.out)
         assert printed["mean"] == expected.mean
-        assert (printed["queries"], printed["ties"], printed["empty"]) == (bench.test.n_queries, ties, empty)
+        assert (printed["queries"], printed["ties"], printed["empty"]) == (workspace.test.n_queries, ties, empty)
         for number, query in enumerate(expected.query_ids.tolist()):
             assert printed["per_query"][str(query)] == {m: expected.per_query[m][number] for m in METRICS}
 
 
-def test_evaluate_in_words(bench: Bench, call: Callable[..., Outcome]) -> None:
-    scores = rw.Run.open(bench.path("run")).ranker.predict(bench.test)
-    expected = rw.evaluate(scores, bench.test.y, qid=bench.test.qid, metrics=["map"])
-    done = call("evaluate", bench.path("run"), bench.path("test.txt"), "--metrics", "map", "--per-query")
-    lines = done.out.splitlines()
+def test_evaluate_in_words(workspace: Workspace, call: Callable[..., Outcome]) -> None:
+    scores = rw.Run.open(workspace.path("run")).ranker.predict(workspace.test)
+    expected = rw.evaluate(scores, workspace.test.y, qid=workspace.test.qid, metrics=["map"])
+    result = call("evaluate", workspace.path("run"), workspace.path("test.txt"), "--metrics", "map", "--per-query")
+    lines = result.out.splitlines()
     assert lines[:3] == [f"map  {expected.mean['map']:.4f}", "", "query\tmap"]
     assert lines[3:] == [
         f"{query}\t{value:.4f}" for query, value in zip(expected.query_ids, expected.per_query["map"], strict=True)
     ]
 
 
-def test_a_saved_model_is_evaluated_like_its_run(bench: Bench, tmp_path: Path, call: Callable[..., Outcome]) -> None:
-    rw.Run.open(bench.path("run")).ranker.save(tmp_path / "model.zip")
-    expected = call("evaluate", bench.path("run"), bench.path("test.txt"), "--json")
-    assert call("evaluate", tmp_path / "model.zip", bench.path("test.txt"), "--json") == expected
-    assert call("evaluate", bench.path("run/model"), bench.path("test.txt"), "--json") == expected
+def test_a_saved_model_is_evaluated_like_its_run(
+    workspace: Workspace, tmp_path: Path, call: Callable[..., Outcome]
+) -> None:
+    rw.Run.open(workspace.path("run")).ranker.save(tmp_path / "model.zip")
+    expected = call("evaluate", workspace.path("run"), workspace.path("test.txt"), "--json")
+    assert call("evaluate", tmp_path / "model.zip", workspace.path("test.txt"), "--json") == expected
+    assert call("evaluate", workspace.path("run/model"), workspace.path("test.txt"), "--json") == expected
 
 
 @pytest.mark.parametrize("ties", ["worst", "best", "expected", "input"])
 def test_a_predicted_run_file_is_worth_what_the_run_is(
-    bench: Bench, tmp_path: Path, call: Callable[..., Outcome], ties: str
+    workspace: Workspace, tmp_path: Path, call: Callable[..., Outcome], ties: str
 ) -> None:
     coarse = tmp_path / "coarse"  # a single stump leaves many ties
-    train = ["train", bench.path("train.txt"), "--trees", 1, "--threads", 1, "--set", "num_leaves=3", "--out", coarse]
+    train = [
+        "train",
+        workspace.path("train.txt"),
+        "--trees",
+        1,
+        "--threads",
+        1,
+        "--set",
+        "num_leaves=3",
+        "--out",
+        coarse,
+    ]
     assert call(*train, "-q").code == 0
-    for run in (bench.path("run"), coarse):
-        assert call("predict", run, bench.path("test.txt"), "--out", tmp_path / "run.txt", "--format", "trec").code == 0
+    for run in (workspace.path("run"), coarse):
+        assert (
+            call("predict", run, workspace.path("test.txt"), "--out", tmp_path / "run.txt", "--format", "trec").code
+            == 0
+        )
         options = ["--metrics", "ndcg@10 map mrr err", "--ties", ties, "--json", "--per-query"]
-        expected = call("evaluate", run, bench.path("test.txt"), *options)
+        expected = call("evaluate", run, workspace.path("test.txt"), *options)
         assert expected.code == 0
-        assert call("evaluate", tmp_path / "run.txt", bench.path("test.txt"), *options) == expected
+        assert call("evaluate", tmp_path / "run.txt", workspace.path("test.txt"), *options) == expected
 
 
-def test_predictions_are_in_the_order_of_the_file(bench: Bench, tmp_path: Path) -> None:
-    done = installed("predict", bench.path("run"), bench.path("test.txt"), "--out", tmp_path / "s.txt")
-    assert (done.code, done.out, done.err) == (0, "", "")
-    rows = [line.split() for line in bench.path("test.txt").read_text().splitlines()]
+def test_predictions_are_in_the_order_of_the_file(workspace: Workspace, tmp_path: Path) -> None:
+    result = installed("predict", workspace.path("run"), workspace.path("test.txt"), "--out", tmp_path / "s.txt")
+    assert (result.code, result.out, result.err) == (0, "", "")
+    rows = [line.split() for line in workspace.path("test.txt").read_text().splitlines()]
     X = np.array([[float(word.split(":")[1]) for word in row[2:]] for row in rows])
     assert sorted(row[1] for row in rows) != [row[1] for row in rows]  # the queries are in no order
-    expected = rw.Run.open(bench.path("run")).ranker.predict(X)
+    expected = rw.Run.open(workspace.path("run")).ranker.predict(X)
     assert [float(line) for line in (tmp_path / "s.txt").read_text().splitlines()] == expected.tolist()
 
 
-def test_a_run_file_of_predictions(bench: Bench, tmp_path: Path, call: Callable[..., Outcome]) -> None:
-    assert call("predict", bench.path("run"), bench.path("test.txt"), "--out", tmp_path / "a.trec.gz").code == 0
+def test_a_run_file_of_predictions(workspace: Workspace, tmp_path: Path, call: Callable[..., Outcome]) -> None:
+    assert call("predict", workspace.path("run"), workspace.path("test.txt"), "--out", tmp_path / "a.trec.gz").code == 0
     run = rw.read_trec_run(tmp_path / "a.trec.gz")
     assert run.tag == "run"
-    scores = rw.Run.open(bench.path("run")).ranker.predict(bench.test)
-    expected = dict(zip(document_names(bench.test), scores.tolist(), strict=True))
+    scores = rw.Run.open(workspace.path("run")).ranker.predict(workspace.test)
+    expected = dict(zip(document_names(workspace.test), scores.tolist(), strict=True))
     assert dict(zip(run.docno.tolist(), run.score.tolist(), strict=True)) == expected
     assert (
-        call("predict", bench.path("run"), bench.path("test.txt"), "--out", tmp_path / "b.run", "--tag", "x").code == 0
+        call(
+            "predict", workspace.path("run"), workspace.path("test.txt"), "--out", tmp_path / "b.run", "--tag", "x"
+        ).code
+        == 0
     )
     assert rw.read_trec_run(tmp_path / "b.run").tag == "x"
 
@@ -531,25 +599,30 @@ def test_run_files_and_judgements(tmp_path: Path, call: Callable[..., Outcome]) 
     (tmp_path / "run.txt").write_text("q1 Q0 d1 1 3.0 bm25\nq1 Q0 d2 2 2.0 bm25\n")
     (tmp_path / "qrels.txt").write_text("q1 0 d2 1\n")
     (tmp_path / "data.txt").write_text("0 qid:q1 1:1\n1 qid:q1 1:2\n1 qid:q2 1:1\n")
-    done = call("evaluate", tmp_path / "run.txt", tmp_path / "qrels.txt", "--metrics", "mrr", "--json")
-    assert json.loads(done.out)["mean"] == {"mrr": 1 / 2}
-    done = call("evaluate", tmp_path / "run.txt", tmp_path / "data.txt")
-    assert done.code == 1
-    assert "has no document 'd1' of query 'q1'" in done.err
+    result = call("evaluate", tmp_path / "run.txt", tmp_path / "qrels.txt", "--metrics", "mrr", "--json")
+    assert json.loads(result.out)["mean"] == {"mrr": 1 / 2}
+    result = call("evaluate", tmp_path / "run.txt", tmp_path / "data.txt")
+    assert result.code == 1
+    assert "has no document 'd1' of query 'q1'" in result.err
     (tmp_path / "run.txt").write_text("q1 Q0 q1-1 1 3.0 bm25\n")
-    done = call("evaluate", tmp_path / "run.txt", tmp_path / "data.txt", "--metrics", "mrr", "--json", "--per-query")
-    assert json.loads(done.out)["per_query"] == {"q1": {"mrr": 1 / 2}, "q2": {"mrr": 1.0}}
+    result = call("evaluate", tmp_path / "run.txt", tmp_path / "data.txt", "--metrics", "mrr", "--json", "--per-query")
+    assert json.loads(result.out)["per_query"] == {"q1": {"mrr": 1 / 2}, "q2": {"mrr": 1.0}}
 
 
-def test_compare_agrees_with_python(bench: Bench, tmp_path: Path, call: Callable[..., Outcome]) -> None:
-    assert call("predict", bench.path("run"), bench.path("test.txt"), "--out", tmp_path / "a.trec").code == 0
-    systems = [bench.path("other"), bench.path("run"), tmp_path / "a.trec"]
-    done = installed("compare", *systems, bench.path("test.txt"), "--metrics", "map ndcg@10", "--json", "--queries", 3)
-    assert done.code == 0, done.err
-    printed = json.loads(done.out)
+def test_compare_agrees_with_python(workspace: Workspace, tmp_path: Path, call: Callable[..., Outcome]) -> None:
+    assert call("predict", workspace.path("run"), workspace.path("test.txt"), "--out", tmp_path / "a.trec").code == 0
+    systems = [workspace.path("other"), workspace.path("run"), tmp_path / "a.trec"]
+    result = installed(
+        "compare", *systems, workspace.path("test.txt"), "--metrics", "map ndcg@10", "--json", "--queries", 3
+    )
+    assert result.code == 0, result.err
+    printed = json.loads(result.out)
     results = [
         rw.evaluate(
-            rw.Run.open(path).ranker.predict(bench.test), bench.test.y, qid=bench.test.qid, metrics=["map", "ndcg@10"]
+            rw.Run.open(path).ranker.predict(workspace.test),
+            workspace.test.y,
+            qid=workspace.test.qid,
+            metrics=["map", "ndcg@10"],
         )
         for path in systems[:2]
     ]
@@ -563,54 +636,56 @@ def test_compare_agrees_with_python(bench: Bench, tmp_path: Path, call: Callable
     rows = [(a - b, query, b, a) for query, b, a in zip(results[0].query_ids.tolist(), before, after, strict=True)]
     listed = printed["changes"]["systems"]["run"]
     for name, most in (("gains", sorted(rows)[::-1][:3]), ("losses", sorted(rows)[:3])):
-        kept = [row for row in most if (row[0] > 0) == (name == "gains") and row[0] != 0]
-        assert kept
-        assert [(r["difference"], r["query"], r["baseline"], r["system"]) for r in listed[name]] == kept
+        changed = [row for row in most if (row[0] > 0) == (name == "gains") and row[0] != 0]
+        assert changed
+        assert [(r["difference"], r["query"], r["baseline"], r["system"]) for r in listed[name]] == changed
 
 
-def test_compare_in_words(bench: Bench, call: Callable[..., Outcome]) -> None:
-    done = call("compare", bench.path("other"), bench.path("run"), bench.path("test.txt"), "--test", "wilcoxon")
-    assert done.code == 0
-    assert "Wilcoxon's signed-rank test" in done.out
-    assert "run against other by ndcg@10, the queries that changed most:" in done.out
-    assert " -> " in done.out
-    same = call("compare", bench.path("run"), bench.path("run/model"), bench.path("test.txt"))
+def test_compare_in_words(workspace: Workspace, call: Callable[..., Outcome]) -> None:
+    result = call(
+        "compare", workspace.path("other"), workspace.path("run"), workspace.path("test.txt"), "--test", "wilcoxon"
+    )
+    assert result.code == 0
+    assert "Wilcoxon's signed-rank test" in result.out
+    assert "run against other by ndcg@10, the queries that changed most:" in result.out
+    assert " -> " in result.out
+    same = call("compare", workspace.path("run"), workspace.path("run/model"), workspace.path("test.txt"))
     assert "none changed" in same.out
-    twice = call("compare", bench.path("run"), bench.path("run"), bench.path("test.txt"))
+    twice = call("compare", workspace.path("run"), workspace.path("run"), workspace.path("test.txt"))
     assert twice.code == 2
 
 
-def test_convert_there_and_back(bench: Bench, tmp_path: Path, call: Callable[..., Outcome]) -> None:
+def test_convert_there_and_back(workspace: Workspace, tmp_path: Path, call: Callable[..., Outcome]) -> None:
     for source, target in (("test.txt", "a.parquet"), ("a.parquet", "b.csv.gz"), ("b.csv.gz", "c.txt")):
-        where = bench.folder if source == "test.txt" else tmp_path
+        where = workspace.folder if source == "test.txt" else tmp_path
         run = installed if target == "a.parquet" else call
         assert run("convert", where / source, tmp_path / target) == Outcome(0, "", "")
     back = rw.read_letor(tmp_path / "c.txt")
-    assert np.array_equal(back.X.view(np.uint64), bench.test.X.astype(np.float64).view(np.uint64))
-    assert np.array_equal(back.y, bench.test.y)
-    assert back.qid.tolist() == bench.test.qid.tolist()
+    assert np.array_equal(back.X.view(np.uint64), workspace.test.X.astype(np.float64).view(np.uint64))
+    assert np.array_equal(back.y, workspace.test.y)
+    assert back.qid.tolist() == workspace.test.qid.tolist()
 
 
 def test_warnings_are_one_line(tmp_path: Path) -> None:
     (tmp_path / "run.txt").write_text("q1 Q0 d1 1 3.0 bm25\n")
     (tmp_path / "qrels.txt").write_text("q1 0 d1 0\n")
-    done = installed("evaluate", tmp_path / "run.txt", tmp_path / "qrels.txt", "--metrics", "mrr", "--json")
-    assert (done.code, json.loads(done.out)["mean"]) == (0, {"mrr": None})
-    assert done.err.startswith("rankwright: warning: mrr: no query has a relevant document")
+    result = installed("evaluate", tmp_path / "run.txt", tmp_path / "qrels.txt", "--metrics", "mrr", "--json")
+    assert (result.code, json.loads(result.out)["mean"]) == (0, {"mrr": None})
+    assert result.err.startswith("rankwright: warning: mrr: no query has a relevant document")
 
 
 @pytest.mark.parametrize("own_data", [False, True])
-def test_demo(bench: Bench, tmp_path: Path, call: Callable[..., Outcome], own_data: bool) -> None:
-    data = ["--data", bench.path("train.txt")] if own_data else ["--queries", "20"]
-    done = call("demo", *data, "--trees", 3, "--threads", 1, "--out", tmp_path / "demo")
-    assert done.code == 0, done.err
+def test_demo(workspace: Workspace, tmp_path: Path, call: Callable[..., Outcome], own_data: bool) -> None:
+    data = ["--data", workspace.path("train.txt")] if own_data else ["--queries", "20"]
+    result = call("demo", *data, "--trees", 3, "--threads", 1, "--out", tmp_path / "demo")
+    assert result.code == 0, result.err
     names = ["lambdamart", "stochasticrank", "yetiloss", "yetirank"]
     assert sorted(os.listdir(tmp_path / "demo")) == sorted([*names, "report.html"])
     for name in names:
         run = rw.Run.open(tmp_path / "demo" / name)
         assert run.finished
         assert len(run.history) == 3
-        assert f"\n{name} " in done.out
-    assert "±" in done.out
-    assert "Next: rankwright compare" in done.out
+        assert f"\n{name} " in result.out
+    assert "±" in result.out
+    assert "Next: rankwright compare" in result.out
     assert (tmp_path / "demo/report.html").read_text().lstrip().lower().startswith("<!doctype html>")

@@ -383,8 +383,8 @@ PAIR = from_differences([0.1, 0.2, 0.3])
 @pytest.mark.parametrize(
     ("other", "message"),
     [
-        (evaluation([0, 0, 0], ids=[0, 1, 7]), "other queries than the baseline: .* query [27]"),
-        (evaluation([0, 0], ids=[0, 1]), "other queries than the baseline: .* query 2"),
+        (evaluation([0, 0, 0], ids=[0, 1, 7]), "evaluated on different queries: .* query [27]"),
+        (evaluation([0, 0], ids=[0, 1]), "evaluated on different queries: .* query 2"),
         (evaluation([0, 0, 0], ids=[0, 1, 1]), "'system' has repeated query ids"),
         (evaluation([0, 0, 0], ties="worst"), "'system' .* ties='worst' .* ties='mean'"),
         (evaluation([0, 0, 0], empty="zero"), "'system' .* empty='zero' .* empty='skip'"),
@@ -401,15 +401,15 @@ def test_evaluations_that_do_not_match(other, message):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"test": "sign"}, "unknown test 'sign'. Known: fisher, t, wilcoxon"),
-        ({"confidence": 95}, "confidence must be between 0 and 1, got 95"),
-        ({"permutations": 0}, "permutations must be an integer of at least 1, got 0"),
-        ({"resamples": 1.5}, "resamples must be an integer of at least 1, got 1.5"),
-        ({"seed": -1}, "seed must be an integer of at least 0, got -1"),
+        ({"test": "sign"}, "unknown test 'sign'; choose from fisher, t, wilcoxon"),
+        ({"confidence": 95}, "confidence must be between 0 and 1; got 95"),
+        ({"permutations": 0}, "permutations must be an integer of at least 1; got 0"),
+        ({"resamples": 1.5}, "resamples must be an integer of at least 1; got 1.5"),
+        ({"seed": -1}, "seed must be an integer of at least 0; got -1"),
         ({"names": ["a"]}, "names must be 2 different names"),
         ({"names": ["a", "a"]}, "names must be 2 different names"),
         ({"names": "ab"}, "names must be 2 different names"),
-        ({"metrics": "ap"}, "'baseline' was not evaluated by 'ap'. It has: ndcg@10"),
+        ({"metrics": "ap"}, "'baseline' was not evaluated by 'ap'; choose from ndcg@10"),
         ({"metrics": []}, "no metric to compare by"),
     ],
 )

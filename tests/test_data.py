@@ -188,7 +188,7 @@ def test_position_counts_and_not_the_index_of_pandas() -> None:
     st.data(),
 )
 @settings(max_examples=100, deadline=None)
-def test_ungroup_brings_every_row_home(X: np.ndarray, draw: st.DataObject) -> None:
+def test_ungroup_restores_the_order_of_the_rows(X: np.ndarray, draw: st.DataObject) -> None:
     qid = draw.draw(st.lists(st.sampled_from([1, 2, "a", (1, 2)]), min_size=len(X), max_size=len(X)))
     data = RankingData(X, X[:, 0] ** 2, qid=qid)
     assert data.ungroup(data.X).tobytes() == X.tobytes()
@@ -319,41 +319,44 @@ REFUSALS: dict[str, tuple[Callable[[], Any], str]] = {
     "short group": (lambda: RankingData(X3, [0, 1, 2], group=[2]), "group adds up to 2 rows but there are 3"),
     "ids as group": (lambda: RankingData(X3, [0, 1, 2], group=[8, 8, 9]), "pass it as qid= instead"),
     "ids from 0 as group": (lambda: RankingData(X3, [0, 1, 2], group=[0, 0, 1]), "pass it as qid= instead"),
-    "cut": (lambda: RankingData(X3, [0, 1, 2], qid=[5, 5, 6], group=[1, 2]), "group cuts query 5 between rows 0 and 1"),
+    "cut": (
+        lambda: RankingData(X3, [0, 1, 2], qid=[5, 5, 6], group=[1, 2]),
+        "group splits query 5 between rows 0 and 1",
+    ),
     "disagree": (lambda: RankingData(X3, [0, 1, 2], qid=[5, 5, 6], group=[3]), "group and qid disagree near row 2"),
     "short weights": (lambda: RankingData(X3, [0, 1, 2], qid=[1, 1, 2], weights=[1]), r"weights have shape \(1,\)"),
     "bad weights": (lambda: RankingData(X3, [0, 1, 2], group=[3], weights=[1, -1, 1]), r"weights\[1\] is -1.0"),
     "weights by name": (lambda: RankingData(FRAME, [0, 1, 2], qid="q", weights="z"), "weights must be numbers"),
     "NaN label": (
         lambda: RankingData(X3, [np.nan, 1, 2], qid=["b", "a", "a"]),
-        r"one is nan: query b has it at row 0\. Drop",
+        r"got nan at row 0, query b\. Drop",
     ),
-    "infinite label": (lambda: RankingData(X3, [0, 1, np.inf], qid=[9, 9, 3]), "one is inf: query 3 has it at row 2"),
-    "negative label": (lambda: RankingData(X3, [0, -1, 0], qid=[9, 3, 3]), "one is -1.0: query 3 has it at row 1"),
+    "infinite label": (lambda: RankingData(X3, [0, 1, np.inf], qid=[9, 9, 3]), "got inf at row 2, query 3"),
+    "negative label": (lambda: RankingData(X3, [0, -1, 0], qid=[9, 3, 3]), "got -1.0 at row 1, query 3"),
     "null label": (
         lambda: RankingData(pl.DataFrame({"x": [1, 2], "y": [1, None]}), "y", qid=[2, 1]),
-        "one is nan: query 1 has it at row 1",
+        "got nan at row 1, query 1",
     ),
     "null label among categories": (
         lambda: RankingData(pa.table({"x": [1, 2], "y": pa.array([1, None]).dictionary_encode()}), "y", qid=[2, 1]),
-        "one is nan: query 1 has it at row 1",
+        "got nan at row 1, query 1",
     ),
     "NA label": (
         lambda: RankingData(X3, pd.Series([0, 1, None], dtype="Int64"), qid=[2, 2, 1]),
-        "one is nan: query 1 has it at row 2",
+        "got nan at row 2, query 1",
     ),
     "text label": (lambda: RankingData(X3, ["good", "bad", "bad"], group=[3]), "labels must be numbers"),
     "infinite feature": (
         lambda: RankingData([[1, 2], [1, -np.inf], [1, 2]], [0, 1, 2], qid=[7, 5, 5], feature_names=["u", "v"]),
-        r"feature 'v' is infinite: query 5 has it at row 1\. Use NaN for a missing value",
+        r"feature 'v' is infinite at row 1, query 5\. Use NaN for a missing value",
     ),
     "infinite sparse feature": (
         lambda: RankingData(sp.csr_matrix([[0, 2], [0, 0], [np.inf, 2]]), [0, 1, 2], qid=[7, 5, 5]),
-        "feature 'f0' is infinite: query 5 has it at row 2",
+        "feature 'f0' is infinite at row 2, query 5",
     ),
     "infinite float32": (
         lambda: RankingData(np.array([[1], [np.inf]], np.float32), [0, 1], qid=[2, 1]),
-        "feature 'f0' is infinite: query 1 has it at row 1",
+        "feature 'f0' is infinite at row 1, query 1",
     ),
     "no rows": (
         lambda: RankingData(np.empty((0, 2)), [], qid=[]),
@@ -475,26 +478,26 @@ REFUSALS: dict[str, tuple[Callable[[], Any], str]] = {
     ),
     "other order": (
         lambda: RankingData([[0, 1]], [0], group=[1], feature_names=["c", "x"], reference=TRAIN),
-        "column 0 is 'c' where the training data has 'x'; give the columns in the training order",
+        "column 0 is 'c', but 'x' in the training data; give the columns in the same order",
     ),
     "category where numbers were": (
         lambda: RankingData(pd.DataFrame({"x": pd.Categorical(["r"]), "c": ["r"]}), [0], group=[1], reference=TRAIN),
-        "column 'x' holds categories, but numbers in the training data",
+        "column 'x' holds categories here but numbers in the training data",
     ),
     "text where codes were": (
         lambda: RankingData(pd.DataFrame({"x": [1], "c": ["r"]}), [0], group=[1], reference=CODES),
-        "column 'c' holds text where the training data has codes",
+        "column 'c' holds text here but codes in the training data",
     ),
     "other columns checked later": (
         lambda: RankingData(X3, [0, 1, 2], group=[3]).check_columns(TRAIN),
         r"Missing: x, c\. Not expected: f0",
     ),
-    "empty subset": (lambda: TRAIN.subset([]), "no query was chosen"),
-    "empty mask": (lambda: TRAIN.subset([False]), "no query was chosen"),
+    "empty subset": (lambda: TRAIN.subset([]), "no query was selected"),
+    "empty mask": (lambda: TRAIN.subset([False]), "no query was selected"),
     "mask too long": (lambda: TRAIN.subset([True, True]), r"the mask has shape \(2,\) for 1 queries"),
-    "no such query": (lambda: TRAIN.subset([1]), r"queries must be different numbers from 0 to 0; got \[1\]"),
-    "negative query": (lambda: TRAIN.subset([-1]), "queries must be different numbers"),
-    "query twice": (lambda: TRAIN.subset([0, 0]), "queries must be different numbers"),
+    "no such query": (lambda: TRAIN.subset([1]), r"queries must be distinct numbers from 0 to 0; got \[1\]"),
+    "negative query": (lambda: TRAIN.subset([-1]), "queries must be distinct numbers"),
+    "query twice": (lambda: TRAIN.subset([0, 0]), "queries must be distinct numbers"),
     "half a query": (lambda: TRAIN.subset([0.5]), "queries must be a list of query numbers"),
     "queries in a square": (lambda: TRAIN.subset([[0]]), "queries must be a list of query numbers"),
     "split leaves nothing": (lambda: sample().split(0.01), "a share of 0.01 of 12 queries leaves one side empty"),
@@ -506,7 +509,7 @@ REFUSALS: dict[str, tuple[Callable[[], Any], str]] = {
     "parts with other columns": (lambda: RankingData.concatenate([sample(), TRAIN]), "Missing: bm25, age, kind"),
     "parts with other categories": (
         lambda: RankingData.concatenate([sample(), sample(categorical=None)]),
-        "categories differ between the parts; build the later ones with reference= the first",
+        "categories differ between the parts; create the later ones with reference= the first",
     ),
 }
 
@@ -521,7 +524,7 @@ def test_refusals(name: str) -> None:
 def test_an_infinity_far_down_is_found() -> None:
     X = np.zeros((150_000, 1))
     X[140_000] = np.inf
-    with pytest.raises(ValueError, match="query 14000 has it at row 140000"):
+    with pytest.raises(ValueError, match="row 140000, query 14000"):
         RankingData(X, np.zeros(len(X)), qid=np.arange(len(X)) // 10)
 
 
@@ -705,7 +708,7 @@ def test_foreign_parquet_with_other_names(tmp_path: Path) -> None:
     )
 
 
-def test_the_index_that_pandas_stores_is_no_feature(tmp_path: Path) -> None:
+def test_the_index_that_pandas_stores_is_not_a_feature(tmp_path: Path) -> None:
     frame = pd.DataFrame({"x": [1.0, 2.0], "label": [0, 1], "qid": [5, 5]}, index=[40, 30])
     frame.to_parquet(tmp_path / "numbered.parquet")
     assert RankingData.from_parquet(tmp_path / "numbered.parquet").feature_names == ["x"]
@@ -738,13 +741,13 @@ def test_written_files_are_readable_by_whom_the_folder_lets(tmp_path: Path) -> N
 
 PARQUET_REFUSALS: dict[str, tuple[Callable[[], RankingData], str]] = {
     "sparse": (lambda: RankingData(sp.csr_matrix([[1.0]]), [0], group=[1]), "this data is sparse; use write_letor"),
-    "tuples": (lambda: RankingData([[1.0]], [0], qid=[(1, 2)]), "ids of one plain type"),
-    "mixed": (lambda: RankingData([[1.0], [2.0]], [0, 1], qid=[1, "a"]), "ids of one plain type"),
+    "tuples": (lambda: RankingData([[1.0]], [0], qid=[(1, 2)]), "query ids of one plain type"),
+    "mixed": (lambda: RankingData([[1.0], [2.0]], [0, 1], qid=[1, "a"]), "query ids of one plain type"),
     "label": (lambda: RankingData([[1.0]], [0], group=[1], feature_names=["label"]), "a feature is named 'label'"),
     "qid": (lambda: RankingData([[1.0]], [0], group=[1], feature_names=["qid"]), "a feature is named 'qid'"),
     "weight": (
         lambda: RankingData([[1.0]], [0], group=[1], feature_names=["weight"], weights=[1]),
-        "a feature is named 'weight', which the file needs; rename it",
+        "a feature is named 'weight', which the file needs itself; rename the feature",
     ),
     "dates": (
         lambda: RankingData(pd.DataFrame({"c": pd.Categorical([dt.date(2024, 1, 1)])}), [0], group=[1]),

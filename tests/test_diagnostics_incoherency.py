@@ -83,11 +83,11 @@ def test_shares_count_every_query():
     ("change", "message"),
     [
         ({"grad": [1.0]}, r"grad has shape \(1,\) for 2 rows"),
-        ({"scores": [1.0, np.nan]}, "scores must be finite, but one is nan: query 0 has it at row 1"),
+        ({"scores": [1.0, np.nan]}, "scores must be finite, but one is nan: row 1, query 0"),
         ({"k": 0}, "k must be a whole number from 1"),
         ({"k": True}, "k must be a whole number from 1"),
         ({"ties": "expected"}, "unknown tie policy 'expected'; choose one of input, worst, best"),
-        ({"labels": [1, -1]}, "labels must be finite and not negative"),
+        ({"labels": [1, -1]}, "labels must be finite and non-negative"),
     ],
 )
 def test_refusals(change, message):

@@ -245,25 +245,25 @@ def test_it_prints_and_pickles():
         ({"qid": list("aab")}, "qid has 3 entries for 6 rows; give one query id per row"),
         ({"qid": ["a", None, "b", "b", "c", "c"]}, "query id at row 1 is missing"),
         ({"qid": None, "group": [2, 2]}, "group adds up to 4 rows but there are 6"),
-        ({"group": [3, 3]}, "group cuts query b between rows 2 and 3"),
+        ({"group": [3, 3]}, "group splits query b between rows 2 and 3"),
         ({"scores": [2, 1]}, r"scores have shape \(2,\) for 6 rows; give one per row"),
         ({"scores": [[2, 1]] * 3}, r"scores have shape \(3, 2\) for 6 rows"),
-        ({"scores": [2, 1, 2, np.nan, 2, 1]}, "score is NaN and cannot be ranked: query b has it at row 3"),
+        ({"scores": [2, 1, 2, np.nan, 2, 1]}, "the score at row 3, query b is NaN and cannot be ranked"),
         ({"labels": [0, 0, 1]}, "qid has 6 entries for 3 rows"),
         ({"labels": [[0, 0, 1, 0, 0, 1]]}, r"labels have shape \(1, 6\) for 6 rows"),
-        ({"labels": [0, 0, 1, 0, -1, 1]}, "labels must be finite and not negative, but one is -1.0: query c .* row 4"),
-        ({"labels": [0, 0, 1, np.inf, 0, 1]}, "one is inf: query b has it at row 3"),
-        ({"labels": [0, np.nan, 1, 0, 0, 1]}, "one is nan: query a has it at row 1"),
+        ({"labels": [0, 0, 1, 0, -1, 1]}, "labels must be finite and non-negative; got -1.0 at row 4, query c"),
+        ({"labels": [0, 0, 1, np.inf, 0, 1]}, "got inf at row 3, query b"),
+        ({"labels": [0, np.nan, 1, 0, 0, 1]}, "got nan at row 1, query a"),
         ({"labels": list("yynnyn")}, "labels must be numbers"),
         ({"ties": "average"}, "unknown tie policy 'average'; choose one of worst, best, expected, input"),
         ({"empty": "nan"}, "unknown policy for empty queries 'nan'; choose one of skip, zero, one"),
         ({"metrics": []}, "no metric to evaluate: name at least one"),
         ({"metrics": ["mrr", "mpa"]}, r"did you mean 'map'\?"),
         ({"weights": [1, 2]}, r"weights have shape \(2,\); expected one per row \(6\) or one per query \(3\)"),
-        ({"weights": [1, 2, -1]}, r"weights\[2\] is -1.0; weights must be finite and not negative"),
+        ({"weights": [1, 2, -1]}, r"weights\[2\] is -1.0; weights must be finite and non-negative"),
         ({"weights": [1, np.nan, 1]}, r"weights\[1\] is nan"),
-        ({"weights": [1, 1, 2, 3, 1, 1]}, r"weights differ within a query \(query b has it at row 3\)"),
-        ({"weights": [1, 0, 0]}, "mrr: every query that counts has weight 0"),
+        ({"weights": [1, 1, 2, 3, 1, 1]}, r"weights differ within a query \(row 3, query b\)"),
+        ({"weights": [1, 0, 0]}, "mrr: every query with a value has weight 0"),
         ({"threads": 0}, "threads must be at least 1, or None for all cores; got 0"),
     ],
 )
@@ -273,7 +273,7 @@ def test_what_is_refused_and_how(change, message):
 
 
 def test_a_nan_score_is_found_in_the_callers_rows():
-    with pytest.raises(ValueError, match="query a has it at row 2"):
+    with pytest.raises(ValueError, match="row 2, query a"):
         evaluate([1, 2, np.nan, 4], [0, 1, 0, 1], qid=["b", "a", "a", "b"])
 
 
@@ -300,12 +300,12 @@ def test_a_long_block_of_ties(text):
 
 
 def test_a_cutoff_bounds_the_work_on_ties():
-    """All of 200 000 documents tied: linear in them, where a table of all places would take minutes."""
+    """All of 200 000 documents tied: linear in them, while a table of all positions would take minutes."""
     n, relevant = 200_000, 50_000
     labels = np.arange(n) < relevant
     evaluate([0, 0], [0, 1], group=[2], metrics="success@2", ties="expected")  # compiles
-    start = time.perf_counter()
+    start = time.process_time()
     result = evaluate(np.zeros(n), labels, group=[n], metrics="success@2", ties="expected")
-    assert time.perf_counter() - start < 5
+    assert time.process_time() - start < 5
     missed = (n - relevant) / n * (n - relevant - 1) / (n - 1)
     assert result.mean["success@2"] == pytest.approx(1 - missed, rel=1e-12)

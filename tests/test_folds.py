@@ -47,7 +47,7 @@ def test_the_seed_decides_which_queries_are_together() -> None:
 
 
 @pytest.mark.parametrize("k", [2, 21])
-def test_a_number_of_folds_that_cannot_be(k: int) -> None:
+def test_an_impossible_number_of_folds(k: int) -> None:
     with pytest.raises(ValueError, match=rf"k={k} folds of 20 queries; k must be from 3"):
         next(folds_by_query(DATA, k))
 
@@ -76,7 +76,7 @@ def test_numbered_folders_in_the_order_of_their_numbers(tmp_path: Path) -> None:
     (tmp_path / "Folders.txt").write_text("not a fold")
     folds = list(read_folds(tmp_path))
     assert [fold.name for fold in folds] == ["9", "10"]
-    assert [ids(part) for part in (folds[0].train, folds[0].valid, folds[0].test)] == [ids(one) for one in PARTS[:3]]
+    assert [ids(part) for part in (folds[0].train, folds[0].valid, folds[0].test)] == [ids(part) for part in PARTS[:3]]
 
 
 @pytest.mark.parametrize("names", [("train", "vali", "test"), ("set1.train", "set1.valid", "set1.test")])
@@ -84,10 +84,10 @@ def test_one_split(tmp_path: Path, names: tuple[str, ...]) -> None:
     for name, part in zip(names, PARTS, strict=False):
         write_letor(part, tmp_path / f"{name}.txt")
     (fold,) = read_folds(tmp_path)
-    assert (ids(fold.train), ids(fold.valid), ids(fold.test)) == tuple(ids(one) for one in PARTS[:3])
+    assert (ids(fold.train), ids(fold.valid), ids(fold.test)) == tuple(ids(part) for part in PARTS[:3])
 
 
-def test_a_fifth_validates_where_no_file_does(tmp_path: Path) -> None:
+def test_a_fifth_validates_without_a_validation_file(tmp_path: Path) -> None:
     write_letor(RankingData.concatenate(PARTS[:4]), tmp_path / "train.txt")
     write_letor(PARTS[4], tmp_path / "test.txt")
     (fold,) = read_folds(tmp_path)
@@ -100,8 +100,8 @@ def test_a_fifth_validates_where_no_file_does(tmp_path: Path) -> None:
 def test_one_file_is_split_by_query(tmp_path: Path, name: str) -> None:
     write_data(DATA, tmp_path / name)
     read = list(read_folds(tmp_path / name, k=4, seed=3))
-    made = list(folds_by_query(DATA, 4, seed=3))
-    assert [ids(fold.test) for fold in read] == [ids(fold.test) for fold in made]
+    expected = list(folds_by_query(DATA, 4, seed=3))
+    assert [ids(fold.test) for fold in read] == [ids(fold.test) for fold in expected]
 
 
 def test_columns_agree_where_the_last_features_are_zero_in_a_part(tmp_path: Path) -> None:
@@ -111,7 +111,7 @@ def test_columns_agree_where_the_last_features_are_zero_in_a_part(tmp_path: Path
     assert {part.X.shape[1] for fold in read_folds(tmp_path) for part in (fold.train, fold.valid, fold.test)} == {5}
 
 
-def test_what_is_no_data(tmp_path: Path) -> None:
+def test_paths_without_data(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match=r"no known layout of folds; expected S1\.txt to S5\.txt"):
         read_folds(tmp_path)
     with pytest.raises(ValueError, match="neither a file nor a folder"):

@@ -19,9 +19,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.datasets import load_svmlight_file
 
-from rankwright.data import letor
+from rankwright.data import letor, letor_parser
 from rankwright.data.dataset import RankingData
-from rankwright.data.letor import parse_letor, read_letor, write_letor
+from rankwright.data.letor import read_letor, write_letor
+from rankwright.data.letor_parser import parse_letor
 
 _NUMBER = re.compile(rb"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
 _NAN = re.compile(rb"[+-]?nan", re.IGNORECASE)
@@ -62,7 +63,7 @@ def slow_parse(text: bytes, n_features: int = 2**31 - 2) -> list[tuple[float, by
 def threads(n: int) -> Any:
     """Pretend to have ``n`` processors, and that a few bytes are worth a thread."""
     return mock.patch.multiple(
-        letor,
+        letor_parser,
         _BYTES_PER_THREAD=8,
         os=mock.Mock(wraps=os, sched_getaffinity=lambda _: range(n), PathLike=os.PathLike),
     )
@@ -200,7 +201,7 @@ def test_any_text_is_refused_at_its_line_or_read(
                     parse_letor(text, n_features=n_features, sparse=sparse)
                 continue
             if not rows:
-                with pytest.raises(ValueError, match="text holds no rows"):
+                with pytest.raises(ValueError, match="text has no rows"):
                     parse_letor(text, n_features=n_features, sparse=sparse)
                 continue
             try:
@@ -216,9 +217,9 @@ def test_any_text_is_refused_at_its_line_or_read(
         for row, (_, _, features) in enumerate(rows):
             if sparse:
                 entries = slice(X.indptr[row], X.indptr[row + 1])
-                found = dict(zip((X.indices[entries] + 1).tolist(), X.data[entries], strict=True))
-                assert found.keys() == features.keys()
-                assert [*map(repr, map(float, found.values()))] == [repr(features[j]) for j in found]
+                entry = dict(zip((X.indices[entries] + 1).tolist(), X.data[entries], strict=True))
+                assert entry.keys() == features.keys()
+                assert [*map(repr, map(float, entry.values()))] == [repr(features[j]) for j in entry]
             else:
                 expected = [features.get(j, 0.0) for j in range(1, 51)]
                 assert [*map(repr, X[row].tolist())] == [*map(repr, expected)]
@@ -274,7 +275,7 @@ def test_files_share_one_number_of_features(tmp_path: Path) -> None:
     assert isinstance(read_letor(paths[:1]), list)
     assert read_letor(paths[0], n_features=6).X.shape == (1, 6)
     assert read_letor(paths[1], zero_based=True).X.tolist() == [[0, 7, 0, 0, 2]]
-    with pytest.raises(ValueError, match=r"test\.txt: no row gives a feature.*pass n_features"):
+    with pytest.raises(ValueError, match=r"test\.txt: no row has a feature.*pass n_features"):
         read_letor(paths[2])
     with pytest.raises(ValueError, match="no file to read"):
         read_letor([])
@@ -319,7 +320,7 @@ def test_any_number_of_threads_gives_the_same() -> None:
 @pytest.mark.parametrize(
     ("line", "message"),
     [
-        ("x qid:1 1:1", "expected a label, a finite number not below 0"),
+        ("x qid:1 1:1", "expected a label, a finite non-negative number"),
         ("-1 qid:1 1:1", "expected a label"),
         ("nan qid:1 1:1", "expected a label"),
         ("1e999 qid:1 1:1", "expected a label"),
@@ -337,11 +338,11 @@ def test_any_number_of_threads_gives_the_same() -> None:
         ("1 qid:1 1:-inf", "expected a finite float64, or nan"),
         ("1 qid:1 1:1e309", "expected a finite float64, or nan"),
         ("1 qid:1 1:" + str((2**54 - 1) * 2**970), "expected a finite float64, or nan"),
-        ("1 qid:1 0:1", "expected indices from 1 on; if they start at 0, pass zero_based=True"),
+        ("1 qid:1 0:1", "expected indices from 1; if they start at 0, pass zero_based=True"),
         ("1 qid:1 2147483647:1", "expected indices up to 2147483646"),
         ("1 qid:1 99999999999999999999:1", "expected indices up to 2147483646"),
-        ("1 qid:1 3:1 5:2 3:4", "expected each index once in a row"),
-        ("1 qid:1 3:1 3:1", "expected each index once in a row"),
+        ("1 qid:1 3:1 5:2 3:4", "expected each index once per row"),
+        ("1 qid:1 3:1 3:1", "expected each index once per row"),
         (b"1 qid:\xff 1:1", "expected a query id in UTF-8"),
     ],
 )
@@ -364,7 +365,7 @@ def test_long_lines_are_shortened_around_the_fault() -> None:
 
 
 def test_index_beyond_the_asked_number_of_features() -> None:
-    with pytest.raises(ValueError, match="line 2: expected indices up to 3; mend the file or n_fea"):
+    with pytest.raises(ValueError, match="line 2: expected indices up to 3; fix the file or n_fea"):
         parse_letor(b"1 qid:1 3:1\n1 qid:1 4:1\n", n_features=3)
     with pytest.raises(ValueError, match="line 1: expected indices up to 2;"):
         parse_letor(b"1 qid:1 3:1\n", n_features=3, zero_based=True)
@@ -374,7 +375,7 @@ def test_index_beyond_the_asked_number_of_features() -> None:
 
 def test_dense_matrix_too_large_for_memory() -> None:
     text = b"1 qid:1 2000000000:1\n" * 100_000
-    with pytest.raises(ValueError, match=r"does not fit into memory\. Read it with sparse=True"):
+    with pytest.raises(ValueError, match=r"does not fit into memory\. Check .*, or read it with .*sparse=True"):
         parse_letor(text)
     assert parse_letor(text, sparse=True)[0].shape == (100_000, 2_000_000_000)
 
@@ -383,7 +384,7 @@ def test_dense_matrix_too_large_for_memory() -> None:
 def test_files_without_rows(tmp_path: Path, content: bytes) -> None:
     path = tmp_path / "empty.txt"
     path.write_bytes(content)
-    with pytest.raises(ValueError, match=r"empty\.txt holds no rows; expected lines"):
+    with pytest.raises(ValueError, match=r"empty\.txt has no rows; expected lines"):
         read_letor(path)
 
 
@@ -483,7 +484,7 @@ def test_query_ids_that_would_merge(tmp_path: Path) -> None:
 
 def test_weights_are_not_dropped_in_silence(tmp_path: Path) -> None:
     data = RankingData([[1.0]], [0], qid=[1], weights=[2.0])
-    with pytest.raises(ValueError, match=r"no place for weights.*RankingData"):
+    with pytest.raises(ValueError, match=r"cannot hold weights.*Write Parquet or CSV"):
         write_letor(data, tmp_path / "a.txt")
 
 
@@ -491,7 +492,8 @@ def test_weights_are_not_dropped_in_silence(tmp_path: Path) -> None:
 
 _MEASURE = """
 import re, sys
-from rankwright.data.letor import parse_letor, read_letor
+from rankwright.data.letor import read_letor
+from rankwright.data.letor_parser import parse_letor
 
 def peak(what):
     with open("/proc/self/status") as status:

@@ -234,7 +234,7 @@ def test_only_objectives_are_added():
     [
         ([1, 2], r"scores have shape \(2,\) for 3 rows"),
         ([[1, 2, 3]], r"scores have shape \(1, 3\)"),
-        ([1, np.nan, 2], "a score is nan.*query 0 has it at row 1"),
+        ([1, np.nan, 2], "a score is nan.*row 1, query 0"),
         ([1.7e308, 2, 3], "a score is 1.7e.308.*between -1e300 and 1e300"),
         ([1, 2, -np.inf], "a score is -inf.*row 2.*Lower the learning rate"),
     ],
@@ -248,7 +248,7 @@ def test_scores_are_checked(scores, message):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"labels": [0, -1, 1]}, "labels must be finite and not negative"),
+        ({"labels": [0, -1, 1]}, "labels must be finite and non-negative"),
         ({"group": None}, "no query ids"),
         ({"group": [2]}, "group adds up to 2 rows but there are 3"),
         ({"weights": [1, 2]}, "weights have shape"),

@@ -40,7 +40,7 @@ Tongue = Enum("Tongue", {"LATIN": "la"}, type=str)
 
 
 class Plain:
-    """Hashable, but prints its memory address."""
+    """Hashable, but printed as a memory address."""
 
 
 def key(value: Any) -> int:
@@ -80,7 +80,7 @@ def test_grouping_laws(ids: list[Any]) -> None:
         assert queries.first_row[q] == mine[0]
         assert queries.sizes[q] == len(mine)
         assert (queries.query_of_row[start:stop] == q).all()
-        assert queries.where(int(start)) == f"query {queries.ids[q]} has it at row {mine[0]}"
+        assert queries.where(int(start)) == f"row {mine[0]}, query {queries.ids[q]}"
 
 
 @given(ID_LISTS, st.randoms(use_true_random=False))
@@ -298,7 +298,7 @@ def test_weights_per_query_come_in_order_of_first_appearance() -> None:
     [
         ([1.0], r"weights have shape \(1,\); expected one per row \(4\) or one per query \(2\)"),
         ([[1.0, 2.0]], r"weights have shape \(1, 2\)"),
-        ([1.0, -1.0], r"weights\[1\] is -1.0; weights must be finite and not negative"),
+        ([1.0, -1.0], r"weights\[1\] is -1.0; weights must be finite and non-negative"),
         ([1.0, 1.0, np.nan, 1.0], r"weights\[2\] is nan"),
         ([np.inf, 1.0], r"weights\[0\] is inf"),
         (["x", "y"], "weights must be numbers"),
@@ -373,8 +373,8 @@ def test_a_missing_id_is_refused_with_its_row(name: str) -> None:
         (2, np.eye(2), None, r"qid must be one-dimensional.*got shape \(2, 2\)"),
         (2, [1, {}], None, "the query id at row 1 is a dict, which is not hashable"),
         (2, pa.array([[1], [2]]), None, "the query id at row 0 is a list, which is not hashable"),
-        (2, [Plain(), "a"], None, r"prints its memory address.*Use numbers, strings, dates or tuples"),
-        (2, [(1, Plain()), "a"], None, "prints its memory address"),
+        (2, [Plain(), "a"], None, r"is printed as a memory address.*Use numbers, strings, dates or tuples"),
+        (2, [(1, Plain()), "a"], None, "is printed as a memory address"),
         (2, "ab", None, "qid must hold one id per row; got 'ab'"),
         (2, b"ab", None, "qid must hold one id per row; got b'ab'"),
         (2, 7, None, "qid must hold one id per row; got 7"),
@@ -383,19 +383,19 @@ def test_a_missing_id_is_refused_with_its_row(name: str) -> None:
             3,
             None,
             [7, 7, 8],
-            r"group adds up to 22 rows but there are 3\. It looks like an id per row: pass it as qid=",
+            r"group adds up to 22 rows but there are 3\. It looks like one id per row: pass it as qid=",
         ),
-        (3, None, [0, 0, 1], r"group\[0\] is 0; .*at least 1\. It looks like an id per row"),
+        (3, None, [0, 0, 1], r"group\[0\] is 0; .*at least 1\. It looks like one id per row"),
         (3, None, [4, -1], r"group\[1\] is -1; every query needs a whole number of rows, at least 1"),
         (3, None, [1.5, 1.5], r"group\[0\] is 1.5"),
         (3, None, [np.nan, 3], r"group\[0\] is nan"),
         (3, None, [3, np.inf], r"group\[1\] is inf"),
         (3, None, [], "group must be a non-empty list of whole numbers"),
         (3, None, 3, "group must be a non-empty list of whole numbers"),
-        (3, None, ["a", "a", "b"], "group must be .* ids per row are passed as qid="),
+        (3, None, ["a", "a", "b"], "group must be .* pass one id per row as qid="),
         (3, None, [True, True, True], "group must be a non-empty list of whole numbers"),
-        (4, [1, 1, 1, 2], [2, 2], "group cuts query 1 between rows 1 and 2"),
-        (4, ["b", "b", "a", "a"], [2, 1, 1], "group cuts query a between rows 2 and 3"),
+        (4, [1, 1, 1, 2], [2, 2], "group splits query 1 between rows 1 and 2"),
+        (4, ["b", "b", "a", "a"], [2, 1, 1], "group splits query a between rows 2 and 3"),
         (4, [1, 1, 2, 2], [4], "group and qid disagree near row 2: group has 1 queries, qid has 2"),
         (3, [1, 2, 1], [1, 1, 1], "group and qid disagree near row 0: group has 3 queries, qid has 2"),
         (3, [1, 1, 1], [1, 1], "group adds up to 2 rows but there are 3"),
@@ -409,12 +409,12 @@ def test_refusals(n_rows: int, qid: Any, group: Any, message: str) -> None:
 @pytest.mark.parametrize(
     ("labels", "message"),
     [
-        ([0, 1, np.nan, 1], r"one is nan: query a has it at row 2\. Drop the row, or shift"),
-        ([0, 1, 1, -1], "one is -1.0: query b has it at row 3"),
-        ([np.inf, 1, 1, 1], "one is inf: query b has it at row 0"),
-        ([None, 1, 1, 1], "one is nan: query b has it at row 0"),
-        (pa.chunked_array([pa.array([1, 2, None, 1])]), "one is nan: query a has it at row 2"),
-        (pa.chunked_array([pa.array([1, 2, None, 1]).dictionary_encode()]), "one is nan: query a has it at row 2"),
+        ([0, 1, np.nan, 1], r"got nan at row 2, query a\. Drop the row, or shift"),
+        ([0, 1, 1, -1], "got -1.0 at row 3, query b"),
+        ([np.inf, 1, 1, 1], "got inf at row 0, query b"),
+        ([None, 1, 1, 1], "got nan at row 0, query b"),
+        (pa.chunked_array([pa.array([1, 2, None, 1])]), "got nan at row 2, query a"),
+        (pa.chunked_array([pa.array([1, 2, None, 1]).dictionary_encode()]), "got nan at row 2, query a"),
         ([0, 1, 1], r"labels have shape \(3,\) for 4 rows; give one label per row"),
         ([[0], [1], [1], [0]], r"labels have shape \(4, 1\) for 4 rows"),
         (["good", "bad", "bad", "bad"], "labels must be numbers"),

@@ -5,15 +5,10 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
+from rankwright.data.corruption import with_added_negatives, with_clicks, with_label_noise
 from rankwright.data.dataset import RankingData
-from rankwright.data.synthetic import (
-    _Purpose,
-    _stream,
-    make_web_search,
-    with_added_negatives,
-    with_clicks,
-    with_label_noise,
-)
+from rankwright.data.streams import Purpose, random_stream
+from rankwright.data.synthetic import make_web_search
 
 REDRAW = (0.5, 0.2, 0.15, 0.1, 0.05)
 
@@ -97,9 +92,9 @@ def test_other_queries_are_not_repetitions():
 
 def test_seeds_purposes_and_keys_have_streams_of_their_own():
     drawn = [
-        _stream(seed, purpose, key).random()
+        random_stream(seed, purpose, key).random()
         for seed in (0, 1, 2**64 - 1)
-        for purpose in _Purpose
+        for purpose in Purpose
         for key in (0, 1, 2**64 - 1)
     ]
     assert len(set(drawn)) == 3 * 5 * 3
@@ -346,17 +341,17 @@ def test_impressions_without_a_click_are_dropped():
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"n_queries": 0}, "n_queries is 0; it must be at least 1"),
-        ({"kind": "images"}, "unknown kind 'images'.*Known: web, sparse, short"),
-        ({"n_features": 19}, "n_features is 19; it must be at least 20"),
-        ({"mean_length": 3}, "mean_length is 3; it must be at least 10"),
-        ({"mean_length": np.nan}, "mean_length is nan"),
-        ({"first_query": -1}, "first_query is -1; it must be at least 0"),
-        ({"seed": -1}, "seed is -1; it must be a whole number"),
-        ({"seed": 0.5}, "seed is 0.5; it must be a whole number"),
-        ({"label_noise": 1.5}, "share is 1.5.*from 0 to 1"),
-        ({"added_negatives": -0.1}, "share is -0.1.*at least 0"),
-        ({"clicks": 2.0}, "noise is 2.0.*from 0 to 1"),
+        ({"n_queries": 0}, "n_queries must be at least 1; got 0"),
+        ({"kind": "images"}, "unknown kind 'images'.*choose from web, sparse, short"),
+        ({"n_features": 19}, "n_features must be at least 20; got 19"),
+        ({"mean_length": 3}, "mean_length must be at least 10; got 3"),
+        ({"mean_length": np.nan}, "mean_length must be at least 10; got nan"),
+        ({"first_query": -1}, "first_query must be at least 0; got -1"),
+        ({"seed": -1}, "seed must be a whole number.*got -1"),
+        ({"seed": 0.5}, "seed must be a whole number.*got 0.5"),
+        ({"label_noise": 1.5}, "share .*from 0 to 1; got 1.5"),
+        ({"added_negatives": -0.1}, "share.*non-negative; got -0.1"),
+        ({"clicks": 2.0}, "noise .*from 0 to 1; got 2.0"),
     ],
 )
 def test_bad_arguments_are_refused(arguments, message):
@@ -374,7 +369,7 @@ def test_too_few_other_documents_are_refused():
 @pytest.mark.parametrize("label", [5, 0.5])
 def test_other_labels_are_refused(corrupt, label):
     data = numbered([0, 1, label], qid=["a", "a", "b"])
-    with pytest.raises(ValueError, match=rf"row 2 \(query b\) has {label}\. Map the labels"):
+    with pytest.raises(ValueError, match=rf"got {label} at row 2, query b\. Map the labels"):
         corrupt(data, 0.1)
 
 
@@ -382,11 +377,11 @@ def test_clicks_that_cannot_happen_are_refused():
     data = numbered([0, 0], qid=[1, 2])
     with pytest.raises(ValueError, match="no impression has a click: 10 for each of 2 queries"):
         with_clicks(data, noise=0.0)
-    with pytest.raises(ValueError, match="impressions is 0; it must be at least 1"):
+    with pytest.raises(ValueError, match="impressions must be at least 1; got 0"):
         with_clicks(data, impressions=0)
 
 
 def test_query_ids_that_look_the_same_as_text_are_refused_for_clicks():
     data = numbered([1, 1], qid=[1, "1"])
-    with pytest.raises(ValueError, match="look the same as text"):
+    with pytest.raises(ValueError, match="are the same as text"):
         with_clicks(data)

@@ -60,8 +60,8 @@ def test_round_trip(tmp_path: Path, name: str) -> None:
     write_trec_run(TrecRun(qids, docnos, scores, "tag"), tmp_path / name)
     run = read_trec_run(tmp_path / name)
     expected = {(q, d): s for q, d, s in zip(qids, docnos, scores.tolist(), strict=True)}
-    found = zip(zip(run.qid, run.docno, strict=True), run.score.tolist(), strict=True)
-    assert dict(found) == expected
+    scores = zip(zip(run.qid, run.docno, strict=True), run.score.tolist(), strict=True)
+    assert dict(scores) == expected
     assert os.listdir(tmp_path) == [name]
     assert ((tmp_path / name).read_bytes()[:2] == b"\x1f\x8b") == name.endswith(".gz")
 
@@ -84,7 +84,7 @@ def test_run_is_written_best_first_with_ties_in_order(tmp_path: Path) -> None:
         ("q1 0 d9 1 x", "expected 'qid 0 docno label'"),
         ("q1 0 d9 1.5", "expected a whole number as the label, got '1.5'"),
         ("q1 0 d9 " + "9" * 30, "expected a whole number as the label"),
-        ("q1 0 d1 1", "document 'd1' of query 'q1' is on line 1 already"),
+        ("q1 0 d1 1", "document 'd1' of query 'q1' is already on line 1"),
         (b"q1 0 \xff 1", "expected text in UTF-8"),
     ],
 )
@@ -101,7 +101,7 @@ def test_bad_qrels_lines_are_named(tmp_path: Path, line: str | bytes, message: s
         ("q1 Q0 d9 1 high t", "expected a finite number as the score, got 'high'"),
         ("q1 Q0 d9 1 nan t", "expected a finite number as the score, got 'nan'"),
         ("q1 Q0 d9 1 1e999 t", "expected a finite number as the score"),
-        ("q1 Q0 d1 1 0.5 t", "document 'd1' of query 'q1' is on line 1 already"),
+        ("q1 Q0 d1 1 0.5 t", "document 'd1' of query 'q1' is already on line 1"),
         ("q1 Q0 d9 1 0.5 u", "expected the tag 't' of the lines before, got 'u'"),
         ("q" * 100, r"got 'q{60}\.\.\.'"),
     ],
@@ -112,9 +112,9 @@ def test_bad_run_lines_are_named(tmp_path: Path, line: str, message: str) -> Non
 
 
 def test_files_without_lines_and_damaged_files(tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match="file holds no lines; expected lines of the form 'qid 0"):
+    with pytest.raises(ValueError, match="file is empty; expected lines of the form 'qid 0"):
         read_qrels(save(tmp_path, "\n"))
-    with pytest.raises(ValueError, match="file holds no lines; expected lines of the form 'qid Q0"):
+    with pytest.raises(ValueError, match="file is empty; expected lines of the form 'qid Q0"):
         read_trec_run(save(tmp_path, ""))
     with pytest.raises(ValueError, match="damaged or cut off"):
         read_qrels(save(tmp_path, gzip.compress(b"q1 0 d1 1\n")[:-3]))
@@ -124,22 +124,22 @@ def test_files_without_lines_and_damaged_files(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("word", ["two words", "", " x"])
 def test_words_that_trec_files_cannot_hold(word: str) -> None:
-    with pytest.raises(ValueError, match=r"query id .* has blanks or is empty"):
+    with pytest.raises(ValueError, match=r"query id .* is empty or contains whitespace"):
         Qrels([word], ["d"], [1])
-    with pytest.raises(ValueError, match=r"document id .* has blanks or is empty"):
+    with pytest.raises(ValueError, match=r"document id .* is empty or contains whitespace"):
         Qrels(["q"], [word], [1])
-    with pytest.raises(ValueError, match=r"tag .* has blanks or is empty"):
+    with pytest.raises(ValueError, match=r"tag .* is empty or contains whitespace"):
         TrecRun(["q"], ["d"], [1], word)
 
 
 def test_records_are_checked() -> None:
-    with pytest.raises(ValueError, match=r"equally long; got 1, 2 and 1"):
+    with pytest.raises(ValueError, match=r"must have the same length; got 1, 2 and 1"):
         Qrels(["q"], ["d", "e"], [1])
     with pytest.raises(ValueError, match="occurs twice"):
         TrecRun(["q", "q"], ["d", "d"], [1, 2], "t")
-    with pytest.raises(ValueError, match="must be whole numbers, got float64"):
+    with pytest.raises(ValueError, match="must be whole numbers; got float64"):
         Qrels(["q"], ["d"], [0.5])
-    with pytest.raises(ValueError, match=r"row 1 \(query q, document e\) has inf"):
+    with pytest.raises(ValueError, match=r"got inf at row 1, query q, document e"):
         TrecRun(["q", "q"], ["d", "e"], [0.0, np.inf], "t")
 
 

@@ -1,16 +1,20 @@
-"""Files that are complete or absent: written beside their place, flushed to disk, then moved there."""
+"""Files that are written complete or not at all (a hidden file, flushed to disk, then renamed), and text, also gzip."""
 
 from __future__ import annotations
 
 import gzip
 import os
 import secrets
+import zlib
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import IO
 
 PathLike = str | os.PathLike[str]
+
+_GZIP_MAGIC = b"\x1f\x8b"
+_READ_BYTES = 1 << 20
 
 
 def part_of(path: PathLike) -> Path:
@@ -64,3 +68,22 @@ def sync(file: IO[bytes]) -> None:
     """Make the operating system write what it still holds."""
     file.flush()
     os.fsync(file.fileno())
+
+
+def read_text(path: PathLike) -> bytearray:
+    """Read a whole file, decompressed if it is gzip; a final newline is added if missing."""
+    content = bytearray()
+    with open(path, "rb") as file:
+        is_gzip = file.peek(len(_GZIP_MAGIC)).startswith(_GZIP_MAGIC)
+        stream = gzip.GzipFile(fileobj=file) if is_gzip else file
+        try:
+            # A growing bytearray holds the content once, gzip.decompress twice.
+            while block := stream.read(_READ_BYTES):
+                content += block
+        except (EOFError, zlib.error, gzip.BadGzipFile) as error:
+            raise ValueError(
+                f"{path}: the gzip data is damaged or cut off ({error}). Copy or download the file again."
+            ) from error
+    if not content.endswith(b"\n"):
+        content += b"\n"
+    return content

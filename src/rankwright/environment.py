@@ -1,4 +1,4 @@
-"""What a figure was measured with: versions and machine. Neither host names nor paths."""
+"""The environment of a measurement: versions and machine, without host names or paths."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from typing import Any
 
 
 def environment(packages: Sequence[str]) -> dict[str, Any]:
-    """Describe Python, packages (None where one is not installed) and machine.
+    """Describe Python, packages (None for one that is not installed) and the machine.
 
     Examples
     --------
-    >>> described = environment(["rankwright", "no-such-package"])
-    >>> sorted(described), described["packages"]["no-such-package"]
+    >>> description = environment(["rankwright", "no-such-package"])
+    >>> sorted(description), description["packages"]["no-such-package"]
     (['memory_gb', 'packages', 'processor', 'processors', 'python', 'system'], None)
     """
     return {
@@ -39,10 +39,10 @@ def _version(package: str) -> str | None:
 
 def _processor() -> str:
     try:
-        found = re.search(r"model name\s*:\s*(.+)", Path("/proc/cpuinfo").read_text(encoding="utf-8"))
+        match = re.search(r"model name\s*:\s*(.+)", Path("/proc/cpuinfo").read_text(encoding="utf-8"))
     except OSError:  # only Linux has the file
-        found = None
-    return found.group(1) if found else platform.processor() or platform.machine()
+        match = None
+    return match.group(1) if match else platform.processor() or platform.machine()
 
 
 def _memory_gb() -> float | None:

@@ -1,7 +1,8 @@
-"""The command line: one file per command, each an adapter on the library, which is imported where it is used."""
+"""The command line: one file per command. Each calls the library, which it imports when it runs."""
 
 from __future__ import annotations
 
+import re
 import sys
 import warnings
 from typing import Annotated, Any
@@ -9,6 +10,7 @@ from typing import Annotated, Any
 import typer
 
 from rankwright.cli import bench, compare, convert, demo, diagnose, evaluate, predict, report, reproduce, train, tune
+from rankwright.cli.options import DATA_OPTIONS
 
 app = typer.Typer(
     help="Train and evaluate rankers that optimise the ranking metric itself.",
@@ -21,10 +23,10 @@ app = typer.Typer(
 @app.callback()
 def _options(
     debug: Annotated[
-        bool, typer.Option("--debug", help="Show the traceback of an error; anywhere on the line.")
+        bool, typer.Option("--debug", help="Show the traceback of an error; may be anywhere on the line.")
     ] = False,
 ) -> None:
-    pass  # `main` takes --debug off the line before the commands see it
+    pass  # `main` removes --debug before the commands see it
 
 
 app.command()(demo.demo)
@@ -41,7 +43,7 @@ app.command()(bench.bench)
 
 
 def main() -> None:
-    """Run a command: 0 if done, 1 with one sentence if it failed, 2 if it was called wrongly."""
+    """Run a command. Exit code 0: done, 1: failed, with one sentence on stderr, 2: wrong usage."""
     arguments = [argument for argument in sys.argv[1:] if argument != "--debug"]
     debug = len(arguments) < len(sys.argv) - 1
     with warnings.catch_warnings():
@@ -57,11 +59,17 @@ def main() -> None:
 
 def _sentence(error: BaseException) -> str:
     if isinstance(error, MemoryError):
-        return "there is not enough memory for this."
+        return "not enough memory."
     if isinstance(error, OSError) and error.strerror is not None:
-        where = "" if error.filename is None else f"{error.filename}: "
-        return f"{where}{error.strerror}."
-    return " ".join(str(error).split()) or type(error).__name__
+        path = "" if error.filename is None else f"{error.filename}: "
+        return f"{path}{error.strerror}."
+    return _with_flags(" ".join(str(error).split())) or type(error).__name__
+
+
+def _with_flags(message: str) -> str:
+    """Name flags where the library names keyword arguments of `read_data`: ``drop=`` is --drop."""
+    names = "|".join(DATA_OPTIONS)
+    return re.sub(rf"\b({names})=(?:True)?(?![^\s,.;])", lambda match: f"--{match[1].replace('_', '-')}", message)
 
 
 def _show_warning(message: Warning | str, *_: Any, **__: Any) -> None:

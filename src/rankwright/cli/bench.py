@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from rankwright.cli import systems as shared
+from rankwright.cli import options
 
 if TYPE_CHECKING:
     from rankwright.report.page import Table
@@ -20,7 +20,7 @@ def bench(
     context: typer.Context,
     out: Annotated[
         Path,
-        typer.Option(metavar="JSON", help="Result file; what is measured is kept beside it.", show_default=False),
+        typer.Option(metavar="JSON", help="Result file; the measurements are stored beside it.", show_default=False),
     ],
     data: Annotated[
         list[Path] | None,
@@ -31,75 +31,80 @@ def bench(
     kinds: Annotated[
         str | None,
         typer.Option(
-            help="Kinds of generated data, by commas: web, sparse, short [all, without --data].", show_default=False
+            help="Comma-separated kinds of generated data: web, sparse, short [all, without --data].",
+            show_default=False,
         ),
     ] = None,
     queries: Annotated[int, typer.Option(help="Queries of generated data.", min=10)] = 1000,
-    targets: Annotated[str, typer.Option(help="Metrics to train and choose for, separated by blanks.")] = "ndcg@10 map",
+    targets: Annotated[
+        str, typer.Option(help="Space-separated metrics to train and select models for.")
+    ] = "ndcg@10 map",
     seeds: Annotated[int, typer.Option(help="Trainings per fold.", min=1)] = 5,
     trees: Annotated[int, typer.Option(help="Trees per training.", min=1)] = 300,
-    every: Annotated[int, typer.Option(help="Choose among multiples of so many trees.", min=1)] = 5,
+    every: Annotated[int, typer.Option(help="Choose the number of trees among multiples of this.", min=1)] = 5,
     systems: Annotated[
         str | None,
         typer.Option(
-            help="Systems by commas: names, or a library for all of its; the first is the baseline [all].",
+            help="Comma-separated systems, or libraries for all of their systems; the first is the baseline [all].",
             show_default=False,
         ),
     ] = None,
     preset: Annotated[
         Literal["defaults", "common"],
-        typer.Option(help="Each library's own defaults, or learning rate 0.05 and 31 leaves or depth 6 for all."),
+        typer.Option(
+            help="defaults: those of each library; common: learning rate 0.05 and 31 leaves or depth 6 for all."
+        ),
     ] = "defaults",
     ours: Annotated[
         list[str] | None,
         typer.Option(
             metavar="'NAME: KEY=VALUE ...'",
-            help="A further system: parameters of Ranker; repeatable.",
+            help="Another rankwright system, by parameters of Ranker; repeatable.",
             show_default=False,
         ),
     ] = None,
     threads: Annotated[int, typer.Option(help="Threads of every system.", min=1)] = 2,
-    reach: Annotated[
-        float, typer.Option(help="Time the way to this share of the best value.", min=0.01, max=1.0)
-    ] = 0.98,
-    scaling: Annotated[bool, typer.Option("--scaling", help="Measure how time grows instead.")] = False,
-    quick: Annotated[bool, typer.Option("--quick", help="With --scaling: tiny sizes, to see that it works.")] = False,
+    reach: Annotated[float, typer.Option(help="Time to reach this share of the best value.", min=0.01, max=1.0)] = 0.98,
+    scaling: Annotated[
+        bool, typer.Option("--scaling", help="Measure instead how time grows with the size of the data.")
+    ] = False,
+    quick: Annotated[bool, typer.Option("--quick", help="With --scaling: tiny sizes, to check that it works.")] = False,
     against: Annotated[
-        Path | None, typer.Option(metavar="JSON", help="Earlier result to give ratios to.", show_default=False)
+        Path | None, typer.Option(metavar="JSON", help="Earlier result to compare times with.", show_default=False)
     ] = None,
-    quiet: shared.Quiet = False,
+    quiet: options.Quiet = False,
 ) -> None:
-    """Compare us with LightGBM, CatBoost and XGBoost: quality, times and memory on the same folds.
+    """Compare rankwright with LightGBM, CatBoost and XGBoost: quality, times and memory on the same folds.
 
-    Every system is warmed up, then all take turns. The same command goes on with a benchmark that was interrupted. A
-    page is made of the result by `rankwright report JSON`. Nothing else should run on the machine.
+    Every system is warmed up, then all take turns. The same command resumes an interrupted benchmark. `rankwright
+    report JSON` turns the result into a page. Nothing else should run on the machine.
 
     Example: rankwright bench --kinds web,short --queries 500 --seeds 2 --trees 100 --out bench.json
     """
     from rankwright.research.bench import read_result, regressions, write_result
 
-    _check_use(context, scaling, bool(data) and not kinds)
+    _check_usage(context, scaling, bool(data) and not kinds)
     earlier = None if against is None else read_result(against)
-    tell = (lambda line: None) if quiet else typer.echo
-    chosen = _systems(preset, ours or [], systems)
+    progress = (lambda line: None) if quiet else typer.echo
+    chosen_systems = _systems(preset, ours or [], systems)
     if scaling:
         from rankwright.research.bench import QUICK, run_scaling
 
-        result = run_scaling(QUICK if quick else None, systems=chosen if systems else None, progress=tell)
+        result = run_scaling(QUICK if quick else None, systems=chosen_systems if systems else None, progress=progress)
     else:
         from rankwright.research.bench import run_bench
 
         result = run_bench(
-            chosen,
+            chosen_systems,
             _data(data or [], kinds, queries),
-            targets=shared.split_metrics(targets),
+            targets=options.split_metrics(targets),
             seeds=seeds,
             trees=trees,
             every=every,
             threads=threads,
             reach=reach,
             work=out.with_suffix(""),
-            progress=tell,
+            progress=progress,
         )
     if earlier is not None:
         result["against"] = regressions(result, earlier)
@@ -107,17 +112,17 @@ def bench(
     if not quiet:
         for table in _tables(result):
             _show(table)
-        typer.echo(f"\nwrote {out}; a page: rankwright report {out}")
+        typer.echo(f"\nwrote {out}; for a page: rankwright report {out}")
 
 
-def _check_use(context: typer.Context, scaling: bool, only_files: bool) -> None:
+def _check_usage(context: typer.Context, scaling: bool, only_files: bool) -> None:
     """Refuse options that would be ignored."""
-    named = {name for name in context.params if context.get_parameter_source(name).name == "COMMANDLINE"}  # type: ignore[union-attr]
-    if scaling and (idle := named - {"out", "scaling", "quick", "systems", "against", "quiet"}):
-        raise typer.BadParameter(f"--scaling has data and settings of its own; leave out --{sorted(idle)[0]}.")
-    if not scaling and "quick" in named:
-        raise typer.BadParameter("--quick belongs to --scaling; choose --queries, --trees and --seeds instead.")
-    if only_files and "queries" in named:
+    flags = {name for name in context.params if context.get_parameter_source(name).name == "COMMANDLINE"}  # type: ignore[union-attr]
+    if scaling and (ignored := flags - {"out", "scaling", "quick", "systems", "against", "quiet"}):
+        raise typer.BadParameter(f"--scaling has its own data and settings; leave out --{sorted(ignored)[0]}.")
+    if not scaling and "quick" in flags:
+        raise typer.BadParameter("--quick belongs to --scaling; otherwise lower --queries, --trees and --seeds.")
+    if only_files and "queries" in flags:
         raise typer.BadParameter("--queries is for generated data; add --kinds, or leave it out.")
 
 
@@ -125,16 +130,16 @@ def _systems(preset: str, ours: list[str], names: str | None) -> list[System]:
     from rankwright.research.bench import choose_systems, preset_systems
 
     try:
-        known = preset_systems(preset, [_our_system(text) for text in ours])
+        all_systems = preset_systems(preset, [_our_system(text) for text in ours])
         if names is None:
-            return known
-        return choose_systems(known, [name.strip() for name in names.split(",") if name.strip()])
+            return all_systems
+        return choose_systems(all_systems, [name.strip() for name in names.split(",") if name.strip()])
     except ValueError as error:
         raise typer.BadParameter(str(error)) from None
 
 
 def _our_system(text: str) -> Ours:
-    """Read ``NAME: KEY=VALUE ...``; values with blanks are quoted."""
+    """Parse ``NAME: KEY=VALUE ...``; values with spaces are quoted."""
     import shlex
 
     from rankwright import Ranker
@@ -144,10 +149,10 @@ def _our_system(text: str) -> Ours:
     pairs = [word.partition("=") for word in shlex.split(rest)]
     if not colon or not name.strip() or not all(key and equals for key, equals, _ in pairs):
         raise ValueError(f"{text!r} is not of the form 'NAME: KEY=VALUE ...'.")
-    params = {key: shared.literal(value) for key, _, value in pairs}
+    params = {key: options.literal(value) for key, _, value in pairs}
     fixed = {"metric", "n_estimators", "random_state", "n_jobs", "verbose", "checkpoint"} & params.keys()
     if fixed:
-        raise ValueError(f"{name.strip()}: {sorted(fixed)[0]} is the same for all systems, so --ours cannot set it.")
+        raise ValueError(f"{name.strip()}: {sorted(fixed)[0]} is the same for all systems; leave it out of --ours.")
     if unknown := params.keys() - Ranker().get_params().keys():
         raise ValueError(f"{name.strip()}: Ranker has no parameter {sorted(unknown)[0]!r}.")
     Ranker(**params).check_params()
@@ -160,18 +165,18 @@ def _data(paths: list[Path], kinds: str | None, queries: int) -> dict[str, Any]:
     from rankwright.data.folds import read_folds
     from rankwright.research.bench import generated_folds
 
-    named = [kind.strip() for kind in (kinds or "").split(",") if kind.strip()]
-    for kind in named:
+    chosen_kinds = [kind.strip() for kind in (kinds or "").split(",") if kind.strip()]
+    for kind in chosen_kinds:
         if kind not in _KINDS:
-            raise typer.BadParameter(f"no kind of data is called {kind!r}; there are {', '.join(_KINDS)}.")
-    generated = named or ([] if paths else list(_KINDS))
+            raise typer.BadParameter(f"unknown kind {kind!r} of data; choose from {', '.join(_KINDS)}.")
+    generated = chosen_kinds or ([] if paths else list(_KINDS))
     data: dict[str, Any] = {}
     for path in paths:
         name = path.resolve().name
         if name in data:
-            raise typer.BadParameter(f"two data sets are called {name}; rename one.")
+            raise typer.BadParameter(f"two data sets are called {name}; rename one of them.")
         if not path.exists():
-            raise FileNotFoundError(f"there is no file or folder at {path}.")
+            raise FileNotFoundError(f"{path} does not exist.")
         data[name] = partial(read_folds, path)
     return data | dict(generated_folds(kind, queries) for kind in generated)
 
@@ -179,27 +184,27 @@ def _data(paths: list[Path], kinds: str | None, queries: int) -> dict[str, Any]:
 def _tables(result: dict[str, Any]) -> list[Table]:
     from rankwright.report import benchmark
 
-    found: list[Table | None] = []
+    tables: list[Table | None] = []
     if "curves" in result:
-        found.append(benchmark.exponents_table(result))
+        tables.append(benchmark.exponents_table(result))
     else:
         for target in result["settings"]["targets"]:
-            found.append(benchmark.quality_table(result, target))
+            tables.append(benchmark.quality_table(result, target))
             if len(result["systems"]) > 1:
-                found.append(benchmark.paired_table(result, target))
-            found += [benchmark.speed_table(result, target, one["name"]) for one in result["data"]]
-            found.append(benchmark.equal_table(result, target))
-    return [table for table in (*found, benchmark.changes_table(result)) if table is not None]
+                tables.append(benchmark.paired_table(result, target))
+            tables += [benchmark.speed_table(result, target, data["name"]) for data in result["data"]]
+            tables.append(benchmark.equal_table(result, target))
+    return [table for table in (*tables, benchmark.changes_table(result)) if table is not None]
 
 
 def _show(table: Table) -> None:
-    """Print a table: words flush left, numbers flush right."""
+    """Print a table: text aligned left, numbers right."""
     body = [["-" if cell is None else str(cell) for cell in row] for row in table.rows]
     columns = list(zip(table.columns, *body, strict=True))
     widths = [max(map(len, column)) for column in columns]
-    words = [any(cell[:1].isalpha() for cell in column[1:]) for column in columns]
+    is_text = [any(cell[:1].isalpha() for cell in column[1:]) for column in columns]
     typer.echo(f"\n{table.title}")
     for row in (table.columns, *body):
-        cells = zip(row, widths, words, strict=True)
-        typer.echo("  ".join(cell.ljust(n) if word else cell.rjust(n) for cell, n, word in cells).rstrip())
+        cells = zip(row, widths, is_text, strict=True)
+        typer.echo("  ".join(cell.ljust(n) if text else cell.rjust(n) for cell, n, text in cells).rstrip())
     typer.echo(table.note)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from rankwright.cli import systems
+from rankwright.cli import options
 
 if TYPE_CHECKING:
     from rankwright import Comparison, Evaluation, Run
@@ -21,27 +21,24 @@ _SYSTEMS: dict[str, dict[str, Any]] = {
 }
 
 
+@options.with_data_options(weight=False)
 def demo(
     data: Annotated[
         Path | None, typer.Option(metavar="DATA", help="LETOR, Parquet or CSV instead of synthetic data.")
     ] = None,
-    out: Annotated[Path, typer.Option(metavar="FOLDER", help="Where the runs and the report go.")] = Path("demo-run"),
+    out: Annotated[Path, typer.Option(metavar="FOLDER", help="Folder for the runs and the report.")] = Path("demo-run"),
     queries: Annotated[int, typer.Option(help="Number of synthetic queries.", min=20)] = 400,
     trees: Annotated[int, typer.Option(help="Trees per model.", min=1)] = 150,
-    seed: Annotated[int, typer.Option(help="Seed of the data, of the split and of the models.", min=0)] = 0,
-    threads: systems.Threads = None,
-    label: systems.Label = None,
-    qid: systems.Qid = None,
-    drop: systems.Drop = None,
-    categorical: systems.Categorical = None,
-    zero_based: systems.ZeroBased = None,
-    quiet: systems.Quiet = False,
+    seed: Annotated[int, typer.Option(help="Seed of the data, the split and the models.", min=0)] = 0,
+    threads: options.Threads = None,
+    *,
+    reading: options.Reading,
+    quiet: options.Quiet = False,
 ) -> None:
     """Train four rankers and compare them on held-out queries.
 
-    LambdaMART as LightGBM has it, YetiRank, YetiLoss and StochasticRank are trained on 56 % of the queries, watched on
-    14 % and compared on the rest. Each is a run folder in FOLDER, next to report.html; runs that are there already are
-    replaced.
+    LambdaMART as in LightGBM, YetiRank, YetiLoss and StochasticRank are trained on 56 % of the queries, monitored on
+    14 % and compared on the rest. Each gets a run folder in FOLDER, next to report.html; existing runs are overwritten.
 
     Example: rankwright demo --data train.txt --out my-demo
     """
@@ -51,31 +48,30 @@ def demo(
     from rankwright.data.tables import read_data
 
     console = Console(quiet=quiet, highlight=False, soft_wrap=True)
-    reading = systems.given(label=label, qid=qid, drop=drop, categorical=categorical, zero_based=zero_based)
     if data is None and reading:
-        raise typer.BadParameter("options about columns need a file; name it with --data.")
+        raise typer.BadParameter("options about columns need a data file; give it with --data.")
     if data is None:
-        console.print(f"Making {queries} synthetic web-search queries (136 features, labels 0-4) ...")
+        console.print(f"Generating {queries} synthetic web-search queries (136 features, labels 0-4) ...")
         everything = rw.make_web_search(queries, seed=seed)
     else:
         everything = read_data(data, **reading)
     rest, test = everything.split(0.3, seed=seed)
     train, valid = rest.split(0.2, seed=seed)
-    console.print(f"Training on {train.n_queries} queries, watching {valid.n_queries}, comparing on {test.n_queries}.")
+    console.print(
+        f"Training on {train.n_queries} queries, monitoring {valid.n_queries}, comparing on {test.n_queries}."
+    )
     runs, results = [], []
-    for name, options in _SYSTEMS.items():
+    for name, system in _SYSTEMS.items():
         console.print(f"{name} ...")
-        parameters = {"metric": "ndcg@10", "n_estimators": trees, "random_state": seed, "n_jobs": threads, **options}
+        parameters = {"metric": "ndcg@10", "n_estimators": trees, "random_state": seed, "n_jobs": threads, **system}
         run = rw.train_run(out / name, train, valid, parameters=parameters, overwrite=True, verbose=0 if quiet else 1)
         if not run.finished:
-            raise ValueError(f"the demo was interrupted while it trained {name}; start it again.")
+            raise ValueError(f"the demo was interrupted while training {name}; run it again.")
         runs.append(run)
         results.append(rw.evaluate(run.ranker.predict(test), test.y, qid=test.qid, metrics=_METRICS))
     comparison = rw.compare(*results, names=list(_SYSTEMS), metrics=_METRICS, seed=seed)
     console.print(_table(results, comparison, runs))
-    console.print(
-        "Means over queries, ± for 95% intervals. * differs from lambdamart (p <= 0.05, Fisher's test, Holm).\n"
-    )
+    console.print("Means over queries, ± 95% intervals. * differs from lambdamart (p <= 0.05, Fisher's test, Holm).\n")
     console.print(_report(runs, test, out / "report.html"))
     first, second = (out / name for name in ("lambdamart", "yetirank"))
     console.print(
@@ -86,13 +82,13 @@ def demo(
 
 
 def _table(results: list[Evaluation], comparison: Comparison, runs: list[Run]) -> Any:
-    """Means with their intervals, marked where they differ from the first system's."""
+    """Tabulate means with intervals, and mark those that differ from the first system."""
     from numpy import isnan
     from rich.table import Table
 
     from rankwright.report.results import mean_interval
 
-    stars = {(row.system, row.metric) for row in comparison.rows if row.significant}
+    significant = {(row.system, row.metric) for row in comparison.rows if row.significant}
     table = Table(box=None, pad_edge=False)
     for column in ("system", *_METRICS, "seconds"):
         table.add_column(column, no_wrap=True)
@@ -101,7 +97,7 @@ def _table(results: list[Evaluation], comparison: Comparison, runs: list[Run]) -
         for metric in _METRICS:
             values = result.per_query[metric]
             mean, _, high = mean_interval(values[~isnan(values)])
-            mark = "*" if (run.name, metric) in stars else " "
+            mark = "*" if (run.name, metric) in significant else " "
             cells.append(f"{mean:.3f}±{high - mean:.3f}{mark}")
         table.add_row(run.name, *cells, f"{sum(run.times.values()):.1f}")
     return table
@@ -113,5 +109,5 @@ def _report(runs: list[Run], test: Any, path: Path) -> str:
     try:
         save_page(run_report(runs, test, metrics=_METRICS, title="Demo", data_name="held-out queries"), path)
     except ImportError as error:
-        return f"There is no {path}: {error}"
+        return f"{path} was not written: {error}"
     return f"Wrote {path}: open it in a browser."

@@ -7,18 +7,19 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from rankwright.cli import systems
+from rankwright.cli import options
 
 if TYPE_CHECKING:
     from rankwright.report import Page
 
 
+@options.with_data_options()
 def report(
     runs: Annotated[
         list[Path],
         typer.Argument(
             metavar="RUN...",
-            help="Run folders, the first is the baseline; or a result of bench, JSON.",
+            help="Run folders, the baseline first; or one JSON result of bench.",
             show_default=False,
         ),
     ],
@@ -26,51 +27,46 @@ def report(
         Path | None, typer.Option(metavar="TEST", help="Test data of runs: LETOR, Parquet or CSV.", show_default=False)
     ] = None,
     out: Annotated[
-        Path | None, typer.Option(help="The file to write [report.html or report.md].", show_default=False)
+        Path | None, typer.Option(help="File to write [report.html or report.md].", show_default=False)
     ] = None,
     format: Annotated[
-        Literal["html", "md"], typer.Option(help="One HTML file, or Markdown with its figures beside it.")
+        Literal["html", "md"], typer.Option(help="One HTML file, or Markdown with the figures beside it.")
     ] = "html",
     png: Annotated[
-        bool, typer.Option("--png", help="Write the figures as PNG too, into OUT-figures, for papers.")
+        bool, typer.Option("--png", help="Also write the figures as PNG to OUT-figures, for papers.")
     ] = False,
     metrics: Annotated[
         str | None,
         typer.Option(
-            help="Metrics, separated by blanks [those of the runs]; the first compares queries.", show_default=False
+            help="Space-separated metrics [those of the runs]; queries are compared by the first.", show_default=False
         ),
     ] = None,
     title: Annotated[str | None, typer.Option(help="Title of the page.", show_default=False)] = None,
-    quiet: systems.Quiet = False,
-    label: systems.Label = None,
-    qid: systems.Qid = None,
-    weight: systems.Weight = None,
-    drop: systems.Drop = None,
-    categorical: systems.Categorical = None,
-    zero_based: systems.ZeroBased = None,
+    quiet: options.Quiet = False,
+    *,
+    reading: options.Reading,
 ) -> None:
-    """Write a page about runs on test data, or about a benchmark, to look at and to send to colleagues.
+    """Write a page about runs on test data, or about a benchmark, to read and to share.
 
-    The page needs no network: learning curves, means with significance, each query with both rankings side by side,
-    metrics by kind of query, scores and ties, features, times, and what the runs were made with. Data is read as the
-    first run's training data was, unless options say otherwise.
+    The page works offline. It shows learning curves, means with significance, each query with both rankings side by
+    side, metrics by kind of query, scores and ties, features, times and the provenance of the runs. Data is read like
+    the first run's training data, unless you give other options.
 
     Example: rankwright report old-run new-run --data test.txt --out report.html
     """
     from rankwright.report import save_page
 
-    wanted = None if metrics is None else systems.split_metrics(metrics)
-    reading = systems.given(
-        label=label, qid=qid, weight=weight, drop=drop, categorical=categorical, zero_based=zero_based
-    )
+    metric_names = None if metrics is None else options.split_metrics(metrics)
     if runs[0].suffix == ".json":
-        if len(runs) > 1 or data is not None or wanted or reading:
-            raise typer.BadParameter("a result of bench is reported by itself: no other file, --data or metrics.")
+        if len(runs) > 1 or data is not None or metric_names or reading:
+            raise typer.BadParameter(
+                "a result of bench is reported alone; leave out other files, --data, --metrics and column options."
+            )
         page = _benchmark_page(runs[0], title)
     elif data is None:
-        raise typer.BadParameter("runs are reported on test data; name it with --data.")
+        raise typer.BadParameter("runs are reported on test data; give it with --data.")
     else:
-        page = _runs_page(runs, data, wanted, title, reading)
+        page = _runs_page(runs, data, metric_names, title, reading)
     target = out or Path(f"report.{format}")
     save_page(page, target, format, png)
     if not quiet:
@@ -92,6 +88,6 @@ def _runs_page(
     from rankwright.runs import Run
 
     opened = [Run.open(path) for path in runs]
-    read_as = {**opened[0].manifest.get("reading", {}), **reading}
-    test = read_data(data, **read_as, reference=opened[0].ranker.columns_)
+    reading = {**opened[0].manifest.get("reading", {}), **reading}
+    test = read_data(data, **reading, reference=opened[0].ranker.columns_)
     return run_report(opened, test, metrics=metrics, title=title, data_name=data.name)

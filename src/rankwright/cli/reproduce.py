@@ -13,35 +13,35 @@ if TYPE_CHECKING:
 
 
 def reproduce(
-    name: Annotated[str, typer.Argument(help="An experiment, or 'all'; without it the experiments are listed.")] = "",
+    name: Annotated[str, typer.Argument(help="An experiment, or 'all'; left out, the experiments are listed.")] = "",
     data: Annotated[
         Path | None,
         typer.Option(help="LETOR folder (MQ2008, MSLR, Yahoo, Istella layouts) or file, instead of generated data."),
     ] = None,
-    quick: Annotated[bool, typer.Option("--quick", help="A small form, within five minutes on two cores.")] = False,
-    out: Annotated[
-        Path | None, typer.Option(help="Folder of outcomes and tables; below reproduce/ if left out.")
-    ] = None,
+    quick: Annotated[
+        bool, typer.Option("--quick", help="A small version that takes at most five minutes on two cores.")
+    ] = False,
+    out: Annotated[Path | None, typer.Option(help="Folder for outcomes and tables [a folder in reproduce/].")] = None,
     kind: Annotated[str | None, typer.Option(help="Kind of generated data: web, sparse or short.")] = None,
     queries: Annotated[int | None, typer.Option(help="Number of generated queries.", min=10)] = None,
     length: Annotated[float | None, typer.Option(help="Mean length of generated queries.", min=10)] = None,
     folds: Annotated[int | None, typer.Option(help="Number of folds to use.", min=1)] = None,
     seeds: Annotated[int | None, typer.Option(help="Number of seeds.", min=1)] = None,
-    trees: Annotated[int | None, typer.Option(help="Number of trees at most.", min=1)] = None,
-    trials: Annotated[int | None, typer.Option(help="Trials of tuning.", min=1)] = None,
-    targets: Annotated[str, typer.Option(help="Metrics, separated by blanks; all of the experiment's if empty.")] = "",
+    trees: Annotated[int | None, typer.Option(help="Maximum number of trees.", min=1)] = None,
+    trials: Annotated[int | None, typer.Option(help="Number of tuning trials.", min=1)] = None,
+    targets: Annotated[str, typer.Option(help="Space-separated metrics [all of the experiment].")] = "",
     threads: Annotated[int, typer.Option(help="Number of threads.", min=1)] = 1,
     note: Annotated[
-        str, typer.Option(help="A remark to keep with the results, such as how settings were chosen.")
+        str, typer.Option(help="A remark to store with the results, such as how settings were chosen.")
     ] = "",
     summary: Annotated[
-        Path | None, typer.Option(help="Write no experiment but the page of all finished ones below this folder.")
+        Path | None, typer.Option(help="Run nothing; print the page of all finished experiments in this folder.")
     ] = None,
-    quiet: Annotated[bool, typer.Option("--quiet", help="Show no progress.")] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", help="Do not show progress.")] = False,
 ) -> None:
-    """Run an experiment of the papers and put its results next to theirs.
+    """Run an experiment from a paper and show the results next to the published ones.
 
-    What was computed is kept: the same command goes on after an interruption. The folder gets table.md, table.json and
+    Finished parts are stored: the same command resumes after an interruption. The folder gets table.md, table.json and
     the outcomes of every fold and seed.
 
     Example: rankwright reproduce xendcg-robustness --data MQ2008 --quick
@@ -55,22 +55,22 @@ def reproduce(
         return
     if not name:
         width = max(map(len, EXPERIMENTS))
-        for one in EXPERIMENTS.values():
-            typer.echo(f"{one.name:<{width}}  {one.title} ({one.paper}, {one.source})")
+        for entry in EXPERIMENTS.values():
+            typer.echo(f"{entry.name:<{width}}  {entry.title} ({entry.paper}, {entry.source})")
         return
     changes = {"queries": queries, "length": length, "folds": folds, "seeds": seeds, "trees": trees, "trials": trials}
-    chosen = tuple(targets.split())
+    chosen_targets = tuple(targets.split())
     if name == "all":
-        if out is not None or any(value is not None for value in (kind, *changes.values())) or chosen or note:
+        if out is not None or any(value is not None for value in (kind, *changes.values())) or chosen_targets or note:
             raise typer.BadParameter("'all' takes only --data, --quick, --threads and --quiet.")
-        for one in EXPERIMENTS.values():
-            _run(one.name, data if one.kind else None, quick, None, None, (), threads, quiet, "", {})
+        for entry in EXPERIMENTS.values():
+            _run(entry.name, data if entry.kind else None, quick, None, None, (), threads, quiet, "", {})
         return
     try:
         experiment(name)
     except ValueError as error:
         raise typer.BadParameter(str(error)) from None
-    _run(name, data, quick, out, kind, chosen, threads, quiet, note, changes)
+    _run(name, data, quick, out, kind, chosen_targets, threads, quiet, note, changes)
 
 
 def _run(
@@ -88,25 +88,25 @@ def _run(
     from rankwright.research.experiments import experiment
     from rankwright.research.experiments import reproduce as run
 
-    asked = experiment(name)
+    entry = experiment(name)
     try:
-        settings = asked.settings(quick=quick, data=data, kind=kind, targets=targets, threads=threads, **changes)
+        settings = entry.settings(quick=quick, data=data, kind=kind, targets=targets, threads=threads, **changes)
     except ValueError as error:
         raise typer.BadParameter(str(error)) from None
     parts = [name, *([] if data is None else [data.resolve().name]), *(["quick"] if quick else [])]
     folder = out or Path("reproduce", "-".join(parts))
     if not quiet:
-        typer.echo(f"{asked.title} ({asked.paper}, {asked.source}): {settings.command()}", err=True)
-    _tell(run(asked, settings, folder, progress=None if quiet else _show, note=note), folder)
+        typer.echo(f"{entry.title} ({entry.paper}, {entry.source}): {settings.command()}", err=True)
+    _print_verdicts(run(entry, settings, folder, progress=None if quiet else _print_outcome, note=note), folder)
 
 
-def _show(outcome: Outcome) -> None:
+def _print_outcome(outcome: Outcome) -> None:
     value = "" if outcome.valid != outcome.valid else f": {outcome.valid:.4f} on validation, {outcome.trees} trees"
     line = f"{outcome.system}, {outcome.target}, fold {outcome.fold}, seed {outcome.seed}{value}"
     typer.echo(f"  {line} ({outcome.fit_seconds:.1f} s)", err=True)
 
 
-def _tell(record: Record, folder: Path) -> None:
+def _print_verdicts(record: Record, folder: Path) -> None:
     for verdict in record.verdicts:
         typer.echo(f"{verdict['outcome']:>15}: {verdict['claim']} ({verdict['evidence']})")
     typer.echo(f"Tables: {folder / 'table.md'}")

@@ -8,65 +8,64 @@ from typing import Annotated, Any
 
 import typer
 
-from rankwright.cli import systems
+from rankwright.cli import options
 
 
+@options.with_data_options()
 def train(
     data: Annotated[Path, typer.Argument(metavar="DATA", help="LETOR, Parquet or CSV.", show_default=False)],
-    out: Annotated[Path, typer.Option(metavar="RUN", help="Run folder to make or to go on with.", show_default=False)],
+    out: Annotated[Path, typer.Option(metavar="RUN", help="Run folder to create or to resume.", show_default=False)],
     valid: Annotated[Path | None, typer.Option(metavar="DATA", help="Validation data.", show_default=False)] = None,
-    objective: Annotated[str | None, typer.Option(help="What to train with [auto].", show_default=False)] = None,
+    objective: Annotated[str | None, typer.Option(help="Training objective [auto].", show_default=False)] = None,
     metric: Annotated[
         str | None,
-        typer.Option(help="What to optimise, then what else to watch [ndcg@10].", show_default=False),
+        typer.Option(help="Metric to optimise, then metrics to monitor [ndcg@10].", show_default=False),
     ] = None,
     trees: Annotated[int | None, typer.Option(help="Number of trees [300].", show_default=False)] = None,
     early_stopping: Annotated[
         int | None,
-        typer.Option(metavar="TREES", help="Stop after so many trees without a gain on --valid.", show_default=False),
+        typer.Option(
+            metavar="TREES", help="Stop after this many trees without improvement on --valid.", show_default=False
+        ),
     ] = None,
     seed: Annotated[int | None, typer.Option(help="Seed [0].", show_default=False)] = None,
-    threads: systems.Threads = None,
+    threads: options.Threads = None,
     set_: Annotated[
         list[str] | None,
         typer.Option("--set", metavar="KEY=VALUE", help="Any parameter of Ranker; repeatable.", show_default=False),
     ] = None,
     config: Annotated[
         Path | None,
-        typer.Option(metavar="TOML", help="File of parameters; the command line wins.", show_default=False),
+        typer.Option(metavar="TOML", help="File of parameters; flags override it.", show_default=False),
     ] = None,
-    force: Annotated[bool, typer.Option("--force", help="Replace a run that is there.")] = False,
-    label: systems.Label = None,
-    qid: systems.Qid = None,
-    weight: systems.Weight = None,
-    drop: systems.Drop = None,
-    categorical: systems.Categorical = None,
-    zero_based: systems.ZeroBased = None,
-    quiet: systems.Quiet = False,
+    force: Annotated[bool, typer.Option("--force", help="Overwrite an existing run.")] = False,
+    *,
+    reading: options.Reading,
+    quiet: options.Quiet = False,
 ) -> None:
     """Train a ranker in a run folder.
 
     The folder gets the model, a manifest, the config, metrics per tree, a log and the environment. The same command
-    goes on with a run that was interrupted or killed, and leaves a finished one as it is. The config.toml of a run can
-    be used as --config of another.
+    resumes a run that was interrupted or killed, and leaves a finished one as it is. The config.toml of a run can be
+    used as --config of another.
 
     Example: rankwright train train.txt --valid vali.txt --metric "map ndcg@10" --set num_leaves=31 --out run
     """
     from rankwright.data.tables import read_parts
     from rankwright.runs import Run, check_same, run_config, train_run
 
-    options = {
+    flags = {
         "objective": objective,
-        "metric": None if metric is None else systems.split_metrics(metric),
+        "metric": None if metric is None else options.split_metrics(metric),
         "n_estimators": trees,
         "early_stopping_rounds": early_stopping,
         "random_state": seed,
         "n_jobs": threads,
     }
-    parameters = _parameters(config, {k: v for k, v in options.items() if v is not None}, set_ or [])
-    shows = parameters.pop("verbose", 1)
+    parameters = _parameters(config, {k: v for k, v in flags.items() if v is not None}, set_ or [])
+    verbose = parameters.pop("verbose", 1)
     if parameters.get("early_stopping_rounds") is not None and valid is None:
-        raise typer.BadParameter("early stopping watches validation data; name it with --valid.")
+        raise typer.BadParameter("early stopping needs validation data; give it with --valid.")
     try:
         settings = run_config(parameters)
     except ValueError as error:
@@ -74,29 +73,26 @@ def train(
     earlier = None if force else Run.find(out)
     if earlier is not None:
         check_same(earlier, settings)
-    reading = systems.given(
-        label=label, qid=qid, weight=weight, drop=drop, categorical=categorical, zero_based=zero_based
-    )
     paths = {"train": data} | ({} if valid is None else {"valid": valid})
-    began = time.perf_counter()
+    start = time.perf_counter()
     parts = read_parts(list(paths.values()), **reading)
     run = train_run(
         out,
         *parts,
         parameters=parameters,
-        sources={"paths": paths, "reading": reading, "seconds": time.perf_counter() - began},
+        sources={"paths": paths, "reading": reading, "seconds": time.perf_counter() - start},
         overwrite=force,
-        verbose=0 if quiet else shows,
+        verbose=0 if quiet else verbose,
     )
     if not run.finished:
         raise ValueError(
             f"training was interrupted after {run.manifest['iterations']} trees. {out} has the model so far; the same "
-            "command goes on from there."
+            "command resumes it."
         )
     if quiet:
         return
     if earlier is not None and earlier.finished:
-        typer.echo(f"{out} is finished already: nothing to do. Train anew with --force, or in another folder.")
+        typer.echo(f"{out} is already finished: nothing to do. Overwrite it with --force, or choose another folder.")
         return
     typer.echo(_summary(run, out))
 
@@ -112,32 +108,29 @@ def _summary(run: Any, out: Path) -> str:
     )
 
 
-def _parameters(config: Path | None, options: dict[str, Any], settings: list[str]) -> dict[str, Any]:
-    """Join what a file, the options and --set say; names that do not exist are wrong usage."""
+def _parameters(config: Path | None, flags: dict[str, Any], settings: list[str]) -> dict[str, Any]:
+    """Merge the parameters of a file, of flags and of --set; an unknown name is a usage error."""
     from rankwright.runs import read_config
 
     parameters = {} if config is None else read_config(config)
     for name in parameters:
         _check_name(name, f"{config} has")
-    parameters |= options
+    parameters |= flags
     for text in settings:
-        name, equals, value = text.partition("=")
-        name = name.strip()
-        if not equals or not name:
-            raise typer.BadParameter(f"{text!r} is not of the form KEY=VALUE.", param_hint="--set")
+        name, value = options.split_setting(text)
         first, dot, inner = name.partition(".")
         _check_name(first, "--set has")
-        if first in options:
-            raise typer.BadParameter(f"{first} is given twice, by --set and by an option of its own; keep one.")
+        if first in flags:
+            raise typer.BadParameter(f"{first} is given twice, by --set and by its own flag; keep one.")
         if dot:
             table = parameters.setdefault(first, {})
             if first not in ("engine_params", "checkpoint") or not isinstance(table, dict) or not inner:
                 raise typer.BadParameter(f"{name!r}: only engine_params and checkpoint have keys of their own.")
-            parameters[first] = {**table, inner: systems.literal(value)}
+            parameters[first] = {**table, inner: value}
         else:
-            parameters[first] = systems.literal(value)
+            parameters[first] = value
     if isinstance(parameters.get("metric"), str):
-        parameters["metric"] = systems.split_metrics(parameters["metric"])
+        parameters["metric"] = options.split_metrics(parameters["metric"])
     if isinstance(parameters.get("metric"), list) and len(parameters["metric"]) == 1:
         parameters["metric"] = parameters["metric"][0]
     return parameters
@@ -148,8 +141,8 @@ def _check_name(name: str, where: str) -> None:
 
     from rankwright import Ranker
 
-    known = list(Ranker().get_params())
-    if name not in known:
-        near = difflib.get_close_matches(name, known, n=1)
-        hint = f"did you mean {near[0]}?" if near else f"there are {', '.join(known)}."
+    names = list(Ranker().get_params())
+    if name not in names:
+        near = difflib.get_close_matches(name, names, n=1)
+        hint = f"did you mean {near[0]}?" if near else f"choose from {', '.join(names)}."
         raise typer.BadParameter(f"{where} {name!r}, which is not a parameter of Ranker; {hint}")

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from rankwright.cli import systems
+from rankwright.cli import options
 
 if TYPE_CHECKING:
     from rankwright.tuning.search import Tuning
@@ -16,51 +16,54 @@ if TYPE_CHECKING:
 _UNITS = {"": 1.0, "s": 1.0, "m": 60.0, "h": 3600.0}
 
 
+@options.with_data_options()
 def tune(
     data: Annotated[Path, typer.Argument(metavar="DATA", help="LETOR, Parquet or CSV.", show_default=False)],
-    out: Annotated[Path, typer.Option(metavar="TOML", help="Where the best parameters go, for train --config.")] = Path(
-        "best.toml"
-    ),
+    out: Annotated[
+        Path, typer.Option(metavar="TOML", help="File for the best parameters, to use as train --config.")
+    ] = Path("best.toml"),
     valid: Annotated[
         Path | None,
-        typer.Option(metavar="DATA", help="Validation data; without it, folds of DATA by query.", show_default=False),
+        typer.Option(
+            metavar="DATA", help="Validation data; without it, DATA is split into folds by query.", show_default=False
+        ),
     ] = None,
-    metric: Annotated[str, typer.Option(help="What to optimise.")] = "ndcg@10",
-    objective: Annotated[str, typer.Option(help="What to train with; its options are tuned too.")] = "auto",
+    metric: Annotated[str, typer.Option(help="Metric to optimise.")] = "ndcg@10",
+    objective: Annotated[str, typer.Option(help="Training objective; its options are tuned too.")] = "auto",
     preset: Annotated[
         Literal["default", "paper"], typer.Option(help="paper: 20 random trials, then 80 guided ones, 1000 trees each.")
     ] = "default",
-    trials: Annotated[int | None, typer.Option(help="Trials in all [50 or 100].", min=1, show_default=False)] = None,
+    trials: Annotated[
+        int | None, typer.Option(help="Total number of trials [50 or 100].", min=1, show_default=False)
+    ] = None,
     time: Annotated[
-        str | None, typer.Option(metavar="TIME", help="Time to end after: 90s, 10m, 2h.", show_default=False)
+        str | None, typer.Option(metavar="TIME", help="Time limit: 90s, 10m, 2h.", show_default=False)
     ] = None,
     folds: Annotated[int | None, typer.Option(help="Number of folds [3].", min=2, show_default=False)] = None,
-    trees: Annotated[int | None, typer.Option(help="Trees at most [500 or 1000].", min=1, show_default=False)] = None,
+    trees: Annotated[
+        int | None, typer.Option(help="Maximum number of trees [500 or 1000].", min=1, show_default=False)
+    ] = None,
     study: Annotated[
         Path | None,
-        typer.Option(metavar="FILE", help="Where trials are kept [OUT with .study.log].", show_default=False),
+        typer.Option(metavar="FILE", help="File that stores the trials [OUT with .study.log].", show_default=False),
     ] = None,
     set_: Annotated[
         list[str] | None,
-        typer.Option("--set", metavar="KEY=VALUE", help="A parameter to keep fixed; repeatable.", show_default=False),
+        typer.Option("--set", metavar="KEY=VALUE", help="Fix a parameter; repeatable.", show_default=False),
     ] = None,
     report: Annotated[
-        Path | None, typer.Option(metavar="HTML", help="Page with plots and all trials.", show_default=False)
+        Path | None, typer.Option(metavar="HTML", help="Page to write, with plots and all trials.", show_default=False)
     ] = None,
     seed: Annotated[int, typer.Option(help="Seed.", min=0)] = 0,
     threads: Annotated[int | None, typer.Option(help="Threads [all cores].", min=1, show_default=False)] = None,
-    label: systems.Label = None,
-    qid: systems.Qid = None,
-    weight: systems.Weight = None,
-    drop: systems.Drop = None,
-    categorical: systems.Categorical = None,
-    zero_based: systems.ZeroBased = None,
-    quiet: systems.Quiet = False,
+    *,
+    reading: options.Reading,
+    quiet: options.Quiet = False,
 ) -> None:
-    """Choose hyper-parameters on validation queries, and write them to a file that train takes.
+    """Choose hyper-parameters on validation queries, and write them to a file for train --config.
 
-    Each trial is kept in the study file: the same command goes on with a search that was interrupted or killed, and
-    with larger --trials extends one that ended. Ctrl-C writes the best so far.
+    Each trial is stored in the study file: the same command resumes a search that was interrupted or killed, and with
+    larger --trials extends a finished one. Ctrl-C writes the best parameters so far.
 
     Example: rankwright tune train.txt --valid vali.txt --metric map --time 10m --set subsample=1 --out best.toml
     """
@@ -69,22 +72,19 @@ def tune(
     from rankwright.tuning.space import PRESETS
 
     seconds = None if time is None else _seconds(time)
-    names = systems.split_metrics(metric)
+    names = options.split_metrics(metric)
     if len(names) > 1:
-        raise typer.BadParameter(f"one metric can be optimised; got {len(names)}.", param_hint="--metric")
+        raise typer.BadParameter(f"only one metric can be optimised; got {len(names)}.", param_hint="--metric")
     if valid is not None and folds is not None:
-        raise typer.BadParameter("--folds splits DATA where there is no --valid; keep one of the two.")
-    space = _fixed(set_ or [])
+        raise typer.BadParameter("--folds splits DATA in place of --valid; keep one of the two.")
+    space = dict(map(options.split_setting, set_ or []))
     _check_usage(objective, names[0], space)
     if out.exists() and not is_config(out):
-        raise ValueError(f"{out} exists and was not written by tune; choose another name with --out.")
+        raise ValueError(f"{out} exists and was not written by tune; choose another file with --out.")
     if report is not None:
         from rankwright.report.page import needed
 
         needed("altair")
-    reading = systems.given(
-        label=label, qid=qid, weight=weight, drop=drop, categorical=categorical, zero_based=zero_based
-    )
     parts = read_parts([data] if valid is None else [data, valid], **reading)
     budget = PRESETS[preset].trials if trials is None else trials
     tuning = tune(
@@ -112,7 +112,7 @@ def tune(
     if tuning.interrupted:
         raise ValueError(
             f"the search was interrupted after {len(tuning.trials)} trials. {out} has the best so far; the same "
-            "command goes on from there."
+            "command resumes it."
         )
     if not quiet:
         typer.echo(f"{tuning}\n{_summary(tuning, out)}")
@@ -120,16 +120,16 @@ def tune(
 
 def _line(so_far: Tuning, budget: int) -> str:
     last = so_far.trials[-1]
-    value = "stopped half-way" if last.value is None else f"{so_far.metric} {last.value:.4f} with {last.trees} trees"
+    value = "stopped early" if last.value is None else f"{so_far.metric} {last.value:.4f} with {last.trees} trees"
     best = so_far.best_trial
     return f"trial {last.number}/{budget}: {value}, {last.seconds:.1f} s; best {best.value:.4f} (trial {best.number})"
 
 
 def _summary(tuning: Tuning, out: Path) -> str:
     shares = list(tuning.importance().items())[:5]
-    mattered = ", ".join(f"{name} {share:.0%}" for name, share in shares)
+    importance = ", ".join(f"{name} {share:.0%}" for name, share in shares)
     return (
-        (f"What mattered: {mattered}.\n" if mattered else "")
+        (f"What mattered: {importance}.\n" if importance else "")
         + f"{out}: {tuning.metric} {tuning.best_trial.value:.4f} on validation queries.\n"
         + f"Next: rankwright train DATA --config {out} --out RUN"
     )
@@ -142,26 +142,16 @@ def _seconds(text: str) -> float:
     return float(match[1]) * _UNITS[match[2]]
 
 
-def _fixed(settings: list[str]) -> dict[str, Any]:
-    fixed: dict[str, Any] = {}
-    for text in settings:
-        name, equals, value = (part.strip() for part in text.partition("="))
-        if not equals or not name:
-            raise typer.BadParameter(f"{text!r} is not of the form KEY=VALUE.", param_hint="--set")
-        fixed[name] = systems.literal(value)
-    return fixed
-
-
 def _check_usage(objective: str, metric: str, space: dict[str, Any]) -> None:
-    """Refuse an objective or parameters that do not exist as wrong usage, before any data is read."""
+    """Refuse an unknown objective or parameter as a usage error, before any data is read."""
     from rankwright import Ranker
     from rankwright import metric as parse_metric
     from rankwright.training.defaults import resolve_objective
     from rankwright.tuning.space import check_names, ranker_parameters
 
     try:
-        made = resolve_objective(objective, parse_metric(metric))
-        check_names(space, made)
-        Ranker(**ranker_parameters(made, space)).check_params()
+        resolved = resolve_objective(objective, parse_metric(metric))
+        check_names(space, resolved)
+        Ranker(**ranker_parameters(resolved, space)).check_params()
     except ValueError as error:
         raise typer.BadParameter(str(error)) from None

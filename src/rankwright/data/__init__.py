@@ -1,4 +1,4 @@
-"""Ranking data: what it is (`dataset`), how it is read and written, generated and split."""
+"""Ranking data: the data set itself (`dataset`), its file formats, generated data and folds."""
 
 from typing import TYPE_CHECKING
 

@@ -1,4 +1,4 @@
-"""Ranking data: features, labels and queries that were checked once and cannot disagree afterwards."""
+"""Ranking data: features, labels and queries, checked once when the object is created."""
 
 from __future__ import annotations
 
@@ -24,21 +24,21 @@ from rankwright.data.encoding import (
 )
 from rankwright.data.queries import Queries, check_labels, plain_ids
 
-_ROWS_PER_CHECK = 65_536  # looking for infinities in slices keeps the temporary small
+_ROWS_PER_CHECK = 65_536  # checking for infinities in slices needs less memory
 
 
 class RankingData:
     """Rows of features with labels, grouped by query.
 
-    Rows may come in any order: they are sorted by query inside (stably), and `ungroup` brings results
-    back into the caller's order. Every attribute below is in grouped order.
+    Rows may come in any order: they are stored sorted by query (stably), and `ungroup` returns results
+    to the caller's order. Every attribute below is in grouped order.
 
     Parameters
     ----------
     X
         Features: NumPy 2-D, SciPy sparse, pandas, polars or Arrow. NaN means missing.
     y
-        Labels, finite and not negative, 0 for not relevant; or the name of a column of ``X``.
+        Labels, finite and non-negative, 0 for not relevant; or the name of a column of ``X``.
     qid
         Query id per row, of any hashable type; or the name of a column of ``X``.
     group
@@ -46,13 +46,13 @@ class RankingData:
     weights
         One per row, or one per query in the order in which the queries first appear.
     feature_names
-        Names of the columns; taken from the frame where there is one.
+        Names of the columns; by default those of the frame.
     categorical
-        Columns (names or numbers) that hold categories. In a frame, columns of a categorical type
-        are taken as such without being named. In arrays the values must be whole numbers from 0.
+        Columns (names or numbers) that hold categories. Columns of a frame that have a categorical
+        type need not be named. In arrays the values must be whole numbers from 0.
     reference
-        Data whose columns this must have and whose category codes it takes over: the training data
-        when this is validation or test data.
+        Data with the columns and category codes to use: the training data when this is validation or
+        test data.
 
     Attributes
     ----------
@@ -69,10 +69,10 @@ class RankingData:
     feature_names : list of str
         Names of the columns.
     categories : dict
-        For each categorical column its levels in the order of their codes, or None where the data
-        came as codes.
+        For each categorical column its levels in the order of their codes, or None if the values were
+        given as codes.
     named : bool
-        True if the names were given, False if they only count the columns.
+        Whether the names were given, not generated (f0, f1, ...).
     n_queries, n_rows : int
         Sizes.
     queries : Queries
@@ -110,8 +110,8 @@ class RankingData:
             for name, value in (("y", y), ("qid", qid)):
                 if isinstance(value, str):
                     raise ValueError(
-                        f"{name}={value!r} names a column, but X is a {type(X).__name__} without "
-                        f"columns. Pass {name} as an array, or X as a data frame."
+                        f"{name}={value!r} names a column, but X is a {type(X).__name__} without column "
+                        f"names. Pass {name} as an array, or X as a data frame."
                     )
             matrix, names, levels = encode_matrix(X, feature_names, categorical, reference)
         if matrix.shape[0] == 0 or matrix.shape[1] == 0:
@@ -169,29 +169,30 @@ class RankingData:
 
     @property
     def one_weight_per_query(self) -> bool:
-        """Whether weights, if there are any, are the same within each query."""
+        """Whether weights, if given, are constant within each query."""
         if self.weights is None:
             return True
         return bool(np.array_equal(self.weights, np.repeat(self.weights[self.boundaries[:-1]], self.group)))
 
     def ungroup(self, grouped: NDArray[Any]) -> NDArray[Any]:
-        """Bring values per row (scores, say) back into the order in which the caller gave the rows."""
+        """Reorder values per row, such as scores, to the order in which the caller gave the rows."""
         return self.queries.ungroup(grouped)
 
     def check_columns(self, reference: HasColumns) -> None:
         """Raise ValueError unless this data has the columns and categories of ``reference``, in the same order."""
         check_same_columns(self.feature_names, reference.feature_names)
         ours, theirs = (
-            {name: levels for name, levels in one.categories.items() if levels is not None} for one in (self, reference)
+            {name: levels for name, levels in columns.categories.items() if levels is not None}
+            for columns in (self, reference)
         )
         if ours != theirs:
             raise ValueError(
-                "the categories differ from those of the training data, so their codes mean something else; "
-                "build this data with reference= the training data."
+                "the categories differ from those of the training data, so the codes would not match; "
+                "create this data with reference= the training data."
             )
 
     def subset(self, queries: ArrayLike) -> RankingData:
-        """Keep some queries, by number (any order, kept ascending) or by a mask over the queries.
+        """Select queries by number or by a mask over the queries; they keep their order.
 
         Examples
         --------
@@ -207,16 +208,16 @@ class RankingData:
                 )
             chosen = np.flatnonzero(chosen)
         if chosen.size == 0:
-            raise ValueError("no query was chosen: a subset needs at least one.")
+            raise ValueError("no query was selected; a subset needs at least one.")
         if chosen.ndim != 1 or chosen.dtype.kind not in "iu":
             raise ValueError("queries must be a list of query numbers, or a mask with one value per query.")
         if chosen.min() < 0 or chosen.max() >= self.n_queries or len(np.unique(chosen)) < len(chosen):
             raise ValueError(
-                f"queries must be different numbers from 0 to {self.n_queries - 1}; got {chosen[:5].tolist()}..."
+                f"queries must be distinct numbers from 0 to {self.n_queries - 1}; got {chosen[:5].tolist()}..."
             )
-        keep = np.zeros(self.n_queries, dtype=bool)
-        keep[chosen] = True
-        rows = np.repeat(keep, self.group)
+        is_chosen = np.zeros(self.n_queries, dtype=bool)
+        is_chosen[chosen] = True
+        rows = np.repeat(is_chosen, self.group)
         return self._like(
             self.X[rows],
             self.y[rows],
@@ -225,7 +226,7 @@ class RankingData:
         )
 
     def split(self, share: float = 0.2, *, seed: int = 0) -> tuple[RankingData, RankingData]:
-        """Split by query into (the rest, ``share`` of the queries), at random but the same for a seed.
+        """Split by query into (the rest, a random ``share`` of the queries); a seed always gives the same split.
 
         Examples
         --------
@@ -238,7 +239,7 @@ class RankingData:
         if not 0 < n_test < self.n_queries:
             raise ValueError(
                 f"a share of {share} of {self.n_queries} queries leaves one side empty; "
-                "choose one strictly between 0 and 1 that gives each side a query."
+                "choose a share between 0 and 1 that gives each side at least one query."
             )
         shuffled = np.random.default_rng(seed).permutation(self.n_queries)
         return self.subset(shuffled[n_test:]), self.subset(shuffled[:n_test])
@@ -253,7 +254,7 @@ class RankingData:
         [3, 3, 2, 2]
         """
         if not 2 <= k <= self.n_queries:
-            raise ValueError(f"k={k} folds of {self.n_queries} queries; k must be from 2 to that number.")
+            raise ValueError(f"k={k} folds of {self.n_queries} queries; k must be from 2 to the number of queries.")
         parts = np.array_split(np.random.default_rng(seed).permutation(self.n_queries), k)
         for part in parts:
             test = np.zeros(self.n_queries, dtype=bool)
@@ -262,7 +263,7 @@ class RankingData:
 
     @staticmethod
     def concatenate(parts: Sequence[RankingData]) -> RankingData:
-        """Join data sets with the same columns; a query may not be in two of them.
+        """Join data sets with the same columns and different queries.
 
         Examples
         --------
@@ -278,13 +279,13 @@ class RankingData:
             check_same_columns(part.feature_names, first.feature_names)
             if part.categories != first.categories:
                 raise ValueError(
-                    "the categories differ between the parts; build the later ones with reference= the first."
+                    "the categories differ between the parts; create the later ones with reference= the first."
                 )
         ids = [value for part in parts for value in plain_ids(part.query_ids)]
         if len(set(ids)) < len(ids):
-            twice = next(value for value in ids if ids.count(value) > 1)
+            repeated = next(value for value in ids if ids.count(value) > 1)
             raise ValueError(
-                f"query {twice!s} is in two of the parts, which would merge them into one query; "
+                f"query {repeated!s} is in two of the parts, which would merge them into one query; "
                 "give the queries different ids."
             )
         sparse = any(sp.issparse(part.X) for part in parts)
@@ -303,29 +304,25 @@ class RankingData:
     def to_parquet(self, path: str | os.PathLike[str]) -> None:
         """Write one Parquet file: the features, and the columns ``label``, ``qid`` and ``weight``.
 
-        The file is complete or absent: it is written beside its place and then moved there.
+        The file is complete or absent: it is written under another name and then renamed.
         """
         import pyarrow as pa
         import pyarrow.parquet as pq
 
         if sp.issparse(self.X):
             raise ValueError(
-                "Parquet holds dense columns and this data is sparse; use write_letor, or make X dense first."
+                "Parquet needs dense columns, but this data is sparse; use write_letor, or make X dense first."
             )
-        columns: dict[str, Any] = {"label": self.y, "qid": _parquet_ids(self.qid)}
-        if self.weights is not None:
-            columns["weight"] = self.weights
-        if clash := columns.keys() & set(self.feature_names):
-            raise ValueError(f"a feature is named {sorted(clash)[0]!r}, which the file needs; rename it.")
+        columns = label_columns(self, _parquet_ids(self.qid))
         for number, name in enumerate(self.feature_names):
             columns[name] = np.ascontiguousarray(self.X[:, number])
         try:
-            ours = json.dumps({"categories": self.categories, "weighted": self.weights is not None})
+            metadata = json.dumps({"categories": self.categories, "weighted": self.weights is not None})
         except TypeError:
             raise ValueError(
-                "the file holds categories that are text or numbers; turn other levels into text."
+                "the file can hold only categories that are text or numbers; turn others into text."
             ) from None
-        table = pa.table(columns).replace_schema_metadata({"rankwright": ours})
+        table = pa.table(columns).replace_schema_metadata({"rankwright": metadata})
         with replacing(path) as file:
             pq.write_table(table, file)
 
@@ -339,9 +336,9 @@ class RankingData:
         weight: str | None = None,
         reference: HasColumns | None = None,
     ) -> RankingData:
-        """Read a Parquet file, ours or another: ``label``, ``qid`` and ``weight`` name its columns.
+        """Read any Parquet file; ``label``, ``qid`` and ``weight`` name its columns.
 
-        Without ``weight`` a column of that name is used in files that `to_parquet` wrote.
+        Without ``weight``, weights are read only from files that `to_parquet` wrote.
 
         Examples
         --------
@@ -369,10 +366,10 @@ class RankingData:
         categorical: Sequence[str] = (),
         reference: HasColumns | None = None,
     ) -> RankingData:
-        """Take the columns of an Arrow table, as `from_parquet` does.
+        """Use the columns of an Arrow table, as `from_parquet` does.
 
-        Without a ``label`` all labels are 0: rows to predict. ``drop`` names columns that are no features,
-        ``categorical`` those that hold categories.
+        With ``label=None`` all labels are 0: rows to predict. ``drop`` names columns to ignore, ``categorical``
+        those that hold categories.
 
         Examples
         --------
@@ -381,31 +378,31 @@ class RankingData:
         >>> RankingData.from_arrow(table, drop=["url"]).X.tolist()
         [[1.5], [2.5]]
         """
-        ours = json.loads((table.schema.metadata or {}).get(b"rankwright", b"{}"))
-        if weight is None and ours.get("weighted"):
+        metadata = json.loads((table.schema.metadata or {}).get(b"rankwright", b"{}"))
+        if weight is None and metadata.get("weighted"):
             weight = "weight"
         index = (table.schema.pandas_metadata or {}).get("index_columns", [])
         unused = [name for name in index if isinstance(name, str) and name not in (label, qid, weight)]
-        table = table.drop_columns(list({*unused, *drop}))  # row numbers that pandas stored are no feature
+        table = table.drop_columns(list({*unused, *drop}))  # pandas stores row numbers as a column
         weights = None
         if weight is not None:
             frame, weights = take_column(nw.from_native(table, eager_only=True), weight, "weight")
             table = frame.to_native()
-        stored = {name: v for name, v in ours.get("categories", {}).items() if name not in drop}
+        stored = {name: v for name, v in metadata.get("categories", {}).items() if name not in drop}
         levels: Levels = {name: None if v is None else tuple(v) for name, v in stored.items()}
         if reference is not None:
-            for name, known in levels.items():
-                if known is not None:
-                    table = _with_levels(table, name, known)
-        named = list(dict.fromkeys([*levels, *categorical]))
+            for name, texts in levels.items():
+                if texts is not None:
+                    table = _with_levels(table, name, texts)
+        categorical = list(dict.fromkeys([*levels, *categorical]))
         y = np.zeros(len(table)) if label is None else label
-        data = cls(table, y, qid=qid, weights=weights, categorical=named or None, reference=reference)
+        data = cls(table, y, qid=qid, weights=weights, categorical=categorical or None, reference=reference)
         if reference is None:
             data.categories.update(levels)
         return data
 
     def _like(self, X: Any, y: Any, qid: Any, weights: Any) -> RankingData:
-        """Other rows with this data's columns and categories."""
+        """Create data from other rows with the same columns and categories."""
         data = RankingData(X, y, qid=qid, weights=weights, feature_names=self.feature_names)
         data.categories = self.categories
         return data
@@ -417,8 +414,18 @@ class RankingData:
         return f"RankingData({self.n_rows} rows, {self.n_queries} queries, {len(self.feature_names)} features)"
 
 
+def label_columns(data: RankingData, ids: Any) -> dict[str, Any]:
+    """Return the columns ``label``, ``qid`` and ``weight`` of a file; a feature may not have their names."""
+    columns = {"label": data.y, "qid": ids}
+    if data.weights is not None:
+        columns["weight"] = data.weights
+    if clash := columns.keys() & set(data.feature_names):
+        raise ValueError(f"a feature is named {sorted(clash)[0]!r}, which the file needs itself; rename the feature.")
+    return columns
+
+
 def _with_levels(table: Any, name: str, levels: tuple[Any, ...]) -> Any:
-    """Put the levels of a column of an Arrow table in the place of their codes."""
+    """Replace the codes in a column of an Arrow table by the levels they stand for."""
     import pyarrow as pa
 
     codes = table[name].to_numpy()
@@ -441,7 +448,7 @@ def _check_features(data: RankingData) -> None:
 
 def _refuse_infinity(data: RankingData, row: int, column: int) -> None:
     raise ValueError(
-        f"feature {data.feature_names[column]!r} is infinite: {data.queries.where(row)}. "
+        f"feature {data.feature_names[column]!r} is infinite at {data.queries.where(row)}. "
         "Use NaN for a missing value, or a large finite number."
     )
 
@@ -451,7 +458,5 @@ def _parquet_ids(qid: NDArray[Any]) -> Any:
         return qid
     kinds = {type(value) for value in qid}
     if len(kinds) > 1 or not issubclass(next(iter(kinds)), str | int | bytes):
-        raise ValueError(
-            "Parquet columns hold ids of one plain type; turn the query ids into numbers or strings first."
-        )
+        raise ValueError("Parquet needs query ids of one plain type; turn them into numbers or strings first.")
     return list(qid)

@@ -1,4 +1,4 @@
-"""Columns of a model, and the features of rows as the matrix that trees are grown on and score."""
+"""Columns of a model, and the encoding of features as the matrix that trees train on and score."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ Matrix = Any  # a NumPy 2-D array or a SciPy CSR matrix
 
 @dataclass(frozen=True)
 class Columns:
-    """Names of the columns, and the levels of the categorical ones: what other data must agree with."""
+    """Names of the columns and levels of the categorical ones, which other data must match."""
 
     feature_names: list[str]
     categories: Levels
 
 
 class HasColumns(Protocol):
-    """Data or a model: what other data must agree with."""
+    """Data or a model whose columns other data must match."""
 
     @property
     def feature_names(self) -> list[str]:
@@ -38,19 +38,19 @@ class HasColumns(Protocol):
 
 
 def is_sparse(X: Any) -> bool:
-    """Tell whether X is a SciPy sparse matrix; SciPy is not imported to find out."""
+    """Return whether X is a SciPy sparse matrix, without importing SciPy."""
     sparse = sys.modules.get("scipy.sparse")
     return sparse is not None and bool(sparse.issparse(X))
 
 
 def frame_columns(X: Any) -> list[str]:
-    """Names of the columns of a data frame; none for anything else."""
+    """Return the column names of a data frame; none for anything else."""
     frame = nw.from_native(X, eager_only=True, pass_through=True)
     return list(frame.columns) if isinstance(frame, nw.DataFrame) else []
 
 
 def drop_columns(X: Any, names: Sequence[str]) -> Any:
-    """Leave out columns of a data frame, those of them that it has; anything else stays as it is."""
+    """Remove the columns that a data frame has of these; anything else is returned unchanged."""
     present = set(names) & set(frame_columns(X))
     return nw.from_native(X, eager_only=True).drop(sorted(present)).to_native() if present else X
 
@@ -75,7 +75,7 @@ def encode_features(X: Any, columns: Columns) -> Any:
 
 
 def take_column(frame: nw.DataFrame[Any], name: str, argument: str) -> tuple[nw.DataFrame[Any], nw.Series[Any]]:
-    """Take a named column out of a frame; ``argument`` is the parameter that named it."""
+    """Return a frame without a column, and that column; errors name the ``argument`` that gave its name."""
     if name not in frame.columns:
         raise ValueError(f"{argument}={name!r} is not a column of the data; it has {_shown(frame.columns)}.")
     return frame.drop(name), frame[name]
@@ -87,23 +87,23 @@ def encode_frame(
     categorical: Sequence[str | int] | None,
     reference: HasColumns | None,
 ) -> tuple[Matrix, list[str], Levels]:
-    """Turn a data frame into a matrix, the names of its columns, and the levels of its categories."""
+    """Turn a data frame into a matrix, its column names and the levels of its categorical columns."""
     names = _check_names(frame.columns if feature_names is None else feature_names, len(frame.columns))
-    named = _column_names(categorical, names)
+    categorical_names = _column_names(categorical, names)
     by_name = dict(zip(names, frame.iter_columns(), strict=True))
-    known: Levels = {}
+    known_levels: Levels = {}
     if reference is not None:
-        known = reference.categories
+        known_levels = reference.categories
         if set(names) == set(reference.feature_names):
-            names = list(reference.feature_names)  # a frame knows its columns by name
+            names = list(reference.feature_names)  # columns of a frame are matched by name
         check_same_columns(names, reference.feature_names)
     levels: Levels = {}
     columns = []
     for name in names:
         series = by_name[name]
-        is_category = series.dtype in (nw.Categorical, nw.Enum) or name in named or name in known
-        if is_category and not (series.dtype.is_numeric() and known.get(name) is None):
-            values, levels[name] = _codes(series, known.get(name))
+        is_category = series.dtype in (nw.Categorical, nw.Enum) or name in categorical_names or name in known_levels
+        if is_category and not (series.dtype.is_numeric() and known_levels.get(name) is None):
+            values, levels[name] = _codes(series, known_levels.get(name))
         elif series.dtype.is_numeric() or series.dtype == nw.Boolean:
             values = series.cast(nw.Float64).to_numpy()
             if is_category:
@@ -118,13 +118,13 @@ def encode_frame(
     return matrix, names, levels
 
 
-def _codes(series: nw.Series[Any], known: tuple[Any, ...] | None) -> tuple[NDArray[np.float64], tuple[Any, ...]]:
-    """Code each level by its place in ``known`` (or among the sorted levels here); others are missing."""
+def _codes(series: nw.Series[Any], known_levels: tuple[Any, ...] | None) -> tuple[NDArray[np.float64], tuple[Any, ...]]:
+    """Encode each value by its position in ``known_levels``, or among its sorted values; others become missing."""
     values = series.to_list()
-    if known is None:
-        known = tuple(sorted({v for v in values if not is_missing(v)}, key=lambda v: (str(type(v)), v)))
-    place = {level: float(i) for i, level in enumerate(known)}
-    return np.array([place.get(value, np.nan) for value in values]), known
+    if known_levels is None:
+        known_levels = tuple(sorted({v for v in values if not is_missing(v)}, key=lambda v: (str(type(v)), v)))
+    code = {level: float(i) for i, level in enumerate(known_levels)}
+    return np.array([code.get(value, np.nan) for value in values]), known_levels
 
 
 def encode_matrix(
@@ -133,7 +133,7 @@ def encode_matrix(
     categorical: Sequence[str | int] | None,
     reference: HasColumns | None,
 ) -> tuple[Matrix, list[str], Levels]:
-    """Turn an array or a sparse matrix into a matrix, the names of its columns, and its categorical columns."""
+    """Turn an array or a sparse matrix into a matrix, its column names and its categorical columns."""
     if is_sparse(X):
         from scipy.sparse import csr_matrix
 
@@ -160,11 +160,11 @@ def encode_matrix(
 
 
 def _dense(X: Any) -> NDArray[Any]:
-    """X as a 2-D array, float32 and float64 as they are and other numbers as float64."""
+    """Return X as a 2-D array; float32 and float64 are unchanged, other numbers become float64."""
     try:
         matrix = np.asarray(X) if not np.ma.isMaskedArray(X) else np.ma.filled(X.astype(np.float64), np.nan)
     except ValueError:
-        raise ValueError("the rows of X have different lengths; give each row the same number of features.") from None
+        raise ValueError("the rows of X have different lengths; give every row the same number of features.") from None
     if matrix.ndim != 2:
         raise ValueError(
             f"X must be a table of rows and columns; got shape {matrix.shape}. Reshape your data: a single feature "
@@ -187,24 +187,24 @@ def _check_names(feature_names: Sequence[str], n_columns: int) -> list[str]:
     if len(names) != n_columns:
         raise ValueError(f"feature_names has {len(names)} names for {n_columns} columns; give one per column.")
     if len(names) != len(set(names)):
-        twice = next(name for name in names if names.count(name) > 1)
-        raise ValueError(f"feature name {twice!r} occurs twice; give each column its own name.")
+        repeated = next(name for name in names if names.count(name) > 1)
+        raise ValueError(f"feature name {repeated!r} occurs twice; give each column its own name.")
     return names
 
 
 def _column_names(columns: Sequence[str | int] | None, names: list[str]) -> list[str]:
-    """Names of columns that were given by name or by number."""
+    """Return the names of columns given by name or by number."""
     if isinstance(columns, str):
         raise ValueError(f"categorical must be a list of columns; write categorical=[{columns!r}].")
-    found = []
+    chosen = []
     for column in columns or ():
         name = column
         if isinstance(column, int | np.integer) and 0 <= column < len(names):
             name = names[int(column)]
         if name not in names:
             raise ValueError(f"categorical column {column!r} is not a column of the data; it has {_shown(names)}.")
-        found.append(name)
-    return found
+        chosen.append(name)
+    return chosen
 
 
 def _shown(names: Sequence[Any]) -> str:
@@ -227,24 +227,24 @@ def check_same_columns(ours: list[str], theirs: list[str]) -> None:
         )
     column = next(i for i, pair in enumerate(zip(ours, theirs, strict=True)) if pair[0] != pair[1])
     raise ValueError(
-        f"column {column} is {ours[column]!r} where the training data has {theirs[column]!r}; "
-        "give the columns in the training order."
+        f"column {column} is {ours[column]!r}, but {theirs[column]!r} in the training data; "
+        "give the columns in the same order."
     )
 
 
 def check_same_categories(ours: Levels, theirs: Levels) -> Levels:
-    """Return the training data's categories; codes may stand for its levels, but not text for its codes."""
+    """Return the training data's categories; codes may replace its levels, but levels may not replace its codes."""
     for name in ours.keys() | theirs.keys():
         if name not in theirs:
             raise ValueError(
-                f"column {name!r} holds categories, but numbers in the training data; give it the same type in both."
+                f"column {name!r} holds categories here but numbers in the training data; use one type in both."
             )
         if theirs[name] is None and ours.get(name) is not None:
-            raise ValueError(f"column {name!r} holds text where the training data has codes; give codes in both.")
+            raise ValueError(f"column {name!r} holds text here but codes in the training data; give codes in both.")
     return theirs
 
 
 def _check_codes(values: NDArray[Any], name: str) -> None:
     present = values[~np.isnan(values)]
     if np.any((present < 0) | (present != np.trunc(present))):
-        raise ValueError(f"categorical column {name!r} must hold whole numbers from 0 (or be text in a data frame).")
+        raise ValueError(f"categorical column {name!r} must hold whole numbers from 0, or text in a data frame.")

@@ -1,14 +1,14 @@
-"""Folds: which queries train, which choose, and which are only tested on.
+"""Folds: queries for training, for validation and for testing.
 
 Known layouts of LETOR folders, by their file names:
 
 - ``S1.txt ... S5.txt`` (LETOR 4.0: MQ2007, MQ2008): fold f trains on parts f, f+1, f+2, validates on f+3, tests on f+4.
 - ``Fold1/train.txt, vali.txt, test.txt`` ... (MSLR-WEB10K and 30K, LETOR 3.0).
 - ``train.txt, vali.txt, test.txt`` (Istella-S) or ``train.txt, test.txt`` (Istella; a fifth of the training queries
-  validates).
+  becomes the validation part).
 - ``set1.train.txt, set1.valid.txt, set1.test.txt`` (Yahoo).
 
-All may end in ``.gz``. A single file, of any format of `read_data`, is split by query.
+All may end in ``.gz``. A single file, in any format of `read_data`, is split by query.
 """
 
 from __future__ import annotations
@@ -34,9 +34,9 @@ class Fold:
     Parameters
     ----------
     name
-        Which fold of which data.
+        Number of the fold.
     train, valid, test
-        The three parts; no query is in two of them.
+        The three parts; they share no query.
     """
 
     name: str
@@ -46,7 +46,7 @@ class Fold:
 
 
 def folds_by_query(data: RankingData, k: int = 5, *, seed: int = 0) -> Iterator[Fold]:
-    """Yield ``k`` folds: each query is tested on once, validates once, and trains otherwise.
+    """Yield ``k`` folds: each query is in the test part once, in the validation part once, else in training.
 
     Examples
     --------
@@ -55,7 +55,7 @@ def folds_by_query(data: RankingData, k: int = 5, *, seed: int = 0) -> Iterator[
     [(12, 4), (12, 4), (12, 4), (12, 4), (12, 4)]
     """
     if not 3 <= k <= data.n_queries:
-        raise ValueError(f"k={k} folds of {data.n_queries} queries; k must be from 3 to that number.")
+        raise ValueError(f"k={k} folds of {data.n_queries} queries; k must be from 3 to the number of queries.")
     part = np.empty(data.n_queries, dtype=np.int64)
     for number, queries in enumerate(np.array_split(np.random.default_rng(seed).permutation(data.n_queries), k)):
         part[queries] = number
@@ -67,7 +67,7 @@ def folds_by_query(data: RankingData, k: int = 5, *, seed: int = 0) -> Iterator[
 def read_folds(path: str | os.PathLike[str], *, k: int = 5, seed: int = 0) -> Iterator[Fold]:
     """Yield the folds of a LETOR folder of a known layout, or of one file split by query into ``k``.
 
-    Folds are read one at a time, when asked for. ``k`` and ``seed`` are for a single file.
+    Folds are read lazily, one at a time. ``k`` and ``seed`` are for a single file.
 
     Examples
     --------
@@ -86,7 +86,7 @@ def read_folds(path: str | os.PathLike[str], *, k: int = 5, seed: int = 0) -> It
         raise ValueError(
             f"{folder} is neither a file nor a folder; give a data file or a LETOR folder of a known layout."
         )
-    layouts: tuple[Callable[[Path], Iterator[Fold] | None], ...] = (_parts, _numbered, _single)
+    layouts: tuple[Callable[[Path], Iterator[Fold] | None], ...] = (_five_parts, _numbered_folders, _single_fold)
     for layout in layouts:
         folds = layout(folder)
         if folds is not None:
@@ -98,12 +98,12 @@ def read_folds(path: str | os.PathLike[str], *, k: int = 5, seed: int = 0) -> It
 
 
 def _find(folder: Path, *names: str) -> Path | None:
-    """Return the first of the files ``name.txt``, ``name.txt.gz`` that is there."""
-    tried = (folder / f"{prefix}{name}.txt{gz}" for name in names for prefix in ("", "set1.") for gz in ("", ".gz"))
-    return next((path for path in tried if path.is_file()), None)
+    """Return the first existing file of ``name.txt``, ``name.txt.gz``."""
+    paths = (folder / f"{prefix}{name}.txt{gz}" for name in names for prefix in ("", "set1.") for gz in ("", ".gz"))
+    return next((path for path in paths if path.is_file()), None)
 
 
-def _parts(folder: Path) -> Iterator[Fold] | None:
+def _five_parts(folder: Path) -> Iterator[Fold] | None:
     files = [path for path in (_find(folder, f"S{number}") for number in range(1, 6)) if path is not None]
     if len(files) < 5:
         return None
@@ -117,15 +117,15 @@ def _parts(folder: Path) -> Iterator[Fold] | None:
     return folds()
 
 
-def _numbered(folder: Path) -> Iterator[Fold] | None:
-    found = [one for one in folder.glob("Fold*") if one.name[4:].isdigit() and _single(one) is not None]
-    folders = sorted(found, key=lambda one: int(one.name[4:]))
-    if not folders:
+def _numbered_folders(folder: Path) -> Iterator[Fold] | None:
+    numbered = [path for path in folder.glob("Fold*") if path.name[4:].isdigit() and _single_fold(path) is not None]
+    if not numbered:
         return None
-    return (fold for one in folders for fold in _single(one, one.name[4:]) or ())
+    numbered.sort(key=lambda path: int(path.name[4:]))
+    return (fold for path in numbered for fold in _single_fold(path, path.name[4:]) or ())
 
 
-def _single(folder: Path, name: str = "1") -> Iterator[Fold] | None:
+def _single_fold(folder: Path, name: str = "1") -> Iterator[Fold] | None:
     train, valid, test = _find(folder, "train"), _find(folder, *_VALIDATION), _find(folder, "test")
     if train is None or test is None:
         return None
@@ -135,7 +135,7 @@ def _single(folder: Path, name: str = "1") -> Iterator[Fold] | None:
             parts = read_letor([train, valid, test])
             yield Fold(name, *parts)
         else:
-            whole, tested = read_letor([train, test])
-            yield Fold(name, *whole.split(0.2), tested)
+            train_data, test_data = read_letor([train, test])
+            yield Fold(name, *train_data.split(0.2), test_data)
 
     return folds()

@@ -1,9 +1,9 @@
-"""Which rows form which query: boundaries, stable 64-bit keys, and the way back to the caller's order.
+"""Which rows form which query: boundaries, stable 64-bit keys, and the mapping back to the caller's order.
 
 Rows may come in any order and query ids may be of any hashable type. Inside the package the rows of a query
-are contiguous and the queries ascend by id, so that the order in which somebody stored the rows changes
-nothing. The key of a query depends on its id alone: it seeds every random draw for that query, whichever
-thread, batch or machine handles it.
+are contiguous and the queries are sorted by id, so that the order in which the rows were stored changes
+nothing. The key of a query depends on its id alone: it seeds every random draw for that query, on every
+thread, batch and machine.
 """
 
 from __future__ import annotations
@@ -37,9 +37,9 @@ class Queries:
     keys
         64-bit key of each query [queries].
     order
-        Caller's row at each grouped place [rows], or None where the caller's rows are grouped already.
+        Caller's row at each grouped position [rows], or None if the caller's rows are already grouped.
     first_row
-        Caller's first row of each query [queries]: where errors point to.
+        Caller's first row of each query [queries].
 
     Examples
     --------
@@ -59,7 +59,7 @@ class Queries:
         """Group ``n_rows`` rows by ``qid`` (an id per row) or ``group`` (sizes in row order); both must agree."""
         if qid is None and group is None:
             raise ValueError(
-                "no query ids: a ranking needs to know which rows belong together. "
+                "no query ids: ranking needs to know which rows belong together. "
                 "Pass qid= (one id per row, any order) or group= (rows per query)."
             )
         if qid is None:
@@ -69,7 +69,7 @@ class Queries:
         if queries.n_rows != n_rows:
             raise ValueError(f"qid has {queries.n_rows} entries for {n_rows} rows; give one query id per row.")
         if group is not None:
-            _check_group_keeps_queries_whole(queries, cls.from_group(group, n_rows))
+            _check_group_matches(queries, cls.from_group(group, n_rows))
         return queries
 
     @classmethod
@@ -79,7 +79,7 @@ class Queries:
         if values.ndim != 1:
             raise ValueError(f"qid must be one-dimensional, one id per row; got shape {values.shape}.")
         if len(values) == 0:
-            raise ValueError("qid is empty: there are no rows to rank.")
+            raise ValueError("qid is empty: there are no rows to rank. Give at least one row.")
         if values.dtype == object:
             ids, codes = _factorise_objects(values)
         elif _ascends(values):
@@ -102,11 +102,11 @@ class Queries:
         sizes = np.asarray(group)
         if sizes.ndim != 1 or len(sizes) == 0 or sizes.dtype.kind not in "iuf":
             raise ValueError(
-                "group must be a non-empty list of whole numbers, the rows of each query in turn; "
-                "ids per row are passed as qid=."
+                "group must be a non-empty list of whole numbers, the number of rows of each query; "
+                "pass one id per row as qid=."
             )
         hint = (
-            "It looks like an id per row: pass it as qid= instead."
+            "It looks like one id per row: pass it as qid= instead."
             if len(sizes) == n_rows
             else "Give the number of rows of each query, in row order."
         )
@@ -145,16 +145,16 @@ class Queries:
         return np.repeat(np.arange(self.n_queries), self.sizes)
 
     def grouped(self) -> Queries:
-        """Return the same queries for rows that are in grouped order already."""
+        """Return the same queries for rows that are already in grouped order."""
         return Queries(self.ids, self.boundaries, self.keys, None, self.boundaries[:-1])
 
     def group(self, rows: ArrayLike) -> NDArray[Any]:
-        """Bring an array from the caller's order into grouped order."""
+        """Reorder an array from the caller's order to grouped order."""
         array = np.asarray(rows)
         return array if self.order is None else array[self.order]
 
     def ungroup(self, grouped: NDArray[Any]) -> NDArray[Any]:
-        """Bring an array from grouped order back into the caller's order."""
+        """Reorder an array from grouped order back to the caller's order."""
         if self.order is None:
             return grouped
         rows = np.empty_like(grouped)
@@ -162,16 +162,16 @@ class Queries:
         return rows
 
     def where(self, row: int) -> str:
-        """Say where a grouped row is, in the caller's terms, for an error message."""
+        """Describe a grouped row by the caller's row and query, for error messages."""
         query = int(np.searchsorted(self.boundaries, row, side="right")) - 1
         caller_row = row if self.order is None else int(self.order[row])
-        return f"query {self.ids[query]!s} has it at row {caller_row}"
+        return f"row {caller_row}, query {self.ids[query]!s}"
 
     def per_row(self, weights: ArrayLike) -> NDArray[np.float64]:
-        """Spread weights over the grouped rows.
+        """Return one weight per grouped row.
 
-        One weight per row, or one per query in the order in which the queries first appear in the
-        caller's rows.
+        ``weights`` has one per row, or one per query in the order in which the queries first appear in
+        the caller's rows.
         """
         values = _as_floats(weights, "weights must be numbers, one per row or one per query.")
         if values.ndim != 1 or len(values) not in (self.n_rows, self.n_queries):
@@ -181,7 +181,7 @@ class Queries:
             )
         bad = np.flatnonzero(~(np.isfinite(values) & (values >= 0)))
         if len(bad):
-            raise ValueError(f"weights[{bad[0]}] is {values[bad[0]]}; weights must be finite and not negative.")
+            raise ValueError(f"weights[{bad[0]}] is {values[bad[0]]}; weights must be finite and non-negative.")
         if len(values) == self.n_rows:
             return np.ascontiguousarray(self.group(values))
         return np.repeat(self.per_query(values), self.sizes)
@@ -194,7 +194,7 @@ class Queries:
 
 
 def check_labels(labels: ArrayLike, queries: Queries) -> NDArray[np.float64]:
-    """Labels in grouped order as float64; refuses NaN, infinite and negative ones, saying where."""
+    """Return labels in grouped order as float64; NaN, infinite and negative ones are an error."""
     values = _as_floats(labels, "labels must be numbers (relevance grades), one per row.")
     if values.shape != (queries.n_rows,):
         raise ValueError(f"labels have shape {values.shape} for {queries.n_rows} rows; give one label per row.")
@@ -202,25 +202,25 @@ def check_labels(labels: ArrayLike, queries: Queries) -> NDArray[np.float64]:
     if not (values.min() >= 0 and values.max() < np.inf):  # false for NaN too, and without temporary arrays
         row = int(np.flatnonzero(~(np.isfinite(values) & (values >= 0)))[0])
         raise ValueError(
-            f"labels must be finite and not negative, but one is {values[row]}: {queries.where(row)}. "
+            f"labels must be finite and non-negative; got {values[row]} at {queries.where(row)}. "
             "Drop the row, or shift the labels so that 0 means not relevant."
         )
     return values
 
 
-def _as_floats(values: Any, otherwise: str) -> NDArray[np.float64]:
-    """Numbers as float64, missing ones as NaN."""
+def _as_floats(values: Any, message: str) -> NDArray[np.float64]:
+    """Return numbers as float64, missing ones as NaN; raise ValueError with ``message`` if they are not numbers."""
     native = values.to_native() if hasattr(values, "to_native") else values
     if hasattr(native, "to_pylist") and native.null_count:
-        values = native.to_pylist()  # Arrow's arrays of dictionary chunks repeat a value where one is missing
+        values = native.to_pylist()  # NumPy gets a repeated value for a missing one in Arrow's dictionary arrays
     try:
         return np.asarray(values, dtype=np.float64)
     except (TypeError, ValueError):
-        raise ValueError(otherwise) from None
+        raise ValueError(message) from None
 
 
 def query_keys(ids: NDArray[Any]) -> NDArray[np.uint64]:
-    """Stable 64-bit key of each id: equal ids give equal keys in every process, data set and library."""
+    """Return a stable 64-bit key per id: equal ids give equal keys in every process, data set and library."""
     if ids.dtype.kind == "u":
         return _mix(ids)
     whole = ids.dtype.kind in "ib"
@@ -230,7 +230,7 @@ def query_keys(ids: NDArray[Any]) -> NDArray[np.uint64]:
 
 
 def plain_ids(ids: NDArray[Any]) -> list[Any]:
-    """Ids as Python values; unlike ``tolist``, dates counted in nanoseconds stay dates."""
+    """Return ids as Python values; unlike ``tolist``, dates in nanoseconds stay dates."""
     if ids.dtype.kind not in "mM" or np.datetime_data(ids.dtype)[0] not in ("ns", "ps", "fs", "as"):
         return list(ids.tolist())
     micro = ids.astype(f"{ids.dtype.kind}8[us]")
@@ -238,7 +238,7 @@ def plain_ids(ids: NDArray[Any]) -> list[Any]:
 
 
 def _mix(values: NDArray[Any]) -> NDArray[np.uint64]:
-    """Spread neighbouring integers over 64 bits (the finaliser of SplitMix64)."""
+    """Hash integers to 64 bits (the finaliser of SplitMix64)."""
     x = values.astype(np.uint64) + np.uint64(0x9E3779B97F4A7C15)
     x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
@@ -256,7 +256,7 @@ def _key(value: Any) -> int:
 
 
 def _plain(value: Any) -> Any:
-    """Turn a scalar of NumPy into Python's, a whole number into an int and another one into a fraction."""
+    """Turn a NumPy scalar into a Python value, a whole number into an int and any other into a fraction."""
     if isinstance(value, np.generic):
         value = plain_ids(np.array([value]))[0]
     if isinstance(value, int):
@@ -268,7 +268,7 @@ def _plain(value: Any) -> Any:
 
 
 def _spelling(value: Any) -> str:
-    """Text that is the same for equal ids, whichever library their types come from."""
+    """Return text that is the same for equal ids, whichever library their types come from."""
     value = _plain(value)
     if isinstance(value, str):
         return f"str:{str.__str__(value)}"
@@ -282,17 +282,17 @@ def _spelling(value: Any) -> str:
     text = repr(value)
     if re.search(r" at 0x[0-9a-fA-F]+>", text):
         raise ValueError(
-            f"query id {text} prints its memory address, so it has no stable identity. "
+            f"query id {text} is printed as a memory address, so it has no stable key. "
             "Use numbers, strings, dates or tuples of them as query ids."
         )
     return f"{type(value).__name__}:{text}"
 
 
 def _as_array(qid: Any) -> NDArray[Any]:
-    """Turn ids into an array, without letting NumPy merge types ([1, "1"] would become two strings)."""
+    """Turn ids into an array; NumPy must not merge types: [1, "1"] would become two equal strings."""
     if hasattr(qid, "to_native"):  # a narwhals column
         qid = qid.to_native()
-    if hasattr(qid, "to_pylist"):  # an Arrow column; a missing entry is safe only in the list
+    if hasattr(qid, "to_pylist"):  # an Arrow column; only its list shows a missing entry
         array = np.asarray(qid)
         return array if array.dtype.kind in "iufbmM" and qid.null_count == 0 else _as_array(qid.to_pylist())
     if hasattr(qid, "to_numpy"):  # a pandas or polars column
@@ -318,9 +318,9 @@ def _as_objects(values: list[Any]) -> NDArray[Any]:
 
 
 def _ascends(values: NDArray[Any]) -> bool:
-    """Tell whether ids of a plain type are sorted; refuses missing ones."""
+    """Return whether ids of a plain type are sorted; a missing id is an error."""
     if values.dtype.kind in "fcmM" and np.any(missing := values != values):
-        raise ValueError(_missing(int(np.flatnonzero(missing)[0])))
+        raise _missing_id(int(np.flatnonzero(missing)[0]))
     return bool(np.all(values[1:] >= values[:-1]))
 
 
@@ -328,16 +328,16 @@ def _factorise_objects(values: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.i
     table: dict[Any, int] = {}
     codes = np.empty(len(values), dtype=np.int64)
     for row, value in enumerate(values):
-        known = len(table)
+        next_code = len(table)
         try:
-            code = table.setdefault(value, known)
+            code = table.setdefault(value, next_code)
         except TypeError:
             raise ValueError(
                 f"the query id at row {row} is a {type(value).__name__}, which is not hashable; "
                 "use numbers, strings or tuples as query ids."
             ) from None
-        if code == known and is_missing(value):
-            raise ValueError(_missing(row))
+        if code == next_code and is_missing(value):
+            raise _missing_id(row)
         codes[row] = code
     ids = _as_objects(list(table))
     if all(type(value) is str for value in table):
@@ -347,7 +347,7 @@ def _factorise_objects(values: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.i
         ordered = all(a < b for a, b in pairwise(ids[ascending]))
     except TypeError:
         ordered = False
-    if not ordered:  # ids of several types, and sets, have no order of their own
+    if not ordered:  # ids of several types, and sets, have no natural order
         ascending = np.argsort(query_keys(ids), kind="stable")
     number = np.empty(len(table), dtype=np.int64)
     number[ascending] = np.arange(len(table))
@@ -355,7 +355,7 @@ def _factorise_objects(values: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.i
 
 
 def is_missing(value: Any) -> bool:
-    """Whether a value is None, NaN, NaT or pandas.NA."""
+    """Return whether a value is None, NaN, NaT or pandas.NA."""
     if value is None:
         return True
     try:
@@ -364,23 +364,23 @@ def is_missing(value: Any) -> bool:
         return True
 
 
-def _missing(row: int) -> str:
-    return f"the query id at row {row} is missing; give every row an id or drop the row."
+def _missing_id(row: int) -> ValueError:
+    return ValueError(f"the query id at row {row} is missing; give every row an id or drop the row.")
 
 
-def _check_group_keeps_queries_whole(queries: Queries, groups: Queries) -> None:
+def _check_group_matches(queries: Queries, groups: Queries) -> None:
     number = np.empty(queries.n_rows, dtype=np.int64)
     number[queries.order if queries.order is not None else slice(None)] = queries.query_of_row
     same_query = number[1:] == number[:-1]
     starts_group = np.zeros(queries.n_rows, dtype=bool)
     starts_group[groups.boundaries[:-1]] = True
-    cut = np.flatnonzero(same_query & starts_group[1:])
+    split = np.flatnonzero(same_query & starts_group[1:])
     merged = np.flatnonzero(~same_query & ~starts_group[1:])
-    if len(cut):
-        row = int(cut[0]) + 1
+    if len(split):
+        row = int(split[0]) + 1
         raise ValueError(
-            f"group cuts query {queries.ids[number[row]]!s} between rows {row - 1} and {row}; the rows of a "
-            "query must stay together. Pass qid alone, or sizes that match it."
+            f"group splits query {queries.ids[number[row]]!s} between rows {row - 1} and {row}. Pass qid alone, or "
+            "sizes that match it."
         )
     if len(merged) or groups.n_queries != queries.n_queries:
         row = int(merged[0]) + 1 if len(merged) else 0

@@ -1,4 +1,4 @@
-"""Ranking data in files: LETOR text, Parquet and CSV, told apart by the ending of the name."""
+"""Ranking data in files: LETOR text, Parquet and CSV; the file extension gives the format."""
 
 from __future__ import annotations
 
@@ -12,10 +12,11 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from rankwright._io import PathLike, replacing
-from rankwright.data.dataset import RankingData
+from rankwright._io import PathLike, read_text, replacing
+from rankwright.data.dataset import RankingData, label_columns
 from rankwright.data.encoding import Columns
-from rankwright.data.letor import parse_letor, read_letor, read_text, write_letor
+from rankwright.data.letor import read_letor, write_letor
+from rankwright.data.letor_parser import parse_letor
 
 _LETOR = (".txt", ".letor", ".svm", ".svmlight", ".dat")
 _PARQUET = (".parquet", ".pq")
@@ -37,29 +38,29 @@ def read_data(
 ) -> RankingData:
     r"""Read ranking data from a file.
 
-    The ending says the format: ``.txt``, ``.letor``, ``.svm``, ``.svmlight`` or ``.dat`` is LETOR text, ``.parquet``
-    or ``.pq`` Parquet, ``.csv`` or ``.tsv`` a table with a header. Text may be packed: ``.gz``.
+    The file extension gives the format: ``.txt``, ``.letor``, ``.svm``, ``.svmlight`` or ``.dat`` is LETOR text,
+    ``.parquet`` or ``.pq`` Parquet, ``.csv`` or ``.tsv`` a table with a header. Text may be compressed: ``.gz``.
 
     In a CSV file an empty field, ``NA`` or ``nan`` is missing, and query ids are numbers if all of them are whole
-    numbers. LETOR text has no names, so the options about columns do not touch it; ``zero_based`` touches nothing else.
+    numbers. LETOR text has no column names, so the options about columns are ignored; ``zero_based`` is only for LETOR.
 
     Parameters
     ----------
     path
         The file.
     label, qid, weight
-        Names of the columns. Without ``weight`` only weights that `write_data` wrote to Parquet are used.
+        Names of the columns. Without ``weight``, weights are read only from Parquet that `write_data` wrote.
     drop
-        Columns that are no features.
+        Columns to ignore.
     categorical
         Columns that hold categories.
     zero_based
         Whether the first feature of LETOR text has index 0; by default it has index 1.
     labelled
-        False for rows to predict: a table needs no labels then, and all become 0.
+        False for rows to predict: labels are not needed, and all are 0.
     reference
         Training data, or a model's ``columns_``: this data gets the same columns and categories. Columns named in
-        ``drop`` and ``categorical`` may then be absent.
+        ``drop`` and ``categorical`` may then be missing.
 
     Examples
     --------
@@ -71,24 +72,22 @@ def read_data(
     >>> data.y.tolist(), data.X.tolist(), data.feature_names
     ([2.0, 0.0], [[7.5], [nan]], ['bm25'])
     """
-    kind = _format(path)
-    if kind in _LETOR:
+    extension = _extension(path)
+    if extension in _LETOR:
         return _read_letor(path, zero_based, labelled, reference)
-    texts = () if reference is None else tuple(name for name, known in reference.categories.items() if known)
-    table = _read_parquet(path) if kind in _PARQUET else _read_csv(path, _CSV[kind], qid, texts)
-    there = table.column_names
+    texts = () if reference is None else tuple(name for name, levels in reference.categories.items() if levels)
+    table = _read_parquet(path) if extension in _PARQUET else _read_csv(path, _CSV[extension], qid, texts)
+    columns = table.column_names
     if reference is not None:
-        drop, categorical = ([name for name in names if name in there] for names in (drop, categorical))
-    if not labelled and label in there:
+        drop, categorical = ([name for name in names if name in columns] for names in (drop, categorical))
+    if not labelled and label in columns:
         drop = [*drop, label]
-    needed = [("label", label)] if labelled else []
-    needed += [("qid", qid)] + ([] if weight is None else [("weight", weight)])
-    for option, name in [*needed, *(("drop", one) for one in drop), *(("categorical", one) for one in categorical)]:
-        if name not in there:
-            raise ValueError(
-                f"{path} has no column {name!r}; it has {_shown(there)}. Name one of them with {option} "
-                f"(--{option} on the command line)."
-            )
+    required = [("label", label)] if labelled else []
+    required += [("qid", qid)] + ([] if weight is None else [("weight", weight)])
+    required += [*(("drop", name) for name in drop), *(("categorical", name) for name in categorical)]
+    for option, name in required:
+        if name not in columns:
+            raise ValueError(f"{path} has no column {name!r}; it has {_shown(columns)}. Name one of them in {option}=.")
     try:
         return RankingData.from_arrow(
             table,
@@ -104,9 +103,9 @@ def read_data(
 
 
 def read_parts(paths: Sequence[PathLike], **options: Any) -> list[RankingData]:
-    r"""Read files that belong together, such as training and validation data: all get the first one's columns.
+    r"""Read files that belong together, such as training and validation data, with the columns of the first file.
 
-    LETOR files have as many features as the largest index in any of them says. ``options`` are those of `read_data`.
+    The number of features of LETOR files is the largest index in any of them. ``options`` are those of `read_data`.
 
     Examples
     --------
@@ -117,18 +116,18 @@ def read_parts(paths: Sequence[PathLike], **options: Any) -> list[RankingData]:
     ...     [part.X.tolist() for part in read_parts(paths)]
     [[[0.5, 0.0]], [[0.0, 0.5]]]
     """
-    if options.get("reference") is None and all(_format(path) in _LETOR for path in paths):
+    if options.get("reference") is None and all(_extension(path) in _LETOR for path in paths):
         return read_letor(list(paths), zero_based=options.get("zero_based", False))
     first = read_data(paths[0], **options)
     return [first, *(read_data(path, **{**options, "reference": first}) for path in paths[1:])]
 
 
 def write_data(data: RankingData, path: PathLike) -> None:
-    """Write ranking data to a file whose ending says the format, as `read_data` reads it.
+    """Write ranking data to a file; the extension gives the format, as in `read_data`.
 
-    Queries ascend by id, and rows keep their order within a query. Numbers, missing values and -0.0 come back with the
-    same bits. LETOR text holds neither names nor categories (their codes are written) nor weights (refused); CSV holds
-    categories as text, which `read_data` is told about by ``categorical``. The file is complete or absent.
+    Queries are sorted by id, and rows keep their order within a query. Numbers, missing values and -0.0 are read back
+    with the same bits. LETOR text cannot hold names (left out), categories (written as codes) or weights (an error);
+    CSV holds categories as text, to be named in ``categorical`` of `read_data`. The file is complete or absent.
 
     Examples
     --------
@@ -141,19 +140,19 @@ def write_data(data: RankingData, path: PathLike) -> None:
     1,"a",0.1
     0,"a",
     """
-    kind = _format(path)
-    if kind in _LETOR:
+    extension = _extension(path)
+    if extension in _LETOR:
         write_letor(data, path)
-    elif kind in _PARQUET:
+    elif extension in _PARQUET:
         data.to_parquet(path)
     else:
-        _write_csv(data, path, _CSV[kind])
+        _write_csv(data, path, _CSV[extension])
 
 
 def document_names(data: RankingData) -> list[str]:
-    """Name the documents, in the data's order, by query and row: ``qid-1``, ``qid-2``, ... in the order of the file.
+    """Name the documents by query and row, ``qid-1``, ``qid-2``, ..., in the order of the data's rows.
 
-    The name of a document does not depend on the order in which the file has the queries.
+    The names do not depend on the order of the queries in the file.
 
     Examples
     --------
@@ -167,14 +166,14 @@ def document_names(data: RankingData) -> list[str]:
     ]
 
 
-def _format(path: PathLike) -> str:
+def _extension(path: PathLike) -> str:
     name = Path(path)
-    packed = name.suffix == ".gz"
-    ending = Path(name.stem).suffix if packed else name.suffix
-    if ending in _LETOR or ending in _CSV or (ending in _PARQUET and not packed):
-        return ending
+    compressed = name.suffix == ".gz"
+    extension = Path(name.stem).suffix if compressed else name.suffix
+    if extension in _LETOR or extension in _CSV or (extension in _PARQUET and not compressed):
+        return extension
     raise ValueError(
-        f"{os.fspath(path)!r} does not say its format; end it in {', '.join(_LETOR)} (LETOR), .csv, .tsv (both also "
+        f"{os.fspath(path)!r} has no known file extension; use {', '.join(_LETOR)} (LETOR), .csv, .tsv (both also "
         "with .gz) or .parquet."
     )
 
@@ -198,7 +197,7 @@ def _read_parquet(path: PathLike) -> Any:
         try:
             return pq.read_table(file)
         except (pa.ArrowException, OSError) as error:
-            raise ValueError(f"{path} is not Parquet, or it is damaged: {_first_line(error)}") from None
+            raise ValueError(f"{path} is not a Parquet file, or it is damaged: {_first_line(error)}") from None
 
 
 def _read_csv(path: PathLike, delimiter: str, qid: str, texts: Sequence[str]) -> Any:
@@ -206,14 +205,14 @@ def _read_csv(path: PathLike, delimiter: str, qid: str, texts: Sequence[str]) ->
     import pyarrow as pa
     import pyarrow.csv as pc
 
-    # A copy in Arrow's own memory: its reading threads may outlive the call, and one that frees memory of Python's
-    # while the interpreter ends would end the process with an error of its own.
+    # A copy in Arrow's own memory: its reading threads may outlive the call, and freeing Python's memory from such a
+    # thread at interpreter exit crashes the process.
     with pa.BufferOutputStream() as copy:
         copy.write(read_text(path))
         content = copy.getvalue()
     parse = pc.ParseOptions(delimiter=delimiter)
     try:
-        with pc.open_csv(pa.BufferReader(content), parse_options=parse) as reader:  # types of the first rows
+        with pc.open_csv(pa.BufferReader(content), parse_options=parse) as reader:  # for the column types
             schema = reader.schema
         types = {
             field.name: pa.float64()
@@ -221,14 +220,14 @@ def _read_csv(path: PathLike, delimiter: str, qid: str, texts: Sequence[str]) ->
             if pa.types.is_integer(field.type) or pa.types.is_null(field.type)
         }
         types |= {name: pa.string() for name in (qid, *texts) if name in schema.names}
-        # A field in quotes is text even where it reads NA or nothing; without quotes that is missing.
+        # A quoted field is text even if it is NA or empty; without quotes these are missing values.
         convert = pc.ConvertOptions(column_types=types, strings_can_be_null=True, quoted_strings_can_be_null=False)
         table = pc.read_csv(pa.BufferReader(content), parse_options=parse, convert_options=convert)
     except pa.ArrowException as error:
-        raise ValueError(f"{path} is not a table that can be read: {_first_line(error)}") from None
-    twice = [name for name in table.column_names if table.column_names.count(name) > 1]
-    if twice:
-        raise ValueError(f"{path} has two columns named {twice[0]!r}; give each its own name.")
+        raise ValueError(f"{path} is not a valid table: {_first_line(error)}") from None
+    repeated = [name for name in table.column_names if table.column_names.count(name) > 1]
+    if repeated:
+        raise ValueError(f"{path} has two columns named {repeated[0]!r}; give each its own name.")
     if qid in table.column_names:
         ids = table[qid].to_pylist()
         if all(text is not None and _INTEGER.fullmatch(text) for text in ids):
@@ -241,24 +240,20 @@ def _write_csv(data: RankingData, path: PathLike, delimiter: str) -> None:
     import pyarrow as pa
     import pyarrow.csv as pc
 
-    columns: dict[str, Any] = {"label": data.y, "qid": [str(qid) for qid in data.qid.tolist()]}
-    if data.qid.dtype.kind in "iu":
-        columns["qid"] = data.qid
-    elif len({str(qid) for qid in data.query_ids.tolist()}) < data.n_queries:
+    integer_ids = data.qid.dtype.kind in "iu"
+    if not integer_ids and len({str(qid) for qid in data.query_ids.tolist()}) < data.n_queries:
         raise ValueError("two query ids are the same once written as text; give them ids that differ as text.")
-    if data.weights is not None:
-        columns["weight"] = data.weights
-    if clash := columns.keys() & set(data.feature_names):
-        raise ValueError(f"a feature is named {sorted(clash)[0]!r}, which the file needs; rename it.")
+    columns = label_columns(data, data.qid if integer_ids else [str(qid) for qid in data.qid.tolist()])
     for number, name in enumerate(data.feature_names):
         values = data.X[:, number]
-        columns[name] = _written(values.toarray().ravel() if sp.issparse(values) else values, data.categories.get(name))
+        dense = values.toarray().ravel() if sp.issparse(values) else values
+        columns[name] = _csv_column(dense, data.categories.get(name))
     with replacing(path) as file:
         pc.write_csv(pa.table(columns), file, pc.WriteOptions(delimiter=delimiter))
 
 
-def _written(values: NDArray[Any], levels: tuple[Any, ...] | None) -> Any:
-    """A column of Arrow: missing values as null, codes as the text of their levels."""
+def _csv_column(values: NDArray[Any], levels: tuple[Any, ...] | None) -> Any:
+    """Return an Arrow column: missing values as null, codes as the text of their levels."""
     import pyarrow as pa
 
     if levels is None:

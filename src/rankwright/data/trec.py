@@ -1,4 +1,4 @@
-"""TREC files: judgements, ``qid 0 docno label``, and runs, ``qid Q0 docno rank score tag``."""
+"""TREC files: qrels (judgements), ``qid 0 docno label``, and runs, ``qid Q0 docno rank score tag``."""
 
 from __future__ import annotations
 
@@ -9,8 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rankwright._io import PathLike, replacing
-from rankwright.data.letor import read_text
+from rankwright._io import PathLike, read_text, replacing
 
 _QRELS_LINE = "qid 0 docno label"
 _RUN_LINE = "qid Q0 docno rank score tag"
@@ -23,9 +22,9 @@ class Qrels:
     Parameters
     ----------
     qid, docno
-        Query and document, as text without blanks [judgements].
+        Query and document, as text without whitespace [judgements].
     label
-        Whole numbers; below 1 is not relevant [judgements].
+        Whole numbers; less than 1 is not relevant [judgements].
 
     Examples
     --------
@@ -41,22 +40,22 @@ class Qrels:
         _set_pairs(self, "label")
         labels = np.asarray(self.label)
         if labels.dtype.kind not in "iub":
-            raise ValueError(f"labels of judgements must be whole numbers, got {labels.dtype}.")
+            raise ValueError(f"labels of judgements must be whole numbers; got {labels.dtype}.")
         object.__setattr__(self, "label", labels.astype(np.int64))
 
 
 @dataclass(frozen=True, eq=False)
 class TrecRun:
-    """What a system retrieved: documents with scores for each query. Ranks follow from the scores.
+    """Documents that a system retrieved for each query, with scores, which give the ranks.
 
     Parameters
     ----------
     qid, docno
-        Query and document, as text without blanks [retrieved].
+        Query and document, as text without whitespace [retrieved].
     score
         Finite, higher is better [retrieved].
     tag
-        Name of the run, without blanks.
+        Name of the run, without whitespace.
 
     Examples
     --------
@@ -75,8 +74,8 @@ class TrecRun:
         if not np.isfinite(scores).all():
             row = int(np.flatnonzero(~np.isfinite(scores))[0])
             raise ValueError(
-                f"scores must be finite, but row {row} (query {self.qid[row]}, document "
-                f"{self.docno[row]}) has {scores[row]}."
+                f"scores must be finite; got {scores[row]} at row {row}, query {self.qid[row]}, document "
+                f"{self.docno[row]}."
             )
         object.__setattr__(self, "score", scores)
         _check_word("tag", self.tag)
@@ -85,8 +84,8 @@ class TrecRun:
 def read_qrels(path: PathLike) -> Qrels:
     """Read judgements, plain or gzip, in the order of the lines.
 
-    Raises ValueError with the file and line for one that is not ``qid 0 docno label`` and for a
-    document that is judged twice for a query. The second column is not used.
+    A line that is not ``qid 0 docno label``, or a document that is judged twice for a query, raises
+    ValueError with the file and line. The second column is ignored.
 
     Examples
     --------
@@ -113,9 +112,9 @@ def read_qrels(path: PathLike) -> Qrels:
 def read_trec_run(path: PathLike) -> TrecRun:
     """Read a run, plain or gzip, in the order of the lines.
 
-    Raises ValueError with the file and line for one that is not ``qid Q0 docno rank score tag``,
-    for a document that is retrieved twice for a query, and for a second tag. As in trec_eval the
-    rank is not used: the scores say the order.
+    A line that is not ``qid Q0 docno rank score tag``, a document that is retrieved twice for a query,
+    or a second tag raises ValueError with the file and line. As in trec_eval the rank is ignored: the
+    scores give the order.
 
     Examples
     --------
@@ -145,7 +144,7 @@ def read_trec_run(path: PathLike) -> TrecRun:
 
 
 def write_qrels(qrels: Qrels, path: PathLike) -> None:
-    """Write judgements in their order, as gzip if the name ends in ``.gz``; whole or not at all.
+    """Write judgements in their order, as gzip if the name ends in ``.gz``; the file is complete or absent.
 
     Examples
     --------
@@ -161,9 +160,9 @@ def write_qrels(qrels: Qrels, path: PathLike) -> None:
 
 
 def write_trec_run(run: TrecRun, path: PathLike) -> None:
-    """Write a run, best document first, as gzip if the name ends in ``.gz``; whole or not at all.
+    """Write a run, best document first, as gzip if the name ends in ``.gz``; the file is complete or absent.
 
-    Queries keep the order in which they first appear, and documents with equal scores theirs.
+    Queries keep the order in which they first appear, documents with equal scores their row order.
 
     Examples
     --------
@@ -191,18 +190,18 @@ def align(
 ) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.str_]]:
     """Join a run with judgements into the scores, labels and qid that `rankwright.evaluate` takes.
 
-    As in trec_eval, the queries are those in both files, and a label below 0 counts as 0. Relevant
+    As in trec_eval, the queries are those in both files, and a negative label counts as 0. Relevant
     documents that the run did not retrieve belong to the ideal ranking, so they are appended to
-    their query, with one score below all others. Metrics with a cutoff no deeper than what the run
-    retrieved for each query hence have trec_eval's values up to ties in the scores; deeper ones see
-    the appended documents as the last of the ranking.
+    their query, all with one score below the others. If the run retrieved at least as many documents
+    per query as a metric's cutoff, the metric has trec_eval's value up to ties in the scores; otherwise
+    the appended documents count as the last of the ranking.
 
     Parameters
     ----------
     run
-        What was retrieved.
+        Retrieved documents.
     qrels
-        What is relevant.
+        Relevance judgements.
     unjudged
         Label of retrieved documents that have no judgement.
 
@@ -214,7 +213,7 @@ def align(
     ([0.0, 1.0, 2.0], True, ['q1', 'q1', 'q1'])
     """
     if not (np.isfinite(unjudged) and unjudged >= 0):
-        raise ValueError(f"unjudged must be a label, finite and not below 0; got {unjudged}.")
+        raise ValueError(f"unjudged must be a label, finite and non-negative; got {unjudged}.")
     judged: dict[str, dict[str, int]] = {}
     for qid, docno, label in zip(qrels.qid, qrels.docno, qrels.label.tolist(), strict=True):
         judged.setdefault(qid, {})[docno] = max(label, 0)
@@ -231,17 +230,17 @@ def align(
             f"no query of the run {run.tag!r} is judged: it has {_some(run.qid)} and the "
             f"judgements have {_some(qrels.qid)}. Check that both use the same query ids."
         )
-    for qid, below in lowest.items():
-        for label in judged[qid].values():  # what is left was not retrieved
+    for qid, lowest_score in lowest.items():
+        for label in judged[qid].values():  # those left were not retrieved
             if label > 0:
-                scores.append(np.nextafter(below, -np.inf))
+                scores.append(np.nextafter(lowest_score, -np.inf))
                 labels.append(label)
                 qids.append(qid)
     return np.array(scores), np.array(labels, dtype=np.float64), np.array(qids)
 
 
 def _read_lines(path: PathLike, form: str) -> Iterator[tuple[int, list[str]]]:
-    """Yield number and words of each line that is not blank; refuse a document's second line."""
+    """Yield the number and words of each non-empty line; a second line for a document is an error."""
     try:
         text = read_text(path).decode()
     except UnicodeDecodeError as error:
@@ -253,15 +252,15 @@ def _read_lines(path: PathLike, form: str) -> Iterator[tuple[int, list[str]]]:
         if not words:
             continue
         if len(words) != len(form.split()):
-            shown = line if len(line) <= 60 else line[:60] + "..."
-            raise _bad_line(path, number, f"expected {form!r}, got {shown!r}")
+            excerpt = line if len(line) <= 60 else line[:60] + "..."
+            raise _bad_line(path, number, f"expected {form!r}, got {excerpt!r}")
         first = seen.setdefault((words[0], words[2]), number)
         if first != number:
-            reason = f"document {words[2]!r} of query {words[0]!r} is on line {first} already"
+            reason = f"document {words[2]!r} of query {words[0]!r} is already on line {first}"
             raise _bad_line(path, number, f"{reason}; keep one of them")
         yield number, words
     if not seen:
-        raise ValueError(f"{path} holds no lines; expected lines of the form {form!r}.")
+        raise ValueError(f"{path} is empty; expected lines of the form {form!r}.")
 
 
 def _bad_line(path: PathLike, number: int, reason: str) -> ValueError:
@@ -269,24 +268,24 @@ def _bad_line(path: PathLike, number: int, reason: str) -> ValueError:
 
 
 def _set_pairs(record: Qrels | TrecRun, values: str) -> None:
-    """Check the ids of a record and make arrays of them; ids of documents vary a lot in length."""
+    """Check the ids of a record and store them as arrays."""
     qids = [_check_word("query id", qid) for qid in record.qid]
     docnos = [_check_word("document id", docno) for docno in record.docno]
     n_values = len(getattr(record, values))
     if not len(qids) == len(docnos) == n_values:
         raise ValueError(
-            f"qid, docno and {values} must be equally long; got {len(qids)}, {len(docnos)} and {n_values}."
+            f"qid, docno and {values} must have the same length; got {len(qids)}, {len(docnos)} and {n_values}."
         )
     if len(set(zip(qids, docnos, strict=True))) < len(qids):
         raise ValueError("a document occurs twice for a query; keep one of them.")
     object.__setattr__(record, "qid", np.array(qids, dtype=np.str_))
-    object.__setattr__(record, "docno", np.array(docnos, dtype=object))
+    object.__setattr__(record, "docno", np.array(docnos, dtype=object))  # their lengths vary too much for np.str_
 
 
 def _check_word(what: str, word: Any) -> str:
     text = str(word)
     if len(text.split()) != 1 or text != text.strip():
-        raise ValueError(f"{what} {text!r} has blanks or is empty, which TREC files cannot hold.")
+        raise ValueError(f"{what} {text!r} is empty or contains whitespace, which TREC files cannot hold; rename it.")
     return text
 
 

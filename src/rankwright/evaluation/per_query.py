@@ -1,4 +1,4 @@
-"""Per-query values and means of metrics, with ties and empty queries treated as you say."""
+"""Per-query values and means of metrics, with a choice of policies for ties and empty queries."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ TIES = {
 }
 EMPTY = {"skip": np.nan, "zero": 0.0, "one": 1.0}
 _ROWS_AT_ONCE = 32_768
-_ROWS_WORTH_A_THREAD = 200_000  # fewer are ordered before another thread has woken up
+_ROWS_PER_THREAD = 200_000  # sorting fewer takes less time than starting a thread
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,13 +35,13 @@ class Evaluation:
     Parameters
     ----------
     mean
-        Mean over the queries, by metric as it was written.
+        Mean over the queries, by metric as given.
     per_query
-        Value of each query, in the order of ``query_ids``; NaN where a query was skipped.
+        Value of each query, in the order of ``query_ids``; NaN for skipped queries.
     query_ids
         Ids of the queries, ascending.
     ties, empty
-        The policies that were used.
+        The policies used.
     weights
         Query weights of the means, or None.
 
@@ -87,14 +87,13 @@ def evaluate(
     qid, group
         Which rows belong together: an id per row in any order, or sizes in row order.
     metrics
-        Metrics or their text forms; they share one sort.
+        Metrics or their text forms.
     ties
-        Where documents have equal scores: ``"worst"`` puts the lower label first (the papers' choice),
-        ``"best"`` the higher one, ``"expected"`` takes the exact mean over all orders, ``"input"``
-        keeps the rows' order.
+        How ties are broken: ``"worst"`` ranks the lower label first (as in the papers), ``"best"`` the
+        higher one, ``"expected"`` takes the exact mean over all orders, ``"input"`` keeps the row order.
     empty
-        Queries in which no document can earn anything: ``"skip"`` leaves them out of the mean, ``"zero"``
-        and ``"one"`` count them as such.
+        Queries in which no document has any gain: ``"skip"`` leaves them out of the mean, ``"zero"`` and
+        ``"one"`` give them that value.
     weights
         Weights of the queries in the mean, one per query in order of first appearance, or one per row
         (constant within a query).
@@ -104,7 +103,7 @@ def evaluate(
     Examples
     --------
     >>> result = evaluate([0.3, 0.3, 0.1], [0, 1, 1], qid=["a", "a", "b"], metrics=["ndcg", "mrr"])
-    >>> result.per_query["mrr"].tolist(), result.mean["mrr"]     # the tie is resolved against us
+    >>> result.per_query["mrr"].tolist(), result.mean["mrr"]     # the lower label is ranked first
     ([0.5, 1.0], 0.75)
     """
     bound = Evaluator(
@@ -114,7 +113,7 @@ def evaluate(
 
 
 class Evaluator:
-    """Metrics bound to labels: call it with scores, as often as they change. Arguments as in `evaluate`.
+    """Metrics bound to labels, to be called with scores many times. Arguments as in `evaluate`.
 
     With a ``reducer`` the means are those over all machines, the values per query those of this one.
     """
@@ -136,30 +135,30 @@ class Evaluator:
             raise ValueError(f"unknown tie policy {ties!r}; choose one of {', '.join(TIES)}.")
         if empty not in EMPTY:
             raise ValueError(f"unknown policy for empty queries {empty!r}; choose one of {', '.join(EMPTY)}.")
-        wanted = [metrics] if isinstance(metrics, str | Metric) else list(metrics)
-        if not wanted:
+        metrics = [metrics] if isinstance(metrics, str | Metric) else list(metrics)
+        if not metrics:
             raise ValueError("no metric to evaluate: name at least one, such as 'ndcg@10'.")
-        named = {text.strip() if isinstance(text, str) else str(text): metric(text) for text in wanted}
+        by_name = {text.strip() if isinstance(text, str) else str(text): metric(text) for text in metrics}
         self.ties, self.empty = ties, empty
         self._reducer = reducer
         self.queries = queries = Queries.of(np.size(labels), qid, group)
         self.labels = check_labels(labels, queries)
         self.weights = None if weights is None else _query_weights(weights, queries)
-        self._chains = {name: one.bind(self.labels, queries.boundaries) for name, one in named.items()}
-        self._ranking = [name for name, one in named.items() if not one.selects]
-        self._selecting = [name for name, one in named.items() if one.selects]
+        self._chains = {name: value.bind(self.labels, queries.boundaries) for name, value in by_name.items()}
+        self._ranking = [name for name, value in by_name.items() if not value.selects]
+        self._selecting = [name for name, value in by_name.items() if value.selects]
         self._deepest = max((self._chains[name].depth for name in self._ranking), default=0)
-        # Stretches of queries whose order fits into the cache, and which of them a thread takes.
+        # Ranges of queries whose order fits into the cache, and the ranges that each thread takes.
         sizes = queries.sizes.astype(np.float64)
-        self._stretches = even_ranges(sizes, 1 + queries.n_rows // _ROWS_AT_ONCE)
-        n_threads = min(available_threads(threads), 1 + queries.n_rows // _ROWS_WORTH_A_THREAD)
-        self._shares = even_ranges(np.ones(len(self._stretches)), n_threads)
+        self._query_ranges = even_ranges(sizes, 1 + queries.n_rows // _ROWS_AT_ONCE)
+        n_threads = min(available_threads(threads), 1 + queries.n_rows // _ROWS_PER_THREAD)
+        self._thread_ranges = even_ranges(np.ones(len(self._query_ranges)), n_threads)
 
     def __call__(self, scores: ArrayLike) -> Evaluation:
         """Evaluate scores, one per row."""
         z = _check_scores(scores, self.queries)
         per_query = {name: np.empty(self.queries.n_queries) for name in self._chains}
-        run_ranges(partial(self._fill, z, per_query), self._shares)
+        run_ranges(partial(self._fill, z, per_query), self._thread_ranges)
         mean = {}
         for name, values in per_query.items():
             values[self._chains[name].scale == 0] = EMPTY[self.empty]
@@ -173,10 +172,10 @@ class Evaluator:
             weights=self.weights,
         )
 
-    def _fill(self, z: NDArray[np.float64], per_query: dict[str, NDArray[np.float64]], s0: int, s1: int) -> None:
-        """Write the values of the stretches [s0, s1)."""
+    def _fill(self, z: NDArray[np.float64], per_query: dict[str, NDArray[np.float64]], r0: int, r1: int) -> None:
+        """Write the values of the query ranges [r0, r1)."""
         bounds, sizes = self.queries.boundaries, self.queries.sizes
-        for q0, q1 in self._stretches[s0:s1]:
+        for q0, q1 in self._query_ranges[r0:r1]:
             order = np.empty(int(bounds[q1] - bounds[q0]), dtype=np.int64)
             if self._ranking:
                 kernel.order_queries(q0, q1, bounds, z, self.labels, TIES[self.ties], self._deepest, order)
@@ -184,9 +183,9 @@ class Evaluator:
                 expected = self.ties == "expected"
                 kernel.value_queries(q0, q1, bounds, z, order, sizes, expected, self._chains[name], per_query[name])
             for name in self._selecting:
-                kept = np.empty(self.queries.n_queries, dtype=np.int64)
-                kernel.select_queries(q0, q1, bounds, z, order, kept)
-                kernel.value_queries(q0, q1, bounds, z, order, kept, False, self._chains[name], per_query[name])
+                n_selected = np.empty(self.queries.n_queries, dtype=np.int64)
+                kernel.select_queries(q0, q1, bounds, z, order, n_selected)
+                kernel.value_queries(q0, q1, bounds, z, order, n_selected, False, self._chains[name], per_query[name])
 
 
 def _check_scores(scores: ArrayLike, queries: Queries) -> NDArray[np.float64]:
@@ -196,20 +195,20 @@ def _check_scores(scores: ArrayLike, queries: Queries) -> NDArray[np.float64]:
     values = np.ascontiguousarray(queries.group(values))
     if np.isnan(values.min()):
         row = int(np.flatnonzero(np.isnan(values))[0])
-        raise ValueError(f"a score is NaN and cannot be ranked: {queries.where(row)}. Check the model's output.")
+        raise ValueError(f"the score at {queries.where(row)} is NaN and cannot be ranked; check the model's output.")
     return values
 
 
 def _query_weights(weights: ArrayLike, queries: Queries) -> NDArray[np.float64]:
     rows = queries.per_row(weights)
-    firsts = rows[queries.boundaries[:-1]]
-    if np.any(rows != np.repeat(firsts, queries.sizes)):
-        row = int(np.flatnonzero(rows != np.repeat(firsts, queries.sizes))[0])
+    first = rows[queries.boundaries[:-1]]
+    if np.any(rows != np.repeat(first, queries.sizes)):
+        row = int(np.flatnonzero(rows != np.repeat(first, queries.sizes))[0])
         raise ValueError(
-            f"weights differ within a query ({queries.where(row)}), but a mean over queries needs one per "
-            "query; give one weight per query."
+            f"weights differ within a query ({queries.where(row)}), but a mean over queries needs one weight per "
+            "query; give equal weights, or one per query."
         )
-    return firsts
+    return first
 
 
 def _mean(name: str, values: NDArray[np.float64], weights: NDArray[np.float64] | None, reducer: Reducer) -> float:
@@ -219,11 +218,11 @@ def _mean(name: str, values: NDArray[np.float64], weights: NDArray[np.float64] |
     n_counted, total_weight, total = reducer.sum(np.array(local, dtype=np.float64)).tolist()
     if n_counted == 0:
         warnings.warn(
-            f"{name}: no query has a relevant document, so there is no mean; check the labels or the "
+            f"{name}: no query has a relevant document, so the mean is NaN; check the labels or the "
             "metric's threshold.",
             stacklevel=4,
         )
         return float("nan")
     if total_weight == 0:
-        raise ValueError(f"{name}: every query that counts has weight 0, so there is no mean; give positive weights.")
+        raise ValueError(f"{name}: every query with a value has weight 0, so there is no mean; give positive weights.")
     return float(total / total_weight)

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from rankwright.data.dataset import RankingData
 from rankwright.data.folds import Fold
-from rankwright.evaluation.comparison import holm
+from rankwright.evaluation.significance import holm
 from rankwright.report.page import Cell, Table
 from rankwright.research.experiments.base import AGREES, CONTRADICTS, OPEN, Findings, Job, Verdict
 from rankwright.research.experiments.study import Claim, Study, p_text

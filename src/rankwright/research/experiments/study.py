@@ -10,8 +10,9 @@ import numpy as np
 
 from rankwright.data.dataset import RankingData
 from rankwright.data.folds import Fold
-from rankwright.evaluation.comparison import PairedResult, compare, holm
+from rankwright.evaluation.comparison import PairedResult, compare
 from rankwright.evaluation.per_query import Evaluation
+from rankwright.evaluation.significance import holm
 from rankwright.report.page import Cell, Table
 from rankwright.research.experiments.base import AGREES, CONTRADICTS, OPEN, Experiment, Figures, Findings, Job, Verdict
 from rankwright.research.harness import Model, Ours, Results, System, run_systems

@@ -6,9 +6,9 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
+from rankwright.data.corruption import with_added_negatives, with_clicks, with_label_noise
 from rankwright.data.dataset import RankingData
 from rankwright.data.folds import Fold
-from rankwright.data.synthetic import with_added_negatives, with_clicks, with_label_noise
 from rankwright.research.experiments.base import Budget, Experiment, figures
 from rankwright.research.experiments.study import Claim, Condition, Study, claims
 from rankwright.research.harness import Ours

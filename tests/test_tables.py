@@ -1,4 +1,4 @@
-"""Ranking data in files: every format gives back what was written, and what is wrong is said in one sentence."""
+"""Ranking data in files: every format reads back what was written, and errors are one sentence."""
 
 from __future__ import annotations
 
@@ -33,11 +33,11 @@ def bits(matrix: Any) -> Any:
     return values.view(np.uint64)
 
 
-def same(one: RankingData, other: RankingData) -> bool:
+def same(data: RankingData, other: RankingData) -> bool:
     return (
-        np.array_equal(bits(one.X), bits(other.X))
-        and np.array_equal(one.y, other.y)
-        and one.qid.tolist() == other.qid.tolist()
+        np.array_equal(bits(data.X), bits(other.X))
+        and np.array_equal(data.y, other.y)
+        and data.qid.tolist() == other.qid.tolist()
     )
 
 
@@ -63,20 +63,20 @@ def test_random_doubles_survive_a_walk_through_all_formats(tmp_path: Path) -> No
     assert same(data, before)
 
 
-def test_packed_text_is_packed(tmp_path: Path) -> None:
+def test_gz_text_is_compressed(tmp_path: Path) -> None:
     write_data(RankingData(X, Y, qid=[1, 1, 1, 2, 2]), tmp_path / "a.csv.gz")
     assert gzip.decompress((tmp_path / "a.csv.gz").read_bytes()).startswith(b'"label","qid","f0"')
 
 
 @pytest.mark.parametrize("name", ["a.csv", "a.parquet"])
-def test_weights_are_kept_where_there_is_a_place_for_them(tmp_path: Path, name: str) -> None:
+def test_weights_are_kept_by_formats_that_hold_them(tmp_path: Path, name: str) -> None:
     data = RankingData(X, Y, qid=[1, 1, 1, 2, 2], weights=[0.1, 0.7])
     write_data(data, tmp_path / name)
     back = read_data(tmp_path / name, weight="weight")
     assert back.weights is not None
     assert back.weights.tolist() == [0.1, 0.1, 0.1, 0.7, 0.7]
     assert back.feature_names == ["f0", "f1", "f2"]
-    with pytest.raises(ValueError, match="no place for weights"):
+    with pytest.raises(ValueError, match="cannot hold weights"):
         write_data(data, tmp_path / "a.txt")
 
 
@@ -92,7 +92,7 @@ def test_names_of_columns(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", ["a.csv", "a.parquet"])
 @pytest.mark.parametrize("option", ["label", "qid", "weight", "drop", "categorical"])
-def test_a_column_that_is_not_there(tmp_path: Path, name: str, option: str) -> None:
+def test_a_missing_column(tmp_path: Path, name: str, option: str) -> None:
     write_data(RankingData(X, Y, qid=[1, 1, 1, 2, 2]), tmp_path / name)
     chosen: Any = ["colour"] if option in ("drop", "categorical") else "colour"
     with pytest.raises(ValueError, match=rf"{name} has no column 'colour'; it has label, qid, f0, f1, f2\. .*{option}"):
@@ -116,7 +116,7 @@ def test_missing_values_of_a_table(tmp_path: Path) -> None:
 )
 def test_query_ids_of_a_table_are_whole_numbers_or_text(tmp_path: Path, ids: list[str], expected: list[Any]) -> None:
     path = tmp_path / "a.csv"
-    path.write_text("label,qid,a\n" + "".join(f"0,{one},1\n" for one in ids))
+    path.write_text("label,qid,a\n" + "".join(f"0,{qid},1\n" for qid in ids))
     assert read_data(path).query_ids.tolist() == expected
 
 
@@ -192,7 +192,7 @@ def test_names_of_documents_do_not_depend_on_the_order_of_queries() -> None:
     rows = {"x": 1.0, "y": 2.0, "z": 3.0, "u": 4.0}
 
     def named(order: str, qid: list[Any]) -> dict[float, str]:
-        data = RankingData([[rows[one]] for one in order], [0] * 4, qid=qid)
+        data = RankingData([[rows[number]] for number in order], [0] * 4, qid=qid)
         return dict(zip(data.X[:, 0].tolist(), document_names(data), strict=True))
 
     expected = {1.0: "10-1", 2.0: "10-2", 3.0: "9-1", 4.0: "9-2"}
@@ -225,7 +225,7 @@ def test_what_cannot_be_read_is_refused_with_the_file_in_one_line(tmp_path: Path
     assert "\n" not in str(refused.value)
 
 
-def test_a_file_that_is_not_there(tmp_path: Path) -> None:
+def test_a_missing_file(tmp_path: Path) -> None:
     for name in FORMATS:
         with pytest.raises(FileNotFoundError, match=name):
             read_data(tmp_path / name)

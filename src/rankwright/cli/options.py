@@ -1,0 +1,124 @@
+"""Options that several commands share, and how their values are parsed and printed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import wraps
+from inspect import Parameter, Signature, signature
+from typing import Annotated, Any, Literal
+
+import typer
+
+Metrics = Annotated[str, typer.Option(help="Space-separated metrics.")]
+Ties = Annotated[Literal["worst", "best", "expected", "input"], typer.Option(help="How ties are broken.")]
+Empty = Annotated[Literal["skip", "zero", "one"], typer.Option(help="Value of queries without a relevant document.")]
+Threads = Annotated[int | None, typer.Option(help="Number of threads [all cores].", show_default=False)]
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Show errors only.")]
+Reading = dict[str, Any]  # keyword arguments of `read_data`
+
+# The keyword arguments of `read_data` that have a flag.
+DATA_OPTIONS: dict[str, Any] = {
+    "label": Annotated[str | None, typer.Option(help="Label column of Parquet and CSV [label].", show_default=False)],
+    "qid": Annotated[str | None, typer.Option(help="Query column of Parquet and CSV [qid].", show_default=False)],
+    "weight": Annotated[str | None, typer.Option(help="Weight column of Parquet and CSV.", show_default=False)],
+    "drop": Annotated[
+        list[str] | None, typer.Option(help="Column of Parquet and CSV to ignore; repeatable.", show_default=False)
+    ],
+    "categorical": Annotated[
+        list[str] | None, typer.Option(help="Column that holds categories; repeatable.", show_default=False)
+    ],
+    "zero_based": Annotated[
+        bool | None,
+        typer.Option("--zero-based/--one-based", help="Index of the first LETOR feature.", show_default=False),
+    ],
+}
+
+
+def with_data_options(*, weight: bool = True) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Decorate a command with a parameter ``reading``: on the command line `DATA_OPTIONS` take its place.
+
+    The command gets those that the user gave, as one dictionary.
+
+    Parameters
+    ----------
+    weight
+        Whether the command has the flag ``--weight``.
+    """
+    flags = [
+        Parameter(name, Parameter.KEYWORD_ONLY, default=None, annotation=annotation)
+        for name, annotation in DATA_OPTIONS.items()
+        if weight or name != "weight"
+    ]
+
+    def decorate(command: Callable[..., None]) -> Callable[..., None]:
+        @wraps(command)
+        def run(**arguments: Any) -> None:
+            values = {flag.name: arguments.pop(flag.name) for flag in flags}
+            reading = {name: value for name, value in values.items() if value not in (None, [])}
+            command(**arguments, reading=reading)
+
+        parameters: list[Parameter] = []
+        for parameter in signature(command, eval_str=True).parameters.values():
+            keyword = parameter.replace(kind=Parameter.KEYWORD_ONLY)
+            parameters += flags if parameter.name == "reading" else [keyword]
+        run.__signature__ = Signature(parameters)  # type: ignore[attr-defined]  # typer reads it
+        return run
+
+    return decorate
+
+
+def split_metrics(text: str) -> list[str]:
+    """Split a list of metrics at spaces outside parentheses; an unknown metric is a usage error."""
+    from rankwright import metric
+
+    names: list[str] = []
+    depth = 0
+    for word in text.split():
+        if depth:
+            names[-1] += f" {word}"
+        else:
+            names.append(word)
+        depth += word.count("(") - word.count(")")
+    if not names:
+        raise typer.BadParameter("name at least one metric, such as ndcg@10.")
+    for name in names:
+        try:
+            metric(name)
+        except ValueError as error:
+            raise typer.BadParameter(str(error)) from None
+    return names
+
+
+def literal(text: str) -> Any:
+    """Parse a value as TOML; anything else is text, so that full and "full" are the same."""
+    import tomllib
+
+    try:
+        document = tomllib.loads(f"value = {text.strip()}")
+    except tomllib.TOMLDecodeError:
+        return text.strip()
+    return document["value"] if len(document) == 1 else text.strip()
+
+
+def split_setting(text: str) -> tuple[str, Any]:
+    """Split ``KEY=VALUE`` of --set into the key and the parsed value."""
+    key, equals, value = text.partition("=")
+    if not equals or not key.strip():
+        raise typer.BadParameter(f"{text!r} is not of the form KEY=VALUE.", param_hint="--set")
+    return key.strip(), literal(value)
+
+
+def to_json(value: Any) -> str:
+    """Return JSON text; NaN and infinities become null."""
+    import json
+    import math
+
+    def finite(item: Any) -> Any:
+        if isinstance(item, dict):
+            return {key: finite(inner) for key, inner in item.items()}
+        if isinstance(item, list | tuple):
+            return [finite(inner) for inner in item]
+        return None if isinstance(item, float) and not math.isfinite(item) else item
+
+    return json.dumps(finite(value), indent=1, allow_nan=False)

@@ -1,0 +1,103 @@
+"""Evaluation of a run folder, a saved model or a TREC run file on a data file."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from rankwright import Evaluation, Ranker, RankingData
+    from rankwright.data.trec import TrecRun
+
+
+def load_system(path: Path) -> tuple[Ranker, dict[str, Any]]:
+    """Load a model, and the options that its training data was read with, as far as they are known."""
+    from rankwright.runs import Run, is_run, load_ranker
+
+    if is_run(path):
+        run = Run.open(path)
+        return run.ranker, dict(run.manifest.get("reading", {}))
+    ranker = load_ranker(path)
+    columns = {"label": ranker.label_column_, "qid": ranker.qid_column_}
+    return ranker, {name: column for name, column in columns.items() if column is not None}
+
+
+class DataFile:
+    """A data file that is read only once for each set of options.
+
+    Parameters
+    ----------
+    path
+        The file.
+    reading
+        Options of `read_data` that the user gave; they override those of a run.
+    """
+
+    def __init__(self, path: Path, reading: dict[str, Any]) -> None:
+        self.path = path
+        self._reading = reading
+        self._cache: dict[str, RankingData] = {}
+
+    def read(self, **options: Any) -> RankingData:
+        """Read the file with these options, unless the user gave others."""
+        from rankwright.data.tables import read_data
+
+        options |= self._reading
+        key = repr(sorted(options.items()))
+        if key not in self._cache:
+            self._cache[key] = read_data(self.path, **options)
+        return self._cache[key]
+
+
+def evaluate_system(system: Path, data: DataFile, **options: Any) -> Evaluation:
+    """Evaluate a run folder, a saved model or a TREC run file, on a data set or qrels."""
+    import rankwright as rw
+
+    if system.is_dir() or system.suffix == ".zip":
+        ranker, training_options = load_system(system)
+        rows = data.read(**training_options, reference=ranker.columns_)
+        return _evaluate(ranker.predict(rows), rows, options)
+    run = rw.read_trec_run(system)
+    if _is_qrels(data.path):
+        scores, labels, qid = rw.align(run, rw.read_qrels(data.path))
+        return rw.evaluate(scores, labels, qid=qid, **options)
+    rows = data.read()
+    return _evaluate(_scores_in_run(run, rows, data.path), rows, options)
+
+
+def _is_qrels(path: Path) -> bool:
+    """Tell TREC qrels from LETOR text by the first line; both are text files."""
+    if any(ending in path.suffixes for ending in (".csv", ".tsv", ".parquet", ".pq")):
+        return False
+    from rankwright._io import read_text
+
+    words = read_text(path).split(b"\n", 1)[0].split()
+    return len(words) == 4 and not words[1].startswith(b"qid:")
+
+
+def _evaluate(scores: Any, data: RankingData, options: dict[str, Any]) -> Evaluation:
+    import rankwright as rw
+
+    return rw.evaluate(scores, data.y, qid=data.qid, weights=data.weights, **options)
+
+
+def _scores_in_run(run: TrecRun, data: RankingData, source: Path) -> Any:
+    """Look up the scores of the data's rows in a run; documents that it did not retrieve come last."""
+    import numpy as np
+
+    from rankwright.data.tables import document_names
+
+    row_of = {
+        (str(qid), name): row
+        for row, (qid, name) in enumerate(zip(data.qid.tolist(), document_names(data), strict=True))
+    }
+    scores = np.full(data.n_rows, np.nan)
+    for qid, docno, score in zip(run.qid.tolist(), run.docno.tolist(), run.score.tolist(), strict=True):
+        if (qid, docno) not in row_of:
+            raise ValueError(
+                f"{source} has no document {docno!r} of query {qid!r}, which the run {run.tag!r} retrieved. "
+                "The run must name the documents QID-1, QID-2, ... in the order of the rows, as `predict` does."
+            )
+        scores[row_of[qid, docno]] = score
+    last = np.nextafter(np.nanmin(scores), -np.inf)
+    return np.where(np.isnan(scores), last, scores)

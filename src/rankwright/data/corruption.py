@@ -1,0 +1,203 @@
+"""Three ways to make a data set harder: noisy labels, added documents that are not relevant, and clicks.
+
+Each query has its own random stream, which depends on the seed and the query's id alone.
+
+Reference: Bruch, "An Alternative Cross Entropy Loss for Learning-to-Rank", WWW 2021, section 5.4 and
+appendix E.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rankwright.data.dataset import RankingData
+from rankwright.data.streams import Purpose, random_stream
+
+__all__ = ["with_added_negatives", "with_clicks", "with_label_noise"]
+
+_Integers = NDArray[np.int64]
+
+_LABEL_REDRAW = np.array([0.5, 0.2, 0.15, 0.1, 0.05])
+_CLICK_PROBABILITY = np.array([0.05, 0.3, 0.5, 0.7, 0.95])
+
+
+def with_label_noise(data: RankingData, share: float, *, seed: int = 0) -> RankingData:
+    """Redraw labels at random: 0 to 4 with probabilities .5, .2, .15, .1 and .05.
+
+    A redrawn label may equal the old one, so fewer than `share` of the labels change.
+
+    Parameters
+    ----------
+    data
+        Data with labels 0 to 4.
+    share
+        Probability, for each document, that its label is redrawn.
+    seed
+        Equal data and seeds give equal results.
+
+    Returns
+    -------
+    RankingData
+        The same documents in the same order, with the new labels.
+
+    Examples
+    --------
+    >>> from rankwright import make_web_search
+    >>> data = make_web_search(20)
+    >>> noisy = with_label_noise(data, 0.5)
+    >>> bool(0.2 < (noisy.y != data.y).mean() < 0.4)
+    True
+    """
+    _require_probability("share", share)
+    labels = _grades(data).astype(np.float64)
+    for start, end, key in _each_query(data):
+        rng = random_stream(seed, Purpose.LABEL_NOISE, key)
+        is_redrawn = rng.random(end - start) < share
+        new_labels = rng.choice(len(_LABEL_REDRAW), size=end - start, p=_LABEL_REDRAW)
+        labels[start:end][is_redrawn] = new_labels[is_redrawn]
+    return data._like(data.X, labels, data.qid, data.weights)
+
+
+def with_added_negatives(data: RankingData, share: float, *, seed: int = 0) -> RankingData:
+    """Add documents of other queries to each query's list, with label 0.
+
+    Parameters
+    ----------
+    data
+        Data with at least two queries.
+    share
+        Growth of each list: n documents become n + round(share * n). It may exceed 1.
+    seed
+        Equal data and seeds give equal results.
+
+    Returns
+    -------
+    RankingData
+        Each query's own documents in their order, then the added ones: distinct rows of `data`, with
+        the mean weight of the query's own documents if there are weights.
+
+    Examples
+    --------
+    >>> data = RankingData([[1.0], [2.0], [3.0], [4.0]], [1, 2, 3, 4], qid=[1, 1, 2, 2])
+    >>> longer = with_added_negatives(data, 0.5)
+    >>> longer.group.tolist(), longer.y.tolist()
+    ([3, 3], [1.0, 2.0, 0.0, 3.0, 4.0, 0.0])
+    """
+    if not (np.isfinite(share) and share >= 0):
+        raise ValueError(f"share, the growth of the lists, must be finite and non-negative; got {share}.")
+    n_added = np.rint(share * data.group).astype(np.int64)
+    n_others = data.n_rows - data.group
+    if np.any(n_added > n_others):
+        q = int(np.argmax(n_added > n_others))
+        raise ValueError(
+            f"query {data.query_ids[q]} needs {n_added[q]} documents of other queries, which have "
+            f"only {n_others[q]}. Lower share={share} or give more queries."
+        )
+    rows: list[_Integers] = []
+    for (start, end, key), n in zip(_each_query(data), n_added, strict=True):
+        rng = random_stream(seed, Purpose.NEGATIVES, key)
+        others = rng.choice(data.n_rows - (end - start), size=n, replace=False)
+        rows += [np.arange(start, end), np.where(others < start, others, others + end - start)]
+    source = np.concatenate(rows)
+    qid = np.repeat(data.query_ids, data.group + n_added)
+    is_own = np.repeat(np.tile([True, False], data.n_queries), [len(part) for part in rows])
+    weights = None
+    if data.weights is not None:
+        means = np.add.reduceat(data.weights, data.boundaries[:-1]) / data.group
+        weights = np.where(is_own, data.weights[source], np.repeat(means, data.group + n_added))
+    return data._like(data.X[source], np.where(is_own, data.y[source], 0.0), qid, weights)
+
+
+def with_clicks(data: RankingData, noise: float = 0.05, *, impressions: int = 10, seed: int = 0) -> RankingData:
+    """Replace graded labels by the clicks of simulated users.
+
+    A user looks at a query's documents one by one, in random order, clicks with a probability that
+    depends on the label (`noise`, .3, .5, .7, .95 for 0 to 4) and leaves after the first click: the
+    cascade model. The documents the user looked at form an impression, a query of its own, in which
+    the last document, the clicked one, has label 1 and the others 0. An impression without a click is
+    dropped, so there may be fewer than `impressions` for each query.
+
+    Parameters
+    ----------
+    data
+        Data with labels 0 to 4.
+    noise
+        Click probability of a document that is not relevant.
+    impressions
+        Number of users for each query.
+    seed
+        Equal data and seeds give equal results.
+
+    Returns
+    -------
+    RankingData
+        The impressions. Number i, from 0, of query "a" has the id "a/i"; ids are text, and as
+        always the queries are sorted by id.
+
+    Examples
+    --------
+    >>> from rankwright import make_web_search
+    >>> clicked = with_clicks(make_web_search(5), impressions=3)
+    >>> clicked.query_ids[:4].tolist()
+    ['1/0', '1/1', '1/2', '2/0']
+    >>> bool((clicked.y[clicked.boundaries[1:] - 1] == 1).all())
+    True
+    """
+    _require_probability("noise", noise)
+    if impressions < 1:
+        raise ValueError(f"impressions must be at least 1; got {impressions}.")
+    names = [str(name) for name in data.query_ids.tolist()]
+    if len(set(names)) < len(names):
+        raise ValueError(
+            "two query ids are the same as text (such as 1 and '1'), so their impressions would "
+            "merge. Give the queries ids that differ as text."
+        )
+    click_probability = np.array([noise, *_CLICK_PROBABILITY[1:]])[_grades(data)]
+    rows: list[_Integers] = []
+    sizes: list[_Integers] = []
+    ids: list[str] = []
+    for (start, end, key), name in zip(_each_query(data), names, strict=True):
+        rng = random_stream(seed, Purpose.CLICKS, key)
+        ranking = rng.permuted(np.tile(np.arange(start, end), (impressions, 1)), axis=1)
+        is_clicked = rng.random(ranking.shape) < click_probability[ranking]
+        n_seen = np.where(is_clicked.any(axis=1), is_clicked.argmax(axis=1) + 1, 0)
+        rows.append(ranking[np.arange(end - start) < n_seen[:, None]])
+        sizes.append(n_seen[n_seen > 0])
+        ids += [f"{name}/{i}" for i in np.flatnonzero(n_seen)]
+    if not ids:
+        raise ValueError(
+            f"no impression has a click: {impressions} for each of {data.n_queries} queries. "
+            "Raise noise or impressions, or give queries with relevant documents."
+        )
+    source = np.concatenate(rows)
+    lengths = np.concatenate(sizes)
+    labels = np.zeros(len(source))
+    labels[np.cumsum(lengths) - 1] = 1.0
+    weights = None if data.weights is None else data.weights[source]
+    return data._like(data.X[source], labels, np.repeat(ids, lengths), weights)
+
+
+def _each_query(data: RankingData) -> Iterator[tuple[int, int, int]]:
+    """Yield the first row, the end and the key of each query."""
+    bounds = data.boundaries.tolist()
+    return zip(bounds[:-1], bounds[1:], data.query_keys.tolist(), strict=True)
+
+
+def _grades(data: RankingData) -> _Integers:
+    """Return the labels as whole numbers; labels other than 0 to 4 are an error."""
+    grades = np.clip(data.y, 0, len(_LABEL_REDRAW) - 1).astype(np.int64)
+    if np.any(grades != data.y):
+        row = int(np.argmax(grades != data.y))
+        raise ValueError(
+            f"labels must be 0, 1, 2, 3 or 4; got {data.y[row]:g} at {data.queries.where(row)}. "
+            "Map the labels to these grades first."
+        )
+    return grades
+
+
+def _require_probability(name: str, value: float) -> None:
+    if not 0 <= value <= 1:
+        raise ValueError(f"{name} is a probability and must be from 0 to 1; got {value}.")

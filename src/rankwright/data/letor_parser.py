@@ -1,0 +1,274 @@
+"""Parser of LETOR text: lines ``label qid:ID index:value ... # comment``, in pieces read by several threads."""
+
+from __future__ import annotations
+
+import os
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import partial
+from itertools import accumulate, pairwise
+from typing import Any, NoReturn
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import DTypeLike, NDArray
+
+from rankwright.kernels import letor_text
+
+_BYTES_PER_THREAD = 1 << 20  # for less, starting a thread takes as long as it saves
+_MAX_THREADS = 8
+_PIECES_PER_THREAD = 4  # so that other threads can take over work from a slow one
+_HEAD_BYTES = 1 << 16  # enough of a file to guess the number of features
+_SHORTEST_ENTRY = len("1:2 ")  # bounds the entries of a line by its bytes
+_UNDECIDED_NUMBERS = 1024  # numbers left to Python's float at a time; few files have even one
+_EXCERPT = 60
+
+
+def parse_letor(
+    text: bytes | bytearray,
+    *,
+    source: str = "text",
+    zero_based: bool = False,
+    n_features: int | None = None,
+    dtype: DTypeLike = np.float64,
+    sparse: bool = False,
+) -> tuple[Any, NDArray[np.float64], NDArray[Any]]:
+    r"""Parse LETOR text into (X, y, qid), in the order of the lines.
+
+    Parameters
+    ----------
+    text
+        The content of a file.
+    source
+        Name of the text in error messages.
+    zero_based, n_features, dtype, sparse
+        As in `read_letor`.
+
+    Examples
+    --------
+    >>> X, y, qid = parse_letor(b"1 qid:b 1:2.5\n0 qid:a 2:7\n")
+    >>> X.tolist(), y.tolist(), qid.tolist()
+    ([[2.5, 0.0], [0.0, 7.0]], [1.0, 0.0], ['b', 'a'])
+    """
+    first_index = 0 if zero_based else 1
+    dtype = np.dtype(dtype)
+    if dtype not in (np.dtype(np.float32), np.dtype(np.float64)):
+        raise ValueError(f"dtype must be float64 or float32, got {dtype}.")
+    if n_features is not None and not 1 <= n_features <= letor_text.MAX_INDEX:
+        raise ValueError(
+            f"n_features must be from 1 to {letor_text.MAX_INDEX}, got {n_features}; "
+            "leave it out to use the largest index of the file."
+        )
+    if not text.endswith(b"\n"):
+        text = text + b"\n"
+    codes = np.frombuffer(text, dtype=np.uint8)
+    codes.flags.writeable = False  # gives the kernels one array type for bytes and bytearray
+    n_threads = _count_threads(len(text))
+    pieces = _split_at_lines(text, n_threads * _PIECES_PER_THREAD)
+    with ThreadPoolExecutor(n_threads) as pool:
+        counts = list(pool.map(lambda piece: letor_text.measure(codes, *piece), pieces))
+        rows, colons, longest = (list(count) for count in zip(*counts, strict=True))
+        if sum(rows) == 0:
+            raise ValueError(f"{source} has no rows; expected lines of the form 'label qid:ID index:value'.")
+        first_rows = list(accumulate(rows[:-1], initial=0))
+        first_entries = list(accumulate(colons[:-1], initial=0))
+        reader = _Reader(text, codes, source, first_index, n_features, sparse)
+
+        def read(width: int) -> tuple[_Table, list[_Outcome]]:
+            entries = sum(colons) if sparse else None
+            table = _allocate(source, sum(rows), width, max(longest), dtype, entries)
+            read_piece = partial(reader.read, table)
+            return table, list(pool.map(read_piece, pieces, first_rows, first_entries))
+
+        if n_features is not None:
+            table, outcomes = read(n_features)
+        elif sparse:
+            table, outcomes = read(letor_text.MAX_INDEX + 1 - first_index)
+        else:
+            # The first lines of most files have all features. If not, look at all lines and start again.
+            head = (0, text.find(b"\n", min(_HEAD_BYTES, len(text) - 1)) + 1)
+            table, outcomes = read(reader.width(pool, [head]))
+            if any(outcome.too_narrow for outcome in outcomes):
+                del table
+                table, outcomes = read(reader.width(pool, pieces))
+
+    ids = table.ids if all(outcome.integer_ids for outcome in outcomes) else reader.text_ids(table.id_spans)
+    if sparse:
+        return _csr_matrix(table, outcomes, n_features), table.labels, ids
+    return table.values.reshape(table.shape), table.labels, ids
+
+
+@dataclass(frozen=True)
+class _Table:
+    """Arrays that the kernel fills; ``columns`` only if the matrix is sparse."""
+
+    shape: tuple[int, int]
+    longest: int
+    values: NDArray[Any]
+    columns: NDArray[np.int32] | None
+    row_sizes: NDArray[np.int64]
+    labels: NDArray[np.float64]
+    ids: NDArray[np.int64]
+    id_spans: NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class _Outcome:
+    """Result of reading a piece of the text: the entries it filled, and what may need more work."""
+
+    entries: slice
+    integer_ids: bool
+    too_narrow: bool
+
+
+def _allocate(
+    source: str, rows: int, width: int, longest_line: int, dtype: np.dtype[Any], entries: int | None
+) -> _Table:
+    """Allocate a dense table, or a sparse one with room for ``entries``."""
+    try:
+        values = np.zeros(rows * width, dtype) if entries is None else np.empty(entries, dtype)
+    except (MemoryError, ValueError):
+        raise ValueError(
+            f"{source}: a dense matrix of {rows} rows and {width} features does not fit into "
+            "memory. Check the largest index, or read it with read_letor(..., sparse=True)."
+        ) from None
+    return _Table(
+        shape=(rows, width),
+        longest=longest_line // _SHORTEST_ENTRY + 1,
+        values=values,
+        columns=None if entries is None else np.empty(entries, np.int32),
+        row_sizes=np.empty(rows, np.int64),
+        labels=np.empty(rows),
+        ids=np.empty(rows, np.int64),
+        id_spans=np.empty((rows, 2), np.int64),
+    )
+
+
+def _csr_matrix(table: _Table, outcomes: list[_Outcome], n_features: int | None) -> Any:
+    assert table.columns is not None
+    values = np.concatenate([table.values[outcome.entries] for outcome in outcomes])
+    columns = np.concatenate([table.columns[outcome.entries] for outcome in outcomes])
+    width = int(columns.max(initial=-1)) + 1 if n_features is None else n_features
+    row_starts = np.concatenate(([0], np.cumsum(table.row_sizes)))
+    matrix = sp.csr_matrix((values, columns, row_starts), shape=(table.shape[0], width))
+    matrix.sort_indices()
+    return matrix
+
+
+@dataclass(frozen=True)
+class _Reader:
+    """Reads pieces of a text into a table, also from several threads."""
+
+    text: bytes | bytearray
+    codes: NDArray[np.uint8]
+    source: str
+    first_index: int
+    n_features: int | None
+    sparse: bool
+
+    def width(self, pool: ThreadPoolExecutor, pieces: list[tuple[int, int]]) -> int:
+        """Return the number of features up to the largest index in the pieces."""
+        largest, pos = max(pool.map(lambda piece: letor_text.find_largest_index(self.codes, *piece), pieces))
+        if largest > letor_text.MAX_INDEX:
+            self._refuse(letor_text.INDEX_TOO_LARGE, pos, np.float64)
+        return max(largest + 1 - self.first_index, 0)
+
+    def read(self, table: _Table, piece: tuple[int, int], row: int, first_entry: int) -> _Outcome:
+        """Read a piece of the text into the table, starting at the given row and entry."""
+        pos, stop = piece
+        entry = first_entry
+        columns = np.empty(table.longest, np.int32) if table.columns is None else table.columns
+        undecided = np.empty((max(_UNDECIDED_NUMBERS, table.longest + 1), 3), np.int64)
+        integer_ids = True
+        while pos < stop:
+            code, pos, row, entry, n_undecided, integers = letor_text.parse_rows(
+                self.codes,
+                pos,
+                stop,
+                row,
+                entry,
+                self.first_index,
+                table.shape[1],
+                table.longest,
+                not self.sparse,
+                table.values,
+                columns,
+                table.row_sizes,
+                table.labels,
+                table.ids,
+                table.id_spans,
+                undecided,
+            )
+            self._decide(table, undecided[:n_undecided])
+            integer_ids = integer_ids and integers
+            is_guess = self.n_features is None and not self.sparse
+            if code == letor_text.INDEX_TOO_LARGE and is_guess:
+                return _Outcome(slice(first_entry, entry), integer_ids, too_narrow=True)
+            if code != letor_text.OK:
+                self._refuse(code, pos, table.values.dtype)
+        return _Outcome(slice(first_entry, entry), integer_ids, too_narrow=False)
+
+    def _decide(self, table: _Table, undecided: NDArray[np.int64]) -> None:
+        """Let Python parse the numbers that the kernel could not round with certainty."""
+        for slot, start, stop in undecided.tolist():
+            array, position = (table.labels, -1 - slot) if slot < 0 else (table.values, slot)
+            with np.errstate(over="ignore"):
+                array[position] = float(self.text[start:stop])
+            if np.isinf(array[position]):
+                code = letor_text.BAD_LABEL if slot < 0 else letor_text.INFINITE
+                self._refuse(code, start, array.dtype)
+
+    def text_ids(self, spans: NDArray[np.int64]) -> NDArray[np.str_]:
+        """Return the query ids as text."""
+        ids = []
+        for start, stop in spans.tolist():
+            try:
+                ids.append(self.text[start:stop].decode())
+            except UnicodeDecodeError:
+                self._refuse_token(start, "expected a query id in UTF-8")
+        return np.array(ids)
+
+    def _refuse(self, code: int, pos: int, dtype: DTypeLike) -> NoReturn:
+        limit = letor_text.MAX_INDEX
+        if self.n_features is not None:
+            limit = self.n_features - 1 + self.first_index
+        bounds = f"expected indices up to {limit}; fix the file or n_features"
+        reasons = {
+            letor_text.BAD_LABEL: "expected a label, a finite non-negative number",
+            letor_text.BAD_QID: "expected qid:ID after the label",
+            letor_text.BAD_INDEX: "expected index:value, the index a whole number",
+            letor_text.BAD_VALUE: "expected a number after the colon",
+            letor_text.INFINITE: f"expected a finite {np.dtype(dtype)}, or nan for a missing value",
+            letor_text.INDEX_ZERO: "expected indices from 1; if they start at 0, pass zero_based=True",
+            letor_text.INDEX_TOO_LARGE: bounds,
+            letor_text.DUPLICATE: "expected each index once per row, but one occurs twice",
+        }
+        self._refuse_token(pos, reasons[code])
+
+    def _refuse_token(self, pos: int, reason: str) -> NoReturn:
+        """Raise ValueError about the token at ``pos``, with an excerpt of its line."""
+        number = self.text.count(b"\n", 0, pos) + 1
+        start = self.text.rfind(b"\n", 0, pos) + 1
+        stop = self.text.find(b"\n", pos)
+        first = max(start, pos - _EXCERPT // 2)
+        last = min(stop, first + _EXCERPT)
+        text = self.text[first:last].decode(errors="replace").rstrip()
+        excerpt = f"{'...' * (first > start)}{text}{'...' * (last < stop)}"
+        raise ValueError(f"{self.source}, line {number}: {reason}. The line reads {excerpt!r}.")
+
+
+def _count_threads(n_bytes: int) -> int:
+    try:
+        processors = len(os.sched_getaffinity(0))
+    except AttributeError:  # not on macOS and Windows
+        processors = os.cpu_count() or 1
+    return max(1, min(processors, _MAX_THREADS, n_bytes // _BYTES_PER_THREAD))
+
+
+def _split_at_lines(text: bytes | bytearray, n_pieces: int) -> list[tuple[int, int]]:
+    """Cut the text into pieces of whole lines, some of them empty if there are few lines."""
+    cuts = [0]
+    for piece in range(1, n_pieces):
+        target = max(cuts[-1], len(text) * piece // n_pieces, 1)
+        cuts.append(text.find(b"\n", target - 1) + 1)
+    return list(pairwise([*cuts, len(text)]))

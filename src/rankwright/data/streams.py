@@ -1,0 +1,30 @@
+"""Random streams of generated data: one per seed, purpose and query, and independent of all other draws."""
+
+from __future__ import annotations
+
+from enum import IntEnum
+
+import numpy as np
+
+
+class Purpose(IntEnum):
+    """Purpose of a random stream; streams of different purposes never overlap."""
+
+    WORLD = 0
+    QUERY = 1
+    LABEL_NOISE = 2
+    NEGATIVES = 3
+    CLICKS = 4
+
+
+def random_stream(seed: int, purpose: Purpose, key: int) -> np.random.Generator:
+    """Return the random stream of one purpose and one query."""
+    if not (isinstance(seed, int | np.integer) and 0 <= seed < 2**64):
+        raise ValueError(f"seed must be a whole number from 0 to 2**64 - 1; got {seed!r}.")
+    # The counter's low words count the draws; its top word separates the purposes.
+    return np.random.Generator(
+        np.random.Philox(
+            key=np.array([seed, key], dtype=np.uint64),
+            counter=np.array([0, 0, 0, purpose], dtype=np.uint64),
+        )
+    )
