@@ -57,18 +57,6 @@ def test_text_and_back(value):
 
 
 def test_every_name_is_known():
-    assert list(OBJECTIVES) == [
-        "queryrmse",
-        "ranknet",
-        "lambdamart",
-        "lambdaloss",
-        "yetirank",
-        "yetiloss",
-        "stochasticrank",
-        "softrank",
-        "xendcg",
-        "listnet",
-    ]
     for name, kind in OBJECTIVES.items():
         assert objective(name) == kind()
         assert str(kind()) == name
@@ -131,14 +119,14 @@ def test_summands_draw_noise_of_their_own():
     ("name", "options", "message"),
     [
         ("lambdamrt", {}, "unknown objective 'lambdamrt'; did you mean 'lambdamart'"),
-        ("zzz", {}, "unknown objective 'zzz'; Known: queryrmse, ranknet"),
+        ("zzz", {}, "unknown objective 'zzz'; Known: lambdaloss, lambdamart"),
         ("", {}, "is not an objective"),
         ("yetiloss +", {}, "is not an objective"),
         ("-1 queryrmse", {}, "is not an objective"),
         ("0 queryrmse", {}, "factor of queryrmse must be above 0"),
         ("yetiloss(neighbours)", {}, "option 'neighbours' of yetiloss has no value"),
-        ("yetiloss(neighbours=1, neighbours=2)", {}, "yetiloss is given neighbours twice"),
-        ("yetiloss(neighbours=1)", {"neighbours": 2}, "yetiloss is given neighbours twice, in the text and beside"),
+        ("yetiloss(neighbours=1, neighbours=2)", {}, "yetiloss has the option neighbours twice; give it once"),
+        ("yetiloss(neighbours=1)", {"neighbours": 2}, "has the option neighbours twice, in the text and as a keyword"),
         ("lambdamart", {"truncaton": 3}, "has no option 'truncaton'; did you mean 'truncation'"),
         ("queryrmse", {"sigma": 3}, "queryrmse has no option 'sigma'.*Its options: none"),
         ("ranknet", {"noise": "gumbel"}, "ranknet has no option 'noise'.*Its options: sigma"),

@@ -26,8 +26,6 @@ SquaredDiscount(at=5, threshold=2)
 
 from __future__ import annotations
 
-import difflib
-import re
 from dataclasses import dataclass, field, fields
 from typing import Any, ClassVar
 
@@ -36,11 +34,12 @@ from numpy.typing import ArrayLike, NDArray
 
 from rankwright.kernels.evaluate import ideal_queries
 from rankwright.kernels.exchange import Chain
+from rankwright.notation import Notation, written
 
 Floats = NDArray[np.floating[Any]]
 
 
-_KNOWN: dict[str, type[Metric]] = {}  # filled by the definitions of the classes themselves
+_NOTATION = Notation("metric", "'ndcg@10' or 'err(gain=linear)@5'", hidden=("at",))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -67,7 +66,7 @@ class Metric:
 
     def __init_subclass__(cls) -> None:
         if vars(cls).get("name"):  # a subclass that inherits its name does not take it over
-            _KNOWN[cls.name] = cls
+            _NOTATION.register(cls.name, cls)
 
     def __post_init__(self) -> None:
         whole = isinstance(self.at, int | np.integer) and not isinstance(self.at, bool)
@@ -174,34 +173,16 @@ def metric(text: str | Metric) -> Metric:
     """
     if isinstance(text, Metric):
         return text
-    match = re.fullmatch(r"\s*([\w-]+)\s*(?:\((.*)\))?\s*(?:@\s*(\d+))?\s*", str(text))
-    if match is None:
-        raise ValueError(f"{text!r} is not a metric; write it like 'ndcg@10' or 'err(gain=linear)@5'.")
-    name, options, at = match.groups()
-    known = _KNOWN
-    kind = known.get(name.lower())
-    if kind is None:
-        near = difflib.get_close_matches(name.lower(), known, n=1, cutoff=0.5)
-        hint = f"did you mean {str(text).strip().replace(name, near[0], 1)!r}? " if near else ""
-        raise ValueError(f"unknown metric {text!r}; {hint}Known: {', '.join(sorted(known))}.")
-    names = [f.name for f in fields(kind) if f.name != "at"]
-    chosen: dict[str, Any] = {"at": None if at is None else int(at)}
-    for option in filter(None, (part.strip() for part in (options or "").split(","))):
-        key, equals, value = (part.strip() for part in option.partition("="))
-        if not equals or key not in names:
-            raise ValueError(
-                f"{name} has no option {key!r}; its options are {', '.join(names) or 'none'}, "
-                f"written like {name}(key=value)."
-            )
-        if key in chosen:
-            raise ValueError(f"{text!r} gives {key} twice; give it once.")
-        chosen[key] = _number(value)
-    return kind(**chosen)
+    term, *others = _NOTATION.read(str(text))
+    if others or (term.factor, term.power) != (1.0, 0.0):
+        _NOTATION.refuse(str(text), "it has a factor or a second term")
+    made: Metric = _NOTATION.create(term, at=term.cutoff)
+    return made
 
 
 def known_metrics() -> dict[str, type[Metric]]:
     """Every metric class that has been defined, yours included, by name."""
-    return dict(_KNOWN)
+    return dict(_NOTATION.known)
 
 
 def _two_to(labels: Floats) -> Floats:
@@ -213,17 +194,8 @@ def _two_to(labels: Floats) -> Floats:
     return powers
 
 
-def _number(text: str) -> Any:
-    for convert in (int, float):
-        try:
-            return convert(text)
-        except ValueError:
-            continue
-    return text
-
-
 def _shown(value: Any) -> str:
-    return repr(int(value)) if isinstance(value, float) and value.is_integer() else str(value)
+    return repr(int(value)) if isinstance(value, float) and value.is_integer() else written(value)
 
 
 def _one_per_label(owner: Metric, what: str, values: Floats, labels: Floats) -> NDArray[np.float64]:
@@ -241,7 +213,7 @@ def _choose(owner: Metric, option: str, *allowed: str) -> None:
 
 def _check_range(owner: Metric, option: str, low: float, high: float) -> None:
     number = getattr(owner, option)
-    if not (isinstance(number, int | float) and low < number < high):
+    if isinstance(number, bool) or not (isinstance(number, int | float) and low < number < high):
         raise ValueError(f"{owner.name} needs {option} strictly between {low} and {high}; got {number!r}.")
 
 

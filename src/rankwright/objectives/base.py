@@ -19,6 +19,7 @@ from rankwright.kernels.scratch import Results, Scratch
 from rankwright.kernels.threads import available_threads, even_ranges, run_ranges
 from rankwright.metrics import Metric
 from rankwright.metrics import metric as parse_metric
+from rankwright.notation import Notation, written
 
 Floats = NDArray[np.float64]
 
@@ -135,6 +136,9 @@ class PairGradient(Gradient):
         raise TypeError(f"{type(self).__name__} must define run().")
 
 
+NOTATION = Notation("objective", "'yetiloss(neighbours=3)' or 'yetiloss + 0.5 n^-0.5 queryrmse'", reserved=("auto",))
+
+
 @dataclass(frozen=True, kw_only=True)
 class Objective:
     """A source of gradients. Objectives are values: compare, print, parse, add and scale them.
@@ -147,6 +151,10 @@ class Objective:
     """
 
     name: ClassVar[str] = ""
+
+    def __init_subclass__(cls) -> None:
+        if vars(cls).get("name"):  # a subclass that inherits its name does not take it over
+            NOTATION.register(cls.name, cls)
 
     @property
     def stochastic(self) -> bool:
@@ -185,8 +193,14 @@ class Objective:
     __rmul__ = __mul__
 
     def __str__(self) -> str:
-        options = [f"{f.name}={getattr(self, f.name)}" for f in fields(self) if getattr(self, f.name) != f.default]
+        values = ((f.name, getattr(self, f.name), f.default) for f in fields(self))
+        options = [f"{name}={written(value)}" for name, value, default in values if value != default]
         return self.name + (f"({', '.join(options)})" if options else "")
+
+
+def known_objectives() -> dict[str, type[Objective]]:
+    """Every objective class that has been defined, yours included, by name."""
+    return dict(NOTATION.known)
 
 
 @dataclass(frozen=True)
