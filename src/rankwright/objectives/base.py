@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields
 from functools import partial
 from typing import Any, ClassVar, NamedTuple
@@ -20,6 +20,7 @@ from rankwright.kernels.threads import available_threads, even_ranges, run_range
 from rankwright.metrics import Metric
 from rankwright.metrics import metric as parse_metric
 from rankwright.notation import Notation, written
+from rankwright.ranges import Choice, Range
 
 Floats = NDArray[np.float64]
 
@@ -96,11 +97,11 @@ class Gradient:
         self.bounds = problem.queries.boundaries
         self.keys = problem.queries.keys
 
-    def at_one_point(self) -> Gradient:
+    def cached_for_step(self) -> Gradient:
         """Return a gradient whose `add_between_leaves` may use what its `add` found, at the same scores and stream."""
         return self
 
-    def mark_learning(self, q0: int, q1: int, chain: Chain, hess: Floats) -> None:
+    def set_unit_curvature(self, q0: int, q1: int, chain: Chain, hess: Floats) -> None:
         """Set the curvature of a first-order method: 1 in queries that can teach something."""
         sizes = np.diff(self.bounds[q0 : q1 + 1])
         hess[self.bounds[q0] : self.bounds[q1]] = np.repeat(np.sign(np.abs(chain.scale[q0:q1])), sizes)
@@ -111,11 +112,7 @@ class Gradient:
 
     def add_between_leaves(self, q0: int, q1: int, scores: Floats, stream: np.uint64, into: LeafSums) -> None:
         """Add the gradient by document, and the curvature between leaves, of queries [q0, q1)."""
-        raise ValueError(
-            "this objective has no full curvature, so leaves cannot be solved together; use it with "
-            "diagonal leaf values, or choose queryrmse, ranknet, lambdamart, lambdaloss, yetirank, "
-            "yetiloss, xendcg or listnet."
-        )
+        raise TypeError(f"{type(self).__name__} must define add_between_leaves(): its objective has full_curvature.")
 
 
 class PairGradient(Gradient):
@@ -151,6 +148,8 @@ class Objective:
     """
 
     name: ClassVar[str] = ""
+    search: ClassVar[Mapping[str, Range | Choice]] = {}  # options worth tuning
+    search_training: ClassVar[Mapping[str, Any]] = {}  # and parameters of the `Ranker`, in place of the usual ranges
 
     def __init_subclass__(cls) -> None:
         if vars(cls).get("name"):  # a subclass that inherits its name does not take it over
@@ -158,13 +157,32 @@ class Objective:
 
     @property
     def stochastic(self) -> bool:
-        """True if the gradient changes from iteration to iteration at the same scores."""
+        """Whether the gradient changes from iteration to iteration at the same scores."""
         return False
 
     @property
     def first_order(self) -> bool:
-        """True if it has no curvature: 1 stands in for it, and a step is as long as the gradient."""
+        """Whether it has no curvature: 1 stands in for it, and a step is as long as the gradient."""
         return False
+
+    @property
+    def full_curvature(self) -> bool:
+        """Whether it has curvature between documents, so that the leaves of a tree can be solved together."""
+        return False
+
+    @property
+    def uses_metric(self) -> bool:
+        """Whether the gradient depends on the metric."""
+        return False
+
+    @property
+    def additive_only(self) -> bool:
+        """Whether the metric must add up over positions, as NDCG does and MAP does not."""
+        return False
+
+    def searched_options(self, metric: Metric) -> dict[str, Range | Choice]:
+        """Return the options worth tuning for a metric."""
+        return dict(self.search)
 
     def prepare(self, problem: Problem) -> Gradient:
         """Bind to labels."""
@@ -216,9 +234,29 @@ class Sum(Objective):
     parts: tuple[tuple[float, float, Objective], ...]
 
     @property
+    def stochastic(self) -> bool:
+        """Whether the gradient of any term changes from iteration to iteration."""
+        return any(term.stochastic for _, _, term in self.parts)
+
+    @property
     def first_order(self) -> bool:
-        """True if no summand has curvature."""
-        return all(objective.first_order for _, _, objective in self.parts)
+        """Whether no term has curvature."""
+        return all(term.first_order for _, _, term in self.parts)
+
+    @property
+    def full_curvature(self) -> bool:
+        """Whether all terms have curvature between documents."""
+        return all(term.full_curvature for _, _, term in self.parts)
+
+    @property
+    def uses_metric(self) -> bool:
+        """Whether any term depends on the metric."""
+        return any(term.uses_metric for _, _, term in self.parts)
+
+    @property
+    def additive_only(self) -> bool:
+        """Whether any term needs a metric that adds up over positions."""
+        return any(term.additive_only for _, _, term in self.parts)
 
     def terms(self) -> tuple[tuple[float, float, Objective], ...]:
         """Return the summands."""
@@ -298,7 +336,7 @@ class BoundObjective:
     def at(self, scores: ArrayLike, iteration: int = 0, *, leaves: bool = False) -> Point:
         """Gradient and curvature, and a leaf system, which costs less if it is announced by ``leaves``."""
         z = self._check(scores)
-        terms = [term.at_one_point() for term in self._terms] if leaves else self._terms
+        terms = [term.cached_for_step() for term in self._terms] if leaves else self._terms
         return Point(*self._gradient(terms, z, iteration), partial(self._leaf_system, terms, z, iteration))
 
     def _gradient(self, terms: list[Gradient], z: Floats, iteration: int) -> tuple[Floats, Floats]:
@@ -353,6 +391,12 @@ class BoundObjective:
         *,
         query_weight: Floats | None = None,
     ) -> tuple[Floats, Floats]:
+        if not self.objective.full_curvature:
+            solvable = sorted(name for name, kind in NOTATION.known.items() if kind.full_curvature is True)
+            raise ValueError(
+                f"{self.objective} has no full curvature, so leaves cannot be solved together; use diagonal leaf "
+                f"values, or an objective that has it: {', '.join(solvable)}."
+            )
         leaf = np.ascontiguousarray(self.queries.group(np.asarray(leaf_of)), dtype=np.int64)
         if leaf.shape != z.shape or leaf.min() < 0 or leaf.max() >= n_leaves:
             raise ValueError(f"leaf_of must hold one leaf from 0 to {n_leaves - 1} for each of {len(z)} rows.")

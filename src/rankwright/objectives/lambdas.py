@@ -13,6 +13,7 @@ eq. (1) to (5) and section 4.2; Bruch et al., WSDM 2020 (noisy lambdas).
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from numbers import Real
 from typing import Any, ClassVar
@@ -36,8 +37,10 @@ from rankwright.kernels.pairs import (
     ranked_pairs,
 )
 from rankwright.kernels.random import UNIFORM, noise_by_query
+from rankwright.metrics import Metric
 from rankwright.objectives.base import Floats, Gradient, Objective, PairGradient, Problem
 from rankwright.objectives.options import NOISELESS, check_choice, check_noise, check_positive, noise_of
+from rankwright.ranges import Choice, Range
 
 EXTENSIONS = {
     "static": STATIC,
@@ -68,6 +71,8 @@ class RankNet(Objective):
     """
 
     name: ClassVar[str] = "ranknet"
+    full_curvature: ClassVar[bool] = True
+    search: ClassVar[Mapping[str, Range | Choice]] = {"sigma": Range(0.3, 3.0, log=True)}
     sigma: float = 1.0
 
     def __post_init__(self) -> None:
@@ -124,6 +129,17 @@ class Lambdas(Objective):
         added to the scores, in the ranking and in the loss; the mean over ``samples``. ``"none"`` by default.
     """
 
+    full_curvature: ClassVar[bool] = True
+    uses_metric: ClassVar[bool] = True
+    search: ClassVar[Mapping[str, Range | Choice]] = {
+        "sigma": Range(0.3, 3.0, log=True),
+        "truncation": Choice((None, "k", "k+3", 10, 30)),
+        "extend": Choice((None, "static", "all"), unless=("truncation", None)),
+        "normalize": Choice((False, True)),
+        "noise": Choice(("none", "gumbel")),
+        "strength": Range(0.1, 2.0, log=True, unless=("noise", "none")),
+    }
+
     sigma: float = 1.0
     truncation: int | str | None = None
     extend: str | None = None
@@ -152,6 +168,14 @@ class Lambdas(Objective):
     def stochastic(self) -> bool:
         """Noise, or documents chosen at random."""
         return self.noise != "none" or (self.extend or "").endswith("random")
+
+    def searched_options(self, metric: Metric) -> dict[str, Range | Choice]:
+        """Leave out truncations by the metric's cutoff where it has none."""
+        options = super().searched_options(metric)
+        levels = options.get("truncation")
+        if metric.at is None and isinstance(levels, Choice):
+            options["truncation"] = Choice(tuple(level for level in levels.values if not isinstance(level, str)))
+        return options
 
     def top(self, at: int | None, *, check_only: bool = False) -> int:
         """Resolve the truncation level for a metric with cutoff ``at``."""
@@ -271,6 +295,12 @@ class LambdaLoss(Lambdas):
     """
 
     name: ClassVar[str] = "lambdaloss"
+    additive_only: ClassVar[bool] = True
+    search: ClassVar[Mapping[str, Range | Choice]] = {
+        **Lambdas.search,
+        "variant": Choice(("ndcg-loss2", "ndcg-loss2++")),
+        "mu": Range(0.5, 20.0, log=True, unless=("variant", "ndcg-loss2")),
+    }
     variant: str = "ndcg-loss2++"
     mu: float = 5.0
     loss2_offset: str = "paper"
@@ -295,7 +325,7 @@ class LambdaLoss(Lambdas):
         if not chain.additive:
             raise ValueError(
                 f"lambdaloss is defined for metrics that add up over positions, such as ndcg, dcg or rbp; "
-                f"{problem.metric} does not. Use lambdamart, yetiloss or stochasticrank for it."
+                f"{problem.metric} does not. Use lambdamart for it."
             )
         if self.variant == "ndcg-loss1":
             return PairWeights(0.0, False, False, True, np.zeros(1), self.sigma, self.normalize)

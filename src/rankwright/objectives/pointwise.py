@@ -30,6 +30,7 @@ class QueryRMSE(Objective):
     """
 
     name: ClassVar[str] = "queryrmse"
+    full_curvature: ClassVar[bool] = True
 
     def prepare(self, problem: Problem) -> Gradient:
         """Nothing to prepare."""

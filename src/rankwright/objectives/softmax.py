@@ -8,6 +8,7 @@ it: epsilon is relative to the largest exp(z), so that a shift of the scores cha
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -16,6 +17,7 @@ import numpy as np
 from rankwright.kernels.listwise import mass_between_leaves, softmax_cross_entropy
 from rankwright.objectives.base import Floats, Gradient, LeafSums, Objective, Problem
 from rankwright.objectives.options import check_positive
+from rankwright.ranges import Choice, Range
 
 _FRESH = -1.0  # the kernel's word for a gamma drawn per document
 
@@ -45,6 +47,11 @@ class XENDCG(Objective):
     """
 
     name: ClassVar[str] = "xendcg"
+    full_curvature: ClassVar[bool] = True
+    search: ClassVar[Mapping[str, Range | Choice]] = {
+        "gamma": Choice(("uniform", 0.0, 0.5, 1.0)),
+        "newton": Choice((True, False)),
+    }
     gamma: float | str = "uniform"
     newton: bool = True
     epsilon: float = 1e-10
@@ -84,6 +91,7 @@ class ListNet(Objective):
     """
 
     name: ClassVar[str] = "listnet"
+    full_curvature: ClassVar[bool] = True
 
     def prepare(self, problem: Problem) -> Gradient:
         """Take the softmax's numerators, relative to each query's largest label."""

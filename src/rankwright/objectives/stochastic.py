@@ -9,14 +9,16 @@ leaves next to nothing of the gradient of a query of two documents, whose centre
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
 from rankwright.kernels.ccs import SCRATCH, make_scale_free, smoothed_ranking, smoothed_selection
 from rankwright.objectives.base import Floats, Gradient, Objective, Problem
 from rankwright.objectives.options import check_choice, check_count, check_positive
+from rankwright.ranges import Choice, Range
 
 
 @dataclass(frozen=True)
@@ -56,6 +58,20 @@ class StochasticRank(Objective):
     """
 
     name: ClassVar[str] = "stochasticrank"
+    stochastic: ClassVar[bool] = True
+    first_order: ClassVar[bool] = True  # the smoothed metric is not convex
+    uses_metric: ClassVar[bool] = True
+    search: ClassVar[Mapping[str, Range | Choice]] = {
+        "sigma": Range(0.1, 3.0, log=True),
+        "mu": Range(0.0, 0.5),
+        "estimations": Range(1, 10, log=True),
+        "sfa": Choice((True, False)),
+    }
+    search_training: ClassVar[Mapping[str, Any]] = {
+        "langevin": Choice((False, True)),
+        "diffusion_temperature": Range(1e3, 1e11, log=True, unless=("langevin", False)),
+        "shrink_rate": Range(1e-5, 1e-2, log=True, unless=("langevin", False)),
+    }
     sigma: float = 1.0
     mu: float = 0.0
     nu: float = 0.01
@@ -72,16 +88,6 @@ class StochasticRank(Objective):
         if not self.sfa and self.nu != 0.01:
             raise ValueError("stochasticrank: nu belongs to sfa, which is off; leave nu out or use sfa=True.")
         check_choice(self, "estimator", ("ccs", "reinforce"))
-
-    @property
-    def stochastic(self) -> bool:
-        """Always."""
-        return True
-
-    @property
-    def first_order(self) -> bool:
-        """No curvature: the smoothed metric is not convex."""
-        return True
 
     def prepare(self, problem: Problem) -> Gradient:
         """Bind the metric."""
@@ -133,4 +139,4 @@ class _Smoothed(Gradient):
                     *work,
                 )
         make_scale_free(q0, q1, bounds, scores, not self.selects, o.nu, o.sfa, grad)
-        self.mark_learning(q0, q1, self.chain, hess)
+        self.set_unit_curvature(q0, q1, self.chain, hess)

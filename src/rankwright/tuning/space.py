@@ -16,91 +16,7 @@ from typing import Any
 from rankwright.metrics import Metric
 from rankwright.metrics import metric as parse_metric
 from rankwright.objectives import Objective, Sum
-
-_PLAIN = (str, int, float)
-
-
-def _is_number(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool)
-
-
-@dataclass(frozen=True)
-class Range:
-    """Numbers from ``low`` to ``high``, both included: whole numbers if both ends are.
-
-    Parameters
-    ----------
-    low, high
-        The ends.
-    log
-        Whether each factor counts the same, as for a learning rate, or each step.
-    unless
-        A name beside this one and a value at which this one has no meaning and is left out.
-
-    Examples
-    --------
-    >>> Range(4, 64, log=True).whole, 64 in Range(4, 64), 0.5 in Range(0.6, 1.0)
-    (True, True, False)
-    """
-
-    low: float
-    high: float
-    log: bool = False
-    unless: tuple[str, Any] | None = None
-
-    def __post_init__(self) -> None:
-        if not (_is_number(self.low) and _is_number(self.high) and self.low < self.high):
-            raise ValueError(f"a range goes from a number to a larger one; got {self.low!r} and {self.high!r}.")
-        if self.log and self.low <= 0:
-            raise ValueError(f"a range with log=True begins above 0; got {self.low!r}.")
-
-    @property
-    def whole(self) -> bool:
-        """Whether it holds whole numbers only."""
-        return isinstance(self.low, int) and isinstance(self.high, int)
-
-    def __contains__(self, value: Any) -> bool:
-        return _is_number(value) and self.low <= value <= self.high and (not self.whole or value == int(value))
-
-    def suggest(self, trial: Any, name: str) -> float:
-        """Draw from a trial of Optuna."""
-        draw = trial.suggest_int if self.whole else trial.suggest_float
-        value: float = draw(name, self.low, self.high, log=self.log)
-        return value
-
-
-@dataclass(frozen=True)
-class Choice:
-    """One of several values.
-
-    Parameters
-    ----------
-    values
-        What to choose from: text, numbers, True, False or None.
-    unless
-        As in `Range`.
-
-    Examples
-    --------
-    >>> "full" in Choice(("diagonal", "full"))
-    True
-    """
-
-    values: tuple[Any, ...]
-    unless: tuple[str, Any] | None = None
-
-    def __post_init__(self) -> None:
-        known = isinstance(self.values, tuple) and all(one is None or isinstance(one, _PLAIN) for one in self.values)
-        if not known or not self.values:
-            raise ValueError(f"a choice is a tuple of text, numbers, True, False or None; got {self.values!r}.")
-
-    def __contains__(self, value: Any) -> bool:
-        return any(type(value) is type(one) and value == one for one in self.values)
-
-    def suggest(self, trial: Any, name: str) -> Any:
-        """Draw from a trial of Optuna."""
-        return trial.suggest_categorical(name, self.values)
-
+from rankwright.ranges import Choice, Range
 
 Space = Mapping[str, Any]
 
@@ -159,67 +75,18 @@ _TREES: dict[str, dict[str, Any]] = {
         "leaf_values": "diagonal",
     },
 }
-# Curvature 1 leaves the scale of the gradient to the learning rate, and leaves have no full system.
-_FIRST_ORDER = {"learning_rate": Range(0.003, 3.0, log=True), "leaf_values": "diagonal"}
-_TREES_BY_OBJECTIVE: dict[str, dict[str, dict[str, Any]]] = {
-    "default": {
-        "softrank": _FIRST_ORDER,
-        "stochasticrank": {
-            **_FIRST_ORDER,
-            "langevin": Choice((False, True)),
-            "diffusion_temperature": Range(1e3, 1e11, log=True, unless=("langevin", False)),
-            "shrink_rate": Range(1e-5, 1e-2, log=True, unless=("langevin", False)),
-        },
-    },
-    "paper": {
-        "stochasticrank": {
-            "reg_lambda": 0.0,
-            "langevin": True,
-            "diffusion_temperature": Range(1e8, 1e11, log=True),
-            "shrink_rate": Range(1e-5, 1e-2, log=True),
-        },
+# Curvature 1 leaves the scale of the gradient to the learning rate.
+_FIRST_ORDER_RATE = Range(0.003, 3.0, log=True)
+# What the same paper has for one objective: parameters of the Ranker, and options.
+_PAPER_TRAINING: dict[str, dict[str, Any]] = {
+    "stochasticrank": {
+        "reg_lambda": 0.0,
+        "langevin": True,
+        "diffusion_temperature": Range(1e8, 1e11, log=True),
+        "shrink_rate": Range(1e-5, 1e-2, log=True),
     },
 }
-_SIGMA = {"sigma": Range(0.3, 3.0, log=True)}
-# A truncation by the metric's cutoff k is left out where it has none.
-_LAMBDAS = {
-    **_SIGMA,
-    "truncation": Choice((None, "k", "k+3", 10, 30)),
-    "extend": Choice((None, "static", "all"), unless=("truncation", None)),
-    "normalize": Choice((False, True)),
-    "noise": Choice(("none", "gumbel")),
-    "strength": Range(0.1, 2.0, log=True, unless=("noise", "none")),
-}
-_YETI = {
-    "noise": Choice(("logistic", "gaussian", "gumbel")),
-    "strength": Range(0.2, 3.0, log=True, unless=("noise", "none")),
-    "permutations": Range(2, 20, log=True, unless=("noise", "none")),
-    "neighbours": Range(1, 5),
-}
-OPTIONS: dict[str, dict[str, dict[str, Any]]] = {
-    "default": {
-        "queryrmse": {},
-        "ranknet": _SIGMA,
-        "lambdamart": _LAMBDAS,
-        "lambdaloss": {
-            **_LAMBDAS,
-            "variant": Choice(("ndcg-loss2", "ndcg-loss2++")),
-            "mu": Range(0.5, 20.0, log=True, unless=("variant", "ndcg-loss2")),
-        },
-        "yetirank": {**_YETI, "decay": Range(0.5, 0.99)},
-        "yetiloss": _YETI,
-        "stochasticrank": {
-            "sigma": Range(0.1, 3.0, log=True),
-            "mu": Range(0.0, 0.5),
-            "estimations": Range(1, 10, log=True),
-            "sfa": Choice((True, False)),
-        },
-        "softrank": {"sigma": Range(0.1, 3.0, log=True)},
-        "xendcg": {"gamma": Choice(("uniform", 0.0, 0.5, 1.0)), "newton": Choice((True, False))},
-        "listnet": {},
-    },
-    "paper": {"stochasticrank": {"mu": Range(1e-2, 10.0, log=True)}},
-}
+_PAPER_OPTIONS: dict[str, dict[str, Range | Choice]] = {"stochasticrank": {"mu": Range(1e-2, 10.0, log=True)}}
 _FACTOR = (0.05, 5.0)  # of a summand, relative to that of the first
 _STEERED = Choice((None, 0.02, 0.05, 0.1))  # None steers the learning rate from tree to tree
 
@@ -298,12 +165,21 @@ def search_space(
     if len(set(names)) < len(names):
         raise ValueError(f"{made} has an objective twice, so its options have no names of their own; tune it once.")
     space: dict[str, Any] = dict(_TREES[preset])
+    if not made.full_curvature:
+        space["leaf_values"] = "diagonal"
     if not keep and preset == "default":
         space["learning_rate"] = _STEERED
     options: dict[str, Any] = {}
     for number, (factor, _, term) in enumerate(made.terms()):
-        space |= _TREES_BY_OBJECTIVE[preset].get(term.name, {})
-        searched = _with_cutoff(OPTIONS[preset].get(term.name, {}), target)
+        searched: Mapping[str, Range | Choice]
+        if preset == "paper":
+            space |= _PAPER_TRAINING.get(term.name, {})
+            searched = _PAPER_OPTIONS.get(term.name, {})
+        else:
+            if term.first_order:
+                space["learning_rate"] = _FIRST_ORDER_RATE
+            space.update(term.search_training)
+            searched = term.searched_options(target)
         defaults = {one.name: one.default for one in fields(term)}
         for name in {**searched, **defaults}:
             value = getattr(term, name)
@@ -396,10 +272,3 @@ def default_values(space: Space, objective: Objective, ranker: Any) -> dict[str,
         own |= {f"{term.name}.{one.name}": getattr(term, one.name) for one in fields(term)}
         own[f"{term.name}.factor"] = factor
     return {name: own[name] for name, tried in searched.items() if own[name] in tried}
-
-
-def _with_cutoff(options: Mapping[str, Any], metric: Metric) -> dict[str, Any]:
-    if metric.at is not None or "truncation" not in options:
-        return dict(options)
-    levels = tuple(one for one in options["truncation"].values if not isinstance(one, str))
-    return {**options, "truncation": Choice(levels)}
