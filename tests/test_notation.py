@@ -142,7 +142,9 @@ def test_metrics_and_objectives_read_the_same_values() -> None:
 
 def test_names_are_refused_that_are_taken_or_cannot_be_read() -> None:
     boxes = notation()
-    boxes.register("box", Box)  # the same class once more
+    boxes.register("box", Box)
+    boxes.register("box", type("Box", (), {"__module__": "__main__"}))  # defined again
+    boxes.register("box", Box)
     with pytest.raises(ValueError, match=r"box Other cannot be named 'Box', the name of test_notation.Box; choose"):
         boxes.register("Box", type("Other", (), {}))
     for name in ("", "a b", "a.b", "3", "box(2)", "Auto"):

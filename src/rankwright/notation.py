@@ -26,6 +26,7 @@ _POWER = re.compile(rf"n\^(-?+{_NUMBER}){_TIMES}")
 _NAME = re.compile(r"[\w-]++")
 _CUTOFF = re.compile(r"@\s*+(\d++)")
 _WORDS = {"True": True, "true": True, "False": False, "false": False, "None": None}
+_PACKAGE = __name__.partition(".")[0] + "."
 _LONGEST = 80  # characters of a text that an error repeats
 
 
@@ -75,7 +76,10 @@ class Notation:
     known: dict[str, type[Any]] = field(default_factory=dict)
 
     def register(self, name: str, kind: type[Any]) -> None:
-        """Make a class known by name; a class may be defined again, as when a notebook's cell is run again."""
+        """Make a class known by name.
+
+        A user's class may be defined again, as when a notebook's cell is run again or a script is also imported.
+        """
         word = _NAME.fullmatch(name)
         if word is None or not _has_letter(name) or name.lower() in self.reserved:
             raise ValueError(
@@ -83,7 +87,8 @@ class Notation:
                 f"least one letter{', and not ' + ' or '.join(self.reserved) if self.reserved else ''}."
             )
         other = self.known.get(name.lower(), kind)
-        if (other.__module__, other.__qualname__) != (kind.__module__, kind.__qualname__):
+        same_module = other.__module__ == kind.__module__ or not other.__module__.startswith(_PACKAGE)
+        if other.__qualname__ != kind.__qualname__ or not same_module:
             raise ValueError(
                 f"the {self.noun} {kind.__qualname__} cannot be named {name!r}, the name of "
                 f"{other.__module__}.{other.__qualname__}; choose another name."

@@ -140,11 +140,38 @@ NOTATION = Notation("objective", "'yetiloss(neighbours=3)' or 'yetiloss + 0.5 n^
 class Objective:
     """A source of gradients. Objectives are values: compare, print, parse, add and scale them.
 
+    Subclass it for your own: a frozen dataclass of its options, with a `name` and a method `prepare` that returns a
+    `Gradient`. It can then be used as text wherever an objective can. Declare what it is capable of, where that is not
+    what the properties below say; in ``search`` give the options worth tuning, each with a `Range` or a `Choice`.
+
     Examples
     --------
-    >>> from rankwright.objectives import QueryRMSE, YetiLoss
+    >>> from rankwright.objectives import QueryRMSE, YetiLoss, gradients, objective
     >>> print(YetiLoss(neighbours=3) + 0.5 * QueryRMSE().per_length())
     yetiloss(neighbours=3) + 0.5 n^-0.5 queryrmse
+
+    One of your own, the squared error of scores and scaled labels:
+
+    >>> class SquaredErrors(Gradient):
+    ...     def __init__(self, problem, scale):
+    ...         super().__init__(problem)
+    ...         self.target = scale * problem.labels
+    ...     def add(self, q0, q1, scores, stream, grad, hess):
+    ...         rows = slice(self.bounds[q0], self.bounds[q1])
+    ...         grad[rows] += scores[rows] - self.target[rows]
+    ...         hess[rows] += 1
+    >>> @dataclass(frozen=True)
+    ... class SquaredError(Objective):
+    ...     '''Squared error of scores and scaled labels.'''
+    ...     name: ClassVar[str] = "squared"
+    ...     search: ClassVar[dict[str, Range | Choice]] = {"scale": Range(0.5, 2.0)}
+    ...     scale: float = 1.0
+    ...     def prepare(self, problem):
+    ...         return SquaredErrors(problem, self.scale)
+    >>> objective("squared(scale=2) + 0.5 queryrmse").terms()[0]
+    (1.0, 0.0, SquaredError(scale=2))
+    >>> gradients("squared(scale=2)", scores=[0, 0], labels=[1, 0], group=[2])[0].tolist()
+    [-2.0, 0.0]
     """
 
     name: ClassVar[str] = ""
