@@ -327,8 +327,8 @@ def own(**methods):
 @pytest.mark.parametrize(
     ("methods", "error", "message"),
     [
-        ({"weights": Metric.weights}, TypeError, r"Own must say what a position is worth: define weights\(n\)"),
-        ({"gains": Metric.gains}, TypeError, r"Own must say what a document earns: define gains\(labels\)"),
+        ({"weights": Metric.weights}, TypeError, r"Own must define weights\(n\), what each position is worth"),
+        ({"gains": Metric.gains}, TypeError, r"Own must define gains\(labels\), the gain of each document"),
         ({"gains": lambda self, y: y[:1]}, ValueError, r"gains of .* have shape \(1,\) for 3 labels"),
         ({"continuations": lambda self, y: y[:2]}, ValueError, r"continuations of .* have shape \(2,\) for 3 labels"),
         ({"carries": lambda self, y: y[:, None]}, ValueError, r"carries of .* have shape \(3, 1\) for 3 labels"),

@@ -62,7 +62,7 @@ __all__ = [
 def objective(text: str | Objective, **options: Any) -> Objective:
     """Read an objective from text: a name, options in brackets, weighted sums.
 
-    A summand is ``[factor] [n^power] name[(option=value, ...)]``, where n is the query's number of documents.
+    A term is ``[factor] [n^power] name[(option=value, ...)]``, where n is the query's number of documents.
 
     Examples
     --------
@@ -78,8 +78,7 @@ def _read(text: str | Objective, options: dict[str, Any]) -> Objective:
     if isinstance(text, Objective):
         if options:
             raise ValueError(
-                f"options {', '.join(options)} cannot be added to an objective that is made already; "
-                "give them where it is made."
+                f"options {', '.join(options)} cannot be added to an Objective; give them when you create it."
             )
         return text
     terms = NOTATION.read(str(text))
@@ -113,13 +112,12 @@ def bind(
     objective
         An objective, or its name or text form.
     labels
-        Relevance, finite and not negative, one per row.
+        Relevance, finite and non-negative, one per row.
     qid, group
         Which rows belong together: an id per row in any order, or sizes in row order. Random draws of a query
         depend on its id, or with ``group`` on its number.
     metric
-        What to optimise. Objectives with a loss of their own (queryrmse, ranknet, yetirank, xendcg, listnet)
-        do not look at it.
+        What to optimise. Objectives with a loss of their own ignore it (`Objective.uses_metric`).
     seed
         Draws are a function of (seed, iteration, query, draw).
     threads
@@ -137,8 +135,8 @@ def bind(
     [-1.0, 1.0]
     """
     queries = Queries.of(np.size(labels), qid, group)
-    made = _read(objective, options)
-    return BoundObjective(made, labels, queries, metric, seed=seed, threads=threads, weights=weights)
+    value = _read(objective, options)
+    return BoundObjective(value, labels, queries, metric, seed=seed, threads=threads, weights=weights)
 
 
 def gradients(
@@ -159,7 +157,7 @@ def gradients(
 
     Examples
     --------
-    Table 2 of the "Lambda-eX" paper (which cuts the digits off where we round).
+    Table 2 of the "Lambda-eX" paper, which truncates the digits that are rounded here.
 
     >>> grad, hess = gradients("lambdamart", [0.02, 0.01, 0], [4, 0, 1], group=[3])
     >>> (-grad).round(3).tolist()

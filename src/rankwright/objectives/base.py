@@ -24,8 +24,8 @@ from rankwright.ranges import Choice, Range
 
 Floats = NDArray[np.float64]
 
-# Curvature is summed in parts of so many rows, at most so many parts, whatever the threads, so that its bits do not
-# depend on them. Parts much smaller than this would cost more in calls than in sums.
+# Curvature is summed in parts of this many rows, but at most this many parts, for any number of threads, so that its
+# bits do not depend on threads. Parts much smaller than this would cost more in calls than in sums.
 _LEAF_PART_ROWS, _LEAF_PARTS = 8192, 16
 _LARGEST = 1e300  # sums over a query of larger scores may overflow
 _FLOOR = 1e-12  # least curvature per unit of gradient: a saturated pair still pushes, and Newton divides
@@ -44,7 +44,7 @@ class Problem:
     metric
         What the objective optimises, if it optimises a metric.
     mixed
-        True for queries with at least two different labels: the others cannot teach an order [queries].
+        True for queries with at least two different labels: the others have no order to learn [queries].
     """
 
     labels: Floats
@@ -62,10 +62,10 @@ class Problem:
         return Scratch(int(self.queries.sizes.max()), n_real, n_facts)
 
     def ranking_chain(self, objective: str, *, truncate: bool, signed: bool = False) -> Chain:
-        """Bind the metric; queries that cannot teach an order get scale 0.
+        """Bind the metric; queries with no order to learn get scale 0.
 
-        Pair weights take the size of a change alone. With ``signed`` a metric of which less is better gets a negative
-        scale, so that more of the chain is better in any case.
+        Pair weights use the size of a change only. With ``signed`` a metric of which less is better gets a negative
+        scale, so that a higher value of the chain is always better.
         """
         if self.metric.selects:
             raise ValueError(
@@ -98,11 +98,11 @@ class Gradient:
         self.keys = problem.queries.keys
 
     def cached_for_step(self) -> Gradient:
-        """Return a gradient whose `add_between_leaves` may use what its `add` found, at the same scores and stream."""
+        """Return a gradient for one step, whose `add_between_leaves` may reuse what its `add` computed."""
         return self
 
     def set_unit_curvature(self, q0: int, q1: int, chain: Chain, hess: Floats) -> None:
-        """Set the curvature of a first-order method: 1 in queries that can teach something."""
+        """Set the curvature of a first-order method: 1 in queries with something to learn."""
         sizes = np.diff(self.bounds[q0 : q1 + 1])
         hess[self.bounds[q0] : self.bounds[q1]] = np.repeat(np.sign(np.abs(chain.scale[q0:q1])), sizes)
 
@@ -220,7 +220,7 @@ class Objective:
         return sizes
 
     def terms(self) -> tuple[tuple[float, float, Objective], ...]:
-        """Return the summands (factor, power of the query's length, objective)."""
+        """Return the terms (factor, power of the query's number of documents, objective)."""
         return ((1.0, 0.0, self),)
 
     def per_length(self, power: float = -0.5) -> Sum:
@@ -250,12 +250,12 @@ def known_objectives() -> dict[str, type[Objective]]:
 
 @dataclass(frozen=True)
 class Sum(Objective):
-    """A weighted sum of objectives; made by ``+`` and ``*``.
+    """A weighted sum of objectives, created by ``+`` and ``*``.
 
     Parameters
     ----------
     parts
-        Summands (factor, power of the query's number of documents, objective).
+        Terms (factor, power of the query's number of documents, objective).
     """
 
     parts: tuple[tuple[float, float, Objective], ...]
@@ -286,7 +286,7 @@ class Sum(Objective):
         return any(term.additive_only for _, _, term in self.parts)
 
     def terms(self) -> tuple[tuple[float, float, Objective], ...]:
-        """Return the summands."""
+        """Return the terms."""
         return self.parts
 
     def __str__(self) -> str:
@@ -299,7 +299,7 @@ class Sum(Objective):
 
 
 def _shown(number: float) -> str:
-    """Print all digits of a number, and no plus sign, which would part two summands."""
+    """Print all digits of a number, and no plus sign, which would separate two terms."""
     return f"{number!r}".removesuffix(".0").replace("e+", "e")
 
 
@@ -323,7 +323,7 @@ class Point:
 class BoundObjective:
     """Gradients for one set of labels: call it with scores and the number of the iteration.
 
-    Made by `rankwright.objectives.bind`; rows are in the caller's order throughout.
+    Created by `rankwright.objectives.bind`; rows are in the caller's order throughout.
     """
 
     def __init__(
@@ -361,7 +361,7 @@ class BoundObjective:
         return point.grad, point.hess
 
     def at(self, scores: ArrayLike, iteration: int = 0, *, leaves: bool = False) -> Point:
-        """Gradient and curvature, and a leaf system, which costs less if it is announced by ``leaves``."""
+        """Gradient and curvature, and a leaf system, which is cheaper with ``leaves=True``."""
         z = self._check(scores)
         terms = [term.cached_for_step() for term in self._terms] if leaves else self._terms
         return Point(*self._gradient(terms, z, iteration), partial(self._leaf_system, terms, z, iteration))
@@ -403,7 +403,7 @@ class BoundObjective:
 
         If row i lies in leaf ``leaf_of[i]``, the best leaf values to second order solve (H + ridge) v = -g.
         Weights multiply both; a pair of rows has the weight of its query, so they must be constant within a query.
-        ``query_weight`` [queries] are further factors, for leaving queries out.
+        ``query_weight`` [queries] are further factors, such as 0 to leave a query out.
         """
         z = self._check(scores)
         return self._leaf_system(self._terms, z, iteration, leaf_of, n_leaves, query_weight=query_weight)

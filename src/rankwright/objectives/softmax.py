@@ -19,7 +19,7 @@ from rankwright.objectives.base import Floats, Gradient, LeafSums, Objective, Pr
 from rankwright.objectives.options import check_positive
 from rankwright.ranges import Choice, Range
 
-_FRESH = -1.0  # the kernel's word for a gamma drawn per document
+_FRESH = -1.0  # makes the kernel draw gamma for each document
 
 
 @dataclass(frozen=True)
@@ -71,7 +71,7 @@ class XENDCG(Objective):
         return self.gamma == "uniform"
 
     def prepare(self, problem: Problem) -> Gradient:
-        """Take 2^r once."""
+        """Compute 2^r once."""
         if problem.labels.max() > 1000:
             raise ValueError(f"xendcg takes 2^label, and {problem.labels.max():g} is too large a label for it.")
         gamma = _FRESH if self.gamma == "uniform" else float(self.gamma)
@@ -94,7 +94,7 @@ class ListNet(Objective):
     full_curvature: ClassVar[bool] = True
 
     def prepare(self, problem: Problem) -> Gradient:
-        """Take the softmax's numerators, relative to each query's largest label."""
+        """Compute the numerators of the softmax, relative to the largest label of each query."""
         queries = problem.queries
         highest = np.maximum.reduceat(problem.labels, queries.boundaries[:-1])
         target = np.exp(problem.labels - np.repeat(highest, queries.sizes))

@@ -2,8 +2,8 @@
 
     loss = - sum_j sum_r g_j w_r p_j(r) / Z        p_j(r): probability that j ends at rank r
 
-Reference: Taylor et al., WSDM 2008; "Directness" paper, section 2. Departs from it: ranks as sums of independent
-contests are the papers' own approximation, and are kept.
+Reference: Taylor et al., WSDM 2008; "Directness" paper, section 2. Departs from it: nothing. Ranks as sums of
+independent contests are the papers' own approximation.
 """
 
 from __future__ import annotations

@@ -3,8 +3,8 @@
     loss = - E M(z - sigma mu r + sigma eps)        eps standard normal
 
 Reference: "StochasticRank" paper, sections 4 (smoothing) and 5 (CCS, SFA), appendix C.3 (LSO). Departs
-from it: nothing. Average precision, which the paper leaves open, follows from the same theorem 3. Mind that SFA
-leaves next to nothing of the gradient of a query of two documents, whose centred scores have one direction only.
+from it: nothing. Average precision, which the paper leaves open, follows from the same theorem 3. With two
+documents in a query SFA removes almost the whole gradient, since their centred scores have one direction only.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from rankwright.ranges import Choice, Range
 
 @dataclass(frozen=True)
 class StochasticRank(Objective):
-    """StochasticRank for the metric at hand. The curvature is 1: a first-order method.
+    """StochasticRank for the chosen metric. The curvature is 1: a first-order method.
 
     With ``mu=0`` and ``sfa=False`` this is SoftRank by sampling, for any metric. With the metric ``dcg-rr`` it
     learns which documents to select (LSO).
@@ -36,11 +36,11 @@ class StochasticRank(Objective):
         μ of consistent smoothing: scores are lowered by σ μ r, so that ties count as the worst order. 0 is the paper's
         SR-R1soft, above 0 SR-R1.
     nu
-        ν of SFA: |z| + ν stands for |z|.
+        ν of SFA: |z| + ν replaces |z|.
     estimations
         Number of noise vectors per iteration.
     sfa
-        Scale-free acceleration: take the direction of the scores out of the gradient.
+        Scale-free acceleration: remove the component of the gradient along the scores.
     estimator
         ``"ccs"``, conditional coordinate sampling (theorem 3), or ``"reinforce"``, the log-derivative estimate
         (M(z + σε) - M(z)) ε / σ that it is compared with.

@@ -25,12 +25,12 @@ from rankwright.objectives.base import Floats, Gradient, LeafSums, Objective, Pa
 from rankwright.objectives.options import check_count, check_noise, noise_of
 from rankwright.ranges import Choice, Range
 
-_MOST_PAIRS = 2**23  # that are kept, 16 bytes each; more are found anew when they are needed again
+_MOST_PAIRS = 2**23  # to store for the leaves, 16 bytes each; if there are more, they are computed again
 
 
 @dataclass(frozen=True)
 class YetiLoss(Objective):
-    """YetiLoss for the metric at hand.
+    """YetiLoss for the chosen metric.
 
     Parameters
     ----------
@@ -42,7 +42,7 @@ class YetiLoss(Objective):
     permutations
         Number of noisy rankings per iteration.
     neighbours
-        Documents up to so many places apart make a pair; ``"all"`` for all of them.
+        Documents up to this many positions apart form a pair; ``"all"`` for all of them.
 
     Examples
     --------
@@ -95,7 +95,7 @@ class YetiLoss(Objective):
 
 @dataclass(frozen=True)
 class YetiRank(YetiLoss):
-    """YetiRank: YetiLoss for ExpDCG, whatever metric is asked for.
+    """YetiRank: YetiLoss for ExpDCG, whatever the metric.
 
     An exchange at positions i, i+1 is worth (1 - decay) decay^(i-1) |r_i - r_j|.
 
