@@ -194,7 +194,7 @@ def test_pairs_are_kept_only_if_they_are_few(monkeypatch):
     found = YetiLoss(permutations=2, neighbours=2).prepare(Problem(labels, queries, metric_of("ndcg")))
     for most, kept in ((36, True), (35, False)):
         monkeypatch.setattr(yeti, "_MOST_PAIRS", most)
-        assert (found.at_one_point() is not found) == kept
+        assert (found.cached_for_step() is not found) == kept
 
 
 @pytest.mark.parametrize("objective", ["lambdamart", "xendcg(gamma=0.5)", "queryrmse"])

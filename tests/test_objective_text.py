@@ -5,13 +5,16 @@ import pickle
 import numpy as np
 import pytest
 
-from rankwright import gradients
+from own_objective import OwnLoss
+from rankwright import Ranker, gradients, search_space
+from rankwright.metrics import Metric
 from rankwright.objectives import (
     OBJECTIVES,
     XENDCG,
     LambdaLoss,
     LambdaMART,
     ListNet,
+    Objective,
     QueryRMSE,
     RankNet,
     SoftRank,
@@ -20,8 +23,10 @@ from rankwright.objectives import (
     YetiLoss,
     YetiRank,
     bind,
+    known_objectives,
     objective,
 )
+from small import TRAIN, VALID
 
 ONE = {"scores": [0.5, 0.2, 0.1], "labels": [0, 2, 1], "group": [3]}
 
@@ -57,18 +62,6 @@ def test_text_and_back(value):
 
 
 def test_every_name_is_known():
-    assert list(OBJECTIVES) == [
-        "queryrmse",
-        "ranknet",
-        "lambdamart",
-        "lambdaloss",
-        "yetirank",
-        "yetiloss",
-        "stochasticrank",
-        "softrank",
-        "xendcg",
-        "listnet",
-    ]
     for name, kind in OBJECTIVES.items():
         assert objective(name) == kind()
         assert str(kind()) == name
@@ -131,19 +124,19 @@ def test_summands_draw_noise_of_their_own():
     ("name", "options", "message"),
     [
         ("lambdamrt", {}, "unknown objective 'lambdamrt'; did you mean 'lambdamart'"),
-        ("zzz", {}, "unknown objective 'zzz'; Known: queryrmse, ranknet"),
+        ("zzz", {}, "unknown objective 'zzz'; Known: .*lambdaloss, lambdamart"),
         ("", {}, "is not an objective"),
         ("yetiloss +", {}, "is not an objective"),
         ("-1 queryrmse", {}, "is not an objective"),
         ("0 queryrmse", {}, "factor of queryrmse must be above 0"),
         ("yetiloss(neighbours)", {}, "option 'neighbours' of yetiloss has no value"),
-        ("yetiloss(neighbours=1, neighbours=2)", {}, "yetiloss is given neighbours twice"),
-        ("yetiloss(neighbours=1)", {"neighbours": 2}, "yetiloss is given neighbours twice, in the text and beside"),
+        ("yetiloss(neighbours=1, neighbours=2)", {}, "yetiloss has the option neighbours twice; give it once"),
+        ("yetiloss(neighbours=1)", {"neighbours": 2}, "has the option neighbours twice, in the text and as a keyword"),
         ("lambdamart", {"truncaton": 3}, "has no option 'truncaton'; did you mean 'truncation'"),
         ("queryrmse", {"sigma": 3}, "queryrmse has no option 'sigma'.*Its options: none"),
         ("ranknet", {"noise": "gumbel"}, "ranknet has no option 'noise'.*Its options: sigma"),
         ("yetiloss + queryrmse", {"neighbours": 3}, "a sum takes its options in the text"),
-        (YetiLoss(), {"neighbours": 3}, "cannot be added to an objective that is made already"),
+        (YetiLoss(), {"neighbours": 3}, "options neighbours cannot be added to an Objective; give them"),
         ("ranknet", {"sigma": 0}, "ranknet: sigma must be a number, above 0; got 0"),
         ("ranknet", {"sigma": "steep"}, "ranknet: sigma must be a number"),
         ("ranknet", {"sigma": True}, "ranknet: sigma must be a number"),
@@ -202,6 +195,41 @@ def test_options_may_be_numbers_of_numpy():
     np.testing.assert_array_equal(plain, given)
     given = gradients("lambdamart", **ONE, truncation=np.int64(1), sigma=np.float32(2))
     np.testing.assert_array_equal(given, gradients("lambdamart", **ONE, truncation=1, sigma=2))
+
+
+def test_a_users_own_objective_is_used_by_name():
+    assert objective("own-loss(shift=2)") == OwnLoss(shift=2) == pickle.loads(pickle.dumps(OwnLoss(shift=2)))
+    assert objective(str(OwnLoss(label="3, 'x'"))) == OwnLoss(label="3, 'x'")
+    assert known_objectives()["own-loss"] is OwnLoss
+    assert "own-loss" not in OBJECTIVES
+    assert gradients("own-loss(shift=2)", [0, 1], [1, 0], group=[2])[0].tolist() == [-3.0, -1.0]
+    total = gradients("2 own-loss + ranknet", **ONE)[0]
+    np.testing.assert_allclose(total, 2 * gradients(OwnLoss(), **ONE)[0] + gradients("ranknet", **ONE)[0])
+    with pytest.raises(ValueError, match=r"did you mean 'own-loss\(shift=2\)'"):
+        objective("own-los(shift=2)")
+    with pytest.raises(ValueError, match="own-loss has no full curvature"):
+        bind("own-loss", [1, 0], group=[2]).leaf_system([0.0, 1.0], [0, 1], 2)
+
+
+def test_a_ranker_is_trained_and_tuned_with_a_users_own_objective():
+    space = search_space("own-loss")
+    assert (space["own-loss.shift"], space["leaf_values"]) == (OwnLoss.search["shift"], "diagonal")
+    options = {"n_estimators": 3, "n_jobs": 1, "verbose": 0}
+    named, valued = (Ranker(given, **options).fit(TRAIN) for given in ("own-loss(shift=2)", OwnLoss(shift=2)))
+    assert named.objective_ == OwnLoss(shift=2)
+    np.testing.assert_array_equal(named.predict(VALID), valued.predict(VALID))
+    assert np.ptp(named.predict(VALID)) > 0
+
+
+def test_a_name_that_is_taken_is_refused():
+    for name in ("RankNet", "Theirs"):
+        with pytest.raises(ValueError, match=f"{name} cannot be named 'ranknet', the name of rankwright.*RankNet"):
+            type(name, (Objective,), {"name": "ranknet"})
+    with pytest.raises(ValueError, match=r"Theirs cannot be named 'ndcg', the name of rankwright.metrics.NDCG"):
+        type("Theirs", (Metric,), {"name": "ndcg"})
+    with pytest.raises(ValueError, match="'auto' cannot be the name of an objective"):
+        type("Theirs", (Objective,), {"name": "auto"})
+    assert objective("ranknet") == RankNet()
 
 
 @pytest.mark.parametrize("metric", ["err", "mrr", "map", "pfound", "success@2"])

@@ -31,7 +31,7 @@ PARAMETERS: list[tuple[dict[str, Any], str]] = [
     ({"objective": "lambdamart(depth=3)"}, "lambdamart has no option 'depth'"),
     ({"objective": ""}, "is not an objective"),
     ({"objective": 5}, "is not an objective"),
-    ({"objective": None}, "unknown objective 'none'"),
+    ({"objective": None}, "unknown objective 'None'"),
     ({"metric": "ngcd@10"}, "unknown metric 'ngcd@10'.*did you mean"),
     ({"metric": "ndcg@0"}, "ndcg"),
     ({"metric": []}, "metric is empty"),

@@ -25,14 +25,13 @@ from typer.testing import CliRunner
 from rankwright import Ranker, RankingData, bind, evaluate, write_letor
 from rankwright.cli import app
 from rankwright.data.folds import Fold, folds_by_query
-from rankwright.objectives import OBJECTIVES
+from rankwright.objectives import OBJECTIVES, Objective
 from rankwright.objectives import objective as parse_objective
 from rankwright.report.page import Text
 from rankwright.report.tuning import tuning_report
 from rankwright.research.peers import CatBoost, LightGBM, XGBoost
 from rankwright.tuning.search import Tuning, is_config, tune, tune_system
 from rankwright.tuning.space import (
-    OPTIONS,
     PEERS,
     PRESETS,
     Choice,
@@ -66,18 +65,16 @@ def draws() -> Callable[[Mapping[str, Any], int], list[dict[str, Any]]]:
     return draw
 
 
-def test_every_objective_has_its_options_in_the_table() -> None:
-    assert OPTIONS["default"].keys() == OBJECTIVES.keys()
-    for preset in PRESETS:
-        for name, options in OPTIONS[preset].items():
-            assert options.keys() <= {one.name for one in fields(OBJECTIVES[name])}
+@pytest.mark.parametrize("kind", OBJECTIVES.values())
+def test_what_an_objective_searches_are_its_options(kind: type[Objective]) -> None:
+    assert kind.search.keys() <= {one.name for one in fields(kind)}
+    assert kind.search_training.keys() <= Ranker().get_params().keys()
 
 
-ADDITIVE = ("softrank", "lambdaloss")  # are defined for metrics that add up over positions
 PAIRS = [
     (name, metric)
     for name in (*OBJECTIVES, "yetiloss + queryrmse", "stochasticrank + queryrmse")
-    for metric in ("ndcg@10", "ndcg", *(() if name in ADDITIVE else ("map",)))
+    for metric in ("ndcg@10", "ndcg", *(() if parse_objective(name).additive_only else ("map",)))
 ]
 
 
@@ -93,8 +90,8 @@ def test_whatever_is_drawn_can_be_trained(name: str, metric: str, preset: str, d
         leaf_values.add(parameters["leaf_values"])
         if parameters["leaf_values"] == "full":
             bound.leaf_system(np.zeros(4), [0, 0, 1, 1], 2)
-    first_order = {"stochasticrank", "softrank"} & set(name.split(" + "))
-    assert leaf_values == ({"diagonal"} if first_order or preset == "paper" else {"diagonal", "full"})
+    full = objective.full_curvature and preset != "paper"
+    assert leaf_values == ({"diagonal", "full"} if full else {"diagonal"})
 
 
 @pytest.mark.parametrize("name", [*OBJECTIVES, "auto"])

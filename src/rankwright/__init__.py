@@ -19,10 +19,11 @@ if TYPE_CHECKING:
     from rankwright.metrics import Metric, metric
     from rankwright.model import Model, load
     from rankwright.objectives import bind, gradients, objective
+    from rankwright.ranges import Choice, Range
     from rankwright.ranker import Ranker
     from rankwright.runs import Run, train_run
     from rankwright.tuning.search import Tuning, tune
-    from rankwright.tuning.space import Choice, Range, search_space
+    from rankwright.tuning.space import search_space
 
 __version__ = "0.1.0"
 __all__ = [
@@ -74,10 +75,11 @@ __getattr__, __dir__ = lazy_names(
         "metrics": ("Metric", "metric"),
         "model": ("Model", "load"),
         "objectives": ("bind", "gradients", "objective"),
+        "ranges": ("Choice", "Range"),
         "ranker": ("Ranker",),
         "runs": ("Run", "train_run"),
         "tuning.search": ("Tuning", "tune"),
-        "tuning.space": ("Choice", "Range", "search_space"),
+        "tuning.space": ("search_space",),
     },
     modules=("diagnostics", "metrics", "objectives"),
 )

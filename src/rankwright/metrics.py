@@ -1,13 +1,16 @@
 """Ranking metrics: values that can be printed, parsed and compared, and that bind to labels as arrays.
 
-A metric says four things: what a position is worth (`Metric.weights`), what a document of some label
-earns (`Metric.gains`), with which probability the user goes on behind it (`Metric.continuations`), and
-what the sum is divided by (`Metric.normalisers`):
+The formula of a metric stands at the head of `rankwright.kernels.exchange`. A metric of your own is a subclass of
+`Metric` that defines the first two of its parts, and the others where the default does not fit:
 
-    M = (1 / Z) sum_i w_i g(r_i) prod_{j<i} d(r_j)
+    weights(n)             w, what each position is worth
+    gains(labels)          g, the gain of each document
+    continuations(labels)  d, the probability that the user continues past each document: 1
+    carries(labels)        e, what each document adds to the user's state: 0. Only one of d and e may be defined
+    normalisers(...)       Z, by which the sum of each query is divided: 1
 
-Binding turns these into arrays, and the rest of the package sees nothing else. So a metric of your
-own works with every objective; it is a class like those below:
+Binding turns these into arrays, and the rest of the package sees nothing else, so your metric works with every
+objective:
 
 >>> @dataclass(frozen=True)
 ... class SquaredDiscount(Metric):
@@ -26,8 +29,6 @@ SquaredDiscount(at=5, threshold=2)
 
 from __future__ import annotations
 
-import difflib
-import re
 from dataclasses import dataclass, field, fields
 from typing import Any, ClassVar
 
@@ -36,11 +37,12 @@ from numpy.typing import ArrayLike, NDArray
 
 from rankwright.kernels.evaluate import ideal_queries
 from rankwright.kernels.exchange import Chain
+from rankwright.notation import Notation, written
 
 Floats = NDArray[np.floating[Any]]
 
 
-_KNOWN: dict[str, type[Metric]] = {}  # filled by the definitions of the classes themselves
+_NOTATION = Notation("metric", "'ndcg@10' or 'err(gain=linear)@5'", hidden=("at",))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -50,7 +52,7 @@ class Metric:
     Parameters
     ----------
     at
-        Cutoff: positions below it count nothing. None for the whole list.
+        Cutoff: positions past it do not count. None for the whole list.
 
     Examples
     --------
@@ -67,7 +69,7 @@ class Metric:
 
     def __init_subclass__(cls) -> None:
         if vars(cls).get("name"):  # a subclass that inherits its name does not take it over
-            _KNOWN[cls.name] = cls
+            _NOTATION.register(cls.name, cls)
 
     def __post_init__(self) -> None:
         whole = isinstance(self.at, int | np.integer) and not isinstance(self.at, bool)
@@ -76,18 +78,18 @@ class Metric:
 
     def weights(self, n: int) -> Floats:
         """Position weights w_1 ... w_n, without regard to the cutoff."""
-        raise TypeError(f"{type(self).__name__} must say what a position is worth: define weights(n).")
+        raise TypeError(f"{type(self).__name__} must define weights(n), what each position is worth.")
 
     def weight_below(self, at: int) -> float:
-        """Weight of every position below the cutoff ``at``."""
+        """Weight of every position past the cutoff ``at``."""
         return 0.0
 
     def gains(self, labels: Floats) -> Floats:
         """Gain of each document."""
-        raise TypeError(f"{type(self).__name__} must say what a document earns: define gains(labels).")
+        raise TypeError(f"{type(self).__name__} must define gains(labels), the gain of each document.")
 
     def continuations(self, labels: Floats) -> Floats:
-        """Probability that the user goes on behind each document; 1 unless the metric is a cascade."""
+        """Probability that the user continues past each document; 1 unless the metric is a cascade."""
         return np.ones_like(labels)
 
     def carries(self, labels: Floats) -> Floats:
@@ -101,7 +103,7 @@ class Metric:
     def bind(self, labels: Floats, boundaries: NDArray[np.int64], *, truncate: bool = True) -> Chain:
         """Turn the metric into arrays for these labels.
 
-        With ``truncate=False`` positions below the cutoff keep their weight while Z stays that of the
+        With ``truncate=False`` positions past the cutoff keep their weight while Z stays that of the
         cutoff: the usual choice for pair weights ("Lambda-eX" paper, section 2.2).
         """
         longest = int(np.max(np.diff(boundaries)))
@@ -110,16 +112,16 @@ class Metric:
         cut = full.copy()
         if self.at is not None:
             cut[self.at : longest] = self.weight_below(self.at)
-        chained = [type(self).continuations, type(self).carries] != [Metric.continuations, Metric.carries]
-        with np.errstate(over="ignore"):  # refused below, with the label that did it
+        has_state = [type(self).continuations, type(self).carries] != [Metric.continuations, Metric.carries]
+        with np.errstate(over="ignore"):  # refused below, where the error names the label
             gain = _one_per_label(self, "gains", self.gains(labels), labels)
             cont = carry = np.empty(0)
-            if chained:
+            if has_state:
                 cont = _one_per_label(self, "continuations", self.continuations(labels), labels)
                 carry = _one_per_label(self, "carries", self.carries(labels), labels)
             normaliser = np.asarray(self.normalisers(cut, gain, boundaries))
-        earns = np.logical_or.reduceat(gain != 0, boundaries[:-1])
-        for part in (gain, cont, carry, normaliser[earns]):
+        has_gain = np.logical_or.reduceat(gain != 0, boundaries[:-1])
+        for part in (gain, cont, carry, normaliser[has_gain]):
             if part.size and not (-np.inf < part.min() and part.max() < np.inf):  # false for NaN too
                 raise ValueError(
                     f"{self} has no finite gain for the label {labels.max():g}; rescale the labels or use a linear "
@@ -131,7 +133,7 @@ class Metric:
         if not (counts or stops):
             cont = carry = np.empty(0)
         scale = np.zeros(len(boundaries) - 1)
-        np.divide(1.0, normaliser, out=scale, where=earns)
+        np.divide(1.0, normaliser, out=scale, where=has_gain)
         weight = cut if truncate else full
         weighted = np.flatnonzero(weight)
         return Chain(
@@ -174,34 +176,16 @@ def metric(text: str | Metric) -> Metric:
     """
     if isinstance(text, Metric):
         return text
-    match = re.fullmatch(r"\s*([\w-]+)\s*(?:\((.*)\))?\s*(?:@\s*(\d+))?\s*", str(text))
-    if match is None:
-        raise ValueError(f"{text!r} is not a metric; write it like 'ndcg@10' or 'err(gain=linear)@5'.")
-    name, options, at = match.groups()
-    known = _KNOWN
-    kind = known.get(name.lower())
-    if kind is None:
-        near = difflib.get_close_matches(name.lower(), known, n=1, cutoff=0.5)
-        hint = f"did you mean {str(text).strip().replace(name, near[0], 1)!r}? " if near else ""
-        raise ValueError(f"unknown metric {text!r}; {hint}Known: {', '.join(sorted(known))}.")
-    names = [f.name for f in fields(kind) if f.name != "at"]
-    chosen: dict[str, Any] = {"at": None if at is None else int(at)}
-    for option in filter(None, (part.strip() for part in (options or "").split(","))):
-        key, equals, value = (part.strip() for part in option.partition("="))
-        if not equals or key not in names:
-            raise ValueError(
-                f"{name} has no option {key!r}; its options are {', '.join(names) or 'none'}, "
-                f"written like {name}(key=value)."
-            )
-        if key in chosen:
-            raise ValueError(f"{text!r} gives {key} twice; give it once.")
-        chosen[key] = _number(value)
-    return kind(**chosen)
+    term, *others = _NOTATION.read(str(text))
+    if others or (term.factor, term.power) != (1.0, 0.0):
+        _NOTATION.refuse(str(text), "it has a factor or a second term")
+    value: Metric = _NOTATION.create(term, at=term.cutoff)
+    return value
 
 
 def known_metrics() -> dict[str, type[Metric]]:
     """Every metric class that has been defined, yours included, by name."""
-    return dict(_KNOWN)
+    return dict(_NOTATION.known)
 
 
 def _two_to(labels: Floats) -> Floats:
@@ -213,17 +197,8 @@ def _two_to(labels: Floats) -> Floats:
     return powers
 
 
-def _number(text: str) -> Any:
-    for convert in (int, float):
-        try:
-            return convert(text)
-        except ValueError:
-            continue
-    return text
-
-
 def _shown(value: Any) -> str:
-    return repr(int(value)) if isinstance(value, float) and value.is_integer() else str(value)
+    return repr(int(value)) if isinstance(value, float) and value.is_integer() else written(value)
 
 
 def _one_per_label(owner: Metric, what: str, values: Floats, labels: Floats) -> NDArray[np.float64]:
@@ -234,14 +209,14 @@ def _one_per_label(owner: Metric, what: str, values: Floats, labels: Floats) -> 
 
 
 def _choose(owner: Metric, option: str, *allowed: str) -> None:
-    chosen = getattr(owner, option)
-    if chosen not in allowed:
-        raise ValueError(f"{owner.name} has no {option}={chosen!r}; choose one of {', '.join(allowed)}.")
+    value = getattr(owner, option)
+    if value not in allowed:
+        raise ValueError(f"{owner.name} has no {option}={value!r}; choose one of {', '.join(allowed)}.")
 
 
 def _check_range(owner: Metric, option: str, low: float, high: float) -> None:
     number = getattr(owner, option)
-    if not (isinstance(number, int | float) and low < number < high):
+    if isinstance(number, bool) or not (isinstance(number, int | float) and low < number < high):
         raise ValueError(f"{owner.name} needs {option} strictly between {low} and {high}; got {number!r}.")
 
 
@@ -285,7 +260,7 @@ class DCG(Metric):
 
 @dataclass(frozen=True)
 class NDCG(DCG):
-    """DCG divided by that of the best order, cut off alike.
+    """DCG divided by the DCG of the best order, with the same cutoff.
 
     Examples
     --------
@@ -349,7 +324,7 @@ class _Graded(Metric):
             )
 
     def continuations(self, labels: Floats) -> Floats:
-        """Go on unless satisfied."""
+        """Continue unless satisfied."""
         return 1 - self.gains(labels)
 
 
@@ -526,7 +501,7 @@ class RBP(_Binary):
 
 @dataclass(frozen=True)
 class Precision(_Binary):
-    """Share of relevant documents above the cutoff (of the cutoff itself, also in shorter lists).
+    """Share of relevant documents in the first ``at`` positions; shorter lists are divided by ``at`` too.
 
     Examples
     --------
@@ -592,8 +567,8 @@ class Success(_Binary):
 class ARP(Metric):
     """Average relevance position: w_i = i, g = r, Z = sum of labels. Lower is better.
 
-    With a cutoff, every document below it counts as standing just below it: w_i = min(i, at + 1). Were it
-    to count nothing, burying the relevant documents would be best.
+    With a cutoff, every document past it counts as standing just past it: w_i = min(i, at + 1). If it did
+    not count, burying the relevant documents would be best.
 
     Reference: Wang et al., CIKM 2018, eq. (1), normalised.
 
@@ -611,7 +586,7 @@ class ARP(Metric):
         return np.arange(1.0, n + 1)
 
     def weight_below(self, at: int) -> float:
-        """Weigh all of them like the first."""
+        """Weigh all of them like the first one past the cutoff."""
         return at + 1.0
 
     def gains(self, labels: Floats) -> Floats:

@@ -9,9 +9,6 @@
 
 from __future__ import annotations
 
-import difflib
-import re
-from dataclasses import fields
 from typing import Any
 
 import numpy as np
@@ -19,7 +16,16 @@ from numpy.typing import ArrayLike
 
 from rankwright.data.queries import Queries
 from rankwright.metrics import Metric
-from rankwright.objectives.base import BoundObjective, Floats, Gradient, Objective, Problem, Sum
+from rankwright.objectives.base import (
+    NOTATION,
+    BoundObjective,
+    Floats,
+    Gradient,
+    Objective,
+    Problem,
+    Sum,
+    known_objectives,
+)
 from rankwright.objectives.lambdas import LambdaLoss, LambdaMART, RankNet
 from rankwright.objectives.pointwise import QueryRMSE
 from rankwright.objectives.softmax import XENDCG, ListNet
@@ -27,21 +33,7 @@ from rankwright.objectives.softrank import SoftRank
 from rankwright.objectives.stochastic import StochasticRank
 from rankwright.objectives.yeti import YetiLoss, YetiRank
 
-OBJECTIVES: dict[str, type[Objective]] = {
-    kind.name: kind
-    for kind in (
-        QueryRMSE,
-        RankNet,
-        LambdaMART,
-        LambdaLoss,
-        YetiRank,
-        YetiLoss,
-        StochasticRank,
-        SoftRank,
-        XENDCG,
-        ListNet,
-    )
-}
+OBJECTIVES = known_objectives()  # those of the package: users' own are not defined yet
 
 __all__ = [
     "OBJECTIVES",
@@ -62,6 +54,7 @@ __all__ = [
     "YetiRank",
     "bind",
     "gradients",
+    "known_objectives",
     "objective",
 ]
 
@@ -69,7 +62,7 @@ __all__ = [
 def objective(text: str | Objective, **options: Any) -> Objective:
     """Read an objective from text: a name, options in brackets, weighted sums.
 
-    A summand is ``[factor] [n^power] name[(option=value, ...)]``, where n is the query's number of documents.
+    A term is ``[factor] [n^power] name[(option=value, ...)]``, where n is the query's number of documents.
 
     Examples
     --------
@@ -85,19 +78,19 @@ def _read(text: str | Objective, options: dict[str, Any]) -> Objective:
     if isinstance(text, Objective):
         if options:
             raise ValueError(
-                f"options {', '.join(options)} cannot be added to an objective that is made already; "
-                "give them where it is made."
+                f"options {', '.join(options)} cannot be added to an Objective; give them when you create it."
             )
         return text
-    parts = [_summand(part) for part in _split(str(text), "+")]
-    if options and len(parts) > 1:
+    terms = NOTATION.read(str(text))
+    if any(term.cutoff is not None for term in terms):
+        NOTATION.refuse(str(text), "it has a cutoff, which belongs to the metric")
+    if options and len(terms) > 1:
         raise ValueError("a sum takes its options in the text, such as 'yetiloss(neighbours=3) + queryrmse'.")
-    for twice in parts[0][3].keys() & options.keys():
-        raise ValueError(f"{parts[0][2]} is given {twice} twice, in the text and beside it.")
-    made = [(factor, power, _make(name, {**given, **options})) for factor, power, name, given in parts]
-    if len(made) == 1 and made[0][:2] == (1.0, 0.0):
-        return made[0][2]
-    return Sum(tuple(made))
+    parts = tuple((term.factor, term.power, NOTATION.create(term, options)) for term in terms)
+    if len(parts) == 1 and parts[0][:2] == (1.0, 0.0):
+        alone: Objective = parts[0][2]
+        return alone
+    return Sum(parts)
 
 
 def bind(
@@ -119,13 +112,12 @@ def bind(
     objective
         An objective, or its name or text form.
     labels
-        Relevance, finite and not negative, one per row.
+        Relevance, finite and non-negative, one per row.
     qid, group
         Which rows belong together: an id per row in any order, or sizes in row order. Random draws of a query
         depend on its id, or with ``group`` on its number.
     metric
-        What to optimise. Objectives with a loss of their own (queryrmse, ranknet, yetirank, xendcg, listnet)
-        do not look at it.
+        What to optimise. Objectives with a loss of their own ignore it (`Objective.uses_metric`).
     seed
         Draws are a function of (seed, iteration, query, draw).
     threads
@@ -143,8 +135,8 @@ def bind(
     [-1.0, 1.0]
     """
     queries = Queries.of(np.size(labels), qid, group)
-    made = _read(objective, options)
-    return BoundObjective(made, labels, queries, metric, seed=seed, threads=threads, weights=weights)
+    value = _read(objective, options)
+    return BoundObjective(value, labels, queries, metric, seed=seed, threads=threads, weights=weights)
 
 
 def gradients(
@@ -165,7 +157,7 @@ def gradients(
 
     Examples
     --------
-    Table 2 of the "Lambda-eX" paper (which cuts the digits off where we round).
+    Table 2 of the "Lambda-eX" paper, which truncates the digits that are rounded here.
 
     >>> grad, hess = gradients("lambdamart", [0.02, 0.01, 0], [4, 0, 1], group=[3])
     >>> (-grad).round(3).tolist()
@@ -183,71 +175,3 @@ def gradients(
         **options,
     )
     return bound(scores, iteration)
-
-
-def _make(name: str, options: dict[str, Any]) -> Objective:
-    kind = OBJECTIVES.get(name)
-    if kind is None:
-        near = difflib.get_close_matches(name, OBJECTIVES, n=1, cutoff=0.5)
-        hint = f"did you mean {near[0]!r}? " if near else ""
-        raise ValueError(f"unknown objective {name!r}; {hint}Known: {', '.join(OBJECTIVES)}.")
-    valid = [f.name for f in fields(kind)]
-    for option in options:
-        if option not in valid:
-            near = difflib.get_close_matches(option, valid, n=1, cutoff=0.6)
-            hint = f"did you mean {near[0]!r}? " if near else ""
-            shown = ", ".join(valid) if valid else "none"
-            raise ValueError(f"{name} has no option {option!r}; {hint}Its options: {shown}.")
-    return kind(**options)
-
-
-def _summand(text: str) -> tuple[float, float, str, dict[str, Any]]:
-    number = r"(?:\d+\.?\d*|\.\d+)(?:e-?\d+)?"
-    times = r"(?:\s*\*\s*|\s+)"
-    match = re.fullmatch(
-        rf"\s*(?:({number}){times})?(?:n\^(-?{number}){times})?([A-Za-z][\w-]*)\s*(?:\((.*)\))?\s*",
-        text,
-    )
-    if match is None:
-        raise ValueError(
-            f"{text.strip()!r} is not an objective; write it like 'yetiloss(neighbours=3)' or "
-            "'yetiloss + 0.5 n^-0.5 queryrmse'."
-        )
-    factor, power, name, options = match.groups()
-    given: dict[str, Any] = {}
-    for option in filter(None, (part.strip() for part in (options or "").split(","))):
-        key, equals, value = (part.strip() for part in option.partition("="))
-        if not equals:
-            raise ValueError(f"option {option!r} of {name} has no value; write {name}(option=value).")
-        if key in given:
-            raise ValueError(f"{name} is given {key} twice.")
-        given[key] = _literal(value)
-    weight = float(factor or 1)
-    if weight <= 0:
-        raise ValueError(f"the factor of {name} must be above 0; got {factor}.")
-    return weight, float(power or 0), name.lower(), given
-
-
-def _literal(text: str) -> Any:
-    words = {"True": True, "true": True, "False": False, "false": False, "None": None}
-    if text in words:
-        return words[text]
-    for convert in (int, float):
-        try:
-            return convert(text)
-        except ValueError:
-            continue
-    return text.strip("'\"")
-
-
-def _split(text: str, separator: str) -> list[str]:
-    """Split at separators outside brackets."""
-    parts = [""]
-    depth = 0
-    for sign in text:
-        depth += (sign == "(") - (sign == ")")
-        if sign == separator and depth == 0:
-            parts.append("")
-        else:
-            parts[-1] += sign
-    return parts

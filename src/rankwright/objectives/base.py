@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields
 from functools import partial
 from typing import Any, ClassVar, NamedTuple
@@ -19,11 +19,13 @@ from rankwright.kernels.scratch import Results, Scratch
 from rankwright.kernels.threads import available_threads, even_ranges, run_ranges
 from rankwright.metrics import Metric
 from rankwright.metrics import metric as parse_metric
+from rankwright.notation import Notation, written
+from rankwright.ranges import Choice, Range
 
 Floats = NDArray[np.float64]
 
-# Curvature is summed in parts of so many rows, at most so many parts, whatever the threads, so that its bits do not
-# depend on them. Parts much smaller than this would cost more in calls than in sums.
+# Curvature is summed in parts of this many rows, but at most this many parts, for any number of threads, so that its
+# bits do not depend on threads. Parts much smaller than this would cost more in calls than in sums.
 _LEAF_PART_ROWS, _LEAF_PARTS = 8192, 16
 _LARGEST = 1e300  # sums over a query of larger scores may overflow
 _FLOOR = 1e-12  # least curvature per unit of gradient: a saturated pair still pushes, and Newton divides
@@ -42,7 +44,7 @@ class Problem:
     metric
         What the objective optimises, if it optimises a metric.
     mixed
-        True for queries with at least two different labels: the others cannot teach an order [queries].
+        True for queries with at least two different labels: the others have no order to learn [queries].
     """
 
     labels: Floats
@@ -60,10 +62,10 @@ class Problem:
         return Scratch(int(self.queries.sizes.max()), n_real, n_facts)
 
     def ranking_chain(self, objective: str, *, truncate: bool, signed: bool = False) -> Chain:
-        """Bind the metric; queries that cannot teach an order get scale 0.
+        """Bind the metric; queries with no order to learn get scale 0.
 
-        Pair weights take the size of a change alone. With ``signed`` a metric of which less is better gets a negative
-        scale, so that more of the chain is better in any case.
+        Pair weights use the size of a change only. With ``signed`` a metric of which less is better gets a negative
+        scale, so that a higher value of the chain is always better.
         """
         if self.metric.selects:
             raise ValueError(
@@ -95,12 +97,12 @@ class Gradient:
         self.bounds = problem.queries.boundaries
         self.keys = problem.queries.keys
 
-    def at_one_point(self) -> Gradient:
-        """Return a gradient whose `add_between_leaves` may use what its `add` found, at the same scores and stream."""
+    def cached_for_step(self) -> Gradient:
+        """Return a gradient for one step, whose `add_between_leaves` may reuse what its `add` computed."""
         return self
 
-    def mark_learning(self, q0: int, q1: int, chain: Chain, hess: Floats) -> None:
-        """Set the curvature of a first-order method: 1 in queries that can teach something."""
+    def set_unit_curvature(self, q0: int, q1: int, chain: Chain, hess: Floats) -> None:
+        """Set the curvature of a first-order method: 1 in queries with something to learn."""
         sizes = np.diff(self.bounds[q0 : q1 + 1])
         hess[self.bounds[q0] : self.bounds[q1]] = np.repeat(np.sign(np.abs(chain.scale[q0:q1])), sizes)
 
@@ -110,11 +112,7 @@ class Gradient:
 
     def add_between_leaves(self, q0: int, q1: int, scores: Floats, stream: np.uint64, into: LeafSums) -> None:
         """Add the gradient by document, and the curvature between leaves, of queries [q0, q1)."""
-        raise ValueError(
-            "this objective has no full curvature, so leaves cannot be solved together; use it with "
-            "diagonal leaf values, or choose queryrmse, ranknet, lambdamart, lambdaloss, yetirank, "
-            "yetiloss, xendcg or listnet."
-        )
+        raise TypeError(f"{type(self).__name__} must define add_between_leaves(): its objective has full_curvature.")
 
 
 class PairGradient(Gradient):
@@ -135,28 +133,83 @@ class PairGradient(Gradient):
         raise TypeError(f"{type(self).__name__} must define run().")
 
 
+NOTATION = Notation("objective", "'yetiloss(neighbours=3)' or 'yetiloss + 0.5 n^-0.5 queryrmse'", reserved=("auto",))
+
+
 @dataclass(frozen=True, kw_only=True)
 class Objective:
     """A source of gradients. Objectives are values: compare, print, parse, add and scale them.
 
+    Subclass it for your own: a frozen dataclass of its options, with a `name` and a method `prepare` that returns a
+    `Gradient`. It can then be used as text wherever an objective can. Declare what it is capable of, where that is not
+    what the properties below say; in ``search`` give the options worth tuning, each with a `Range` or a `Choice`.
+
     Examples
     --------
-    >>> from rankwright.objectives import QueryRMSE, YetiLoss
+    >>> from rankwright.objectives import QueryRMSE, YetiLoss, gradients, objective
     >>> print(YetiLoss(neighbours=3) + 0.5 * QueryRMSE().per_length())
     yetiloss(neighbours=3) + 0.5 n^-0.5 queryrmse
+
+    One of your own, the squared error of scores and scaled labels:
+
+    >>> class SquaredErrors(Gradient):
+    ...     def __init__(self, problem, scale):
+    ...         super().__init__(problem)
+    ...         self.target = scale * problem.labels
+    ...     def add(self, q0, q1, scores, stream, grad, hess):
+    ...         rows = slice(self.bounds[q0], self.bounds[q1])
+    ...         grad[rows] += scores[rows] - self.target[rows]
+    ...         hess[rows] += 1
+    >>> @dataclass(frozen=True)
+    ... class SquaredError(Objective):
+    ...     '''Squared error of scores and scaled labels.'''
+    ...     name: ClassVar[str] = "squared"
+    ...     search: ClassVar[dict[str, Range | Choice]] = {"scale": Range(0.5, 2.0)}
+    ...     scale: float = 1.0
+    ...     def prepare(self, problem):
+    ...         return SquaredErrors(problem, self.scale)
+    >>> objective("squared(scale=2) + 0.5 queryrmse").terms()[0]
+    (1.0, 0.0, SquaredError(scale=2))
+    >>> gradients("squared(scale=2)", scores=[0, 0], labels=[1, 0], group=[2])[0].tolist()
+    [-2.0, 0.0]
     """
 
     name: ClassVar[str] = ""
+    search: ClassVar[Mapping[str, Range | Choice]] = {}  # options worth tuning
+    search_training: ClassVar[Mapping[str, Any]] = {}  # and parameters of the `Ranker`, in place of the usual ranges
+
+    def __init_subclass__(cls) -> None:
+        if vars(cls).get("name"):  # a subclass that inherits its name does not take it over
+            NOTATION.register(cls.name, cls)
 
     @property
     def stochastic(self) -> bool:
-        """True if the gradient changes from iteration to iteration at the same scores."""
+        """Whether the gradient changes from iteration to iteration at the same scores."""
         return False
 
     @property
     def first_order(self) -> bool:
-        """True if it has no curvature: 1 stands in for it, and a step is as long as the gradient."""
+        """Whether it has no curvature: 1 stands in for it, and a step is as long as the gradient."""
         return False
+
+    @property
+    def full_curvature(self) -> bool:
+        """Whether it has curvature between documents, so that the leaves of a tree can be solved together."""
+        return False
+
+    @property
+    def uses_metric(self) -> bool:
+        """Whether the gradient depends on the metric."""
+        return False
+
+    @property
+    def additive_only(self) -> bool:
+        """Whether the metric must add up over positions, as NDCG does and MAP does not."""
+        return False
+
+    def searched_options(self, metric: Metric) -> dict[str, Range | Choice]:
+        """Return the options worth tuning for a metric."""
+        return dict(self.search)
 
     def prepare(self, problem: Problem) -> Gradient:
         """Bind to labels."""
@@ -167,7 +220,7 @@ class Objective:
         return sizes
 
     def terms(self) -> tuple[tuple[float, float, Objective], ...]:
-        """Return the summands (factor, power of the query's length, objective)."""
+        """Return the terms (factor, power of the query's number of documents, objective)."""
         return ((1.0, 0.0, self),)
 
     def per_length(self, power: float = -0.5) -> Sum:
@@ -185,29 +238,55 @@ class Objective:
     __rmul__ = __mul__
 
     def __str__(self) -> str:
-        options = [f"{f.name}={getattr(self, f.name)}" for f in fields(self) if getattr(self, f.name) != f.default]
+        values = ((f.name, getattr(self, f.name), f.default) for f in fields(self))
+        options = [f"{name}={written(value)}" for name, value, default in values if value != default]
         return self.name + (f"({', '.join(options)})" if options else "")
+
+
+def known_objectives() -> dict[str, type[Objective]]:
+    """Every objective class that has been defined, yours included, by name."""
+    return dict(NOTATION.known)
 
 
 @dataclass(frozen=True)
 class Sum(Objective):
-    """A weighted sum of objectives; made by ``+`` and ``*``.
+    """A weighted sum of objectives, created by ``+`` and ``*``.
 
     Parameters
     ----------
     parts
-        Summands (factor, power of the query's number of documents, objective).
+        Terms (factor, power of the query's number of documents, objective).
     """
 
     parts: tuple[tuple[float, float, Objective], ...]
 
     @property
+    def stochastic(self) -> bool:
+        """Whether the gradient of any term changes from iteration to iteration."""
+        return any(term.stochastic for _, _, term in self.parts)
+
+    @property
     def first_order(self) -> bool:
-        """True if no summand has curvature."""
-        return all(objective.first_order for _, _, objective in self.parts)
+        """Whether no term has curvature."""
+        return all(term.first_order for _, _, term in self.parts)
+
+    @property
+    def full_curvature(self) -> bool:
+        """Whether all terms have curvature between documents."""
+        return all(term.full_curvature for _, _, term in self.parts)
+
+    @property
+    def uses_metric(self) -> bool:
+        """Whether any term depends on the metric."""
+        return any(term.uses_metric for _, _, term in self.parts)
+
+    @property
+    def additive_only(self) -> bool:
+        """Whether any term needs a metric that adds up over positions."""
+        return any(term.additive_only for _, _, term in self.parts)
 
     def terms(self) -> tuple[tuple[float, float, Objective], ...]:
-        """Return the summands."""
+        """Return the terms."""
         return self.parts
 
     def __str__(self) -> str:
@@ -220,7 +299,7 @@ class Sum(Objective):
 
 
 def _shown(number: float) -> str:
-    """Print all digits of a number, and no plus sign, which would part two summands."""
+    """Print all digits of a number, and no plus sign, which would separate two terms."""
     return f"{number!r}".removesuffix(".0").replace("e+", "e")
 
 
@@ -244,7 +323,7 @@ class Point:
 class BoundObjective:
     """Gradients for one set of labels: call it with scores and the number of the iteration.
 
-    Made by `rankwright.objectives.bind`; rows are in the caller's order throughout.
+    Created by `rankwright.objectives.bind`; rows are in the caller's order throughout.
     """
 
     def __init__(
@@ -282,9 +361,9 @@ class BoundObjective:
         return point.grad, point.hess
 
     def at(self, scores: ArrayLike, iteration: int = 0, *, leaves: bool = False) -> Point:
-        """Gradient and curvature, and a leaf system, which costs less if it is announced by ``leaves``."""
+        """Gradient and curvature, and a leaf system, which is cheaper with ``leaves=True``."""
         z = self._check(scores)
-        terms = [term.at_one_point() for term in self._terms] if leaves else self._terms
+        terms = [term.cached_for_step() for term in self._terms] if leaves else self._terms
         return Point(*self._gradient(terms, z, iteration), partial(self._leaf_system, terms, z, iteration))
 
     def _gradient(self, terms: list[Gradient], z: Floats, iteration: int) -> tuple[Floats, Floats]:
@@ -324,7 +403,7 @@ class BoundObjective:
 
         If row i lies in leaf ``leaf_of[i]``, the best leaf values to second order solve (H + ridge) v = -g.
         Weights multiply both; a pair of rows has the weight of its query, so they must be constant within a query.
-        ``query_weight`` [queries] are further factors, for leaving queries out.
+        ``query_weight`` [queries] are further factors, such as 0 to leave a query out.
         """
         z = self._check(scores)
         return self._leaf_system(self._terms, z, iteration, leaf_of, n_leaves, query_weight=query_weight)
@@ -339,6 +418,12 @@ class BoundObjective:
         *,
         query_weight: Floats | None = None,
     ) -> tuple[Floats, Floats]:
+        if not self.objective.full_curvature:
+            solvable = sorted(name for name, kind in NOTATION.known.items() if kind.full_curvature is True)
+            raise ValueError(
+                f"{self.objective} has no full curvature, so leaves cannot be solved together; use diagonal leaf "
+                f"values, or an objective that has it: {', '.join(solvable)}."
+            )
         leaf = np.ascontiguousarray(self.queries.group(np.asarray(leaf_of)), dtype=np.int64)
         if leaf.shape != z.shape or leaf.min() < 0 or leaf.max() >= n_leaves:
             raise ValueError(f"leaf_of must hold one leaf from 0 to {n_leaves - 1} for each of {len(z)} rows.")

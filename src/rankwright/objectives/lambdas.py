@@ -3,8 +3,8 @@
     grad_i = - sum_j sigma W_ij / (1 + exp(sigma (z_i - z_j)))      over pairs with r_i > r_j; + for r_i < r_j
 
 W = 1 is RankNet, W = |change of the metric when i and j trade places| LambdaMART, and LambdaLoss has
-its own weights. Which pairs count is a matter of truncation and of Lambda-eX, which extends the truncated set by
-documents that belong into the top and are not there.
+its own weights. Truncation limits the pairs to those with a document in the top; Lambda-eX adds documents that belong
+in the top and are not there.
 
 References: Burges, MSR-TR-2010-82 (RankNet, LambdaMART); Wang et al., CIKM 2018 (LambdaLoss); "Lambda-eX" paper,
 eq. (1) to (5) and section 4.2; Bruch et al., WSDM 2020 (noisy lambdas).
@@ -13,6 +13,7 @@ eq. (1) to (5) and section 4.2; Bruch et al., WSDM 2020 (noisy lambdas).
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from numbers import Real
 from typing import Any, ClassVar
@@ -36,8 +37,10 @@ from rankwright.kernels.pairs import (
     ranked_pairs,
 )
 from rankwright.kernels.random import UNIFORM, noise_by_query
+from rankwright.metrics import Metric
 from rankwright.objectives.base import Floats, Gradient, Objective, PairGradient, Problem
 from rankwright.objectives.options import NOISELESS, check_choice, check_noise, check_positive, noise_of
+from rankwright.ranges import Choice, Range
 
 EXTENSIONS = {
     "static": STATIC,
@@ -68,6 +71,8 @@ class RankNet(Objective):
     """
 
     name: ClassVar[str] = "ranknet"
+    full_curvature: ClassVar[bool] = True
+    search: ClassVar[Mapping[str, Range | Choice]] = {"sigma": Range(0.3, 3.0, log=True)}
     sigma: float = 1.0
 
     def __post_init__(self) -> None:
@@ -103,13 +108,13 @@ class Lambdas(Objective):
     sigma
         Steepness σ of the logistic loss.
     truncation
-        Truncation level τ: pairs count if one of the two is among the τ top documents at the moment. A
+        Truncation level τ: pairs count if one of the two is currently among the top τ documents. A
         number, ``"k"`` (the metric's cutoff), ``"k+3"`` and the like, or None for all pairs.
     extend
         Lambda-eX: add to the top the documents whose label occurs in the ideal top and which are not in it.
-        ``"static"`` takes the best scored of them, ``"random"`` any, as many as there are false ones in
-        the top; ``"all"`` takes all; ``"all-static"`` and ``"all-random"`` take all unless that were every
-        relevant document. The top is that of the truncation, or else of the metric's cutoff.
+        ``"static"`` takes those with the best scores, ``"random"`` any, as many as the top holds documents that do
+        not belong there; ``"all"`` takes all; ``"all-static"`` and ``"all-random"`` take all unless that would be
+        every relevant document. The top is that of the truncation, or else of the metric's cutoff.
     selection
         How Lambda-eX counts: ``"paper"`` (false documents in the top) or ``"quota"`` (per label, what the ideal top
         holds and the current one lacks; the authors' code).
@@ -117,12 +122,23 @@ class Lambdas(Objective):
         LightGBM's two normalisations: W / (0.01 + |z_i - z_j|), and log2(1 + S) / S per query with S the sum of
         all pushes. Not in the papers.
     truncate_delta
-        Weigh with the metric cut off at its cutoff. The usual way, here too, is to weigh with the whole metric and to
-        take only the normaliser from the cutoff.
+        Weigh with the metric cut off at its cutoff. The default, as usual, weighs with the whole metric and takes
+        only the normaliser from the cutoff.
     noise, strength, samples
         Noisy lambdas (E-lambda): ``"gumbel"``, ``"logistic"`` or ``"gaussian"`` noise times ``strength`` is
         added to the scores, in the ranking and in the loss; the mean over ``samples``. ``"none"`` by default.
     """
+
+    full_curvature: ClassVar[bool] = True
+    uses_metric: ClassVar[bool] = True
+    search: ClassVar[Mapping[str, Range | Choice]] = {
+        "sigma": Range(0.3, 3.0, log=True),
+        "truncation": Choice((None, "k", "k+3", 10, 30)),
+        "extend": Choice((None, "static", "all"), unless=("truncation", None)),
+        "normalize": Choice((False, True)),
+        "noise": Choice(("none", "gumbel")),
+        "strength": Range(0.1, 2.0, log=True, unless=("noise", "none")),
+    }
 
     sigma: float = 1.0
     truncation: int | str | None = None
@@ -152,6 +168,14 @@ class Lambdas(Objective):
     def stochastic(self) -> bool:
         """Noise, or documents chosen at random."""
         return self.noise != "none" or (self.extend or "").endswith("random")
+
+    def searched_options(self, metric: Metric) -> dict[str, Range | Choice]:
+        """Leave out truncations by the metric's cutoff where it has none."""
+        options = super().searched_options(metric)
+        levels = options.get("truncation")
+        if metric.at is None and isinstance(levels, Choice):
+            options["truncation"] = Choice(tuple(level for level in levels.values if not isinstance(level, str)))
+        return options
 
     def top(self, at: int | None, *, check_only: bool = False) -> int:
         """Resolve the truncation level for a metric with cutoff ``at``."""
@@ -187,7 +211,7 @@ class Lambdas(Objective):
         raise TypeError(f"{type(self).__name__} must define pair_weights().")
 
     def prepare(self, problem: Problem) -> Gradient:
-        """Bind the metric, and what of Lambda-eX depends on the labels alone."""
+        """Bind the metric, and prepare the part of Lambda-eX that depends on the labels only."""
         metric = problem.metric
         chain = problem.ranking_chain(self.name, truncate=self.truncate_delta)
         top = self.top(metric.at)
@@ -271,6 +295,12 @@ class LambdaLoss(Lambdas):
     """
 
     name: ClassVar[str] = "lambdaloss"
+    additive_only: ClassVar[bool] = True
+    search: ClassVar[Mapping[str, Range | Choice]] = {
+        **Lambdas.search,
+        "variant": Choice(("ndcg-loss2", "ndcg-loss2++")),
+        "mu": Range(0.5, 20.0, log=True, unless=("variant", "ndcg-loss2")),
+    }
     variant: str = "ndcg-loss2++"
     mu: float = 5.0
     loss2_offset: str = "paper"
@@ -295,7 +325,7 @@ class LambdaLoss(Lambdas):
         if not chain.additive:
             raise ValueError(
                 f"lambdaloss is defined for metrics that add up over positions, such as ndcg, dcg or rbp; "
-                f"{problem.metric} does not. Use lambdamart, yetiloss or stochasticrank for it."
+                f"{problem.metric} does not. Use lambdamart for it."
             )
         if self.variant == "ndcg-loss1":
             return PairWeights(0.0, False, False, True, np.zeros(1), self.sigma, self.normalize)

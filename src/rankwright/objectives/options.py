@@ -53,7 +53,7 @@ def check_noise(owner: Any, repeats: str) -> None:
 
 
 def noise_of(owner: Any, repeats: int) -> Noise:
-    """Read the noise of an objective; without noise one ranking tells all."""
+    """Read the noise of an objective; without noise one ranking is enough."""
     if owner.noise == "none":
         return NOISELESS
     return Noise(NOISES[owner.noise], float(owner.strength), repeats)

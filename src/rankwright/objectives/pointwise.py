@@ -1,9 +1,9 @@
-"""QueryRMSE: squared error of scores and labels, both seen relative to their query.
+"""QueryRMSE: squared error of scores and labels, both relative to the mean of their query.
 
     loss = 1/2 sum_i (x_i - mean x)^2        x = z - r
 
-Reference: "Which Tricks" paper, section 3. Departs from it: a query whose labels are all equal teaches
-no order and gives zeros.
+Reference: "Which Tricks" paper, section 3. Departs from it: a query whose labels are all equal has
+no order to learn and gives zeros.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from rankwright.objectives.base import Floats, Gradient, LeafSums, Objective, Pr
 
 @dataclass(frozen=True)
 class QueryRMSE(Objective):
-    """Regression on labels, blind to a shift per query. Curvature 1. Does not look at the metric.
+    """Regression on labels, unaffected by a shift per query. Curvature 1. Does not look at the metric.
 
     Examples
     --------
@@ -30,6 +30,7 @@ class QueryRMSE(Objective):
     """
 
     name: ClassVar[str] = "queryrmse"
+    full_curvature: ClassVar[bool] = True
 
     def prepare(self, problem: Problem) -> Gradient:
         """Nothing to prepare."""

@@ -8,6 +8,7 @@ it: epsilon is relative to the largest exp(z), so that a shift of the scores cha
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -16,8 +17,9 @@ import numpy as np
 from rankwright.kernels.listwise import mass_between_leaves, softmax_cross_entropy
 from rankwright.objectives.base import Floats, Gradient, LeafSums, Objective, Problem
 from rankwright.objectives.options import check_positive
+from rankwright.ranges import Choice, Range
 
-_FRESH = -1.0  # the kernel's word for a gamma drawn per document
+_FRESH = -1.0  # makes the kernel draw gamma for each document
 
 
 @dataclass(frozen=True)
@@ -45,6 +47,11 @@ class XENDCG(Objective):
     """
 
     name: ClassVar[str] = "xendcg"
+    full_curvature: ClassVar[bool] = True
+    search: ClassVar[Mapping[str, Range | Choice]] = {
+        "gamma": Choice(("uniform", 0.0, 0.5, 1.0)),
+        "newton": Choice((True, False)),
+    }
     gamma: float | str = "uniform"
     newton: bool = True
     epsilon: float = 1e-10
@@ -64,7 +71,7 @@ class XENDCG(Objective):
         return self.gamma == "uniform"
 
     def prepare(self, problem: Problem) -> Gradient:
-        """Take 2^r once."""
+        """Compute 2^r once."""
         if problem.labels.max() > 1000:
             raise ValueError(f"xendcg takes 2^label, and {problem.labels.max():g} is too large a label for it.")
         gamma = _FRESH if self.gamma == "uniform" else float(self.gamma)
@@ -84,9 +91,10 @@ class ListNet(Objective):
     """
 
     name: ClassVar[str] = "listnet"
+    full_curvature: ClassVar[bool] = True
 
     def prepare(self, problem: Problem) -> Gradient:
-        """Take the softmax's numerators, relative to each query's largest label."""
+        """Compute the numerators of the softmax, relative to the largest label of each query."""
         queries = problem.queries
         highest = np.maximum.reduceat(problem.labels, queries.boundaries[:-1])
         target = np.exp(problem.labels - np.repeat(highest, queries.sizes))

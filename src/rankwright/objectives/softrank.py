@@ -2,12 +2,13 @@
 
     loss = - sum_j sum_r g_j w_r p_j(r) / Z        p_j(r): probability that j ends at rank r
 
-Reference: Taylor et al., WSDM 2008; "Directness" paper, section 2. Departs from it: ranks as sums of independent
-contests are the papers' own approximation, and are kept.
+Reference: Taylor et al., WSDM 2008; "Directness" paper, section 2. Departs from it: nothing. Ranks as sums of
+independent contests are the papers' own approximation.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -17,6 +18,7 @@ from rankwright.kernels.exchange import Chain
 from rankwright.kernels.rank_distribution import expected_rank_gradient
 from rankwright.objectives.base import Floats, Gradient, Objective, Problem
 from rankwright.objectives.options import check_positive
+from rankwright.ranges import Choice, Range
 
 
 @dataclass(frozen=True)
@@ -41,15 +43,14 @@ class SoftRank(Objective):
     """
 
     name: ClassVar[str] = "softrank"
+    first_order: ClassVar[bool] = True  # the smoothed metric is not convex
+    uses_metric: ClassVar[bool] = True
+    additive_only: ClassVar[bool] = True
+    search: ClassVar[Mapping[str, Range | Choice]] = {"sigma": Range(0.1, 3.0, log=True)}
     sigma: float = 1.0
 
     def __post_init__(self) -> None:
         check_positive(self, "sigma")
-
-    @property
-    def first_order(self) -> bool:
-        """No curvature: the smoothed metric is not convex."""
-        return True
 
     def prepare(self, problem: Problem) -> Gradient:
         """Bind the metric, which must be additive."""
@@ -74,4 +75,4 @@ class _Expected(Gradient):
 
     def add(self, q0: int, q1: int, scores: Floats, stream: np.uint64, grad: Floats, hess: Floats) -> None:
         expected_rank_gradient(q0, q1, self.bounds, scores, self.chain, self.sigma, grad)
-        self.mark_learning(q0, q1, self.chain, hess)
+        self.set_unit_curvature(q0, q1, self.chain, hess)

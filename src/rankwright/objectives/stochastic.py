@@ -3,25 +3,27 @@
     loss = - E M(z - sigma mu r + sigma eps)        eps standard normal
 
 Reference: "StochasticRank" paper, sections 4 (smoothing) and 5 (CCS, SFA), appendix C.3 (LSO). Departs
-from it: nothing. Average precision, which the paper leaves open, follows from the same theorem 3. Mind that SFA
-leaves next to nothing of the gradient of a query of two documents, whose centred scores have one direction only.
+from it: nothing. Average precision, which the paper leaves open, follows from the same theorem 3. With two
+documents in a query SFA removes almost the whole gradient, since their centred scores have one direction only.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
 from rankwright.kernels.ccs import SCRATCH, make_scale_free, smoothed_ranking, smoothed_selection
 from rankwright.objectives.base import Floats, Gradient, Objective, Problem
 from rankwright.objectives.options import check_choice, check_count, check_positive
+from rankwright.ranges import Choice, Range
 
 
 @dataclass(frozen=True)
 class StochasticRank(Objective):
-    """StochasticRank for the metric at hand. The curvature is 1: a first-order method.
+    """StochasticRank for the chosen metric. The curvature is 1: a first-order method.
 
     With ``mu=0`` and ``sfa=False`` this is SoftRank by sampling, for any metric. With the metric ``dcg-rr`` it
     learns which documents to select (LSO).
@@ -34,11 +36,11 @@ class StochasticRank(Objective):
         μ of consistent smoothing: scores are lowered by σ μ r, so that ties count as the worst order. 0 is the paper's
         SR-R1soft, above 0 SR-R1.
     nu
-        ν of SFA: |z| + ν stands for |z|.
+        ν of SFA: |z| + ν replaces |z|.
     estimations
         Number of noise vectors per iteration.
     sfa
-        Scale-free acceleration: take the direction of the scores out of the gradient.
+        Scale-free acceleration: remove the component of the gradient along the scores.
     estimator
         ``"ccs"``, conditional coordinate sampling (theorem 3), or ``"reinforce"``, the log-derivative estimate
         (M(z + σε) - M(z)) ε / σ that it is compared with.
@@ -56,6 +58,20 @@ class StochasticRank(Objective):
     """
 
     name: ClassVar[str] = "stochasticrank"
+    stochastic: ClassVar[bool] = True
+    first_order: ClassVar[bool] = True  # the smoothed metric is not convex
+    uses_metric: ClassVar[bool] = True
+    search: ClassVar[Mapping[str, Range | Choice]] = {
+        "sigma": Range(0.1, 3.0, log=True),
+        "mu": Range(0.0, 0.5),
+        "estimations": Range(1, 10, log=True),
+        "sfa": Choice((True, False)),
+    }
+    search_training: ClassVar[Mapping[str, Any]] = {
+        "langevin": Choice((False, True)),
+        "diffusion_temperature": Range(1e3, 1e11, log=True, unless=("langevin", False)),
+        "shrink_rate": Range(1e-5, 1e-2, log=True, unless=("langevin", False)),
+    }
     sigma: float = 1.0
     mu: float = 0.0
     nu: float = 0.01
@@ -72,16 +88,6 @@ class StochasticRank(Objective):
         if not self.sfa and self.nu != 0.01:
             raise ValueError("stochasticrank: nu belongs to sfa, which is off; leave nu out or use sfa=True.")
         check_choice(self, "estimator", ("ccs", "reinforce"))
-
-    @property
-    def stochastic(self) -> bool:
-        """Always."""
-        return True
-
-    @property
-    def first_order(self) -> bool:
-        """No curvature: the smoothed metric is not convex."""
-        return True
 
     def prepare(self, problem: Problem) -> Gradient:
         """Bind the metric."""
@@ -133,4 +139,4 @@ class _Smoothed(Gradient):
                     *work,
                 )
         make_scale_free(q0, q1, bounds, scores, not self.selects, o.nu, o.sfa, grad)
-        self.mark_learning(q0, q1, self.chain, hess)
+        self.set_unit_curvature(q0, q1, self.chain, hess)

@@ -11,6 +11,7 @@ of MAP and ERR, which the paper leaves open, are the exact ones.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -22,13 +23,14 @@ from rankwright.kernels.pairs import NEIGHBOUR_SCRATCH, Noise, Pairs, kept_pairs
 from rankwright.metrics import ExpDCG
 from rankwright.objectives.base import Floats, Gradient, LeafSums, Objective, PairGradient, Problem
 from rankwright.objectives.options import check_count, check_noise, noise_of
+from rankwright.ranges import Choice, Range
 
-_MOST_PAIRS = 2**23  # that are kept, 16 bytes each; more are found anew when they are needed again
+_MOST_PAIRS = 2**23  # to store for the leaves, 16 bytes each; if there are more, they are computed again
 
 
 @dataclass(frozen=True)
 class YetiLoss(Objective):
-    """YetiLoss for the metric at hand.
+    """YetiLoss for the chosen metric.
 
     Parameters
     ----------
@@ -40,7 +42,7 @@ class YetiLoss(Objective):
     permutations
         Number of noisy rankings per iteration.
     neighbours
-        Documents up to so many places apart make a pair; ``"all"`` for all of them.
+        Documents up to this many positions apart form a pair; ``"all"`` for all of them.
 
     Examples
     --------
@@ -53,6 +55,14 @@ class YetiLoss(Objective):
     """
 
     name: ClassVar[str] = "yetiloss"
+    full_curvature: ClassVar[bool] = True
+    uses_metric: ClassVar[bool] = True
+    search: ClassVar[Mapping[str, Range | Choice]] = {
+        "noise": Choice(("logistic", "gaussian", "gumbel")),
+        "strength": Range(0.2, 3.0, log=True, unless=("noise", "none")),
+        "permutations": Range(2, 20, log=True, unless=("noise", "none")),
+        "neighbours": Range(1, 5),
+    }
     noise: str = "logistic"
     strength: float = 1.0
     permutations: int = 10
@@ -85,7 +95,7 @@ class YetiLoss(Objective):
 
 @dataclass(frozen=True)
 class YetiRank(YetiLoss):
-    """YetiRank: YetiLoss for ExpDCG, whatever metric is asked for.
+    """YetiRank: YetiLoss for ExpDCG, whatever the metric.
 
     An exchange at positions i, i+1 is worth (1 - decay) decay^(i-1) |r_i - r_j|.
 
@@ -105,6 +115,8 @@ class YetiRank(YetiLoss):
     """
 
     name: ClassVar[str] = "yetirank"
+    uses_metric: ClassVar[bool] = False
+    search: ClassVar[Mapping[str, Range | Choice]] = {**YetiLoss.search, "decay": Range(0.5, 0.99)}
     decay: float = 0.85
 
     def __post_init__(self) -> None:
@@ -129,7 +141,7 @@ class _NeighbourPairs(PairGradient):
         self.room = np.append(0.0, np.cumsum(noise.samples * rows * np.minimum(sizes - 1, reach)))
         self.no_pairs = Pairs(np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros((0, 2), np.int32), np.zeros(0))
 
-    def at_one_point(self) -> Gradient:
+    def cached_for_step(self) -> Gradient:
         """Keep the pairs, if they are not too many."""
         return _KeptPairs(self) if 0 < self.room[-1] <= _MOST_PAIRS else self
 

@@ -5,8 +5,9 @@ from typing import TYPE_CHECKING
 from rankwright._lazy import lazy_names
 
 if TYPE_CHECKING:
+    from rankwright.ranges import Choice, Range
     from rankwright.tuning.search import Tuning, tune, tune_system
-    from rankwright.tuning.space import Choice, Range, search_space
+    from rankwright.tuning.space import search_space
 
 __all__ = ["Choice", "Range", "Tuning", "search_space", "tune", "tune_system"]
 

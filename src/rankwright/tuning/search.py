@@ -26,11 +26,10 @@ from rankwright.evaluation.per_query import evaluate
 from rankwright.metrics import Metric
 from rankwright.metrics import metric as parse_metric
 from rankwright.objectives import Objective
+from rankwright.ranges import Choice, Range
 from rankwright.research.harness import System
 from rankwright.tuning.space import (
     PRESETS,
-    Choice,
-    Range,
     Space,
     check_names,
     check_preset,
@@ -353,7 +352,7 @@ def tune_system(
     >>> from rankwright import make_web_search
     >>> from rankwright.data.folds import folds_by_query
     >>> from rankwright.research.peers import LightGBM
-    >>> from rankwright.tuning.space import Range
+    >>> from rankwright.ranges import Range
     >>> folds = folds_by_query(make_web_search(24, n_features=20, mean_length=20), 3)
     >>> tuning = tune_system(
     ...     lambda values: LightGBM("lambdarank", values),

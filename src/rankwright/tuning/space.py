@@ -1,8 +1,8 @@
 """Search spaces: which hyper-parameters are worth tuning, and between which values.
 
-A space maps names to what is tried: a `Range`, a `Choice`, or a plain value that is not searched. Names are
-parameters of `Ranker`, or options of an objective behind its name: ``lambdamart.sigma``. ``queryrmse.factor`` is
-the factor of a summand.
+A space maps names to values to try: a `Range`, a `Choice`, or a fixed value. Names are parameters of `Ranker`, or
+options of an objective after its name: ``lambdamart.sigma``. ``queryrmse.factor`` is the factor of a term. The ranges
+of an objective's options are declared by its class (`Objective.search`).
 """
 
 from __future__ import annotations
@@ -16,91 +16,7 @@ from typing import Any
 from rankwright.metrics import Metric
 from rankwright.metrics import metric as parse_metric
 from rankwright.objectives import Objective, Sum
-
-_PLAIN = (str, int, float)
-
-
-def _is_number(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool)
-
-
-@dataclass(frozen=True)
-class Range:
-    """Numbers from ``low`` to ``high``, both included: whole numbers if both ends are.
-
-    Parameters
-    ----------
-    low, high
-        The ends.
-    log
-        Whether each factor counts the same, as for a learning rate, or each step.
-    unless
-        A name beside this one and a value at which this one has no meaning and is left out.
-
-    Examples
-    --------
-    >>> Range(4, 64, log=True).whole, 64 in Range(4, 64), 0.5 in Range(0.6, 1.0)
-    (True, True, False)
-    """
-
-    low: float
-    high: float
-    log: bool = False
-    unless: tuple[str, Any] | None = None
-
-    def __post_init__(self) -> None:
-        if not (_is_number(self.low) and _is_number(self.high) and self.low < self.high):
-            raise ValueError(f"a range goes from a number to a larger one; got {self.low!r} and {self.high!r}.")
-        if self.log and self.low <= 0:
-            raise ValueError(f"a range with log=True begins above 0; got {self.low!r}.")
-
-    @property
-    def whole(self) -> bool:
-        """Whether it holds whole numbers only."""
-        return isinstance(self.low, int) and isinstance(self.high, int)
-
-    def __contains__(self, value: Any) -> bool:
-        return _is_number(value) and self.low <= value <= self.high and (not self.whole or value == int(value))
-
-    def suggest(self, trial: Any, name: str) -> float:
-        """Draw from a trial of Optuna."""
-        draw = trial.suggest_int if self.whole else trial.suggest_float
-        value: float = draw(name, self.low, self.high, log=self.log)
-        return value
-
-
-@dataclass(frozen=True)
-class Choice:
-    """One of several values.
-
-    Parameters
-    ----------
-    values
-        What to choose from: text, numbers, True, False or None.
-    unless
-        As in `Range`.
-
-    Examples
-    --------
-    >>> "full" in Choice(("diagonal", "full"))
-    True
-    """
-
-    values: tuple[Any, ...]
-    unless: tuple[str, Any] | None = None
-
-    def __post_init__(self) -> None:
-        known = isinstance(self.values, tuple) and all(one is None or isinstance(one, _PLAIN) for one in self.values)
-        if not known or not self.values:
-            raise ValueError(f"a choice is a tuple of text, numbers, True, False or None; got {self.values!r}.")
-
-    def __contains__(self, value: Any) -> bool:
-        return any(type(value) is type(one) and value == one for one in self.values)
-
-    def suggest(self, trial: Any, name: str) -> Any:
-        """Draw from a trial of Optuna."""
-        return trial.suggest_categorical(name, self.values)
-
+from rankwright.ranges import Choice, Range
 
 Space = Mapping[str, Any]
 
@@ -134,7 +50,7 @@ PRESETS = {
     "paper": Preset(trials=100, startup=20, trees=1000, patience=None, pruning=False, from_defaults=False),
 }
 
-# What each preset tries: parameters of the trees, changes to them by objective, and options by objective.
+# What each preset tries for the trees.
 _TREES: dict[str, dict[str, Any]] = {
     "default": {
         "learning_rate": Range(0.01, 0.3, log=True),
@@ -159,68 +75,19 @@ _TREES: dict[str, dict[str, Any]] = {
         "leaf_values": "diagonal",
     },
 }
-# Curvature 1 leaves the scale of the gradient to the learning rate, and leaves have no full system.
-_FIRST_ORDER = {"learning_rate": Range(0.003, 3.0, log=True), "leaf_values": "diagonal"}
-_TREES_BY_OBJECTIVE: dict[str, dict[str, dict[str, Any]]] = {
-    "default": {
-        "softrank": _FIRST_ORDER,
-        "stochasticrank": {
-            **_FIRST_ORDER,
-            "langevin": Choice((False, True)),
-            "diffusion_temperature": Range(1e3, 1e11, log=True, unless=("langevin", False)),
-            "shrink_rate": Range(1e-5, 1e-2, log=True, unless=("langevin", False)),
-        },
-    },
-    "paper": {
-        "stochasticrank": {
-            "reg_lambda": 0.0,
-            "langevin": True,
-            "diffusion_temperature": Range(1e8, 1e11, log=True),
-            "shrink_rate": Range(1e-5, 1e-2, log=True),
-        },
+# Curvature 1 leaves the scale of the gradient to the learning rate.
+_FIRST_ORDER_RATE = Range(0.003, 3.0, log=True)
+# What the same paper has for one objective: parameters of the Ranker, and options.
+_PAPER_TRAINING: dict[str, dict[str, Any]] = {
+    "stochasticrank": {
+        "reg_lambda": 0.0,
+        "langevin": True,
+        "diffusion_temperature": Range(1e8, 1e11, log=True),
+        "shrink_rate": Range(1e-5, 1e-2, log=True),
     },
 }
-_SIGMA = {"sigma": Range(0.3, 3.0, log=True)}
-# A truncation by the metric's cutoff k is left out where it has none.
-_LAMBDAS = {
-    **_SIGMA,
-    "truncation": Choice((None, "k", "k+3", 10, 30)),
-    "extend": Choice((None, "static", "all"), unless=("truncation", None)),
-    "normalize": Choice((False, True)),
-    "noise": Choice(("none", "gumbel")),
-    "strength": Range(0.1, 2.0, log=True, unless=("noise", "none")),
-}
-_YETI = {
-    "noise": Choice(("logistic", "gaussian", "gumbel")),
-    "strength": Range(0.2, 3.0, log=True, unless=("noise", "none")),
-    "permutations": Range(2, 20, log=True, unless=("noise", "none")),
-    "neighbours": Range(1, 5),
-}
-OPTIONS: dict[str, dict[str, dict[str, Any]]] = {
-    "default": {
-        "queryrmse": {},
-        "ranknet": _SIGMA,
-        "lambdamart": _LAMBDAS,
-        "lambdaloss": {
-            **_LAMBDAS,
-            "variant": Choice(("ndcg-loss2", "ndcg-loss2++")),
-            "mu": Range(0.5, 20.0, log=True, unless=("variant", "ndcg-loss2")),
-        },
-        "yetirank": {**_YETI, "decay": Range(0.5, 0.99)},
-        "yetiloss": _YETI,
-        "stochasticrank": {
-            "sigma": Range(0.1, 3.0, log=True),
-            "mu": Range(0.0, 0.5),
-            "estimations": Range(1, 10, log=True),
-            "sfa": Choice((True, False)),
-        },
-        "softrank": {"sigma": Range(0.1, 3.0, log=True)},
-        "xendcg": {"gamma": Choice(("uniform", 0.0, 0.5, 1.0)), "newton": Choice((True, False))},
-        "listnet": {},
-    },
-    "paper": {"stochasticrank": {"mu": Range(1e-2, 10.0, log=True)}},
-}
-_FACTOR = (0.05, 5.0)  # of a summand, relative to that of the first
+_PAPER_OPTIONS: dict[str, dict[str, Range | Choice]] = {"stochasticrank": {"mu": Range(1e-2, 10.0, log=True)}}
+_FACTOR = (0.05, 5.0)  # of a term, relative to that of the first
 _STEERED = Choice((None, 0.02, 0.05, 0.1))  # None steers the learning rate from tree to tree
 
 # The same kinds of parameters for the peers, by their libraries' names.
@@ -270,8 +137,8 @@ def search_space(
 ) -> dict[str, Any]:
     """Return the space that `rankwright.tuning.search.tune` searches for an objective.
 
-    Options that the objective is given with, other than their defaults, are kept as they are; so are factors of
-    summands other than 1. Of ``"auto"`` all are searched.
+    Options given with values other than their defaults stay as they are, and so do factors other than 1. With
+    ``"auto"`` all are searched.
 
     Parameters
     ----------
@@ -292,18 +159,27 @@ def search_space(
 
     check_preset(preset)
     target = parse_metric(metric)
-    made = resolve_objective(objective, target)
+    resolved = resolve_objective(objective, target)
     keep = not isinstance(objective, str) or objective.strip() != "auto"
-    names = [term.name for _, _, term in made.terms()]
+    names = [term.name for _, _, term in resolved.terms()]
     if len(set(names)) < len(names):
-        raise ValueError(f"{made} has an objective twice, so its options have no names of their own; tune it once.")
+        raise ValueError(f"{resolved} has an objective twice, so their options would share names; use each once.")
     space: dict[str, Any] = dict(_TREES[preset])
+    if not resolved.full_curvature:
+        space["leaf_values"] = "diagonal"
     if not keep and preset == "default":
         space["learning_rate"] = _STEERED
     options: dict[str, Any] = {}
-    for number, (factor, _, term) in enumerate(made.terms()):
-        space |= _TREES_BY_OBJECTIVE[preset].get(term.name, {})
-        searched = _with_cutoff(OPTIONS[preset].get(term.name, {}), target)
+    for number, (factor, _, term) in enumerate(resolved.terms()):
+        searched: Mapping[str, Range | Choice]
+        if preset == "paper":
+            space |= _PAPER_TRAINING.get(term.name, {})
+            searched = _PAPER_OPTIONS.get(term.name, {})
+        else:
+            if term.first_order:
+                space["learning_rate"] = _FIRST_ORDER_RATE
+            space.update(term.search_training)
+            searched = term.searched_options(target)
         defaults = {one.name: one.default for one in fields(term)}
         for name in {**searched, **defaults}:
             value = getattr(term, name)
@@ -312,7 +188,7 @@ def search_space(
             elif name in searched:
                 options[f"{term.name}.{name}"] = searched[name]
         if number > 0 and preset == "default":
-            low, high = (end * made.terms()[0][0] for end in _FACTOR)
+            low, high = (end * resolved.terms()[0][0] for end in _FACTOR)
             options[f"{term.name}.factor"] = factor if keep and factor != 1 else Range(low, high, log=True)
     return space | options
 
@@ -324,20 +200,20 @@ def check_preset(name: str) -> None:
 
 
 def check_names(space: Space, objective: Objective) -> None:
-    """Raise ValueError where a name of a space is no parameter of the Ranker and no option of the objective."""
+    """Raise ValueError unless each name of a space is a parameter of the Ranker or an option of the objective."""
     from rankwright.ranker import Ranker
 
     parameters = set(inspect.signature(Ranker).parameters)
     options = {f"{term.name}.{one.name}" for _, _, term in objective.terms() for one in fields(term)}
     if isinstance(objective, Sum):
         options |= {f"{term.name}.factor" for _, _, term in objective.terms()}
-    for name, tried in space.items():
+    for name, domain in space.items():
         if name in _RESERVED:
             raise ValueError(f"{name} cannot be searched or set here; use {_RESERVED[name]} instead.")
-        if isinstance(tried, list | tuple | set):
+        if isinstance(domain, list | tuple | set):
             raise ValueError(
-                f"{name} must be a Range such as Range(8, 64), a Choice such as Choice((1, 2)), or a value to keep; "
-                f"got {tried!r}."
+                f"{name} must be a Range such as Range(8, 64), a Choice such as Choice((1, 2)), or a fixed value; "
+                f"got {domain!r}."
             )
         if name not in parameters and name not in options:
             known = sorted((parameters - _RESERVED.keys()) | options)
@@ -350,23 +226,23 @@ def check_names(space: Space, objective: Objective) -> None:
 
 
 def sample(space: Space, trial: Any) -> dict[str, Any]:
-    """Draw values for all names of a space from a trial of Optuna; what has no meaning beside them is left out."""
+    """Draw values for the names of a space from a trial of Optuna, without those that the other values rule out."""
     values: dict[str, Any] = {}
-    for name, tried in space.items():
-        if not isinstance(tried, Range | Choice):
-            values[name] = tried
+    for name, domain in space.items():
+        if not isinstance(domain, Range | Choice):
+            values[name] = domain
             continue
-        if tried.unless is not None:
-            other, value = tried.unless
+        if domain.unless is not None:
+            other, value = domain.unless
             beside = f"{name.rpartition('.')[0]}.{other}" if "." in name else other
             if beside in values and values[beside] == value:
                 continue
-        values[name] = tried.suggest(trial, name)
+        values[name] = domain.suggest(trial, name)
     return values
 
 
 def ranker_parameters(objective: Objective, values: Mapping[str, Any]) -> dict[str, Any]:
-    """Turn values of a space into parameters of the Ranker: options go into the objective's text.
+    """Turn values of a space into parameters of the Ranker, with the options in the text of the objective.
 
     Examples
     --------
@@ -381,13 +257,13 @@ def ranker_parameters(objective: Objective, values: Mapping[str, Any]) -> dict[s
         }
         terms.append((options.pop("factor", factor), power, replace(term, **options)))
     alone = len(terms) == 1 and terms[0][:2] == (1.0, 0.0)
-    made = terms[0][2] if alone else Sum(tuple(terms))
-    return {name: value for name, value in values.items() if "." not in name} | {"objective": str(made)}
+    tuned = terms[0][2] if alone else Sum(tuple(terms))
+    return {name: value for name, value in values.items() if "." not in name} | {"objective": str(tuned)}
 
 
 def default_values(space: Space, objective: Objective, ranker: Any) -> dict[str, Any]:
-    """Values that a fitted Ranker and the objective have by themselves, where the space holds them."""
-    searched = {name: tried for name, tried in space.items() if isinstance(tried, Range | Choice)}
+    """Values of a fitted Ranker and its objective, where the space contains them."""
+    searched = {name: domain for name, domain in space.items() if isinstance(domain, Range | Choice)}
     own = {
         name: value if value in searched.get(name, ()) else getattr(ranker, f"{name}_", value)  # what the data decided
         for name, value in ranker.get_params(deep=False).items()
@@ -395,11 +271,4 @@ def default_values(space: Space, objective: Objective, ranker: Any) -> dict[str,
     for factor, _, term in objective.terms():
         own |= {f"{term.name}.{one.name}": getattr(term, one.name) for one in fields(term)}
         own[f"{term.name}.factor"] = factor
-    return {name: own[name] for name, tried in searched.items() if own[name] in tried}
-
-
-def _with_cutoff(options: Mapping[str, Any], metric: Metric) -> dict[str, Any]:
-    if metric.at is not None or "truncation" not in options:
-        return dict(options)
-    levels = tuple(one for one in options["truncation"].values if not isinstance(one, str))
-    return {**options, "truncation": Choice(levels)}
+    return {name: own[name] for name, domain in searched.items() if own[name] in domain}

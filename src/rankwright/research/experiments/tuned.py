@@ -10,11 +10,12 @@ from typing import Any
 from rankwright.data.dataset import RankingData
 from rankwright.data.folds import Fold
 from rankwright.objectives import objective
+from rankwright.ranges import Range
 from rankwright.research.experiments.base import Job
 from rankwright.research.experiments.study import Named
 from rankwright.research.harness import Model, Ours, System
 from rankwright.tuning.search import tune_system
-from rankwright.tuning.space import PRESETS, Range, Space, ranker_parameters, search_space
+from rankwright.tuning.space import PRESETS, Space, ranker_parameters, search_space
 
 # Ranges of the paper's appendix A for LightGBM, by LightGBM's names.
 LIGHTGBM: Space = {

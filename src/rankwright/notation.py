@@ -1,0 +1,265 @@
+"""The text form of metrics and objectives: ``ndcg(gain=linear)@10``, ``yetiloss(neighbours=3) + 0.5 n^-0.5 queryrmse``.
+
+    text    = term {"+" term}
+    term    = [factor] ["n^" power] name ["(" [option {"," option}] ")"] ["@" cutoff]
+    option  = key "=" value
+    value   = a number, True, False, None, text, or 'quoted text' in single or double quotes
+
+A factor and a power are followed by a space or ``*``. Names are read without regard to case. The time is linear in the
+length of the text: no regular expression here can backtrack.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import difflib
+import math
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple, NoReturn
+
+_NUMBER = r"(?:\d++\.?+\d*+|\.\d++)(?:e-?+\d++)?+"
+_TIMES = r"(?:\s*+\*\s*+|\s++)"
+_FACTOR = re.compile(rf"({_NUMBER}){_TIMES}")
+_POWER = re.compile(rf"n\^(-?+{_NUMBER}){_TIMES}")
+_NAME = re.compile(r"[\w-]++")
+_CUTOFF = re.compile(r"@\s*+(\d++)")
+_WORDS = {"True": True, "true": True, "False": False, "false": False, "None": None}
+_PACKAGE = __name__.partition(".")[0] + "."
+_LONGEST = 80  # characters of a text that an error repeats
+
+
+class Term(NamedTuple):
+    """One term of a text: what the brackets hold, and the numbers around the name."""
+
+    text: str
+    name: str  # in lower case
+    options: dict[str, Any]
+    factor: float = 1.0
+    power: float = 0.0
+    cutoff: int | None = None
+
+
+@dataclass(frozen=True)
+class Notation:
+    """How values of one kind are written, and the classes that are known by name.
+
+    Parameters
+    ----------
+    noun
+        What the values are called in errors.
+    example
+        How to write one, for errors.
+    reserved
+        Names that no class may have.
+    hidden
+        Fields of the classes that are not options.
+
+    Examples
+    --------
+    >>> @dataclass(frozen=True)
+    ... class Circle:
+    ...     radius: float = 1.0
+    >>> shapes = Notation("shape", "'circle(radius=2)'")
+    >>> shapes.register("circle", Circle)
+    >>> shapes.create(shapes.read("circle(radius=2)")[0])
+    Circle(radius=2)
+    >>> shapes.read("0.5 n^-1 circle")[0]
+    Term(text='0.5 n^-1 circle', name='circle', options={}, factor=0.5, power=-1.0, cutoff=None)
+    """
+
+    noun: str
+    example: str
+    reserved: tuple[str, ...] = ()
+    hidden: tuple[str, ...] = ()
+    known: dict[str, type[Any]] = field(default_factory=dict)
+
+    def register(self, name: str, kind: type[Any]) -> None:
+        """Make a class known by name.
+
+        A user's class may be defined again, as when a notebook's cell is run again or a script is also imported.
+        """
+        word = _NAME.fullmatch(name)
+        if word is None or not _has_letter(name) or name.lower() in self.reserved:
+            raise ValueError(
+                f"{name!r} cannot be the name of {_with_article(self.noun)}; use letters, digits, - and _, with at "
+                f"least one letter{', and not ' + ' or '.join(self.reserved) if self.reserved else ''}."
+            )
+        other = self.known.get(name.lower(), kind)
+        same_module = other.__module__ == kind.__module__ or not other.__module__.startswith(_PACKAGE)
+        if other.__qualname__ != kind.__qualname__ or not same_module:
+            raise ValueError(
+                f"the {self.noun} {kind.__qualname__} cannot be named {name!r}, the name of "
+                f"{other.__module__}.{other.__qualname__}; choose another name."
+            )
+        self.known[name.lower()] = kind
+
+    def read(self, text: str) -> list[Term]:
+        """Read the terms of a text; raise ValueError where it does not follow the notation."""
+        terms = []
+        place = 0
+        while True:
+            term, place = self._term(text, place)
+            terms.append(term)
+            if place == len(text):
+                return terms
+            if text[place] != "+":
+                self.refuse(text, f"expected its end, found {_short(text[place:])}")
+            place += 1
+
+    def create(self, term: Term, options: Mapping[str, Any] | None = None, **hidden: Any) -> Any:
+        """Create the value that a term names, with further options and values of hidden fields."""
+        kind = self.known.get(term.name)
+        if kind is None:
+            near = difflib.get_close_matches(term.name, self.known, n=1, cutoff=0.5)
+            written = re.sub(re.escape(term.name), near[0], term.text, count=1, flags=re.IGNORECASE) if near else ""
+            hint = f"did you mean {_short(written)}? " if near else ""
+            raise ValueError(f"unknown {self.noun} {_short(term.text)}; {hint}Known: {', '.join(sorted(self.known))}.")
+        fields = [one for one in dataclasses.fields(kind) if one.init and one.name not in self.hidden]
+        names = [one.name for one in fields]
+        for option in options or ():
+            if option in term.options:
+                raise ValueError(
+                    f"{term.name} has the option {option} twice, in the text and as a keyword; give it once."
+                )
+        chosen = {**term.options, **(options or {})}
+        for option in chosen:
+            if option not in names:
+                near = difflib.get_close_matches(option, names, n=1, cutoff=0.6)
+                hint = f"did you mean {near[0]!r}? " if near else ""
+                raise ValueError(
+                    f"{term.name} has no option {_short(option)}; {hint}Its options: {', '.join(names) or 'none'}."
+                )
+        for one in fields:
+            required = one.default is dataclasses.MISSING and one.default_factory is dataclasses.MISSING
+            if required and one.name not in chosen:
+                raise ValueError(f"{term.name} needs the option {one.name}; write {term.name}({one.name}=value).")
+        return kind(**chosen, **hidden)
+
+    def refuse(self, text: str, reason: str) -> NoReturn:
+        """Raise the error for a text that is not of this kind."""
+        raise ValueError(f"{_short(text)} is not {_with_article(self.noun)}: {reason}; write it like {self.example}.")
+
+    def _term(self, text: str, start: int) -> tuple[Term, int]:
+        """Read the term at ``start``; return it with the place of the next sign, which is no space."""
+        start = place = _skip_spaces(text, start)
+        factor, power, cutoff = "1", "0", None
+        if match := _FACTOR.match(text, place):
+            factor, place = match[1], match.end()
+        if match := _POWER.match(text, place):
+            power, place = match[1], match.end()
+        name = _NAME.match(text, place)
+        if name is None or not _has_letter(name[0]):
+            self.refuse(text, f"expected a name, found {_short(text[place:]) if place < len(text) else 'its end'}")
+        place = name.end()
+        options: dict[str, Any] = {}
+        bracket = _skip_spaces(text, place)
+        if text.startswith("(", bracket):
+            parts, place = self._parts(text, bracket)
+            options = self._options(text, name[0], parts)
+        if match := _CUTOFF.match(text, _skip_spaces(text, place)):
+            place = match.end()
+            cutoff = _whole(match[1])
+            if cutoff is None:
+                self.refuse(text, "its cutoff has too many digits")
+        weight, exponent = float(factor), float(power)
+        if not (0 < weight < math.inf and math.isfinite(exponent)):
+            self.refuse(text, f"the factor of {name[0]} must be above 0 and both numbers before it finite")
+        term = Term(text[start:place], name[0].lower(), options, weight, exponent, cutoff)
+        return term, _skip_spaces(text, place)
+
+    def _parts(self, text: str, start: int) -> tuple[list[str], int]:
+        """Split what the bracket at ``start`` holds at commas; return the parts and the place past the bracket."""
+        parts = []
+        begin, depth, quote, last = start + 1, 1, "", ""
+        for place in range(start + 1, len(text)):
+            sign = text[place]
+            if quote:
+                quote = "" if sign == quote else quote
+            elif sign in "'\"" and last == "=":
+                quote = sign
+            elif sign == "(":
+                depth += 1
+            elif sign == ")":
+                depth -= 1
+            if not quote and (depth == 0 or (sign == "," and depth == 1)):
+                parts.append(text[begin:place].strip())
+                begin = place + 1
+            if depth == 0:
+                return parts, place + 1
+            last = last if sign.isspace() else sign
+        self.refuse(text, f"a {'quote' if quote else 'bracket'} is not closed")
+
+    def _options(self, text: str, name: str, parts: list[str]) -> dict[str, Any]:
+        options: dict[str, Any] = {}
+        for part in filter(None, parts):
+            key, equals, value = (piece.strip() for piece in part.partition("="))
+            if not equals:
+                raise ValueError(f"option {_short(part)} of {name} has no value; write {name}(option=value).")
+            if key in options:
+                raise ValueError(f"{name} has the option {key} twice; give it once.")
+            if value[:1] in ("'", '"') and value.find(value[0], 1) != len(value) - 1:
+                self.refuse(text, f"expected a comma after the closing quote in {_short(value)}")
+            options[key] = literal(value)
+        return options
+
+
+def literal(text: str) -> Any:
+    """Read a value: a number, True, False, None, or text, with or without quotes.
+
+    Examples
+    --------
+    >>> [literal(text) for text in ("3", "1e-2", "true", "None", "k+3", "'3'")]
+    [3, 0.01, True, None, 'k+3', '3']
+    """
+    if text in _WORDS:
+        return _WORDS[text]
+    if len(text) > 1 and text[0] in "'\"" and text[-1] == text[0]:
+        return text[1:-1]
+    for convert in (int, float):
+        try:
+            return convert(text)
+        except ValueError:
+            continue
+    return text
+
+
+def written(value: Any) -> str:
+    """Write a value so that `literal` reads it back: text has quotes where it would be read as something else.
+
+    Examples
+    --------
+    >>> written(0.5), written("k+3"), written("3"), written("a, b")
+    ('0.5', 'k+3', "'3'", "'a, b'")
+    """
+    text = str(value)
+    if not isinstance(value, str) or (literal(text) == text and text == text.strip() and not set(text) & set(",()'\"")):
+        return text
+    quote = '"' if "'" in text else "'"
+    return f"{quote}{text}{quote}"
+
+
+def _skip_spaces(text: str, start: int) -> int:
+    while start < len(text) and text[start].isspace():
+        start += 1
+    return start
+
+
+def _whole(digits: str) -> int | None:
+    try:
+        return int(digits)
+    except ValueError:  # Python reads 4300 digits at most
+        return None
+
+
+def _has_letter(word: str) -> bool:
+    return any(sign.isalpha() or sign == "_" for sign in word)
+
+
+def _with_article(noun: str) -> str:
+    return f"{'an' if noun[0] in 'aeiou' else 'a'} {noun}"
+
+
+def _short(text: str) -> str:
+    return repr(text) if len(text) <= _LONGEST else f"{text[: _LONGEST - 20]!r}..."

@@ -1,0 +1,92 @@
+"""Values that a search may try: a `Range` of numbers or a `Choice` between values."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+_PLAIN = (str, int, float)
+
+
+@dataclass(frozen=True)
+class Range:
+    """Numbers from ``low`` to ``high``, both included: whole numbers if both ends are.
+
+    Parameters
+    ----------
+    low, high
+        The ends.
+    log
+        Whether the search is even in the logarithm, as for a learning rate.
+    unless
+        Another name and a value of it at which this one has no meaning and is left out.
+
+    Examples
+    --------
+    >>> Range(4, 64, log=True).whole, 64 in Range(4, 64), 0.5 in Range(0.6, 1.0)
+    (True, True, False)
+    """
+
+    low: float
+    high: float
+    log: bool = False
+    unless: tuple[str, Any] | None = None
+
+    def __post_init__(self) -> None:
+        if not (_is_number(self.low) and _is_number(self.high) and self.low < self.high):
+            raise ValueError(f"a range goes from a number to a larger one; got {self.low!r} and {self.high!r}.")
+        if self.log and self.low <= 0:
+            raise ValueError(f"a range with log=True begins above 0; got {self.low!r}.")
+
+    @property
+    def whole(self) -> bool:
+        """Whether it holds whole numbers only."""
+        return isinstance(self.low, int) and isinstance(self.high, int)
+
+    def __contains__(self, value: Any) -> bool:
+        return _is_number(value) and self.low <= value <= self.high and (not self.whole or value == int(value))
+
+    def suggest(self, trial: Any, name: str) -> float:
+        """Draw from a trial of Optuna."""
+        draw = trial.suggest_int if self.whole else trial.suggest_float
+        value: float = draw(name, self.low, self.high, log=self.log)
+        return value
+
+
+@dataclass(frozen=True)
+class Choice:
+    """One of several values.
+
+    Parameters
+    ----------
+    values
+        What to choose from: text, numbers, True, False or None.
+    unless
+        As in `Range`.
+
+    Examples
+    --------
+    >>> "full" in Choice(("diagonal", "full"))
+    True
+    """
+
+    values: tuple[Any, ...]
+    unless: tuple[str, Any] | None = None
+
+    def __post_init__(self) -> None:
+        known = isinstance(self.values, tuple) and all(
+            value is None or isinstance(value, _PLAIN) for value in self.values
+        )
+        if not known or not self.values:
+            raise ValueError(f"a choice is a tuple of text, numbers, True, False or None; got {self.values!r}.")
+
+    def __contains__(self, value: Any) -> bool:
+        return any(type(value) is type(other) and value == other for other in self.values)
+
+    def suggest(self, trial: Any, name: str) -> Any:
+        """Draw from a trial of Optuna."""
+        return trial.suggest_categorical(name, self.values)
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
