@@ -9,57 +9,77 @@ the list without j, so nothing but the list and its states is needed ("Stochasti
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from rankwright.kernels.arithmetic import exp_negative, total
 from rankwright.kernels.exchange import exchange_neighbours, value, walk
 from rankwright.kernels.jit import internal, jit
-from rankwright.kernels.ordering import longest_query, sort_descending
+from rankwright.kernels.ordering import SortScratch, longest_query, sort_descending, sort_scratch
 from rankwright.kernels.random import fill_gaussian
 
 _REACH = 8.5  # phi(8.5) is below the rounding of phi(0): breakpoints further away add nothing
-_WORTH_SEARCHING = 64  # shorter lists are quicker walked than searched for what is in reach
-_TILE = 1024  # documents whose arrays stay in the cache while the breakpoints pass
-SCRATCH = (11, 3)  # arrays by position, and facts by document, that `Scratch` has to provide
+_WORTH_SEARCHING = 64  # in shorter lists a scan is faster than a search for the breakpoints in reach
+_TILE = 1024  # documents whose arrays stay in the cache while all breakpoints are summed
 _DENSITY = 1.0 / math.sqrt(2.0 * math.pi)
+_DOCUMENT = np.dtype([(name, np.float64) for name in ("noisy", "clean", "gain")])
+
+
+class Smoothing(NamedTuple):
+    """How a metric is smoothed, and its gradient estimated."""
+
+    sigma: float  # standard deviation of the noise
+    mu: float  # labels lower scores by sigma mu label
+    samples: int
+    conditional: bool  # conditional coordinate sampling, or else the score function
+
+
+class SmoothingScratch(NamedTuple):
+    """Memory of `smoothed_ranking`."""
+
+    clean: NDArray[Any]  # by document [longest query + 1], as the two below
+    noise: NDArray[Any]
+    noisy: NDArray[Any]
+    b: NDArray[Any]  # noisy scores by position, as all below
+    c: NDArray[Any]  # clean scores
+    g: NDArray[Any]
+    d: NDArray[Any]
+    e: NDArray[Any]
+    state: NDArray[Any]
+    term: NDArray[Any]
+    jumps: NDArray[Any]
+    documents: NDArray[Any]  # records: what moves together shares a cache line
+    order: NDArray[Any]
+    sorting: SortScratch
+
+    @classmethod
+    def create(cls, longest: int) -> SmoothingScratch:
+        """Allocate for queries of up to ``longest`` documents."""
+        documents = np.empty(longest, _DOCUMENT)
+        return cls(*np.empty((11, longest + 1)), documents, np.empty(longest, np.int64), sort_scratch(longest))
 
 
 @jit
 def smoothed_ranking(
     q0: int,
     q1: int,
-    bounds: Any,
-    keys: Any,
+    queries: Any,
     score: Any,
     label: Any,
     chain: Any,
-    sigma: float,
-    mu: float,
-    samples: int,
-    conditional: bool,
+    smoothing: Any,
     stream: Any,
     grad: Any,
-    real: Any,
-    facts: Any,
-    keyed: Any,
-    placed: Any,
+    scratch: Any,
 ) -> None:
     """Subtract from ``grad`` an unbiased estimate of the smoothed metric's gradient at score - sigma mu label."""
-    key, spare, order = keyed[0], keyed[1], placed[0]
-    clean, noise, noisy = real[0], real[1], real[2]
-    b, c, g, d, e, state, term, jumps = (
-        real[3],
-        real[4],
-        real[5],
-        real[6],
-        real[7],
-        real[8],
-        real[9],
-        real[10],
-    )  # by position
-    count = np.empty(256, np.int64)
+    clean, noise, noisy, order = scratch.clean, scratch.noise, scratch.noisy, scratch.order
+    b, c, g, d, e = scratch.b, scratch.c, scratch.g, scratch.d, scratch.e
+    state, term, jumps, documents = scratch.state, scratch.term, scratch.jumps, scratch.documents
+    bounds = queries.bounds
+    sigma, mu, samples, conditional = smoothing
     w = chain.weight
     drop = np.empty(w.size)
     for i in range(w.size - 1):
@@ -73,13 +93,13 @@ def smoothed_ranking(
             clean[a] = score[start + a] - sigma * mu * label[start + a]
         base = 0.0
         if not conditional:
-            sort_descending(clean, n, order, key, spare, count)
+            sort_descending(clean, n, order, scratch.sorting)
             base = _worth(start, stop, order, chain)
         for sample in range(samples):
-            fill_gaussian(noise, n, stream, keys[q], sample)
+            fill_gaussian(noise, n, stream, queries.keys[q], sample)
             for a in range(n):
                 noisy[a] = clean[a] + sigma * noise[a]
-            sort_descending(noisy, n, order, key, spare, count)
+            sort_descending(noisy, n, order, scratch.sorting)
             if not conditional:
                 gained = _worth(start, stop, order, chain) - base
                 factor = chain.scale[q] * gained / (sigma * samples)
@@ -87,14 +107,14 @@ def smoothed_ranking(
                     grad[start + a] -= factor * noise[a]
                 continue
             for a in range(n):
-                facts[a, 0] = noisy[a]
-                facts[a, 1] = clean[a]
-                facts[a, 2] = chain.gain[start + a]
+                documents[a]["noisy"] = noisy[a]
+                documents[a]["clean"] = clean[a]
+                documents[a]["gain"] = chain.gain[start + a]
             for i in range(n):
-                a = order[i]
-                b[i] = facts[a, 0]
-                c[i] = facts[a, 1]
-                g[i] = facts[a, 2]
+                document = documents[order[i]]
+                b[i] = document["noisy"]
+                c[i] = document["clean"]
+                g[i] = document["gain"]
             last = min(chain.depth + 1, n)  # documents that can stand at a weighted position, or just below
             factor = chain.scale[q] * _DENSITY / (sigma * samples)
             if chain.additive:
@@ -221,23 +241,15 @@ def _jumps_of_chain(
 
 @jit
 def smoothed_selection(
-    q0: int,
-    q1: int,
-    bounds: Any,
-    keys: Any,
-    score: Any,
-    chain: Any,
-    sigma: float,
-    samples: int,
-    conditional: bool,
-    stream: Any,
-    grad: Any,
+    q0: int, q1: int, queries: Any, score: Any, chain: Any, smoothing: Any, stream: Any, grad: Any
 ) -> None:
-    """Do the same for a metric of the documents with a positive score, in input order.
+    """Do the same for a metric of the documents with a positive score, in input order; mu is not used.
 
-    A document has one breakpoint, at 0 (appendix C.3): what the list gains when it is selected, the others being
-    as the noise has them. ``chain`` is additive.
+    A document has one breakpoint, at 0 (appendix C.3): the change of the metric when it is selected, the others being
+    selected by their noisy scores. ``chain`` is additive.
     """
+    bounds = queries.bounds
+    sigma, samples, conditional = smoothing.sigma, smoothing.samples, smoothing.conditional
     longest = longest_query(q0, q1, bounds)
     noise = np.empty(longest + 1)
     before = np.empty(longest, np.int64)
@@ -252,7 +264,7 @@ def smoothed_selection(
         if not conditional:
             base = _selected(n, score[start : start + n], w, g)
         for sample in range(samples):
-            fill_gaussian(noise, n, stream, keys[q], sample)
+            fill_gaussian(noise, n, stream, queries.keys[q], sample)
             if not conditional:
                 gained = _selected(n, score[start : start + n] + sigma * noise[:n], w, g) - base
                 for a in range(n):
@@ -293,8 +305,8 @@ def _selected(n: int, z: Any, w: Any, g: Any) -> float:
 def make_scale_free(q0: int, q1: int, bounds: Any, score: Any, centre: bool, nu: float, sfa: bool, grad: Any) -> None:
     """Project each query's gradient: onto zero sum (``centre``), then off the direction of the scores (``sfa``).
 
-        The first is the chain rule for scores that are centred per query (section 3.4), the second
-    scale-free acceleration (theorem 4), with |z| + nu for |z|.
+    The first is the chain rule for scores that are centred per query (section 3.4), the second scale-free
+    acceleration (theorem 4), with |z| + nu for |z|.
     """
     for q in range(q0, q1):
         start, stop = bounds[q], bounds[q + 1]

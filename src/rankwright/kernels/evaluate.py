@@ -8,7 +8,7 @@ import numpy as np
 
 from rankwright.kernels.exchange import value
 from rankwright.kernels.jit import internal, jit
-from rankwright.kernels.ordering import longest_query, merge_by, sort_descending
+from rankwright.kernels.ordering import longest_query, merge_sort, sort_descending, sort_scratch
 from rankwright.kernels.ties import expected_value
 
 INPUT, WORST, BEST, EXPECTED = range(4)
@@ -26,9 +26,7 @@ def order_queries(q0: int, q1: int, bounds: Any, score: Any, label: Any, ties: i
     ``depth`` places need be right, so a few of many are picked out instead of sorting all.
     """
     longest = longest_query(q0, q1, bounds)
-    key = np.empty(longest, np.uint64)
-    spare = np.empty(longest, np.uint64)
-    count = np.empty(256, np.int64)
+    sorting = sort_scratch(longest)
     best = np.empty(_FEW + 1)
     for q in range(q0, q1):
         start, stop = bounds[q], bounds[q + 1]
@@ -38,7 +36,7 @@ def order_queries(q0: int, q1: int, bounds: Any, score: Any, label: Any, ties: i
         if depth <= _FEW and ties != EXPECTED:
             _pick_first(z, y, ties, min(depth, stop - start), best, here)
             continue
-        sort_descending(z, stop - start, here, key, spare, count)
+        sort_descending(z, stop - start, here, sorting)
         if ties == WORST or ties == BEST:
             _order_ties(z, y, ties == WORST, here)
 
@@ -80,7 +78,7 @@ def _order_ties(z: Any, y: Any, ascending: bool, order: Any) -> None:
         while high < n and z[order[high]] == z[order[low]]:
             high += 1
         if high - low > 1:
-            merge_by(y, not ascending, order, low, high)
+            merge_sort(y, not ascending, order, low, high)
         low = high
 
 
@@ -134,9 +132,7 @@ def ideal_queries(q0: int, q1: int, bounds: Any, w: Any, depth: int, gain: Any, 
     for a in range(gain.size):
         highest = max(highest, gain[a])
     order = np.empty(longest, np.int64)
-    key = np.empty(longest, np.uint64)
-    spare = np.empty(longest, np.uint64)
-    count = np.empty(256, np.int64)
+    sorting = sort_scratch(longest)
     for q in range(q0, q1):
         g = gain[bounds[q] : bounds[q + 1]]
         places = min(depth, g.size)
@@ -154,7 +150,7 @@ def ideal_queries(q0: int, q1: int, bounds: Any, w: Any, depth: int, gain: Any, 
                 best[i] = g[a]
                 filled = min(filled + 1, places)
         else:
-            sort_descending(g, g.size, order, key, spare, count)
+            sort_descending(g, g.size, order, sorting)
             for i in range(places):
                 best[i] = g[order[i]]
         worth = 0.0

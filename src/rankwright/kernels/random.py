@@ -8,9 +8,10 @@ Reference: Salmon et al., "Parallel random numbers: as easy as 1, 2, 3", SC 2011
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from rankwright.kernels.arithmetic import log_positive, turn
 from rankwright.kernels.jit import inlined, internal, jit
@@ -24,6 +25,13 @@ _WEYL_1 = np.uint64(0xBB67AE85)
 _LOW = np.uint64(0xFFFFFFFF)
 _32 = np.uint64(32)
 _12 = np.uint64(12)
+
+
+class KeyedQueries(NamedTuple):
+    """The queries of a kernel that draws random numbers."""
+
+    bounds: NDArray[Any]  # first document of each query, then their number [queries + 1]
+    keys: NDArray[Any]  # uint64 [queries]
 
 
 @inlined
