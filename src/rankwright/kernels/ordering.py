@@ -41,7 +41,6 @@ def sort_descending(score: Any, n: int, order: Any, scratch: Any) -> None:
     keys are sorted digit by digit. Runs of documents with the same integer are then sorted by their full scores; the
     digits only have to be fine enough to keep such runs short.
     """
-    key, spare, counts = scratch
     if n <= _SMALL:
         _place(score, n, order)
         return
@@ -60,6 +59,7 @@ def sort_descending(score: Any, n: int, order: Any, scratch: Any) -> None:
     if not 0.0 < step < np.inf:  # infinite scores, or scores that hardly differ
         shell_sort(score, order, np.int64(0), n)
         return
+    key, spare, counts = scratch
     for a in range(n):
         key[a] = (np.uint64((highest - score[a]) * step) << np.uint64(32)) | np.uint64(a)
     result = _count_sort(key, spare, counts, n, digit_bits, n_digits)

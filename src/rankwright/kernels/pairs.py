@@ -464,8 +464,9 @@ def neighbour_pairs(
     """
     noisy, documents, order, leaf_at = scratch.noisy, scratch.documents, scratch.order, scratch.leaf
     y, _, odds, g, d, e, state = scratch.ranked
-    passage = scratch.passage
+    worth, through, gathered = scratch.passage
     push, curv, row_grad, row_hess = scratch.row
+    grad, hess, query_weight, leaf, between = sums
     for q in range(q0, q1):
         start = queries.bounds[q]
         n = queries.bounds[q + 1] - start
@@ -514,24 +515,28 @@ def neighbour_pairs(
                         document = documents[order[low + i]]
                         d[i] = document["cont"]
                         e[i] = document["carry"]
-                        passage.worth[i] = 0.0
-                        passage.through[i] = 1.0
-                        passage.gathered[i] = 0.0
+                        worth[i] = 0.0
+                        through[i] = 1.0
+                        gathered[i] = 0.0
                     walk(m, d, e, state_here, state)
                     state_here = state[min(tile, m - 1)]
-                if sums.leaf.size > 0:
+                if leaf.size > 0:
                     for i in range(m):
-                        leaf_at[i] = sums.leaf[start + order[low + i]]
+                        leaf_at[i] = leaf[start + order[low + i]]
                 w = chain.weight[low:]
                 for apart in range(1, min(reach, m - 1) + 1):
                     rows = min(tile, m - apart, chain.depth - low)
-                    _neighbours_apart(apart, rows, chain.additive, wide, w, scratch.ranked, passage, push, curv)
+                    if chain.additive:
+                        _exchanges_apart(apart, rows, w, g, curv)
+                    else:
+                        _chained_exchanges_apart(apart, rows, w, g, d, e, state, worth, through, gathered, curv)
+                    _pushes_apart(apart, rows, wide, y, odds, push, curv)
                     if stored.curv.size > 0:
                         k = _store(apart, rows, start, order[low:], scale, curv, k, stored)
-                    if sums.leaf.size > 0:
-                        weight = sums.query_weight[q]
+                    if leaf.size > 0:
+                        weight = query_weight[q]
                         for i in range(rows):
-                            add_pair(leaf_at[i], leaf_at[i + apart], weight * (scale * curv[i]), sums.between)
+                            add_pair(leaf_at[i], leaf_at[i + apart], weight * (scale * curv[i]), between)
                     step = np.uint64(apart)
                     for i in range(np.uint64(rows)):
                         row_grad[i] -= push[i]
@@ -544,8 +549,8 @@ def neighbour_pairs(
                     document["grad"] += row_grad[i]
                     document["hess"] += row_hess[i]
         for a in range(n):
-            sums.grad[start + a] += scale * documents[a]["grad"]
-            sums.hess[start + a] += scale * documents[a]["hess"]
+            grad[start + a] += scale * documents[a]["grad"]
+            hess[start + a] += scale * documents[a]["hess"]
         if stored.curv.size > 0:
             stored.used[q] = k - stored.start[q]
 
@@ -571,28 +576,48 @@ def stored_pairs_between(q0: int, q1: int, stored: Any, query_weight: Any, leaf:
 
 
 @internal
-def _neighbours_apart(
-    apart: int, rows: int, additive: bool, wide: bool, w: Any, ranked: Any, passage: Any, push: Any, curv: Any
+def _exchanges_apart(apart: int, rows: int, w: Any, g: Any, delta: Any) -> None:
+    """Write the change of Z M when the positions i and i + apart trade places, i < rows, in an additive chain."""
+    step = np.uint64(apart)
+    for i in range(np.uint64(rows)):
+        j = i + step
+        delta[i] = (w[i] - w[j]) * (g[j] - g[i])
+
+
+@internal
+def _chained_exchanges_apart(
+    apart: int,
+    rows: int,
+    w: Any,
+    g: Any,
+    d: Any,
+    e: Any,
+    state: Any,
+    worth: Any,
+    through: Any,
+    gathered: Any,
+    delta: Any,
 ) -> None:
+    """Write the same in any chain.
+
+    Called for 1, 2, ... places apart in turn: ``worth``, ``through`` and ``gathered`` grow by one position each time.
+    """
+    step = np.uint64(apart)
+    for i in range(np.uint64(rows)):
+        j = i + step
+        delta[i] = swap_change(i, j, w, g, d, e, state[i], worth[i], through[i], gathered[i])
+        worth[i] += w[j] * g[j] * through[i]
+        gathered[i] = d[j] * gathered[i] + e[j]
+        through[i] *= d[j]
+
+
+@internal
+def _pushes_apart(apart: int, rows: int, wide: bool, y: Any, odds: Any, push: Any, curv: Any) -> None:
     """Write push (on i + apart; the opposite on i) and curvature of the pairs (i, i + apart), i < rows.
 
-    ``odds`` are e^score, or the scores themselves if ``wide``. Called for 1, 2, ... places apart in turn, so that
-    ``passage`` grows by one position at a time.
+    ``odds`` are e^score, or the scores themselves if ``wide``. ``curv`` holds the weights on entry.
     """
-    y, _, odds, g, d, e, state = ranked
-    worth, through, gathered = passage
     step = np.uint64(apart)
-    if additive:
-        for i in range(np.uint64(rows)):
-            j = i + step
-            curv[i] = (w[i] - w[j]) * (g[j] - g[i])
-    else:
-        for i in range(np.uint64(rows)):
-            j = i + step
-            curv[i] = swap_change(i, j, w, g, d, e, state[i], worth[i], through[i], gathered[i])
-            worth[i] += w[j] * g[j] * through[i]
-            gathered[i] = d[j] * gathered[i] + e[j]
-            through[i] *= d[j]
     for i in range(np.uint64(rows)):  # a weight becomes negative where the lower document has the better label
         j = i + step
         weight = abs(curv[i])
