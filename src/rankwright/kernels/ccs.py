@@ -3,7 +3,7 @@
     grad_j E M(c + sigma eps) = E sum_u [M with j just above u - M with j just below u] phi((b_u - c_j) / sigma) / sigma
 
 where b = c + sigma eps are the noisy scores of the others. The bracket is an exchange of neighbours in
-the list without j, so nothing but the list and its states is needed ("StochasticRank" paper, theorem 3).
+the list without j, so it needs only the list and its states ("StochasticRank" paper, theorem 3).
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from rankwright.kernels.jit import internal, jit
 from rankwright.kernels.ordering import SortScratch, longest_query, sort_descending, sort_scratch
 from rankwright.kernels.random import fill_gaussian
 
-_REACH = 8.5  # phi(8.5) is below the rounding of phi(0): breakpoints further away add nothing
+_REACH = 8.5  # phi(8.5) is below the rounding of phi(0): breakpoints farther away add nothing
 _WORTH_SEARCHING = 64  # in shorter lists a scan is faster than a search for the breakpoints in reach
 _TILE = 1024  # documents whose arrays stay in the cache while all breakpoints are summed
 _DENSITY = 1.0 / math.sqrt(2.0 * math.pi)
@@ -101,8 +101,8 @@ def smoothed_ranking(
                 noisy[a] = clean[a] + sigma * noise[a]
             sort_descending(noisy, n, order, scratch.sorting)
             if not conditional:
-                gained = _worth(start, stop, order, chain) - base
-                factor = chain.scale[q] * gained / (sigma * samples)
+                change = _worth(start, stop, order, chain) - base
+                factor = chain.scale[q] * change / (sigma * samples)
                 for a in range(n):
                     grad[start + a] -= factor * noise[a]
                 continue
@@ -115,7 +115,7 @@ def smoothed_ranking(
                 b[i] = document["noisy"]
                 c[i] = document["clean"]
                 g[i] = document["gain"]
-            last = min(chain.depth + 1, n)  # documents that can stand at a weighted position, or just below
+            last = min(chain.depth + 1, n)  # positions that have a weight, and the one just below
             factor = chain.scale[q] * _DENSITY / (sigma * samples)
             if chain.additive:
                 for i in range(last):
@@ -157,7 +157,7 @@ def _row_of_jumps(i: int, n: int, last: int, c: float, sigma: float, b: Any, g: 
     if n > _WORTH_SEARCHING:
         low = _first_at_most(c + _REACH * sigma, last, b)
         high = _first_at_most(c - _REACH * sigma, last, b)
-    # Above i a document is as many places from the top as in the full list, below i one place higher.
+    # In the list without i, documents above i keep their place and documents below move up by one.
     _jumps(low, min(i, high), np.uint64(0), c, 1.0 / sigma, g[i], b, g, drop, term)
     _jumps(max(i + 1, low), high, np.uint64(1), c, 1.0 / sigma, g[i], b, g, drop, term)
     if low <= i < high:
@@ -176,7 +176,7 @@ def _jumps(
 
 @internal
 def _columns_of_jumps(last: int, n: int, c: Any, sigma: float, b: Any, g: Any, drop: Any, jumps: Any) -> None:
-    """Sum the same for all documents from position ``last`` on: all breakpoints are above them."""
+    """Sum the same for every document from position ``last`` on: all breakpoints are above them."""
     inverse = 1.0 / sigma
     for low in range(last, n, _TILE):
         high = min(low + _TILE, n)
@@ -218,7 +218,7 @@ def _jumps_of_chain(
     state: Any,
     counting: bool,
 ) -> float:
-    """Sum jump times density for a chain in which what lies above matters."""
+    """Sum jump times density for a chain that is not additive."""
     worth = 0.0
     for u in range(min(i, last)):
         x = (b[u] - c) / sigma
@@ -227,7 +227,7 @@ def _jumps_of_chain(
             worth += jump * exp_negative(-0.5 * x * x)
         elif x < 0.0:
             break
-    s = state[i]  # from here on in the list without i
+    s = state[i]  # from here on, the state in the list without i
     for u in range(i + 1, last):
         x = (b[u] - c) / sigma
         if x <= -_REACH or (s == 0.0 and not counting):
@@ -266,24 +266,24 @@ def smoothed_selection(
         for sample in range(samples):
             fill_gaussian(noise, n, stream, queries.keys[q], sample)
             if not conditional:
-                gained = _selected(n, score[start : start + n] + sigma * noise[:n], w, g) - base
+                change = _selected(n, score[start : start + n] + sigma * noise[:n], w, g) - base
                 for a in range(n):
-                    grad[start + a] -= chain.scale[q] * gained * noise[a] / (sigma * samples)
+                    grad[start + a] -= chain.scale[q] * change * noise[a] / (sigma * samples)
                 continue
             selected = 0
             for a in range(n):
                 before[a] = selected
                 if score[start + a] + sigma * noise[a] > 0.0:
                     selected += 1
-            as_is = 0.0  # worth of what is selected below a: where it is, one place lower, one higher
+            as_is = 0.0  # worth of the selected documents below a: at their places, one place lower, one higher
             lower = 0.0
             higher = 0.0
             for a in range(n - 1, -1, -1):
                 x = score[start + a] / sigma
                 chosen = score[start + a] + sigma * noise[a] > 0.0
-                gained = g[a] * w[before[a]] + (as_is - higher if chosen else lower - as_is)
+                change = g[a] * w[before[a]] + (as_is - higher if chosen else lower - as_is)
                 density = _DENSITY * math.exp(-0.5 * x * x) / sigma
-                grad[start + a] -= chain.scale[q] * gained * density / samples
+                grad[start + a] -= chain.scale[q] * change * density / samples
                 if chosen:
                     as_is += g[a] * w[before[a]]
                     lower += g[a] * w[before[a] + 1]

@@ -1,4 +1,4 @@
-"""Pairs of documents that a gradient drives further apart in the wrong order, counted without looking at each.
+"""Pairs of documents that a gradient drives farther apart in the wrong order, counted without visiting each pair.
 
 A pair is incoherent if the better document stands lower and is pushed up less. Take three orders of a query's
 documents: A from the top of the ranking down, B by ascending label, C by descending push. The pair is incoherent
@@ -7,8 +7,8 @@ the other two, so it is counted twice among the disagreements between two orders
 
     incoherent = all pairs - (inversions(A, B) + inversions(A, C) + inversions(B, C)) / 2
 
-and each count of inversions is a merge sort: O(n log n). Documents of equal label or push stand in B or C against
-their order in A, so that they disagree and do not count ("Lambda-eX" paper, definition 3.1).
+and each count of inversions is a merge sort: O(n log n). Documents of equal label or push have the opposite order
+in B or C to that in A, so that they disagree and do not count ("Lambda-eX" paper, definition 3.1).
 """
 
 from __future__ import annotations
@@ -71,8 +71,8 @@ def count_incoherent(
 def _harmful(y: Any, u: Any, order: Any, top: int, least: float, false: Any) -> int:
     """Count pairs of a false document in the top that is pushed up more than a missed one below it.
 
-    ``least`` is the lowest label of the ideal top: labels below it do not belong there. Where it is that of no
-    relevance, no document is false, so that missed ones need not be asked whether they are relevant.
+    ``least`` is the lowest label of the ideal top: labels below it do not belong there. If it is the label of
+    irrelevant documents, no document is false, so missed ones need no check that they are relevant.
     """
     n_false = 0
     for i in range(top):
@@ -84,7 +84,7 @@ def _harmful(y: Any, u: Any, order: Any, top: int, least: float, false: Any) -> 
     for i in range(top, order.size):
         a = order[i]
         if y[a] >= least:
-            low, high = 0, n_false  # the first of the false ones that is pushed up more than a
+            low, high = 0, n_false  # search the first false document that is pushed up more than a
             while low < high:
                 middle = (low + high) // 2
                 if u[false[middle]] > u[a]:

@@ -59,7 +59,7 @@ _INFINITY = np.frombuffer(b"infinity", dtype=np.uint8)
 
 _MIN_POWER = -342  # 10^19 times less than this rounds to zero
 _MAX_POWER = 308
-_MAX_EXPONENT = 10**12  # far beyond what any number of digits in a line can make up for
+_MAX_EXPONENT = 10**12  # far beyond what the digits of a line can compensate
 _ROOM_FOR_DIGIT = np.uint64(10**18)  # below it, one more digit fits into 64 bits
 _MAX_INT64 = np.uint64(2**63 - 1)
 _EXACT = np.uint64(2**53)  # integers up to here are float64 exactly
@@ -86,7 +86,7 @@ def _five_power(q: int) -> int:
         shift = power.bit_length() - 128
         return power >> shift if shift > 0 else power << -shift
     power = int(5**-q)
-    # Rounded up from -27 on: there w · 10^q can be exactly half way, which must not look like less.
+    # Rounded up from -27 on: there w · 10^q can be exactly half way, which must not be taken for less.
     return (1 << (power.bit_length() + 127)) // power + (q >= -27)
 
 
@@ -123,7 +123,7 @@ def measure(text: NDArray[np.uint8], start: int, stop: int) -> tuple[int, int, i
 
 @jit
 def find_largest_index(text: NDArray[np.uint8], start: int, stop: int) -> tuple[int, int]:
-    """Find the largest index in the whole lines ``text[start:stop]``, -1 if none, and its place."""
+    """Find the largest index in the whole lines ``text[start:stop]``, -1 if there is none, and its place."""
     largest = -1
     place = start
     pos = start

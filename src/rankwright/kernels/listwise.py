@@ -88,7 +88,7 @@ def softmax_cross_entropy(
         inverse = 1.0 / total(phi, 0, n)
         everyone = 0.0
         for a in range(n):
-            phi[a] = rho[a] - phi[a] * inverse  # from here on a term of the series
+            phi[a] = rho[a] - phi[a] * inverse  # from here on, a term of the series
             grad[start + a] += phi[a]
             hess[start + a] += rho[a] * (1.0 - rho[a])
             everyone += phi[a] / (1.0 - rho[a])

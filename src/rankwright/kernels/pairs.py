@@ -6,7 +6,6 @@ A pair of documents a (better label) and b at scores z has the loss W log(1 + ex
     curv = sigma^2 W p (1 - p)      to both on the diagonal, its negative between them
 
 The pairs of one position are written into arrays (push, curv) first and summed afterwards: both loops vectorise.
-Hot loops index local names for the arrays of a tuple, which the compiler then keeps in registers.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ from rankwright.kernels.random import fill_noise
 STATIC, RANDOM, ALL, ALL_STATIC, ALL_RANDOM = range(1, 6)
 NO_NOISE = -1
 
-_TILE = 1024  # pairs per stretch of a row: the arrays of a stretch stay in the cache
+_TILE = 1024  # positions that are paired at a time: their arrays stay in the cache
 _WIDE = 650.0  # a larger range of sigma z underflows in exp(sigma (z - max))
 
 
