@@ -171,7 +171,7 @@ class _Reader:
         largest, pos = max(pool.map(lambda piece: letor_text.find_largest_index(self.codes, *piece), pieces))
         if largest > letor_text.MAX_INDEX:
             self._refuse(letor_text.INDEX_TOO_LARGE, pos, np.float64)
-        return max(largest + 1 - self.first_index, 0)
+        return int(max(largest + 1 - self.first_index, 0))
 
     def read(self, table: _Table, piece: tuple[int, int], row: int, first_entry: int) -> _Outcome:
         """Read a piece of the text into the table, starting at the given row and entry."""
@@ -180,24 +180,13 @@ class _Reader:
         columns = np.empty(table.longest, np.int32) if table.columns is None else table.columns
         undecided = np.empty((max(_UNDECIDED_NUMBERS, table.longest + 1), 3), np.int64)
         integer_ids = True
+        arrays = letor_text.ParsedRows(
+            table.values, columns, table.row_sizes, table.labels, table.ids, table.id_spans, undecided
+        )
+        limits = (self.first_index, table.shape[1], table.longest, not self.sparse)
         while pos < stop:
             code, pos, row, entry, n_undecided, integers = letor_text.parse_rows(
-                self.codes,
-                pos,
-                stop,
-                row,
-                entry,
-                self.first_index,
-                table.shape[1],
-                table.longest,
-                not self.sparse,
-                table.values,
-                columns,
-                table.row_sizes,
-                table.labels,
-                table.ids,
-                table.id_spans,
-                undecided,
+                self.codes, pos, stop, row, entry, *limits, arrays
             )
             self._decide(table, undecided[:n_undecided])
             integer_ids = integer_ids and integers

@@ -1,4 +1,4 @@
-"""Scalar pieces that the compiler can turn into vector instructions."""
+"""Scalar functions that the compiler can turn into vector instructions, and passes over a whole gradient."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ _LOG2_E = 1.4426950408889634
 _LN2 = math.log(2.0)
 _LN2_HIGH = 0.693147180369123816490
 _LN2_LOW = 1.90821492927058770002e-10
-_ROUND = 6755399441055744.0  # 1.5 * 2^52: adding it rounds to an integer, which then sits in the low bits
+_ROUND = 6755399441055744.0  # 1.5 * 2^52: adding it rounds to an integer, which is then in the low bits
 _SQRT_HALF = 0x3FE6A09E667F3BCD  # the bits of sqrt(1/2)
-_TWO_52 = 0x4330000000000000  # the bits of 2^52, whose last bits count whole numbers
+_TWO_52 = 0x4330000000000000  # the bits of 2^52; exclusive or with a small integer adds it
 
 
 def _intrinsic_or(plain: Callable[[Any], Any]) -> Callable[[Any], Any]:
-    """Make an intrinsic, or ``plain`` where NUMBA_DISABLE_JIT has the kernels run as Python."""
+    """Return an intrinsic, or ``plain`` where the kernels run as Python (NUMBA_DISABLE_JIT)."""
     return lambda compiled: plain if config.DISABLE_JIT else intrinsic(compiled)  # type: ignore[attr-defined]
 
 
@@ -136,7 +136,7 @@ def total(values: Any, start: int, stop: int) -> float:
 
 @jit
 def finish(start: int, stop: int, floor: float, weights: Any, grad: Any, hess: Any) -> None:
-    """Lift curvatures to at least ``floor`` times the gradient's size, and apply weights unless they are empty."""
+    """Raise curvatures to at least ``floor`` times the gradient's size, and apply weights unless they are empty."""
     for a in range(np.uint64(start), np.uint64(stop)):
         hess[a] = max(hess[a], floor * abs(grad[a]))
     if weights.size > 0:
@@ -147,7 +147,7 @@ def finish(start: int, stop: int, floor: float, weights: Any, grad: Any, hess: A
 
 @jit
 def round_to(values: Any, unit: float, out: Any) -> None:
-    """Write the values, rounded to multiples of ``unit`` (a power of two), as ``out`` holds them."""
+    """Write the values, rounded to multiples of ``unit`` (a power of two), into ``out`` in its dtype."""
     inverse = 1.0 / unit
     for a in range(values.size):
         out[a] = ((values[a] * inverse + _ROUND) - _ROUND) * unit

@@ -3,63 +3,83 @@
     grad_j E M(c + sigma eps) = E sum_u [M with j just above u - M with j just below u] phi((b_u - c_j) / sigma) / sigma
 
 where b = c + sigma eps are the noisy scores of the others. The bracket is an exchange of neighbours in
-the list without j, so nothing but the list and its states is needed ("StochasticRank" paper, theorem 3).
+the list without j, so it needs only the list and its states ("StochasticRank" paper, theorem 3).
 """
 
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from rankwright.kernels.arithmetic import exp_negative, total
 from rankwright.kernels.exchange import exchange_neighbours, value, walk
 from rankwright.kernels.jit import internal, jit
-from rankwright.kernels.ordering import longest_query, sort_descending
+from rankwright.kernels.ordering import SortScratch, longest_query, sort_descending, sort_scratch
 from rankwright.kernels.random import fill_gaussian
 
-_REACH = 8.5  # phi(8.5) is below the rounding of phi(0): breakpoints further away add nothing
-_WORTH_SEARCHING = 64  # shorter lists are quicker walked than searched for what is in reach
-_TILE = 1024  # documents whose arrays stay in the cache while the breakpoints pass
-SCRATCH = (11, 3)  # arrays by position, and facts by document, that `Scratch` has to provide
+_REACH = 8.5  # phi(8.5) is below the rounding of phi(0): breakpoints farther away add nothing
+_WORTH_SEARCHING = 64  # in shorter lists a scan is faster than a search for the breakpoints in reach
+_TILE = 1024  # documents whose arrays stay in the cache while all breakpoints are summed
 _DENSITY = 1.0 / math.sqrt(2.0 * math.pi)
+_DOCUMENT = np.dtype([(name, np.float64) for name in ("noisy", "clean", "gain")])
+
+
+class Smoothing(NamedTuple):
+    """How a metric is smoothed, and its gradient estimated."""
+
+    sigma: float  # standard deviation of the noise
+    mu: float  # labels lower scores by sigma mu label
+    samples: int
+    conditional: bool  # conditional coordinate sampling, or else the score function
+
+
+class SmoothingScratch(NamedTuple):
+    """Memory of `smoothed_ranking`."""
+
+    clean: NDArray[Any]  # by document [longest query + 1], as the two below
+    noise: NDArray[Any]
+    noisy: NDArray[Any]
+    b: NDArray[Any]  # noisy scores by position, as all below
+    c: NDArray[Any]  # clean scores
+    g: NDArray[Any]
+    d: NDArray[Any]
+    e: NDArray[Any]
+    state: NDArray[Any]
+    term: NDArray[Any]
+    jumps: NDArray[Any]
+    documents: NDArray[Any]  # records: what moves together shares a cache line
+    order: NDArray[Any]
+    sorting: SortScratch
+
+    @classmethod
+    def create(cls, longest: int) -> SmoothingScratch:
+        """Allocate for queries of up to ``longest`` documents."""
+        documents = np.empty(longest, _DOCUMENT)
+        return cls(*np.empty((11, longest + 1)), documents, np.empty(longest, np.int64), sort_scratch(longest))
 
 
 @jit
 def smoothed_ranking(
     q0: int,
     q1: int,
-    bounds: Any,
-    keys: Any,
+    queries: Any,
     score: Any,
     label: Any,
     chain: Any,
-    sigma: float,
-    mu: float,
-    samples: int,
-    conditional: bool,
+    smoothing: Any,
     stream: Any,
     grad: Any,
-    real: Any,
-    facts: Any,
-    keyed: Any,
-    placed: Any,
+    scratch: Any,
 ) -> None:
     """Subtract from ``grad`` an unbiased estimate of the smoothed metric's gradient at score - sigma mu label."""
-    key, spare, order = keyed[0], keyed[1], placed[0]
-    clean, noise, noisy = real[0], real[1], real[2]
-    b, c, g, d, e, state, term, jumps = (
-        real[3],
-        real[4],
-        real[5],
-        real[6],
-        real[7],
-        real[8],
-        real[9],
-        real[10],
-    )  # by position
-    count = np.empty(256, np.int64)
+    clean, noise, noisy, order = scratch.clean, scratch.noise, scratch.noisy, scratch.order
+    b, c, g, d, e = scratch.b, scratch.c, scratch.g, scratch.d, scratch.e
+    state, term, jumps, documents = scratch.state, scratch.term, scratch.jumps, scratch.documents
+    bounds = queries.bounds
+    sigma, mu, samples, conditional = smoothing
     w = chain.weight
     drop = np.empty(w.size)
     for i in range(w.size - 1):
@@ -73,29 +93,29 @@ def smoothed_ranking(
             clean[a] = score[start + a] - sigma * mu * label[start + a]
         base = 0.0
         if not conditional:
-            sort_descending(clean, n, order, key, spare, count)
+            sort_descending(clean, n, order, scratch.sorting)
             base = _worth(start, stop, order, chain)
         for sample in range(samples):
-            fill_gaussian(noise, n, stream, keys[q], sample)
+            fill_gaussian(noise, n, stream, queries.keys[q], sample)
             for a in range(n):
                 noisy[a] = clean[a] + sigma * noise[a]
-            sort_descending(noisy, n, order, key, spare, count)
+            sort_descending(noisy, n, order, scratch.sorting)
             if not conditional:
-                gained = _worth(start, stop, order, chain) - base
-                factor = chain.scale[q] * gained / (sigma * samples)
+                change = _worth(start, stop, order, chain) - base
+                factor = chain.scale[q] * change / (sigma * samples)
                 for a in range(n):
                     grad[start + a] -= factor * noise[a]
                 continue
             for a in range(n):
-                facts[a, 0] = noisy[a]
-                facts[a, 1] = clean[a]
-                facts[a, 2] = chain.gain[start + a]
+                documents[a]["noisy"] = noisy[a]
+                documents[a]["clean"] = clean[a]
+                documents[a]["gain"] = chain.gain[start + a]
             for i in range(n):
-                a = order[i]
-                b[i] = facts[a, 0]
-                c[i] = facts[a, 1]
-                g[i] = facts[a, 2]
-            last = min(chain.depth + 1, n)  # documents that can stand at a weighted position, or just below
+                document = documents[order[i]]
+                b[i] = document["noisy"]
+                c[i] = document["clean"]
+                g[i] = document["gain"]
+            last = min(chain.depth + 1, n)  # positions that have a weight, and the one just below
             factor = chain.scale[q] * _DENSITY / (sigma * samples)
             if chain.additive:
                 for i in range(last):
@@ -137,7 +157,7 @@ def _row_of_jumps(i: int, n: int, last: int, c: float, sigma: float, b: Any, g: 
     if n > _WORTH_SEARCHING:
         low = _first_at_most(c + _REACH * sigma, last, b)
         high = _first_at_most(c - _REACH * sigma, last, b)
-    # Above i a document is as many places from the top as in the full list, below i one place higher.
+    # In the list without i, documents above i keep their place and documents below move up by one.
     _jumps(low, min(i, high), np.uint64(0), c, 1.0 / sigma, g[i], b, g, drop, term)
     _jumps(max(i + 1, low), high, np.uint64(1), c, 1.0 / sigma, g[i], b, g, drop, term)
     if low <= i < high:
@@ -156,7 +176,7 @@ def _jumps(
 
 @internal
 def _columns_of_jumps(last: int, n: int, c: Any, sigma: float, b: Any, g: Any, drop: Any, jumps: Any) -> None:
-    """Sum the same for all documents from position ``last`` on: all breakpoints are above them."""
+    """Sum the same for every document from position ``last`` on: all breakpoints are above them."""
     inverse = 1.0 / sigma
     for low in range(last, n, _TILE):
         high = min(low + _TILE, n)
@@ -198,7 +218,7 @@ def _jumps_of_chain(
     state: Any,
     counting: bool,
 ) -> float:
-    """Sum jump times density for a chain in which what lies above matters."""
+    """Sum jump times density for a chain that is not additive."""
     worth = 0.0
     for u in range(min(i, last)):
         x = (b[u] - c) / sigma
@@ -207,7 +227,7 @@ def _jumps_of_chain(
             worth += jump * exp_negative(-0.5 * x * x)
         elif x < 0.0:
             break
-    s = state[i]  # from here on in the list without i
+    s = state[i]  # from here on, the state in the list without i
     for u in range(i + 1, last):
         x = (b[u] - c) / sigma
         if x <= -_REACH or (s == 0.0 and not counting):
@@ -221,23 +241,15 @@ def _jumps_of_chain(
 
 @jit
 def smoothed_selection(
-    q0: int,
-    q1: int,
-    bounds: Any,
-    keys: Any,
-    score: Any,
-    chain: Any,
-    sigma: float,
-    samples: int,
-    conditional: bool,
-    stream: Any,
-    grad: Any,
+    q0: int, q1: int, queries: Any, score: Any, chain: Any, smoothing: Any, stream: Any, grad: Any
 ) -> None:
-    """Do the same for a metric of the documents with a positive score, in input order.
+    """Do the same for a metric of the documents with a positive score, in input order; mu is not used.
 
-    A document has one breakpoint, at 0 (appendix C.3): what the list gains when it is selected, the others being
-    as the noise has them. ``chain`` is additive.
+    A document has one breakpoint, at 0 (appendix C.3): the change of the metric when it is selected, the others being
+    selected by their noisy scores. ``chain`` is additive.
     """
+    bounds = queries.bounds
+    sigma, samples, conditional = smoothing.sigma, smoothing.samples, smoothing.conditional
     longest = longest_query(q0, q1, bounds)
     noise = np.empty(longest + 1)
     before = np.empty(longest, np.int64)
@@ -252,26 +264,26 @@ def smoothed_selection(
         if not conditional:
             base = _selected(n, score[start : start + n], w, g)
         for sample in range(samples):
-            fill_gaussian(noise, n, stream, keys[q], sample)
+            fill_gaussian(noise, n, stream, queries.keys[q], sample)
             if not conditional:
-                gained = _selected(n, score[start : start + n] + sigma * noise[:n], w, g) - base
+                change = _selected(n, score[start : start + n] + sigma * noise[:n], w, g) - base
                 for a in range(n):
-                    grad[start + a] -= chain.scale[q] * gained * noise[a] / (sigma * samples)
+                    grad[start + a] -= chain.scale[q] * change * noise[a] / (sigma * samples)
                 continue
             selected = 0
             for a in range(n):
                 before[a] = selected
                 if score[start + a] + sigma * noise[a] > 0.0:
                     selected += 1
-            as_is = 0.0  # worth of what is selected below a: where it is, one place lower, one higher
+            as_is = 0.0  # worth of the selected documents below a: at their places, one place lower, one higher
             lower = 0.0
             higher = 0.0
             for a in range(n - 1, -1, -1):
                 x = score[start + a] / sigma
                 chosen = score[start + a] + sigma * noise[a] > 0.0
-                gained = g[a] * w[before[a]] + (as_is - higher if chosen else lower - as_is)
+                change = g[a] * w[before[a]] + (as_is - higher if chosen else lower - as_is)
                 density = _DENSITY * math.exp(-0.5 * x * x) / sigma
-                grad[start + a] -= chain.scale[q] * gained * density / samples
+                grad[start + a] -= chain.scale[q] * change * density / samples
                 if chosen:
                     as_is += g[a] * w[before[a]]
                     lower += g[a] * w[before[a] + 1]
@@ -293,8 +305,8 @@ def _selected(n: int, z: Any, w: Any, g: Any) -> float:
 def make_scale_free(q0: int, q1: int, bounds: Any, score: Any, centre: bool, nu: float, sfa: bool, grad: Any) -> None:
     """Project each query's gradient: onto zero sum (``centre``), then off the direction of the scores (``sfa``).
 
-        The first is the chain rule for scores that are centred per query (section 3.4), the second
-    scale-free acceleration (theorem 4), with |z| + nu for |z|.
+    The first is the chain rule for scores that are centred per query (section 3.4), the second scale-free
+    acceleration (theorem 4), with |z| + nu for |z|.
     """
     for q in range(q0, q1):
         start, stop = bounds[q], bounds[q + 1]

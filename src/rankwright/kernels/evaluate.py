@@ -1,4 +1,4 @@
-"""Orders under a tie policy, and what bound metrics are worth in them."""
+"""Orders under a tie policy, and the values of bound metrics in them."""
 
 from __future__ import annotations
 
@@ -8,27 +8,24 @@ import numpy as np
 
 from rankwright.kernels.exchange import value
 from rankwright.kernels.jit import internal, jit
-from rankwright.kernels.ordering import longest_query, merge_by, sort_descending
+from rankwright.kernels.ordering import longest_query, merge_sort, sort_descending, sort_scratch
 from rankwright.kernels.ties import expected_value
 
 INPUT, WORST, BEST, EXPECTED = range(4)
 
-_FEW = 32  # so many best gains are kept by insertion; more are sorted
+_FEW = 32  # up to this many best documents are found by insertion; more are sorted
 
 
 @jit
 def order_queries(q0: int, q1: int, bounds: Any, score: Any, label: Any, ties: int, depth: int, order: Any) -> None:
     """Write each query's documents (numbered from 0 within it) by descending score into ``order``.
 
-    ``order`` starts with the documents of query q0.
-
-    Equal scores stay in input order, or go by ascending (WORST) or descending (BEST) label. Only the first
-    ``depth`` places need be right, so a few of many are picked out instead of sorting all.
+    ``order`` starts with the documents of query q0. Equal scores stay in input order, or are sorted by ascending
+    (WORST) or descending (BEST) label. Only the first ``depth`` places have to be right, so a few of many are picked
+    instead of sorting all.
     """
     longest = longest_query(q0, q1, bounds)
-    key = np.empty(longest, np.uint64)
-    spare = np.empty(longest, np.uint64)
-    count = np.empty(256, np.int64)
+    sorting = sort_scratch(longest)
     best = np.empty(_FEW + 1)
     for q in range(q0, q1):
         start, stop = bounds[q], bounds[q + 1]
@@ -38,14 +35,14 @@ def order_queries(q0: int, q1: int, bounds: Any, score: Any, label: Any, ties: i
         if depth <= _FEW and ties != EXPECTED:
             _pick_first(z, y, ties, min(depth, stop - start), best, here)
             continue
-        sort_descending(z, stop - start, here, key, spare, count)
+        sort_descending(z, stop - start, here, sorting)
         if ties == WORST or ties == BEST:
             _order_ties(z, y, ties == WORST, here)
 
 
 @internal
 def _pick_first(z: Any, y: Any, ties: int, places: int, best: Any, order: Any) -> None:
-    """Write the first documents of the order, by insertion into the few that are best so far."""
+    """Write the first documents of the order, by insertion into the few best so far."""
     sign = 0.0
     if ties == WORST:
         sign = 1.0
@@ -80,13 +77,13 @@ def _order_ties(z: Any, y: Any, ascending: bool, order: Any) -> None:
         while high < n and z[order[high]] == z[order[low]]:
             high += 1
         if high - low > 1:
-            merge_by(y, not ascending, order, low, high)
+            merge_sort(y, not ascending, order, low, high)
         low = high
 
 
 @jit
-def select_queries(q0: int, q1: int, bounds: Any, score: Any, order: Any, kept: Any) -> None:
-    """Keep the documents with a positive score, in input order; ``kept`` counts them per query."""
+def select_queries(q0: int, q1: int, bounds: Any, score: Any, order: Any, selected: Any) -> None:
+    """Write the documents with a positive score, in input order, into ``order``; ``selected`` counts them per query."""
     for q in range(q0, q1):
         start = bounds[q]
         count = 0
@@ -94,7 +91,7 @@ def select_queries(q0: int, q1: int, bounds: Any, score: Any, order: Any, kept: 
             if score[start + a] > 0.0:
                 order[start - bounds[q0] + count] = a
                 count += 1
-        kept[q] = count
+        selected[q] = count
 
 
 @jit
@@ -104,12 +101,12 @@ def value_queries(
     bounds: Any,
     score: Any,
     order: Any,
-    kept: Any,
+    length: Any,
     expected: bool,
     chain: Any,
     out: Any,
 ) -> None:
-    """Metric of each query's first ``kept`` documents in ``order``, or its mean over the orders of ties."""
+    """Write the metric of each query's first ``length[q]`` documents in ``order``, or its mean over orders of ties."""
     for q in range(q0, q1):
         start, stop = bounds[q], bounds[q + 1]
         g = chain.gain[start:stop]
@@ -118,10 +115,10 @@ def value_queries(
         here = order[start - bounds[q0] : stop - bounds[q0]]
         if expected:
             worth = expected_value(
-                here, score[start:stop], kept[q], chain.depth, chain.additive, chain.weight, g, d, e, chain.start
+                here, score[start:stop], length[q], chain.depth, chain.additive, chain.weight, g, d, e, chain.start
             )
         else:
-            worth = value(here, min(kept[q], chain.depth), chain.additive, chain.weight, g, d, e, chain.start)
+            worth = value(here, min(length[q], chain.depth), chain.additive, chain.weight, g, d, e, chain.start)
         out[q] = worth * chain.scale[q]
 
 
@@ -134,9 +131,7 @@ def ideal_queries(q0: int, q1: int, bounds: Any, w: Any, depth: int, gain: Any, 
     for a in range(gain.size):
         highest = max(highest, gain[a])
     order = np.empty(longest, np.int64)
-    key = np.empty(longest, np.uint64)
-    spare = np.empty(longest, np.uint64)
-    count = np.empty(256, np.int64)
+    sorting = sort_scratch(longest)
     for q in range(q0, q1):
         g = gain[bounds[q] : bounds[q + 1]]
         places = min(depth, g.size)
@@ -154,7 +149,7 @@ def ideal_queries(q0: int, q1: int, bounds: Any, w: Any, depth: int, gain: Any, 
                 best[i] = g[a]
                 filled = min(filled + 1, places)
         else:
-            sort_descending(g, g.size, order, key, spare, count)
+            sort_descending(g, g.size, order, sorting)
             for i in range(places):
                 best[i] = g[order[i]]
         worth = 0.0

@@ -1,22 +1,30 @@
 """What an order is worth, and what changes when two documents trade places.
 
-A bound metric is a chain that a user walks down the list. At position i stands a document with gain g,
-continuation d and carry e; the user arrives in a state s:
+This is where the formula of a metric is explained. A bound metric is a chain: a user walks down the list with a
+state s and may gather some of it at every document. Five things define it:
 
-    M = scale * sum_i w_i g_i (s_i + e_i)        s_{i+1} = d_i s_i + e_i        s_1 = start
+    w_i     weight of position i
+    g       gain of a document
+    d       continuation: the factor by which a document passes the state on
+    e       carry: what a document adds to the state
+    Z       normaliser of the query; scale = 1 / Z
 
-With e = 0 and start = 1 the state is the chance to get that far (a cascade); with d = 1, g = e and
-start = 0 it counts the relevant documents seen. Either e = 0 everywhere or d = 1
-everywhere: then the state behind two documents does not depend on which of them came first, and an
-exchange changes nothing below the lower one. If d = 1 and e = 0 the chain is *additive*, M = scale * sum w g.
+With g, d and e of the document at position i,
+
+    M = (1/Z) sum_i w_i g_i (s_i + e_i)        s_{i+1} = d_i s_i + e_i        s_1 = start
+
+With e = 0 and start = 1 the state is the probability that the user gets that far (a cascade). With d = 1, g = e and
+start = 0 it counts the relevant documents seen. Either e = 0 everywhere or d = 1 everywhere: then the state past two
+documents does not depend on which of them came first, and an exchange changes nothing below the lower one. If d = 1
+and e = 0 the chain is *additive*, M = (1/Z) sum_i w_i g_i.
 
 Swapping the documents a at position i and b at position j > i, with
 
-    P = sum_{i<l<j} w_l g_l prod_{i<m<l} d_m        the worth of what lies between, per unit of state
-    D = prod_{i<l<j} d_l                            how much of the state comes through
-    E = the state at j if it were 0 behind i        what is picked up on the way
+    P = sum_{i<l<j} w_l g_l prod_{i<m<l} d_m        worth of the documents between, per unit of state
+    D = prod_{i<l<j} d_l                            factor by which the state passes through them
+    E = the state at j if it were 0 just past i     what is gathered between
 
-changes M / scale by
+changes Z M by
 
     w_i [g_b (s + e_b) - g_a (s + e_a)] + P [(d_b - d_a) s + e_b - e_a]
     + w_j [g_a (D (d_b s + e_b) + E + e_a) - g_b (D (d_a s + e_a) + E + e_b)]
@@ -35,21 +43,21 @@ from rankwright.kernels.jit import inlined, jit
 
 
 class Chain(NamedTuple):
-    """A metric bound to labels, as arrays."""
+    """A metric bound to labels, as arrays; the symbols are those of the module's docstring."""
 
     weight: NDArray[Any]  # w, by position [longest query + 2], the last two 0
     gain: NDArray[Any]  # g, by document [documents]
     cont: NDArray[Any]  # d [documents], empty in an additive chain
     carry: NDArray[Any]  # e [documents], likewise
-    scale: NDArray[Any]  # 1 / Z, and 0 where a query cannot earn anything [queries]
+    scale: NDArray[Any]  # 1 / Z, or 0 in a query where no document has any gain [queries]
     start: float  # s_1
     additive: bool  # d = 1 and e = 0 everywhere
-    depth: int  # positions from here on have no weight
+    depth: int  # positions from this one on have no weight
 
 
 @jit
 def value(order: Any, n: int, additive: bool, w: Any, g: Any, d: Any, e: Any, start: float) -> float:
-    """M / scale of documents in the given order; g, d, e of one query, by document."""
+    """Return Z M of documents in the given order; g, d, e of one query, by document."""
     worth = 0.0
     if additive:
         for i in range(n):
@@ -83,7 +91,7 @@ def exchange_neighbours(
     d_b: float,
     e_b: float,
 ) -> float:
-    """Compute the change of M / scale when b, just below a, moves above it; s is the state before both."""
+    """Return the change of Z M when b, just below a, moves above it; s is the state before both."""
     return w_upper * (g_b * (s + e_b) - g_a * (s + e_a)) + w_lower * (
         g_a * (d_b * s + e_b + e_a) - g_b * (d_a * s + e_a + e_b)
     )
@@ -102,7 +110,7 @@ def swap_row(
     state: Any,
     delta: Any,
 ) -> None:
-    """Write into ``delta[low:high]`` the change of M / scale when position i trades with each of them.
+    """Write into ``delta[low:high]`` the change of Z M when position i trades places with each of them.
 
     g, d, e and state by position. ``delta[i]`` is 0.
     """
@@ -112,25 +120,25 @@ def swap_row(
         for j in range(np.uint64(low), np.uint64(high)):
             delta[j] = (w_i - w[j]) * (g[j] - g_i)
         return
-    between = 0.0
+    worth = 0.0
     through = 1.0
-    picked = 0.0
+    gathered = 0.0
     for j in range(i + 1, high):
         if j >= low:
-            delta[j] = swap_change(i, j, w, g, d, e, state[i], between, through, picked)
-        between += w[j] * g[j] * through
+            delta[j] = swap_change(i, j, w, g, d, e, state[i], worth, through, gathered)
+        worth += w[j] * g[j] * through
         through *= d[j]
-        picked = d[j] * picked + e[j]
+        gathered = d[j] * gathered + e[j]
     if low <= i < high:
         delta[i] = 0.0
-    between = 0.0
+    worth = 0.0
     through = 1.0
-    picked = 0.0
+    gathered = 0.0
     for j in range(i - 1, low - 1, -1):
         if j < high:
-            delta[j] = swap_change(j, i, w, g, d, e, state[j], between, through, picked)
-        between = w[j] * g[j] + between * d[j]
-        picked += through * e[j]
+            delta[j] = swap_change(j, i, w, g, d, e, state[j], worth, through, gathered)
+        worth = w[j] * g[j] + worth * d[j]
+        gathered += through * e[j]
         through *= d[j]
 
 
@@ -143,14 +151,17 @@ def swap_change(
     d: Any,
     e: Any,
     s: float,
-    between: float,
+    worth: float,
     through: float,
-    picked: float,
+    gathered: float,
 ) -> float:
-    """Evaluate the formula of the module's head for positions i < j."""
+    """Return the change of Z M when positions i < j trade places; worth, through, gathered are P, D, E."""
     return (
         w[i] * (g[j] * (s + e[j]) - g[i] * (s + e[i]))
-        + between * ((d[j] - d[i]) * s + e[j] - e[i])
+        + worth * ((d[j] - d[i]) * s + e[j] - e[i])
         + w[j]
-        * (g[i] * (through * (d[j] * s + e[j]) + picked + e[i]) - g[j] * (through * (d[i] * s + e[i]) + picked + e[j]))
+        * (
+            g[i] * (through * (d[j] * s + e[j]) + gathered + e[i])
+            - g[j] * (through * (d[i] * s + e[i]) + gathered + e[j])
+        )
     )

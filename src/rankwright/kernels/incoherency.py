@@ -1,4 +1,4 @@
-"""Pairs of documents that a gradient drives further apart in the wrong order, counted without looking at each.
+"""Pairs of documents that a gradient drives farther apart in the wrong order, counted without visiting each pair.
 
 A pair is incoherent if the better document stands lower and is pushed up less. Take three orders of a query's
 documents: A from the top of the ranking down, B by ascending label, C by descending push. The pair is incoherent
@@ -7,8 +7,8 @@ the other two, so it is counted twice among the disagreements between two orders
 
     incoherent = all pairs - (inversions(A, B) + inversions(A, C) + inversions(B, C)) / 2
 
-and each count of inversions is a merge sort: O(n log n). Documents of equal label or push stand in B or C against
-their order in A, so that they disagree and do not count ("Lambda-eX" paper, definition 3.1).
+and each count of inversions is a merge sort: O(n log n). Documents of equal label or push have the opposite order
+in B or C to that in A, so that they disagree and do not count ("Lambda-eX" paper, definition 3.1).
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from rankwright.kernels.jit import internal, jit
-from rankwright.kernels.ordering import longest_query, merge_by
+from rankwright.kernels.ordering import longest_query, merge_sort
 
 
 @jit
@@ -43,58 +43,48 @@ def count_incoherent(
     by_label = np.empty(longest, np.int64)
     by_push = np.empty(longest, np.int64)
     rank = np.empty(longest, np.int64)
-    sequence = np.empty(longest, np.int64)
-    spare = np.empty(longest, np.int64)
+    false = np.empty(longest, np.int64)
     for q in range(q0, q1):
         start, stop = bounds[q], bounds[q + 1]
         n = stop - start
         y = label[start:stop]
         u = push[start:stop]
         here = order[start - bounds[q0] : stop - bounds[q0]]
-        for i in range(n):
+        for i in range(n):  # B and C are sorted from A upside down, so each inversion is a pair on which they agree
             by_label[i] = here[n - 1 - i]
             by_push[i] = here[n - 1 - i]
-        merge_by(y, False, by_label, 0, n)
-        merge_by(u, True, by_push, 0, n)
+        pairs = n * (n - 1) // 2
+        misranked[q] = merge_sort(y, False, by_label, 0, n)
+        disagreements = pairs - misranked[q]
+        disagreements += pairs - merge_sort(u, True, by_push, 0, n)
+        least = y[by_label[n - top]] if 0 < top < n else 0.0
         for i in range(n):
             rank[by_push[i]] = i
-        for i in range(n):
-            sequence[i] = rank[here[i]]
-        disagreements = _inversions(sequence, spare, n)
-        for i in range(n):
-            sequence[i] = rank[by_label[i]]
-        disagreements += _inversions(sequence, spare, n)
-        for i in range(n):
-            rank[by_label[i]] = i
-        for i in range(n):
-            sequence[i] = rank[here[i]]
-        well_ranked = _inversions(sequence, spare, n)
-        pairs = n * (n - 1) // 2
-        misranked[q] = pairs - well_ranked
-        incoherent[q] = pairs - (disagreements + well_ranked) // 2
+        disagreements += merge_sort(rank, False, by_label, 0, n)  # B is not needed afterwards
+        incoherent[q] = pairs - disagreements // 2
         harmful[q] = 0
         if 0 < top < n:
-            harmful[q] = _harmful(y, u, here, top, y[by_label[n - top]], sequence)
+            harmful[q] = _harmful(y, u, here, top, least, false)
 
 
 @internal
 def _harmful(y: Any, u: Any, order: Any, top: int, least: float, false: Any) -> int:
     """Count pairs of a false document in the top that is pushed up more than a missed one below it.
 
-    ``least`` is the lowest label of the ideal top: labels below it do not belong there. Where it is that of no
-    relevance, no document is false, so that missed ones need not be asked whether they are relevant.
+    ``least`` is the lowest label of the ideal top: labels below it do not belong there. If it is the label of
+    irrelevant documents, no document is false, so missed ones need no check that they are relevant.
     """
     n_false = 0
     for i in range(top):
         if y[order[i]] < least:
             false[n_false] = order[i]
             n_false += 1
-    merge_by(u, False, false, 0, n_false)
+    merge_sort(u, False, false, 0, n_false)
     count = 0
     for i in range(top, order.size):
         a = order[i]
         if y[a] >= least:
-            low, high = 0, n_false  # the first of the false ones that is pushed up more than a
+            low, high = 0, n_false  # search the first false document that is pushed up more than a
             while low < high:
                 middle = (low + high) // 2
                 if u[false[middle]] > u[a]:
@@ -102,30 +92,4 @@ def _harmful(y: Any, u: Any, order: Any, top: int, least: float, false: Any) -> 
                 else:
                     low = middle + 1
             count += n_false - low
-    return count
-
-
-@internal
-def _inversions(sequence: Any, spare: Any, n: int) -> int:
-    """Count the pairs in descending order; a bottom-up merge sort, which leaves ``sequence`` in any order."""
-    source = sequence
-    target = spare
-    count = 0
-    width = 1
-    while width < n:
-        for low in range(0, n, 2 * width):
-            i = low
-            middle = min(low + width, n)
-            j = middle
-            high = min(low + 2 * width, n)
-            for k in range(low, high):
-                if i < middle and (j >= high or source[i] < source[j]):
-                    target[k] = source[i]
-                    i += 1
-                else:
-                    target[k] = source[j]
-                    j += 1
-                    count += middle - i
-        source, target = target, source
-        width *= 2
     return count

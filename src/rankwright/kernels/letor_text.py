@@ -2,19 +2,23 @@
 
 Decimal numbers become the nearest float64. Up to 15 digits or so this takes one multiplication or
 division of exact numbers (Clinger, PLDI 1990); longer ones take a product with a 128-bit power of
-five (Lemire, Software: Practice and Experience 2021, algorithm 1). What these cannot decide (what
-may be subnormal, and 20 digits or more next to a tie) is noted for the caller, who has bignums.
+five (Lemire, Software: Practice and Experience 2021, algorithm 1). Numbers that these cannot decide
+(possible subnormals, and 20 digits or more next to a tie) are listed for the caller, who has big integers.
 
 Every piece of text ends with a newline, at which all loops stop, so none looks for the end. The hot
-functions hand single characters to their helpers: counting the references to an array passed on
+functions pass single characters to their helpers: counting the references to an array passed on
 would cost as much as the parsing.
 """
 
 from __future__ import annotations
 
+from typing import Any, NamedTuple
+
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
+
+from rankwright.kernels.jit import internal, jit
+from rankwright.kernels.ordering import shell_sort
 
 # Outcomes of parse_rows: all but the first say what is wrong with the token that comes with them.
 OK = 0
@@ -26,7 +30,7 @@ INFINITE = 5
 INDEX_ZERO = 6
 INDEX_TOO_LARGE = 7
 DUPLICATE = 8
-_NO_DIGIT = 9  # only inside: a number may still be a word
+_NO_DIGIT = 9  # internal: the token may still be a word
 
 MAX_INDEX = 2**31 - 2  # columns are int32 in SciPy and in LightGBM
 
@@ -55,7 +59,7 @@ _INFINITY = np.frombuffer(b"infinity", dtype=np.uint8)
 
 _MIN_POWER = -342  # 10^19 times less than this rounds to zero
 _MAX_POWER = 308
-_MAX_EXPONENT = 10**12  # far beyond what any number of digits in a line can make up for
+_MAX_EXPONENT = 10**12  # far beyond what the digits of a line can compensate
 _ROOM_FOR_DIGIT = np.uint64(10**18)  # below it, one more digit fits into 64 bits
 _MAX_INT64 = np.uint64(2**63 - 1)
 _EXACT = np.uint64(2**53)  # integers up to here are float64 exactly
@@ -82,14 +86,14 @@ def _five_power(q: int) -> int:
         shift = power.bit_length() - 128
         return power >> shift if shift > 0 else power << -shift
     power = int(5**-q)
-    # Rounded up from -27 on: there w · 10^q can be exactly half way, which must not look like less.
+    # Rounded up from -27 on: there w · 10^q can be exactly half way, which must not be taken for less.
     return (1 << (power.bit_length() + 127)) // power + (q >= -27)
 
 
 _FIVES = np.array([divmod(_five_power(q), 2**64) for q in range(_MIN_POWER, _MAX_POWER + 1)], dtype=np.uint64)
 
 
-@njit(nogil=True, cache=True)
+@jit
 def measure(text: NDArray[np.uint8], start: int, stop: int) -> tuple[int, int, int]:
     """Count rows and colons of the whole lines ``text[start:stop]``, and bytes of the longest line.
 
@@ -117,9 +121,9 @@ def measure(text: NDArray[np.uint8], start: int, stop: int) -> tuple[int, int, i
     return rows, colons, longest
 
 
-@njit(nogil=True, cache=True)
+@jit
 def find_largest_index(text: NDArray[np.uint8], start: int, stop: int) -> tuple[int, int]:
-    """Find the largest index in the whole lines ``text[start:stop]``, -1 if none, and its place."""
+    """Find the largest index in the whole lines ``text[start:stop]``, -1 if there is none, and its place."""
     largest = -1
     place = start
     pos = start
@@ -145,7 +149,23 @@ def find_largest_index(text: NDArray[np.uint8], start: int, stop: int) -> tuple[
     return largest, place
 
 
-@njit(nogil=True, cache=True)
+class ParsedRows(NamedTuple):
+    """What `parse_rows` fills.
+
+    Dense: ``values`` is the matrix in row-major order [rows · width] and ``columns`` has room for
+    one row [longest]. Sparse: both have a place per entry, and ``row_sizes`` says whose it is.
+    """
+
+    values: NDArray[Any]
+    columns: NDArray[np.int32]
+    row_sizes: NDArray[np.int64]
+    labels: NDArray[np.float64]
+    ids: NDArray[np.int64]
+    id_spans: NDArray[np.int64]  # where each row's query id stands in the text [rows, 2]
+    undecided: NDArray[np.int64]  # (place in ``values``, or -1 - row for a label; start; stop) of a number
+
+
+@jit
 def parse_rows(
     text: NDArray[np.uint8],
     start: int,
@@ -156,24 +176,15 @@ def parse_rows(
     width: int,
     longest: int,
     dense: bool,
-    values: NDArray[np.floating],
-    columns: NDArray[np.int32],
-    row_sizes: NDArray[np.int64],
-    labels: NDArray[np.float64],
-    ids: NDArray[np.int64],
-    id_spans: NDArray[np.int64],
-    undecided: NDArray[np.int64],
+    out: ParsedRows,
 ) -> tuple[int, int, int, int, int, bool]:
     """Parse whole lines ``text[start:stop]`` into rows from ``row`` and entries from ``entry`` on.
 
-    Dense: ``values`` is the matrix in row-major order [rows · width] and ``columns`` has room for
-    one row [longest]. Sparse: both have a place per entry, and ``row_sizes`` says whose it is.
-
-    Returns the outcome; the place of the token at fault, or else where to go on (before ``stop``
+    Returns the outcome; the place of the token at fault, or else where to resume (before ``stop``
     only where ``undecided`` was full); the next row; the next entry; how many numbers are in
-    ``undecided``, as (place in ``values``, or -1 - row for a label; start; stop); and whether all
-    query ids were int64.
+    ``undecided``; and whether all query ids were int64.
     """
+    values, columns, row_sizes, labels, ids, id_spans, undecided = out
     n_undecided = 0
     all_integers = True
     outcome = OK
@@ -273,60 +284,51 @@ def parse_rows(
     return outcome, pos if outcome == OK else token, row, entry, n_undecided, all_integers
 
 
-@njit(nogil=True, cache=True)
+@internal
 def _is_blank(c: int) -> bool:
     return c == _SPACE or (_TAB <= c <= _RETURN and c != _NEWLINE)
 
 
-@njit(nogil=True, cache=True)
+@internal
 def _ends_line(c: int) -> bool:
     return c in (_NEWLINE, _HASH)
 
 
-@njit(nogil=True, cache=True)
+@internal
 def _ends_token(c: int) -> bool:
     return c <= _HASH and (_ends_line(c) or _is_blank(c))
 
 
-@njit(nogil=True, cache=True)
+@internal
 def _is_digit(c: int) -> bool:
     return _ZERO <= c <= _NINE
 
 
-@njit(nogil=True, cache=True)
+@internal
 def _append_digit(index: int, c: int) -> int:
     """Append the digit ``c``, or keep an index that is above MAX_INDEX already."""
     return index * 10 + (int(c) - _ZERO) if index <= MAX_INDEX else index
 
 
-@njit(nogil=True, cache=True)
+@internal
 def _next_line(text: NDArray[np.uint8], pos: int) -> int:
     while text[pos] != _NEWLINE:
         pos += 1
     return pos + 1
 
 
-@njit(nogil=True, cache=True)
+@internal
 def _has_duplicate(columns: NDArray[np.int32], start: int, stop: int) -> bool:
-    """Whether a column occurs twice, by Shell sort: np.sort would take two seconds to compile."""
-    in_order = columns[start:stop].copy()
-    gap = len(in_order) // 2
-    while gap > 0:
-        for i in range(gap, len(in_order)):
-            column = in_order[i]
-            j = i
-            while j >= gap and in_order[j - gap] > column:
-                in_order[j] = in_order[j - gap]
-                j -= gap
-            in_order[j] = column
-        gap //= 2
-    found = False
-    for i in range(1, len(in_order)):
-        found = found or in_order[i] == in_order[i - 1]
-    return found
+    """Whether a column occurs twice; np.sort would take two seconds to compile."""
+    order = np.arange(start, stop)
+    shell_sort(columns, order, np.int64(0), np.int64(order.size))
+    duplicate = False
+    for i in range(1, order.size):
+        duplicate = duplicate or columns[order[i]] == columns[order[i - 1]]
+    return duplicate
 
 
-@njit(nogil=True, cache=True)
+@internal
 def _is_qid(text: NDArray[np.uint8], start: int, stop: int) -> bool:
     """Whether the token ``text[start:stop]`` is ``qid:`` and at least one character."""
     is_qid = stop - start > len(_QID)
@@ -335,7 +337,7 @@ def _is_qid(text: NDArray[np.uint8], start: int, stop: int) -> bool:
     return is_qid
 
 
-@njit(nogil=True, cache=True)
+@internal
 def _parse_integer(text: NDArray[np.uint8], start: int, stop: int) -> tuple[bool, np.int64]:
     """Whether the token ``text[start:stop]`` is an integer of at most 64 bits, and the integer."""
     negative = text[start] == _MINUS
@@ -351,7 +353,7 @@ def _parse_integer(text: NDArray[np.uint8], start: int, stop: int) -> tuple[bool
     return True, -magnitude if negative else magnitude
 
 
-@njit(nogil=True, cache=True)
+@internal
 def _parse_number(text: NDArray[np.uint8], start: int) -> tuple[int, int, float, bool]:
     """Parse the token at ``start``: outcome, end of the number, magnitude, whether negative."""
     negative = bool(text[start] == _MINUS)
@@ -400,7 +402,7 @@ def _parse_number(text: NDArray[np.uint8], start: int) -> tuple[int, int, float,
     return INFINITE if np.isinf(value) else OK, pos, value, negative
 
 
-@njit(nogil=True, cache=True)
+@internal
 def _parse_word(text: NDArray[np.uint8], start: int) -> tuple[int, int, float]:
     """Parse the token at ``start`` as nan or infinity, signed or not: outcome, end, value."""
     first = start + 1 if text[start] in (_MINUS, _PLUS) else start
@@ -414,7 +416,7 @@ def _parse_word(text: NDArray[np.uint8], start: int) -> tuple[int, int, float]:
     return BAD_VALUE, pos, 0.0
 
 
-@njit(nogil=True, cache=True)
+@internal
 def _is_word(text: NDArray[np.uint8], start: int, stop: int, word: NDArray[np.uint8]) -> bool:
     """Whether the token ``text[start:stop]`` is ``word`` in small letters, capitals or a mix."""
     is_word = stop - start == len(word)
@@ -423,7 +425,7 @@ def _is_word(text: NDArray[np.uint8], start: int, stop: int, word: NDArray[np.ui
     return is_word
 
 
-@njit(nogil=True, cache=True)
+@internal
 def _nearest(w: np.uint64, q: int) -> float:
     """Nearest float64 to w · 10^q, ties to even; _UNDECIDED where it may be subnormal."""
     if w <= _EXACT and -22 <= q <= 22:  # both numbers are exact, so the one operation rounds once
@@ -461,7 +463,7 @@ def _nearest(w: np.uint64, q: int) -> float:
     return np.uint64(bits).view(np.float64)
 
 
-@njit(nogil=True, cache=True)
+@internal
 def _leading_zeros(w: np.uint64) -> int:
     """Count the zero bits before the first one of ``w``, which is not zero."""
     zeros = 0
@@ -472,7 +474,7 @@ def _leading_zeros(w: np.uint64) -> int:
     return zeros
 
 
-@njit(nogil=True, cache=True)
+@internal
 def _product(a: np.uint64, b: np.uint64) -> tuple[np.uint64, np.uint64]:
     """High and low 64 bits of a · b, from products of 32-bit halves, none of which overflows."""
     a_high, a_low = a >> _U32, a & _LOW_32_BITS

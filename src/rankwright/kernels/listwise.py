@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from rankwright.kernels.arithmetic import exp_negative, total
 from rankwright.kernels.jit import internal, jit
@@ -27,33 +28,50 @@ def centred_residuals(q0: int, q1: int, bounds: Any, score: Any, label: Any, mix
             hess[a] = 1.0
 
 
+class SoftmaxOptions(NamedTuple):
+    """Parameters of `softmax_cross_entropy`."""
+
+    gamma: float  # below 0: drawn uniformly for each document
+    epsilon: float  # relative to the largest exp(z), so that a shift of the scores changes nothing
+    newton: bool  # multiply the gradient by D H^-1
+
+
+class SoftmaxScratch(NamedTuple):
+    """Memory of `softmax_cross_entropy`, by document [longest query + 1]."""
+
+    rho: NDArray[Any]
+    phi: NDArray[Any]
+
+    @classmethod
+    def create(cls, longest: int) -> SoftmaxScratch:
+        """Allocate for queries of up to ``longest`` documents."""
+        return cls(*np.empty((2, longest + 1)))
+
+
 @jit
 def softmax_cross_entropy(
     q0: int,
     q1: int,
-    bounds: Any,
-    keys: Any,
+    queries: Any,
     score: Any,
     target: Any,
     mixed: Any,
-    gamma: float,
-    epsilon: float,
-    newton: bool,
+    options: Any,
     stream: Any,
     grad: Any,
     hess: Any,
-    real: Any,
+    scratch: Any,
 ) -> None:
     """Add the gradient of -sum phi log rho, and rho (1 - rho) to ``hess``.
 
         rho_i = exp(z_i) / (sum_j exp(z_j) + epsilon)        phi_i ~ target_i - gamma_i
 
-    gamma < 0 draws gamma_i uniformly, afresh for each document. With ``newton`` the gradient is multiplied by D H^-1,
-    approximated as I + S' + S'^2 by Neumann's series ("XE-NDCG" paper, section 4.4), so that the
-    engine's division by D = rho (1 - rho) makes it a step of Newton's method. epsilon is relative to the largest
-    exp(z), which keeps the loss blind to shifts.
+    With ``newton``, D H^-1 is approximated as I + S' + S'^2 by Neumann's series ("XE-NDCG" paper, section 4.4), so that
+    the engine's division by D = rho (1 - rho) makes it a step of Newton's method.
     """
-    rho, phi = real[0], real[1]
+    bounds = queries.bounds
+    gamma, epsilon, newton = options
+    rho, phi = scratch
     for q in range(q0, q1):
         start, stop = bounds[q], bounds[q + 1]
         n = stop - start
@@ -61,7 +79,7 @@ def softmax_cross_entropy(
             continue
         _softmax(n, score[start:stop], epsilon, rho)
         if gamma < 0.0:
-            fill_uniform(phi, n, stream, keys[q], 0)
+            fill_uniform(phi, n, stream, queries.keys[q], 0)
             for a in range(n):
                 phi[a] = target[start + a] - phi[a]
         else:
@@ -70,7 +88,7 @@ def softmax_cross_entropy(
         inverse = 1.0 / total(phi, 0, n)
         everyone = 0.0
         for a in range(n):
-            phi[a] = rho[a] - phi[a] * inverse  # from here on a term of the series
+            phi[a] = rho[a] - phi[a] * inverse  # from here on, a term of the series
             grad[start + a] += phi[a]
             hess[start + a] += rho[a] * (1.0 - rho[a])
             everyone += phi[a] / (1.0 - rho[a])

@@ -1,25 +1,45 @@
-"""The order of documents by descending score, ties in input order: exact, and linear in their number."""
+"""The order of documents by descending score, ties in input order: exact, and in linear time.
+
+`sort_descending` orders the documents of a query. It is backed by the two general sorts of the package:
+`shell_sort` in place for short runs, and `merge_sort`, which is stable and counts inversions.
+"""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from rankwright.kernels.jit import inlined, internal, jit
 
 _SMALL = 64  # up to this many documents, comparing each with all, several at a time, beats sorting by digits
+_DIGIT_VALUES = 256  # of a digit of 8 bits, the longest
 _INDEX_MASK = np.uint64(0xFFFFFFFF)
 
 
+class SortScratch(NamedTuple):
+    """Memory of `sort_descending`."""
+
+    keys: NDArray[Any]  # uint64 [longest query]
+    spare: NDArray[Any]  # likewise
+    counts: NDArray[Any]  # documents by value of a digit
+
+
 @jit
-def sort_descending(score: Any, n: int, order: Any, key: Any, spare: Any, count: Any) -> None:
+def sort_scratch(longest: int) -> Any:
+    """Allocate a `SortScratch` for queries of up to ``longest`` documents."""
+    return SortScratch(np.empty(longest, np.uint64), np.empty(longest, np.uint64), np.empty(_DIGIT_VALUES, np.int64))
+
+
+@jit
+def sort_descending(score: Any, n: int, order: Any, scratch: Any) -> None:
     """Write into ``order[:n]`` the documents by descending score, equal scores by index.
 
-    In a short query a document's place is the number of those before it. In a long one it becomes a 64-bit key: how
-    far its score is below the highest, as a whole number of two to four digits, then its index. The keys are sorted
-    digit by digit; documents that agree in the number are put right by their full scores afterwards, so the number need
-    only be fine enough for such runs to be short. Scratch: ``key``, ``spare`` uint64 [n], ``count`` int64 [256].
+    In a short query a document's place is the number of documents before it. In a long one each document becomes a
+    64-bit key: the distance of its score from the highest, as an integer of two to four digits, then its index. The
+    keys are sorted digit by digit. Runs of documents with the same integer are then sorted by their full scores; the
+    digits only have to be fine enough to keep such runs short.
     """
     if n <= _SMALL:
         _place(score, n, order)
@@ -37,26 +57,27 @@ def sort_descending(score: Any, n: int, order: Any, key: Any, spare: Any, count:
     n_digits = 2 if n <= 1 << 12 else 3 if n <= 1 << 20 else 4
     step = (2.0 ** (digit_bits * n_digits) - 1.0) / (highest - lowest)
     if not 0.0 < step < np.inf:  # infinite scores, or scores that hardly differ
-        order_run(score, order, np.int64(0), n)
+        shell_sort(score, order, np.int64(0), n)
         return
+    key, spare, counts = scratch
     for a in range(n):
         key[a] = (np.uint64((highest - score[a]) * step) << np.uint64(32)) | np.uint64(a)
-    result = _count_sort(key, spare, count, n, digit_bits, n_digits)
+    result = _count_sort(key, spare, counts, n, digit_bits, n_digits)
     for i in range(n):
         order[i] = np.int64(result[i] & _INDEX_MASK)
-    start = np.int64(0)  # a plain 0 would have what is called with it compiled twice
+    start = np.int64(0)  # with a plain 0, shell_sort would be compiled for a second type
     while start < n - 1:
         stop = start + 1
         while stop < n and (result[stop] ^ result[start]) <= _INDEX_MASK:
             stop += 1
         if stop - start > 1:
-            order_run(score, order, start, stop)
+            shell_sort(score, order, start, stop)
         start = stop
 
 
 @internal
-def order_run(score: Any, order: Any, start: int, stop: int) -> None:
-    """Sort documents by descending score, equal ones by index: insertion at shrinking gaps (Shell's sort)."""
+def shell_sort(score: Any, order: Any, start: int, stop: int) -> None:
+    """Sort the documents ``order[start:stop]`` by descending score, equal scores by index, in place."""
     n = stop - start
     gap = 1
     while gap < n // 3:
@@ -79,7 +100,7 @@ def _comes_before(score: Any, a: int, b: int) -> bool:
 
 @internal
 def _place(score: Any, n: int, order: Any) -> None:
-    """Put each document where the number of those before it says."""
+    """Put each document at the place given by the number of documents before it."""
     places = np.int64(0)
     for a in range(n):
         place = np.int64(0)
@@ -100,7 +121,7 @@ def _place(score: Any, n: int, order: Any) -> None:
 
 @internal
 def _count_sort(key: Any, spare: Any, count: Any, n: int, digit_bits: int, n_digits: int) -> Any:
-    """Sort by the digits above the index, the lowest first; the indices ascend already."""
+    """Sort keys by the digits above the index, lowest digit first; indices are ascending already."""
     source = key
     target = spare
     mask = np.uint64((1 << digit_bits) - 1)
@@ -124,13 +145,17 @@ def _count_sort(key: Any, spare: Any, count: Any, n: int, digit_bits: int, n_dig
 
 
 @jit
-def merge_by(value: Any, descending: bool, items: Any, start: int, stop: int) -> None:
-    """Sort ``items[start:stop]`` by ``value[item]``, equal ones as they are: a bottom-up merge sort."""
+def merge_sort(value: Any, descending: bool, items: Any, start: int, stop: int) -> int:
+    """Sort ``items[start:stop]`` by ``value[item]``, equal values in input order; return the number of inversions.
+
+    An inversion is a pair of items that the sort puts into the opposite order.
+    """
     n = stop - start
     source = np.empty(n, np.int64)
     target = np.empty(n, np.int64)
     for k in range(n):
         source[k] = items[start + k]
+    inversions = 0
     width = 1
     while width < n:
         for low in range(0, n, 2 * width):
@@ -150,10 +175,12 @@ def merge_by(value: Any, descending: bool, items: Any, start: int, stop: int) ->
                 else:
                     target[k] = source[j]
                     j += 1
+                    inversions += middle - i
         source, target = target, source
         width *= 2
     for k in range(n):
         items[start + k] = source[k]
+    return inversions
 
 
 @jit

@@ -5,7 +5,7 @@ A pair of documents a (better label) and b at scores z has the loss W log(1 + ex
     push = sigma W p        to grad_b, its negative to grad_a          p = 1 / (1 + exp(sigma (z_a - z_b)))
     curv = sigma^2 W p (1 - p)      to both on the diagonal, its negative between them
 
-Rows of pairs are written into arrays (push, curv) first and summed afterwards: both loops vectorise.
+The pairs of one position are written into arrays (push, curv) first and summed afterwards: both loops vectorise.
 """
 
 from __future__ import annotations
@@ -19,22 +19,18 @@ from numpy.typing import NDArray
 from rankwright.kernels.arithmetic import exp_negative, total
 from rankwright.kernels.exchange import swap_change, swap_row, walk
 from rankwright.kernels.jit import inlined, internal, jit
-from rankwright.kernels.ordering import order_run, sort_descending
+from rankwright.kernels.ordering import SortScratch, shell_sort, sort_descending, sort_scratch
 from rankwright.kernels.random import fill_noise
 
 STATIC, RANDOM, ALL, ALL_STATIC, ALL_RANDOM = range(1, 6)
 NO_NOISE = -1
 
-_TILE = 1024  # pairs per stretch of a row: the arrays of a stretch stay in the cache
+_TILE = 1024  # positions that are paired at a time: their arrays stay in the cache
 _WIDE = 650.0  # a larger range of sigma z underflows in exp(sigma (z - max))
 
 
-RANKED_SCRATCH = (12, 3)  # arrays by position, and facts by document, that `Scratch` has to provide
-NEIGHBOUR_SCRATCH = (14, 7)
-
-
 class PairWeights(NamedTuple):
-    """W of a pair: unit, or a sum of |dM|, |g_a - g_b| distance[|i - j|] and the better one's own g w."""
+    """W of a pair: unit, or a sum of |dM|, |g_a - g_b| distance[|i - j|] and the better document's own g w."""
 
     unit: float
     by_swap: bool
@@ -64,13 +60,119 @@ class Noise(NamedTuple):
     samples: int
 
 
-class Pairs(NamedTuple):
-    """Pairs of rows that count, kept by query: those of q are the ``used[q]`` from ``start[q]`` on."""
+class Sample(NamedTuple):
+    """One of several rankings whose mean is the gradient; arrays are empty where nothing is random."""
+
+    noise: NDArray[Any]  # added to the scores, in the ranking and in the loss [documents]
+    selection_draws: NDArray[Any]  # by which a random extension takes documents [documents]
+    share: float  # 1 / number of samples
+
+
+class PairSums(NamedTuple):
+    """What the sums over pairs are added to; ``leaf`` is empty where none are wanted between leaves."""
+
+    grad: NDArray[Any]  # [documents]
+    hess: NDArray[Any]  # [documents]
+    query_weight: NDArray[Any]  # factor of the curvature between leaves [queries]
+    leaf: NDArray[Any]  # of each document
+    between: NDArray[Any]  # curvature between leaves [leaves, leaves]
+
+
+class StoredPairs(NamedTuple):
+    """Pairs of rows with their curvature: those of query q are the ``used[q]`` from ``start[q]`` on."""
 
     start: NDArray[Any]  # [queries + 1]
     used: NDArray[Any]  # [queries]
     rows: NDArray[Any]  # [pairs, 2], int32
     curv: NDArray[Any]  # curvature [pairs]
+
+
+class Ranked(NamedTuple):
+    """The documents of a ranking, by position [longest query + 1]: labels, scores, and the chain's g, d, e, s."""
+
+    y: NDArray[Any]
+    z: NDArray[Any]
+    odds: NDArray[Any]  # exp(sigma (z - highest z)): a pair's p without an exponential
+    g: NDArray[Any]
+    d: NDArray[Any]
+    e: NDArray[Any]
+    state: NDArray[Any]
+
+
+class PairRow(NamedTuple):
+    """Pairs of one position, or of one distance, and the sums over all pairs by position [longest query + 1]."""
+
+    push: NDArray[Any]
+    curv: NDArray[Any]
+    grad: NDArray[Any]
+    hess: NDArray[Any]
+
+
+class RankedScratch(NamedTuple):
+    """Memory of `ranked_pairs`."""
+
+    noisy: NDArray[Any]  # scores by document, later selection draws by position
+    ranked: Ranked
+    row: PairRow
+    documents: NDArray[Any]  # records: what moves together shares a cache line
+    order: NDArray[Any]
+    extra: NDArray[Any]  # positions in the extension of the top
+    leaf: NDArray[Any]  # by position
+    sorting: SortScratch
+
+    @classmethod
+    def create(cls, longest: int) -> RankedScratch:
+        """Allocate for queries of up to ``longest`` documents."""
+        noisy, *rest = np.empty((12, longest + 1))
+        return cls(
+            noisy,
+            Ranked(*rest[:7]),
+            PairRow(*rest[7:]),
+            np.empty(longest, _RANKED_DOCUMENT),
+            *np.empty((3, longest), np.int64),
+            sort_scratch(longest),
+        )
+
+
+class Passage(NamedTuple):
+    """What lies between two positions, by the upper one: P, D and E of `exchange` [longest query + 1]."""
+
+    worth: NDArray[Any]
+    through: NDArray[Any]
+    gathered: NDArray[Any]
+
+
+class NeighbourScratch(NamedTuple):
+    """Memory of `neighbour_pairs`."""
+
+    noisy: NDArray[Any]  # scores by document
+    ranked: Ranked
+    passage: Passage
+    row: PairRow
+    documents: NDArray[Any]  # records: what moves together shares a cache line
+    order: NDArray[Any]
+    leaf: NDArray[Any]  # by position
+    sorting: SortScratch
+
+    @classmethod
+    def create(cls, longest: int) -> NeighbourScratch:
+        """Allocate for queries of up to ``longest`` documents."""
+        noisy, *rest = np.empty((15, longest + 1))
+        return cls(
+            noisy,
+            Ranked(*rest[:7]),
+            Passage(*rest[7:10]),
+            PairRow(*rest[10:]),
+            np.empty(longest, _NEIGHBOUR_DOCUMENT),
+            *np.empty((2, longest), np.int64),
+            sort_scratch(longest),
+        )
+
+
+_RANKED_DOCUMENT = np.dtype([(name, np.float64) for name in ("score", "label", "gain")])
+_NEIGHBOUR_DOCUMENT = np.dtype(
+    [(name, np.float64) for name in ("odds", "label", "gain", "cont", "carry", "grad", "hess")]
+)
 
 
 @jit
@@ -83,30 +185,15 @@ def ranked_pairs(
     chain: Any,
     weights: Any,
     choice: Any,
-    noise: Any,
-    lots: Any,
-    share: float,
-    grad: Any,
-    hess: Any,
-    query_weight: Any,
-    leaf: Any,
-    between: Any,
-    real: Any,
-    facts: Any,
-    keyed: Any,
-    placed: Any,
+    sample: Any,
+    sums: Any,
+    scratch: Any,
 ) -> None:
-    """Sum pair losses over the ranking by current scores, or by scores plus noise, times ``share``.
-
-    ``noise`` [documents] is empty or added to the scores, in the ranking and in the loss; ``lots`` [documents] is
-    empty or decides which documents a random extension takes. Where ``leaf`` [documents] is not empty, ``between``
-    [leaves, leaves] receives the curvature between leaves, times ``query_weight``.
-    """
-    key, spare, order, extra, leaf_at = keyed[0], keyed[1], placed[0], placed[1], placed[2]
-    noisy = real[0]
-    z, odds, y, g, d, e, state = real[1], real[2], real[3], real[4], real[5], real[6], real[7]  # by position
-    push, curv, row_grad, row_hess = real[8], real[9], real[10], real[11]
-    count = np.empty(256, np.int64)
+    """Sum pair losses over the ranking by current scores, or by scores plus noise, times the sample's share."""
+    noisy, documents, order, leaf_at = scratch.noisy, scratch.documents, scratch.order, scratch.leaf
+    y, z, odds, g, d, e, state = scratch.ranked
+    row_grad, row_hess = scratch.row.grad, scratch.row.hess
+    grad, hess = sums.grad, sums.hess
     nowhere = np.empty(0, np.int64)
     for q in range(q0, q1):
         start = bounds[q]
@@ -114,19 +201,19 @@ def ranked_pairs(
         if n < 2 or chain.scale[q] == 0.0:
             continue
         for a in range(n):
-            noisy[a] = score[start + a] + (noise[start + a] if noise.size > 0 else 0.0)
-        sort_descending(noisy, n, order, key, spare, count)
+            noisy[a] = score[start + a] + (sample.noise[start + a] if sample.noise.size > 0 else 0.0)
+        sort_descending(noisy, n, order, scratch.sorting)
         highest = noisy[order[0]]
         wide = not weights.sigma * (highest - noisy[order[n - 1]]) < _WIDE
         for a in range(n):
-            facts[a, 0] = noisy[a]
-            facts[a, 1] = label[start + a]
-            facts[a, 2] = chain.gain[start + a]
+            documents[a]["score"] = noisy[a]
+            documents[a]["label"] = label[start + a]
+            documents[a]["gain"] = chain.gain[start + a]
         for i in range(n):
-            a = order[i]
-            z[i] = facts[a, 0]
-            y[i] = facts[a, 1]
-            g[i] = facts[a, 2]
+            document = documents[order[i]]
+            z[i] = document["score"]
+            y[i] = document["label"]
+            g[i] = document["gain"]
             row_grad[i] = 0.0
             row_hess[i] = 0.0
         for i in range(n):
@@ -136,64 +223,55 @@ def ranked_pairs(
                 d[i] = chain.cont[start + order[i]]
                 e[i] = chain.carry[start + order[i]]
             walk(n, d, e, chain.start, state)
-        if leaf.size > 0:
+        if sums.leaf.size > 0:
             for i in range(n):
-                leaf_at[i] = leaf[start + order[i]]
+                leaf_at[i] = sums.leaf[start + order[i]]
 
         spread = weights.normalize and z[0] != z[n - 1]
         top = min(choice.top, n)
         n_extra = 0
         if choice.extend > 0:
-            n_extra = _extend(q, n, top, choice, y, lots[start:], order, real[0], extra)
+            n_extra = _extend(q, n, top, choice, y, sample.selection_draws[start:], order, noisy, scratch.extra)
+        extra = scratch.extra[:n_extra]
         pushed = _sum_pairs(
-            n, top, n_extra, extra, chain, weights, wide, spread,
-            g, d, e, state, y, z, odds, push, curv, row_grad, row_hess, 0.0, nowhere, between,
-        )  # fmt: skip
-        scale = weights.sigma * chain.scale[q] * share
+            n, top, extra, chain, weights, wide, spread, scratch.ranked, scratch.row, 0.0, nowhere, sums.between
+        )
+        scale = weights.sigma * chain.scale[q] * sample.share
         if weights.normalize and pushed > 0.0:
             twice = 2.0 * weights.sigma * chain.scale[q] * pushed
             scale *= math.log2(1.0 + twice) / twice
         for i in range(n):
             grad[start + order[i]] += scale * row_grad[i]
             hess[start + order[i]] += scale * weights.sigma * row_hess[i]
-        if leaf.size > 0:  # a second round, now that the scale is known
-            scale *= weights.sigma * query_weight[q]
+        if sums.leaf.size > 0:  # a second round, now that the scale is known
+            scale *= weights.sigma * sums.query_weight[q]
             _sum_pairs(
-                n, top, n_extra, extra, chain, weights, wide, spread,
-                g, d, e, state, y, z, odds, push, curv, row_grad, row_hess, scale, leaf_at, between,
-            )  # fmt: skip
+                n, top, extra, chain, weights, wide, spread, scratch.ranked, scratch.row, scale, leaf_at, sums.between
+            )
 
 
 @internal
 def _sum_pairs(
     n: int,
     top: int,
-    n_extra: int,
     extra: Any,
     chain: Any,
     weights: Any,
     wide: bool,
     spread: bool,
-    g: Any,
-    d: Any,
-    e: Any,
-    state: Any,
-    y: Any,
-    z: Any,
-    odds: Any,
-    push: Any,
-    curv: Any,
-    row_grad: Any,
-    row_hess: Any,
+    ranked: Any,
+    row: Any,
     scale: float,
     leaf_at: Any,
     between: Any,
 ) -> float:
     """Sum the pairs of the top with all positions below each, and of the extension with all below the top.
 
-    Where ``leaf_at`` is empty the sums go to ``row_grad`` and ``row_hess``, and the sizes of all pushes are
-    returned for the normalisation; otherwise the curvature times ``scale`` goes ``between`` the leaves.
+    Where ``leaf_at`` is empty the sums go to ``row``, and the size of all pushes is returned for the normalisation;
+    otherwise the curvature times ``scale`` goes ``between`` the leaves.
     """
+    y, z, odds, g, d, e, state = ranked
+    push, curv, row_grad, row_hess = row
     pushed = 0.0
     tile = _TILE if chain.additive else n
     tiles = (n + tile - 1) // tile
@@ -201,7 +279,7 @@ def _sum_pairs(
         extension = stretch == tiles
         low = top if extension else stretch * tile
         high = n if extension else min(low + tile, n)
-        for x in range(n_extra if extension else min(top, high)):
+        for x in range(extra.size if extension else min(top, high)):
             i = extra[x] if extension else x
             first = low if extension else max(i + 1, low)
             _pair_weights(i, first, high, chain, weights, g, d, e, y, state, curv)
@@ -238,9 +316,9 @@ def _pair_row(
     push: Any,
     curv: Any,
 ) -> None:
-    """Write the pushes on the positions [low, high) of their pairs with i, and the curvatures.
+    """Write push and curvature of the pairs of i with the positions [low, high), each push as it acts on the latter.
 
-    The opposite of a push acts on i. ``curv`` holds the weights before. The factors sigma and the query's scale
+    The opposite of a push acts on i. ``curv`` holds the weights on entry. The factors sigma and the query's scale
     are left to the caller.
     """
     first = np.uint64(low)
@@ -248,7 +326,7 @@ def _pair_row(
     y_i = y[i]
     z_i = z[i]
     odds_i = odds[i]
-    for j in range(first, end):  # a weight becomes negative where j is the better one
+    for j in range(first, end):  # a weight becomes negative where j has the better label
         weight = abs(curv[j])
         better = weight if y_i > y[j] else -weight
         curv[j] = better if y_i != y[j] else 0.0
@@ -309,19 +387,21 @@ def add_pair(a: int, b: int, curv: float, between: Any) -> None:
 
 @internal
 def _drop_seen(x: int, extra: Any, push: Any, curv: Any) -> None:
-    """Clear what the extension's position number x has with itself and with those before it."""
+    """Clear the pairs of the extension's position number x with itself and with those before it."""
     for before in range(x + 1):
         push[extra[before]] = 0.0
         curv[extra[before]] = 0.0
 
 
 @internal
-def _extend(q: int, n: int, top: int, choice: Any, y: Any, lots: Any, order: Any, lot: Any, extra: Any) -> int:
-    """Choose positions below the top whose documents belong into it; returns how many.
+def _extend(
+    q: int, n: int, top: int, choice: Any, y: Any, selection_draws: Any, order: Any, draw_at: Any, extra: Any
+) -> int:
+    """Choose positions below the top whose documents belong into it; return how many.
 
-    A label belongs if it occurs in the top of the ideal order, that is if it is at least the label at
-    the last place there. By the paper's count, as many are taken as the top holds documents of other labels; by
-    quota, as many of each label as the top lacks ("Lambda-eX" paper, section 4.2).
+    A label belongs if it occurs in the top of the ideal order, that is, if it is at least the label at the last
+    place there. By the paper's count, as many are taken as the top holds documents of other labels; by quota, as
+    many of each label as the top lacks ("Lambda-eX" paper, section 4.2).
     """
     least = choice.missed_label[q]
     false_top = 0
@@ -343,8 +423,8 @@ def _extend(q: int, n: int, top: int, choice: Any, y: Any, lots: Any, order: Any
     if not take_all:
         if at_random:
             for i in range(n):
-                lot[i] = lots[order[i]]
-            order_run(lot, extra, np.int64(0), np.int64(missed))
+                draw_at[i] = selection_draws[order[i]]
+            shell_sort(draw_at, extra, np.int64(0), np.int64(missed))
         taken = 0
         for x in range(missed):
             i = extra[x]
@@ -365,39 +445,30 @@ def _extend(q: int, n: int, top: int, choice: Any, y: Any, lots: Any, order: Any
 def neighbour_pairs(
     q0: int,
     q1: int,
-    bounds: Any,
-    keys: Any,
+    queries: Any,
     score: Any,
     label: Any,
     chain: Any,
     reach: int,
     noise: Any,
     stream: Any,
-    pairs: Any,
-    grad: Any,
-    hess: Any,
-    query_weight: Any,
-    leaf: Any,
-    between: Any,
-    real: Any,
-    facts: Any,
-    keyed: Any,
-    placed: Any,
+    stored: Any,
+    sums: Any,
+    scratch: Any,
 ) -> None:
     """Sum pair losses over documents at most ``reach`` places apart in noisy rankings.
 
-    The noise decides who is a neighbour and what an exchange is worth; the loss is taken at the clean scores. Where
-    ``pairs`` has room, it receives the pairs.
+    The noise decides which documents are neighbours and what an exchange is worth; the loss is taken at the scores
+    without noise. Where ``stored`` has room, it receives the pairs.
     """
-    key, spare, order, leaf_at = keyed[0], keyed[1], placed[0], placed[1]
-    noisy = real[0]
-    y, odds, g, d, e, state = real[1], real[2], real[3], real[4], real[5], real[6]  # by position
-    between_them, through, picked = real[7], real[8], real[9]
-    push, curv, row_grad, row_hess = real[10], real[11], real[12], real[13]
-    count = np.empty(256, np.int64)
+    noisy, documents, order, leaf_at = scratch.noisy, scratch.documents, scratch.order, scratch.leaf
+    y, _, odds, g, d, e, state = scratch.ranked
+    worth, through, gathered = scratch.passage
+    push, curv, row_grad, row_hess = scratch.row
+    grad, hess, query_weight, leaf, between = sums
     for q in range(q0, q1):
-        start = bounds[q]
-        n = bounds[q + 1] - start
+        start = queries.bounds[q]
+        n = queries.bounds[q + 1] - start
         if n < 2 or chain.scale[q] == 0.0:
             continue
         highest = score[start]
@@ -407,44 +478,45 @@ def neighbour_pairs(
             lowest = min(lowest, score[start + a])
         wide = not highest - lowest < _WIDE
         for a in range(n):  # the loss needs scores only in the form of odds, unless these would underflow
-            facts[a, 0] = score[start + a] if wide else exp_negative(score[start + a] - highest)
-            facts[a, 1] = label[start + a]
-            facts[a, 2] = chain.gain[start + a]
-            facts[a, 3] = 1.0 if chain.additive else chain.cont[start + a]
-            facts[a, 4] = 0.0 if chain.additive else chain.carry[start + a]
-            facts[a, 5] = 0.0  # sums of gradient and curvature
-            facts[a, 6] = 0.0
+            document = documents[a]
+            document["odds"] = score[start + a] if wide else exp_negative(score[start + a] - highest)
+            document["label"] = label[start + a]
+            document["gain"] = chain.gain[start + a]
+            document["cont"] = 1.0 if chain.additive else chain.cont[start + a]
+            document["carry"] = 0.0 if chain.additive else chain.carry[start + a]
+            document["grad"] = 0.0
+            document["hess"] = 0.0
         scale = chain.scale[q] / noise.samples
-        k = pairs.start[q] if pairs.curv.size > 0 else 0
+        k = stored.start[q] if stored.curv.size > 0 else 0
         for sample in range(noise.samples):
             if noise.kind == NO_NOISE:
                 for a in range(n):
                     noisy[a] = score[start + a]
             else:
-                fill_noise(noisy, n, noise.kind, stream, keys[q], sample)
+                fill_noise(noisy, n, noise.kind, stream, queries.keys[q], sample)
                 for a in range(n):
                     noisy[a] = score[start + a] + noise.strength * noisy[a]
-            sort_descending(noisy, n, order, key, spare, count)
+            sort_descending(noisy, n, order, scratch.sorting)
             state_here = chain.start
             tile = _TILE if reach < _TILE else n
             for low in range(0, min(n - 1, chain.depth), tile):  # positions from low on are numbered from 0
                 m = min(tile, chain.depth - low) + min(reach, n)  # an infinite depth plus a long reach may overflow
                 m = min(m, n - low)
                 for i in range(m):
-                    a = order[low + i]
-                    odds[i] = facts[a, 0]
-                    y[i] = facts[a, 1]
-                    g[i] = facts[a, 2]
+                    document = documents[order[low + i]]
+                    odds[i] = document["odds"]
+                    y[i] = document["label"]
+                    g[i] = document["gain"]
                     row_grad[i] = 0.0
                     row_hess[i] = 0.0
                 if not chain.additive:
                     for i in range(m):
-                        a = order[low + i]
-                        d[i] = facts[a, 3]
-                        e[i] = facts[a, 4]
-                        between_them[i] = 0.0
+                        document = documents[order[low + i]]
+                        d[i] = document["cont"]
+                        e[i] = document["carry"]
+                        worth[i] = 0.0
                         through[i] = 1.0
-                        picked[i] = 0.0
+                        gathered[i] = 0.0
                     walk(m, d, e, state_here, state)
                     state_here = state[min(tile, m - 1)]
                 if leaf.size > 0:
@@ -453,15 +525,17 @@ def neighbour_pairs(
                 w = chain.weight[low:]
                 for apart in range(1, min(reach, m - 1) + 1):
                     rows = min(tile, m - apart, chain.depth - low)
-                    _neighbours_apart(
-                        apart, rows, chain.additive, wide, w, g, d, e, state, y, odds,
-                        between_them, through, picked, push, curv,
-                    )  # fmt: skip
-                    if pairs.curv.size > 0:
-                        k = _keep(apart, rows, start, order[low:], scale, curv, k, pairs)
+                    if chain.additive:
+                        _exchanges_apart(apart, rows, w, g, curv)
+                    else:
+                        _chained_exchanges_apart(apart, rows, w, g, d, e, state, worth, through, gathered, curv)
+                    _pushes_apart(apart, rows, wide, y, odds, push, curv)
+                    if stored.curv.size > 0:
+                        k = _store(apart, rows, start, order[low:], scale, curv, k, stored)
                     if leaf.size > 0:
+                        weight = query_weight[q]
                         for i in range(rows):
-                            add_pair(leaf_at[i], leaf_at[i + apart], query_weight[q] * (scale * curv[i]), between)
+                            add_pair(leaf_at[i], leaf_at[i + apart], weight * (scale * curv[i]), between)
                     step = np.uint64(apart)
                     for i in range(np.uint64(rows)):
                         row_grad[i] -= push[i]
@@ -470,73 +544,80 @@ def neighbour_pairs(
                         row_grad[i + step] += push[i]
                         row_hess[i + step] += curv[i]
                 for i in range(m):
-                    a = order[low + i]
-                    facts[a, 5] += row_grad[i]
-                    facts[a, 6] += row_hess[i]
+                    document = documents[order[low + i]]
+                    document["grad"] += row_grad[i]
+                    document["hess"] += row_hess[i]
         for a in range(n):
-            grad[start + a] += scale * facts[a, 5]
-            hess[start + a] += scale * facts[a, 6]
-        if pairs.curv.size > 0:
-            pairs.used[q] = k - pairs.start[q]
+            grad[start + a] += scale * documents[a]["grad"]
+            hess[start + a] += scale * documents[a]["hess"]
+        if stored.curv.size > 0:
+            stored.used[q] = k - stored.start[q]
 
 
 @internal
-def _keep(apart: int, rows: int, start: int, order: Any, scale: float, curv: Any, k: int, pairs: Any) -> int:
-    """Write down the pairs (i, i + apart), i < rows, that have a curvature, from place k on; return the next place."""
+def _store(apart: int, rows: int, start: int, order: Any, scale: float, curv: Any, k: int, stored: Any) -> int:
+    """Store the pairs (i, i + apart), i < rows, that have a curvature, from place k on; return the next place."""
     for i in range(rows):
         if curv[i] > 0.0:
-            pairs.rows[k, 0] = start + order[i]
-            pairs.rows[k, 1] = start + order[i + apart]
-            pairs.curv[k] = scale * curv[i]
+            stored.rows[k, 0] = start + order[i]
+            stored.rows[k, 1] = start + order[i + apart]
+            stored.curv[k] = scale * curv[i]
             k += 1
     return k
 
 
 @jit
-def kept_pairs_between(q0: int, q1: int, pairs: Any, query_weight: Any, leaf: Any, between: Any) -> None:
-    """Sum the curvature of kept pairs between the leaves of their rows."""
+def stored_pairs_between(q0: int, q1: int, stored: Any, query_weight: Any, leaf: Any, between: Any) -> None:
+    """Sum the curvature of stored pairs between the leaves of their rows."""
     for q in range(q0, q1):
-        for k in range(pairs.start[q], pairs.start[q] + pairs.used[q]):
-            add_pair(leaf[pairs.rows[k, 0]], leaf[pairs.rows[k, 1]], query_weight[q] * pairs.curv[k], between)
+        for k in range(stored.start[q], stored.start[q] + stored.used[q]):
+            add_pair(leaf[stored.rows[k, 0]], leaf[stored.rows[k, 1]], query_weight[q] * stored.curv[k], between)
 
 
 @internal
-def _neighbours_apart(
+def _exchanges_apart(apart: int, rows: int, w: Any, g: Any, delta: Any) -> None:
+    """Write the change of Z M when the positions i and i + apart trade places, i < rows, in an additive chain."""
+    step = np.uint64(apart)
+    for i in range(np.uint64(rows)):
+        j = i + step
+        delta[i] = (w[i] - w[j]) * (g[j] - g[i])
+
+
+@internal
+def _chained_exchanges_apart(
     apart: int,
     rows: int,
-    additive: bool,
-    wide: bool,
     w: Any,
     g: Any,
     d: Any,
     e: Any,
     state: Any,
-    y: Any,
-    odds: Any,
-    between_them: Any,
+    worth: Any,
     through: Any,
-    picked: Any,
-    push: Any,
-    curv: Any,
+    gathered: Any,
+    delta: Any,
 ) -> None:
-    """Write push (on i + apart; the opposite on i) and curvature of the pairs (i, i + apart), i < rows.
+    """Write the same in any chain.
 
-    ``odds`` are e^score, or the scores themselves if ``wide``. Called for 1, 2, ... places apart in turn:
-    ``between_them``, ``through`` and ``picked`` gather what lies between.
+    Called for 1, 2, ... places apart in turn: ``worth``, ``through`` and ``gathered`` grow by one position each time.
     """
     step = np.uint64(apart)
-    if additive:
-        for i in range(np.uint64(rows)):
-            j = i + step
-            curv[i] = (w[i] - w[j]) * (g[j] - g[i])
-    else:
-        for i in range(np.uint64(rows)):
-            j = i + step
-            curv[i] = swap_change(i, j, w, g, d, e, state[i], between_them[i], through[i], picked[i])
-            between_them[i] += w[j] * g[j] * through[i]
-            picked[i] = d[j] * picked[i] + e[j]
-            through[i] *= d[j]
-    for i in range(np.uint64(rows)):  # a weight becomes negative where the lower one is the better
+    for i in range(np.uint64(rows)):
+        j = i + step
+        delta[i] = swap_change(i, j, w, g, d, e, state[i], worth[i], through[i], gathered[i])
+        worth[i] += w[j] * g[j] * through[i]
+        gathered[i] = d[j] * gathered[i] + e[j]
+        through[i] *= d[j]
+
+
+@internal
+def _pushes_apart(apart: int, rows: int, wide: bool, y: Any, odds: Any, push: Any, curv: Any) -> None:
+    """Write push (on i + apart; the opposite on i) and curvature of the pairs (i, i + apart), i < rows.
+
+    ``odds`` are e^score, or the scores themselves if ``wide``. ``curv`` holds the weights on entry.
+    """
+    step = np.uint64(apart)
+    for i in range(np.uint64(rows)):  # a weight becomes negative where the lower document has the better label
         j = i + step
         weight = abs(curv[i])
         better = weight if y[i] > y[j] else -weight

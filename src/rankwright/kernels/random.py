@@ -8,9 +8,10 @@ Reference: Salmon et al., "Parallel random numbers: as easy as 1, 2, 3", SC 2011
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from rankwright.kernels.arithmetic import log_positive, turn
 from rankwright.kernels.jit import inlined, internal, jit
@@ -24,6 +25,13 @@ _WEYL_1 = np.uint64(0xBB67AE85)
 _LOW = np.uint64(0xFFFFFFFF)
 _32 = np.uint64(32)
 _12 = np.uint64(12)
+
+
+class KeyedQueries(NamedTuple):
+    """The queries of a kernel that draws random numbers."""
+
+    bounds: NDArray[Any]  # first document of each query, then their number [queries + 1]
+    keys: NDArray[Any]  # uint64 [queries]
 
 
 @inlined
@@ -48,7 +56,7 @@ def fill_uniform(out: Any, n: int, stream: Any, query_key: Any, draw: int) -> No
     """Fill ``out`` with ``n`` uniforms strictly between 0 and 1.
 
     ``stream`` (uint64) stands for seed and iteration, ``draw`` numbers the vectors of one query. Values
-    come in pairs: ``out`` must have room for n rounded up to an even number.
+    are drawn in pairs: ``out`` must have room for n rounded up to an even number.
     """
     two = np.uint64(2)
     c1 = np.uint64(draw)
@@ -96,7 +104,7 @@ def fill_gaussian(out: Any, n: int, stream: Any, query_key: Any, draw: int) -> N
 
 @internal
 def _make_gaussian(u: Any, n: Any) -> None:
-    """Box and Muller: a radius and an angle make two."""
+    """Box and Muller: a radius and an angle give two normal draws."""
     for a in range(np.uint64(0), n, np.uint64(2)):
         radius = math.sqrt(-2.0 * log_positive(u[a]))
         cosine, sine = turn(u[a + np.uint64(1)])
@@ -108,10 +116,7 @@ def stream_of(seed: int, iteration: int, term: int = 0) -> np.uint64:
     """Fold seed, iteration and summand into the 64-bit key of the generator (SplitMix64's finaliser)."""
     mask = (1 << 64) - 1
     x = seed & mask
-    for part in (
-        iteration,
-        term,
-    ):  # mixed in one after the other, so that no two triples meet by a sum
+    for part in (iteration, term):  # mixed in one after the other, so that triples with the same sum differ
         x = ((x ^ (x >> 31)) + part * 0xD1B54A32D192ED03 + 0x9E3779B97F4A7C15) & mask
         x = ((x ^ (x >> 30)) * 0xBF58476D1CE4E5B9) & mask
         x = ((x ^ (x >> 27)) * 0x94D049BB133111EB) & mask

@@ -5,8 +5,8 @@ independent events; its distribution grows by one opponent at a time:
 
     p(r) <- p(r - 1) pi_ij + p(r) (1 - pi_ij)        "Directness" paper, eq. for the rank distribution
 
-The derivative of sum_r w_r p(r) by each pi_ij comes from the same recursion run backwards, which only
-takes means and is stable where removing an opponent by division is not.
+The derivative of sum_r w_r p(r) by each pi_ij comes from the same recursion run backwards. It only takes means,
+so it is stable, unlike removing an opponent by division.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ def expected_rank_gradient(q0: int, q1: int, bounds: Any, score: Any, chain: Any
     """Subtract from ``grad`` the gradient of E sum w g, for additive chains: O(n^2 depth) per query."""
     longest = longest_query(q0, q1, bounds)
     places = min(chain.depth, longest)
-    if places == 0:  # the metric weighs no position
+    if places == 0:  # no position has a weight
         return
     forward = np.empty((longest, places))
     beats = np.empty(longest)

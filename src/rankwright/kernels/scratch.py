@@ -1,50 +1,41 @@
-"""Memory that kernels work in, kept between calls: fresh pages cost more than the work done in them."""
+"""Memory for kernels, reused between calls: fresh pages cost more than the work done in them."""
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-Arrays = tuple[
-    tuple[NDArray[np.float64], ...], NDArray[np.float64], tuple[NDArray[np.uint64], ...], tuple[NDArray[np.int64], ...]
-]
+Arrays = TypeVar("Arrays")
 
 
-class Scratch:
-    """Arrays for queries of up to ``longest`` documents, one set per thread that works at a time.
+class Scratch(Generic[Arrays]):
+    """A pool of scratch arrays: one set for each thread that works at the same time.
 
     Parameters
     ----------
+    create
+        Function of ``longest`` that allocates a set, such as `RankedScratch.create`.
     longest
         Documents of the longest query.
-    n_real
-        Number of float arrays [longest + 1].
-    n_facts
-        Number of floats per document, side by side: what has to move together then shares a cache line.
     """
 
-    def __init__(self, longest: int, n_real: int, n_facts: int = 0) -> None:
-        self._shape = (longest, n_real, n_facts)
+    def __init__(self, create: Callable[[int], Arrays], longest: int) -> None:
+        self._create = create
+        self._longest = longest
         self._free: list[Arrays] = []
 
     @contextmanager
     def borrow(self) -> Iterator[Arrays]:
-        """Lend float arrays, facts, sort keys [2] and places [3]; nobody else has them meanwhile."""
+        """Lend a set of arrays that no other thread uses meanwhile."""
         try:
             arrays = self._free.pop()
         except IndexError:
-            longest, n_real, n_facts = self._shape
-            arrays = (
-                tuple(np.empty((n_real, longest + 1))),
-                np.empty((longest, n_facts)),
-                tuple(np.empty((2, longest), dtype=np.uint64)),
-                tuple(np.empty((3, longest), dtype=np.int64)),
-            )
+            arrays = self._create(self._longest)
         try:
             yield arrays
         finally:
@@ -52,30 +43,30 @@ class Scratch:
 
     def __getstate__(self) -> dict[str, Any]:
         """Leave the memory behind when an objective is pickled."""
-        return {"_shape": self._shape, "_free": []}
+        return {"_create": self._create, "_longest": self._longest, "_free": []}
 
 
 class Results:
-    """Arrays to return, used again once the caller has let go of them.
+    """Arrays to return, reused once the caller has dropped them.
 
-    An array is free when nothing but this object refers to it; a view of it would, so it is never changed under
-    anybody's hands.
+    An array is free when nothing but this object refers to it. A view counts as a reference, so an array that
+    is still in use never changes.
     """
 
-    _UNUSED = 3  # references to an array nobody else has: the list's, the loop's and getrefcount's own
+    _UNUSED = 3  # references to an array that nobody else has: the list's, the loop's and getrefcount's own
 
     def __init__(self) -> None:
-        self._kept: list[NDArray[np.float64]] = []
+        self._arrays: list[NDArray[np.float64]] = []
 
     def take(self, n: int) -> NDArray[np.float64]:
         """Return an array of n zeros."""
-        for array in self._kept:
+        for array in self._arrays:
             if sys.getrefcount(array) == self._UNUSED and len(array) == n:
                 array.fill(0.0)
                 return array
-        self._kept = [*self._kept[-3:], np.zeros(n)]  # two results, and as many that the caller still holds
-        return self._kept[-1]
+        self._arrays = [*self._arrays[-3:], np.zeros(n)]  # two results, and as many that the caller still holds
+        return self._arrays[-1]
 
     def __getstate__(self) -> dict[str, Any]:
         """Leave the memory behind when an objective is pickled."""
-        return {"_kept": []}
+        return {"_arrays": []}

@@ -1,4 +1,4 @@
-"""Exact expected value of a bound metric when documents with equal scores stand in random order."""
+"""Exact expected value of a bound metric when documents with equal scores are in random order."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from rankwright.kernels.jit import internal, jit
 def expected_value(
     order: Any, score: Any, n: int, depth: int, additive: bool, w: Any, g: Any, d: Any, e: Any, start: float
 ) -> float:
-    """Mean of M / scale over all orders of the tied documents; ``order`` sorts by descending score."""
+    """Return the mean of Z M (see `exchange`) over all orders of ties; ``order`` sorts by descending score."""
     worth = 0.0
     state = start  # expected state before the block: states of different blocks are independent
     low = 0
@@ -34,7 +34,7 @@ def expected_value(
 def _block(
     order: Any, low: int, high: int, stop: int, additive: bool, w: Any, g: Any, d: Any, e: Any, s: float
 ) -> float:
-    """Expected worth of the block of tied documents at positions [low, high), counted up to ``stop``.
+    """Return the expected worth of the block of tied documents at positions [low, high), counted up to ``stop``.
 
     Where every d is 1, the document at place t has gathered s + e + (t / (m - 1)) * (the others' e) on
     average (McSherry and Najork 2008). Otherwise e = 0, and

@@ -14,8 +14,9 @@ from numpy.typing import ArrayLike, NDArray
 from rankwright.data.queries import Queries, check_labels
 from rankwright.kernels.arithmetic import finish
 from rankwright.kernels.exchange import Chain
+from rankwright.kernels.pairs import PairSums
 from rankwright.kernels.random import stream_of
-from rankwright.kernels.scratch import Results, Scratch
+from rankwright.kernels.scratch import Arrays, Results, Scratch
 from rankwright.kernels.threads import available_threads, even_ranges, run_ranges
 from rankwright.metrics import Metric
 from rankwright.metrics import metric as parse_metric
@@ -57,9 +58,9 @@ class Problem:
         low = np.minimum.reduceat(self.labels, starts)
         object.__setattr__(self, "mixed", np.maximum.reduceat(self.labels, starts) > low)
 
-    def scratch(self, n_real: int, n_facts: int = 0) -> Scratch:
-        """Memory for kernels, large enough for any of the queries."""
-        return Scratch(int(self.queries.sizes.max()), n_real, n_facts)
+    def scratch(self, create: Callable[[int], Arrays]) -> Scratch[Arrays]:
+        """Memory for a kernel, large enough for any of the queries."""
+        return Scratch(create, int(self.queries.sizes.max()))
 
     def ranking_chain(self, objective: str, *, truncate: bool, signed: bool = False) -> Chain:
         """Bind the metric; queries with no order to learn get scale 0.
@@ -116,21 +117,25 @@ class Gradient:
 
 
 class PairGradient(Gradient):
-    """A gradient whose kernel sums over pairs of documents, and given leaves also sums between them."""
+    """A gradient whose kernel sums over pairs of documents, and between leaves where it is given any."""
 
     def add(self, q0: int, q1: int, scores: Floats, stream: np.uint64, grad: Floats, hess: Floats) -> None:
         """Sum without leaves."""
-        none = np.zeros(0, dtype=np.int64)
-        self.run(q0, q1, scores, stream, grad, hess, np.zeros(0), none, np.zeros((0, 0)))
+        self.run(q0, q1, scores, stream, without_leaves(grad, hess))
 
     def add_between_leaves(self, q0: int, q1: int, scores: Floats, stream: np.uint64, into: LeafSums) -> None:
         """Sum with leaves."""
         hess = np.zeros_like(into.grad)
-        self.run(q0, q1, scores, stream, into.grad, hess, into.query_weight, into.leaf, into.between)
+        self.run(q0, q1, scores, stream, PairSums(into.grad, hess, into.query_weight, into.leaf, into.between))
 
-    def run(self, q0: int, q1: int, scores: Floats, stream: np.uint64, *out: NDArray[Any]) -> None:
-        """Call the kernel with its outputs: grad, hess, query weights, leaf of each document, between leaves."""
+    def run(self, q0: int, q1: int, scores: Floats, stream: np.uint64, sums: PairSums) -> None:
+        """Call the kernel."""
         raise TypeError(f"{type(self).__name__} must define run().")
+
+
+def without_leaves(grad: Floats, hess: Floats) -> PairSums:
+    """Sums over pairs that are not wanted between leaves."""
+    return PairSums(grad, hess, np.zeros(0), np.zeros(0, dtype=np.int64), np.zeros((0, 0)))
 
 
 NOTATION = Notation("objective", "'yetiloss(neighbours=3)' or 'yetiloss + 0.5 n^-0.5 queryrmse'", reserved=("auto",))

@@ -16,10 +16,9 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from numbers import Real
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from rankwright.kernels.evaluate import INPUT, order_queries
 from rankwright.kernels.exchange import Chain
@@ -29,11 +28,13 @@ from rankwright.kernels.pairs import (
     ALL_STATIC,
     NO_NOISE,
     RANDOM,
-    RANKED_SCRATCH,
     STATIC,
     Noise,
     PairChoice,
+    PairSums,
     PairWeights,
+    RankedScratch,
+    Sample,
     ranked_pairs,
 )
 from rankwright.kernels.random import UNIFORM, noise_by_query
@@ -49,7 +50,7 @@ EXTENSIONS = {
     "all-static": ALL_STATIC,
     "all-random": ALL_RANDOM,
 }
-_LOTS = 1 << 24  # numbers of draws that choose documents; noise counts from 0
+_FIRST_SELECTION_DRAW = 1 << 24  # numbers of the draws that select documents; noise counts from 0
 _UNTRUNCATED = np.iinfo(np.int64).max
 
 
@@ -349,35 +350,23 @@ class _RankedPairs(PairGradient):
         super().__init__(problem)
         self.chain = chain
         self.options = (weights, choice, noise)
-        self.scratch = problem.scratch(*RANKED_SCRATCH)
+        self.scratch = problem.scratch(RankedScratch.create)
 
-    def run(self, q0: int, q1: int, scores: Floats, stream: np.uint64, *out: NDArray[Any]) -> None:
+    def run(self, q0: int, q1: int, scores: Floats, stream: np.uint64, sums: PairSums) -> None:
         """Call the kernel, once per sample of noise."""
         weights, choice, noise = self.options
-        bounds, labels, none = self.bounds, self.problem.labels, np.empty(0)
-        with self.scratch.borrow() as work:
-            arrays: tuple[Any, ...] = (*out, *work)
-            for sample in range(noise.samples):
-                drawn, lots = none, none
+        bounds, labels, chain = self.bounds, self.problem.labels, self.chain
+        with self.scratch.borrow() as scratch:
+            for number in range(noise.samples):
+                sample = Sample(np.empty(0), np.empty(0), 1.0 / noise.samples)
                 if noise.kind != NO_NOISE:
-                    drawn = self._draw(q0, q1, noise.kind, stream, sample)
+                    drawn = self._draw(q0, q1, noise.kind, stream, number)
                     drawn[self.bounds[q0] : self.bounds[q1]] *= noise.strength
+                    sample = sample._replace(noise=drawn)
                 if choice.extend in (RANDOM, ALL_RANDOM):
-                    lots = self._draw(q0, q1, UNIFORM, stream, _LOTS + sample)
-                ranked_pairs(
-                    q0,
-                    q1,
-                    bounds,
-                    scores,
-                    labels,
-                    self.chain,
-                    weights,
-                    choice,
-                    drawn,
-                    lots,
-                    1.0 / noise.samples,
-                    *arrays,
-                )
+                    draws = self._draw(q0, q1, UNIFORM, stream, _FIRST_SELECTION_DRAW + number)
+                    sample = sample._replace(selection_draws=draws)
+                ranked_pairs(q0, q1, bounds, scores, labels, chain, weights, choice, sample, sums, scratch)
 
     def _draw(self, q0: int, q1: int, kind: int, stream: np.uint64, draw: int) -> Floats:
         """Draw for the documents of queries [q0, q1); the others' places are not touched, and cost nothing."""

@@ -14,7 +14,8 @@ from typing import ClassVar
 
 import numpy as np
 
-from rankwright.kernels.listwise import mass_between_leaves, softmax_cross_entropy
+from rankwright.kernels.listwise import SoftmaxOptions, SoftmaxScratch, mass_between_leaves, softmax_cross_entropy
+from rankwright.kernels.random import KeyedQueries
 from rankwright.objectives.base import Floats, Gradient, LeafSums, Objective, Problem
 from rankwright.objectives.options import check_positive
 from rankwright.ranges import Choice, Range
@@ -108,7 +109,7 @@ class _CrossEntropy(Gradient):
         self.gamma = gamma
         self.epsilon = epsilon
         self.newton = newton
-        self.scratch = problem.scratch(2)
+        self.scratch = problem.scratch(SoftmaxScratch.create)
 
     def add(self, q0: int, q1: int, scores: Floats, stream: np.uint64, grad: Floats, hess: Floats) -> None:
         self._run(q0, q1, scores, stream, self.newton, grad, hess)
@@ -129,20 +130,7 @@ class _CrossEntropy(Gradient):
         grad: Floats,
         hess: Floats,
     ) -> None:
-        with self.scratch.borrow() as (real, *_):
-            softmax_cross_entropy(
-                q0,
-                q1,
-                self.bounds,
-                self.keys,
-                scores,
-                self.target,
-                self.problem.mixed,
-                self.gamma,
-                self.epsilon,
-                newton,
-                stream,
-                grad,
-                hess,
-                real,
-            )
+        queries, mixed = KeyedQueries(self.bounds, self.keys), self.problem.mixed
+        options = SoftmaxOptions(self.gamma, self.epsilon, newton)
+        with self.scratch.borrow() as scratch:
+            softmax_cross_entropy(q0, q1, queries, scores, self.target, mixed, options, stream, grad, hess, scratch)

@@ -15,7 +15,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from rankwright.kernels.ccs import SCRATCH, make_scale_free, smoothed_ranking, smoothed_selection
+from rankwright.kernels.ccs import Smoothing, SmoothingScratch, make_scale_free, smoothed_ranking, smoothed_selection
+from rankwright.kernels.random import KeyedQueries
 from rankwright.objectives.base import Floats, Gradient, Objective, Problem
 from rankwright.objectives.options import check_choice, check_count, check_positive
 from rankwright.ranges import Choice, Range
@@ -106,7 +107,7 @@ class _Smoothed(Gradient):
     def __init__(self, problem: Problem, options: StochasticRank) -> None:
         super().__init__(problem)
         self.options = options
-        self.scratch = problem.scratch(*SCRATCH)
+        self.scratch = problem.scratch(SmoothingScratch.create)
         self.selects = problem.metric.selects
         if self.selects:
             self.chain = problem.metric.bind(problem.labels, self.bounds)
@@ -115,28 +116,13 @@ class _Smoothed(Gradient):
 
     def add(self, q0: int, q1: int, scores: Floats, stream: np.uint64, grad: Floats, hess: Floats) -> None:
         o = self.options
-        ccs = o.estimator == "ccs"
-        bounds, keys = self.bounds, self.keys
+        smoothing = Smoothing(o.sigma, o.mu, o.estimations, o.estimator == "ccs")
+        bounds, labels, chain = self.bounds, self.problem.labels, self.chain
+        queries = KeyedQueries(bounds, self.keys)
         if self.selects:
-            smoothed_selection(q0, q1, bounds, keys, scores, self.chain, o.sigma, o.estimations, ccs, stream, grad)
+            smoothed_selection(q0, q1, queries, scores, chain, smoothing, stream, grad)
         else:
-            labels = self.problem.labels
-            with self.scratch.borrow() as work:
-                smoothed_ranking(
-                    q0,
-                    q1,
-                    bounds,
-                    keys,
-                    scores,
-                    labels,
-                    self.chain,
-                    o.sigma,
-                    o.mu,
-                    o.estimations,
-                    ccs,
-                    stream,
-                    grad,
-                    *work,
-                )
+            with self.scratch.borrow() as scratch:
+                smoothed_ranking(q0, q1, queries, scores, labels, chain, smoothing, stream, grad, scratch)
         make_scale_free(q0, q1, bounds, scores, not self.selects, o.nu, o.sfa, grad)
         self.set_unit_curvature(q0, q1, self.chain, hess)

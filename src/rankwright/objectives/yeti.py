@@ -13,15 +13,22 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from rankwright.kernels.exchange import Chain
-from rankwright.kernels.pairs import NEIGHBOUR_SCRATCH, Noise, Pairs, kept_pairs_between, neighbour_pairs
+from rankwright.kernels.pairs import (
+    NeighbourScratch,
+    Noise,
+    PairSums,
+    StoredPairs,
+    neighbour_pairs,
+    stored_pairs_between,
+)
+from rankwright.kernels.random import KeyedQueries
 from rankwright.metrics import ExpDCG
-from rankwright.objectives.base import Floats, Gradient, LeafSums, Objective, PairGradient, Problem
+from rankwright.objectives.base import Floats, Gradient, LeafSums, Objective, PairGradient, Problem, without_leaves
 from rankwright.objectives.options import check_count, check_noise, noise_of
 from rankwright.ranges import Choice, Range
 
@@ -135,28 +142,27 @@ class _NeighbourPairs(PairGradient):
         self.chain = chain
         self.reach = reach
         self.noise = noise
-        self.scratch = problem.scratch(*NEIGHBOUR_SCRATCH)
+        self.scratch = problem.scratch(NeighbourScratch.create)
         sizes = problem.queries.sizes
         rows = np.where(chain.scale != 0, np.minimum(sizes - 1, chain.depth), 0).astype(np.float64)
         self.room = np.append(0.0, np.cumsum(noise.samples * rows * np.minimum(sizes - 1, reach)))
-        self.no_pairs = Pairs(np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros((0, 2), np.int32), np.zeros(0))
+        none = np.zeros(0, np.int64)
+        self.no_pairs = StoredPairs(none, none, np.zeros((0, 2), np.int32), np.zeros(0))
 
     def cached_for_step(self) -> Gradient:
         """Keep the pairs, if they are not too many."""
         return _KeptPairs(self) if 0 < self.room[-1] <= _MOST_PAIRS else self
 
-    def run(self, q0: int, q1: int, scores: Floats, stream: np.uint64, *out: NDArray[Any]) -> None:
+    def run(self, q0: int, q1: int, scores: Floats, stream: np.uint64, sums: PairSums) -> None:
         """Call the kernel."""
-        self.find(self.no_pairs, q0, q1, scores, stream, *out)
+        self.find(self.no_pairs, q0, q1, scores, stream, sums)
 
-    def find(self, pairs: Pairs, q0: int, q1: int, scores: Floats, stream: np.uint64, *out: NDArray[Any]) -> None:
-        """Call the kernel, which writes down the pairs it finds where there is room for them."""
-        labels = self.problem.labels
-        with self.scratch.borrow() as work:
-            results: tuple[Any, ...] = (pairs, *out, *work)
-            neighbour_pairs(
-                q0, q1, self.bounds, self.keys, scores, labels, self.chain, self.reach, self.noise, stream, *results
-            )
+    def find(self, stored: StoredPairs, q0: int, q1: int, scores: Floats, stream: np.uint64, sums: PairSums) -> None:
+        """Call the kernel, which stores the pairs where there is room for them."""
+        queries, labels, chain = KeyedQueries(self.bounds, self.keys), self.problem.labels, self.chain
+        reach, noise = self.reach, self.noise
+        with self.scratch.borrow() as scratch:
+            neighbour_pairs(q0, q1, queries, scores, labels, chain, reach, noise, stream, stored, sums, scratch)
 
 
 class _KeptPairs(Gradient):
@@ -167,18 +173,17 @@ class _KeptPairs(Gradient):
         self.parent = parent
         start = parent.room.astype(np.int64)
         used = np.zeros(len(start) - 1, dtype=np.int64)
-        self.pairs = Pairs(start, used, np.empty((start[-1], 2), dtype=np.int32), np.empty(start[-1]))
+        self.pairs = StoredPairs(start, used, np.empty((start[-1], 2), dtype=np.int32), np.empty(start[-1]))
         self.grad = np.zeros(parent.problem.queries.n_rows)
 
     def add(self, q0: int, q1: int, scores: Floats, stream: np.uint64, grad: Floats, hess: Floats) -> None:
-        """Find the pairs, and keep their gradient as well."""
-        none = np.zeros(0, dtype=np.int64)
-        self.parent.find(self.pairs, q0, q1, scores, stream, self.grad, hess, np.zeros(0), none, np.zeros((0, 0)))
+        """Find the pairs, and store their gradient as well."""
+        self.parent.find(self.pairs, q0, q1, scores, stream, without_leaves(self.grad, hess))
         rows = slice(self.bounds[q0], self.bounds[q1])
         grad[rows] += self.grad[rows]
 
     def add_between_leaves(self, q0: int, q1: int, scores: Floats, stream: np.uint64, into: LeafSums) -> None:
-        """Sum what was kept."""
+        """Sum the stored pairs."""
         rows = slice(self.bounds[q0], self.bounds[q1])
         into.grad[rows] += self.grad[rows]
-        kept_pairs_between(q0, q1, self.pairs, into.query_weight, into.leaf, into.between)
+        stored_pairs_between(q0, q1, self.pairs, into.query_weight, into.leaf, into.between)

@@ -219,9 +219,9 @@ class Boosting:
     def _may_split_later(self) -> bool:
         """Tell whether a later iteration may find a split where this one found none."""
         settings = self.settings
-        stochastic = any(term.stochastic for _, _, term in self.gradient.objective.terms())
         weighted = settings.subsample_queries < 1 or settings.bagging_temperature > 0
-        return self.grower.can_split and (stochastic or weighted or self.grower.draws or settings.langevin is not None)
+        drawn = weighted or self.grower.draws or settings.langevin is not None
+        return self.grower.can_split and (drawn or self.gradient.objective.stochastic)
 
     def _evaluator(self, number: int) -> Evaluator | None:
         """Bind the metrics that are defined on an evaluation set; the user is warned of others once."""

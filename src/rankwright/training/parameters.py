@@ -142,7 +142,7 @@ def _full_leaves(parameters: Mapping[str, Any], objective: Objective, engine_all
         raise ValueError("leaf_values='full' needs reg_lambda above 0: the full system has no unique solution.")
     if parameters["leaf_values"] != "auto":
         return bool(parameters["leaf_values"] == "full")
-    possible = not objective.first_order and parameters["reg_lambda"] > 0 and engine_allows
+    possible = objective.full_curvature and parameters["reg_lambda"] > 0 and engine_allows
     return is_auto(parameters["objective"]) and possible
 
 
