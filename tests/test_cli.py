@@ -482,7 +482,7 @@ def test_a_killed_training_resumes_to_the_same_run(workspace: Workspace, tmp_pat
     assert [row["iteration"] for row in runs[0].history] == list(range(1, 151))
     predictions = [run.ranker.predict(workspace.test.X) for run in runs]
     assert np.array_equal(*predictions)
-    assert "going on after" in (tmp_path / "killed/log.txt").read_text()
+    assert "resuming after" in (tmp_path / "killed/log.txt").read_text()
 
 
 def test_ctrl_c_keeps_a_model_and_says_how_to_resume(workspace: Workspace, tmp_path: Path) -> None:

@@ -201,7 +201,7 @@ DAMAGE: dict[str, tuple[Callable[[Path], object], str]] = {
     "binary model": (lambda p: (p / "model.txt").write_bytes(b"\xff\xfe\x00"), "does not have the hash"),
     "no model": (lambda p: (p / "model.txt").unlink(), "is not a saved model: it has no model.txt"),
     "no manifest": (lambda p: (p / "manifest.json").unlink(), "it has no manifest.json"),
-    "cut manifest": (lambda p: cut(p / "manifest.json", 0.7), "not valid JSON; it was cut off"),
+    "cut manifest": (lambda p: cut(p / "manifest.json", 0.7), "not valid JSON; it was truncated"),
     "empty manifest": (lambda p: (p / "manifest.json").write_text(""), "not valid JSON"),
     "binary manifest": (lambda p: (p / "manifest.json").write_bytes(b"\xff\xfe\x81"), "not valid JSON"),
     "a list as manifest": (lambda p: (p / "manifest.json").write_text("[1]"), "not a JSON object"),

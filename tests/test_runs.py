@@ -82,7 +82,7 @@ def test_a_run_holds_model_manifest_config_metrics_log_and_environment(whole: Ru
     assert set(whole.times) == {"read", "gradients", "trees", "leaves", "evaluation", "write"}
     assert whole.times["trees"] > 0
     log = (whole.path / "log.txt").read_text().splitlines()
-    assert log[0].endswith("training begins")
+    assert log[0].endswith("training starts")
     assert log[-1].endswith(f"finished after {BLOCK + 5} iterations; the model has {BLOCK + 5}")
 
 
@@ -143,7 +143,7 @@ def test_an_interrupted_run_has_a_model_and_goes_on(
     assert sorted(os.listdir(tmp_path / "run")) == FILES
     seconds = [row["seconds"] for row in finished.history]
     assert seconds == sorted(seconds)
-    assert "going on after" in (tmp_path / "run/log.txt").read_text() or iteration < BLOCK
+    assert "resuming after" in (tmp_path / "run/log.txt").read_text() or iteration < BLOCK
 
 
 @pytest.mark.parametrize("damage", ["half a line", "a line", "all", "more"])

@@ -20,7 +20,7 @@ Floats = NDArray[np.float64]
 
 
 class Model:
-    """Trees, the columns they were trained on, and the manifest that says how they came about.
+    """Trees, the columns they were trained on, and the manifest with their provenance.
 
     `rankwright.load` reads one; a fitted `Ranker` has one as ``model_``.
 

@@ -139,7 +139,7 @@ def _parse(file: Path, content: bytes | None = None) -> dict[str, Any]:
     try:
         manifest = json.loads(file.read_bytes() if content is None else content)
     except ValueError:
-        raise ValueError(f"{file}: the manifest is not valid JSON; it was cut off or damaged.") from None
+        raise ValueError(f"{file}: the manifest is not valid JSON; it was truncated or damaged.") from None
     if not isinstance(manifest, dict):
         raise ValueError(f"{file}: the manifest is not a JSON object; it was damaged.")
     return manifest

@@ -46,8 +46,8 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
     objective
         A name (``"yetiloss"``), a name with options (``"lambdamart(truncation=k+3)"``), a sum
         (``"yetiloss + 0.5 queryrmse"``), an objective of `rankwright.objectives`, or ``"auto"``: yetiloss for the
-        metric with some queryrmse, less of it where under 10 % of the documents are relevant, which measured best
-        (docs/defaults.md); or stochasticrank for a metric that selects.
+        metric with some queryrmse, less of it if fewer than 10 % of the documents are relevant, which measured best
+        (docs/defaults.md); or stochasticrank for a metric that selects documents.
     metric
         What to optimise and evaluate, or several: the first is optimised and decides about early stopping.
     engine
@@ -55,7 +55,7 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
     n_estimators
         Number of trees.
     learning_rate
-        Factor of each tree. None leaves it to the data. With full leaf values it begins at 0.03 and is steered from
+        Factor of each tree. None leaves it to the data. With full leaf values it starts at 0.03 and is steered from
         tree to tree, up while the two halves of the queries agree about the leaves and down where they do not, between
         0.005 and 0.12. With diagonal ones, with Langevin boosting or with fewer than 20 queries it depends on the rows
         of the training data, 0.06 for ten thousand and 0.1 for eighty thousand. For an objective without curvature,
@@ -74,7 +74,7 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
     bagging_temperature
         Queries count with random weights when a tree is grown, drawn anew for each: (-log u)^bagging_temperature with u
         between 0 and 1. 1 is the Bayesian bootstrap, 0 weighs all alike. Full leaf values are solved with equal weights
-        all the same. None is 0.7 with full leaf values if ``subsample`` is left open too and 10 % of the documents are
+        nevertheless. None is 0.7 with full leaf values if ``subsample`` is left open too and 10 % of the documents are
         relevant, otherwise 0.
     leaf_values
         ``"diagonal"``: each leaf by its own gradient and curvature, as the engine does it. ``"full"``: all leaves
@@ -82,7 +82,7 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
         objective ``"auto"``, where it has curvature, weights are the same within each query and ``engine_params`` do
         not need the engine's own values; otherwise diagonal.
     early_stopping_rounds
-        Stop when the first metric on the first evaluation set has not improved for so many trees, and keep the best.
+        Stop when the first metric on the first evaluation set has not improved for this many trees, and keep the best.
     langevin
         Langevin boosting (SGLB): noise in the gradients and shrinking of earlier trees, for global optima.
     diffusion_temperature, shrink_rate
@@ -90,16 +90,16 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
         sqrt(2 / (learning_rate β)).
     leaf_noise
         ``"shared"``: splits and leaf values see the same noise. ``"independent"``: leaf values get a draw of
-        their own, as the SGLB algorithm says, at the price of computing them here.
+        their own, as in the SGLB algorithm; they are then computed by the training instead of the engine.
     random_state
         Seed. The same seed gives the same model, for any number of threads: gradients are rounded to 2^-28 of the
         largest, so that the engine's sums are exact. None draws one.
     n_jobs
         Number of threads; None or -1 for all cores. Small data, up to 300 000 values, are trained in one.
     checkpoint
-        A folder: training is saved there every 100 trees or 60 seconds, and the same ``fit`` goes on from there
+        A folder: training is saved there every 100 trees or 60 seconds, and the same ``fit`` resumes from there
         after an interruption. A dict ``{"path": ..., "trees": ..., "seconds": ...}`` chooses other intervals. Where
-        ``engine_params`` sample at each node of a tree, it goes back to the last multiple of twenty trees.
+        ``engine_params`` sample at each node of a tree, it resumes from the last multiple of twenty trees.
     verbose
         1 shows progress, 0 nothing.
     engine_params

@@ -1,4 +1,4 @@
-"""Run folders: a model with how it came about.
+"""Run folders: a model with its provenance.
 
 A run folder holds
 
@@ -8,10 +8,10 @@ A run folder holds
     metrics.jsonl     metrics after each iteration, one line each
     log.txt           what happened when
     environment.json  Python, packages and machine
-    checkpoint/       while training is under way: where it goes on from
+    checkpoint/       during training: the state to resume from
 
-The folder appears whole, and each file is replaced whole, but for the metrics and the log, which grow. Training that
-was killed goes on from its checkpoint as if nothing had happened, and the metrics with it.
+The folder is created in one step, and each file is replaced in one step, except the metrics and the log, which grow.
+Training that was killed resumes from its checkpoint as if nothing had happened, and so do the metrics.
 """
 
 from __future__ import annotations
@@ -114,7 +114,7 @@ class Run:
 
     @classmethod
     def find(cls, path: PathLike) -> Run | None:
-        """Open the run folder at a place where one may be made; None where nothing is there yet."""
+        """Open the run folder at a path where one may be created; None if there is nothing yet."""
         folder = Path(path)
         if folder.is_dir() and not is_run(folder) and any(folder.iterdir()):
             raise ValueError(f"{folder} holds files that are not a run's; choose another folder for the run.")
@@ -158,7 +158,9 @@ class Run:
         from rankwright.ranker import Ranker
 
         if not (self.path / _MODEL).exists():
-            raise ValueError(f"{self.path} has no model yet: its training did not end. Train in it again to go on.")
+            raise ValueError(
+                f"{self.path} has no model yet: its training did not finish. Repeat the training to resume it."
+            )
         return Ranker.load(self.path / _MODEL)
 
     def __repr__(self) -> str:
@@ -193,10 +195,10 @@ def train_run(
     overwrite: bool = False,
     verbose: int = 1,
 ) -> Run:
-    """Train a Ranker in a run folder, or go on with it where an earlier training was cut off.
+    """Train a Ranker in a run folder, or resume a training that was interrupted.
 
     A folder with a finished run of the same parameters and data is returned as it is. Ctrl-C keeps the trees so far
-    as a model, and the same call goes on from there.
+    as a model, and the same call resumes from there.
 
     Parameters
     ----------
@@ -246,8 +248,8 @@ def train_run(
     if train.one_weight_per_query:  # a mean over queries needs one
         watched["train"] = train
     recorder = _Recorder(folder, list(watched))
-    with _no_traces_of_a_failure(folder):
-        recorder.log("training begins" if earlier is None else "training goes on")
+    with _remove_on_failure(folder):
+        recorder.log("training starts" if earlier is None else "training resumes")
         ranker.fit(train, eval_set=list(watched.values()), callbacks=[recorder])
         recorder.complete(ranker)
         began = time.perf_counter()
@@ -287,7 +289,7 @@ def run_config(parameters: Mapping[str, Any]) -> dict[str, Any]:
     ranker = Ranker(**{**parameters, "checkpoint": None})
     ranker.check_params()
     if ranker.random_state is None:
-        raise ValueError("a run needs a random_state, or it could not go on after an interruption; set one.")
+        raise ValueError("a run needs a random_state, or it could not be resumed after an interruption; set one.")
     config = {k: _plain(v) for k, v in ranker.get_params(deep=False).items() if v is not None and k != "verbose"}
     return config | ({} if chosen is None else {"checkpoint": dict(chosen)})
 
@@ -324,19 +326,19 @@ def check_same(run: Run, config: Mapping[str, Any], described: Mapping[str, Any]
 
 
 class _Recorder:
-    """A callback of training that keeps the metrics and the log of a run up to date."""
+    """A callback that writes the metrics and the log of a run."""
 
     def __init__(self, folder: Path, parts: Sequence[str]) -> None:
         self.lines = 0
         self._folder = folder
         self._parts = parts
         self._started = False
-        self._before = 0.0  # seconds of the parts that this one goes on from
+        self._before = 0.0  # seconds before this training resumed
         self._logged = time.perf_counter()
 
     def __call__(self, progress: Progress) -> None:
         if not self._started:
-            self._go_on_after(progress.iteration - 1, progress.history)
+            self._resume_after(progress.iteration - 1, progress.history)
         self._write(progress.iteration, self._before + progress.seconds, progress.history)
         if time.perf_counter() - self._logged >= _SECONDS_BETWEEN_LINES:
             self._logged = time.perf_counter()
@@ -348,27 +350,27 @@ class _Recorder:
             self.log(", ".join([f"{progress.iteration}/{progress.n_estimators} trees", *latest]))
 
     def complete(self, ranker: Ranker) -> None:
-        """See that each iteration has its line, also where the last training was cut off behind its last tree."""
+        """Write the lines that are missing, if the last training was interrupted after its last tree."""
         if not self._started:
             history = list(ranker.evals_result_.values())
             done = len(next(iter(history[0].values()))) if history else ranker.best_iteration_
-            self._go_on_after(done, history)
+            self._resume_after(done, history)
 
     def log(self, text: str) -> None:
         with open(self._folder / _LOG, "a", encoding="utf-8") as file:
             file.write(f"{_now()}  {text}\n")
 
-    def _go_on_after(self, iterations: int, history: _History) -> None:
-        """Keep the lines of these iterations; those that a crash lost are written again, without their time."""
-        kept = _read_history(self._folder / _METRICS)[:iterations]
+    def _resume_after(self, iterations: int, history: _History) -> None:
+        """Keep the lines of these iterations; lines that a crash lost are written again, without their time."""
+        rows = _read_history(self._folder / _METRICS)[:iterations]
         with replacing(self._folder / _METRICS) as file:
-            for line in kept:
-                file.write((_line(line) + "\n").encode())
+            for row in rows:
+                file.write((_line(row) + "\n").encode())
         self._started = True
-        self.lines = len(kept)
-        self._before = max((line["seconds"] for line in kept if line["seconds"] is not None), default=0.0)
+        self.lines = len(rows)
+        self._before = max((row["seconds"] for row in rows if row["seconds"] is not None), default=0.0)
         if iterations:
-            self.log(f"going on after {iterations} iterations")
+            self.log(f"resuming after {iterations} iterations")
         for iteration in range(self.lines + 1, iterations + 1):
             self._write(iteration, None, history)
 
@@ -396,7 +398,7 @@ def _line(row: Mapping[str, Any]) -> str:
 def _read_history(path: Path) -> list[dict[str, Any]]:
     text = path.read_text(encoding="utf-8", errors="replace")
     rows = []
-    for number, line in enumerate(text.split("\n")[:-1], start=1):  # a last line without an end was cut off
+    for number, line in enumerate(text.split("\n")[:-1], start=1):  # a last line without an end is incomplete
         try:
             row = json.loads(line)
             parts = {part: values for part, values in row.items() if part not in ("iteration", "seconds")}
@@ -408,7 +410,7 @@ def _read_history(path: Path) -> list[dict[str, Any]]:
 
 
 def _create(folder: Path, config: dict[str, Any], described: dict[str, Any], sources: dict[str, Any]) -> None:
-    """Make a run folder beside its place, and move it there whole."""
+    """Create a run folder beside its place, and move it there in one step."""
     import tomli_w
 
     for name, where in sources.get("paths", {}).items():
@@ -451,8 +453,8 @@ def _remove(folder: Path) -> None:
 
 
 @contextmanager
-def _no_traces_of_a_failure(folder: Path) -> Iterator[None]:
-    """Remove a run that failed before there was anything to go on from."""
+def _remove_on_failure(folder: Path) -> Iterator[None]:
+    """Remove a run that failed before there was anything to resume from."""
     try:
         yield
     except BaseException:
@@ -491,7 +493,7 @@ def _json(path: Path) -> dict[str, Any]:
     try:
         value = json.loads(path.read_bytes())
     except ValueError:
-        raise ValueError(f"{path} is not valid JSON; it was cut off or damaged.") from None
+        raise ValueError(f"{path} is not valid JSON; it was truncated or damaged.") from None
     if not isinstance(value, dict):
         raise ValueError(f"{path} is not a JSON object; it was damaged.")
     return value

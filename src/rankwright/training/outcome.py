@@ -1,4 +1,4 @@
-"""What a training leaves behind: the model, and how it came about."""
+"""The result of a training: the model and its provenance."""
 
 from __future__ import annotations
 
