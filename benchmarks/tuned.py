@@ -23,10 +23,10 @@ import optuna
 from rankwright.data.folds import Fold, read_folds
 from rankwright.data.letor import replacing
 from rankwright.environment import environment
-from rankwright.research.bench.running import METRICS, PACKAGES, generated_folds
+from rankwright.research.bench.head_to_head import METRICS, PACKAGES, generated_folds
 from rankwright.research.bench.summary import quality
-from rankwright.research.experiments.tuned import Tuned
-from rankwright.research.harness import Ours, Results, System, run_systems
+from rankwright.research.experiments.tuned import TunedSystem
+from rankwright.research.harness import OutcomeStore, RankwrightSystem, System, run_systems
 from rankwright.research.peers import peers
 from rankwright.tuning.space import PEERS, Choice, Range, sample
 
@@ -52,11 +52,11 @@ def main() -> None:
     parser.add_argument("--systems", nargs="+", help="names; all by default")
     parser.add_argument("--threads", type=int, default=2)
     given = parser.parse_args()
-    systems: list[Any] = [Ours("rankwright"), *peers()]
+    systems: list[Any] = [RankwrightSystem("rankwright"), *peers()]
     if given.systems:
         systems = [one for one in systems if one.name in given.systems]
-    trials = Results(given.out.with_suffix(".trials.jsonl"))
-    outcomes = Results(given.out.with_suffix(".outcomes.jsonl"))
+    trials = OutcomeStore(given.out.with_suffix(".trials.jsonl"))
+    outcomes = OutcomeStore(given.out.with_suffix(".outcomes.jsonl"))
     chosen: list[dict[str, Any]] = []
     data, folds = folds_of(given.data)
     for fold in folds:
@@ -67,7 +67,7 @@ def main() -> None:
                 best = max(tried, key=lambda one: trials.find("", fold.name, one.name, target, 0).valid)  # type: ignore[union-attr]
                 chosen.append({"fold": fold.name, "system": system.name, "target": target, "params": dict(best.params)})
                 run_systems(
-                    [Tuned(system.name, best)],
+                    [TunedSystem(system.name, best)],
                     [fold],
                     data=data,
                     targets=[target],
@@ -75,7 +75,7 @@ def main() -> None:
                     seeds=given.seeds,
                     trees=TREES,
                     threads=given.threads,
-                    results=outcomes,
+                    store=outcomes,
                 )
                 print(f"fold {fold.name}: {system.name} for {target}: {dict(best.params)}", flush=True)
     names = [system.name for system in systems]
@@ -94,7 +94,7 @@ def main() -> None:
 
 def variants(system: Any, count: int) -> list[Any]:
     """Return the system with its defaults and with random parameters, the same draws for every fold and target."""
-    space = OURS if isinstance(system, Ours) else PEERS[system.name.split()[0]]
+    space = OURS if isinstance(system, RankwrightSystem) else PEERS[system.name.split()[0]]
     study = optuna.create_study(sampler=optuna.samplers.RandomSampler(seed=0))
     drawn = [{}, *(sample(space, study.ask()) for _ in range(count - 1))]
     return [Trial(system, number, params) for number, params in enumerate(drawn)]
@@ -122,10 +122,10 @@ def folds_of(text: str) -> tuple[str, Iterable[Fold]]:
     return Path(text).name, read_folds(text)
 
 
-def search(tried: Sequence[System], fold: Fold, targets: Sequence[str], trials: Results, threads: int) -> None:
+def search(tried: Sequence[System], fold: Fold, targets: Sequence[str], trials: OutcomeStore, threads: int) -> None:
     """Train each once; the validation queries stand in for the test queries, which are not read."""
     hidden = Fold(fold.name, fold.train, fold.valid, fold.valid)
-    run_systems(tried, [hidden], data="", targets=targets, seeds=1, trees=TREES, threads=threads, results=trials)
+    run_systems(tried, [hidden], data="", targets=targets, seeds=1, trees=TREES, threads=threads, store=trials)
 
 
 if __name__ == "__main__":

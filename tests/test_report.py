@@ -24,7 +24,7 @@ from rankwright import RankingData, compare, evaluate
 from rankwright.cli import app
 from rankwright.report import Figure, Page, Section, Table, Text, run_report, save_page
 from rankwright.report.explorer import QueryExplorer
-from rankwright.report.results import Results, count_ties, distinct_names, groups_of, mean_interval
+from rankwright.report.scored_runs import ScoredRuns, count_ties, distinct_names, groups_of, mean_interval
 from rankwright.report.theme import COLOURS, merged, on_paper
 from rankwright.runs import Run, train_run
 from small import QUICK, TRAIN, VALID
@@ -444,9 +444,9 @@ def test_no_run() -> None:
 # Picking queries
 
 
-def results_of(data: RankingData, *scores: Any, metric: str = "ndcg@5") -> Results:
+def results_of(data: RankingData, *scores: Any, metric: str = "ndcg@5") -> ScoredRuns:
     evaluations = [evaluate(one, data.y, group=data.group, metrics=metric) for one in scores]
-    return Results([f"s{number}" for number in range(len(scores))], data, list(scores), evaluations)
+    return ScoredRuns([f"s{number}" for number in range(len(scores))], data, list(scores), evaluations)
 
 
 def explorer_data(explorer: QueryExplorer) -> dict[str, Any]:

@@ -28,7 +28,7 @@ from rankwright.data.folds import Fold, folds_by_query
 from rankwright.objectives import OBJECTIVES
 from rankwright.objectives import objective as parse_objective
 from rankwright.report.page import Text
-from rankwright.report.tuning import tuning_report
+from rankwright.report.tuning_page import tuning_report
 from rankwright.research.peers import CatBoost, LightGBM, XGBoost
 from rankwright.tuning.search import Tuning, is_config, tune, tune_system
 from rankwright.tuning.space import (

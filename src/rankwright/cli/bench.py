@@ -11,7 +11,8 @@ from rankwright.cli import systems as shared
 
 if TYPE_CHECKING:
     from rankwright.report.page import Table
-    from rankwright.research.harness import Ours, System
+    from rankwright.research.harness import RankwrightSystem as Ours
+    from rankwright.research.harness import System
 
 _KINDS = ("web", "sparse", "short")
 
@@ -138,7 +139,7 @@ def _our_system(text: str) -> Ours:
     import shlex
 
     from rankwright import Ranker
-    from rankwright.research.harness import Ours
+    from rankwright.research.harness import RankwrightSystem as Ours
 
     name, colon, rest = text.partition(":")
     pairs = [word.partition("=") for word in shlex.split(rest)]
@@ -177,7 +178,7 @@ def _data(paths: list[Path], kinds: str | None, queries: int) -> dict[str, Any]:
 
 
 def _tables(result: dict[str, Any]) -> list[Table]:
-    from rankwright.report import benchmark
+    from rankwright.report import benchmark_page as benchmark
 
     found: list[Table | None] = []
     if "curves" in result:

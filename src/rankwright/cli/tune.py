@@ -106,7 +106,7 @@ def tune(
     tuning.save_config(out)
     if report is not None:
         from rankwright.report.page import save_page
-        from rankwright.report.tuning import tuning_report
+        from rankwright.report.tuning_page import tuning_report
 
         save_page(tuning_report(tuning, title=f"Tuning on {data.name}"), report)
     if tuning.interrupted:

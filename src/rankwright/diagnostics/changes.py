@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rankwright.diagnostics.results import Floats, altair, fitted, frame, plain, stages, threads_of
+from rankwright.diagnostics.common import Floats, altair, fitted, frame, plain, stages, threads_of
 from rankwright.evaluation.comparison import PairedResult, compare
 from rankwright.evaluation.per_query import Evaluation, evaluate
 from rankwright.metrics import Metric

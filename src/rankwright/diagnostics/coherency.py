@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from rankwright.data.queries import Queries, check_labels
-from rankwright.diagnostics.results import Floats, altair, fitted, frame, grouped_rows, plain, stages, threads_of
+from rankwright.diagnostics.common import Floats, altair, fitted, frame, grouped_rows, plain, stages, threads_of
 from rankwright.kernels import evaluate as kernel
 from rankwright.kernels.incoherency import count_incoherent
 from rankwright.kernels.threads import available_threads, even_ranges, run_ranges

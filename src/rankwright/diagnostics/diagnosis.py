@@ -10,8 +10,8 @@ import numpy as np
 
 from rankwright.diagnostics.changes import GapCurve, QueryChanges, generalisation_gap, query_changes
 from rankwright.diagnostics.coherency import IncoherencyCurve, incoherency_curve
+from rankwright.diagnostics.common import fitted, plain, threads_of
 from rankwright.diagnostics.noise import Estimators, estimators
-from rankwright.diagnostics.results import fitted, plain, threads_of
 from rankwright.diagnostics.surrogate import (
     DirectnessCurve,
     DirectnessPair,
@@ -108,7 +108,7 @@ class Diagnosis:
 
     def page(self, data_name: str = "test data") -> Page:
         """Return the page of a report; it needs the extra ``report``."""
-        from rankwright.diagnostics import sections
+        from rankwright.diagnostics import report_sections as sections
         from rankwright.report.page import Page
 
         parts = [sections.incoherency_section(self.incoherency)]

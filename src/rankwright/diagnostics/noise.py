@@ -23,7 +23,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from rankwright.data.queries import Queries
-from rankwright.diagnostics.results import Floats, altair, frame, plain
+from rankwright.diagnostics.common import Floats, altair, frame, plain
 from rankwright.metrics import Metric
 from rankwright.metrics import metric as parse_metric
 from rankwright.objectives import BoundObjective, Objective, bind

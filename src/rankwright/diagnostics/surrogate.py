@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from rankwright.data.queries import Queries, check_labels
-from rankwright.diagnostics.results import Floats, altair, frame, grouped_rows, plain
+from rankwright.diagnostics.common import Floats, altair, frame, grouped_rows, plain
 from rankwright.evaluation.per_query import evaluate
 from rankwright.kernels import evaluate as kernel
 from rankwright.kernels.exchange import Chain

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankwright.report.page import Cell, Figure, Table, embedded_json, needed, render
-from rankwright.report.results import Results
+from rankwright.report.scored_runs import ScoredRuns
 from rankwright.report.theme import SERIES
 
 _CHANGED, _SAMPLED = 200, 100  # queries whose rankings are shown
@@ -39,7 +39,7 @@ class QueryExplorer:
         At least two runs on test data.
     """
 
-    results: Results
+    results: ScoredRuns
     script: ClassVar[str] = "explorer.js"
 
     def html(self) -> str:

@@ -14,6 +14,7 @@ from rankwright.objectives import objective as parse_objective
 from rankwright.objectives.base import BoundObjective
 from rankwright.training.boosting import Settings, Steering
 
+DEFAULTS_VERSION = 1  # increase it when a choice made here changes: stored outcomes are then computed again
 _FEW = 0.1  # of the documents: a smaller share of relevant ones is few
 # Weights of 0.03 make the default reg_lambda of 0.3 count as 10 would, which measured better. Where few documents are
 # relevant, squared error would mostly fit the others, so its weight falls with their share.

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from rankwright.report.page import Block, Cell, Figure, Page, Section, Table, Text, needed
-from rankwright.research.bench.files import SCALING
+from rankwright.research.bench.result_files import SCALING
 
 _Result = Mapping[str, Any]
 
@@ -37,8 +37,8 @@ def benchmark_report(result: _Result, *, title: str | None = None) -> Page:
     Examples
     --------
     >>> from rankwright.research.bench import QUICK, run_scaling
-    >>> from rankwright.research.harness import Ours
-    >>> page = benchmark_report(run_scaling(QUICK, systems=[Ours("rankwright")]))
+    >>> from rankwright.research.harness import RankwrightSystem
+    >>> page = benchmark_report(run_scaling(QUICK, systems=[RankwrightSystem("rankwright")]))
     >>> [section.title for section in page.sections]
     ['Exponents', 'Gradients', 'Training', 'Environment']
     """

@@ -14,7 +14,7 @@ from rankwright.evaluation.comparison import Comparison, compare
 from rankwright.metrics import Metric
 from rankwright.report.explorer import QueryExplorer
 from rankwright.report.page import Block, Cell, Figure, Page, Section, Table, Text, needed
-from rankwright.report.results import TOP, Results, count_ties, distinct_names, groups_of, mean_interval
+from rankwright.report.scored_runs import TOP, ScoredRuns, count_ties, distinct_names, groups_of, mean_interval
 from rankwright.report.theme import SERIES
 
 if TYPE_CHECKING:
@@ -66,7 +66,7 @@ def run_report(
     """
     if not runs:
         raise ValueError("a report needs at least one run; name the folder of one.")
-    results = Results.of(runs, data, metrics)
+    results = ScoredRuns.of(runs, data, metrics)
     if not len(results.counted):
         raise ValueError(
             f"no query of {data_name} has a relevant document, so {results.metrics[0]} has no value; check the labels."
@@ -86,7 +86,7 @@ def run_report(
     return Page(title or (shown if len(names) < 4 else f"{len(names)} runs"), sections, f"on {data_name}")
 
 
-def _overview(results: Results, data_name: str) -> list[Block]:
+def _overview(results: ScoredRuns, data_name: str) -> list[Block]:
     data, names = results.data, results.names
     text = f"{data.n_rows:,} documents in {data.n_queries:,} queries of {data_name}."
     if len(results.counted) < data.n_queries:
@@ -98,7 +98,7 @@ def _overview(results: Results, data_name: str) -> list[Block]:
     return [Text(text), _means(results, comparison), _differences(results, comparison), _tests(results, comparison)]
 
 
-def _means(results: Results, comparison: Comparison | None) -> Table:
+def _means(results: ScoredRuns, comparison: Comparison | None) -> Table:
     marked = {(row.metric, row.system) for row in comparison.rows if row.significant} if comparison else set()
     rows: list[list[Cell]] = []
     for name, evaluation in zip(results.names, results.evaluations, strict=True):
@@ -117,7 +117,7 @@ def _means(results: Results, comparison: Comparison | None) -> Table:
     return Table("Means", ["run", *results.metrics], rows, note)
 
 
-def _tests(results: Results, comparison: Comparison) -> Table:
+def _tests(results: ScoredRuns, comparison: Comparison) -> Table:
     rows: list[list[Cell]] = [
         [
             row.metric,
@@ -140,7 +140,7 @@ def _tests(results: Results, comparison: Comparison) -> Table:
     )
 
 
-def _differences(results: Results, comparison: Comparison) -> Figure:
+def _differences(results: ScoredRuns, comparison: Comparison) -> Figure:
     alt = needed("altair")
     values = [
         {"m": row.metric, "s": row.system, "d": row.difference, "l": row.low, "h": row.high, "p": row.p_adjusted}
@@ -233,7 +233,7 @@ def _thinned(curve: Sequence[tuple[int, float]], at_most: int) -> list[tuple[int
     return [curve[place] for place in places]
 
 
-def _queries(results: Results) -> list[Block]:
+def _queries(results: ScoredRuns) -> list[Block]:
     if len(results.names) > 1:
         return [QueryExplorer(results)]
     alt = needed("altair")
@@ -270,12 +270,12 @@ def _queries(results: Results) -> list[Block]:
     ]
 
 
-def _kinds(results: Results) -> list[Block]:
+def _kinds(results: ScoredRuns) -> list[Block]:
     sizes, relevant = results.data.group[results.counted], results.relevant[results.counted]
     return [_by_group(results, sizes, "documents in the query"), _by_group(results, relevant, "relevant documents")]
 
 
-def _by_group(results: Results, counts: NDArray[np.int64], what: str) -> Block:
+def _by_group(results: ScoredRuns, counts: NDArray[np.int64], what: str) -> Block:
     alt = needed("altair")
     metric, groups = results.metrics[0], groups_of(counts)
     if len(groups) == 1 and counts.min() == counts.max():
@@ -308,7 +308,7 @@ def _by_group(results: Results, counts: NDArray[np.int64], what: str) -> Block:
     )
 
 
-def _scores(results: Results) -> list[Block]:
+def _scores(results: ScoredRuns) -> list[Block]:
     policies = ("worst", "expected", "best")
     rows: list[list[Cell]] = []
     for run, name in enumerate(results.names):
@@ -333,7 +333,7 @@ def _scores(results: Results) -> list[Block]:
     return [*figures, Table("Ties", columns, rows, note)]
 
 
-def _score_distribution(results: Results, run: int) -> Figure:
+def _score_distribution(results: ScoredRuns, run: int) -> Figure:
     alt = needed("altair")
     scores, labels = results.scores[run], results.data.y
     different = np.unique(labels)

@@ -24,7 +24,7 @@ TOP = 10  # positions that a reader looks at first
 
 
 @dataclass(frozen=True, eq=False)
-class Results:
+class ScoredRuns:
     """Runs on test data.
 
     Parameters
@@ -47,7 +47,7 @@ class Results:
     @classmethod
     def of(
         cls, runs: Sequence[Run], data: RankingData, metrics: str | Metric | Iterable[str | Metric] | None = None
-    ) -> Results:
+    ) -> ScoredRuns:
         """Score the data with every run; the metrics are those that the runs were trained with if none are named."""
         if metrics is None:
             metrics = {str(metric): None for run in runs for metric in run.ranker.metrics_}
