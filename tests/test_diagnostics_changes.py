@@ -91,7 +91,7 @@ def test_queries_of_weight_zero_do_not_change():
     assert (changes.up.count, changes.up.share, changes.overall.difference) == (2, 1.0, 0.5)
 
 
-def test_refusals(ranker):
+def test_invalid_arguments(ranker):
     with pytest.raises(ValueError, match="confidence must be between 0 and 1"):
         generalisation_gap(ranker, TRAIN, VALID, confidence=95)
     one = VALID.subset([0])

@@ -21,7 +21,7 @@ def models():
 
 
 @pytest.fixture(scope="module")
-def found(models):
+def diagnosis(models):
     ranker, other = models
     told = []
     result = diagnose(
@@ -39,41 +39,41 @@ def found(models):
     return result
 
 
-def test_parts_are_those_of_the_single_diagnostics(found, models):
+def test_parts_are_those_of_the_single_diagnostics(diagnosis, models):
     ranker, _ = models
-    assert [curve.objective for curve in found.incoherency] == [TRUNCATED, "lambdamart(truncation=k, extend=all)"]
+    assert [curve.objective for curve in diagnosis.incoherency] == [TRUNCATED, "lambdamart(truncation=k, extend=all)"]
     expected = incoherency_curve(ranker, VALID, every=4)
-    assert found.incoherency[0].to_dict() == expected.to_dict()
-    assert found.gap.to_dict() == generalisation_gap(ranker, TRAIN, VALID, every=4).to_dict()
+    assert diagnosis.incoherency[0].to_dict() == expected.to_dict()
+    assert diagnosis.gap.to_dict() == generalisation_gap(ranker, TRAIN, VALID, every=4).to_dict()
     smooth = directness(
         ranker.predict(VALID), VALID.y, qid=VALID.qid, metric="ndcg@3", objective="stochasticrank", samples=20
     )
-    assert found.pair.eps_1 == smooth.max_gap
-    points = {(point.sigma, point.mu): point for point in found.directness[1].points}
+    assert diagnosis.pair.eps_1 == smooth.max_gap
+    points = {(point.sigma, point.mu): point for point in diagnosis.directness[1].points}
     assert points[1.0, 0.0].max_gap == smooth.max_gap
-    assert found.changes.names == ("old", "new")
+    assert diagnosis.changes.names == ("old", "new")
     means = [
         rw.evaluate(one.predict(VALID), VALID.y, qid=VALID.qid, metrics=["ndcg@3"]).mean["ndcg@3"] for one in models
     ]
-    assert found.changes.overall.difference == pytest.approx(means[0] - means[1])
+    assert diagnosis.changes.overall.difference == pytest.approx(means[0] - means[1])
 
 
-def test_numbers_are_ready_for_json(found):
-    again = json.loads(json.dumps(found.to_dict(), allow_nan=False))
+def test_numbers_are_ready_for_json(diagnosis):
+    again = json.loads(json.dumps(diagnosis.to_dict(), allow_nan=False))
     assert again["names"] == ["new", "old"]
     assert len(again["incoherency"][0]["stages"]) == 3
     assert again["changes"]["metric"] == "ndcg@3"
 
 
-def test_summary(found):
-    lines = str(found).splitlines()
+def test_summary(diagnosis):
+    lines = str(diagnosis).splitlines()
     assert lines[0].startswith(f"gradient of {TRUNCATED}: ")
     assert any(line.startswith("generalisation gap of ndcg@3: +") for line in lines)
     assert lines[-1].startswith("ndcg@3 against old: ")
 
 
-def test_page(found):
-    page = found.page("some data")
+def test_page(diagnosis):
+    page = diagnosis.page("some data")
     titles = [section.title for section in page.sections]
     assert titles == [
         "Gradient incoherency",
@@ -92,7 +92,7 @@ def test_page(found):
     assert "Diagnostics of new" in text
     assert len(text) < 2_000_000
     table = page.markdown()
-    for row in found.changes.most(3):
+    for row in diagnosis.changes.most(3):
         assert f"| {row['query']} |" in table
 
 
