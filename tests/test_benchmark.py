@@ -341,6 +341,7 @@ def bench(*words: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run([*COMMAND, *words], capture_output=True, text=True, check=False)
 
 
+@pytest.mark.slow
 def test_the_command_measures_resumes_compares_and_reports(tmp_path: Path) -> None:
     out, later = tmp_path / "old.json", tmp_path / "new.json"
     words = ["--kinds", "short", "--queries", "15", "--seeds", "1", "--trees", "2", "--every", "1", "--threads", "1"]

@@ -79,7 +79,7 @@ def tune(
     if out.exists() and not is_config(out):
         raise ValueError(f"{out} exists and was not written by tune; choose another name with --out.")
     if report is not None:
-        from rankwright.report.page import needed
+        from rankwright.report.page import require as needed
 
         needed("altair")
     reading = systems.given(
