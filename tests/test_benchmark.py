@@ -44,7 +44,7 @@ def outcome(system: str, fold: str = "1", seed: int = 0, data: str = "web", **ch
     return Outcome(data=data, fold=fold, system=system, seed=seed, **(default | changes))
 
 
-def results_of(*outcomes: Outcome) -> OutcomeStore:
+def store_of(*outcomes: Outcome) -> OutcomeStore:
     results = OutcomeStore()
     for one in outcomes:
         results.add(one)
@@ -62,7 +62,7 @@ def test_time_to_a_level_is_the_share_of_the_stages() -> None:
 
 
 def test_the_level_is_a_share_of_the_best_system_on_the_fold() -> None:
-    results = results_of(
+    results = store_of(
         outcome("a", seed=0, valid=0.4, curve=[0.4], gradient_seconds=0.5),
         outcome("a", seed=1, valid=0.6, curve=[0.3, 0.6], fit_seconds=3.0, gradient_seconds=0.7),
         outcome("b", seed=0, valid=0.8, curve=[0.5, 0.8]),
@@ -81,37 +81,37 @@ def test_a_median_counts_those_that_never_arrive() -> None:
     arrive = [outcome("a", seed=seed, curve=[0.1, 0.9], valid=0.9, fit_seconds=seed + 1.0) for seed in range(2)]
     never = [outcome("a", seed=2, curve=[0.1, 0.2], valid=0.2)]
     best = [outcome("b", seed=seed, curve=[0.8], valid=0.8) for seed in range(3)]
-    a, _ = speed(results_of(*arrive, *never, *best), ["web"], ["a", "b"], "map", trees=1, reach=1.0, costs={})
+    a, _ = speed(store_of(*arrive, *never, *best), ["web"], ["a", "b"], "map", trees=1, reach=1.0, costs={})
     assert (a["reach_seconds"], a["reached"]) == (2.0, pytest.approx(2 / 3))  # the median of 1, 2 and never
 
 
 def test_time_at_equal_quality_is_per_fold_and_seed() -> None:
-    results = results_of(
-        outcome("ours", fold="1", curve=[0.3, 0.6], fit_seconds=2.0),
-        outcome("ours", fold="2", curve=[0.9, 0.9], fit_seconds=2.0),
+    results = store_of(
+        outcome("own", fold="1", curve=[0.3, 0.6], fit_seconds=2.0),
+        outcome("own", fold="2", curve=[0.9, 0.9], fit_seconds=2.0),
         outcome("peer", fold="1", valid=0.5, curve=[0.2, 0.5], fit_seconds=4.0),
         outcome("peer", fold="2", valid=0.8, curve=[0.8, 0.2], fit_seconds=4.0),
     )
-    (row,) = equal_quality(results, ["web"], ["ours", "peer"], "map")
+    (row,) = equal_quality(results, ["web"], ["own", "peer"], "map")
     assert row["own_seconds"] == (4.0 + 2.0) / 2
     assert row["first_seconds"] == (2.0 + 1.0) / 2
     assert (row["ratio"], row["reached"]) == ((2.0 / 4.0 + 1.0 / 2.0) / 2, 1.0)
 
 
 def test_quality_is_per_data_set_and_pooled() -> None:
-    results = results_of(
-        outcome("ours", data="web", values={"map": [0.5, 0.75]}),
+    results = store_of(
+        outcome("own", data="web", values={"map": [0.5, 0.75]}),
         outcome("peer", data="web", values={"map": [0.25, 0.75]}),
-        outcome("ours", data="short", query_ids=["a", "b", "c"], values={"map": [1.0, float("nan"), 0.5]}),
+        outcome("own", data="short", query_ids=["a", "b", "c"], values={"map": [1.0, float("nan"), 0.5]}),
         outcome("peer", data="short", query_ids=["a", "b", "c"], values={"map": [0.5, float("nan"), 0.5]}),
     )
-    rows = quality(results, ["web", "short"], ["ours", "peer"], "map")
+    rows = quality(results, ["web", "short"], ["own", "peer"], "map")
     assert [(row["data"], row["system"], row["mean"], row["queries"]) for row in rows] == [
-        ("web", "ours", (0.5 + 0.75) / 2, 2),
+        ("web", "own", (0.5 + 0.75) / 2, 2),
         ("web", "peer", (0.25 + 0.75) / 2, 2),
-        ("short", "ours", (1.0 + 0.5) / 2, 2),
+        ("short", "own", (1.0 + 0.5) / 2, 2),
         ("short", "peer", 0.5, 2),
-        ("all data", "ours", (0.5 + 0.75 + 1.0 + 0.5) / 4, 4),
+        ("all data", "own", (0.5 + 0.75 + 1.0 + 0.5) / 4, 4),
         ("all data", "peer", (0.25 + 0.75 + 0.5 + 0.5) / 4, 4),
     ]
     assert rows[-1]["difference"] == pytest.approx(-(0.25 + 0.5) / 4)

@@ -44,7 +44,7 @@ def test_incoherent_without_truncation():
     assert incoherency(scores, labels, -grad, group=[3]).share == 0, "grad is that of the loss"
 
 
-def test_lambda_ex_mends_the_first_pictured_case():
+def test_lambda_ex_corrects_the_case_of_the_first_figure():
     scores, labels = [0.04, 0.03, 0.02, 0.01, 0], [1, 2, 0, 0, 0]
     grad, _ = rw.gradients("lambdamart", scores, labels, group=[5], metric="ndcg@1", truncation=1, extend="static")
     assert incoherency(scores, labels, grad, group=[5], k=1).share == 0

@@ -23,7 +23,7 @@ def models():
 @pytest.fixture(scope="module")
 def diagnosis(models):
     ranker, other = models
-    told = []
+    lines = []
     result = diagnose(
         ranker,
         VALID,
@@ -33,9 +33,15 @@ def diagnosis(models):
         every=4,
         repeats=10,
         samples=20,
-        tell=told.append,
+        tell=lines.append,
     )
-    assert told == ["gradient incoherency", "directness", "gradient estimates", "generalisation gap", "changed queries"]
+    assert lines == [
+        "gradient incoherency",
+        "directness",
+        "gradient estimates",
+        "generalisation gap",
+        "changed queries",
+    ]
     return result
 
 
@@ -108,7 +114,7 @@ def test_without_training_data_and_another_model(models):
     assert len(alone.page().sections) == 3
 
 
-def test_a_metric_that_selects_is_refused():
+def test_a_metric_that_selects_is_rejected():
     ranker = quick(metric="dcg-rr", n_estimators=2).fit(TRAIN)
     with pytest.raises(ValueError, match="trained for dcg-rr, which selects documents"):
         diagnose(ranker, VALID)
@@ -125,7 +131,7 @@ def folder(tmp_path_factory, models):
 
 
 def run(folder, monkeypatch, capsys, *words):
-    """Exit code, what was printed and what was complained about."""
+    """Return the exit code, standard output and standard error."""
     monkeypatch.chdir(folder)
     monkeypatch.setattr(sys, "argv", ["rankwright", "diagnose", *words])
     code = None
@@ -133,8 +139,8 @@ def run(folder, monkeypatch, capsys, *words):
         main()
     except SystemExit as ended:
         code = ended.code
-    printed = capsys.readouterr()
-    return code, printed.out, printed.err
+    output = capsys.readouterr()
+    return code, output.out, output.err
 
 
 def test_command_writes_a_page(folder, monkeypatch, capsys):
@@ -146,7 +152,7 @@ def test_command_writes_a_page(folder, monkeypatch, capsys):
     assert "Diagnostics of new" in (folder / "diagnose.html").read_text()
 
 
-def test_command_prints_json_and_writes_nothing_unless_told(folder, monkeypatch, capsys):
+def test_command_prints_json_and_writes_nothing_by_default(folder, monkeypatch, capsys):
     (folder / "diagnose.html").unlink(missing_ok=True)
     words = ("new", "--data", "test.txt", "--every", "12", "--queries", "5", "--json", "--quiet")
     code, out, err = run(folder, monkeypatch, capsys, *words)
@@ -165,7 +171,7 @@ def test_command_prints_json_and_writes_nothing_unless_told(folder, monkeypatch,
         (("new",), 2, "Missing option '--data'"),
     ],
 )
-def test_command_refusals(folder, monkeypatch, capsys, words, code, message):
+def test_wrong_usage_of_the_command(folder, monkeypatch, capsys, words, code, message):
     ended, out, err = run(folder, monkeypatch, capsys, *words)
     assert (ended, out) == (code, "")
     assert re.search(message, err)

@@ -136,7 +136,7 @@ def test_a_model_without_trees_ranks_all_documents_equal() -> None:
 
 
 @pytest.mark.filterwarnings("ignore:map. no query has a relevant document")
-def test_validation_queries_without_relevant_documents_are_refused() -> None:
+def test_validation_queries_without_relevant_documents_are_rejected() -> None:
     (fold,) = FOLDS[:1]
     empty = RankingData(fold.valid.X, np.zeros(fold.valid.n_rows), group=fold.valid.group)
     with pytest.raises(ValueError, match=r"d, fold 1: map has no value on any validation query"):

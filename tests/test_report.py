@@ -172,7 +172,7 @@ def test_cells() -> None:
     ]
 
 
-def test_a_row_of_another_length_is_refused() -> None:
+def test_a_row_of_another_length_is_rejected() -> None:
     with pytest.raises(ValueError, match="row 1 has 1 cells for 2 columns"):
         Table("t", ["a", "b"], [[1, 2], [3]])
 
@@ -591,8 +591,10 @@ def test_markdown_lists_the_queries_that_changed_most(page: Page, runs: list[Run
 def test_the_command(tmp_path: Path, runs: list[Run]) -> None:
     VALID.to_parquet(tmp_path / "test.parquet")
     arguments = ["report", *(str(run.path) for run in runs), "--data", str(tmp_path / "test.parquet")]
-    told = CliRunner().invoke(app, [*arguments, "--out", str(tmp_path / "r.md"), "--format", "md", "--metrics", "map"])
-    assert (told.exit_code, told.output) == (0, f"wrote {tmp_path / 'r.md'}\n")
+    result = CliRunner().invoke(
+        app, [*arguments, "--out", str(tmp_path / "r.md"), "--format", "md", "--metrics", "map"]
+    )
+    assert (result.exit_code, result.output) == (0, f"wrote {tmp_path / 'r.md'}\n")
     text = (tmp_path / "r.md").read_text()
     assert text.startswith("# lambdamart and queryrmse\n\non test.parquet\n")
     for link in re.findall(r"\]\(([^)]+\.png)\)", text):

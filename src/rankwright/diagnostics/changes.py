@@ -257,7 +257,7 @@ class QueryChanges:
     def plot(self) -> Any:
         """Draw how many queries change by how much; an Altair chart."""
         alt = altair()
-        values = [{"change": float(one)} for one in self.change if one != 0]
+        values = [{"change": float(value)} for value in self.change if value != 0]
         return (
             alt.Chart(alt.Data(values=values))
             .mark_bar()

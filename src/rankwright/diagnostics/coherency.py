@@ -258,17 +258,17 @@ class IncoherencyCurve:
     @property
     def share(self) -> Floats:
         """Share of the queries with at least one incoherent pair [stages]."""
-        return np.array([one.share for one in self.stages])
+        return np.array([stage.share for stage in self.stages])
 
     @property
     def harmful_share(self) -> Floats:
         """Share of the queries with at least one harmful pair [stages]."""
-        return np.array([one.harmful_share for one in self.stages])
+        return np.array([stage.harmful_share for stage in self.stages])
 
     def worst(self, n: int = 10) -> list[dict[str, Any]]:
         """Return the queries with harmful, or else incoherent, pairs at the most stages, and means over the stages."""
-        harmful = np.stack([one.harmful for one in self.stages])
-        incoherent = np.stack([one.incoherent for one in self.stages])
+        harmful = np.stack([stage.harmful for stage in self.stages])
+        incoherent = np.stack([stage.incoherent for stage in self.stages])
         stages_of = ((harmful > 0).sum(axis=0), (incoherent > 0).sum(axis=0))
         rows = np.lexsort((-incoherent.sum(axis=0), -stages_of[1], -stages_of[0]))[:n]
         return [
@@ -297,7 +297,7 @@ class IncoherencyCurve:
         return _chart([self, *others])
 
     def _rows(self) -> list[dict[str, Any]]:
-        return [{"trees": int(t), **_numbers(one)} for t, one in zip(self.trees, self.stages, strict=True)]
+        return [{"trees": int(t), **_numbers(stage)} for t, stage in zip(self.trees, self.stages, strict=True)]
 
 
 def incoherency_curve(
@@ -359,22 +359,22 @@ def incoherency_curve(
     return IncoherencyCurve(np.array(trees), tuple(measured), str(source), str(target))
 
 
-def _numbers(one: Incoherency) -> dict[str, Any]:
+def _numbers(stage: Incoherency) -> dict[str, Any]:
     return plain(  # type: ignore[no-any-return]
         {
-            "share": one.share,
-            "harmful_share": one.harmful_share,
-            "pair_share": one.pair_share,
-            "misranked": int(one.misranked.sum()),
-            "incoherent": int(one.incoherent.sum()),
-            "harmful": int(one.harmful.sum()),
+            "share": stage.share,
+            "harmful_share": stage.harmful_share,
+            "pair_share": stage.pair_share,
+            "misranked": int(stage.misranked.sum()),
+            "incoherent": int(stage.incoherent.sum()),
+            "harmful": int(stage.harmful.sum()),
         }
     )
 
 
 def _chart(curves: list[IncoherencyCurve]) -> Any:
     alt = altair()
-    cut = all(one.k is not None for curve in curves for one in curve.stages)
+    cut = all(stage.k is not None for curve in curves for stage in curve.stages)
     kinds = {"any": "share"} | ({"harmful": "harmful_share"} if cut else {})
     rows = [
         {"trees": int(t), "queries": float(value), "pairs": kind, "gradient": curve.objective}

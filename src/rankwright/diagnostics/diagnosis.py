@@ -74,8 +74,8 @@ class Diagnosis:
         """Return all numbers, ready for JSON."""
         return {
             "names": list(self.names),
-            "incoherency": [one.to_dict() for one in self.incoherency],
-            "directness": [one.to_dict() for one in self.directness],
+            "incoherency": [curve.to_dict() for curve in self.incoherency],
+            "directness": [curve.to_dict() for curve in self.directness],
             "pair": None if self.pair is None else plain(asdict(self.pair)),
             "estimators": self.estimators.to_dict(),
             "gap": None if self.gap is None else self.gap.to_dict(),
@@ -83,7 +83,7 @@ class Diagnosis:
         }
 
     def __str__(self) -> str:
-        lines = [f"gradient of {one.objective}: {one.stages[-1]}" for one in self.incoherency]
+        lines = [f"gradient of {curve.objective}: {curve.stages[-1]}" for curve in self.incoherency]
         for curve in self.directness:
             near, far = (
                 f"{p.mean_gap:.2g} at σ = {p.sigma:g}" for p in (curve.points[0], curve.points[len(_SIGMAS) - 1])
@@ -183,8 +183,8 @@ def diagnose(
     report("gradient incoherency")
     curves = [incoherency_curve(ranker, data, every=step, threads=threads)]
     curves += [
-        incoherency_curve(ranker, data, every=step, objective=one, threads=threads)
-        for one in _extensions(ranker.objective_)
+        incoherency_curve(ranker, data, every=step, objective=extension, threads=threads)
+        for extension in _extensions(ranker.objective_)
         if target.at is not None
     ]
     report("directness")
@@ -208,8 +208,10 @@ def diagnose(
     if other is not None:
         report("changed queries")
         evaluations = [
-            evaluate(one.predict(data), data.y, qid=data.qid, metrics=[target], weights=data.weights, threads=threads)
-            for one in (other, ranker)
+            evaluate(
+                candidate.predict(data), data.y, qid=data.qid, metrics=[target], weights=data.weights, threads=threads
+            )
+            for candidate in (other, ranker)
         ]
         changes = query_changes(*evaluations, names=(names[1], names[0]), seed=seed)
     used_names = names if other is not None else names[:1]

@@ -124,7 +124,7 @@ class Estimators:
     def per_query(self) -> pd.DataFrame:
         """Return a pandas frame with a row per query and a column of signal-to-noise per estimate."""
         columns = {row.name: self.signal_to_noise(row.name).tolist() for row in self.rows}
-        ids = [plain(one) for one in self.query_ids]
+        ids = [plain(query) for query in self.query_ids]
         return frame(
             {"query": query, **{name: values[q] for name, values in columns.items()}} for q, query in enumerate(ids)
         )
@@ -138,10 +138,10 @@ class Estimators:
         """Draw the spread over queries of the signal-to-noise of each estimate; an Altair chart."""
         alt = altair()
         values = [
-            {"estimate": row.name, "ratio": float(one)}
+            {"estimate": row.name, "ratio": float(value)}
             for row in self.rows
-            for one in self.signal_to_noise(row.name)
-            if one > 0
+            for value in self.signal_to_noise(row.name)
+            if value > 0
         ]
         return (
             alt.Chart(alt.Data(values=values))
@@ -196,7 +196,9 @@ def estimators(
         raise ValueError(f"repeats must be a whole number of at least 2, for a variance; got {repeats!r}.")
     target = parse_metric(metric)
     queries = Queries.of(np.size(labels), qid, group)
-    sources = {name: parse_objective(one) for name, one in (ESTIMATORS if objectives is None else objectives).items()}
+    sources = {
+        name: parse_objective(source) for name, source in (ESTIMATORS if objectives is None else objectives).items()
+    }
     if not sources:
         raise ValueError("objectives is empty: name at least one, such as {'ccs': 'stochasticrank(sfa=False)'}.")
 

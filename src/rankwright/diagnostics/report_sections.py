@@ -118,7 +118,7 @@ def directness_section(curves: Sequence[DirectnessCurve], pair: DirectnessPair |
             Table(
                 "Theorem 1 for the two models",
                 ["ε1", "ε2", "bound 2 ε1 + ε2", "difference of the metric"],
-                [[_small(one) for one in (pair.eps_1, pair.eps_2, pair.bound, pair.difference)]],
+                [[_small(value) for value in (pair.eps_1, pair.eps_2, pair.bound, pair.difference)]],
                 f"The premises, that each model is at least as good as the other by what it was trained for, {holds}.",
             )
         )
@@ -206,8 +206,8 @@ def changes_section(changes: QueryChanges) -> Section:
     before, after = changes.names
     row = changes.overall
     rows: list[list[Cell]] = [
-        [what, one.count, f"{one.share:.1%} [{one.low:.1%}, {one.high:.1%}]"]
-        for what, one in (("larger", changes.up), ("the same", changes.same), ("smaller", changes.down))
+        [what, share.count, f"{share.share:.1%} [{share.low:.1%}, {share.high:.1%}]"]
+        for what, share in (("larger", changes.up), ("the same", changes.same), ("smaller", changes.down))
     ]
     text = (
         f"From {before} to {after} the mean of {changes.metric} changes by {row.difference:+.4f} "
@@ -217,7 +217,7 @@ def changes_section(changes: QueryChanges) -> Section:
     most = changes.most()
     if most:
         values: list[list[Cell]] = [
-            [str(one["query"]), one["before"], one["after"], f"{one['change']:+.4f}"] for one in most
+            [str(row["query"]), row["before"], row["after"], f"{row['change']:+.4f}"] for row in most
         ]
         blocks += [
             Figure("Size of the changes", changes.plot(), "Number of queries by the change of their value."),

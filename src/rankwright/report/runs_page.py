@@ -463,7 +463,7 @@ def _manifest(runs: Sequence[Run], data: RankingData) -> list[Block]:
         ],
         "Environment": [run.environment for run in runs],
     }
-    return [_side_by_side(title, names, [_flat(one) for one in contents]) for title, contents in parts.items()]
+    return [_side_by_side(title, names, [_flat(content) for content in contents]) for title, contents in parts.items()]
 
 
 def _side_by_side(title: str, names: Sequence[str], contents: Sequence[Mapping[str, Any]]) -> Table:

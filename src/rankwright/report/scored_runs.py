@@ -53,7 +53,10 @@ class ScoredRuns:
             metrics = {str(metric): None for run in runs for metric in run.ranker.metrics_}
         chosen = [metrics] if isinstance(metrics, str | Metric) else list(metrics)
         scores = [run.ranker.predict(data) for run in runs]
-        evaluations = [evaluate(one, data.y, group=data.group, metrics=chosen, weights=data.weights) for one in scores]
+        evaluations = [
+            evaluate(run_scores, data.y, group=data.group, metrics=chosen, weights=data.weights)
+            for run_scores in scores
+        ]
         return cls(distinct_names(runs), data, scores, evaluations)
 
     @property
@@ -74,7 +77,7 @@ class ScoredRuns:
     @cached_property
     def values(self) -> Floats:
         """Values of the first metric [runs, counted queries]."""
-        return np.stack([one.per_query[self.metrics[0]][self.counted] for one in self.evaluations])
+        return np.stack([evaluation.per_query[self.metrics[0]][self.counted] for evaluation in self.evaluations])
 
     @property
     def relevant(self) -> NDArray[np.int64]:

@@ -304,7 +304,9 @@ class OutcomeStore:
     def of(self, data: str, fold: str, system: str, seed: int) -> list[Outcome]:
         """Return the outcomes of a fold and seed, one for each target."""
         key = data, fold, system, seed
-        return [one for one in self.outcomes if (one.data, one.fold, one.system, one.seed) == key]
+        return [
+            outcome for outcome in self.outcomes if (outcome.data, outcome.fold, outcome.system, outcome.seed) == key
+        ]
 
     def add(self, outcome: Outcome) -> None:
         """Store an outcome, in the file as well."""
@@ -316,18 +318,20 @@ class OutcomeStore:
 
     def systems(self, target: str) -> list[str]:
         """Names of the systems, in order of appearance."""
-        return list(dict.fromkeys(one.system for one in self.outcomes if one.target == target))
+        return list(dict.fromkeys(outcome.system for outcome in self.outcomes if outcome.target == target))
 
     def evaluation(self, system: str, target: str) -> Evaluation:
         """Values of a system per query: seeds averaged, the test queries of all data and folds pooled."""
-        own = [one for one in self.outcomes if one.system == system and one.target == target]
+        own = [outcome for outcome in self.outcomes if outcome.system == system and outcome.target == target]
         if not own:
             raise ValueError(f"no outcome of {system!r} for {target!r}; known systems: {self.systems(target)}.")
         by_fold: dict[tuple[str, str], list[Outcome]] = {}
-        for one in own:
-            by_fold.setdefault((one.data, one.fold), []).append(one)
+        for outcome in own:
+            by_fold.setdefault((outcome.data, outcome.fold), []).append(outcome)
         per_query = {
-            name: np.concatenate([np.mean([one.values[name] for one in seeds], axis=0) for seeds in by_fold.values()])
+            name: np.concatenate(
+                [np.mean([outcome.values[name] for outcome in seeds], axis=0) for seeds in by_fold.values()]
+            )
             for name in own[0].values
         }
         ids = [f"{data} {query}" for (data, _), seeds in by_fold.items() for query in seeds[0].query_ids]
@@ -357,7 +361,9 @@ class OutcomeStore:
     def _insert(self, outcome: Outcome) -> None:
         place = outcome.data, outcome.system
         if self._recipes.setdefault(place, outcome.recipe) != outcome.recipe:
-            self._by_key = {key: one for key, one in self._by_key.items() if (one.data, one.system) != place}
+            self._by_key = {
+                key: outcome for key, outcome in self._by_key.items() if (outcome.data, outcome.system) != place
+            }
             self._recipes[place] = outcome.recipe
         self._by_key[outcome.data, outcome.fold, outcome.system, outcome.target, outcome.seed] = outcome
 
@@ -419,12 +425,12 @@ def run_systems(
                     )
                     if seed > 0 and not getattr(system, "by_seed", True):
                         same = store.of(data, fold.name, system.name, seed=0)
-                        outcomes = [one for one in same if one.target in group]
-                    for one in outcomes:
-                        outcome = replace(one, seed=seed, recipe=own_recipe)
-                        store.add(outcome)
+                        outcomes = [outcome for outcome in same if outcome.target in group]
+                    for outcome in outcomes:
+                        complete = replace(outcome, seed=seed, recipe=own_recipe)
+                        store.add(complete)
                         if progress is not None:
-                            progress(outcome)
+                            progress(complete)
     return store
 
 
@@ -455,26 +461,26 @@ def _outcomes(
         pass  # one stage of all trees, as in production
     predicted = time.perf_counter()
     curves = _curves(model, fold.valid, targets, every, threads)
-    for one, curve in curves.items():
+    for target, curve in curves.items():
         if np.isnan(curve).any():
             raise ValueError(
-                f"{data}, fold {fold.name}: {one} has no value on any validation query, so the number of trees cannot "
-                "be chosen; validate on queries that have relevant documents."
+                f"{data}, fold {fold.name}: {target} has no value on any validation query, so the number of trees "
+                "cannot be chosen; validate on queries that have relevant documents."
             )
-    best = {one: _best(one, curve) for one, curve in curves.items()}
+    best = {target: _best(target, curve) for target, curve in curves.items()}
     used = set(best.values())
     stages = {number: scores for number, scores in enumerate(_stages(model, fold.test, every)) if number in used}
-    for one, curve in curves.items():
-        scores = stages[best[one]]
+    for target, curve in curves.items():
+        scores = stages[best[target]]
         tested = evaluate(scores, fold.test.y, group=fold.test.group, metrics=list(reported), threads=threads)
         yield Outcome(
             data=data,
             fold=fold.name,
             system=system.name,
-            target=one,
+            target=target,
             seed=seed,
-            trees=min((best[one] + 1) * every, trees),
-            valid=curve[best[one]],
+            trees=min((best[target] + 1) * every, trees),
+            valid=curve[best[target]],
             fit_seconds=fitted - start,
             predict_seconds=predicted - fitted,
             query_ids=[str(query) for query in fold.test.query_ids],
@@ -497,11 +503,11 @@ def _stages(model: StagedModel, data: RankingData, every: int) -> Iterator[Float
 def _curves(
     model: StagedModel, valid: RankingData, targets: Sequence[str], every: int, threads: int
 ) -> dict[str, list[float]]:
-    curves: dict[str, list[float]] = {one: [] for one in targets}
+    curves: dict[str, list[float]] = {target: [] for target in targets}
     for scores in _stages(model, valid, every):
         result = evaluate(scores, valid.y, group=valid.group, metrics=list(targets), threads=threads)
-        for one in targets:
-            curves[one].append(result.mean[one])
+        for target in targets:
+            curves[target].append(result.mean[target])
     return curves
 
 

@@ -243,14 +243,14 @@ def peers(params: Mapping[str, Mapping[str, Any]] | None = None) -> list[Peer]:
     >>> [peer.name for peer in peers()][:3]
     ['lightgbm lambdarank', 'lightgbm rank_xendcg', 'catboost YetiRank']
     """
-    given: dict[str, Mapping[str, Any]] = {"lightgbm": {}, "catboost": {}, "xgboost": {}} | dict(params or {})
+    by_library: dict[str, Mapping[str, Any]] = {"lightgbm": {}, "catboost": {}, "xgboost": {}} | dict(params or {})
     return [
-        *(LightGBM(objective, given["lightgbm"]) for objective in ("lambdarank", "rank_xendcg")),
-        CatBoost("YetiRank", given["catboost"]),
-        YetiRankByMetric(given["catboost"]),
-        CatBoost("QueryRMSE", given["catboost"]),
-        CatBoost("StochasticRank:metric=NDCG;top=10", {"langevin": True} | dict(given["catboost"])),
-        *(XGBoost(objective, given["xgboost"]) for objective in ("rank:ndcg", "rank:map", "rank:pairwise")),
+        *(LightGBM(objective, by_library["lightgbm"]) for objective in ("lambdarank", "rank_xendcg")),
+        CatBoost("YetiRank", by_library["catboost"]),
+        YetiRankByMetric(by_library["catboost"]),
+        CatBoost("QueryRMSE", by_library["catboost"]),
+        CatBoost("StochasticRank:metric=NDCG;top=10", {"langevin": True} | dict(by_library["catboost"])),
+        *(XGBoost(objective, by_library["xgboost"]) for objective in ("rank:ndcg", "rank:map", "rank:pairwise")),
     ]
 
 

@@ -129,7 +129,7 @@ class Tuning:
         """Return the complete trials, the best first."""
         sign = _sign(self.metric)
         complete = [(trial, trial.value) for trial in self.trials if trial.value is not None]
-        return [trial for trial, _ in sorted(complete, key=lambda one: -sign * one[1])]
+        return [trial for trial, _ in sorted(complete, key=lambda pair: -sign * pair[1])]
 
     def importance(self) -> dict[str, float]:
         """Return how much each parameter separates the best tenth of the trials from the rest, the largest share first.
@@ -141,8 +141,9 @@ class Tuning:
     def table(self) -> list[dict[str, Any]]:
         """Return a row per trial in the order of the search: number, value, trees, seconds and the drawn values."""
         return [
-            {"trial": one.number, self.metric: one.value, "trees": one.trees, "seconds": one.seconds} | one.values
-            for one in self.trials
+            {"trial": trial.number, self.metric: trial.value, "trees": trial.trees, "seconds": trial.seconds}
+            | trial.values
+            for trial in self.trials
         ]
 
     def to_dataframe(self) -> pd.DataFrame:
@@ -167,15 +168,15 @@ class Tuning:
     def __str__(self) -> str:
         header = ["trial", self.metric, "trees", "parameters"]
         body = [
-            [str(one.number), f"{one.value:.4f}", str(one.trees), ", ".join(_value_texts(one.values))]
-            for one in self.ranked()[:_TABLE_ROWS]
+            [str(trial.number), f"{trial.value:.4f}", str(trial.trees), ", ".join(_value_texts(trial.values))]
+            for trial in self.ranked()[:_TABLE_ROWS]
         ]
         widths = [max(map(len, column)) for column in zip(header, *body, strict=True)]
         lines = [
             "  ".join([*(cell.rjust(w) for cell, w in zip(row[:3], widths, strict=False)), row[3]])
             for row in (header, *body)
         ]
-        stopped = sum(one.value is None for one in self.trials)
+        stopped = sum(trial.value is None for trial in self.trials)
         return "\n".join([*lines, f"{len(self.trials)} trials, {stopped} of them stopped early."])
 
 
@@ -493,12 +494,12 @@ def _search(
 
         def result(interrupted: bool = False) -> Tuning:
             finished = current.get_trials(deepcopy=False, states=(complete, pruned))
-            done = tuple(_trial(one, number, space, parameters) for number, one in enumerate(finished, start=1))
+            done = tuple(_trial(trial, number, space, parameters) for number, trial in enumerate(finished, start=1))
             return Tuning(str(target), done, interrupted, lambda: _importance(finished))
 
         while True:
             finished = current.get_trials(deepcopy=False, states=(complete, pruned))
-            any_complete = any(one.state == complete for one in finished)
+            any_complete = any(trial.state == complete for trial in finished)
             if len(finished) >= trials or (any_complete and time.monotonic() > deadline):
                 return result()
             if not finished and first is not None and not current.get_trials(states=(optuna.trial.TrialState.WAITING,)):
@@ -537,9 +538,9 @@ def _search(
 
 
 def _trial(
-    one: Any, number: int, space: Space, parameters: Callable[[Mapping[str, Any], int | None], dict[str, Any]]
+    trial: Any, number: int, space: Space, parameters: Callable[[Mapping[str, Any], int | None], dict[str, Any]]
 ) -> Trial:
-    stored = one.user_attrs
+    stored = trial.user_attrs
     fold_values, fold_trees = stored.get("fold_values", ()), stored.get("fold_trees", ())
     trees = max(1, round(float(np.mean(fold_trees)))) if fold_trees else None
     return Trial(
@@ -556,7 +557,7 @@ def _trial(
 
 def _importance(trials: Sequence[Any]) -> dict[str, float]:
     optuna = load_optuna()
-    complete = [one for one in trials if one.state == optuna.trial.TrialState.COMPLETE]
+    complete = [trial for trial in trials if trial.state == optuna.trial.TrialState.COMPLETE]
     if len(complete) < _IMPORTANCE_MIN_TRIALS:
         return {}
     with quiet_optuna():

@@ -89,7 +89,7 @@ def _study(optuna: Any, storage: Any, search: Mapping[str, Any], pruner: Any, so
     if not storage.get_all_studies():
         with quiet_optuna():
             storage.create_new_study([optuna.study.StudyDirection.MAXIMIZE], _NAME)
-    if _NAME not in [one.study_name for one in storage.get_all_studies()]:
+    if _NAME not in [entry.study_name for entry in storage.get_all_studies()]:
         raise ValueError(f"{source} holds a study of another program; choose another file.")
     study = optuna.load_study(study_name=_NAME, storage=storage, pruner=pruner)
     description = json.loads(json.dumps(search))

@@ -92,16 +92,16 @@ def run_bench(
     [('small', 15)]
     """
     check_installed(systems)
-    tell = progress or (lambda line: None)
+    show = progress or (lambda line: None)
     store = OutcomeStore(None if work is None else f"{os.fspath(work)}.outcomes.jsonl")
     cost_file = _CostFile(None if work is None else Path(f"{os.fspath(work)}.costs.json"))
     names = [system.name for system in systems]
-    _warm_up(systems, targets, threads, tell)
+    _warm_up(systems, targets, threads, show)
     data_sizes = []
 
-    def report(one: Outcome) -> None:
-        place = f"{one.data}, fold {one.fold}, seed {one.seed}: {one.system} for {one.target}"
-        tell(f"{place}: {one.fit_seconds:.1f} s, validation {one.valid:.4f} with {one.trees} trees")
+    def report(outcome: Outcome) -> None:
+        place = f"{outcome.data}, fold {outcome.fold}, seed {outcome.seed}: {outcome.system} for {outcome.target}"
+        show(f"{place}: {outcome.fit_seconds:.1f} s, validation {outcome.valid:.4f} with {outcome.trees} trees")
 
     costs: dict[tuple[str, str, str], dict[str, float | None]] = {}
     for name, folds in data.items():
@@ -113,7 +113,7 @@ def run_bench(
             own_recipe = recipe(system, trees=trees, every=every, threads=threads)
             for target in targets:
                 trained_for = target if system.by_metric else targets[0]
-                measure = partial(_cost, system, first.train, trained_for, trees, threads, tell)
+                measure = partial(_cost, system, first.train, trained_for, trees, threads, show)
                 key = f"{name} / {system.name} / {trained_for} / {own_recipe}"
                 costs[name, system.name, target] = cost_file.get(key, measure)
         run_systems(
@@ -131,9 +131,9 @@ def run_bench(
         )
     # The file may hold further data, systems, targets or seeds.
     selected = OutcomeStore()
-    for one in store.outcomes:
-        if one.data in data and one.system in names and one.target in targets and one.seed < seeds:
-            selected.add(one)
+    for outcome in store.outcomes:
+        if outcome.data in data and outcome.system in names and outcome.target in targets and outcome.seed < seeds:
+            selected.add(outcome)
     rows: dict[str, list[dict[str, Any]]] = {"quality": [], "speed": [], "equal_quality": []}
     for target in targets:
         rows["quality"] += quality(selected, list(data), names, target)
@@ -181,20 +181,20 @@ class _CostFile:
 
 
 def _cost(
-    system: System, train: RankingData, target: str, trees: int, threads: int, tell: Callable[[str], object]
+    system: System, train: RankingData, target: str, trees: int, threads: int, show: Callable[[str], object]
 ) -> dict[str, float | None]:
     cost = peak_memory(system, train, target, trees=min(trees, _MEMORY_TREES), threads=threads)
     if isinstance(system, LightGBM | CatBoost | YetiRankByMetric | XGBoost):
         cost["gradient_ms"] = 1000 * gradient_seconds(system, train, target, threads=threads)
-    tell(f"{system.name} for {target}: peak memory {cost['peak_mb']:.0f} MB")
+    show(f"{system.name} for {target}: peak memory {cost['peak_mb']:.0f} MB")
     return cost
 
 
-def _warm_up(systems: Sequence[System], targets: Sequence[str], threads: int, tell: Callable[[str], object]) -> None:
+def _warm_up(systems: Sequence[System], targets: Sequence[str], threads: int, show: Callable[[str], object]) -> None:
     """Load and compile before anything is timed."""
     fold = next(folds_by_query(make_web_search(15, n_features=20, mean_length=20), 3))
     for system in systems:
-        tell(f"warming up {system.name}")
+        show(f"warming up {system.name}")
         for target in targets if system.by_metric else targets[:1]:
             model = system.fit(fold.train, target, trees=2, seed=0, threads=threads)
             list(model.staged_predict(fold.test, 1))

@@ -25,7 +25,7 @@ def quality(store: OutcomeStore, data: Sequence[str], systems: Sequence[str], ta
     """
     rows = []
     for name in [*data, ALL] if len(data) > 1 else data:
-        part = _store_of([one for one in store.outcomes if name in (ALL, one.data)])
+        part = _store_of([outcome for outcome in store.outcomes if name in (ALL, outcome.data)])
         comparison = part.comparison(target, baseline=systems[0]).rows if len(systems) > 1 else ()
         paired = {row.system: row for row in comparison}
         for system in systems:
@@ -40,7 +40,9 @@ def quality(store: OutcomeStore, data: Sequence[str], systems: Sequence[str], ta
                     "mean": evaluation.mean[target],
                     "means": evaluation.mean,
                     "trees": statistics.mean(
-                        one.trees for one in part.outcomes if one.system == system and one.target == target
+                        outcome.trees
+                        for outcome in part.outcomes
+                        if outcome.system == system and outcome.target == target
                     ),
                     **{key: getattr(row, key, None) for key in _PAIRED},
                 }
@@ -66,20 +68,22 @@ def speed(
     """
     rows = []
     for name in data:
-        here = [one for one in store.outcomes if one.data == name and one.target == target]
+        here = [outcome for outcome in store.outcomes if outcome.data == name and outcome.target == target]
         levels = _levels(here, target, reach)
         for system in systems:
-            own = [one for one in here if one.system == system]
-            times = [seconds_until(one, levels[one.fold]) for one in own]
+            own = [outcome for outcome in here if outcome.system == system]
+            times = [seconds_until(outcome, levels[outcome.fold]) for outcome in own]
             cost = costs.get((name, system, target), {})
-            gradients = [1000 * one.gradient_seconds / trees for one in own if one.gradient_seconds is not None]
+            gradients = [
+                1000 * outcome.gradient_seconds / trees for outcome in own if outcome.gradient_seconds is not None
+            ]
             rows.append(
                 {
                     "data": name,
                     "target": target,
                     "system": system,
-                    "fit_seconds": statistics.median(one.fit_seconds for one in own),
-                    "predict_seconds": statistics.median(one.predict_seconds for one in own),
+                    "fit_seconds": statistics.median(outcome.fit_seconds for outcome in own),
+                    "predict_seconds": statistics.median(outcome.predict_seconds for outcome in own),
                     "gradient_ms": statistics.median(gradients) if gradients else cost.get("gradient_ms"),
                     "peak_mb": cost.get("peak_mb"),
                     "added_mb": cost.get("added_mb"),
@@ -101,12 +105,16 @@ def equal_quality(
     rows = []
     for name in data:
         here = {
-            (one.system, one.fold, one.seed): one for one in store.outcomes if one.data == name and one.target == target
+            (outcome.system, outcome.fold, outcome.seed): outcome
+            for outcome in store.outcomes
+            if outcome.data == name and outcome.target == target
         }
         for peer in systems[1:]:
-            theirs = [one for (system, _, _), one in here.items() if system == peer]
-            own = [seconds_until(one, one.valid) for one in theirs]
-            first = [seconds_until(here[systems[0], one.fold, one.seed], one.valid) for one in theirs]
+            peer_outcomes = [outcome for (system, _, _), outcome in here.items() if system == peer]
+            own = [seconds_until(outcome, outcome.valid) for outcome in peer_outcomes]
+            first = [
+                seconds_until(here[systems[0], outcome.fold, outcome.seed], outcome.valid) for outcome in peer_outcomes
+            ]
             rows.append(
                 {
                     "data": name,
@@ -146,8 +154,8 @@ def _reached(times: Sequence[float]) -> float:
 def _levels(outcomes: Iterable[Outcome], target: str, reach: float) -> dict[str, float]:
     sign = _sign(target)
     best: dict[tuple[str, str], list[float]] = {}
-    for one in outcomes:
-        best.setdefault((one.fold, one.system), []).append(one.valid)
+    for outcome in outcomes:
+        best.setdefault((outcome.fold, outcome.system), []).append(outcome.valid)
     levels: dict[str, float] = {}
     for (fold, _), values in best.items():
         mean = statistics.mean(values)

@@ -14,7 +14,9 @@ from rankwright.research.experiments.base import Budget, Experiment, ExperimentS
 from rankwright.research.experiments.records import Record, read_records, reproduce, results_page
 
 EXPERIMENTS: dict[str, Experiment] = {
-    one.name: one for module in (stochasticrank, tricks, xendcg, lambdaex, directness) for one in module.EXPERIMENTS
+    entry.name: entry
+    for module in (stochasticrank, tricks, xendcg, lambdaex, directness)
+    for entry in module.EXPERIMENTS
 }
 
 __all__ = [

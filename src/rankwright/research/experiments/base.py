@@ -104,7 +104,7 @@ class ExperimentSettings:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the settings as plain values."""
-        budget = {one.name: getattr(self.budget, one.name) for one in fields(Budget)}
+        budget = {field.name: getattr(self.budget, field.name) for field in fields(Budget)}
         where = {"data": self.data_name, "kind": self.kind, "targets": list(self.targets)}
         return {"experiment": self.experiment, **where, **budget, "quick": self.quick, "threads": self.threads}
 
@@ -115,7 +115,7 @@ class ExperimentSettings:
         words += [f"--kind {self.kind}"] if self.kind is not None and self.data is None else []
         words += [f'--targets "{" ".join(self.targets)}"'] if self.targets else []
         words += ["--quick"] if self.quick else []
-        chosen = {one.name: getattr(self.budget, one.name) for one in fields(Budget)}
+        chosen = {field.name: getattr(self.budget, field.name) for field in fields(Budget)}
         words += [f"--{name} {value:g}" for name, value in chosen.items() if value is not None]
         words += [f"--threads {self.threads}"] if self.threads > 1 else []
         return " ".join(words)
@@ -248,7 +248,7 @@ class Experiment:
                 raise ValueError(f"{self.name} does not use {name}; leave it out.")
         if self.kind is None and "length" in changed:
             raise ValueError(f"{self.name} has data of its own; leave out length.")
-        unknown = [one for one in targets if one not in self.targets]
+        unknown = [target for target in targets if target not in self.targets]
         if unknown:
             raise ValueError(
                 f"{self.name} has no metric {unknown[0]!r}; it has {', '.join(self.targets) or 'none to choose'}."

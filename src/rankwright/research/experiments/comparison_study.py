@@ -173,12 +173,14 @@ class ComparisonStudy(Experiment):
                 for system in self.systems:
                     self._run_system(job, changed, condition, system)
         targets = settings.targets or self.targets
-        verdicts = judge([one for one in self.claims if one.target in targets], job.store, self.published)
+        verdicts = judge([claim for claim in self.claims if claim.target in targets], job.store, self.published)
         return Findings(tuple(self._table(job.store, target) for target in targets), tuple(verdicts))
 
     def _run_system(self, job: Job, fold: Fold, condition: Condition, system: System) -> None:
         settings, budget = job.settings, job.settings.budget
-        targets = [one for one in settings.targets or self.targets if one in self.only.get(system.name, self.targets)]
+        targets = [
+            target for target in settings.targets or self.targets if target in self.only.get(system.name, self.targets)
+        ]
         name = condition.names(system.name)
         systems: list[tuple[System, list[str]]] = [(NamedSystem(name, self._at_rate(system, budget.trees)), targets)]
         if system.name in self.spaces and budget.trials:
@@ -217,12 +219,12 @@ class ComparisonStudy(Experiment):
             compared = {row.system: row for row in compare(*evaluations, names=names, metrics=[target]).rows}
         rows = []
         for name in names:
-            own = [one for one in store.outcomes if (one.system, one.target) == (name, target)]
-            trees = f"{np.mean([one.trees for one in own]):.0f}"
+            own = [outcome for outcome in store.outcomes if (outcome.system, outcome.target) == (name, target)]
+            trees = f"{np.mean([outcome.trees for outcome in own]):.0f}"
             mean = f"{100 * store.evaluation(name, target).mean[target]:.2f}"
             published = self.published.of(target, name)
             row: list[Cell] = [name, mean, *_difference(compared.get(name)), trees]
-            rows.append(row + [None if one is None else f"{one:.2f}" for one in published])
+            rows.append(row + [None if value is None else f"{value:.2f}" for value in published])
         columns = ["system", "here", f"difference from {names[0]}", "95 % interval", "p (Holm)", "trees"]
         columns += [f"paper, {name}" for name in self.published.columns]
         return Table(f"{target}, per cent", columns, rows)

@@ -26,8 +26,10 @@ class DirectnessExperiment(Experiment):
             for seed in range(budget.seeds):
                 if not all(job.store.has(data, fold.name, "softrank", _at(sigma), seed) for sigma in SIGMAS):
                     self._measure(job, fold, seed)
-        points = {sigma: [one for one in job.store.outcomes if one.target == _at(sigma)] for sigma in SIGMAS}
-        rows = [_row(sigma, [one.values for one in own]) for sigma, own in points.items()]
+        points = {
+            sigma: [outcome for outcome in job.store.outcomes if outcome.target == _at(sigma)] for sigma in SIGMAS
+        }
+        rows = [_row(sigma, [outcome.values for outcome in own]) for sigma, own in points.items()]
         columns = ["σ", "mean gap", "largest gap", "queries under theorem 2", "largest gap there", "mean bound there"]
         columns.append("largest gap / bound")
         return Findings(
@@ -69,29 +71,31 @@ def _at(sigma: float) -> str:
 
 
 def _row(sigma: float, measured: Sequence[dict[str, list[float]]]) -> list[Cell]:
-    mean = f"{np.mean([one['mean_gap'][0] for one in measured]):.2e}"
-    worst = f"{max(one['max_gap'][0] for one in measured):.2e}"
-    queries = int(sum(one["bounded"][0] for one in measured))
-    under = [one for one in measured if one["bounded"][0]]
+    mean = f"{np.mean([values['mean_gap'][0] for values in measured]):.2e}"
+    worst = f"{max(values['max_gap'][0] for values in measured):.2e}"
+    queries = int(sum(values["bounded"][0] for values in measured))
+    under = [values for values in measured if values["bounded"][0]]
     if not under:
         return [f"{sigma:g}", mean, worst, queries, None, None, None]
-    largest, ratio = (max(one[name][0] for one in under) for name in ("max_gap_bounded", "max_ratio"))
-    bound = np.average([one["mean_bound"][0] for one in under], weights=[one["bounded"][0] for one in under])
+    largest, ratio = (max(values[name][0] for values in under) for name in ("max_gap_bounded", "max_ratio"))
+    bound = np.average(
+        [values["mean_bound"][0] for values in under], weights=[values["bounded"][0] for values in under]
+    )
     return [f"{sigma:g}", mean, worst, queries, f"{largest:.2e}", f"{bound:.2e}", f"{ratio:.2e}"]
 
 
 def _mean_gaps(points: dict[float, list[Outcome]]) -> list[float]:
     """Return the mean gap at each sigma, in descending order of sigma."""
-    return [float(np.mean([one.values["mean_gap"][0] for one in own])) for own in points.values()]
+    return [float(np.mean([outcome.values["mean_gap"][0] for outcome in own])) for own in points.values()]
 
 
 def _bounded(points: Sequence[Sequence[Outcome]]) -> Verdict:
-    under = [one.values for own in points for one in own if one.values["bounded"][0]]
+    under = [outcome.values for own in points for outcome in own if outcome.values["bounded"][0]]
     claim = "the gap is below the bound of theorem 2 wherever its condition holds"
     if not under:
         return Verdict(claim, OPEN, "no query meets the condition at any of the σ")
-    ratio = max(one["max_ratio"][0] for one in under)
-    count = int(sum(one["bounded"][0] for one in under))
+    ratio = max(values["max_ratio"][0] for values in under)
+    count = int(sum(values["bounded"][0] for values in under))
     outcome = AGREES if ratio <= 1 else CONTRADICTS
     return Verdict(claim, outcome, f"largest gap / bound {ratio:.2e}, over {count} pairs of a query and a σ")
 

@@ -34,10 +34,10 @@ class GapStudy(ComparisonStudy):
         targets = job.settings.targets or self.targets
         tables, verdicts = [], []
         for target in targets:
-            names = [one.name for one in self.systems if target in self.only.get(one.name, self.targets)]
+            names = [system.name for system in self.systems if target in self.only.get(system.name, self.targets)]
             values = {name: _split(job.store, name, target, trained) for name in names}
             tables.append(self._gaps(target, values))
-            verdicts += judge_gaps([one for one in self.claims if one.target == target], values)
+            verdicts += judge_gaps([claim for claim in self.claims if claim.target == target], values)
         return Findings(tuple(tables), tuple(verdicts))
 
     def _gaps(self, target: str, values: Mapping[str, tuple[Floats, Floats]]) -> Table:
@@ -47,18 +47,20 @@ class GapStudy(ComparisonStudy):
             gap = np.nanmean(train) - np.nanmean(test)
             means = (f"{100 * value:.2f}" for value in (np.nanmean(train), np.nanmean(test), gap))
             own: list[Cell] = [name, *means, f"[{100 * low:.2f}, {100 * high:.2f}]"]
-            rows.append(own + [None if one is None else f"{one:.2f}" for one in self.published.of(target, name)])
+            rows.append(own + [None if value is None else f"{value:.2f}" for value in self.published.of(target, name)])
         columns = ["system", "train", "test", "gap", "95 % interval"]
-        return Table(f"{target}, per cent", columns + [f"paper's gap, {one}" for one in self.published.columns], rows)
+        return Table(
+            f"{target}, per cent", columns + [f"paper's gap, {column}" for column in self.published.columns], rows
+        )
 
 
 def _split(store: OutcomeStore, system: str, target: str, trained: Mapping[str, set[str]]) -> tuple[Floats, Floats]:
     """Return values per training query and per test query, averaged over seeds and over folds."""
     sums: tuple[dict[str, list[float]], dict[str, list[float]]] = ({}, {})
-    for one in store.outcomes:
-        if (one.system, one.target) == (system, target) and one.fold in trained:
-            for query, value in zip(one.query_ids, one.values[target], strict=True):
-                sums[query not in trained[one.fold]].setdefault(query, []).append(value)
+    for outcome in store.outcomes:
+        if (outcome.system, outcome.target) == (system, target) and outcome.fold in trained:
+            for query, value in zip(outcome.query_ids, outcome.values[target], strict=True):
+                sums[query not in trained[outcome.fold]].setdefault(query, []).append(value)
     train, test = (np.array([np.mean(side[query]) for query in sorted(side)]) for side in sums)
     return train, test
 
@@ -70,7 +72,7 @@ def judge_gaps(claims: Sequence[Claim], values: Mapping[str, tuple[Floats, Float
         better, worse = values[str(claim.better)], values[str(claim.worse)]
         tests.append(_welch(better[0] - worse[0], better[1] - worse[1]))
     verdicts = []
-    for claim, (difference, (low, high), _), p in zip(claims, tests, holm([one[2] for one in tests]), strict=True):
+    for claim, (difference, (low, high), _), p in zip(claims, tests, holm([test[2] for test in tests]), strict=True):
         outcome = OPEN if p > _LEVEL else AGREES if difference > 0 else CONTRADICTS
         evidence = f"{100 * difference:+.2f} points [{100 * low:+.2f}, {100 * high:+.2f}], p {p_text(p)}"
         verdicts.append(

@@ -52,7 +52,7 @@ LAMBDALOSS = _family("LambdaLoss", "lambdaloss", "mu=5, loss2_offset=lambda-ex")
 
 def _better_than_baseline(name: str) -> str:
     better = [f"{name} τ=∞", *(f"{name}-eX {strategy}" for strategy in STRATEGIES)]
-    return "\n".join(f"{one} > {name} τ=k+3" for one in better) + f"\n{name} τ=k+3 > {name} τ=k"
+    return "\n".join(f"{system} > {name} τ=k+3" for system in better) + f"\n{name} τ=k+3 > {name} τ=k"
 
 
 TABLE5 = ComparisonStudy(
@@ -88,7 +88,9 @@ class TimingExperiment(Experiment):
                 if not job.store.has(job.settings.data_name, fold.name, system.name, "time", number):
                     job.add(_timed(system, fold, job, number))
         times = {
-            (system.name, what): [one.values[what][0] for one in job.store.outcomes if one.system == system.name]
+            (system.name, what): [
+                outcome.values[what][0] for outcome in job.store.outcomes if outcome.system == system.name
+            ]
             for system in LAMBDAMART
             for what in ("objective", "tree")
         }
@@ -137,7 +139,7 @@ def _timed(system: RankwrightSystem, fold: Fold, job: Job, number: int) -> Outco
 
 def _time_row(name: str, values: list[float], published: tuple[float | None, ...]) -> list[Cell]:
     here = f"{median(values):.2f} ({min(values):.2f} to {max(values):.2f})"
-    return [name, here, *(None if one is None else f"{one:g}" for one in published)]
+    return [name, here, *(None if value is None else f"{value:g}" for value in published)]
 
 
 def _slower(slow: str, fast: str, slow_times: list[float], fast_times: list[float]) -> Verdict:
@@ -228,10 +230,10 @@ def _incoherent(job: Job, fold: Fold, system: RankwrightSystem, seed: int, stage
 def by_query(store: OutcomeStore) -> OutcomeStore:
     """Average outcomes per query over folds and seeds: a training query of several folds counts once in a test."""
     values: dict[tuple[str, str], dict[str, dict[str, list[float]]]] = {}
-    for one in store.outcomes:
-        names = values.setdefault((one.system, one.target), {})
-        for name, column in one.values.items():
-            for query, value in zip(one.query_ids, column, strict=True):
+    for outcome in store.outcomes:
+        names = values.setdefault((outcome.system, outcome.target), {})
+        for name, column in outcome.values.items():
+            for query, value in zip(outcome.query_ids, column, strict=True):
                 names.setdefault(name, {}).setdefault(query, []).append(value)
     pooled = OutcomeStore()
     for (system, target), names in values.items():

@@ -68,7 +68,7 @@ class Record:
         blocks: list[Text | Table] = [Text("\n\n".join(paragraphs))]
         blocks += [Table(**table) for table in self.tables]
         if self.verdicts:
-            rows = [[one["outcome"], one["claim"], one["evidence"]] for one in self.verdicts]
+            rows = [[verdict["outcome"], verdict["claim"], verdict["evidence"]] for verdict in self.verdicts]
             blocks.append(Table("The paper's claims", ["here", "claim", "evidence"], rows, self.conclusion()))
         return Section(f"{self.settings['experiment']}: {about['title']} ({_data_text(self.settings)})", blocks)
 
@@ -81,7 +81,7 @@ class Record:
 
     def count(self, outcome: str) -> int:
         """Return the number of claims with this outcome."""
-        return sum(one["outcome"] == outcome for one in self.verdicts)
+        return sum(verdict["outcome"] == outcome for verdict in self.verdicts)
 
 
 def _data_text(settings: dict[str, Any]) -> str:
@@ -155,7 +155,7 @@ def results_page(records: Sequence[Record], order: Sequence[str]) -> Page:
     order
         Names of the experiments, in the order of the page.
     """
-    ranked = sorted(records, key=lambda one: order.index(one.settings["experiment"]))
+    ranked = sorted(records, key=lambda record: order.index(record.settings["experiment"]))
     rows = []
     for record in ranked:
         counts = [record.count(outcome) for outcome in (AGREES, OPEN, CONTRADICTS, MIXED)]
@@ -169,12 +169,12 @@ def results_page(records: Sequence[Record], order: Sequence[str]) -> Page:
         "figures are for orientation: they were measured on other, larger data."
     )
     versions = [dict(record.versions) for record in ranked]
-    same = all(one == versions[0] for one in versions)
+    same = versions.count(versions[0]) == len(versions)
     contradicted = [
-        [record.settings["experiment"], _data_text(record.settings), one["claim"], one["evidence"]]
+        [record.settings["experiment"], _data_text(record.settings), verdict["claim"], verdict["evidence"]]
         for record in ranked
-        for one in record.verdicts
-        if one["outcome"] == CONTRADICTS
+        for verdict in record.verdicts
+        if verdict["outcome"] == CONTRADICTS
     ]
     blocks: list[Text | Table] = [Text(intro), Table("", columns, rows)]
     blocks += [Table("Contradicted", ["experiment", "data", "claim", "evidence"], contradicted)] if contradicted else []

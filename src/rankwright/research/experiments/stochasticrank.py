@@ -80,8 +80,8 @@ class ToyExperiment(Experiment):
         )
         rows, verdicts = [], []
         for system in TOY_SYSTEMS:
-            own = [one for one in job.store.outcomes if one.system == system.name]
-            reached = [round(float(np.mean(one.values["ndcg@3"])), 3) for one in own]
+            own = [outcome for outcome in job.store.outcomes if outcome.system == system.name]
+            reached = [round(float(np.mean(outcome.values["ndcg@3"])), 3) for outcome in own]
             paper = TOY_PAPER.get(system.name)
             counts = [sum(value == level for value in reached) for level in (_GLOBAL, _LOCAL)]
             rest = len(reached) - sum(counts)
@@ -137,7 +137,7 @@ TABLE2 = ComparisonStudy(
     systems=METHODS,
     only={"LambdaLoss": ("ndcg@5",), "E-LambdaLoss": ("ndcg@5",)},
     spaces={
-        **{one.name: {} for one in METHODS},
+        **{system.name: {} for system in METHODS},
         "SoftRank": {"stochasticrank.mu": 0.0, "langevin": False, "diffusion_temperature": None, "shrink_rate": None},
         "SR-R1 soft": {"stochasticrank.mu": 0.0},
     },

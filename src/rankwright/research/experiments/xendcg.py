@@ -92,7 +92,7 @@ ROBUSTNESS = _noise_study(
     source="figures 3 (a) to (d)",
     title="Added negatives and random labels in the training data",
     conditions=(_CLEAN, *_CORRUPTED),
-    claims=tuple(_loses_less(_CLEAN, one) for one in _CORRUPTED),
+    claims=tuple(_loses_less(_CLEAN, condition) for condition in _CORRUPTED),
     departs=_DEPARTS + " The paper shows curves without figures.",
 )
 
@@ -104,8 +104,8 @@ CLICKS = _noise_study(
     title="Training on simulated clicks",
     conditions=_CLICKED,
     claims=(
-        *(Claim(one.names("XE-NDCG"), one.names("LambdaMART"), "ndcg@5") for one in _CLICKED),
-        *(_loses_less(_CLICKED[0], one) for one in _CLICKED[1:]),
+        *(Claim(condition.names("XE-NDCG"), condition.names("LambdaMART"), "ndcg@5") for condition in _CLICKED),
+        *(_loses_less(_CLICKED[0], condition) for condition in _CLICKED[1:]),
     ),
     departs=_DEPARTS + " The paper shows curves without figures. As in the paper, validation uses clicks too.",
 )
