@@ -172,6 +172,11 @@ def test_cells() -> None:
     ]
 
 
+@pytest.mark.parametrize(("cell", "rule"), [("-2.35e-05", "--:"), ("3 of 4", "--:"), ("1e", "---"), ("e-05", "---")])
+def test_columns_of_numbers_are_right_aligned(cell: str, rule: str) -> None:
+    assert Table("", ["a"], [[cell], ["0.5"]]).markdown({}).splitlines()[1] == f"|{rule}|"
+
+
 def test_a_row_of_another_length_is_rejected() -> None:
     with pytest.raises(ValueError, match="row 1 has 1 cells for 2 columns"):
         Table("t", ["a", "b"], [[1, 2], [3]])

@@ -494,6 +494,7 @@ def running(process: subprocess.Popen[Any]) -> bool:
     return True
 
 
+@pytest.mark.slow
 def test_a_killed_search_resumes_with_the_same_trials(tmp_path: Path) -> None:
     study = tmp_path / "study.log"
     process = subprocess.Popen([sys.executable, "-c", KILLED, str(Path(__file__).parent), str(study)])

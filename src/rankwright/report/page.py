@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 _FOLDER = Path(__file__).parent / "templates"
 _PNG_WIDTH, _PNG_SCALE = 560, 3.0  # a column of a paper at about 400 dots per inch
-_NUMERIC = re.compile(r"(?=.*\d)[\d\s.,/%*<>+\-\u2212±\[\]()]+(of [\d,]+)?")
+_NUMERIC = re.compile(r"(?=.*\d)([\d\s.,/%*<>+\-\u2212±\[\]()]|(?<=\d)e(?=[+-]\d))+(of [\d,]+)?")
 Cell = str | int | float | None
 
 
