@@ -26,7 +26,7 @@ from rankwright.evaluation.per_query import evaluate
 from rankwright.metrics import Metric
 from rankwright.metrics import metric as parse_metric
 from rankwright.objectives import Objective
-from rankwright.research.harness import System
+from rankwright.research.harness import System, check_installed
 from rankwright.tuning.space import (
     PRESETS,
     Choice,
@@ -371,6 +371,8 @@ def tune_system(
 
     _check_count("trees", trees)
     _check_count("every", every)
+    default = make_system({})
+    check_installed([default])
     metric = parse_metric(target)
     parts = [(fold.train, fold.valid) for fold in folds]
 
@@ -382,7 +384,7 @@ def tune_system(
             watch.fold_done([_value(scores, held_out, metric, threads) for scores in stages], every=every)
 
     search = {
-        "system": make_system({}).name,
+        "system": default.name,
         "data": [fingerprint(part) for pair in parts for part in pair],
         "metric": str(metric),
         "space": {name: repr(values) for name, values in space.items()},
