@@ -1,12 +1,12 @@
-"""What each default of Ranker is worth: variants, one change at a time, on validation queries.
+"""The effect of each default of Ranker: variants with one change each, on validation queries.
 
     python benchmarks/defaults.py OUT.jsonl [--data FOLDER_OR_FILE ...] [--variants NAME ...] [--seeds 1] [--trees 300]
 
 Every variant trains on the training part of each fold and is evaluated on the validation part, with all trees and with
-a number of them that is chosen on one half of the validation queries and evaluated on the other, averaged over many
-halvings. Test queries are never read. Data are those given (split as in
-`rankwright bench`) and generated data of three kinds, of a seed that no benchmark uses. OUT keeps what was measured;
-the same command goes on with it. The table has differences to the first variant in points, real / generated data.
+a number of trees that is chosen on one half of the validation queries and evaluated on the other, averaged over many
+random halves. Test queries are never read. Data are those given (split as in `rankwright bench`) and generated data of
+three kinds, with a seed that no benchmark uses. OUT stores the measurements, and the same command resumes from it. The
+table has differences from the first variant in points, real / generated data.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from rankwright import Ranker, RankingData, evaluate, make_web_search
 from rankwright.data.folds import read_folds
 
 METRICS = ["ndcg@10", "map", "mrr", "err"]
-HALVINGS = 20
+SPLITS = 20
 KINDS = {"web": (300, 60), "sparse": (300, 60), "short": (800, 24)}  # queries, mean length
 
 
@@ -37,10 +37,10 @@ CHANGES: dict[str, dict[str, Any]] = {
     **{f"learning rate {rate}": {"learning_rate": rate} for rate in (0.02, 0.03, 0.06, 0.1)},
     **{f"ridge {ridge}": {"reg_lambda": ridge} for ridge in (0.1, 1.0)},
     **{f"{leaves} leaves": {"num_leaves": leaves} for leaves in (8, 31)},
-    **{f"{rows} rows a leaf": {"min_child_samples": rows} for rows in (20, 100)},
+    **{f"{rows} rows per leaf": {"min_child_samples": rows} for rows in (20, 100)},
     **{f"{share:.0%} of the columns": {"colsample": share} for share in (0.5, 1.0)},
     **{f"{bins} bins": {"engine_params": {"max_bin": bins}} for bins in (15, 31, 127, 255)},
-    "half of the columns a split": {"colsample": 1.0, "engine_params": {"feature_fraction_bynode": 0.5}},
+    "half of the columns per split": {"colsample": 1.0, "engine_params": {"feature_fraction_bynode": 0.5}},
     "extremely random thresholds": {"engine_params": {"extra_trees": True}},
     **{f"temperature {heat}": {"bagging_temperature": heat} for heat in (0.5, 1.0)},
     **{f"{share:.0%} of the rows, no weights": {"subsample": share} for share in (0.5, 0.7, 1.0)},
@@ -95,21 +95,21 @@ def measure(params: dict[str, Any], train: RankingData, valid: RankingData, tree
 
 
 def chosen(values: Any) -> Any:
-    """Value of each query where the others of a random half have chosen the stage; ``values`` is [stage, query]."""
+    """Return the value of each query at the stage chosen on the other random half; ``values`` is [stage, query]."""
     n = values.shape[1]
     total = np.zeros(n)
     draw = np.random.default_rng(0)
-    for _ in range(HALVINGS):
+    for _ in range(SPLITS):
         half = draw.permutation(n) < n // 2
         for own, others in ((half, ~half), (~half, half)):
-            total[own] += values[np.nanmean(values[:, others], axis=1).argmax()][own] / HALVINGS
+            total[own] += values[np.nanmean(values[:, others], axis=1).argmax()][own] / SPLITS
     return total
 
 
 def difference(rows: list[dict], variant: str, stage: str, metric: str, real: bool) -> str:
-    """Mean over data sets of the mean difference to the first variant, seeds averaged per query."""
+    """Return the mean over data sets of the mean difference from the first variant, seeds averaged per query."""
     first = next(iter(CHANGES))
-    found = []
+    differences = []
     for data in dict.fromkeys(row["data"] for row in rows if (row["data"] not in KINDS) == real):
         values = []
         for name in (variant, first):
@@ -117,8 +117,8 @@ def difference(rows: list[dict], variant: str, stage: str, metric: str, real: bo
             folds = dict.fromkeys(row["fold"] for row in same)
             values.append([np.mean([r[stage][metric] for r in same if r["fold"] == fold], axis=0) for fold in folds])
         if len(values[0]) == len(values[1]):
-            found.append(100 * np.nanmean(np.concatenate(values[0]) - np.concatenate(values[1])))
-    return f"{np.mean(found):+.2f}" if found else "-"
+            differences.append(100 * np.nanmean(np.concatenate(values[0]) - np.concatenate(values[1])))
+    return f"{np.mean(differences):+.2f}" if differences else "-"
 
 
 def main() -> None:

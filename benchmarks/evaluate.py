@@ -26,20 +26,20 @@ def main() -> None:
     qid = np.repeat(np.arange(QUERIES), DOCUMENTS)
     flat_scores, flat_labels = scores.ravel(), labels.ravel()
     evaluate(flat_scores, flat_labels, qid=qid, metrics="ndcg@10")
-    ours, theirs = [], []
+    times, peer_times = [], []
     for _ in range(9):
-        # Several calls a round: the first one after the peer pays for tidying up the memory that the peer freed.
+        # Several calls per round: the first call after the peer is slower, because of the memory that the peer freed.
         for _ in range(5):
             start = time.perf_counter()
             result = evaluate(flat_scores, flat_labels, qid=qid, metrics="ndcg(gain=linear)@10")
-            ours.append(time.perf_counter() - start)
+            times.append(time.perf_counter() - start)
         start = time.perf_counter()
         peer = evaluator.evaluate(run)
-        theirs.append(time.perf_counter() - start)
+        peer_times.append(time.perf_counter() - start)
     mean = np.mean([value["ndcg_cut_10"] for value in peer.values()])
     assert abs(mean - result.mean["ndcg(gain=linear)@10"]) < 1e-12
-    a, b = statistics.median(ours), statistics.median(theirs)
-    print(f"ours {1000 * a:.2f} ms, pytrec_eval {1000 * b:.2f} ms: {b / a:.1f} times as fast (target 10)")
+    a, b = statistics.median(times), statistics.median(peer_times)
+    print(f"rankwright {1000 * a:.2f} ms, pytrec_eval {1000 * b:.2f} ms: {b / a:.1f} times as fast (target 10)")
 
 
 if __name__ == "__main__":

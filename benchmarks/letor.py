@@ -25,7 +25,7 @@ REPEATS = 5
 
 
 def write(path: Path, rows: int, form: Callable[[float], str]) -> None:
-    """Write a third each of counts, shares and heavy-tailed numbers, as public data sets have them."""
+    """Write counts, shares and heavy-tailed numbers, a third each, as in public data sets."""
     rng = np.random.default_rng(0)
     X = rng.lognormal(sigma=3, size=(rows, FEATURES))
     X[:, ::3] = np.floor(X[:, ::3])
@@ -45,20 +45,20 @@ def seconds(call: Callable[[], Any]) -> float:
 
 def compare(path: Path, name: str) -> None:
     X, y, qid = parse_letor(read_text(path))
-    theirs = load_svmlight_file(path, query_id=True)
+    expected = load_svmlight_file(path, query_id=True)
     same = (
-        np.array_equal(X.view(np.int64), theirs[0].toarray().view(np.int64))
-        and np.array_equal(y, theirs[1])
-        and np.array_equal(qid, theirs[2])
+        np.array_equal(X.view(np.int64), expected[0].toarray().view(np.int64))
+        and np.array_equal(y, expected[1])
+        and np.array_equal(qid, expected[2])
     )
-    ours_s, theirs_s = [], []
-    for _ in range(REPEATS):  # in turn, so that a busy moment of the machine meets both
-        ours_s.append(seconds(lambda: read_letor(path)))
-        theirs_s.append(seconds(lambda: load_svmlight_file(path, query_id=True)))
-    ours, sklearn = statistics.median(ours_s), statistics.median(theirs_s)
+    own_times, sklearn_times = [], []
+    for _ in range(REPEATS):  # in turn, so that a busy moment of the machine affects both
+        own_times.append(seconds(lambda: read_letor(path)))
+        sklearn_times.append(seconds(lambda: load_svmlight_file(path, query_id=True)))
+    own, sklearn = statistics.median(own_times), statistics.median(sklearn_times)
     print(
-        f"{name:<22} {path.stat().st_size / 1e6:6.1f} MB   read_letor {ours:.3f} s   "
-        f"load_svmlight_file {sklearn:.3f} s   ratio {sklearn / ours:.1f}   equal bits: {same}"
+        f"{name:<22} {path.stat().st_size / 1e6:6.1f} MB   read_letor {own:.3f} s   "
+        f"load_svmlight_file {sklearn:.3f} s   ratio {sklearn / own:.1f}   equal bits: {same}"
     )
 
 

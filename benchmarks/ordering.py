@@ -1,10 +1,11 @@
-"""The papers' order of objectives where noise is small: 3000 generated queries, at 50, 100 and 300 trees.
+"""The papers' ranking of objectives on data with little noise: 3000 generated queries, at 50, 100 and 300 trees.
 
     python benchmarks/ordering.py OUT.json [--queries 3000] [--kind short] [--folds 5] [--seeds 2] [--threads 1]
 
 Each objective trains for its metric with the same trees and learning rate on every fold of `folds_by_query` and is
-tested on the fold's test queries; validation queries are not used, as the number of trees is given. Seeds are averaged
-per query and compared with the objective it is said to be better than. OUT is written at the end.
+tested on the fold's test queries. Validation queries are not used, since the number of trees is fixed. Seeds are
+averaged per query, and each objective is compared with the one that it outperforms in the papers. OUT is written at the
+end.
 """
 
 from __future__ import annotations
@@ -18,15 +19,15 @@ from typing import Any
 import numpy as np
 
 from rankwright import Ranker, compare, evaluate, make_web_search
+from rankwright._io import replacing
 from rankwright.data.folds import folds_by_query
-from rankwright.data.letor import replacing
 from rankwright.environment import environment
 from rankwright.evaluation.per_query import Evaluation
 
 STAGES = (50, 100, 300)
 METRICS = ["map", "mrr", "ndcg@10"]
 TREES: dict[str, Any] = {"learning_rate": 0.08, "num_leaves": 31, "leaf_values": "diagonal"}
-# Metric, the objective said to be better, and what it is compared with. StochasticRank chooses its own step.
+# Metric, the better objective in the papers, and the one it is compared with. StochasticRank chooses its own step.
 CLAIMS = (
     ("map", "yetiloss", "yetirank"),
     ("mrr", "yetiloss", "yetirank"),
@@ -49,23 +50,23 @@ def main() -> None:
     parser.add_argument("--folds", type=int, default=5)
     parser.add_argument("--seeds", type=int, default=2)
     parser.add_argument("--threads", type=int, default=1)
-    given = parser.parse_args()
-    data = make_web_search(given.queries, kind=given.kind, mean_length=given.length)
+    args = parser.parse_args()
+    data = make_web_search(args.queries, kind=args.kind, mean_length=args.length)
     trainings = list(dict.fromkeys(training(metric, one) for metric, *both in CLAIMS for one in both))
     values: dict[tuple[str, str, int], list[Any]] = {}
-    for fold in list(folds_by_query(data, 5))[: given.folds]:
+    for fold in list(folds_by_query(data, 5))[: args.folds]:
         for metric, objective in trainings:
-            by_stage = test_values(fold, metric, objective, given.seeds, given.threads)
+            by_stage = test_values(fold, metric, objective, args.seeds, args.threads)
             for trees, value in by_stage.items():
                 values.setdefault((metric, objective, trees), []).append(value)
     rows = [row(values, *claim, trees) for claim in CLAIMS for trees in STAGES]
     result = {
-        "data": {"kind": given.kind, "queries": given.queries, "documents": data.n_rows, "folds": given.folds},
-        "settings": {"seeds": given.seeds, "trees": TREES},
+        "data": {"kind": args.kind, "queries": args.queries, "documents": data.n_rows, "folds": args.folds},
+        "settings": {"seeds": args.seeds, "trees": TREES},
         "environment": environment(("rankwright", "lightgbm", "numpy", "numba")),
         "rows": rows,
     }
-    with replacing(given.out) as file:
+    with replacing(args.out) as file:
         file.write((json.dumps(result, indent=1) + "\n").encode())
     for one in rows:
         low, high = one["interval"]
@@ -76,16 +77,16 @@ def main() -> None:
 
 
 def training(metric: str, objective: str) -> tuple[str, str]:
-    """Metric to train for, and objective; one training of YetiRank serves all metrics."""
+    """Return the metric to train for, and the objective; one training of YetiRank serves all metrics."""
     return ("ndcg@10" if objective == "yetirank" else metric, objective)
 
 
 def test_values(fold: Any, metric: str, objective: str, seeds: int, threads: int) -> dict[int, Any]:
-    """Metrics [metric, query] of the test queries by number of trees, seeds averaged."""
+    """Return metrics [metric, query] of the test queries by number of trees, seeds averaged."""
     own_step = {"learning_rate": None} if objective == "stochasticrank" else {}
-    found: dict[int, list[Any]] = {trees: [] for trees in STAGES}
+    values: dict[int, list[Any]] = {trees: [] for trees in STAGES}
     for seed in range(seeds):
-        began = time.perf_counter()
+        start = time.perf_counter()
         ranker = Ranker(
             objective,
             metric,
@@ -96,17 +97,17 @@ def test_values(fold: Any, metric: str, objective: str, seeds: int, threads: int
             **{**TREES, **own_step},
         ).fit(fold.train)
         for number, scores in enumerate(ranker.staged_predict(fold.test, every=STAGES[0]), start=1):
-            if number * STAGES[0] in found:
+            if number * STAGES[0] in values:
                 result = evaluate(scores, fold.test.y, group=fold.test.group, metrics=METRICS, threads=threads)
-                found[number * STAGES[0]].append([result.per_query[name] for name in METRICS])
+                values[number * STAGES[0]].append([result.per_query[name] for name in METRICS])
         print(
-            f"fold {fold.name}, seed {seed}: {objective} for {metric}, {time.perf_counter() - began:.0f} s", flush=True
+            f"fold {fold.name}, seed {seed}: {objective} for {metric}, {time.perf_counter() - start:.0f} s", flush=True
         )
-    return {trees: np.mean(each, axis=0) for trees, each in found.items()}
+    return {trees: np.mean(each, axis=0) for trees, each in values.items()}
 
 
 def row(values: dict[Any, list[Any]], metric: str, better: str, than: str, trees: int) -> dict[str, Any]:
-    """Paired comparison over the test queries of all folds; values in points."""
+    """Compare two objectives over the test queries of all folds; values are in points."""
     column = METRICS.index(metric)
     both = [np.concatenate([part[column] for part in values[*training(metric, one), trees]]) for one in (than, better)]
     ids = np.arange(len(both[0])).astype(str)
@@ -114,16 +115,16 @@ def row(values: dict[Any, list[Any]], metric: str, better: str, than: str, trees
         Evaluation({metric: float(np.nanmean(one))}, {metric: one}, query_ids=ids, ties="worst", empty="skip")
         for one in both
     ]
-    found = compare(*evaluations, names=["than", "better"], metrics=[metric]).rows[0]
+    comparison = compare(*evaluations, names=["than", "better"], metrics=[metric]).rows[0]
     return {
         "metric": metric,
         "better": better,
         "than": than,
         "trees": trees,
         "value": 100 * float(np.nanmean(both[1])),
-        "difference": 100 * found.difference,
-        "interval": [100 * found.low, 100 * found.high],
-        "p": found.p,
+        "difference": 100 * comparison.difference,
+        "interval": [100 * comparison.low, 100 * comparison.high],
+        "p": comparison.p,
     }
 
 

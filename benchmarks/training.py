@@ -2,8 +2,9 @@
 
     python benchmarks/training.py [--rounds 3] [--trees 50] [--queries 2950] [--out results.json]
 
-Against LightGBM with constant gradients (the floor), LightGBM's own lambdarank, and CatBoost's YetiRank at depth 6; and
-the peak memory of a process of its own for each. Data sets are built once and not counted, except in the memory.
+rankwright is compared with LightGBM with constant gradients (the floor), LightGBM's own lambdarank, and CatBoost's
+YetiRank at depth 6; peak memory is that of a separate process for each. Times do not include the construction of data
+sets; memory does.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ from rankwright.objectives import bind
 COMMON = {"learning_rate": 0.05, "num_leaves": 64, "subsample": 1.0, "colsample": 1.0, "min_child_samples": 50}
 
 
-def ours(data: RankingData, trees: int, **options: object) -> Callable[[], object]:
+def rankwright(data: RankingData, trees: int, **options: object) -> Callable[[], object]:
     settings = {**COMMON, "n_estimators": trees, "n_jobs": 2, "verbose": 0, **options}
     return lambda: Ranker(**settings).fit(data)
 
@@ -36,7 +37,7 @@ def lightgbm(data: RankingData, trees: int, objective: str) -> Callable[[], obje
 
     params = {"learning_rate": 0.05, "num_leaves": 64, "min_data_in_leaf": 50, "num_threads": 2, "verbosity": -1}
     params |= {"metric": "None", "lambda_l2": 0.3, "min_sum_hessian_in_leaf": 0.0}
-    # The floor's gradients are those of the first iteration, so that its trees are of the usual shape.
+    # The floor has the gradients of the first iteration, so that its trees have the usual shape.
     bound = bind("yetirank", data.y, group=data.group)
     constant = tuple(part.astype(np.float32) for part in bound(np.zeros(data.n_rows)))
 
@@ -61,12 +62,12 @@ def catboost(data: RankingData, trees: int) -> Callable[[], object]:
 def runners(data: RankingData, trees: int) -> dict[str, Callable[[], object]]:
     return {
         "floor": lightgbm(data, trees, "constant"),
-        "yetirank diagonal": ours(data, trees, objective="yetirank"),
-        "yetirank full": ours(data, trees, objective="yetirank", leaf_values="full"),
+        "yetirank diagonal": rankwright(data, trees, objective="yetirank"),
+        "yetirank full": rankwright(data, trees, objective="yetirank", leaf_values="full"),
         "lambdarank": lightgbm(data, trees, "lambdarank"),
-        "lambdamart": ours(data, trees, objective="lambdamart(truncation=30, normalize=True)", metric="ndcg@30"),
+        "lambdamart": rankwright(data, trees, objective="lambdamart(truncation=30, normalize=True)", metric="ndcg@30"),
         "catboost": catboost(data, trees),
-        "yetiloss": ours(data, trees, objective="yetiloss"),
+        "yetiloss": rankwright(data, trees, objective="yetiloss"),
     }
 
 
@@ -87,7 +88,7 @@ def peak_memory(name: str, queries: int) -> float:
 
 def memory(name: str, queries: int) -> None:
     run = runners(make_web_search(queries, seed=0), 5)[name]
-    Path("/proc/self/clear_refs").write_text("5")  # forget the peak of making the data
+    Path("/proc/self/clear_refs").write_text("5")  # reset the peak, which includes the generation of the data
     run()
     peak = re.search(r"VmHWM:\s+(\d+) kB", Path("/proc/self/status").read_text())
     print(int(peak.group(1)) / 1024)
@@ -102,13 +103,13 @@ def main() -> None:
     args = parser.parse_args()
     data = make_web_search(args.queries, seed=0)
     print(f"{data.n_rows} documents, {data.n_queries} queries", flush=True)
-    todo = runners(data, args.trees)
+    all_runners = runners(data, args.trees)
     for name in ("yetirank diagonal", "yetirank full", "lambdamart", "yetiloss"):  # compile first
         options = {"objective": name.split()[0], "leaf_values": "full" if "full" in name else "diagonal"}
         Ranker(n_estimators=2, verbose=0, **options).fit(make_web_search(30, seed=1))
-    times: dict[str, list[float]] = {name: [] for name in todo}
+    times: dict[str, list[float]] = {name: [] for name in all_runners}
     for _ in range(args.rounds):
-        for name, run in todo.items():
+        for name, run in all_runners.items():
             start = time.perf_counter()
             run()
             times[name].append(time.perf_counter() - start)
@@ -126,8 +127,8 @@ def main() -> None:
     for name in ("lambdamart", "yetirank full"):
         ratio = peaks[name] / peaks["lambdarank"]
         results[f"memory {name} / lambdarank"] = {"ratio": ratio, "target": 1.3}
-        ours_mb, theirs_mb = peaks[name], peaks["lambdarank"]
-        print(f"peak memory {name} {ours_mb:.0f} MB / lambdarank {theirs_mb:.0f} MB = {ratio:.2f} (target 1.3)")
+        own_mb, peer_mb = peaks[name], peaks["lambdarank"]
+        print(f"peak memory {name} {own_mb:.0f} MB / lambdarank {peer_mb:.0f} MB = {ratio:.2f} (target 1.3)")
     if args.out:
         args.out.write_text(json.dumps({"seconds": medians, "ratios": results}, indent=1) + "\n")
 

@@ -1,12 +1,12 @@
-"""Us and the peers after equal tuning: the same number of trials for everyone, chosen on the validation queries.
+"""rankwright and its peers after equal tuning: the same number of trials for all, evaluated on validation queries.
 
     python benchmarks/tuned.py DATA OUT.json [--trials 10] [--seeds 5] [--targets ndcg@10 map] [--systems NAME ...]
 
 DATA is a folder or file that `rankwright bench` reads, or generated data such as ``web:100``: a kind and a number of
 queries. For each fold, system and target, the first trial has the library's defaults and the others are drawn at
-random from the same kinds of tree parameters for all (`PEERS` of `rankwright.tuning.space`, and `OURS` here). The trial
-with the best validation value is trained with all seeds, and only then the test queries are scored. OUT.trials.jsonl
-and OUT.outcomes.jsonl keep what was measured; the same command goes on with it.
+random from the same kinds of tree parameters for all (`PEERS` of `rankwright.tuning.space`, and `RANKWRIGHT_SPACE`
+here). The trial with the best validation value is trained with all seeds, and only then are the test queries scored.
+OUT.trials.jsonl and OUT.outcomes.jsonl store the measurements, and the same command resumes from them.
 """
 
 from __future__ import annotations
@@ -20,18 +20,18 @@ from typing import Any
 
 import optuna
 
+from rankwright._io import replacing
 from rankwright.data.folds import Fold, read_folds
-from rankwright.data.letor import replacing
 from rankwright.environment import environment
-from rankwright.research.bench.running import METRICS, PACKAGES, generated_folds
+from rankwright.research.bench.head_to_head import METRICS, PACKAGES, generated_folds
 from rankwright.research.bench.summary import quality
-from rankwright.research.experiments.tuned import Tuned
-from rankwright.research.harness import Ours, Results, System, run_systems
+from rankwright.research.experiments.tuned import TunedSystem
+from rankwright.research.harness import OutcomeStore, RankwrightSystem, System, libraries_of, run_systems
 from rankwright.research.peers import peers
 from rankwright.tuning.space import PEERS, Choice, Range, sample
 
 TREES = 300
-OURS: dict[str, Any] = {
+RANKWRIGHT_SPACE: dict[str, Any] = {
     "learning_rate": Choice((None, 0.02, 0.05, 0.1)),
     "num_leaves": Range(4, 64, log=True),
     "min_child_samples": Range(5, 200, log=True),
@@ -51,62 +51,63 @@ def main() -> None:
     parser.add_argument("--targets", nargs="+", default=["ndcg@10", "map"])
     parser.add_argument("--systems", nargs="+", help="names; all by default")
     parser.add_argument("--threads", type=int, default=2)
-    given = parser.parse_args()
-    systems: list[Any] = [Ours("rankwright"), *peers()]
-    if given.systems:
-        systems = [one for one in systems if one.name in given.systems]
-    trials = Results(given.out.with_suffix(".trials.jsonl"))
-    outcomes = Results(given.out.with_suffix(".outcomes.jsonl"))
+    args = parser.parse_args()
+    systems: list[Any] = [RankwrightSystem("rankwright"), *peers()]
+    if args.systems:
+        systems = [one for one in systems if one.name in args.systems]
+    trials = OutcomeStore(args.out.with_suffix(".trials.jsonl"))
+    outcomes = OutcomeStore(args.out.with_suffix(".outcomes.jsonl"))
     chosen: list[dict[str, Any]] = []
-    data, folds = folds_of(given.data)
+    data, folds = folds_of(args.data)
     for fold in folds:
         for system in systems:
-            tried = variants(system, given.trials)
-            search(tried, fold, given.targets, trials, given.threads)
-            for target in given.targets:
-                best = max(tried, key=lambda one: trials.find("", fold.name, one.name, target, 0).valid)  # type: ignore[union-attr]
+            candidates = variants(system, args.trials)
+            search(candidates, fold, args.targets, trials, args.threads)
+            for target in args.targets:
+                best = max(candidates, key=lambda one: trials.find("", fold.name, one.name, target, 0).valid)  # type: ignore[union-attr]
                 chosen.append({"fold": fold.name, "system": system.name, "target": target, "params": dict(best.params)})
                 run_systems(
-                    [Tuned(system.name, best)],
+                    [TunedSystem(system.name, best)],
                     [fold],
                     data=data,
                     targets=[target],
                     metrics=METRICS,
-                    seeds=given.seeds,
+                    seeds=args.seeds,
                     trees=TREES,
-                    threads=given.threads,
-                    results=outcomes,
+                    threads=args.threads,
+                    store=outcomes,
                 )
                 print(f"fold {fold.name}: {system.name} for {target}: {dict(best.params)}", flush=True)
     names = [system.name for system in systems]
     result = {
         "data": data,
-        "settings": {"trials": given.trials, "seeds": given.seeds, "trees": TREES},
+        "settings": {"trials": args.trials, "seeds": args.seeds, "trees": TREES},
         "environment": environment(PACKAGES),
-        "quality": [row for target in given.targets for row in quality(outcomes, [data], names, target)],
+        "quality": [row for target in args.targets for row in quality(outcomes, [data], names, target)],
         "chosen": chosen,
     }
-    with replacing(given.out) as file:
+    with replacing(args.out) as file:
         file.write((json.dumps(result, indent=1) + "\n").encode())
-    for target in given.targets:
+    for target in args.targets:
         print(outcomes.comparison(target, baseline=names[0]), flush=True)
 
 
 def variants(system: Any, count: int) -> list[Any]:
     """Return the system with its defaults and with random parameters, the same draws for every fold and target."""
-    space = OURS if isinstance(system, Ours) else PEERS[system.name.split()[0]]
+    space = RANKWRIGHT_SPACE if isinstance(system, RankwrightSystem) else PEERS[system.name.split()[0]]
     study = optuna.create_study(sampler=optuna.samplers.RandomSampler(seed=0))
-    drawn = [{}, *(sample(space, study.ask()) for _ in range(count - 1))]
-    return [Trial(system, number, params) for number, params in enumerate(drawn)]
+    params_of = [{}, *(sample(space, study.ask()) for _ in range(count - 1))]
+    return [NumberedSystem(system, number, params) for number, params in enumerate(params_of)]
 
 
-class Trial:
-    """A system with parameters, called by its number."""
+class NumberedSystem:
+    """A system with the parameters of a trial, named by the number of the trial."""
 
     def __init__(self, system: Any, number: int, params: dict[str, Any]) -> None:
         self.params = params
         self.name = f"{system.name} #{number}"
         self.by_metric: bool = system.by_metric
+        self.libraries = libraries_of(system)
         self._system = replace(system, params={**system.params, **params})
 
     def fit(self, train: Any, metric: str, *, trees: int, seed: int, threads: int) -> Any:
@@ -122,10 +123,12 @@ def folds_of(text: str) -> tuple[str, Iterable[Fold]]:
     return Path(text).name, read_folds(text)
 
 
-def search(tried: Sequence[System], fold: Fold, targets: Sequence[str], trials: Results, threads: int) -> None:
-    """Train each once; the validation queries stand in for the test queries, which are not read."""
+def search(
+    candidates: Sequence[System], fold: Fold, targets: Sequence[str], trials: OutcomeStore, threads: int
+) -> None:
+    """Train each system once; the validation queries replace the test queries, which are not read."""
     hidden = Fold(fold.name, fold.train, fold.valid, fold.valid)
-    run_systems(tried, [hidden], data="", targets=targets, seeds=1, trees=TREES, threads=threads, results=trials)
+    run_systems(candidates, [hidden], data="", targets=targets, seeds=1, trees=TREES, threads=threads, store=trials)
 
 
 if __name__ == "__main__":

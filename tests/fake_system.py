@@ -1,4 +1,4 @@
-"""A system that needs no library, for tests that train in a process of its own."""
+"""A system without a library, for tests that train in a separate process."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from rankwright import RankingData
 
 @dataclass(frozen=True)
 class Fake:
-    """Scores that follow the labels, with a block of memory while it trains; each training is counted."""
+    """Scores proportional to the labels; allocates memory while it trains, and counts trainings."""
 
     name: str
     factor: float = 1.0

@@ -16,7 +16,7 @@ from typer.testing import CliRunner
 from fake_system import Fake
 from rankwright.cli import app
 from rankwright.environment import environment
-from rankwright.report.benchmark import benchmark_report
+from rankwright.report.benchmark_page import benchmark_report
 from rankwright.research.bench import (
     QUICK,
     choose_systems,
@@ -29,9 +29,9 @@ from rankwright.research.bench import (
     write_result,
 )
 from rankwright.research.bench.memory import peak_memory
-from rankwright.research.bench.scaling import OBJECTIVES, fit_exponent
+from rankwright.research.bench.scaling import TIMED_OBJECTIVES, fit_exponent
 from rankwright.research.bench.summary import equal_quality, quality, seconds_until, speed
-from rankwright.research.harness import Ours, Outcome, Results
+from rankwright.research.harness import Outcome, OutcomeStore, RankwrightSystem
 from rankwright.research.peers import LightGBM
 
 MEGABYTES = 150
@@ -39,13 +39,13 @@ COMMAND = [str(Path(sys.executable).with_name("rankwright")), "bench"]
 
 
 def outcome(system: str, fold: str = "1", seed: int = 0, data: str = "web", **changes: Any) -> Outcome:
-    made: dict[str, Any] = {"target": "map", "trees": 5, "valid": 0.5, "fit_seconds": 1.0, "predict_seconds": 0.25}
-    made |= {"query_ids": [f"{fold}a", f"{fold}b"], "values": {"map": [0.5, 0.75]}, "curve": [0.25, 0.5]}
-    return Outcome(data=data, fold=fold, system=system, seed=seed, **(made | changes))
+    default: dict[str, Any] = {"target": "map", "trees": 5, "valid": 0.5, "fit_seconds": 1.0, "predict_seconds": 0.25}
+    default |= {"query_ids": [f"{fold}a", f"{fold}b"], "values": {"map": [0.5, 0.75]}, "curve": [0.25, 0.5]}
+    return Outcome(data=data, fold=fold, system=system, seed=seed, **(default | changes))
 
 
-def results_of(*outcomes: Outcome) -> Results:
-    results = Results()
+def store_of(*outcomes: Outcome) -> OutcomeStore:
+    results = OutcomeStore()
     for one in outcomes:
         results.add(one)
     return results
@@ -62,7 +62,7 @@ def test_time_to_a_level_is_the_share_of_the_stages() -> None:
 
 
 def test_the_level_is_a_share_of_the_best_system_on_the_fold() -> None:
-    results = results_of(
+    results = store_of(
         outcome("a", seed=0, valid=0.4, curve=[0.4], gradient_seconds=0.5),
         outcome("a", seed=1, valid=0.6, curve=[0.3, 0.6], fit_seconds=3.0, gradient_seconds=0.7),
         outcome("b", seed=0, valid=0.8, curve=[0.5, 0.8]),
@@ -81,37 +81,37 @@ def test_a_median_counts_those_that_never_arrive() -> None:
     arrive = [outcome("a", seed=seed, curve=[0.1, 0.9], valid=0.9, fit_seconds=seed + 1.0) for seed in range(2)]
     never = [outcome("a", seed=2, curve=[0.1, 0.2], valid=0.2)]
     best = [outcome("b", seed=seed, curve=[0.8], valid=0.8) for seed in range(3)]
-    a, _ = speed(results_of(*arrive, *never, *best), ["web"], ["a", "b"], "map", trees=1, reach=1.0, costs={})
+    a, _ = speed(store_of(*arrive, *never, *best), ["web"], ["a", "b"], "map", trees=1, reach=1.0, costs={})
     assert (a["reach_seconds"], a["reached"]) == (2.0, pytest.approx(2 / 3))  # the median of 1, 2 and never
 
 
 def test_time_at_equal_quality_is_per_fold_and_seed() -> None:
-    results = results_of(
-        outcome("ours", fold="1", curve=[0.3, 0.6], fit_seconds=2.0),
-        outcome("ours", fold="2", curve=[0.9, 0.9], fit_seconds=2.0),
+    results = store_of(
+        outcome("own", fold="1", curve=[0.3, 0.6], fit_seconds=2.0),
+        outcome("own", fold="2", curve=[0.9, 0.9], fit_seconds=2.0),
         outcome("peer", fold="1", valid=0.5, curve=[0.2, 0.5], fit_seconds=4.0),
         outcome("peer", fold="2", valid=0.8, curve=[0.8, 0.2], fit_seconds=4.0),
     )
-    (row,) = equal_quality(results, ["web"], ["ours", "peer"], "map")
+    (row,) = equal_quality(results, ["web"], ["own", "peer"], "map")
     assert row["own_seconds"] == (4.0 + 2.0) / 2
     assert row["first_seconds"] == (2.0 + 1.0) / 2
     assert (row["ratio"], row["reached"]) == ((2.0 / 4.0 + 1.0 / 2.0) / 2, 1.0)
 
 
 def test_quality_is_per_data_set_and_pooled() -> None:
-    results = results_of(
-        outcome("ours", data="web", values={"map": [0.5, 0.75]}),
+    results = store_of(
+        outcome("own", data="web", values={"map": [0.5, 0.75]}),
         outcome("peer", data="web", values={"map": [0.25, 0.75]}),
-        outcome("ours", data="short", query_ids=["a", "b", "c"], values={"map": [1.0, float("nan"), 0.5]}),
+        outcome("own", data="short", query_ids=["a", "b", "c"], values={"map": [1.0, float("nan"), 0.5]}),
         outcome("peer", data="short", query_ids=["a", "b", "c"], values={"map": [0.5, float("nan"), 0.5]}),
     )
-    rows = quality(results, ["web", "short"], ["ours", "peer"], "map")
+    rows = quality(results, ["web", "short"], ["own", "peer"], "map")
     assert [(row["data"], row["system"], row["mean"], row["queries"]) for row in rows] == [
-        ("web", "ours", (0.5 + 0.75) / 2, 2),
+        ("web", "own", (0.5 + 0.75) / 2, 2),
         ("web", "peer", (0.25 + 0.75) / 2, 2),
-        ("short", "ours", (1.0 + 0.5) / 2, 2),
+        ("short", "own", (1.0 + 0.5) / 2, 2),
         ("short", "peer", 0.5, 2),
-        ("all data", "ours", (0.5 + 0.75 + 1.0 + 0.5) / 4, 4),
+        ("all data", "own", (0.5 + 0.75 + 1.0 + 0.5) / 4, 4),
         ("all data", "peer", (0.25 + 0.75 + 0.5 + 0.5) / 4, 4),
     ]
     assert rows[-1]["difference"] == pytest.approx(-(0.25 + 0.5) / 4)
@@ -132,9 +132,9 @@ def test_memory_is_that_of_the_training() -> None:
         assert MEGABYTES - 5 < heavy["added_mb"] < MEGABYTES + 20
 
 
-def test_a_training_that_fails_in_its_process_is_told() -> None:
+def test_a_training_that_fails_in_its_process_is_reported() -> None:
     data = next(iter(generated_folds("short", 30)[1]())).train
-    with pytest.raises(ValueError, match=r"training a in a process of its own, .* failed: ValueError: out of order"):
+    with pytest.raises(ValueError, match=r"training a in a separate process, .* failed: ValueError: out of order"):
         peak_memory(Fake("a", megabytes=-1), data, "map", trees=1, threads=1)
 
 
@@ -160,22 +160,22 @@ def test_exponents(exponent: float) -> None:
 
 @pytest.fixture(scope="module")
 def scaling() -> dict[str, Any]:
-    return run_scaling(QUICK, systems=[Ours("ours", {"objective": "queryrmse"}), LightGBM("lambdarank")])
+    return run_scaling(QUICK, systems=[RankwrightSystem("small", {"objective": "queryrmse"}), LightGBM("lambdarank")])
 
 
 def test_sizes_need_not_be_whole_numbers_of_queries() -> None:
     sizes = replace(QUICK, documents=(1_010, 2_030), lengths=(30,), features=(4,))
-    curves = run_scaling(sizes, systems=[Ours("ours", {"objective": "queryrmse"})])["curves"]
+    curves = run_scaling(sizes, systems=[RankwrightSystem("small", {"objective": "queryrmse"})])["curves"]
     assert all(curve["seconds"][0] > 0 for curve in curves)
 
 
 def test_scaling_has_a_curve_for_each_thing_that_grows(scaling: dict[str, Any]) -> None:
     found = {(curve["what"], curve["case"], curve["over"]) for curve in scaling["curves"]}
-    cases = [f"{objective} for {metric}" for objective, metric in OBJECTIVES]
+    cases = [f"{objective} for {metric}" for objective, metric in TIMED_OBJECTIVES]
     expected = {("gradient", case, over) for case in cases for over in ("documents", "query length")}
     expected |= {
         ("training", name, over)
-        for name in ("ours", "lightgbm lambdarank")
+        for name in ("small", "lightgbm lambdarank")
         for over in ("documents", "query length", "features")
     }
     assert found == expected
@@ -189,25 +189,25 @@ def test_scaling_has_a_curve_for_each_thing_that_grows(scaling: dict[str, Any]) 
 
 
 def test_presets() -> None:
-    assert preset_systems()[0] == Ours("rankwright")
+    assert preset_systems()[0] == RankwrightSystem("rankwright")
     assert preset_systems("defaults")[1] == LightGBM("lambdarank")
     common = {system.name: system for system in preset_systems("common")}
     assert common["lightgbm lambdarank"].params == {"learning_rate": 0.05, "num_leaves": 31}  # type: ignore[attr-defined]
     assert common["catboost YetiRank"].params == {"learning_rate": 0.05, "depth": 6}  # type: ignore[attr-defined]
     assert common["xgboost rank:map"].params == {"learning_rate": 0.05, "max_depth": 6}  # type: ignore[attr-defined]
-    assert common["rankwright"] == Ours("rankwright")
+    assert common["rankwright"] == RankwrightSystem("rankwright")
     with pytest.raises(ValueError, match="unknown preset 'best'; choose one of defaults, common"):
         preset_systems("best")
-    with pytest.raises(ValueError, match="two systems are called 'rankwright'"):
-        preset_systems(extra=[Ours("rankwright", {"num_leaves": 3})])
+    with pytest.raises(ValueError, match="two systems have the name 'rankwright'"):
+        preset_systems(extra=[RankwrightSystem("rankwright", {"num_leaves": 3})])
 
 
 def test_systems_are_chosen_by_name_or_library() -> None:
     known = preset_systems("common")
     names = [system.name for system in choose_systems(known, ["xgboost rank:map", "rankwright", "xgboost"])]
-    # A name that is complete stands for one system, also where it is the first word of another.
+    # A complete name selects one system, even if it is the first word of another name.
     assert names == ["xgboost rank:map", "rankwright", "xgboost rank:ndcg", "xgboost rank:pairwise"]
-    with pytest.raises(ValueError, match="no system is called 'lightbgm'; there are: rankwright;"):
+    with pytest.raises(ValueError, match="unknown system 'lightbgm'; known systems: rankwright;"):
         choose_systems(known, ["lightbgm"])
 
 
@@ -244,7 +244,7 @@ def test_a_result_has_all_figures(result: dict[str, Any]) -> None:
     assert [row["reached"] for row in result["equal_quality"]] == [1.0, 1.0]
 
 
-def test_an_interrupted_benchmark_goes_on_where_it_was(work: Path, result: dict[str, Any]) -> None:
+def test_an_interrupted_benchmark_resumes(work: Path, result: dict[str, Any]) -> None:
     before = Fake.fits
     again = small_bench(work)
     warm_up = 2
@@ -256,13 +256,13 @@ def test_an_interrupted_benchmark_goes_on_where_it_was(work: Path, result: dict[
     assert small_bench(work)["quality"] == result["quality"]
 
 
-def test_results_are_files(tmp_path: Path, result: dict[str, Any]) -> None:
+def test_results_are_written_and_read(tmp_path: Path, result: dict[str, Any]) -> None:
     write_result(result, tmp_path / "below" / "r.json")
     assert read_result(tmp_path / "below" / "r.json") == json.loads(json.dumps(result))
     assert [path.name for path in (tmp_path / "below").iterdir()] == ["r.json"]
     for content, reason in [
         ("{", "is not valid JSON"),
-        ("[]", "is no result of a benchmark"),
+        ("[]", "is not a benchmark result"),
         ('{"format": "rankwright bench", "format_version": 2}', "has format 2; this version reads 1"),
     ]:
         (tmp_path / "x.json").write_text(content)
@@ -284,10 +284,10 @@ def test_ratios_to_an_earlier_result(result: dict[str, Any]) -> None:
     assert not any(one["worse"] for one in regressions(result, result)["rows"])
 
 
-def test_results_that_do_not_compare(result: dict[str, Any], scaling: dict[str, Any]) -> None:
+def test_results_that_cannot_be_compared(result: dict[str, Any], scaling: dict[str, Any]) -> None:
     with pytest.raises(ValueError, match=r"of 'rankwright scaling', this one of 'rankwright bench'"):
         regressions(result, scaling)
-    with pytest.raises(ValueError, match="the earlier result has trees 1 and this one 2; ratios would mean nothing"):
+    with pytest.raises(ValueError, match="the earlier result has trees 1 and this one 2, so they cannot be compared"):
         regressions({**result, "settings": {**result["settings"], "trees": 2}}, result)
 
 
@@ -341,6 +341,7 @@ def bench(*words: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run([*COMMAND, *words], capture_output=True, text=True, check=False)
 
 
+@pytest.mark.slow
 def test_the_command_measures_resumes_compares_and_reports(tmp_path: Path) -> None:
     out, later = tmp_path / "old.json", tmp_path / "new.json"
     words = ["--kinds", "short", "--queries", "15", "--seeds", "1", "--trees", "2", "--every", "1", "--threads", "1"]
@@ -360,15 +361,15 @@ def test_the_command_measures_resumes_compares_and_reports(tmp_path: Path) -> No
     assert (done.returncode, done.stdout) == (0, ""), done.stderr
     assert {row["ratio"] for row in read_result(later)["against"]["rows"]} == {1.0}
     page = tmp_path / "page.md"
-    told = CliRunner().invoke(app, ["report", str(later), "--out", str(page), "--format", "md"])
-    assert told.exit_code == 0, told.output
+    report = CliRunner().invoke(app, ["report", str(later), "--out", str(page), "--format", "md"])
+    assert report.exit_code == 0, report.output
     assert "## Since an earlier result" in page.read_text()
 
 
 @pytest.mark.parametrize(
     ("words", "reason"),
     [
-        (["--systems", "lightbgm"], "no system is called 'lightbgm'"),
+        (["--systems", "lightbgm"], "unknown system 'lightbgm'"),
         (["--kinds", "wide"], "unknown kind 'wide' of data"),
         (["--targets", "ngcd"], "ngcd"),
         (["--preset", "best"], "best"),
@@ -395,6 +396,6 @@ def test_wrong_files(tmp_path: Path) -> None:
     assert isinstance(done.exception, FileNotFoundError)
     done = CliRunner().invoke(app, ["bench", "--against", str(tmp_path / "other.json"), "--out", out])
     assert isinstance(done.exception, ValueError)
-    assert "is no result of a benchmark" in str(done.exception)
+    assert "is not a benchmark result" in str(done.exception)
     done = CliRunner().invoke(app, ["report", str(tmp_path / "other.json"), "--data", "x.txt"])
     assert done.exit_code == 2

@@ -42,9 +42,9 @@ def test_gap_is_the_difference_of_means_at_each_stage(ranker):
 
 def test_weights_of_queries_count_in_the_gap(ranker):
     """Weights 1 and 0: the same as leaving the queries out."""
-    kept = np.arange(VALID.n_queries) % 2
-    weighted = rw.RankingData(VALID.X, VALID.y, qid=VALID.qid, weights=kept, feature_names=VALID.feature_names)
-    half = VALID.subset(np.flatnonzero(kept))
+    in_half = np.arange(VALID.n_queries) % 2
+    weighted = rw.RankingData(VALID.X, VALID.y, qid=VALID.qid, weights=in_half, feature_names=VALID.feature_names)
+    half = VALID.subset(np.flatnonzero(in_half))
     a, b = (generalisation_gap(ranker, TRAIN, data, every=12, metrics="map").points[0] for data in (weighted, half))
     assert (a.gap, a.low) == pytest.approx((b.gap, b.low))
 
@@ -91,7 +91,7 @@ def test_queries_of_weight_zero_do_not_change():
     assert (changes.up.count, changes.up.share, changes.overall.difference) == (2, 1.0, 0.5)
 
 
-def test_refusals(ranker):
+def test_invalid_arguments(ranker):
     with pytest.raises(ValueError, match="confidence must be between 0 and 1"):
         generalisation_gap(ranker, TRAIN, VALID, confidence=95)
     one = VALID.subset([0])

@@ -62,60 +62,65 @@ def test_queries_without_a_relevant_document_have_no_gap():
 
 
 def hand_bound(sigma, delta, n, classes):
-    """Theorem 2 as it is printed."""
+    """Theorem 2 as published."""
     eps_1 = (n - 1) * sigma / (2 * delta * math.sqrt(math.pi)) * math.exp(-(delta**2) / (4 * sigma**2))
     eps_3 = 1 - math.erf(delta / (2 * sigma)) ** 2
     eps_2 = math.sqrt(eps_3 / (1 - 5 * eps_3)) + 5 * eps_3
     return 2 ** (classes - 1) * n * (eps_1 + eps_2)
 
 
-def test_printed_bound():
-    found = softrank_bound(0.3, 1.0, 7, 3, version="printed")
-    np.testing.assert_allclose(found.bound, hand_bound(0.3, 1.0, 7, 3), rtol=1e-12)
-    np.testing.assert_allclose(found.largest_sigma, 1.0 / (2 * erfinv(math.sqrt(5 / 6))))
-    assert found.holds
-    edge = found.largest_sigma
-    assert softrank_bound(edge * 0.999, 1.0, 7, 3, version="printed").holds
-    assert not softrank_bound(edge * 1.001, 1.0, 7, 3, version="printed").holds
+def test_published_bound():
+    bound = softrank_bound(0.3, 1.0, 7, 3, version="published")
+    np.testing.assert_allclose(bound.bound, hand_bound(0.3, 1.0, 7, 3), rtol=1e-12)
+    np.testing.assert_allclose(bound.largest_sigma, 1.0 / (2 * erfinv(math.sqrt(5 / 6))))
+    assert bound.holds
+    edge = bound.largest_sigma
+    assert softrank_bound(edge * 0.999, 1.0, 7, 3, version="published").holds
+    assert not softrank_bound(edge * 1.001, 1.0, 7, 3, version="published").holds
 
 
-def test_mended_bound():
+def test_corrected_bound():
     n, sigma, delta = 9, 0.2, 1.0
-    found = softrank_bound(sigma, delta, n, 2)
+    bound = softrank_bound(sigma, delta, n, 2)
     tail = 1 - math.erf(delta / (2 * sigma)) ** 2
     eps_1 = (n - 1) * sigma / (2 * math.log(2) * delta * math.sqrt(math.pi)) * math.exp(-(delta**2) / (4 * sigma**2))
     eps_3 = (n - 1) / 4 * tail
     eps_2 = math.sqrt(eps_3 / (1 - 5 * eps_3)) + 5 * eps_3
-    np.testing.assert_allclose([found.eps_1, found.eps_2, found.eps_3], [eps_1, eps_2, eps_3], rtol=1e-9)
-    np.testing.assert_allclose(found.bound, 2 * n * (eps_1 + eps_2), rtol=1e-9)
+    np.testing.assert_allclose([bound.eps_1, bound.eps_2, bound.eps_3], [eps_1, eps_2, eps_3], rtol=1e-9)
+    np.testing.assert_allclose(bound.bound, 2 * n * (eps_1 + eps_2), rtol=1e-9)
     # At the edge of the condition the variance of a rank is bounded by 1/5, and the bound has no value beyond it.
-    edge = softrank_bound(found.largest_sigma * (1 - 1e-9), delta, n, 2)
+    edge = softrank_bound(bound.largest_sigma * (1 - 1e-9), delta, n, 2)
     np.testing.assert_allclose(edge.eps_3, 1 / 5, rtol=1e-6)
-    beyond = softrank_bound(found.largest_sigma * 1.01, delta, n, 2)
+    beyond = softrank_bound(bound.largest_sigma * 1.01, delta, n, 2)
     assert (beyond.holds, beyond.bound) == (False, math.inf)
 
 
-def test_slips_of_the_printed_theorem():
+@pytest.mark.parametrize(("old", "new"), [("mended", "corrected"), ("printed", "published")])
+def test_older_names_of_the_versions(old, new):
+    assert softrank_bound(0.3, 1.0, 7, 3, version=old) == softrank_bound(0.3, 1.0, 7, 3, version=new)
+
+
+def test_errors_of_the_published_theorem():
     """For few documents its condition admits σ for which its formula has no value; for many its ε3 is too small."""
-    printed, mended = (softrank_bound(0.9, 1.0, 4, 2, version=version) for version in ("printed", "mended"))
-    assert printed.largest_sigma > mended.largest_sigma
-    undefined = softrank_bound(0.5, 1.0, 4, 2, version="printed")
+    published, corrected = (softrank_bound(0.9, 1.0, 4, 2, version=version) for version in ("published", "corrected"))
+    assert published.largest_sigma > corrected.largest_sigma
+    undefined = softrank_bound(0.5, 1.0, 4, 2, version="published")
     assert (undefined.holds, undefined.bound) == (True, math.inf)
-    # n documents at distance delta from document j: its rank has the variance (n - 1) pi (1 - pi) > ε3 as printed.
+    # n documents at distance delta from document j: its rank has the variance (n - 1) pi (1 - pi) > ε3 as published.
     n, sigma = 30, 0.25
     beats = 0.5 * (1 + math.erf(1 / (2 * sigma)))
     variance = (n - 1) * beats * (1 - beats)
-    assert softrank_bound(sigma, 1.0, n, 2, version="printed").eps_3 < variance
+    assert softrank_bound(sigma, 1.0, n, 2, version="published").eps_3 < variance
     np.testing.assert_allclose(softrank_bound(sigma, 1.0, n, 2).eps_3, variance)
 
 
 def test_the_bound_keeps_its_digits_where_erf_rounds_to_one():
-    found = softrank_bound(0.02, 1.0, 3, 2)
-    assert 0 < found.eps_3 < 1e-200
-    assert found.bound > 0
+    bound = softrank_bound(0.02, 1.0, 3, 2)
+    assert 0 < bound.eps_3 < 1e-200
+    assert bound.bound > 0
 
 
-@pytest.mark.parametrize("version", ["mended", "printed"])
+@pytest.mark.parametrize("version", ["corrected", "published"])
 @pytest.mark.parametrize("n", [2, 3, 6, 12, 30])
 def test_gaps_are_below_the_bound_where_its_condition_holds(n, version):
     checked = 0
@@ -204,25 +209,25 @@ def test_theorem_one():
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"objective": "lambdamart"}, "lambdamart has no smoothed metric as its loss"),
+        ({"objective": "lambdamart"}, "lambdamart does not smooth a metric"),
         ({"metric": "map"}, "softrank is exact for metrics that add up over positions, and map does not"),
         ({"metric": "dcg-rr"}, "dcg-rr selects documents instead of ordering them"),
-        ({"objective": "stochasticrank", "samples": 1}, "samples must be a whole number from 2"),
-        ({"labels": [0, 0]}, "no query has a document that earns anything"),
+        ({"objective": "stochasticrank", "samples": 1}, "samples must be a whole number of at least 2"),
+        ({"labels": [0, 0]}, "no document has any gain"),
     ],
 )
-def test_refusals(change, message):
+def test_invalid_arguments(change, message):
     arguments = {"scores": [1.0, 2.0], "labels": [1, 0], "group": [2], **change}
     with pytest.raises(ValueError, match=message):
         directness(**arguments)
 
 
-def test_refusals_of_bound_and_curve():
-    with pytest.raises(ValueError, match="version must be 'mended' or 'printed'; got 'new'"):
+def test_invalid_arguments_of_bound_and_curve():
+    with pytest.raises(ValueError, match="version must be 'corrected' or 'published'; got 'new'"):
         softrank_bound(1.0, 1.0, 3, 2, version="new")
-    with pytest.raises(ValueError, match="needs sigma above 0, delta from 0, n from 2"):
+    with pytest.raises(ValueError, match="needs sigma > 0, delta >= 0, n >= 2"):
         softrank_bound(1.0, 1.0, 1, 2)
     with pytest.raises(ValueError, match="mus belongs to stochasticrank"):
         directness_curve([1, 0], [1, 0], group=[2], mus=[1.0])
-    with pytest.raises(ValueError, match="knows softrank and stochasticrank; got 'yetiloss'"):
+    with pytest.raises(ValueError, match="objective must be softrank or stochasticrank; got 'yetiloss'"):
         directness_curve([1, 0], [1, 0], group=[2], objective="yetiloss")

@@ -94,8 +94,8 @@ def test_rows_in_any_order():
     assert 0.2 < mixed.noise["ccs"][0] / sorted_.noise["ccs"][0] < 5, "the rows of a query stay together"
 
 
-def test_refusals():
-    with pytest.raises(ValueError, match="repeats must be a whole number from 2"):
+def test_invalid_arguments():
+    with pytest.raises(ValueError, match="repeats must be a whole number of at least 2"):
         estimators([1, 0], [1, 0], group=[2], repeats=1)
     with pytest.raises(ValueError, match="objectives is empty"):
         estimators([1, 0], [1, 0], group=[2], objectives={})

@@ -44,7 +44,7 @@ def test_incoherent_without_truncation():
     assert incoherency(scores, labels, -grad, group=[3]).share == 0, "grad is that of the loss"
 
 
-def test_lambda_ex_mends_the_first_pictured_case():
+def test_lambda_ex_corrects_the_case_of_the_first_figure():
     scores, labels = [0.04, 0.03, 0.02, 0.01, 0], [1, 2, 0, 0, 0]
     grad, _ = rw.gradients("lambdamart", scores, labels, group=[5], metric="ndcg@1", truncation=1, extend="static")
     assert incoherency(scores, labels, grad, group=[5], k=1).share == 0
@@ -84,13 +84,13 @@ def test_shares_count_every_query():
     [
         ({"grad": [1.0]}, r"grad has shape \(1,\) for 2 rows"),
         ({"scores": [1.0, np.nan]}, "scores must be finite, but one is nan: row 1, query 0"),
-        ({"k": 0}, "k must be a whole number from 1"),
-        ({"k": True}, "k must be a whole number from 1"),
+        ({"k": 0}, "k must be a positive whole number"),
+        ({"k": True}, "k must be a positive whole number"),
         ({"ties": "expected"}, "unknown tie policy 'expected'; choose one of input, worst, best"),
         ({"labels": [1, -1]}, "labels must be finite and non-negative"),
     ],
 )
-def test_refusals(change, message):
+def test_invalid_arguments(change, message):
     arguments = {"scores": [1.0, 2.0], "labels": [1, 0], "grad": [0.1, -0.1], "group": [2], **change}
     with pytest.raises(ValueError, match=message):
         incoherency(**arguments)

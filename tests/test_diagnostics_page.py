@@ -21,9 +21,9 @@ def models():
 
 
 @pytest.fixture(scope="module")
-def found(models):
+def diagnosis(models):
     ranker, other = models
-    told = []
+    lines = []
     result = diagnose(
         ranker,
         VALID,
@@ -33,47 +33,53 @@ def found(models):
         every=4,
         repeats=10,
         samples=20,
-        tell=told.append,
+        tell=lines.append,
     )
-    assert told == ["gradient incoherency", "directness", "gradient estimates", "generalisation gap", "changed queries"]
+    assert lines == [
+        "gradient incoherency",
+        "directness",
+        "gradient estimates",
+        "generalisation gap",
+        "changed queries",
+    ]
     return result
 
 
-def test_parts_are_those_of_the_single_diagnostics(found, models):
+def test_parts_are_those_of_the_single_diagnostics(diagnosis, models):
     ranker, _ = models
-    assert [curve.objective for curve in found.incoherency] == [TRUNCATED, "lambdamart(truncation=k, extend=all)"]
+    assert [curve.objective for curve in diagnosis.incoherency] == [TRUNCATED, "lambdamart(truncation=k, extend=all)"]
     expected = incoherency_curve(ranker, VALID, every=4)
-    assert found.incoherency[0].to_dict() == expected.to_dict()
-    assert found.gap.to_dict() == generalisation_gap(ranker, TRAIN, VALID, every=4).to_dict()
+    assert diagnosis.incoherency[0].to_dict() == expected.to_dict()
+    assert diagnosis.gap.to_dict() == generalisation_gap(ranker, TRAIN, VALID, every=4).to_dict()
     smooth = directness(
         ranker.predict(VALID), VALID.y, qid=VALID.qid, metric="ndcg@3", objective="stochasticrank", samples=20
     )
-    assert found.pair.eps_1 == smooth.max_gap
-    points = {(point.sigma, point.mu): point for point in found.directness[1].points}
+    assert diagnosis.pair.eps_1 == smooth.max_gap
+    points = {(point.sigma, point.mu): point for point in diagnosis.directness[1].points}
     assert points[1.0, 0.0].max_gap == smooth.max_gap
-    assert found.changes.names == ("old", "new")
+    assert diagnosis.changes.names == ("old", "new")
     means = [
         rw.evaluate(one.predict(VALID), VALID.y, qid=VALID.qid, metrics=["ndcg@3"]).mean["ndcg@3"] for one in models
     ]
-    assert found.changes.overall.difference == pytest.approx(means[0] - means[1])
+    assert diagnosis.changes.overall.difference == pytest.approx(means[0] - means[1])
 
 
-def test_numbers_are_ready_for_json(found):
-    again = json.loads(json.dumps(found.to_dict(), allow_nan=False))
+def test_numbers_are_ready_for_json(diagnosis):
+    again = json.loads(json.dumps(diagnosis.to_dict(), allow_nan=False))
     assert again["names"] == ["new", "old"]
     assert len(again["incoherency"][0]["stages"]) == 3
     assert again["changes"]["metric"] == "ndcg@3"
 
 
-def test_summary(found):
-    lines = str(found).splitlines()
+def test_summary(diagnosis):
+    lines = str(diagnosis).splitlines()
     assert lines[0].startswith(f"gradient of {TRUNCATED}: ")
     assert any(line.startswith("generalisation gap of ndcg@3: +") for line in lines)
     assert lines[-1].startswith("ndcg@3 against old: ")
 
 
-def test_page(found):
-    page = found.page("some data")
+def test_page(diagnosis):
+    page = diagnosis.page("some data")
     titles = [section.title for section in page.sections]
     assert titles == [
         "Gradient incoherency",
@@ -92,7 +98,7 @@ def test_page(found):
     assert "Diagnostics of new" in text
     assert len(text) < 2_000_000
     table = page.markdown()
-    for row in found.changes.most(3):
+    for row in diagnosis.changes.most(3):
         assert f"| {row['query']} |" in table
 
 
@@ -108,7 +114,7 @@ def test_without_training_data_and_another_model(models):
     assert len(alone.page().sections) == 3
 
 
-def test_a_metric_that_selects_is_refused():
+def test_a_metric_that_selects_is_rejected():
     ranker = quick(metric="dcg-rr", n_estimators=2).fit(TRAIN)
     with pytest.raises(ValueError, match="trained for dcg-rr, which selects documents"):
         diagnose(ranker, VALID)
@@ -125,7 +131,7 @@ def folder(tmp_path_factory, models):
 
 
 def run(folder, monkeypatch, capsys, *words):
-    """Exit code, what was printed and what was complained about."""
+    """Return the exit code, standard output and standard error."""
     monkeypatch.chdir(folder)
     monkeypatch.setattr(sys, "argv", ["rankwright", "diagnose", *words])
     code = None
@@ -133,8 +139,8 @@ def run(folder, monkeypatch, capsys, *words):
         main()
     except SystemExit as ended:
         code = ended.code
-    printed = capsys.readouterr()
-    return code, printed.out, printed.err
+    output = capsys.readouterr()
+    return code, output.out, output.err
 
 
 def test_command_writes_a_page(folder, monkeypatch, capsys):
@@ -146,7 +152,7 @@ def test_command_writes_a_page(folder, monkeypatch, capsys):
     assert "Diagnostics of new" in (folder / "diagnose.html").read_text()
 
 
-def test_command_prints_json_and_writes_nothing_unless_told(folder, monkeypatch, capsys):
+def test_command_prints_json_and_writes_nothing_by_default(folder, monkeypatch, capsys):
     (folder / "diagnose.html").unlink(missing_ok=True)
     words = ("new", "--data", "test.txt", "--every", "12", "--queries", "5", "--json", "--quiet")
     code, out, err = run(folder, monkeypatch, capsys, *words)
@@ -165,7 +171,7 @@ def test_command_prints_json_and_writes_nothing_unless_told(folder, monkeypatch,
         (("new",), 2, "Missing option '--data'"),
     ],
 )
-def test_command_refusals(folder, monkeypatch, capsys, words, code, message):
+def test_wrong_usage_of_the_command(folder, monkeypatch, capsys, words, code, message):
     ended, out, err = run(folder, monkeypatch, capsys, *words)
     assert (ended, out) == (code, "")
     assert re.search(message, err)

@@ -1,4 +1,4 @@
-"""The papers' experiments: complete, well-formed, resumable, and honest about what they found."""
+"""The papers' experiments: complete, well-formed, resumable, with verdicts that follow from the outcomes."""
 
 from __future__ import annotations
 
@@ -19,14 +19,15 @@ from rankwright.objectives import bind
 from rankwright.ranker import Ranker
 from rankwright.report.page import Table
 from rankwright.research.experiments import EXPERIMENTS, Record, experiment, read_records, reproduce, results_page
-from rankwright.research.experiments.base import Figures, Job, Settings, differences, figures
-from rankwright.research.experiments.gap import Gap, judge_gaps
+from rankwright.research.experiments.base import ExperimentSettings, Job, differences
+from rankwright.research.experiments.comparison_study import Claim, ComparisonStudy, claims, judge
+from rankwright.research.experiments.directness import _bounded, _falls
+from rankwright.research.experiments.gap import GapStudy, judge_gaps
 from rankwright.research.experiments.lambdaex import _slower, by_query
-from rankwright.research.experiments.softrank import _bounded, _falls
+from rankwright.research.experiments.published import PublishedValues, parse_published
 from rankwright.research.experiments.stochasticrank import TOY_PAPER, TOY_SYSTEMS, _reached
-from rankwright.research.experiments.study import Claim, Study, claims, judge
-from rankwright.research.experiments.tuned import LIGHTGBM, Tuned, tuned
-from rankwright.research.harness import Ours, Outcome, Results
+from rankwright.research.experiments.tuned import LIGHTGBM_SPACE, TunedSystem, tune_on_fold
+from rankwright.research.harness import Outcome, OutcomeStore, RankwrightSystem
 
 NAMES = [
     *(f"stochasticrank-{part}" for part in ("table1", "table2", "table3")),
@@ -35,7 +36,7 @@ NAMES = [
     *(f"lambdaex-{part}" for part in ("table5", "table6", "figure3")),
     "softrank-directness",
 ]
-STUDIES = [one for one in EXPERIMENTS.values() if isinstance(one, Study)]
+STUDIES = [one for one in EXPERIMENTS.values() if isinstance(one, ComparisonStudy)]
 OUTCOMES = ("agrees", "agrees", "not significant", "contradicts", "mixed")
 SMALL: dict[str, Any] = {"quick": True, "queries": 20, "trees": 3, "seeds": 1}
 
@@ -68,12 +69,12 @@ def command(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str],
     return run
 
 
-def test_every_experiment_is_there() -> None:
+def test_all_experiments() -> None:
     assert sorted(EXPERIMENTS) == sorted(NAMES)
 
 
-def test_an_unknown_name_is_answered_with_a_near_one() -> None:
-    with pytest.raises(ValueError, match=r"no experiment is called 'tricks-table5'.*Did you mean tricks-table"):
+def test_an_unknown_name_gets_a_suggestion() -> None:
+    with pytest.raises(ValueError, match=r"unknown experiment 'tricks-table5'.*Did you mean tricks-table"):
         experiment("tricks-table5")
 
 
@@ -86,19 +87,19 @@ def test_quick_is_smaller_than_full(name: str) -> None:
 
 
 @pytest.mark.parametrize("study", STUDIES, ids=lambda one: one.name)
-def test_objectives_bind_to_every_target(study: Study) -> None:
+def test_objectives_bind_to_every_target(study: ComparisonStudy) -> None:
     for system in study.systems:
         for target in study.only.get(system.name, study.targets):
-            if isinstance(system, Ours):
+            if isinstance(system, RankwrightSystem):
                 Ranker(**dict(system.params)).check_params()
                 bind(objective(system.params["objective"]), [2, 0, 1], group=[3], metric=metric(target), threads=1)
 
 
 @pytest.mark.parametrize("study", STUDIES, ids=lambda one: one.name)
-def test_whether_a_system_looks_at_the_metric_is_told_right(study: Study) -> None:
-    """A system that says it does not is trained once for all targets, so its gradients must be the same for all."""
+def test_systems_declare_whether_they_depend_on_the_metric(study: ComparisonStudy) -> None:
+    """A system that does not depend on it is trained once for all targets, so its gradients must be equal."""
     for system in study.systems:
-        if isinstance(system, Ours) and not system.by_metric:
+        if isinstance(system, RankwrightSystem) and not system.by_metric:
             grads = [
                 bind(system.params["objective"], [2, 0, 1], group=[3], metric=target, threads=1)([0.1, 0.3, 0.2], 0)[0]
                 for target in study.targets
@@ -107,7 +108,7 @@ def test_whether_a_system_looks_at_the_metric_is_told_right(study: Study) -> Non
 
 
 @pytest.mark.parametrize("study", STUDIES, ids=lambda one: one.name)
-def test_claims_and_figures_are_of_systems_that_are_run(study: Study) -> None:
+def test_claims_and_figures_are_of_systems_that_are_run(study: ComparisonStudy) -> None:
     run = {condition.names(system.name) for condition in study.conditions for system in study.systems}
     assert len(run) == len(study.conditions) * len(study.systems)
     assert {name for claim in study.claims for name in claim.systems()} <= run
@@ -138,17 +139,17 @@ def test_the_papers_tables_have_the_right_shape() -> None:
     assert TOY_PAPER.keys() <= {system.name for system in TOY_SYSTEMS}
 
 
-def test_figures_refuse_a_row_of_another_length() -> None:
+def test_a_row_of_published_figures_has_a_figure_per_column() -> None:
     with pytest.raises(ValueError, match="b has 1 figures for 2 columns"):
-        figures("table 1", "A, B", "[map]; a: 1 2; b: 1")
+        parse_published("columns: A, B\n[map]\na: 1 2\nb: 1", "table 1")
 
 
-def outcomes(target: str = "map", **values: list[float]) -> Results:
-    results = Results()
+def outcomes(target: str = "map", **values: list[float]) -> OutcomeStore:
+    store = OutcomeStore()
     for system, own in values.items():
         ids = [str(number) for number in range(len(own))]
-        results.add(Outcome("made up", "1", system, target, 0, 5, 0.5, 1.0, 0.1, ids, {target: own}))
-    return results
+        store.add(Outcome("made up", "1", system, target, 0, 5, 0.5, 1.0, 0.1, ids, {target: own}))
+    return store
 
 
 RAISED = [0.5, 0.6, 0.4, 0.7, 0.5, 0.6, 0.4, 0.7]
@@ -157,8 +158,8 @@ LOW = [0.4, 0.5, 0.3, 0.6, 0.4, 0.5, 0.3, 0.6]
 
 def test_verdicts_agree_contradict_or_leave_open() -> None:
     """Eight differences of one sign: the exact randomisation test gives p = 2 / 2^8, times three claims at most."""
-    results = outcomes(high=RAISED, low=LOW, like=[*RAISED[:4], *LOW[4:]], again=[*LOW[:4], *RAISED[4:]])
-    found = judge(claims("high > low\nlow > high\nlike > again", ["map"]), results)
+    store = outcomes(high=RAISED, low=LOW, like=[*RAISED[:4], *LOW[4:]], again=[*LOW[:4], *RAISED[4:]])
+    found = judge(claims("high > low\nlow > high\nlike > again", ["map"]), store)
     assert [one.outcome for one in found] == ["agrees", "contradicts", "not significant"]
     assert found[0].evidence.startswith("+10.00 points [+10.00, +10.00], p = 0.023, 8 queries")
     assert found[1].evidence.startswith("-10.00 points")
@@ -167,8 +168,8 @@ def test_verdicts_agree_contradict_or_leave_open() -> None:
 def test_a_claim_of_no_difference_needs_a_narrow_interval() -> None:
     """Mean differences: 0.005 on every query, 0.1 on every query, and 0.1 or -0.1 in equal parts."""
     close = [value + 0.005 for value in LOW]
-    results = outcomes(high=RAISED, low=LOW, close=close, a=[*RAISED[:4], *LOW[4:]], b=[*LOW[:4], *RAISED[4:]])
-    found = judge(claims("close > low\nhigh > low\na > b", ["map"], alike=True), results)
+    store = outcomes(high=RAISED, low=LOW, close=close, a=[*RAISED[:4], *LOW[4:]], b=[*LOW[:4], *RAISED[4:]])
+    found = judge(claims("close > low\nhigh > low\na > b", ["map"], alike=True), store)
     assert [one.outcome for one in found] == ["agrees", "contradicts", "not significant"]
     assert found[0].claim == "close like low by map"
 
@@ -176,21 +177,21 @@ def test_a_claim_of_no_difference_needs_a_narrow_interval() -> None:
 def test_a_claim_about_changes_compares_changes() -> None:
     """The first system loses 0.1 on every query, the second 0.3: the first loses less by 0.2."""
     steep = [value - 0.3 for value in RAISED]
-    results = outcomes(a=RAISED, a_noisy=LOW, b=RAISED, b_noisy=steep)
-    (found,) = judge([Claim(("a_noisy", "a"), ("b_noisy", "b"), "map", text="a loses less")], results)
+    store = outcomes(a=RAISED, a_noisy=LOW, b=RAISED, b_noisy=steep)
+    (found,) = judge([Claim(("a_noisy", "a"), ("b_noisy", "b"), "map", text="a loses less")], store)
     assert (found.claim, found.outcome) == ("a loses less", "agrees")
     assert found.evidence.startswith("+20.00 points")
 
 
-def test_verdicts_tell_how_often_the_claim_held_in_the_paper() -> None:
-    paper = figures("table 1", "A, B, C", "[map]; high: 2 2 -; low: 1 3 1")
+def test_verdicts_say_how_often_the_claim_holds_in_the_paper() -> None:
+    paper = parse_published("columns: A, B, C\n[map]\nhigh: 2 2 -\nlow: 1 3 1", "table 1")
     (found,) = judge(claims("high > low", ["map"]), outcomes(high=RAISED, low=LOW), paper)
     assert found.evidence.endswith("in the paper above on 1 of 2 data sets")
 
 
-def test_gap_is_train_less_test(tmp_path: Path) -> None:
+def test_the_gap_is_train_minus_test(tmp_path: Path) -> None:
     gap = EXPERIMENTS["tricks-gap"]
-    assert isinstance(gap, Gap)
+    assert isinstance(gap, GapStudy)
     record = reproduce(gap, gap.settings(**SMALL, targets=("map",)), tmp_path)
     for row in record.tables[0]["rows"]:
         train, test, difference = (float(cell) for cell in row[1:4])
@@ -235,10 +236,10 @@ def test_times_are_compared_round_by_round(slow: list[float], expected: str) -> 
 
 
 def test_a_query_that_trains_in_two_folds_counts_once() -> None:
-    results = Results()
+    store = OutcomeStore()
     for fold, ids, values in (("1", ["a", "b"], [1.0, 0.0]), ("2", ["b", "c"], [1.0, 1.0])):
-        results.add(Outcome("made up", fold, "ours", "share", 0, 5, 0.5, 1.0, 0.1, ids, {"share": values}))
-    pooled = by_query(results).evaluation("ours", "share")
+        store.add(Outcome("made up", fold, "ours", "share", 0, 5, 0.5, 1.0, 0.1, ids, {"share": values}))
+    pooled = by_query(store).evaluation("ours", "share")
     assert pooled.per_query["share"].tolist() == [1.0, (0 + 1) / 2, 1.0]
     assert pooled.mean["share"] == pytest.approx((1 + 0.5 + 1) / 3)
 
@@ -262,11 +263,11 @@ def test_a_gap_above_the_bound_contradicts_the_theorem() -> None:
     ]
 
 
-def test_corruption_spares_the_test_queries() -> None:
+def test_corruption_leaves_the_test_queries_unchanged() -> None:
     fold = next(EXPERIMENTS["xendcg-robustness"].settings(**SMALL).folds())
     for name in ("xendcg-robustness", "xendcg-clicks"):
         study = EXPERIMENTS[name]
-        assert isinstance(study, Study)
+        assert isinstance(study, ComparisonStudy)
         for condition in study.conditions:
             changed = condition.change(fold)
             assert changed.test is fold.test
@@ -276,25 +277,25 @@ def test_corruption_spares_the_test_queries() -> None:
 
 def test_the_learning_rate_keeps_the_papers_distance() -> None:
     study = EXPERIMENTS["xendcg-table1"]
-    assert isinstance(study, Study)
+    assert isinstance(study, ComparisonStudy)
     system = study._at_rate(study.systems[0], trees=100)
-    assert isinstance(system, Ours)
+    assert isinstance(system, RankwrightSystem)
     assert system.params["learning_rate"] == pytest.approx(0.02 * 500 / 100)
 
 
 @pytest.mark.parametrize(
     ("name", "changes", "message"),
     [
-        ("stochasticrank-table1", {"queries": 20}, "has no queries to choose"),
+        ("stochasticrank-table1", {"queries": 20}, "does not use queries"),
         ("stochasticrank-table1", {"data": Path("mq2008")}, "has data of its own"),
         ("stochasticrank-table1", {"length": 20}, "has data of its own"),
-        ("tricks-table4", {"trials": 3}, "has no trials to choose"),
-        ("tricks-table4", {"data": Path("mq2008"), "queries": 20}, "of generated data"),
+        ("tricks-table4", {"trials": 3}, "does not use trials"),
+        ("tricks-table4", {"data": Path("mq2008"), "queries": 20}, "apply to generated data"),
         ("tricks-table4", {"kind": "wide"}, "unknown kind 'wide'.*choose one of web"),
         ("tricks-table4", {"targets": ("rbp",)}, "has no metric 'rbp'; it has ndcg@10"),
     ],
 )
-def test_options_that_would_do_nothing_are_refused(name: str, changes: dict[str, Any], message: str) -> None:
+def test_options_without_effect_are_rejected(name: str, changes: dict[str, Any], message: str) -> None:
     with pytest.raises(ValueError, match=message):
         EXPERIMENTS[name].settings(**changes)
 
@@ -307,7 +308,7 @@ def test_the_printed_command_names_all_settings() -> None:
     )
 
 
-def test_more_seeds_belong_to_a_run_and_other_trees_do_not() -> None:
+def test_a_run_can_add_seeds_but_not_change_trees() -> None:
     study = EXPERIMENTS["tricks-table4"]
     old = study.settings(**SMALL).to_dict()
     assert differences(old, study.settings(**{**SMALL, "seeds": 3}).to_dict()) == []
@@ -316,16 +317,16 @@ def test_more_seeds_belong_to_a_run_and_other_trees_do_not() -> None:
     assert differences(old, study.settings(**SMALL, targets=("map",)).to_dict()) == []
 
 
-def test_a_folder_of_another_run_is_refused(tmp_path: Path) -> None:
+def test_a_folder_of_another_run_is_rejected(tmp_path: Path) -> None:
     study = EXPERIMENTS["stochasticrank-table3"]
     reproduce(study, study.settings(**SMALL), tmp_path)
     before = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
-    with pytest.raises(ValueError, match="holds a run with another trees; choose another folder"):
+    with pytest.raises(ValueError, match=r"holds a run with other settings \(trees\); choose another folder"):
         reproduce(study, study.settings(**{**SMALL, "trees": 4}), tmp_path)
     assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == before
 
 
-def test_an_interrupted_run_goes_on_where_it_was(tmp_path: Path) -> None:
+def test_an_interrupted_run_resumes(tmp_path: Path) -> None:
     study = EXPERIMENTS["stochasticrank-table3"]
     settings = study.settings(**SMALL)
     whole = reproduce(study, settings, tmp_path / "whole")
@@ -340,18 +341,18 @@ def test_an_interrupted_run_goes_on_where_it_was(tmp_path: Path) -> None:
         reproduce(study, settings, tmp_path / "parts", progress=stop_at_third)
     assert not (tmp_path / "parts" / "table.json").exists()
     with (tmp_path / "parts" / "outcomes.jsonl").open("a") as file:
-        file.write('{"data": "gener')  # what a kill leaves behind
+        file.write('{"data": "gener')  # what a crash leaves behind
     again: list[str] = []
     record = reproduce(study, settings, tmp_path / "parts", progress=lambda one: again.append(one.system))
-    assert isinstance(study, Study)
+    assert isinstance(study, ComparisonStudy)
     assert fresh + again == [system.name for system in study.systems]
     assert record.tables == whole.tables
     assert record.verdicts == whole.verdicts
 
 
-def test_tuned_systems_keep_their_trials(tmp_path: Path) -> None:
+def test_tuned_systems_store_their_trials(tmp_path: Path) -> None:
     study = EXPERIMENTS["tricks-table2"]
-    assert isinstance(study, Study)
+    assert isinstance(study, ComparisonStudy)
     few = replace(study, systems=study.systems[:3:2], claims=())
     settings = few.settings(**SMALL, trials=2, targets=("ndcg@10",))
     reproduce(few, settings, tmp_path)
@@ -368,11 +369,11 @@ def test_tuned_systems_keep_their_trials(tmp_path: Path) -> None:
 @pytest.mark.parametrize(("number", "parameter"), [(0, "lambda_l2"), (2, "reg_lambda"), (3, "diffusion_temperature")])
 def test_tuned_systems_have_the_parameters_of_a_trial(number: int, parameter: str, tmp_path: Path) -> None:
     study = EXPERIMENTS["tricks-table2"]
-    assert isinstance(study, Study)
+    assert isinstance(study, ComparisonStudy)
     settings, system = study.settings(**SMALL, trials=1), study.systems[number]
-    job = Job(settings, Results(tmp_path / "outcomes.jsonl"))
-    found = tuned(job, next(settings.folds()), system, "a name", "ndcg@10", study.spaces[system.name])
-    assert isinstance(found, Tuned)
+    job = Job(settings, OutcomeStore(tmp_path / "outcomes.jsonl"))
+    found = tune_on_fold(job, next(settings.folds()), system, "a name", "ndcg@10", study.spaces[system.name])
+    assert isinstance(found, TunedSystem)
     (file,) = (tmp_path / "trials").glob("*.log")
     events = [json.loads(line) for line in file.read_text().splitlines()]
     (drawn,) = [one["param_value_internal"] for one in events if one.get("param_name") == parameter]
@@ -381,7 +382,7 @@ def test_tuned_systems_have_the_parameters_of_a_trial(number: int, parameter: st
 
 
 def test_the_space_of_lightgbm_is_the_papers() -> None:
-    ranges = {name: (one.low, one.high) for name, one in LIGHTGBM.items()}
+    ranges = {name: (one.low, one.high) for name, one in LIGHTGBM_SPACE.items()}
     assert ranges == {
         "learning_rate": (1e-3, 1.0),
         "lambda_l2": (0.1, 100.0),
@@ -428,7 +429,7 @@ def test_progress_goes_to_standard_error(command: Command) -> None:
     assert command("stochasticrank-table3", *words, "--out", "here").err.count("\n") == 1  # nothing left to do
 
 
-def test_the_command_lists_and_refuses(command: Command) -> None:
+def test_the_command_lists_experiments_and_rejects_wrong_usage(command: Command) -> None:
     assert [line.split()[0] for line in command().out.splitlines()] == list(EXPERIMENTS)
     assert command("no-such-table").code == 2
     assert command("all", "--trees", "3").code == 2
@@ -461,12 +462,9 @@ def test_a_page_says_what_is_contradicted() -> None:
     assert "| stochasticrank-table1 | made up | 2 | 1 | 1 | 1 |" in page
     assert f"| {NAMES[0]} | made up | claim contradicts | figures |" in page
     assert page.count("claim contradicts") == page.count("claim mixed") + 1 == 2
-    assert (
-        "Of 5 claims 2 agree with what was found, 1 are contradicted, 1 are left open, 1 hold for some seeds only."
-        in page
-    )
+    assert "Of 5 claims, 2 agree, 1 are contradicted, 1 are not significant, 1 hold for some seeds only." in page
 
 
-def test_figures_of_unknown_systems_are_empty() -> None:
-    assert Figures("table 1", ("A", "B")).of("map", "ours") == (None, None)
-    assert isinstance(EXPERIMENTS["xendcg-clicks"].settings(**SMALL), Settings)
+def test_published_figures_of_unknown_systems_are_missing() -> None:
+    assert PublishedValues(("A", "B")).of("map", "ours") == (None, None)
+    assert isinstance(EXPERIMENTS["xendcg-clicks"].settings(**SMALL), ExperimentSettings)

@@ -24,7 +24,7 @@ from rankwright import RankingData, compare, evaluate
 from rankwright.cli import app
 from rankwright.report import Figure, Page, Section, Table, Text, run_report, save_page
 from rankwright.report.explorer import QueryExplorer
-from rankwright.report.results import Results, count_ties, distinct_names, groups_of, mean_interval
+from rankwright.report.scored_runs import ScoredRuns, count_ties, distinct_names, groups_of, mean_interval
 from rankwright.report.theme import COLOURS, merged, on_paper
 from rankwright.runs import Run, train_run
 from small import QUICK, TRAIN, VALID
@@ -172,7 +172,12 @@ def test_cells() -> None:
     ]
 
 
-def test_a_row_of_another_length_is_refused() -> None:
+@pytest.mark.parametrize(("cell", "rule"), [("-2.35e-05", "--:"), ("3 of 4", "--:"), ("1e", "---"), ("e-05", "---")])
+def test_columns_of_numbers_are_right_aligned(cell: str, rule: str) -> None:
+    assert Table("", ["a"], [[cell], ["0.5"]]).markdown({}).splitlines()[1] == f"|{rule}|"
+
+
+def test_a_row_of_another_length_is_rejected() -> None:
     with pytest.raises(ValueError, match="row 1 has 1 cells for 2 columns"):
         Table("t", ["a", "b"], [[1, 2], [3]])
 
@@ -413,7 +418,7 @@ def test_one_run_is_reported_without_a_comparison(runs: list[Run]) -> None:
     page = run_report(runs[:1], VALID, metrics="arp", title="Mine")
     assert page.title == "Mine"
     assert list(tables(page, "Overview")) == ["Means"]
-    worst = tables(page, "Query by query")["Where it does worst"]
+    worst = tables(page, "Query by query")["Worst queries"]
     values = evaluate(runs[0].ranker.predict(VALID), VALID.y, qid=VALID.qid, metrics="arp").per_query["arp"]
     assert [row[1] for row in worst.rows] == sorted(values[~np.isnan(values)], reverse=True)[:20]  # lower is better
 
@@ -444,9 +449,9 @@ def test_no_run() -> None:
 # Picking queries
 
 
-def results_of(data: RankingData, *scores: Any, metric: str = "ndcg@5") -> Results:
+def scored_runs(data: RankingData, *scores: Any, metric: str = "ndcg@5") -> ScoredRuns:
     evaluations = [evaluate(one, data.y, group=data.group, metrics=metric) for one in scores]
-    return Results([f"s{number}" for number in range(len(scores))], data, list(scores), evaluations)
+    return ScoredRuns([f"s{number}" for number in range(len(scores))], data, list(scores), evaluations)
 
 
 def explorer_data(explorer: QueryExplorer) -> dict[str, Any]:
@@ -463,7 +468,7 @@ def test_rankings_are_those_that_the_metric_counts() -> None:
     draw = np.random.default_rng(5)
     data = RankingData(np.zeros((200, 1)), draw.integers(0, 3, 200), qid=np.repeat(np.arange(8), 25))
     scores = [draw.integers(0, 6, 200) / 3, draw.normal(size=200)]  # the first has many ties
-    explorer = QueryExplorer(results_of(data, *scores))
+    explorer = QueryExplorer(scored_runs(data, *scores))
     points, _ = explorer_figures(explorer)
     rankings = explorer_data(explorer)["rankings"]
     assert len(points) == len(rankings) == 8
@@ -485,13 +490,13 @@ def test_rankings_are_those_that_the_metric_counts() -> None:
 def test_the_histogram_counts_all_queries_of_each_pair() -> None:
     draw = np.random.default_rng(6)
     data = RankingData(np.zeros((900, 1)), draw.integers(0, 2, 900), qid=np.repeat(np.arange(90), 10))
-    results = results_of(data, *(draw.normal(size=900) for _ in range(3)), metric="mrr")
-    _, pairs = explorer_figures(QueryExplorer(results))
+    scored = scored_runs(data, *(draw.normal(size=900) for _ in range(3)), metric="mrr")
+    _, pairs = explorer_figures(QueryExplorer(scored))
     assert [(pair["a"], pair["b"]) for pair in pairs] == [(0, 1), (0, 2), (1, 2)]
-    width = 2 * max(np.ptp(results.values, axis=0)) / 40
+    width = 2 * max(np.ptp(scored.values, axis=0)) / 40
     for pair in pairs:
-        difference = results.values[pair["b"]] - results.values[pair["a"]]
-        assert sum(pair["c"]) == len(results.counted)
+        difference = scored.values[pair["b"]] - scored.values[pair["a"]]
+        assert sum(pair["c"]) == len(scored.counted)
         assert (pair["larger"], pair["smaller"]) == (sum(difference > 0), sum(difference < 0))
         for place, count in enumerate(pair["c"]):
             middle = (place - 20) * width
@@ -503,7 +508,7 @@ def test_the_histogram_counts_all_queries_of_each_pair() -> None:
 def test_queries_without_a_value_are_not_offered() -> None:
     data = RankingData(np.zeros((6, 1)), [0, 1, 0, 0, 1, 0], qid=list("aabbcc"))
     scores = np.arange(6.0)
-    points, _ = explorer_figures(QueryExplorer(results_of(data, scores, -scores)))
+    points, _ = explorer_figures(QueryExplorer(scored_runs(data, scores, -scores)))
     assert sorted(point["q"] for point in points) == ["a", "c"]
 
 
@@ -552,6 +557,7 @@ def fakes(scorers: Sequence[Any]) -> list[Any]:
     return [fake(number, scorer) for number, scorer in enumerate(scorers)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("n_runs", [2, 12])
 def test_large_data_stays_below_two_megabytes(n_runs: int) -> None:
     data = large(3000)
@@ -567,7 +573,7 @@ def test_large_data_stays_below_two_megabytes(n_runs: int) -> None:
     assert f"{len(points):,} of 3,000 queries" in explorer.html()
     assert f"for {len(rankings):,} of" in explorer.html()
     # The query that changed most of all is there.
-    spread = np.ptp(explorer.results.values, axis=0)
+    spread = np.ptp(explorer.scored.values, axis=0)
     assert max(np.ptp(point["v"]) for point in points[: len(rankings)]) == pytest.approx(spread.max(), abs=1e-5)
 
 
@@ -590,8 +596,10 @@ def test_markdown_lists_the_queries_that_changed_most(page: Page, runs: list[Run
 def test_the_command(tmp_path: Path, runs: list[Run]) -> None:
     VALID.to_parquet(tmp_path / "test.parquet")
     arguments = ["report", *(str(run.path) for run in runs), "--data", str(tmp_path / "test.parquet")]
-    told = CliRunner().invoke(app, [*arguments, "--out", str(tmp_path / "r.md"), "--format", "md", "--metrics", "map"])
-    assert (told.exit_code, told.output) == (0, f"wrote {tmp_path / 'r.md'}\n")
+    result = CliRunner().invoke(
+        app, [*arguments, "--out", str(tmp_path / "r.md"), "--format", "md", "--metrics", "map"]
+    )
+    assert (result.exit_code, result.output) == (0, f"wrote {tmp_path / 'r.md'}\n")
     text = (tmp_path / "r.md").read_text()
     assert text.startswith("# lambdamart and queryrmse\n\non test.parquet\n")
     for link in re.findall(r"\]\(([^)]+\.png)\)", text):

@@ -1,13 +1,13 @@
-"""Break the kernels one token at a time, and count how often the tests notice.
+"""Change the kernels one token at a time, and count how many changes the tests detect.
 
     python tools/mutate.py --count 100 --seed 0
 
-A mutant swaps an operator, a comparison or min and max, moves a number or an index by one, drops a term of a
-sum, or negates a condition, in a copy of the package. The kernels run as plain Python (NUMBA_DISABLE_JIT), where
-an index out of bounds is an error, and three times the usual processor time counts as noticed. Constants
-outside of functions are left alone: most of them decide about speed only.
+A mutant swaps an operator, a comparison or min and max, changes a number or an index by one, drops a term of a sum, or
+negates a condition, in a copy of the package. The kernels run as plain Python (NUMBA_DISABLE_JIT), where an index out
+of bounds is an error. Three times the usual processor time counts as detected. Constants outside of functions are not
+changed: most of them affect only speed.
 
-Results go to a file of JSON lines. A mutant that is caught there is not run again, a survivor is.
+Results are appended to a file of JSON lines. Mutants that were caught are not run again, survivors are.
 """
 
 from __future__ import annotations
@@ -43,9 +43,9 @@ SUITES = {  # the test files of a kernel, fastest first
     "random": ["kernels_random", "leaf_system"],
     "rank_distribution": ["kernels_rank_distribution", "softrank", "laws"],
     "ties": ["evaluation", "metrics"],
-    "letor_text": ["letor"],  # by request only: a reader of files
+    "letor_text": ["letor"],  # only with --files: a reader of files
 }
-SELECTION = {  # what is too slow without compilation
+SELECTION = {  # excludes tests that are too slow without compilation
     "evaluation": "not long_block_of_ties and not threads_do_not_matter",
     "kernels_incoherency": "not long_query",
     "letor": "not memory and not nearest_float64",
@@ -63,11 +63,11 @@ class Mutant(NamedTuple):
     kernel: str
     name: str  # file, line, and the statement before and after
     text: str  # of the whole file
-    id: str  # what the text is known by
+    id: str  # hash of the text
 
 
 def alternatives(node: Any, parent: ast.AST, field: str) -> Iterator[ast.AST]:
-    """Yield what may stand in place of ``node``."""
+    """Yield replacements of ``node``."""
     for part in ("op", "ops"):
         ops = getattr(node, part, [])
         for k, op in enumerate(ops if isinstance(ops, list) else [ops]):
@@ -96,7 +96,7 @@ def alternatives(node: Any, parent: ast.AST, field: str) -> Iterator[ast.AST]:
 
 
 def changes(node: ast.AST) -> Iterator[tuple[Any, ...]]:
-    """Yield (parent, field, number in a list or None, child, other) for what runs below ``node``."""
+    """Yield (parent, field, index in a list or None, child, replacement) for the code below ``node``."""
     for field, value in ast.iter_fields(node):
         if field in ("annotation", "returns", "args", "decorator_list") and not isinstance(node, ast.Call):
             continue
@@ -107,7 +107,7 @@ def changes(node: ast.AST) -> Iterator[tuple[Any, ...]]:
 
 
 def changes_of(tree: ast.Module) -> list[tuple[Any, ...]]:
-    """List the changes of all functions but intrinsics, which exist only in compiled code."""
+    """List the changes of all functions except intrinsics, which exist only in compiled code."""
     functions = [one for one in tree.body if isinstance(one, ast.FunctionDef) and "intrinsic" not in ast.unparse(one)]
     return [change for function in functions for change in changes(function)]
 
@@ -127,29 +127,30 @@ def make_mutant(kernel: str, source: str, number: int) -> Mutant:
 
 
 def run_tests(suite: str, tree: Path, package: Path, seconds: int) -> str | None:
-    """Run one file of tests on ``package``; return what was noticed, or None."""
+    """Run one file of tests on ``package``; return the first failure, or None."""
     command = [sys.executable, "-c", LIMITED.format(seconds=seconds), *PYTEST, f"tests/test_{suite}.py"]
     command += ["-k", SELECTION[suite]] if suite in SELECTION else []
     env = {**os.environ, "PYTHONPATH": str(package), "PYTHONDONTWRITEBYTECODE": "1", "NUMBA_DISABLE_JIT": "1"}
-    done = subprocess.run(command, cwd=tree, env=env, capture_output=True, text=True)
-    if done.returncode == 0:
+    process = subprocess.run(command, cwd=tree, env=env, capture_output=True, text=True)
+    if process.returncode == 0:
         return None
-    failures = [line for line in done.stdout.splitlines() if line.startswith(("FAILED", "ERROR"))]
-    return failures[0] if failures else f"{suite}: exit code {done.returncode}, {(done.stdout + done.stderr)[-500:]}"
+    failures = [line for line in process.stdout.splitlines() if line.startswith(("FAILED", "ERROR"))]
+    output = (process.stdout + process.stderr)[-500:]
+    return failures[0] if failures else f"{suite}: exit code {process.returncode}, {output}"
 
 
 def judge(mutant: Mutant, tree: Path, times: dict[str, int]) -> dict[str, object]:
-    """Run the mutant's test files until one of them notices."""
+    """Run the test files of a mutant until one of them fails."""
     with tempfile.TemporaryDirectory() as folder:
         package = Path(folder) / "rankwright"
         shutil.copytree(tree / "src" / "rankwright", package)
         (package / "kernels" / f"{mutant.kernel}.py").write_text(mutant.text)
-        noticed = (run_tests(suite, tree, Path(folder), 3 * times[suite] + 5) for suite in SUITES[mutant.kernel])
-        return {"id": mutant.id, "mutant": mutant.name, "caught": next(filter(None, noticed), None)}
+        failures = (run_tests(suite, tree, Path(folder), 3 * times[suite] + 5) for suite in SUITES[mutant.kernel])
+        return {"id": mutant.id, "mutant": mutant.name, "caught": next(filter(None, failures), None)}
 
 
 def cpu_time() -> int:
-    """Seconds of all processes started so far: unlike the clock's, they do not depend on what else is running."""
+    """Return the processor time of all processes started so far, which does not depend on other load."""
     used = resource.getrusage(resource.RUSAGE_CHILDREN)
     return round(used.ru_utime + used.ru_stime)
 
@@ -176,7 +177,7 @@ def main() -> None:
     known = {one["id"]: one for one in map(json.loads, options.results.read_text().splitlines()) if one["caught"]}
     todo = [mutant for mutant in sample if mutant.id not in known]
     with tempfile.TemporaryDirectory() as scratch, options.results.open("a", buffering=1) as results:
-        tree = Path(scratch)  # a copy of all, so that edits during the run change nothing
+        tree = Path(scratch)  # a copy, so that edits during the run have no effect
         for part in ("src", "tests"):
             shutil.copytree(ROOT / part, tree / part, ignore=shutil.ignore_patterns("__pycache__"))
         shutil.copy(ROOT / "pyproject.toml", tree)
@@ -184,7 +185,7 @@ def main() -> None:
         for suite in dict.fromkeys(suite for mutant in todo for suite in SUITES[mutant.kernel]):
             before = cpu_time()
             if reason := run_tests(suite, tree, tree / "src", 600):
-                sys.exit(f"The tests fail without any mutation, so they cannot tell mutants: {reason}")
+                sys.exit(f"The tests fail without any mutation, so they cannot detect mutants: {reason}")
             times[suite] = cpu_time() - before
             print(f"baseline {suite}: {times[suite]} s", flush=True)
         with ThreadPoolExecutor(options.jobs) as pool:

@@ -1,4 +1,4 @@
-"""Parameters that share a line of a docstring keep their own type and default in the API reference.
+"""Correct types and defaults of parameters that share a line of a docstring, in the API reference.
 
 Griffe gives every name of a line such as ``n_estimators, learning_rate`` the type and the default of the first one.
 """
@@ -11,7 +11,7 @@ import griffe
 
 
 class SharedLines(griffe.Extension):
-    """Puts the signature's types and defaults in place of the guessed ones."""
+    """Replaces the types and defaults by those of the signature."""
 
     def on_object(self, *, obj: griffe.Object, **_: Any) -> None:
         if not isinstance(obj, griffe.Class | griffe.Function) or obj.docstring is None:

@@ -11,7 +11,7 @@ from rankwright.cli import options
 
 if TYPE_CHECKING:
     from rankwright.report.page import Table
-    from rankwright.research.harness import Ours, System
+    from rankwright.research.harness import RankwrightSystem, System
 
 _KINDS = ("web", "sparse", "short")
 
@@ -138,12 +138,12 @@ def _systems(preset: str, ours: list[str], names: str | None) -> list[System]:
         raise typer.BadParameter(str(error)) from None
 
 
-def _our_system(text: str) -> Ours:
+def _our_system(text: str) -> RankwrightSystem:
     """Parse ``NAME: KEY=VALUE ...``; values with spaces are quoted."""
     import shlex
 
     from rankwright import Ranker
-    from rankwright.research.harness import Ours
+    from rankwright.research.harness import RankwrightSystem
 
     name, colon, rest = text.partition(":")
     pairs = [word.partition("=") for word in shlex.split(rest)]
@@ -156,7 +156,7 @@ def _our_system(text: str) -> Ours:
     if unknown := params.keys() - Ranker().get_params().keys():
         raise ValueError(f"{name.strip()}: Ranker has no parameter {sorted(unknown)[0]!r}.")
     Ranker(**params).check_params()
-    return Ours(name.strip(), params)
+    return RankwrightSystem(name.strip(), params)
 
 
 def _data(paths: list[Path], kinds: str | None, queries: int) -> dict[str, Any]:
@@ -182,19 +182,19 @@ def _data(paths: list[Path], kinds: str | None, queries: int) -> dict[str, Any]:
 
 
 def _tables(result: dict[str, Any]) -> list[Table]:
-    from rankwright.report import benchmark
+    from rankwright.report import benchmark_page
 
     tables: list[Table | None] = []
     if "curves" in result:
-        tables.append(benchmark.exponents_table(result))
+        tables.append(benchmark_page.exponents_table(result))
     else:
         for target in result["settings"]["targets"]:
-            tables.append(benchmark.quality_table(result, target))
+            tables.append(benchmark_page.quality_table(result, target))
             if len(result["systems"]) > 1:
-                tables.append(benchmark.paired_table(result, target))
-            tables += [benchmark.speed_table(result, target, data["name"]) for data in result["data"]]
-            tables.append(benchmark.equal_table(result, target))
-    return [table for table in (*tables, benchmark.changes_table(result)) if table is not None]
+                tables.append(benchmark_page.paired_table(result, target))
+            tables += [benchmark_page.speed_table(result, target, data["name"]) for data in result["data"]]
+            tables.append(benchmark_page.equal_table(result, target))
+    return [table for table in (*tables, benchmark_page.changes_table(result)) if table is not None]
 
 
 def _show(table: Table) -> None:

@@ -86,7 +86,7 @@ def _table(results: list[Evaluation], comparison: Comparison, runs: list[Run]) -
     from numpy import isnan
     from rich.table import Table
 
-    from rankwright.report.results import mean_interval
+    from rankwright.report.scored_runs import mean_interval
 
     significant = {(row.system, row.metric) for row in comparison.rows if row.significant}
     table = Table(box=None, pad_edge=False)

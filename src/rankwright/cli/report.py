@@ -74,7 +74,7 @@ def report(
 
 
 def _benchmark_page(path: Path, title: str | None) -> Page:
-    from rankwright.report.benchmark import benchmark_report
+    from rankwright.report.benchmark_page import benchmark_report
     from rankwright.research.bench import read_result
 
     return benchmark_report(read_result(path), title=title)

@@ -82,9 +82,9 @@ def tune(
     if out.exists() and not is_config(out):
         raise ValueError(f"{out} exists and was not written by tune; choose another file with --out.")
     if report is not None:
-        from rankwright.report.page import needed
+        from rankwright.report.page import require
 
-        needed("altair")
+        require("altair")
     parts = read_parts([data] if valid is None else [data, valid], **reading)
     budget = PRESETS[preset].trials if trials is None else trials
     tuning = tune(
@@ -106,7 +106,7 @@ def tune(
     tuning.save_config(out)
     if report is not None:
         from rankwright.report.page import save_page
-        from rankwright.report.tuning import tuning_report
+        from rankwright.report.tuning_page import tuning_report
 
         save_page(tuning_report(tuning, title=f"Tuning on {data.name}"), report)
     if tuning.interrupted:

@@ -1,10 +1,10 @@
-"""Why an objective works on your data: incoherent gradients, directness, noise of estimates, gaps and changes.
+"""Diagnostics of objectives and models: incoherent gradients, directness, noise of estimates, gaps and changes.
 
 Examples
 --------
 >>> from rankwright import diagnostics, gradients
 >>> scores, labels = [0.04, 0.03, 0.02, 0.01, 0], [1, 2, 0, 0, 0]
->>> for options in ({}, {"extend": "static"}):        # LambdaMART for the first place, without and with Lambda-eX
+>>> for options in ({}, {"extend": "static"}):        # LambdaMART for NDCG@1, without and with Lambda-eX
 ...     grad, _ = gradients("lambdamart", scores, labels, group=[5], metric="ndcg@1", truncation=1, **options)
 ...     print(diagnostics.incoherency(scores, labels, grad, group=[5], k=1))
 100.0 % of 1 queries have incoherent pairs, 100.0 % harmful ones at 1

@@ -1,4 +1,4 @@
-"""What is lost between training and test data, tree by tree; and which queries change from one model to another."""
+"""Generalisation gap along the trees of a model, and changes of queries from one model to another."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rankwright.diagnostics.results import Floats, altair, fitted, frame, plain, stages, threads_of
+from rankwright.diagnostics.common import Floats, altair, frame, plain, ranker_of, stages, threads_of
 from rankwright.evaluation.comparison import PairedResult, compare
 from rankwright.evaluation.per_query import Evaluation, evaluate
 from rankwright.metrics import Metric
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from rankwright.data.dataset import RankingData
 
-_SAME = 1e-12  # differences up to this are rounding, not another ranking
+_ROUNDING = 1e-12  # differences up to this are rounding errors, not another ranking
 
 
 @dataclass(frozen=True)
@@ -35,7 +35,7 @@ class GapPoint:
     train, test, gap : float
         Means over the queries, and train - test.
     low, high : float
-        Interval of the gap, if queries of both sets are seen as samples.
+        Interval of the gap, with the queries of both sets as random samples.
     """
 
     trees: int
@@ -113,11 +113,11 @@ def generalisation_gap(
     model
         A fitted `Ranker`, or a run that holds one.
     train, test
-        Data to compare; weights of queries are taken into account.
+        Data to compare; query weights are used.
     metrics
-        Metrics or their text forms; those that the model was trained with by default.
+        Metrics or their text forms; by default those of the model's training.
     every
-        Measure after so many trees, twice as many, and so on.
+        Number of trees between two points.
     ties
         As in `rankwright.evaluate`.
     confidence
@@ -138,15 +138,17 @@ def generalisation_gap(
 
     if not 0 < confidence < 1:
         raise ValueError(f"confidence must be between 0 and 1; got {confidence}.")
-    ranker = fitted(model)
+    ranker = ranker_of(model)
     threads = threads_of(ranker, threads)
-    wanted = ranker.metrics_ if metrics is None else metrics
+    metrics = ranker.metrics_ if metrics is None else metrics
     reach = float(ndtri((1 + confidence) / 2))
     points = []
-    for (n_trees, seen), (_, unseen) in zip(stages(ranker, train, every), stages(ranker, test, every), strict=True):
+    for (n_trees, train_scores), (_, test_scores) in zip(
+        stages(ranker, train, every), stages(ranker, test, every), strict=True
+    ):
         results = [
-            evaluate(scores, data.y, qid=data.qid, metrics=wanted, ties=ties, weights=data.weights, threads=threads)
-            for scores, data in ((seen, train), (unseen, test))
+            evaluate(scores, data.y, qid=data.qid, metrics=metrics, ties=ties, weights=data.weights, threads=threads)
+            for scores, data in ((train_scores, train), (test_scores, test))
         ]
         for name in results[0].mean:
             (a, error_a), (b, error_b) = (_mean_and_error(result, name) for result in results)
@@ -156,16 +158,16 @@ def generalisation_gap(
 
 
 def _mean_and_error(result: Evaluation, name: str) -> tuple[float, float]:
-    """Mean over queries, and its standard error."""
+    """Return the mean over queries, and its standard error."""
     values = result.per_query[name]
-    has = ~np.isnan(values)
-    if np.count_nonzero(has) < 2:
-        raise ValueError(f"{name}: fewer than 2 queries have a value; a gap needs more.")
+    defined = ~np.isnan(values)
+    if np.count_nonzero(defined) < 2:
+        raise ValueError(f"{name}: fewer than 2 queries have a value; a gap needs at least 2.")
     weights = np.ones(len(values)) if result.weights is None else result.weights
-    share = weights[has] / weights[has].sum()
+    share = weights[defined] / weights[defined].sum()
     mean = result.mean[name]
     n = np.count_nonzero(share)
-    return mean, float(np.sqrt(np.sum(share**2 * (values[has] - mean) ** 2) * n / max(n - 1, 1)))
+    return mean, float(np.sqrt(np.sum(share**2 * (values[defined] - mean) ** 2) * n / max(n - 1, 1)))
 
 
 @dataclass(frozen=True)
@@ -199,7 +201,7 @@ class QueryChanges:
     metric, names
         Text of the metric, and the names of the models.
     up, same, down
-        Shares of the queries that rose, stayed and fell.
+        Shares of the queries that rise, stay the same and fall.
     overall
         The change of the mean, with its interval and tests.
     confidence
@@ -231,9 +233,9 @@ class QueryChanges:
 
     @property
     def change(self) -> Floats:
-        """After - before [queries]; rounding counts as 0."""
+        """After - before [queries]; rounding errors count as 0."""
         difference = self.after - self.before
-        return np.where(np.abs(difference) <= _SAME, 0.0, difference)
+        return np.where(np.abs(difference) <= _ROUNDING, 0.0, difference)
 
     def most(self, n: int = 10) -> list[dict[str, Any]]:
         """Return the queries that change most, up or down."""
@@ -255,7 +257,7 @@ class QueryChanges:
     def plot(self) -> Any:
         """Draw how many queries change by how much; an Altair chart."""
         alt = altair()
-        values = [{"change": float(one)} for one in self.change if one != 0]
+        values = [{"change": float(value)} for value in self.change if value != 0]
         return (
             alt.Chart(alt.Data(values=values))
             .mark_bar()
@@ -287,7 +289,7 @@ def query_changes(
     before, after
         Evaluations of the two models, on the same queries and with the same policies.
     metric
-        Which metric of the evaluations, as it is written there; the first by default.
+        Name of a metric of the evaluations; the first by default.
     names
         Names of the models.
     confidence
@@ -307,19 +309,19 @@ def query_changes(
 
     chosen = next(iter(before.per_query)) if metric is None else str(metric)
     overall = compare(before, after, metrics=chosen, names=names, confidence=confidence, seed=seed).rows[0]
-    place = {query: i for i, query in enumerate(after.query_ids.tolist())}
-    other = after.per_query[chosen][[place[query] for query in before.query_ids.tolist()]]
+    rows = {query: row for row, query in enumerate(after.query_ids.tolist())}
+    second = after.per_query[chosen][[rows[query] for query in before.query_ids.tolist()]]
     first = before.per_query[chosen]
-    has = ~np.isnan(first) if before.weights is None else ~np.isnan(first) & (before.weights > 0)
+    compared = ~np.isnan(first) if before.weights is None else ~np.isnan(first) & (before.weights > 0)
 
     def share(count: int) -> Share:
-        found = binomtest(count, overall.n_queries).proportion_ci(confidence, method="wilson")
-        return Share(count, count / overall.n_queries, float(found.low), float(found.high))
+        interval = binomtest(count, overall.n_queries).proportion_ci(confidence, method="wilson")
+        return Share(count, count / overall.n_queries, float(interval.low), float(interval.high))
 
     return QueryChanges(
-        query_ids=before.query_ids[has],
-        before=first[has],
-        after=other[has],
+        query_ids=before.query_ids[compared],
+        before=first[compared],
+        after=second[compared],
         metric=chosen,
         names=names,
         up=share(overall.wins),

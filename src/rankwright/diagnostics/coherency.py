@@ -1,8 +1,8 @@
 """Gradient incoherency: misranked pairs whose better document is pushed up less than the worse one.
 
 A pair of documents i, j with label y_i > y_j and position p_i > p_j is coherent if the push of i is at least that of
-j. The push is minus the gradient of the loss. It is harmful at cutoff k if j is a false document of the top k (a
-label that the ideal top k does not hold) and i a missed one (relevant, a label that it holds, ranked below k).
+j. The push is minus the gradient of the loss. An incoherent pair is harmful at cutoff k if j is a false document of the
+top k (its label is not in the ideal top k) and i a missed one (relevant, ranked below k, its label in the ideal top k).
 
 Reference: "Lambda-eX" paper, definition 3.1, section 4.1 and figure 3.
 """
@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from rankwright.data.queries import Queries, check_labels
-from rankwright.diagnostics.results import Floats, altair, fitted, frame, grouped_rows, plain, stages, threads_of
+from rankwright.diagnostics.common import Floats, altair, frame, grouped_rows, plain, ranker_of, stages, threads_of
 from rankwright.kernels import evaluate as kernel
 from rankwright.kernels.incoherency import count_incoherent
 from rankwright.kernels.threads import available_threads, even_ranges, run_ranges
@@ -44,9 +44,9 @@ class Incoherency:
     query_ids
         Ids of the queries, ascending [queries].
     misranked
-        Pairs in which the better document stands below the worse one [queries].
+        Pairs in which the better document is ranked below the worse one [queries].
     incoherent
-        Those of them that are incoherent [queries].
+        Misranked pairs that are incoherent [queries].
     harmful
         Incoherent pairs of a false and a missed document of the top k [queries]; 0 without a cutoff.
     k
@@ -82,7 +82,7 @@ class Incoherency:
         return int(self.incoherent.sum()) / pairs if pairs else float("nan")
 
     def worst(self, n: int = 10) -> list[dict[str, Any]]:
-        """Return the queries with most harmful, then with most incoherent pairs; none without any."""
+        """Return the queries with the most harmful, then the most incoherent pairs; only queries that have any."""
         rows = np.lexsort((-self.incoherent, -self.harmful))[:n]
         return [self._row(int(q)) for q in rows if self.incoherent[q] > 0]
 
@@ -118,9 +118,9 @@ def incoherency(
 ) -> Incoherency:
     """Count the incoherent pairs of a gradient, in O(n log n) for a query of n documents.
 
-    Every query counts once in the shares, also those that cannot have an incoherent pair: of one document, of equal
-    labels, or with a gradient of zeros because the objective skips them. Weights of queries change no count; weights
-    of rows do, through the gradient.
+    Every query counts once in the shares, even if it cannot have an incoherent pair: a query of one document, of equal
+    labels, or with a zero gradient because the objective skips it. Query weights do not change counts; row weights do,
+    through the gradient.
 
     Parameters
     ----------
@@ -129,9 +129,9 @@ def incoherency(
     grad
         Gradient of the loss, as `rankwright.gradients` returns it: a document is pushed up by ``-grad``.
     qid, group
-        Which rows belong together: an id per row in any order, or sizes in row order.
+        Queries: an id per row in any order, or sizes in row order.
     k
-        Cutoff that tells which incoherent pairs are harmful; None for none of them.
+        Cutoff for harmful pairs; None to count none.
     ties
         Positions of equal scores: ``"input"`` in row order, as the objectives rank them; ``"worst"`` the lower label
         first, so that a tie is misranked; ``"best"`` the higher one first, so that it is not. Documents of equal label
@@ -152,7 +152,7 @@ def incoherency(
     """
     if ties not in _TIES:
         raise ValueError(f"unknown tie policy {ties!r}; choose one of {', '.join(_TIES)}.")
-    cutoff = _checked(k)
+    cutoff = _check_cutoff(k)
     queries = Queries.of(np.size(labels), qid, group)
     y = check_labels(labels, queries)
     z = grouped_rows(scores, queries, "scores")
@@ -160,9 +160,9 @@ def incoherency(
     return _count(queries, z, y, push, cutoff, _TIES[ties], threads)
 
 
-def _checked(k: int | None) -> int | None:
+def _check_cutoff(k: int | None) -> int | None:
     if k is not None and (isinstance(k, bool) or not isinstance(k, int | np.integer) or k < 1):
-        raise ValueError(f"k must be a whole number from 1, or None for no cutoff; got {k!r}.")
+        raise ValueError(f"k must be a positive whole number, or None for no cutoff; got {k!r}.")
     return None if k is None else int(k)
 
 
@@ -195,14 +195,14 @@ class IncoherentPair(NamedTuple):
 def incoherent_pairs(
     scores: ArrayLike, labels: ArrayLike, grad: ArrayLike, *, ties: str = "input", limit: int = 20
 ) -> list[IncoherentPair]:
-    """List the incoherent pairs of one query, those with the largest difference of pushes first.
+    """List the incoherent pairs of one query, the largest difference of pushes first.
 
     Parameters
     ----------
     scores, labels, grad, ties
-        As in `incoherency`, for the rows of one query; documents are numbered as they come.
+        As in `incoherency`, for the rows of one query; documents are numbered in row order.
     limit
-        How many pairs to list.
+        Largest number of pairs.
 
     Examples
     --------
@@ -217,14 +217,14 @@ def incoherent_pairs(
     push = -grouped_rows(grad, queries, "grad")
     order = np.empty(len(y), dtype=np.int64)
     kernel.order_queries(0, 1, queries.boundaries, z, y, _TIES[ties], len(y), order)
-    found: list[IncoherentPair] = []
-    for place, better in enumerate(order):
-        above = order[:place]
+    pairs: list[IncoherentPair] = []
+    for position, better in enumerate(order):
+        above = order[:position]
         worse = above[(y[above] < y[better]) & (push[above] > push[better])]
-        found += [IncoherentPair(int(better), int(j), float(push[better]), float(push[j])) for j in worse]
-        found.sort(key=lambda pair: pair.push_better - pair.push_worse)
-        del found[limit:]
-    return found
+        pairs += [IncoherentPair(int(better), int(j), float(push[better]), float(push[j])) for j in worse]
+        pairs.sort(key=lambda pair: pair.push_better - pair.push_worse)
+        del pairs[limit:]
+    return pairs
 
 
 @dataclass(frozen=True, eq=False)
@@ -234,7 +234,7 @@ class IncoherencyCurve:
     Parameters
     ----------
     trees
-        Number of trees whose scores the gradient was taken at [stages].
+        Number of trees before each gradient [stages].
     stages
         Incoherency at each of them.
     objective, metric
@@ -258,17 +258,17 @@ class IncoherencyCurve:
     @property
     def share(self) -> Floats:
         """Share of the queries with at least one incoherent pair [stages]."""
-        return np.array([one.share for one in self.stages])
+        return np.array([stage.share for stage in self.stages])
 
     @property
     def harmful_share(self) -> Floats:
         """Share of the queries with at least one harmful pair [stages]."""
-        return np.array([one.harmful_share for one in self.stages])
+        return np.array([stage.harmful_share for stage in self.stages])
 
     def worst(self, n: int = 10) -> list[dict[str, Any]]:
-        """Return the queries with harmful, or else incoherent, pairs at most stages, and means over the stages."""
-        harmful = np.stack([one.harmful for one in self.stages])
-        incoherent = np.stack([one.incoherent for one in self.stages])
+        """Return the queries with harmful, or else incoherent, pairs at the most stages, and means over the stages."""
+        harmful = np.stack([stage.harmful for stage in self.stages])
+        incoherent = np.stack([stage.incoherent for stage in self.stages])
         stages_of = ((harmful > 0).sum(axis=0), (incoherent > 0).sum(axis=0))
         rows = np.lexsort((-incoherent.sum(axis=0), -stages_of[1], -stages_of[0]))[:n]
         return [
@@ -297,7 +297,7 @@ class IncoherencyCurve:
         return _chart([self, *others])
 
     def _rows(self) -> list[dict[str, Any]]:
-        return [{"trees": int(t), **_numbers(one)} for t, one in zip(self.trees, self.stages, strict=True)]
+        return [{"trees": int(t), **_numbers(stage)} for t, stage in zip(self.trees, self.stages, strict=True)]
 
 
 def incoherency_curve(
@@ -312,20 +312,20 @@ def incoherency_curve(
 ) -> IncoherencyCurve:
     """Measure the incoherency of an objective's gradient after each of a model's trees.
 
-    On the training data this is what the training saw, but for the order of rows within a query, the sampling of rows,
-    and a shrinking of earlier trees (Langevin boosting), which scales the scores. The scores before the first tree are
-    all equal and are left out.
+    On the training data these are the gradients of the training, except for the order of rows within a query, the
+    sampling of rows, and the shrinking of earlier trees (Langevin boosting), which scales the scores. The scores before
+    the first tree are all equal and are left out.
 
     Parameters
     ----------
     model
         A fitted `Ranker`, or a run that holds one.
     data
-        Labels and features to take the gradient at.
+        Data to compute the gradient on.
     every
-        Measure after so many trees, twice as many, and so on.
+        Number of trees between two stages.
     objective, metric
-        Whose gradient; those that the model was trained for by default.
+        Objective and metric of the gradient; by default those of the model's training.
     k
         Cutoff of harmful pairs; the metric's by default.
     threads
@@ -343,14 +343,14 @@ def incoherency_curve(
     >>> bool((plain.harmful_share >= extended.harmful_share).all())
     True
     """
-    ranker = fitted(model)
+    ranker = ranker_of(model)
     threads = threads_of(ranker, threads)
     target = parse_metric(ranker.metrics_[0] if metric is None else metric)
     source = parse_objective(ranker.objective_ if objective is None else objective)
     seed = int(ranker.manifest_["seed"])
     queries = data.queries.grouped()
     gradient = BoundObjective(source, data.y, queries, target, seed=seed, threads=threads, weights=data.weights)
-    cutoff = target.at if k is None else _checked(k)
+    cutoff = target.at if k is None else _check_cutoff(k)
     trees, measured = [], []
     for n_trees, scores in stages(ranker, data, every):
         grad, _ = gradient(scores, n_trees)
@@ -359,22 +359,22 @@ def incoherency_curve(
     return IncoherencyCurve(np.array(trees), tuple(measured), str(source), str(target))
 
 
-def _numbers(one: Incoherency) -> dict[str, Any]:
+def _numbers(stage: Incoherency) -> dict[str, Any]:
     return plain(  # type: ignore[no-any-return]
         {
-            "share": one.share,
-            "harmful_share": one.harmful_share,
-            "pair_share": one.pair_share,
-            "misranked": int(one.misranked.sum()),
-            "incoherent": int(one.incoherent.sum()),
-            "harmful": int(one.harmful.sum()),
+            "share": stage.share,
+            "harmful_share": stage.harmful_share,
+            "pair_share": stage.pair_share,
+            "misranked": int(stage.misranked.sum()),
+            "incoherent": int(stage.incoherent.sum()),
+            "harmful": int(stage.harmful.sum()),
         }
     )
 
 
 def _chart(curves: list[IncoherencyCurve]) -> Any:
     alt = altair()
-    cut = all(one.k is not None for curve in curves for one in curve.stages)
+    cut = all(stage.k is not None for curve in curves for stage in curve.stages)
     kinds = {"any": "share"} | ({"harmful": "harmful_share"} if cut else {})
     rows = [
         {"trees": int(t), "queries": float(value), "pairs": kind, "gradient": curve.objective}

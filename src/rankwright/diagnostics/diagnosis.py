@@ -10,8 +10,8 @@ import numpy as np
 
 from rankwright.diagnostics.changes import GapCurve, QueryChanges, generalisation_gap, query_changes
 from rankwright.diagnostics.coherency import IncoherencyCurve, incoherency_curve
+from rankwright.diagnostics.common import plain, ranker_of, threads_of
 from rankwright.diagnostics.noise import Estimators, estimators
-from rankwright.diagnostics.results import fitted, plain, threads_of
 from rankwright.diagnostics.surrogate import (
     DirectnessCurve,
     DirectnessPair,
@@ -33,20 +33,20 @@ _MUS = (0.0, 1.0)
 
 @dataclass(frozen=True, eq=False)
 class Diagnosis:
-    """What `diagnose` found.
+    """All diagnostics of a model, as returned by `diagnose`.
 
     Parameters
     ----------
     names
-        Name of the model, and of the one it is compared with.
+        Name of the model, and of the other model if there is one.
     incoherency
-        Curves: the model's own gradient first, then what it is compared with.
+        Curves: the model's own gradient first, then the extended one.
     directness
         Curves of SoftRank for NDCG and of StochasticRank for the model's metric.
     pair
         Theorem 1 for the two models; None without a second one.
     estimators
-        Gradient estimates compared.
+        Comparison of gradient estimates.
     gap
         Generalisation gap; None without training data.
     changes
@@ -57,8 +57,8 @@ class Diagnosis:
     >>> from rankwright import Ranker, make_web_search
     >>> train, test = make_web_search(30, kind="short", seed=1).split(0.5)
     >>> ranker = Ranker("lambdamart(truncation=k)", n_estimators=5, verbose=0, n_jobs=1).fit(train)
-    >>> found = diagnose(ranker, test, train=train, repeats=10, samples=10)
-    >>> sorted(found.to_dict())
+    >>> diagnosis = diagnose(ranker, test, train=train, repeats=10, samples=10)
+    >>> sorted(diagnosis.to_dict())
     ['changes', 'directness', 'estimators', 'gap', 'incoherency', 'names', 'pair']
     """
 
@@ -74,8 +74,8 @@ class Diagnosis:
         """Return all numbers, ready for JSON."""
         return {
             "names": list(self.names),
-            "incoherency": [one.to_dict() for one in self.incoherency],
-            "directness": [one.to_dict() for one in self.directness],
+            "incoherency": [curve.to_dict() for curve in self.incoherency],
+            "directness": [curve.to_dict() for curve in self.directness],
             "pair": None if self.pair is None else plain(asdict(self.pair)),
             "estimators": self.estimators.to_dict(),
             "gap": None if self.gap is None else self.gap.to_dict(),
@@ -83,14 +83,14 @@ class Diagnosis:
         }
 
     def __str__(self) -> str:
-        lines = [f"gradient of {one.objective}: {one.stages[-1]}" for one in self.incoherency]
+        lines = [f"gradient of {curve.objective}: {curve.stages[-1]}" for curve in self.incoherency]
         for curve in self.directness:
             near, far = (
                 f"{p.mean_gap:.2g} at σ = {p.sigma:g}" for p in (curve.points[0], curve.points[len(_SIGMAS) - 1])
             )
             lines.append(f"gap between {curve.metric} and its {curve.objective} surrogate: {near}, {far}")
         best = min(self.estimators.rows, key=lambda row: row.cost)
-        lines.append(f"cheapest gradient estimate: {best.name}, signal-to-noise {best.signal_to_noise:.2g} a draw")
+        lines.append(f"cheapest gradient estimate: {best.name}, signal-to-noise {best.signal_to_noise:.2g} per draw")
         if self.gap is not None:
             last = self.gap.points[-1].trees
             lines += [
@@ -107,8 +107,8 @@ class Diagnosis:
         return "\n".join(lines)
 
     def page(self, data_name: str = "test data") -> Page:
-        """Return the page of a report; it needs the extra ``report``."""
-        from rankwright.diagnostics import sections
+        """Return a report page; it needs the extra ``report``."""
+        from rankwright.diagnostics import report_sections as sections
         from rankwright.report.page import Page
 
         parts = [sections.incoherency_section(self.incoherency)]
@@ -143,7 +143,7 @@ def diagnose(
     model
         A fitted `Ranker`, or a run that holds one.
     data
-        Data to look at it on; training data shows what training saw.
+        Data to examine it on; training data shows the gradients of the training.
     train
         Training data, for the generalisation gap.
     against
@@ -151,9 +151,9 @@ def diagnose(
     names
         Names of the two models.
     every
-        Curves over trees have a point after so many; by default there are about 50 points.
+        Number of trees between two points of a curve; by default there are about 50 points.
     max_queries
-        Directness and gradient estimates, which are the costly ones, take so many queries, evenly spread.
+        Largest number of queries, evenly spread, for directness and gradient estimates, which are costly.
     repeats, samples, seed
         As in `estimators` and `directness`.
     threads
@@ -166,31 +166,31 @@ def diagnose(
     >>> from rankwright import Ranker, make_web_search
     >>> data = make_web_search(20, kind="short", seed=1)
     >>> ranker = Ranker("lambdamart", n_estimators=3, verbose=0, n_jobs=1).fit(data)
-    >>> found = diagnose(ranker, data, repeats=10, samples=10)
-    >>> found.gap is None, found.changes is None
+    >>> diagnosis = diagnose(ranker, data, repeats=10, samples=10)
+    >>> diagnosis.gap is None, diagnosis.changes is None
     (True, True)
     """
-    say = tell or (lambda text: None)
-    ranker = fitted(model)
+    report = tell or (lambda text: None)
+    ranker = ranker_of(model)
     threads = threads_of(ranker, threads)
     target = ranker.metrics_[0]
     if target.selects:
         raise ValueError(
-            f"the model was trained for {target}, which selects documents; diagnostics are about rankings."
+            f"the model was trained for {target}, which selects documents; diagnostics are defined on rankings."
         )
-    other = None if against is None else fitted(against)
+    other = None if against is None else ranker_of(against)
     step = every or max(1, ranker.forest_.n_trees // _STAGES)
-    say("gradient incoherency")
+    report("gradient incoherency")
     curves = [incoherency_curve(ranker, data, every=step, threads=threads)]
     curves += [
-        incoherency_curve(ranker, data, every=step, objective=one, threads=threads)
-        for one in _extended(ranker.objective_)
+        incoherency_curve(ranker, data, every=step, objective=extension, threads=threads)
+        for extension in _extensions(ranker.objective_)
         if target.at is not None
     ]
-    say("directness")
-    few = _spread(data, max_queries)
-    scores = ranker.predict(few)
-    common: dict[str, Any] = {"labels": few.y, "qid": few.qid, "seed": seed, "threads": threads}
+    report("directness")
+    sample = _spread(data, max_queries)
+    scores = ranker.predict(sample)
+    common: dict[str, Any] = {"labels": sample.y, "qid": sample.qid, "seed": seed, "threads": threads}
     smooth: dict[str, Any] = {**common, "metric": target, "objective": "stochasticrank", "samples": samples}
     gaps = [
         directness_curve(scores, **common, metric="ndcg", sigmas=_SIGMAS),
@@ -198,33 +198,35 @@ def diagnose(
     ]
     pair = None
     if other is not None:
-        pair = directness_pair(directness(scores, **smooth), directness(other.predict(few), **smooth))
-    say("gradient estimates")
-    noise = estimators(scores, few.y, qid=few.qid, metric=target, repeats=repeats, seed=seed, threads=threads)
+        pair = directness_pair(directness(scores, **smooth), directness(other.predict(sample), **smooth))
+    report("gradient estimates")
+    noise = estimators(scores, sample.y, qid=sample.qid, metric=target, repeats=repeats, seed=seed, threads=threads)
     gap = changes = None
     if train is not None:
-        say("generalisation gap")
+        report("generalisation gap")
         gap = generalisation_gap(ranker, train, data, every=step, threads=threads)
     if other is not None:
-        say("changed queries")
+        report("changed queries")
         evaluations = [
-            evaluate(one.predict(data), data.y, qid=data.qid, metrics=[target], weights=data.weights, threads=threads)
-            for one in (other, ranker)
+            evaluate(
+                candidate.predict(data), data.y, qid=data.qid, metrics=[target], weights=data.weights, threads=threads
+            )
+            for candidate in (other, ranker)
         ]
         changes = query_changes(*evaluations, names=(names[1], names[0]), seed=seed)
-    shown = names if other is not None else names[:1]
-    return Diagnosis(shown, tuple(curves), tuple(gaps), pair, noise, gap, changes)
+    used_names = names if other is not None else names[:1]
+    return Diagnosis(used_names, tuple(curves), tuple(gaps), pair, noise, gap, changes)
 
 
-def _extended(objective: Objective) -> list[Objective]:
-    """Lambda-eX of a truncated objective, to compare it with."""
+def _extensions(objective: Objective) -> list[Objective]:
+    """Return Lambda-eX of a truncated objective, for comparison; nothing for other objectives."""
     if not isinstance(objective, LambdaMART | LambdaLoss) or objective.truncation is None or objective.extend:
         return []
     return [replace(objective, extend="all")]
 
 
 def _spread(data: RankingData, most: int) -> RankingData:
-    """Return so many queries, evenly spread over the data."""
+    """Return at most this many queries, evenly spread over the data."""
     if data.n_queries <= most:
         return data
     return data.subset(np.linspace(0, data.n_queries - 1, most).round().astype(np.int64))

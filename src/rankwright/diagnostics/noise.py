@@ -1,13 +1,13 @@
-"""How noisy a gradient estimate is, how far its mean points from the smoothed metric's gradient, and what it costs.
+"""Noise, bias and cost of gradient estimates.
 
 Over R draws of the noise at the same scores, for a query with gradient g in R^n:
 
     signal = |E g|^2,  noise = tr Var g,  signal-to-noise = signal / noise
-    bias   = |E g - c G| / |c G|          G: gradient of the smoothed metric, c: one best factor for all queries
+    bias   = |E g - c G| / |c G|          G: gradient of the smoothed metric, c: the best common factor of all queries
     cost   = seconds of a draw * noise / signal: the time to average until signal and noise are equal
 
-Squared lengths of means are corrected for the noise that is left in them (noise / R). c takes out the scale of the
-gradient, which is the learning rate's business; for unbiased estimates of G it is 1 up to noise.
+Squared lengths of means are corrected for their remaining noise (noise / R). c removes the scale of the gradient,
+which belongs to the learning rate; for unbiased estimates of G it is 1 up to noise.
 
 Reference: "StochasticRank" paper, section 5 (CCS and SFA against the log-derivative estimate).
 """
@@ -23,7 +23,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from rankwright.data.queries import Queries
-from rankwright.diagnostics.results import Floats, altair, frame, plain
+from rankwright.diagnostics.common import Floats, altair, frame, plain
 from rankwright.metrics import Metric
 from rankwright.metrics import metric as parse_metric
 from rankwright.objectives import BoundObjective, Objective, bind
@@ -52,13 +52,13 @@ class Estimator:
     name, objective : str
         Its name, and the objective that computes it.
     signal_to_noise : float
-        Sum of the signals over that of the noises of all queries.
+        Sum of the signals of all queries over the sum of their noises.
     median_signal_to_noise : float
         Median over the queries that have a gradient.
     bias : float
-        Distance from the smoothed metric's gradient, as a share of it, over all queries.
+        Relative distance from the smoothed metric's gradient, over all queries.
     factor : float
-        c, the scale against that gradient.
+        c, the scale relative to that gradient.
     cosine : float
         Cosine of the angle between the mean and that gradient.
     seconds : float
@@ -80,7 +80,7 @@ class Estimator:
 
 @dataclass(frozen=True, eq=False)
 class Estimators:
-    """Estimates of a gradient compared, as measured by `estimators`.
+    """Comparison of gradient estimates, as measured by `estimators`.
 
     Parameters
     ----------
@@ -124,7 +124,7 @@ class Estimators:
     def per_query(self) -> pd.DataFrame:
         """Return a pandas frame with a row per query and a column of signal-to-noise per estimate."""
         columns = {row.name: self.signal_to_noise(row.name).tolist() for row in self.rows}
-        ids = [plain(one) for one in self.query_ids]
+        ids = [plain(query) for query in self.query_ids]
         return frame(
             {"query": query, **{name: values[q] for name, values in columns.items()}} for q, query in enumerate(ids)
         )
@@ -138,10 +138,10 @@ class Estimators:
         """Draw the spread over queries of the signal-to-noise of each estimate; an Altair chart."""
         alt = altair()
         values = [
-            {"estimate": row.name, "ratio": float(one)}
+            {"estimate": row.name, "ratio": float(value)}
             for row in self.rows
-            for one in self.signal_to_noise(row.name)
-            if one > 0
+            for value in self.signal_to_noise(row.name)
+            if value > 0
         ]
         return (
             alt.Chart(alt.Data(values=values))
@@ -168,8 +168,8 @@ def estimators(
 ) -> Estimators:
     """Compare gradient estimates at given scores: noise, bias and cost.
 
-    A draw is a call of the bound objective with another iteration. Times are wall times of this process and say
-    something only on a machine that is otherwise idle.
+    A draw is a call of the bound objective with another iteration. Times are wall-clock times of this process:
+    measure on an idle machine.
 
     Parameters
     ----------
@@ -179,12 +179,12 @@ def estimators(
         Estimates by name; CCS, CCS + SFA, REINFORCE, YetiLoss and noisy lambdas by default, each with one draw of
         noise per call.
     reference
-        Unbiased estimate of the gradient that the bias refers to; that of the smoothed metric, by CCS with σ = 1. It is
-        averaged over 16 noise vectors in each of ``repeats`` draws, if it is a ``stochasticrank`` with one.
+        Unbiased estimate of the gradient that the bias refers to; by default that of the smoothed metric, by CCS with
+        σ = 1. A ``stochasticrank`` with one noise vector gets 16 of them in each of ``repeats`` draws.
     repeats
         Number of draws R.
     seed
-        Seed of the draws; the reference has draws of its own.
+        Seed of the draws; the reference has independent draws.
 
     Examples
     --------
@@ -193,11 +193,13 @@ def estimators(
     ['ccs', 'ccs + sfa', 'reinforce', 'yeti', 'noisy lambdas']
     """
     if isinstance(repeats, bool) or not isinstance(repeats, int | np.integer) or repeats < 2:
-        raise ValueError(f"repeats must be a whole number from 2, for a variance; got {repeats!r}.")
+        raise ValueError(f"repeats must be a whole number of at least 2, for a variance; got {repeats!r}.")
     target = parse_metric(metric)
     queries = Queries.of(np.size(labels), qid, group)
-    wanted = {name: parse_objective(one) for name, one in (ESTIMATORS if objectives is None else objectives).items()}
-    if not wanted:
+    sources = {
+        name: parse_objective(source) for name, source in (ESTIMATORS if objectives is None else objectives).items()
+    }
+    if not sources:
         raise ValueError("objectives is empty: name at least one, such as {'ccs': 'stochasticrank(sfa=False)'}.")
 
     def draw(source: Objective, own_seed: int) -> _Draws:
@@ -205,17 +207,17 @@ def estimators(
         return _Draws.of(bound, np.asarray(scores, dtype=np.float64), queries, int(repeats))
 
     basis = parse_objective(reference)
-    truth = draw(_averaged(basis), seed + 1)
+    truth = draw(_with_more_draws(basis), seed + 1)
     rows, signal, noise = [], {}, {}
-    for name, source in wanted.items():
-        drawn = draw(source, seed)
-        rows.append(_row(name, source, drawn, truth))
-        signal[name], noise[name] = drawn.signal, drawn.noise
+    for name, source in sources.items():
+        draws = draw(source, seed)
+        rows.append(_row(name, source, draws, truth))
+        signal[name], noise[name] = draws.signal, draws.noise
     return Estimators(tuple(rows), queries.ids, signal, noise, str(target), str(basis), int(repeats))
 
 
-def _averaged(basis: Objective) -> Objective:
-    """Give a reference that draws once more draws at a time, which is cheaper than further calls."""
+def _with_more_draws(basis: Objective) -> Objective:
+    """Return a reference of one noise vector with more of them per call, which is cheaper than further calls."""
     if getattr(basis, "estimations", None) != 1:
         return basis
     options = asdict(basis) | {"estimations": _REFERENCE_DRAWS}
@@ -234,7 +236,7 @@ class _Draws:
 
     @classmethod
     def of(cls, bound: BoundObjective, scores: Floats, queries: Queries, repeats: int) -> _Draws:
-        bound(scores, repeats)  # compiles, and is not timed
+        bound(scores, repeats)  # compile first, which is not timed
         mean, squares = np.zeros(queries.n_rows), np.zeros(queries.n_rows)
         seconds = 0.0
         for iteration in range(repeats):
@@ -251,25 +253,25 @@ class _Draws:
         return cls(mean, signal, noise, repeats, seconds / repeats)
 
 
-def _row(name: str, source: Objective, drawn: _Draws, truth: _Draws) -> Estimator:
-    signal, noise = float(drawn.signal.sum()), float(drawn.noise.sum())
+def _row(name: str, source: Objective, draws: _Draws, truth: _Draws) -> Estimator:
+    signal, noise = float(draws.signal.sum()), float(draws.noise.sum())
     true_signal = float(truth.signal.sum())
-    inner = float(drawn.mean @ truth.mean)  # independent draws: no noise to correct for
+    inner = float(draws.mean @ truth.mean)  # independent draws: no correction for noise
     factor = inner / true_signal if true_signal > 0 else float("nan")
     # |E g - c G|^2 with both squares corrected.
-    apart = signal - 2 * factor * inner + factor**2 * true_signal
+    distance = signal - 2 * factor * inner + factor**2 * true_signal
     lengths = max(signal, 0.0) * max(true_signal, 0.0)
-    has = drawn.noise > 0
-    ratio = np.maximum(drawn.signal[has], 0) / drawn.noise[has]
+    noisy = draws.noise > 0
+    ratio = np.maximum(draws.signal[noisy], 0) / draws.noise[noisy]
     overall = max(signal, 0.0) / noise if noise > 0 else float("inf")
     return Estimator(
         name=name,
         objective=str(source),
         signal_to_noise=overall,
         median_signal_to_noise=float(np.median(ratio)) if len(ratio) else float("nan"),
-        bias=float(np.sqrt(max(apart, 0.0)) / abs(factor * np.sqrt(true_signal))) if factor else float("nan"),
+        bias=float(np.sqrt(max(distance, 0.0)) / abs(factor * np.sqrt(true_signal))) if factor else float("nan"),
         factor=factor,
         cosine=min(1.0, inner / float(np.sqrt(lengths))) if lengths > 0 else float("nan"),
-        seconds=drawn.seconds,
-        cost=drawn.seconds / overall if overall > 0 else float("inf"),
+        seconds=draws.seconds,
+        cost=draws.seconds / overall if overall > 0 else float("inf"),
     )

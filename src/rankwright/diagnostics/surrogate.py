@@ -1,4 +1,4 @@
-"""Directness: how far the smooth surrogate that an objective optimises is from the metric itself.
+"""Directness: the distance between a metric and the smooth surrogate that an objective optimises.
 
     gap = |M(z) - M'(z)|        M' = E M(z - σ μ r + σ ε), ε standard normal
 
@@ -6,7 +6,7 @@ For SoftRank M' is exact (the rank distributions of the paper), for StochasticRa
 its standard error.
 
 Reference: "Directness" paper (He and Liu), theorem 1 (`directness_pair`) and theorem 2 (`softrank_bound`);
-"StochasticRank" paper, section 4, for μ. Theorem 2 as printed has slips, which `softrank_bound` lists and mends.
+"StochasticRank" paper, section 4, for μ. Theorem 2 as published has errors, which `softrank_bound` lists and corrects.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from rankwright.data.queries import Queries, check_labels
-from rankwright.diagnostics.results import Floats, altair, frame, grouped_rows, plain
+from rankwright.diagnostics.common import Floats, altair, frame, grouped_rows, plain
 from rankwright.evaluation.per_query import evaluate
 from rankwright.kernels import evaluate as kernel
 from rankwright.kernels.exchange import Chain
@@ -45,7 +45,7 @@ class Directness:
     Parameters
     ----------
     query_ids
-        Ids of the queries that can earn anything, ascending [queries]; the others have no gap.
+        Ids of the queries in which a document has any gain, ascending [queries]; the others have no gap.
     value, surrogate
         The metric and the surrogate [queries].
     standard_error
@@ -124,9 +124,9 @@ def directness(
     scores, labels, qid, group, metric, ties, threads
         As in `rankwright.evaluate`.
     objective
-        Whose surrogate: ``"softrank(sigma=...)"``, which needs a metric that adds up over positions, or
-        ``"stochasticrank(sigma=..., mu=...)"``, for any metric that ranks. Options that do not change the surrogate
-        (SFA, the estimator) make no difference.
+        Objective of the surrogate: ``"softrank(sigma=...)"``, for metrics that add up over positions, or
+        ``"stochasticrank(sigma=..., mu=...)"``, for any metric of rankings. Options that do not change the surrogate
+        (SFA, the estimator) have no effect.
     samples
         Draws of the noise for ``stochasticrank``.
     seed
@@ -134,7 +134,7 @@ def directness(
 
     Examples
     --------
-    A tie counts as the worst order, and without μ the surrogate takes both orders alike, however small σ is.
+    A tie counts as the worst order. Without μ the surrogate is the mean of both orders, however small σ is.
 
     >>> for mu in (0, 3):
     ...     result = directness([0, 0], [1, 0], group=[2], metric="mrr",
@@ -146,24 +146,26 @@ def directness(
     source = parse_objective(objective)
     target = parse_metric(metric)
     if target.selects:
-        raise ValueError(f"{target} selects documents instead of ordering them; directness is about rankings.")
+        raise ValueError(f"{target} selects documents instead of ordering them; directness is defined on rankings.")
     queries = Queries.of(np.size(labels), qid, group)
     y = check_labels(labels, queries)
     z = grouped_rows(scores, queries, "scores")
     chain = target.bind(y, queries.boundaries)
-    earns = chain.scale != 0
-    if not earns.any():
-        raise ValueError(f"{target}: no query has a document that earns anything; check the labels.")
+    has_gain = chain.scale != 0
+    if not has_gain.any():
+        raise ValueError(f"{target}: no document has any gain; check the labels.")
     exact = evaluate(z, y, group=queries.sizes, metrics=[target], ties=ties, threads=threads).per_query[str(target)]
     if isinstance(source, SoftRank):
         surrogate, error = _rank_distribution(source, target, z, queries, chain, threads), np.zeros(queries.n_queries)
     elif isinstance(source, StochasticRank):
         if isinstance(samples, bool) or not isinstance(samples, int | np.integer) or samples < 2:
-            raise ValueError(f"samples must be a whole number from 2, for a standard error; got {samples!r}.")
+            raise ValueError(f"samples must be a whole number of at least 2, for a standard error; got {samples!r}.")
         surrogate, error = _sampled(source, z, y, queries, chain, int(samples), seed, threads)
     else:
-        raise ValueError(f"{source} has no smoothed metric as its loss; directness knows softrank and stochasticrank.")
-    return Directness(queries.ids[earns], exact[earns], surrogate[earns], error[earns], str(target), str(source))
+        raise ValueError(f"{source} does not smooth a metric; directness is defined on softrank and stochasticrank.")
+    return Directness(
+        queries.ids[has_gain], exact[has_gain], surrogate[has_gain], error[has_gain], str(target), str(source)
+    )
 
 
 def _rank_distribution(
@@ -172,7 +174,7 @@ def _rank_distribution(
     if not chain.additive:
         raise ValueError(
             f"softrank is exact for metrics that add up over positions, and {target} does not; "
-            "use stochasticrank, the same smoothing by sampling."
+            "use stochasticrank, which samples the same smoothing."
         )
     surrogate = np.empty(queries.n_queries)
 
@@ -193,7 +195,7 @@ def _sampled(
     seed: int,
     threads: int | None,
 ) -> tuple[Floats, Floats]:
-    """Mean over draws of the noise, and its standard error [queries]."""
+    """Return the mean over draws of the noise, and its standard error [queries]."""
     bounds, sizes = queries.boundaries, queries.sizes
     mean, squares = np.zeros(queries.n_queries), np.zeros(queries.n_queries)
     centre = z - source.sigma * source.mu * y
@@ -245,68 +247,69 @@ class SoftRankBound:
     eps_3: float
 
 
-def softrank_bound(sigma: float, delta: float, n: int, classes: int, *, version: str = "mended") -> SoftRankBound:
+def softrank_bound(sigma: float, delta: float, n: int, classes: int, *, version: str = "corrected") -> SoftRankBound:
     """Bound the gap between NDCG without a cutoff and its SoftRank surrogate: theorem 2 of the "Directness" paper.
 
         |NDCG - SoftNDCG| <= 2^(K-1) N (ε1 + ε2)
         ε1 = c (N-1) σ / (2 δ sqrt(π)) exp(-δ^2 / (4 σ^2)),  ε2 = sqrt(ε3 / (1 - 5 ε3)) + 5 ε3
 
-    As printed c = 1, ε3 = 1 - erf^2(δ / (2 σ)), for σ < δ / (2 erfinv(sqrt((N-2) / (N-1)))). Four slips:
+    As published, c = 1 and ε3 = 1 - erf^2(δ / (2 σ)), for σ < δ / (2 erfinv(sqrt((N-2) / (N-1)))). Four errors:
 
     - ε3 bounds the variance of a rank, which the proof shows to be at most (N-1)/4 (1 - erf^2(δ / (2 σ))): the factor
-      is lost, and for N > 5 ε3 is too small.
-    - The proof needs this variance to be below 1/5, so 1 - erf^2 < 4 / (5 (N-1)). It goes on to the weaker
-      1 - erf^2 < 1 / (N-1), which follows from what is needed but does not imply it. For N < 6 the printed
+      is missing, and for N > 5 ε3 is too small.
+    - The proof needs this variance to be below 1/5, so 1 - erf^2 < 4 / (5 (N-1)). It continues with the weaker
+      1 - erf^2 < 1 / (N-1), which follows from this condition but does not imply it. For N < 6 the published
       condition admits σ at which 1 - 5 ε3 is not positive and ε2 has no value; for N = 2 it admits every σ.
-    - The slope of 1 / log2(2 + r) is 1 / (ln 2 (2 + r) log2(2 + r)^2), at most 1 / (2 ln 2); the proof has lost
+    - The slope of 1 / log2(2 + r) is 1 / (ln 2 (2 + r) log2(2 + r)^2), at most 1 / (2 ln 2). The proof omits the factor
       1 / ln 2, so c should be 1 / ln 2.
-    - erf is printed as an integral from minus infinity, and σ is called a variance: erf is the usual one, from 0, and
+    - erf is defined as an integral from minus infinity, and σ is called a variance: erf is the usual one, from 0, and
       σ a standard deviation.
 
-    The mended version has c = 1 / ln 2, ε3 = (N-1)/4 (1 - erf^2(δ / (2 σ))) and the condition ε3 < 1/5.
+    The corrected version has c = 1 / ln 2, ε3 = (N-1)/4 (1 - erf^2(δ / (2 σ))) and the condition ε3 < 1/5.
 
     Parameters
     ----------
     sigma
         Standard deviation σ of the scores.
     delta
-        Least distance δ between two scores of a query.
+        Smallest distance δ between two scores of a query.
     n
         Number N of documents, at least 2.
     classes
         Number K of grades, counted from 0: K - 1 is the highest label.
     version
-        ``"mended"`` or ``"printed"``.
+        ``"corrected"`` or ``"published"``; ``"mended"`` and ``"printed"`` are older names of the two.
 
     Examples
     --------
-    >>> printed = softrank_bound(0.2, 1.0, 3, 2, version="printed")
-    >>> mended = softrank_bound(0.2, 1.0, 3, 2)
-    >>> printed.bound < 1, mended.bound < 1
+    >>> published = softrank_bound(0.2, 1.0, 3, 2, version="published")
+    >>> corrected = softrank_bound(0.2, 1.0, 3, 2)
+    >>> published.bound < 1, corrected.bound < 1
     (True, True)
-    >>> softrank_bound(5.0, 1.0, 2, 2, version="printed")     # the condition holds, and the formula has no value
+    >>> softrank_bound(5.0, 1.0, 2, 2, version="published")   # the condition holds, but the formula has no value
     SoftRankBound(bound=inf, holds=True, largest_sigma=inf, ...)
     """
     from scipy.special import erfcinv
 
-    if version not in ("mended", "printed"):
-        raise ValueError(f"version must be 'mended' or 'printed'; got {version!r}.")
+    version = {"mended": "corrected", "printed": "published"}.get(version, version)
+    if version not in ("corrected", "published"):
+        raise ValueError(f"version must be 'corrected' or 'published'; got {version!r}.")
     if not (sigma > 0 and delta >= 0 and n >= 2 and classes >= 1):
         raise ValueError(
-            f"softrank_bound needs sigma above 0, delta from 0, n from 2 and classes from 1; got sigma={sigma}, "
+            f"softrank_bound needs sigma > 0, delta >= 0, n >= 2 and classes >= 1; got sigma={sigma}, "
             f"delta={delta}, n={n}, classes={classes}."
         )
-    mended = version == "mended"
+    corrected = version == "corrected"
     # 1 - erf^2 = (1 - erf) (1 + erf): erfc keeps its digits where erf rounds to 1.
     tail = math.erfc(delta / (2 * sigma)) * (1 + math.erf(delta / (2 * sigma)))
-    eps_3 = (n - 1) / 4 * tail if mended else tail
-    # The condition 1 - erf^2 < t, solved for σ; t = 1 makes it no condition.
-    most = min(1.0, 4 / (5 * (n - 1)) if mended else 1 / (n - 1))
-    argument = float(erfcinv(most / (1 + math.sqrt(1 - most))))
+    eps_3 = (n - 1) / 4 * tail if corrected else tail
+    # The condition 1 - erf^2 < t, solved for σ; t = 1 admits every σ.
+    threshold = min(1.0, 4 / (5 * (n - 1)) if corrected else 1 / (n - 1))
+    argument = float(erfcinv(threshold / (1 + math.sqrt(1 - threshold))))
     largest = math.inf if argument == 0 else delta / (2 * argument)
     if delta == 0:
         return SoftRankBound(math.inf, False, 0.0, math.inf, math.inf, eps_3)
-    slope = 1 / math.log(2) if mended else 1.0
+    slope = 1 / math.log(2) if corrected else 1.0
     eps_1 = slope * (n - 1) * sigma / (2 * delta * math.sqrt(math.pi)) * math.exp(-((delta / (2 * sigma)) ** 2))
     eps_2 = math.sqrt(eps_3 / (1 - 5 * eps_3)) + 5 * eps_3 if eps_3 < 0.2 else math.inf
     bound = 2.0 ** (classes - 1) * n * (eps_1 + eps_2)
@@ -326,11 +329,11 @@ class DirectnessPoint:
     bias, bias_error : float
         Mean of surrogate - metric, and its standard error from sampling.
     bounded : int
-        Queries that meet the condition of theorem 2, as mended.
+        Queries that meet the corrected condition of theorem 2.
     max_gap_bounded, max_ratio : float
-        Over these queries: the largest gap, and the largest gap / bound; NaN without any.
+        Over these queries: the largest gap, and the largest gap / bound; NaN if there are none.
     mean_bound : float
-        Over these queries: the mean bound; NaN without any.
+        Over these queries: the mean bound; NaN if there are none.
     """
 
     sigma: float
@@ -381,7 +384,7 @@ class DirectnessCurve:
     def plot(self) -> Any:
         """Draw gaps (and the bound of theorem 2, for SoftRank) against σ; an Altair chart."""
         alt = altair()
-        rows = [row for point in self.points for row in self._drawn(point)]
+        rows = [row for point in self.points for row in self._chart_rows(point)]
         chart = (
             alt.Chart(alt.Data(values=rows))
             .mark_line(point=True)
@@ -401,13 +404,13 @@ class DirectnessCurve:
             return chart
         return chart.encode(strokeDash=alt.StrokeDash("mu:N", title="μ", legend=alt.Legend(orient="bottom")))
 
-    def _drawn(self, point: DirectnessPoint) -> list[dict[str, Any]]:
+    def _chart_rows(self, point: DirectnessPoint) -> list[dict[str, Any]]:
         values = {"largest gap": point.max_gap, "mean gap": point.mean_gap}
         if point.bounded:
             values |= {"mean bound (theorem 2)": point.mean_bound, "largest gap there": point.max_gap_bounded}
-        # A logarithmic axis has no place for 0, nor the eye for what is below rounding.
-        drawn = {what: value for what, value in values.items() if value > _ROUNDING}
-        return [{"sigma": point.sigma, "mu": point.mu, "what": what, "value": v} for what, v in drawn.items()]
+        # A logarithmic axis cannot show 0, and values below rounding mean nothing.
+        visible = {what: value for what, value in values.items() if value > _ROUNDING}
+        return [{"sigma": point.sigma, "mu": point.mu, "what": what, "value": v} for what, v in visible.items()]
 
 
 def directness_curve(
@@ -427,9 +430,9 @@ def directness_curve(
 ) -> DirectnessCurve:
     """Measure the gap for several σ, and for SoftRank of NDCG without a cutoff compare it with theorem 2.
 
-    The theorem is applied to each query with its own number of documents and least distance of scores; a query with
+    The theorem is applied to each query with its own number of documents and smallest distance of scores; a query with
     equal scores never meets its condition. For ``stochasticrank`` several μ show the smoothing bias: without μ
-    equal scores count as the mean of their orders however small σ is, with a large μ as the worst one.
+    equal scores count as the mean of their orders however small σ is, with a large μ as the worst order.
 
     Parameters
     ----------
@@ -450,16 +453,15 @@ def directness_curve(
     [0.25, 0.01]
     """
     target = parse_metric(metric)
-    makes = {SoftRank.name: SoftRank, StochasticRank.name: StochasticRank}
-    if objective not in makes:
-        raise ValueError(f"directness_curve knows {' and '.join(makes)}; got {objective!r}.")
+    if objective not in (SoftRank.name, StochasticRank.name):
+        raise ValueError(f"objective must be {SoftRank.name} or {StochasticRank.name}; got {objective!r}.")
     shifts = [float(mu) for mu in mus]
     if objective == SoftRank.name and shifts != [0.0]:
         raise ValueError("mus belongs to stochasticrank; leave it out for softrank.")
     queries = Queries.of(np.size(labels), qid, group)
     y = check_labels(labels, queries)
     z = grouped_rows(scores, queries, "scores")
-    # Theorem 2 is about log2 discounts, gains up to 2^label and no cutoff.
+    # Theorem 2 assumes log2 discounts, gains up to 2^label and no cutoff.
     bounded = objective == SoftRank.name and target == parse_metric("ndcg")
     points = []
     n_queries = 0
@@ -482,21 +484,21 @@ def directness_curve(
             n_queries = len(result.value)
             facts = {name: getattr(result, name) for name in ("mean_gap", "max_gap", "bias", "bias_error")}
             if bounded:
-                facts |= _against_bound(result.gap, z, y, queries, float(sigma))
+                facts |= _compare_with_bound(result.gap, z, y, queries, float(sigma))
             points.append(DirectnessPoint(float(sigma), mu, **facts))
     return DirectnessCurve(tuple(points), objective, str(target), n_queries)
 
 
-def _against_bound(gap: Floats, z: Floats, y: Floats, queries: Queries, sigma: float) -> dict[str, Any]:
+def _compare_with_bound(gap: Floats, z: Floats, y: Floats, queries: Queries, sigma: float) -> dict[str, Any]:
     """Compare the gaps of the queries that have a relevant document with theorem 2, where its condition holds."""
-    earning = iter(gap)
+    remaining = iter(gap)
     gaps, bounds = [], []
     for start, stop in zip(queries.boundaries[:-1], queries.boundaries[1:], strict=True):
         highest = float(y[start:stop].max())
         if highest == 0:
             continue
-        own = float(next(earning))
-        if stop - start < 2 or highest < 1:  # the ideal DCG may be below 1, which the theorem divides by
+        own = float(next(remaining))
+        if stop - start < 2 or highest < 1:  # the ideal DCG, which the theorem divides by, may be below 1
             continue
         delta = float(np.diff(np.sort(z[start:stop])).min())
         theorem = softrank_bound(sigma, delta, int(stop - start), math.ceil(highest) + 1)
@@ -505,7 +507,7 @@ def _against_bound(gap: Floats, z: Floats, y: Floats, queries: Queries, sigma: f
             bounds.append(theorem.bound)
     if not gaps:
         return {}
-    # A bound may underflow to 0, where the gap is the rounding of a sum.
+    # A bound may underflow to 0, while the gap is the rounding error of a sum.
     ratios = np.divide(gaps, np.maximum(bounds, _ROUNDING))
     return {
         "bounded": len(gaps),
@@ -528,7 +530,7 @@ class DirectnessPair:
     difference
         |mean metric of the first - mean metric of the second|.
     premises
-        Whether each model is at least as good as the other by what it was trained for, which the theorem's proof uses.
+        Whether each model is at least as good as the other by what it was trained for, as the proof assumes.
     """
 
     eps_1: float
@@ -539,11 +541,11 @@ class DirectnessPair:
 
 
 def directness_pair(first: Directness, second: Directness) -> DirectnessPair:
-    """Apply theorem 1 of the "Directness" paper: a surrogate close to the metric leads to as good a model.
+    """Apply theorem 1 of the "Directness" paper: a surrogate close to the metric gives an equally good model.
 
     The theorem says |E M(first) - E M(second)| <= 2 ε1 + ε2 where the first model maximises the surrogate and the
-    second the metric. The proof compares the two models on every query, while each is best on the mean only. For
-    means the usual argument gives even ε1 + ε2, with the premises that `DirectnessPair.premises` tells.
+    second the metric. The proof compares the two models on every query, while each is best only on average. For means
+    the usual argument gives even ε1 + ε2, under the premises of `DirectnessPair.premises`.
 
     Parameters
     ----------
@@ -562,7 +564,7 @@ def directness_pair(first: Directness, second: Directness) -> DirectnessPair:
     if (first.metric, first.objective) != (second.metric, second.objective):
         raise ValueError(
             f"the first was measured for {first.objective} and {first.metric}, the second for {second.objective} and "
-            f"{second.metric}; measure both with the same."
+            f"{second.metric}; measure both with the same objective and metric."
         )
     if not np.array_equal(first.query_ids, second.query_ids):
         raise ValueError("the two were measured on different queries; measure both on the same data.")

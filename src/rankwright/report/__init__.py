@@ -1,6 +1,6 @@
-"""Reports: pages of text, tables and charts, and the page that compares runs on test data."""
+"""Reports: pages of text, tables and charts, and a page that compares runs on test data."""
 
 from rankwright.report.page import Figure, Page, Section, Table, Text, save_page
-from rankwright.report.sections import run_report
+from rankwright.report.runs_page import run_report
 
 __all__ = ["Figure", "Page", "Section", "Table", "Text", "run_report", "save_page"]

@@ -1,8 +1,8 @@
-"""The block in which a reader picks two systems and a query, and sees both rankings side by side.
+"""A block in which a reader picks two systems and a query, and sees both rankings side by side.
 
-Everything that is picked from is in the page, so what goes in is limited: the rankings of the queries that changed
-most and of a sample of the others, up to a number of bytes; points of the scatter plot up to a number of values.
-The histogram counts all queries.
+The page contains all the data, so their size is limited: rankings of the queries that changed most and of a sample of
+the others, up to a number of bytes; points of the scatter plot up to a number of values. The histogram counts all
+queries.
 """
 
 from __future__ import annotations
@@ -16,16 +16,16 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from rankwright.report.page import Cell, Figure, Table, embedded_json, needed, render
-from rankwright.report.results import Results
+from rankwright.report.page import Cell, Figure, Table, embedded_json, render, require
+from rankwright.report.scored_runs import ScoredRuns
 from rankwright.report.theme import SERIES
 
-_CHANGED, _SAMPLED = 200, 100  # queries whose rankings are shown
+_N_CHANGED, _N_SAMPLE = 200, 100  # queries whose rankings are shown
 _DEPTH = 20  # documents of a ranking
 _RANKING_BYTES = 350_000
 _POINTS, _POINT_VALUES = 2000, 12_000
-_BINS = 41  # odd: the middle one holds the queries that hardly changed
-_TIE = 1e-12  # differences up to this are rounding
+_BINS = 41  # odd: the middle bin holds the queries that hardly changed
+_ROUNDING = 1e-12  # differences up to this are rounding errors
 _ID_LENGTH = 60
 
 
@@ -35,38 +35,38 @@ class QueryExplorer:
 
     Parameters
     ----------
-    results
+    scored
         At least two runs on test data.
     """
 
-    results: Results
+    scored: ScoredRuns
     script: ClassVar[str] = "explorer.js"
 
     def html(self) -> str:
-        """Return the figures, the controls and the data behind them."""
+        """Return the figures, the controls and their data."""
         return render(
             "explorer.html",
             scatter=self._scatter,
             histogram=self._histogram,
-            systems=self.results.names,
+            systems=self.scored.names,
             data={
-                "systems": self.results.names,
-                "metric": self.results.metrics[0],
+                "systems": self.scored.names,
+                "metric": self.scored.metrics[0],
                 "rankings": [self._ranking(query) for query in self._chosen],
-                "top": max(1.0, float(self.results.data.y.max())),
+                "top": max(1.0, float(self.scored.data.y.max())),
             },
             note=self._note(),
         )
 
     def markdown(self, files: Mapping[int, str]) -> str:
         """Return the figures for the first two systems, and the queries that changed most between them."""
-        first, second = self.results.values[:2]
+        first, second = self.scored.values[:2]
         difference = second - first
         rows: list[list[Cell]] = [
             [self._id(query), float(first[query]), float(second[query]), f"{difference[query]:+.4f}"]
             for query in np.argsort(-np.abs(difference), kind="stable")[:_DEPTH]
         ]
-        table = Table("Queries that changed most", ["query", *self.results.names[:2], "difference"], rows)
+        table = Table("Queries that changed most", ["query", *self.scored.names[:2], "difference"], rows)
         return "\n\n".join(block.markdown(files) for block in (self._scatter, self._histogram, table))
 
     def figures(self) -> Iterator[Figure]:
@@ -76,67 +76,67 @@ class QueryExplorer:
 
     @cached_property
     def _chosen(self) -> NDArray[np.int64]:
-        """Queries whose rankings are in the page, as many as the bytes allow: changed most, and a sample."""
-        spread = np.ptp(self.results.values, axis=0)
-        changed, others = np.split(np.argsort(-spread, kind="stable"), [_CHANGED])
-        sample = np.random.default_rng(0).permutation(others)[:_SAMPLED]
-        # In turns, so that both kinds are there if not all fit.
-        turn = np.concatenate([np.arange(len(changed)) / _CHANGED, (np.arange(len(sample)) + 0.5) / _SAMPLED])
-        queries = np.concatenate([changed, sample])[np.argsort(turn, kind="stable")]
+        """Queries whose rankings are on the page, up to a number of bytes: those that changed most, and a sample."""
+        spread = np.ptp(self.scored.values, axis=0)
+        changed, others = np.split(np.argsort(-spread, kind="stable"), [_N_CHANGED])
+        sample = np.random.default_rng(0).permutation(others)[:_N_SAMPLE]
+        # Interleaved, so that both kinds are included if not all fit.
+        order = np.concatenate([np.arange(len(changed)) / _N_CHANGED, (np.arange(len(sample)) + 0.5) / _N_SAMPLE])
+        queries = np.concatenate([changed, sample])[np.argsort(order, kind="stable")]
         sizes = np.cumsum([len(embedded_json(self._ranking(query))) + 1 for query in queries])
         return queries[: max(1, int(np.searchsorted(sizes, _RANKING_BYTES, side="right")))]
 
     @cached_property
     def _points(self) -> list[dict[str, Any]]:
-        """The queries of the scatter plot; ``k`` is the number of the ranking, -1 where there is none."""
-        n_systems, n_queries = self.results.values.shape
+        """Queries of the scatter plot; ``k`` is the number of the ranking, -1 without a ranking."""
+        n_systems, n_queries = self.scored.values.shape
         others = np.setdiff1d(np.arange(n_queries), self._chosen)
         room = max(0, min(_POINTS, _POINT_VALUES // n_systems) - len(self._chosen))
         sample = np.sort(np.random.default_rng(1).permutation(others)[:room])
-        relevant = self.results.relevant
+        relevant = self.scored.relevant
         return [
             {
                 "q": self._id(query),
-                "n": int(self.results.data.group[self.results.counted[query]]),
-                "r": int(relevant[self.results.counted[query]]),
-                "v": np.round(self.results.values[:, query], 5).tolist(),
+                "n": int(self.scored.data.group[self.scored.counted[query]]),
+                "r": int(relevant[self.scored.counted[query]]),
+                "v": np.round(self.scored.values[:, query], 5).tolist(),
                 "k": place if place < len(self._chosen) else -1,
             }
             for place, query in enumerate([*self._chosen, *sample])
         ]
 
     def _ranking(self, query: int) -> list[list[list[float]]]:
-        """For each system the first documents (numbered in the query from 1), their labels and scores."""
-        data = self.results.data
-        start, stop = data.boundaries[self.results.counted[query] :][:2]
+        """Return the first documents (numbered from 1 in the query), their labels and scores, for each system."""
+        data = self.scored.data
+        start, stop = data.boundaries[self.scored.counted[query] :][:2]
         labels = data.y[start:stop]
         rankings = []
-        for scores in self.results.scores:
-            # As the metric counts ties: the lower label first.
+        for scores in self.scored.scores:
+            # Ties as the metric counts them: the lower label first.
             order = np.lexsort((labels, -scores[start:stop]))[:_DEPTH]
-            shown = [float(f"{score:.5g}") for score in scores[start:stop][order]]
-            rankings.append([(order + 1).tolist(), [_whole(label) for label in labels[order]], shown])
+            rounded = [float(f"{score:.5g}") for score in scores[start:stop][order]]
+            rankings.append([(order + 1).tolist(), [_whole(label) for label in labels[order]], rounded])
         return rankings
 
     def _id(self, query: int) -> str:
-        text = str(self.results.data.query_ids[self.results.counted[query]])
+        text = str(self.scored.data.query_ids[self.scored.counted[query]])
         return text if len(text) <= _ID_LENGTH else f"{text[: _ID_LENGTH - 1]}…"
 
     def _note(self) -> str:
-        shown, points, total = len(self._chosen), len(self._points), len(self.results.counted)
-        if shown == total:
-            return f"Rankings show the first {_DEPTH} documents, numbered as they come in the data."
+        rankings, points, total = len(self._chosen), len(self._points), len(self.scored.counted)
+        if rankings == total:
+            return f"Rankings show the first {_DEPTH} documents, numbered in the order of the data."
         which = f"{points:,} of {total:,} queries" if points < total else f"all {total:,} queries"
         return (
-            f"The scatter plot shows {which}. Rankings, of the first {_DEPTH} documents, are here for {shown:,} of "
-            "them, the filled points: those that changed most, and a sample of the others. The histogram counts all."
+            f"The scatter plot shows {which}. Rankings of the first {_DEPTH} documents are available for {rankings:,} "
+            "of them, the filled points: those that changed most, and a sample of the others. The histogram counts all."
         )
 
     @cached_property
     def _scatter(self) -> Figure:
-        alt = needed("altair")
-        metric, names = self.results.metrics[0], self.results.names
-        low, high = float(self.results.values.min()), float(self.results.values.max())
+        alt = require("altair")
+        metric, names = self.scored.metrics[0], self.scored.names
+        low, high = float(self.scored.values.min()), float(self.scored.values.max())
         room = 0.02 * (high - low) or 1.0
         scale = alt.Scale(domain=[low - room, high + room], nice=False, zero=False)
         x = alt.X("x:Q", title=f"{metric}, {names[0]}", scale=scale)
@@ -151,7 +151,7 @@ class QueryExplorer:
             .transform_calculate(x="datum.v[a]", y="datum.v[b]")
             .transform_calculate(d="better * (datum.y - datum.x)")
             .transform_calculate(
-                colour=f"datum.d > {_TIE} ? colours[b] : datum.d < -{_TIE} ? colours[a] : 'var(--faint)'",
+                colour=f"datum.d > {_ROUNDING} ? colours[b] : datum.d < -{_ROUNDING} ? colours[a] : 'var(--faint)'",
                 fill="datum.k < 0 ? 'transparent' : datum.colour",
                 picked="datum.k >= 0 && datum.k == picked",
             )
@@ -176,21 +176,21 @@ class QueryExplorer:
         return Figure(
             f"{metric} of each query",
             chart.properties(height=380),
-            f"Scatter plot: {metric} of each query by the first system, to the right, and by the second, upwards. "
-            "Above the diagonal the second is larger. The list below the charts offers the same queries.",
+            f"Scatter plot: {metric} of each query, first system on the x axis, second on the y axis. Above the "
+            "diagonal the second is larger. The list below the charts has the same queries.",
         )
 
     @cached_property
     def _histogram(self) -> Figure:
-        alt = needed("altair")
-        values, metric, names = self.results.values, self.results.metrics[0], self.results.names
+        alt = require("altair")
+        values, metric, names = self.scored.values, self.scored.metrics[0], self.scored.names
         widest = max(float(np.ptp(values, axis=0).max()), 1e-6)
         width = 2 * widest / (_BINS - 1)
         rows = []
         for a, b in combinations(range(len(values)), 2):
             difference = values[b] - values[a]
             places = np.rint(difference / width).astype(int) + _BINS // 2
-            larger, smaller = int(np.sum(difference > _TIE)), int(np.sum(difference < -_TIE))
+            larger, smaller = int(np.sum(difference > _ROUNDING)), int(np.sum(difference < -_ROUNDING))
             counts = np.bincount(places, minlength=_BINS).tolist()
             rows.append({"a": a, "b": b, "c": counts, "larger": larger, "smaller": smaller})
         chart = (
@@ -234,10 +234,10 @@ class QueryExplorer:
         )
 
     def _params(self) -> list[Any]:
-        """What the page's script changes: the two systems, and the picked query."""
-        alt = needed("altair")
-        colours = [SERIES[number % len(SERIES)] for number in range(len(self.results.names))]
-        values = {"a": 0, "b": 1, "picked": -1, "better": self.results.better, "colours": colours}
+        """Parameters that the page's script changes: the two systems, and the picked query."""
+        alt = require("altair")
+        colours = [SERIES[number % len(SERIES)] for number in range(len(self.scored.names))]
+        values = {"a": 0, "b": 1, "picked": -1, "better": self.scored.better, "colours": colours}
         return [alt.param(name=name, value=value) for name, value in values.items()]
 
 

@@ -1,11 +1,11 @@
 """Pages of text, tables and charts: one self-contained HTML file, or Markdown with the figures beside it.
 
-A page knows nothing of runs or rankings. Whoever has results builds sections from the blocks below, and a block of
-another kind is a class with the methods of `Block`.
+A page is independent of runs and rankings: other modules build sections from the blocks below. Another kind of block is
+a class with the methods of `Block`.
 
-The HTML needs no network and forbids it by its own policy. Charts are drawn from their Vega-Lite specifications by
-the Vega libraries, which are in the file once; their colours are the page's CSS variables, so that light, dark and
-print need no second drawing.
+The HTML uses no network, and its content policy forbids it. The Vega libraries, which the file contains once, draw the
+charts from their Vega-Lite specifications. Colours are CSS variables of the page, so that light, dark and print show
+the same drawing.
 """
 
 from __future__ import annotations
@@ -31,14 +31,14 @@ if TYPE_CHECKING:
 
 _FOLDER = Path(__file__).parent / "templates"
 _PNG_WIDTH, _PNG_SCALE = 560, 3.0  # a column of a paper at about 400 dots per inch
-_NUMERIC = re.compile(r"(?=.*\d)[\d\s.,/%*<>+\-\u2212±\[\]()]+(of [\d,]+)?")
+_NUMERIC = re.compile(r"(?=.*\d)([\d\s.,/%*<>+\-\u2212±\[\]()]|(?<=\d)e(?=[+-]\d))+(of [\d,]+)?")
 Cell = str | int | float | None
 
 
 class Block(Protocol):
-    """What a section is made of."""
+    """A part of a section."""
 
-    script: ClassVar[str]  # a file of the templates folder that the block needs in the page, or ""
+    script: ClassVar[str]  # a script of the templates folder that the block needs, or ""
 
     def html(self) -> str:
         """Return the block as HTML, escaped."""
@@ -52,15 +52,14 @@ class Block(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class Figure:
-    r"""A chart with a title and a description for those who do not see it.
+    r"""A chart with a title and a description for readers who cannot see it.
 
     Parameters
     ----------
     title
         Title, above the chart.
     chart
-        An Altair chart. Without a width of its own it takes that of the page. It follows light and dark where it
-        names no colours.
+        An Altair chart. By default it is as wide as the page. Default colours follow light and dark.
     alt
         What the chart shows, in a sentence or two.
 
@@ -78,11 +77,11 @@ class Figure:
     script: ClassVar[str] = ""
 
     def html(self) -> str:
-        """Return the chart's place and its specification."""
+        """Return a placeholder for the chart, and its specification."""
         return render("figure.html", figure=self, spec=self.specification())
 
     def markdown(self, files: Mapping[int, str]) -> str:
-        """Return the title and a link to the picture; the description instead where there is no picture."""
+        """Return the title and a link to the picture, or the description if there is no picture."""
         described = _plain_markdown(self.alt).replace("[", "(").replace("]", ")")
         picture = f"![{described}]({files[id(self)]})" if id(self) in files else described
         return f"**{_plain_markdown(self.title)}**\n\n{picture}"
@@ -92,7 +91,7 @@ class Figure:
         yield self
 
     def specification(self) -> dict[str, Any]:
-        """Return the Vega-Lite specification in the page's colours, as wide as its place."""
+        """Return the Vega-Lite specification with the page's colours and width."""
         spec: dict[str, Any] = self.chart.to_dict()
         spec["config"] = merged(chart_config(), spec.get("config", {}))
         if not {"hconcat", "vconcat", "concat", "facet", "repeat"} & spec.keys():
@@ -101,12 +100,12 @@ class Figure:
         return spec
 
     def png(self) -> bytes:
-        """Return the chart as a PNG picture on white, for papers."""
+        """Return the chart as a PNG picture on a white background, for papers."""
         spec = on_paper(self.specification())
         if spec.get("width") == "container":
             spec["width"] = _PNG_WIDTH
         spec["config"]["background"] = "white"
-        vl_convert = needed("vl_convert")
+        vl_convert = require("vl_convert")
         picture: bytes = vl_convert.vegalite_to_png(spec, vl_version=_vega_lite(), scale=_PNG_SCALE)
         return picture
 
@@ -122,8 +121,8 @@ class Table:
     columns
         Headings.
     rows
-        Cells: text as it is, whole numbers in groups of three digits, floats with four decimals, None as a dash.
-        Columns of numbers are set flush right.
+        Cells: text is unchanged, integers get thousands separators, floats four decimals, None is a dash. Columns of
+        numbers are right-aligned.
     note
         A remark below the table.
 
@@ -153,7 +152,7 @@ class Table:
                 )
 
     def html(self) -> str:
-        """Return the table in a box that scrolls by itself where it is too wide."""
+        """Return the table in a box that scrolls if the table is too wide."""
         cells = [[_cell(value) for value in row] for row in self.rows]
         return render("table.html", table=self, cells=cells, numeric=self._numeric(cells))
 
@@ -206,7 +205,7 @@ class Text:
 
 @dataclass(frozen=True)
 class Section:
-    """A titled part of a page; figures that follow one another share a row where there is room.
+    """A titled part of a page; consecutive figures share a row if there is room.
 
     Examples
     --------
@@ -252,24 +251,24 @@ class Page:
         return [figure for section in self.sections for block in section.blocks for figure in block.figures()]
 
     def html(self) -> str:
-        """Return the page as one HTML file that needs nothing else."""
+        """Return the page as one self-contained HTML file."""
         scripts = [_source("page.js")]
         if self.figures():
             scripts.insert(0, _vega())
-        used = {block.script: None for section in self.sections for block in section.blocks if block.script}
-        scripts += [_source(name) for name in used]
+        block_scripts = {block.script: None for section in self.sections for block in section.blocks if block.script}
+        scripts += [_source(name) for name in block_scripts]
         return render(
             "page.html",
             page=self,
             sections=[
-                # A number makes links right even where two sections have one title.
+                # The number keeps anchors unique if two sections have the same title.
                 (f"{number}-{_slug(section.title)}", section, _rows(section.blocks))
                 for number, section in enumerate(self.sections, start=1)
             ],
             style=_source("page.css"),
             colours=COLOURS,
             scripts=scripts,
-            # Only these scripts run, and nothing is loaded: no text that got into the page can do either.
+            # Only these scripts run and nothing is loaded, whatever text the page contains.
             policy=f"default-src 'none'; style-src 'unsafe-inline'; img-src data:; script-src {_hashes(scripts)}",
         )
 
@@ -285,19 +284,19 @@ class Page:
 
 
 def save_page(page: Page, path: str | os.PathLike[str], format: str = "html", png: bool = False) -> None:
-    r"""Write a page to a file; all that belongs to it is written, or nothing.
+    r"""Write a page and its figures, completely or not at all.
 
     Parameters
     ----------
     page
         The page.
     path
-        The file; its folder is made if need be.
+        The file; its folder is created if necessary.
     format
         ``"html"`` for one self-contained file, ``"md"`` for Markdown with the figures as PNG in a folder beside it,
         ``report-figures`` for ``report.md``.
     png
-        Whether to write the figures for ``"html"`` too.
+        Whether to write the figures as PNG for ``"html"`` as well.
 
     Examples
     --------
@@ -322,7 +321,7 @@ def save_page(page: Page, path: str | os.PathLike[str], format: str = "html", pn
         text = page.html()
     else:
         text = page.markdown({id(figure): f"{file.parent.name}/{file.name}" for file, figure in pictures.items()})
-    # The page comes last: where it is, its figures are.
+    # The page comes last: if it exists, so do its figures.
     write_together({**{file: figure.png() for file, figure in pictures.items()}, target: text.encode()})
 
 
@@ -339,7 +338,7 @@ def _markdown_row(cells: Sequence[str]) -> str:
 
 
 def _plain_markdown(text: str) -> str:
-    """Return text so that Markdown shows it as it is."""
+    """Escape text so that Markdown shows it unchanged."""
     return re.sub(r"([\\`*|])", r"\\\1", text).replace("<", "&lt;").replace("\n", " ")
 
 
@@ -348,7 +347,7 @@ def _slug(title: str) -> str:
 
 
 def _rows(blocks: Sequence[Block]) -> list[list[Block]]:
-    """Put figures that follow one another together, every other block by itself."""
+    """Group consecutive figures into rows; every other block has a row of its own."""
     rows: list[list[Block]] = []
     for block in blocks:
         if rows and isinstance(block, Figure) and isinstance(rows[-1][-1], Figure):
@@ -359,13 +358,13 @@ def _rows(blocks: Sequence[Block]) -> list[list[Block]]:
 
 
 def render(template: str, **values: Any) -> str:
-    """Fill in a template of the report's folder; values are escaped."""
+    """Render a template of the templates folder; values are escaped."""
     return _environment().get_template(template).render(**values)
 
 
 @cache
 def _environment() -> Environment:
-    jinja2 = needed("jinja2")
+    jinja2 = require("jinja2")
     environment: Environment = jinja2.Environment(
         loader=jinja2.FileSystemLoader(_FOLDER),
         autoescape=True,
@@ -373,12 +372,12 @@ def _environment() -> Environment:
         lstrip_blocks=True,
         undefined=jinja2.StrictUndefined,
     )
-    environment.filters["json"] = lambda value: needed("markupsafe").Markup(embedded_json(value))
+    environment.filters["json"] = lambda value: require("markupsafe").Markup(embedded_json(value))
     return environment
 
 
 def embedded_json(value: Any) -> str:
-    """Return JSON that may stand in a script element: nothing in it can end the element."""
+    """Return JSON that is safe in a script element: nothing in it can end the element."""
     text = json.dumps(value, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
     return text.replace("<", "\\u003c").replace("\u2028", "\\u2028").replace("\u2029", "\\u2029")
 
@@ -390,14 +389,14 @@ def _source(name: str) -> str:
 
 @cache
 def _vega() -> str:
-    """Vega, Vega-Lite and Vega-Embed as one script, from vl-convert's own copy."""
-    bundle: str = needed("vl_convert").javascript_bundle(vl_version=_vega_lite())
+    """Return Vega, Vega-Lite and Vega-Embed as one script, from the copy in vl-convert."""
+    bundle: str = require("vl_convert").javascript_bundle(vl_version=_vega_lite())
     return bundle
 
 
 def _vega_lite() -> str:
-    """Version of Vega-Lite that the installed Altair writes, in the form that vl-convert takes."""
-    version: str = needed("altair").SCHEMA_VERSION
+    """Return the version of Vega-Lite that the installed Altair writes, in the form that vl-convert expects."""
+    version: str = require("altair").SCHEMA_VERSION
     return ".".join(version.removeprefix("v").split(".")[:2])
 
 
@@ -406,8 +405,8 @@ def _hashes(scripts: Sequence[str]) -> str:
     return " ".join(f"'sha256-{base64.b64encode(digest).decode()}'" for digest in digests)
 
 
-def needed(module: str) -> Any:
-    """Import what only reports need."""
+def require(module: str) -> Any:
+    """Import a library that only reports need, or say how to install it."""
     try:
         return import_module(module)
     except ImportError as error:

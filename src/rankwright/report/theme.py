@@ -1,6 +1,6 @@
-"""Colours of pages and charts: a palette that colour-blind readers can tell apart, in light and dark.
+"""Colours of pages and charts: a palette for colour-blind readers, in light and dark.
 
-Charts name colours as the page's style sheet does, ``var(--accent)``; pictures get the light value instead.
+Charts refer to colours as the page's style sheet does, ``var(--accent)``; pictures get the light value instead.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def chart_config() -> dict[str, Any]:
     return {
         "background": "transparent",
         "font": _FONT,
-        "aria": False,  # the figure around the chart has its description; thousands of labelled marks help nobody
+        "aria": False,  # the figure around the chart has a description; labels of thousands of marks would not help
         "view": {"stroke": None},
         "mark": {"color": "var(--accent)"},
         "text": {"color": "var(--ink)"},
@@ -67,7 +67,7 @@ def chart_config() -> dict[str, Any]:
 
 
 def merged(base: dict[str, Any], other: dict[str, Any]) -> dict[str, Any]:
-    """Return ``base`` with the values of ``other`` on top, dictionaries within them likewise."""
+    """Return ``base`` updated with ``other``, nested dictionaries included."""
     both = {**base, **other}
     for key in base.keys() & other.keys():
         if isinstance(base[key], dict) and isinstance(other[key], dict):
@@ -76,7 +76,7 @@ def merged(base: dict[str, Any], other: dict[str, Any]) -> dict[str, Any]:
 
 
 def on_paper(spec: Any) -> Any:
-    """Return a specification with the named colours as light values, for pictures without a style sheet."""
+    """Return a specification with light values for the named colours, for pictures without a style sheet."""
     if isinstance(spec, dict):
         return {key: on_paper(value) for key, value in spec.items()}
     if isinstance(spec, list):

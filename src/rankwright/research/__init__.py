@@ -1,1 +1,1 @@
-"""Research tools: an honest comparison of systems, other libraries as systems, benchmarks, the papers' experiments."""
+"""Research tools: fair comparison of systems, other libraries as systems, benchmarks and the papers' experiments."""

@@ -1,8 +1,8 @@
-"""An honest comparison of systems: the same folds, trees and choices for everyone, and tests on pooled queries.
+"""A fair comparison of systems: the same folds, number of trees and selection rule for all, and paired tests.
 
-For each fold and seed a system trains on the training queries; the number of trees is chosen on the validation queries
-by the target metric, in the same way for every system; the test queries are scored once. Seeds are averaged per
-query, the test queries of all folds are pooled, and systems are compared by paired tests over them.
+For each fold and seed a system trains on the training queries. The number of trees is chosen on the validation queries
+by the target metric, in the same way for every system. The test queries are scored once. Seeds are averaged per query,
+the test queries of all folds are pooled, and systems are compared by paired tests over them.
 """
 
 from __future__ import annotations
@@ -13,7 +13,6 @@ import os
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, is_dataclass, replace
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -25,78 +24,120 @@ from rankwright.data.folds import Fold
 from rankwright.evaluation.comparison import Comparison, compare
 from rankwright.evaluation.per_query import Evaluation, evaluate
 from rankwright.metrics import metric as parse_metric
+from rankwright.research.libraries import LIGHTGBM, RANKWRIGHT, Library
 
 Floats = NDArray[np.float64]
 _Key = tuple[str, str, str, str, int]
-_BEGINNING = b'{"data": '  # of each line of a file of outcomes
+_LINE_START = b'{"data": '  # of each line of a file of outcomes
+_RECIPE_FORMAT = "v2"  # recipes without it hashed the source text of the defaults
 
 
-class Model(Protocol):
-    """What a system returns from training."""
+class StagedModel(Protocol):
+    """A trained model that scores documents with a part of its trees."""
 
     def staged_predict(self, data: RankingData, every: int) -> Iterable[Floats]:
-        """Scores after ``every`` trees, twice as many, and so on to all."""
+        """Scores after ``every`` trees, twice as many, and so on up to all trees."""
+
+
+@dataclass(frozen=True)
+class Capabilities:
+    """Which data a system can train on.
+
+    Parameters
+    ----------
+    longest_query
+        Largest number of documents of a query; None for no limit.
+    largest_label
+        Largest label; None for no limit.
+    whole_labels
+        Whether labels must be whole numbers.
+
+    Examples
+    --------
+    >>> data = RankingData([[1.0], [2.0]], [0.5, 1], group=[2])
+    >>> Capabilities(longest_query=1, whole_labels=True).problems(data)
+    ['queries have at most 1 documents, but one has 2', 'labels are whole numbers, but one is 0.5']
+    """
+
+    longest_query: int | None = None
+    largest_label: float | None = None
+    whole_labels: bool = False
+
+    def problems(self, data: RankingData) -> list[str]:
+        """Return what the data has that the system does not support."""
+        problems = []
+        if self.longest_query is not None and data.group.max() > self.longest_query:
+            problems.append(f"queries have at most {self.longest_query} documents, but one has {data.group.max()}")
+        if self.largest_label is not None and data.y.max() > self.largest_label:
+            problems.append(f"labels are at most {self.largest_label:g}, but one is {data.y.max():g}")
+        fractions = data.y[data.y != np.floor(data.y)]
+        if self.whole_labels and len(fractions):
+            problems.append(f"labels are whole numbers, but one is {fractions[0]:g}")
+        return problems
 
 
 class System(Protocol):
     """A way of training: a library, an objective, and its parameters.
 
-    One that is no dataclass is told apart from another by its name alone. One with an attribute ``by_seed`` that is
-    False gives the same model for every seed, so one training serves all.
+    A system that is not a dataclass is identified by its name alone. Optional attributes:
+
+    - ``by_seed``: False if the model is the same for every seed, so that one training serves all seeds.
+    - ``libraries``: a tuple of `Library`, the libraries that the system trains with.
+    - ``capabilities``: `Capabilities`, the data that the system supports.
     """
 
     @property
     def name(self) -> str:
-        """What tables call it; two systems of one comparison differ in it."""
+        """Name in tables, unique within a comparison."""
 
     @property
     def by_metric(self) -> bool:
         """Whether training depends on the target metric; if not, one training serves all targets."""
 
-    def fit(self, train: RankingData, metric: str, *, trees: int, seed: int, threads: int) -> Model:
+    def fit(self, train: RankingData, metric: str, *, trees: int, seed: int, threads: int) -> StagedModel:
         """Train for a metric."""
 
 
 @dataclass(frozen=True)
-class Ours:
+class RankwrightSystem:
     """rankwright's Ranker as a system.
 
     Parameters
     ----------
     name
-        What tables call it.
+        Name in tables.
     params
-        Parameters of `Ranker`, besides metric, trees, seed and threads.
+        Parameters of `Ranker` besides metric, trees, seed and threads.
     by_metric
-        False where the objective does not depend on the metric.
+        False if the objective does not depend on the metric.
 
     Examples
     --------
-    >>> Ours("yetirank, few leaves", {"objective": "yetirank", "num_leaves": 8}, by_metric=False).name
+    >>> RankwrightSystem("yetirank, few leaves", {"objective": "yetirank", "num_leaves": 8}, by_metric=False).name
     'yetirank, few leaves'
     """
 
     name: str
     params: Mapping[str, Any] = field(default_factory=dict)
     by_metric: bool = True
-    libraries = ("rankwright", "lightgbm")
+    libraries = (RANKWRIGHT, LIGHTGBM)
 
-    def fit(self, train: RankingData, metric: str, *, trees: int, seed: int, threads: int) -> Model:
+    def fit(self, train: RankingData, metric: str, *, trees: int, seed: int, threads: int) -> StagedModel:
         """Train a Ranker."""
         from rankwright.ranker import Ranker
 
         common: dict[str, Any] = {"n_estimators": trees, "random_state": seed, "n_jobs": threads, "verbose": 0}
         ranker = Ranker(**{"metric": metric} | common | dict(self.params))
-        return _Fitted(ranker.fit(train))
+        return _RankerModel(ranker.fit(train))
 
 
 @dataclass(frozen=True)
-class _Fitted:
+class _RankerModel:
     ranker: Any
 
     @property
     def gradient_seconds(self) -> float:
-        """Time that the whole training spent in the objective: gradients, and leaf values where it computes them."""
+        """Time of the whole training in the objective: gradients, and leaf values if it computes them."""
         times: dict[str, float] = self.ranker.times_
         return times["gradients"] + times["leaves"]
 
@@ -111,22 +152,22 @@ class Outcome:
     Parameters
     ----------
     data, fold, system, target, seed
-        What was trained on what, and the metric that chose the number of trees.
+        What was trained on which data, and the metric that chose the number of trees.
     trees
-        The number chosen.
+        The chosen number of trees.
     valid
-        The target on the validation queries there.
+        Value of the target on the validation queries at that number.
     fit_seconds, predict_seconds
-        Time of training, and of scoring the test queries with all trees; the library's own preparation of the rows
-        is in both.
+        Time of training, and of scoring the test queries with all trees. Both include the library's own preparation
+        of the rows.
     query_ids, values
-        The test queries, and the value of each by metric (NaN where skipped).
+        The test queries, and their values by metric (NaN for skipped queries).
     gradient_seconds
-        The part of the training that the objective took, where the system tells it.
+        Time that the training spent in the objective, if the system reports it.
     curve
-        The target on the validation queries at each number of trees it was chosen from.
+        Value of the target on the validation queries at each candidate number of trees.
     recipe
-        Stands for the system's parameters, the trees, the threads and the versions; see `recipe`.
+        Identifies the system's parameters, the trees, the threads and the versions; see `recipe`.
     """
 
     data: str
@@ -146,61 +187,97 @@ class Outcome:
 
 
 def describe(system: System) -> dict[str, Any]:
-    """Everything that tells a system from another: parameters, with defaults for ours, and versions of libraries.
+    """Return what identifies a system: its parameters, with the defaults of `Ranker`, and versions of libraries.
 
     Examples
     --------
-    >>> describe(Ours("few leaves", {"num_leaves": 8}))["parameters"]["num_leaves"]
+    >>> describe(RankwrightSystem("few leaves", {"num_leaves": 8}))["parameters"]["num_leaves"]
     8
     """
     parameters: dict[str, Any] = {}
-    if isinstance(system, Ours):
+    if isinstance(system, RankwrightSystem):
         from rankwright.ranker import Ranker
 
         parameters = Ranker(**dict(system.params)).get_params()
     elif is_dataclass(system) and not isinstance(system, type):
         parameters = asdict(system)
-    versions = {name: version(name) for name in getattr(system, "libraries", ())}
+    versions = {library.name: library.version for library in libraries_of(system)}
     return {"name": system.name, "parameters": parameters, "versions": versions}
 
 
 def recipe(system: System, *, trees: int, every: int, threads: int) -> str:
-    """Return a short text that changes with all that shapes an outcome besides data, target and seed.
+    """Return a short text that changes with everything that affects an outcome except data, target and seed.
+
+    `DEFAULTS_VERSION` stands for what Ranker chooses where a parameter is ``"auto"`` or None.
 
     Examples
     --------
-    >>> small, large = Ours("a", {"num_leaves": 8}), Ours("a", {"num_leaves": 31})
+    >>> small, large = RankwrightSystem("a", {"num_leaves": 8}), RankwrightSystem("a", {"num_leaves": 31})
     >>> recipe(small, trees=5, every=1, threads=1) == recipe(large, trees=5, every=1, threads=1)
     False
     """
-    described = json.dumps([describe(system), trees, every, threads], sort_keys=True, default=str)
-    if isinstance(system, Ours):  # what "auto" and None stand for is written there
-        from rankwright.training import defaults
+    from rankwright.training.defaults import DEFAULTS_VERSION
 
-        described += Path(defaults.__file__).read_text(encoding="utf-8")
-    return hashlib.sha256(described.encode()).hexdigest()[:16]
+    defaults = DEFAULTS_VERSION if RANKWRIGHT in libraries_of(system) else None
+    content = json.dumps([describe(system), trees, every, threads, defaults], sort_keys=True, default=str)
+    return f"{_RECIPE_FORMAT}-{hashlib.sha256(content.encode()).hexdigest()[:16]}"
 
 
-class Results:
-    """Outcomes, kept in a file if one is named, so that an interrupted comparison goes on where it was.
+def check_installed(systems: Iterable[System]) -> None:
+    """Raise an ImportError that names the missing libraries of the systems and how to install them."""
+    missing: dict[Library, str] = {}
+    for system in systems:
+        for library in libraries_of(system):
+            if not library.installed:
+                missing.setdefault(library, system.name)
+    if missing:
+        needs = [
+            f"{name} needs {library.name}, which is not installed: {library.install_command}"
+            for library, name in missing.items()
+        ]
+        raise ImportError(f"{'; '.join(needs)}.")
 
-    A later outcome takes the place of an earlier one of the same data, fold, system, target and seed. Where its
-    recipe differs, it takes the place of all that the system had on these data.
+
+def check_supported(systems: Iterable[System], data: RankingData) -> None:
+    """Raise a ValueError if a system does not support the data."""
+    for system in systems:
+        problems = capabilities_of(system).problems(data)
+        if problems:
+            raise ValueError(f"{system.name} cannot train on these data: {'; '.join(problems)}. Leave this system out.")
+
+
+def capabilities_of(system: System) -> Capabilities:
+    """Return the capabilities that a system declares; without any, it supports all data."""
+    capabilities: Capabilities = getattr(system, "capabilities", Capabilities())
+    return capabilities
+
+
+def libraries_of(system: System) -> tuple[Library, ...]:
+    """Return the libraries that a system declares."""
+    libraries: tuple[Library, ...] = getattr(system, "libraries", ())
+    return libraries
+
+
+class OutcomeStore:
+    """Outcomes, optionally stored in a file, from which an interrupted comparison resumes.
+
+    A later outcome replaces an earlier one of the same data, fold, system, target and seed. If its recipe differs, it
+    replaces all outcomes of the system on these data.
 
     Parameters
     ----------
     path
-        A file of one JSON object per line; created, or read if it is there.
+        A file of one JSON object per line. It is read if it exists, else created.
 
     Examples
     --------
     >>> from rankwright import make_web_search
     >>> from rankwright.data.folds import folds_by_query
     >>> folds = folds_by_query(make_web_search(24, n_features=20, mean_length=20), 3)
-    >>> systems = [Ours("small", {"num_leaves": 4, "min_child_samples": 5}), Ours("large", {"min_child_samples": 5})]
-    >>> results = run_systems(systems, folds, data="generated", targets=["ndcg@10"], seeds=2, trees=20)
-    >>> results.comparison("ndcg@10").baseline
-    'small'
+    >>> systems = [RankwrightSystem(f"{n} leaves", {"num_leaves": n, "min_child_samples": 5}) for n in (4, 8)]
+    >>> store = run_systems(systems, folds, data="generated", targets=["ndcg@10"], seeds=2, trees=20)
+    >>> store.comparison("ndcg@10").baseline
+    '4 leaves'
     """
 
     def __init__(self, path: str | os.PathLike[str] | None = None) -> None:
@@ -209,7 +286,7 @@ class Results:
         self._recipes: dict[tuple[str, str], str] = {}
         if self.path is not None and self.path.exists():
             for outcome in _read_outcomes(self.path):
-                self._keep(outcome)
+                self._insert(outcome)
 
     @property
     def outcomes(self) -> list[Outcome]:
@@ -217,43 +294,47 @@ class Results:
         return list(self._by_key.values())
 
     def find(self, data: str, fold: str, system: str, target: str, seed: int) -> Outcome | None:
-        """Return an outcome if it is there."""
+        """Return an outcome, or None if it is missing."""
         return self._by_key.get((data, fold, system, target, seed))
 
     def has(self, data: str, fold: str, system: str, target: str, seed: int) -> bool:
-        """Tell whether an outcome is there."""
+        """Whether an outcome is stored."""
         return self.find(data, fold, system, target, seed) is not None
 
     def of(self, data: str, fold: str, system: str, seed: int) -> list[Outcome]:
-        """Return the outcomes of one training or, where it depends on the target, of one for each."""
-        wanted = data, fold, system, seed
-        return [one for one in self.outcomes if (one.data, one.fold, one.system, one.seed) == wanted]
+        """Return the outcomes of a fold and seed, one for each target."""
+        key = data, fold, system, seed
+        return [
+            outcome for outcome in self.outcomes if (outcome.data, outcome.fold, outcome.system, outcome.seed) == key
+        ]
 
     def add(self, outcome: Outcome) -> None:
-        """Keep an outcome, in the file too."""
+        """Store an outcome, in the file as well."""
         if self.path is not None:
             self.path.parent.mkdir(parents=True, exist_ok=True)
             with self.path.open("a", encoding="utf-8") as file:
                 file.write(json.dumps(asdict(outcome)) + "\n")
-        self._keep(outcome)
+        self._insert(outcome)
 
     def systems(self, target: str) -> list[str]:
         """Names of the systems, in order of appearance."""
-        return list(dict.fromkeys(one.system for one in self.outcomes if one.target == target))
+        return list(dict.fromkeys(outcome.system for outcome in self.outcomes if outcome.target == target))
 
     def evaluation(self, system: str, target: str) -> Evaluation:
         """Values of a system per query: seeds averaged, the test queries of all data and folds pooled."""
-        chosen = [one for one in self.outcomes if one.system == system and one.target == target]
-        if not chosen:
-            raise ValueError(f"no outcome of {system!r} for {target!r}; there are {self.systems(target)}.")
+        own = [outcome for outcome in self.outcomes if outcome.system == system and outcome.target == target]
+        if not own:
+            raise ValueError(f"no outcome of {system!r} for {target!r}; known systems: {self.systems(target)}.")
         by_fold: dict[tuple[str, str], list[Outcome]] = {}
-        for one in chosen:
-            by_fold.setdefault((one.data, one.fold), []).append(one)
+        for outcome in own:
+            by_fold.setdefault((outcome.data, outcome.fold), []).append(outcome)
         per_query = {
-            name: np.concatenate([np.mean([one.values[name] for one in same], axis=0) for same in by_fold.values()])
-            for name in chosen[0].values
+            name: np.concatenate(
+                [np.mean([outcome.values[name] for outcome in seeds], axis=0) for seeds in by_fold.values()]
+            )
+            for name in own[0].values
         }
-        ids = [f"{data} {query}" for (data, _), same in by_fold.items() for query in same[0].query_ids]
+        ids = [f"{data} {query}" for (data, _), seeds in by_fold.items() for query in seeds[0].query_ids]
         return Evaluation(
             mean={name: float(np.nanmean(values)) for name, values in per_query.items()},
             per_query=per_query,
@@ -265,25 +346,23 @@ class Results:
     def comparison(
         self, target: str, *, baseline: str | None = None, metrics: Sequence[str] | None = None
     ) -> Comparison:
-        """Compare all systems with a baseline (the first, if none is named) by paired tests; see `compare`."""
+        """Compare all systems with a baseline, by default the first, by paired tests; see `compare`."""
         names = self.systems(target)
         if len(names) < 2:
-            raise ValueError(f"a comparison needs two systems trained for {target!r}; there are {names}.")
+            raise ValueError(f"a comparison needs two systems trained for {target!r}; got {names}.")
         if baseline is not None:
             if baseline not in names:
-                raise ValueError(f"no system is called {baseline!r}; there are {', '.join(names)}.")
+                raise ValueError(f"unknown system {baseline!r}; choose one of {', '.join(names)}.")
             names.remove(baseline)
             names.insert(0, baseline)
         evaluations = [self.evaluation(name, target) for name in names]
         return compare(*evaluations, names=names, metrics=list(metrics or [target]))
 
-    def _keep(self, outcome: Outcome) -> None:
+    def _insert(self, outcome: Outcome) -> None:
         place = outcome.data, outcome.system
-        if outcome.recipe and self._recipes.setdefault(place, outcome.recipe) != outcome.recipe:
+        if self._recipes.setdefault(place, outcome.recipe) != outcome.recipe:
             self._by_key = {
-                key: one
-                for key, one in self._by_key.items()
-                if (one.data, one.system) != place or one.recipe in ("", outcome.recipe)
+                key: outcome for key, outcome in self._by_key.items() if (outcome.data, outcome.system) != place
             }
             self._recipes[place] = outcome.recipe
         self._by_key[outcome.data, outcome.fold, outcome.system, outcome.target, outcome.seed] = outcome
@@ -300,60 +379,65 @@ def run_systems(
     trees: int = 300,
     every: int = 5,
     threads: int = 1,
-    results: Results | None = None,
+    store: OutcomeStore | None = None,
     progress: Callable[[Outcome], object] | None = None,
-) -> Results:
+) -> OutcomeStore:
     """Train and test every system on every fold with every seed, systems interleaved.
+
+    Missing libraries are reported before anything is trained, unsupported data before the training on a fold.
 
     Parameters
     ----------
     systems, folds
-        What to compare on what.
+        What to compare, on which data.
     data
         Name of the data.
     targets
         Metrics to train for and to choose the number of trees by, each a comparison of its own.
     metrics
-        What to evaluate on the test queries besides the targets.
+        Metrics to evaluate on the test queries besides the targets.
     seeds, trees, threads
-        Number of seeds, of trees at most, and of threads.
+        Number of seeds, largest number of trees, and number of threads.
     every
         The number of trees is chosen among the multiples of this.
-    results
-        Where to keep outcomes; those already there are not computed again, unless they were made by another recipe,
-        on other queries or without a metric that is wanted now.
+    store
+        Where outcomes are stored. Stored outcomes are not computed again, unless they have another recipe, other
+        queries, or lack one of the metrics.
     progress
         Called with each new outcome.
     """
-    kept = Results() if results is None else results
+    store = OutcomeStore() if store is None else store
+    check_installed(systems)
     reported = list(dict.fromkeys([*targets, *metrics]))
     recipes = [recipe(system, trees=trees, every=every, threads=threads) for system in systems]
     for fold in folds:
+        check_supported(systems, fold.train)
         queries = [str(query) for query in fold.test.query_ids]
         for seed in range(seeds):
-            for system, made_by in zip(systems, recipes, strict=True):
-                olds = {target: kept.find(data, fold.name, system.name, target, seed) for target in targets}
-                missing = [target for target, old in olds.items() if not _usable(old, made_by, queries, reported)]
-                for group in [[one] for one in missing] if system.by_metric else [missing]:
+            for system, own_recipe in zip(systems, recipes, strict=True):
+                stored = {target: store.find(data, fold.name, system.name, target, seed) for target in targets}
+                missing = [target for target, old in stored.items() if not _usable(old, own_recipe, queries, reported)]
+                for group in [[target] for target in missing] if system.by_metric else [missing]:
                     if not group:
                         continue
-                    made: Iterable[Outcome] = _outcomes(
+                    outcomes: Iterable[Outcome] = _outcomes(
                         system, fold, data, group, reported, seed, trees, every, threads
                     )
                     if seed > 0 and not getattr(system, "by_seed", True):
-                        made = [one for one in kept.of(data, fold.name, system.name, seed=0) if one.target in group]
-                    for one in made:
-                        outcome = replace(one, seed=seed, recipe=made_by)
-                        kept.add(outcome)
+                        same = store.of(data, fold.name, system.name, seed=0)
+                        outcomes = [outcome for outcome in same if outcome.target in group]
+                    for outcome in outcomes:
+                        complete = replace(outcome, seed=seed, recipe=own_recipe)
+                        store.add(complete)
                         if progress is not None:
-                            progress(outcome)
-    return kept
+                            progress(complete)
+    return store
 
 
-def _usable(old: Outcome | None, made_by: str, queries: Sequence[str], metrics: Sequence[str]) -> bool:
+def _usable(old: Outcome | None, own_recipe: str, queries: Sequence[str], metrics: Sequence[str]) -> bool:
     return (
         old is not None
-        and old.recipe in ("", made_by)
+        and old.recipe == own_recipe
         and old.query_ids == list(queries)
         and old.values.keys() >= set(metrics)
     )
@@ -370,34 +454,34 @@ def _outcomes(
     every: int,
     threads: int,
 ) -> Iterator[Outcome]:
-    began = time.perf_counter()
+    start = time.perf_counter()
     model = system.fit(fold.train, targets[0], trees=trees, seed=seed, threads=threads)
     fitted = time.perf_counter()
     for _ in model.staged_predict(fold.test, trees):
-        pass  # one stage of all trees, as in use
+        pass  # one stage of all trees, as in production
     predicted = time.perf_counter()
     curves = _curves(model, fold.valid, targets, every, threads)
-    for one, curve in curves.items():
+    for target, curve in curves.items():
         if np.isnan(curve).any():
             raise ValueError(
-                f"{data}, fold {fold.name}: {one} has no value on any validation query, so it cannot choose; "
-                "validate on queries that have relevant documents."
+                f"{data}, fold {fold.name}: {target} has no value on any validation query, so the number of trees "
+                "cannot be chosen; validate on queries that have relevant documents."
             )
-    best = {one: _best(one, curve) for one, curve in curves.items()}
-    wanted = set(best.values())
-    stages = {number: scores for number, scores in enumerate(_stages(model, fold.test, every)) if number in wanted}
-    for one, curve in curves.items():
-        scores = stages[best[one]]
+    best = {target: _best(target, curve) for target, curve in curves.items()}
+    used = set(best.values())
+    stages = {number: scores for number, scores in enumerate(_stages(model, fold.test, every)) if number in used}
+    for target, curve in curves.items():
+        scores = stages[best[target]]
         tested = evaluate(scores, fold.test.y, group=fold.test.group, metrics=list(reported), threads=threads)
         yield Outcome(
             data=data,
             fold=fold.name,
             system=system.name,
-            target=one,
+            target=target,
             seed=seed,
-            trees=min((best[one] + 1) * every, trees),
-            valid=curve[best[one]],
-            fit_seconds=fitted - began,
+            trees=min((best[target] + 1) * every, trees),
+            valid=curve[best[target]],
+            fit_seconds=fitted - start,
             predict_seconds=predicted - fitted,
             query_ids=[str(query) for query in fold.test.query_ids],
             values={name: values.tolist() for name, values in tested.per_query.items()},
@@ -406,8 +490,8 @@ def _outcomes(
         )
 
 
-def _stages(model: Model, data: RankingData, every: int) -> Iterator[Floats]:
-    """Scores after each stage; a model without trees has one, where all documents are equal."""
+def _stages(model: StagedModel, data: RankingData, every: int) -> Iterator[Floats]:
+    """Yield scores after each stage; a model without trees has one stage, with equal scores."""
     empty = True
     for scores in model.staged_predict(data, every):
         empty = False
@@ -417,13 +501,13 @@ def _stages(model: Model, data: RankingData, every: int) -> Iterator[Floats]:
 
 
 def _curves(
-    model: Model, valid: RankingData, targets: Sequence[str], every: int, threads: int
+    model: StagedModel, valid: RankingData, targets: Sequence[str], every: int, threads: int
 ) -> dict[str, list[float]]:
-    curves: dict[str, list[float]] = {one: [] for one in targets}
+    curves: dict[str, list[float]] = {target: [] for target in targets}
     for scores in _stages(model, valid, every):
         result = evaluate(scores, valid.y, group=valid.group, metrics=list(targets), threads=threads)
-        for one in targets:
-            curves[one].append(result.mean[one])
+        for target in targets:
+            curves[target].append(result.mean[target])
     return curves
 
 
@@ -433,19 +517,19 @@ def _best(target: str, curve: Sequence[float]) -> int:
 
 
 def _read_outcomes(path: Path) -> Iterator[Outcome]:
-    """Outcomes of a file; an unfinished last line, left by an interruption, is cut off."""
+    """Read the outcomes of a file; an incomplete last line, left by an interruption, is removed."""
     content = path.read_bytes()
     complete = content.rfind(b"\n") + 1
     for number, line in enumerate(content[:complete].splitlines(), start=1):
         try:
             yield Outcome(**json.loads(line))
         except (ValueError, TypeError):
-            raise _no_outcome(path, number) from None
+            raise _invalid_line(path, number) from None
     if complete < len(content):
-        if not content[complete:].startswith(_BEGINNING[: len(content) - complete]):
-            raise _no_outcome(path, content.count(b"\n") + 1)
+        if not content[complete:].startswith(_LINE_START[: len(content) - complete]):
+            raise _invalid_line(path, content.count(b"\n") + 1)
         os.truncate(path, complete)
 
 
-def _no_outcome(path: Path, line: int) -> ValueError:
+def _invalid_line(path: Path, line: int) -> ValueError:
     return ValueError(f"{path}, line {line}: expected an outcome as a JSON object; delete the line or the file.")

@@ -1,7 +1,8 @@
-"""The rankers of LightGBM, CatBoost and XGBoost as systems, to be compared with ours on the same terms.
+"""The rankers of LightGBM, CatBoost and XGBoost as systems, to compare rankwright with them on the same terms.
 
-Each has its library's defaults and any parameters given by the library's own names. Labels are handed over as they
-are, except to ``rank:map`` of XGBoost, which takes relevant or not.
+Each has the defaults of its library and any parameters given by the library's own names. It declares its libraries
+(`Library`: installed or not, and how to install them) and the data that it supports (`Capabilities`). Labels are passed
+unchanged, except to ``rank:map`` of XGBoost, which needs binary ones.
 """
 
 from __future__ import annotations
@@ -10,60 +11,83 @@ import statistics
 import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from importlib import import_module
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from rankwright.data.dataset import RankingData
 from rankwright.metrics import metric as parse_metric
-from rankwright.research.harness import Model
+from rankwright.research.harness import Capabilities, StagedModel, check_installed, check_supported
+from rankwright.research.libraries import CATBOOST, LIGHTGBM, XGBOOST, Library
 
 Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
-class LightGBM:
-    """A ranker of LightGBM: ``lambdarank`` or ``rank_xendcg``.
+class _Peer:
+    """A ranker of another library.
 
     Parameters
     ----------
     objective
-        By the library's name.
+        Name of the objective in the library, with its options if it takes any.
     params
-        Further parameters of ``lightgbm.train``.
+        Further parameters of the library's training function.
     """
 
     objective: str
     params: Mapping[str, Any] = field(default_factory=dict)
     by_metric = False
-    libraries = ("lightgbm",)
-    floor = ("regression", {"num_leaves": 2, "min_data_in_leaf": 1})
+    libraries: ClassVar[tuple[Library, ...]]
+    cheapest: ClassVar[tuple[str, Mapping[str, Any]]]  # objective of the library, and parameters that grow stumps
 
     @property
     def name(self) -> str:
-        """``lightgbm lambdarank``."""
-        return f"lightgbm {self.objective}"
+        """Library and objective, such as ``lightgbm lambdarank``."""
+        return f"{self.libraries[0].name} {self.objective}"
+
+    @property
+    def capabilities(self) -> Capabilities:
+        """The data that the system supports."""
+        return Capabilities()
+
+    def fit(self, train: RankingData, metric: str, *, trees: int, seed: int, threads: int) -> StagedModel:
+        """Train; the metric has no influence."""
+        check_installed([self])
+        check_supported([self], train)
+        return self._train(train, trees, seed, threads)
+
+    def _train(self, train: RankingData, trees: int, seed: int, threads: int) -> StagedModel:
+        raise NotImplementedError
+
+
+class LightGBM(_Peer):
+    """A ranker of LightGBM: ``lambdarank`` or ``rank_xendcg``; ``params`` are those of ``lightgbm.train``.
+
+    Examples
+    --------
+    >>> LightGBM("lambdarank").capabilities
+    Capabilities(longest_query=10000, largest_label=30, whole_labels=True)
+    """
+
+    libraries = (LIGHTGBM,)
+    cheapest = ("regression", {"num_leaves": 2, "min_data_in_leaf": 1})
 
     @property
     def by_seed(self) -> bool:
-        """Whether the seed matters: ``lambdarank`` with its defaults draws nothing."""
+        """Whether the seed matters: ``lambdarank`` with its defaults draws nothing at random."""
         return self.objective != "lambdarank" or bool(self.params)
 
     @property
-    def longest_query(self) -> int | None:
-        """Documents that a query may have; None for any number."""
-        return 10_000 if self.objective == "lambdarank" else None
+    def capabilities(self) -> Capabilities:
+        """Limits of ``lambdarank``; its labels are numbers of a table of gains."""
+        if self.objective != "lambdarank":
+            return Capabilities()
+        return Capabilities(10_000, None if "label_gain" in self.params else 30, whole_labels=True)
 
-    def fit(self, train: RankingData, metric: str, *, trees: int, seed: int, threads: int) -> Model:
-        """Train; the metric plays no part."""
-        lgb = _library("lightgbm")
-        if self.longest_query is not None and train.group.max() > self.longest_query:
-            raise ValueError(
-                f"{self.name} takes queries of up to {self.longest_query} documents, and one has {train.group.max()}; "
-                "leave this system out, or shorten the queries."
-            )
+    def _train(self, train: RankingData, trees: int, seed: int, threads: int) -> StagedModel:
+        lgb = LIGHTGBM.load()
         params = {"objective": self.objective, "seed": seed, "num_threads": threads, "verbosity": -1, "metric": "None"}
         dataset = lgb.Dataset(train.X, train.y, group=train.group, params={"verbosity": -1})
         return _LightGBMModel(lgb.train(params | dict(self.params), dataset, trees), threads)
@@ -85,32 +109,17 @@ class _LightGBMModel:
             yield scores
 
 
-@dataclass(frozen=True)
-class CatBoost:
-    """A ranker of CatBoost.
+class CatBoost(_Peer):
+    """A ranker of CatBoost; ``params`` are those of ``catboost.CatBoost``.
 
-    Parameters
-    ----------
-    objective
-        By the library's name, with its options: ``YetiRank:mode=MAP``, ``StochasticRank:metric=NDCG;top=10``.
-    params
-        Further parameters of ``catboost.CatBoost``.
+    Objectives have options: ``YetiRank:mode=MAP``, ``StochasticRank:metric=NDCG;top=10``.
     """
 
-    objective: str
-    params: Mapping[str, Any] = field(default_factory=dict)
-    by_metric = False
-    libraries = ("catboost",)
-    floor = ("RMSE", {"depth": 1, "boosting_type": "Plain", "bootstrap_type": "No", "random_strength": 0})
+    libraries = (CATBOOST,)
+    cheapest = ("RMSE", {"depth": 1, "boosting_type": "Plain", "bootstrap_type": "No", "random_strength": 0})
 
-    @property
-    def name(self) -> str:
-        """``catboost YetiRank``."""
-        return f"catboost {self.objective}"
-
-    def fit(self, train: RankingData, metric: str, *, trees: int, seed: int, threads: int) -> Model:
-        """Train; the metric plays no part."""
-        catboost = _library("catboost")
+    def _train(self, train: RankingData, trees: int, seed: int, threads: int) -> StagedModel:
+        catboost = CATBOOST.load()
         params = {
             "loss_function": self.objective,
             "iterations": trees,
@@ -130,7 +139,7 @@ class _CatBoostModel:
     threads: int
 
     def staged_predict(self, data: RankingData, every: int) -> Iterator[Floats]:
-        pool = _pool(_library("catboost"), data)
+        pool = _pool(CATBOOST.load(), data)
         yield from self.model.staged_predict(pool, eval_period=every, thread_count=self.threads)
 
 
@@ -139,7 +148,7 @@ _MODES = ("dcg", "ndcg", "map", "mrr", "err")
 
 @dataclass(frozen=True)
 class YetiRankByMetric:
-    """CatBoost's YetiRank in the mode of the metric and with its cutoff; the classic one where there is no such mode.
+    """CatBoost's YetiRank in the mode of the metric and with its cutoff; classic YetiRank for other metrics.
 
     Parameters
     ----------
@@ -150,18 +159,18 @@ class YetiRankByMetric:
     params: Mapping[str, Any] = field(default_factory=dict)
     name = "catboost YetiRank by metric"
     by_metric = True
-    libraries = ("catboost",)
+    libraries = (CATBOOST,)
 
-    def fit(self, train: RankingData, metric: str, *, trees: int, seed: int, threads: int) -> Model:
+    def fit(self, train: RankingData, metric: str, *, trees: int, seed: int, threads: int) -> StagedModel:
         """Train for the metric."""
-        return self.system(metric).fit(train, metric, trees=trees, seed=seed, threads=threads)
+        return self.for_metric(metric).fit(train, metric, trees=trees, seed=seed, threads=threads)
 
-    def system(self, metric: str) -> CatBoost:
+    def for_metric(self, metric: str) -> CatBoost:
         """Return the system for a metric.
 
         Examples
         --------
-        >>> YetiRankByMetric().system("ndcg@10").name
+        >>> YetiRankByMetric().for_metric("ndcg@10").name
         'catboost YetiRank:mode=NDCG;top=10'
         """
         target = parse_metric(metric)
@@ -175,37 +184,32 @@ def _pool(catboost: Any, data: RankingData) -> Any:
     return catboost.Pool(data.X, data.y, group_id=np.repeat(np.arange(data.n_queries), data.group))
 
 
-@dataclass(frozen=True)
-class XGBoost:
-    """A ranker of XGBoost: ``rank:ndcg``, ``rank:map`` or ``rank:pairwise``.
+class XGBoost(_Peer):
+    """A ranker of XGBoost: ``rank:ndcg``, ``rank:map`` or ``rank:pairwise``; ``params`` are those of ``xgboost.train``.
 
-    Parameters
-    ----------
-    objective
-        By the library's name.
-    params
-        Further parameters of ``xgboost.train``.
+    Examples
+    --------
+    >>> XGBoost("rank:ndcg").capabilities
+    Capabilities(longest_query=None, largest_label=31, whole_labels=True)
     """
 
-    objective: str
-    params: Mapping[str, Any] = field(default_factory=dict)
-    by_metric = False
-    libraries = ("xgboost",)
-    floor = ("reg:squarederror", {"max_depth": 1})
-
-    @property
-    def name(self) -> str:
-        """``xgboost rank:ndcg``."""
-        return f"xgboost {self.objective}"
+    libraries = (XGBOOST,)
+    cheapest = ("reg:squarederror", {"max_depth": 1})
 
     @property
     def by_seed(self) -> bool:
-        """Whether the seed matters: with the defaults nothing is drawn."""
+        """Whether the seed matters: the defaults draw nothing at random."""
         return bool(self.params)
 
-    def fit(self, train: RankingData, metric: str, *, trees: int, seed: int, threads: int) -> Model:
-        """Train; the metric plays no part."""
-        xgboost = _library("xgboost")
+    @property
+    def capabilities(self) -> Capabilities:
+        """Limits of exponential gains in ``rank:ndcg``."""
+        if self.objective == "rank:ndcg" and self.params.get("ndcg_exp_gain", True):
+            return Capabilities(largest_label=31, whole_labels=True)
+        return Capabilities()
+
+    def _train(self, train: RankingData, trees: int, seed: int, threads: int) -> StagedModel:
+        xgboost = XGBOOST.load()
         params = {"objective": self.objective, "seed": seed, "nthread": threads, "disable_default_eval_metric": True}
         labels = train.y >= 1 if self.objective == "rank:map" else train.y
         matrix = xgboost.DMatrix(train.X, labels, group=train.group, nthread=threads)
@@ -218,8 +222,8 @@ class _XGBoostModel:
     threads: int
 
     def staged_predict(self, data: RankingData, every: int) -> Iterator[Floats]:
-        # Each block of trees brings the constant base score along, the same for every document.
-        matrix = _library("xgboost").DMatrix(data.X, nthread=self.threads)
+        # Each block of trees includes the base score, which is the same for every document.
+        matrix = XGBOOST.load().DMatrix(data.X, nthread=self.threads)
         total = self.booster.num_boosted_rounds()
         scores = np.zeros(data.n_rows)
         for start in range(0, total, every):
@@ -228,68 +232,61 @@ class _XGBoostModel:
             yield scores
 
 
-def _library(name: str) -> Any:
-    try:
-        return import_module(name)
-    except ImportError:
-        raise ImportError(f'comparing with {name} needs it installed: pip install "rankwright[peers]".') from None
-
-
 Peer = LightGBM | CatBoost | YetiRankByMetric | XGBoost
 
 
 def peers(params: Mapping[str, Mapping[str, Any]] | None = None) -> list[Peer]:
-    """Every peer, with its library's defaults or with ``params`` by library.
+    """Return every peer, with the defaults of its library or with ``params`` by library.
 
     Examples
     --------
     >>> [peer.name for peer in peers()][:3]
     ['lightgbm lambdarank', 'lightgbm rank_xendcg', 'catboost YetiRank']
     """
-    given: dict[str, Mapping[str, Any]] = {"lightgbm": {}, "catboost": {}, "xgboost": {}} | dict(params or {})
+    by_library: dict[str, Mapping[str, Any]] = {"lightgbm": {}, "catboost": {}, "xgboost": {}} | dict(params or {})
     return [
-        *(LightGBM(objective, given["lightgbm"]) for objective in ("lambdarank", "rank_xendcg")),
-        CatBoost("YetiRank", given["catboost"]),
-        YetiRankByMetric(given["catboost"]),
-        CatBoost("QueryRMSE", given["catboost"]),
-        CatBoost("StochasticRank:metric=NDCG;top=10", {"langevin": True} | dict(given["catboost"])),
-        *(XGBoost(objective, given["xgboost"]) for objective in ("rank:ndcg", "rank:map", "rank:pairwise")),
+        *(LightGBM(objective, by_library["lightgbm"]) for objective in ("lambdarank", "rank_xendcg")),
+        CatBoost("YetiRank", by_library["catboost"]),
+        YetiRankByMetric(by_library["catboost"]),
+        CatBoost("QueryRMSE", by_library["catboost"]),
+        CatBoost("StochasticRank:metric=NDCG;top=10", {"langevin": True} | dict(by_library["catboost"])),
+        *(XGBoost(objective, by_library["xgboost"]) for objective in ("rank:ndcg", "rank:map", "rank:pairwise")),
     ]
 
 
 def gradient_seconds(peer: Peer, train: RankingData, metric: str, *, threads: int, rounds: int = 3) -> float:
-    """Time per tree that a peer's objective adds to the cheapest objective of its library.
+    """Measure the time per tree that a peer's objective adds to the cheapest objective of its library.
 
-    No library tells the time of its gradients. So stumps on at most four columns are grown with both objectives in
-    turn, and the difference of the times per tree is taken, the median of ``rounds``. It may come out below 0 where
-    the objective costs next to nothing.
+    No library reports the time of its gradients. So stumps on at most four columns are trained with both objectives in
+    turn, and the result is the difference of the times per tree, the median of ``rounds``. It may be negative if the
+    objective costs next to nothing.
 
     Examples
     --------
     >>> from rankwright import make_web_search
     >>> data = make_web_search(20, n_features=20, mean_length=20)
-    >>> gradient_seconds(LightGBM("lambdarank"), data, "ndcg@10", threads=1) < 1
+    >>> isinstance(gradient_seconds(LightGBM("lambdarank"), data, "ndcg@10", threads=1), float)
     True
     """
-    own = peer.system(metric) if isinstance(peer, YetiRankByMetric) else peer
-    objective, stump = own.floor
+    own = peer.for_metric(metric) if isinstance(peer, YetiRankByMetric) else peer
+    objective, stump = own.cheapest
     own = replace(own, params={**own.params, **stump})
-    floor = replace(own, objective=objective)
+    cheapest = replace(own, objective=objective)
     narrow = RankingData(train.X[:, _columns(train.X)], train.y, group=train.group)
 
     def per_tree(system: LightGBM | CatBoost | XGBoost, few: int = 2, many: int = 7) -> float:
-        """Training longer costs only more trees, so what else is in the times cancels."""
+        """Subtract two training times, so that everything but the trees cancels."""
         times = []
         for trees in (few, many):
-            began = time.perf_counter()
+            start = time.perf_counter()
             system.fit(narrow, metric, trees=trees, seed=0, threads=threads)
-            times.append(time.perf_counter() - began)
+            times.append(time.perf_counter() - start)
         return (times[1] - times[0]) / (many - few)
 
-    return statistics.median(per_tree(own) - per_tree(floor) for _ in range(rounds))
+    return statistics.median(per_tree(own) - per_tree(cheapest) for _ in range(rounds))
 
 
 def _columns(X: Any) -> list[int]:
-    """Up to four columns that tell rows apart."""
+    """Return up to four columns whose values differ."""
     sample = X[:10_000].toarray() if hasattr(X, "toarray") else X[:10_000]
     return np.flatnonzero(np.ptp(np.nan_to_num(sample), axis=0) > 0)[:4].tolist() or [0]

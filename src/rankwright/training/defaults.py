@@ -15,6 +15,7 @@ from rankwright.reducer import ALONE, Reducer
 from rankwright.training.settings import Plan
 from rankwright.training.steering import Steering
 
+DEFAULTS_VERSION = 1  # increase it when a choice made here changes: stored outcomes are then computed again
 _FEW = 0.1  # of the documents: a smaller share of relevant ones is few
 # Weights of 0.03 make the default reg_lambda of 0.3 count as 10 would, which measured better. Where few documents are
 # relevant, squared error would mostly fit the others, so its weight falls with their share.

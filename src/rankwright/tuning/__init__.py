@@ -1,4 +1,4 @@
-"""Search for hyper-parameters: the space (`space`), Optuna's study in a file (`study`) and the search (`search`)."""
+"""Hyper-parameter search: the space (`space`), Optuna's study in a file (`study`) and the search (`search`)."""
 
 from typing import TYPE_CHECKING
 

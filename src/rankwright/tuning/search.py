@@ -1,9 +1,9 @@
-"""Tuning: hyper-parameters chosen on validation queries, by random trials and then by what they taught.
+"""Tuning: hyper-parameters chosen on validation queries, by random trials and then by guided ones.
 
-Each trial trains on every fold and is worth the mean over the folds of the best validation value. Trials are drawn by
-Optuna's TPE, whose seed is a function of (seed, number of finished trials): a search that was killed goes on as if it
-had not been. From the second half of the first fold on, a trial that is behind the median of the earlier ones at the
-same place is stopped.
+Each trial trains on every fold; its value is the mean over the folds of the best validation value. Optuna's TPE draws
+the trials, with a seed that is a function of (seed, number of finished trials): an interrupted search resumes with the
+same trials as an uninterrupted one. From the second half of the first fold, a trial whose value is worse than the
+median of the earlier ones at the same point is stopped.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from rankwright.metrics import Metric
 from rankwright.metrics import metric as parse_metric
 from rankwright.objectives import Objective
 from rankwright.ranges import Choice, Range
-from rankwright.research.harness import System
+from rankwright.research.harness import System, check_installed
 from rankwright.tuning.space import (
     PRESETS,
     Space,
@@ -38,18 +38,18 @@ from rankwright.tuning.space import (
     sample,
     search_space,
 )
-from rankwright.tuning.study import load_optuna, open_study, unannounced
+from rankwright.tuning.study import load_optuna, open_study, quiet_optuna
 
 if TYPE_CHECKING:
     import pandas as pd
 
-_STEPS = 10  # how often a trial is looked at in each fold
-_SPARED = _STEPS // 2  # the first looks end no trial: a low learning rate is behind at first, and not worse
+_STEPS = 10  # reports of a trial in each fold
+_WARMUP_STEPS = _STEPS // 2  # the first reports stop no trial: a low learning rate starts behind, and is not worse
 _FOLDS = 3
-_PRUNED_AFTER = 5  # complete trials to compare with
-_RANKED_FROM = 4  # complete trials before parameters are ranked by importance
+_PRUNING_MIN_TRIALS = 5  # complete trials to compare with
+_IMPORTANCE_MIN_TRIALS = 4  # complete trials to rank parameters by importance
 _HEADING = "# Found by rankwright tune"
-_SHOWN = 10  # trials in the printed table
+_TABLE_ROWS = 10  # trials in the printed table
 
 Part = tuple[RankingData, RankingData]
 
@@ -61,19 +61,19 @@ class Trial:
     Parameters
     ----------
     number
-        From 1, in the order of the search.
+        Number from 1, in the order of the search.
     values
-        What was drawn, by the names of the space.
+        Drawn values, by the names of the space.
     params
         Parameters to train with: of `Ranker`, or of the system that was tuned.
     value
-        Mean over the folds of the best validation value; None if the trial was stopped half-way.
+        Mean over the folds of the best validation value; None if the trial was stopped early.
     trees
-        Mean over the folds of the number of trees with the best value, rounded; None likewise.
+        Mean over the folds of the number of trees with the best value, rounded; None if the trial was stopped early.
     fold_values, fold_trees
-        Best value of each fold, and the number of trees that it took.
+        Best value of each fold, and its number of trees.
     seconds
-        How long it took.
+        Duration.
     """
 
     number: int
@@ -88,14 +88,14 @@ class Trial:
 
 @dataclass(frozen=True, eq=False)
 class Tuning:
-    """What a search found; prints as a table of the best trials.
+    """Result of a search; prints as a table of the best trials.
 
     Attributes
     ----------
     metric : str
-        What was optimised.
+        The optimised metric.
     trials : tuple of Trial
-        All of them, in the order of the search.
+        All trials, in the order of the search.
     interrupted : bool
         True if Ctrl-C ended the search.
 
@@ -106,7 +106,7 @@ class Tuning:
     >>> print(tuning)
     trial  ndcg@10  trees  parameters
         1  0...      ...
-    1 trials, 0 of them stopped half-way.
+    1 trials, 0 of them stopped early.
     """
 
     metric: str
@@ -116,7 +116,7 @@ class Tuning:
 
     @property
     def best_trial(self) -> Trial:
-        """The trial with the best value; the first of them if there are several."""
+        """The trial with the best value; the first of equals."""
         return self.ranked()[0]
 
     @property
@@ -128,20 +128,21 @@ class Tuning:
         """Return the complete trials, the best first."""
         sign = _sign(self.metric)
         complete = [(trial, trial.value) for trial in self.trials if trial.value is not None]
-        return [trial for trial, _ in sorted(complete, key=lambda one: -sign * one[1])]
+        return [trial for trial, _ in sorted(complete, key=lambda pair: -sign * pair[1])]
 
     def importance(self) -> dict[str, float]:
-        """Share of each searched parameter in what sets the best tenth of the trials apart, largest first.
+        """Return how much each parameter separates the best tenth of the trials from the rest, the largest share first.
 
-        By PED-ANOVA, over the complete trials; shares sum to 1. Empty with fewer than four of them.
+        By PED-ANOVA over the complete trials; shares sum to 1. Empty for fewer than four complete trials.
         """
         return self._importance()
 
     def table(self) -> list[dict[str, Any]]:
-        """Return a row per trial in the order of the search: number, value, trees, seconds, and what was drawn."""
+        """Return a row per trial in the order of the search: number, value, trees, seconds and the drawn values."""
         return [
-            {"trial": one.number, self.metric: one.value, "trees": one.trees, "seconds": one.seconds} | one.values
-            for one in self.trials
+            {"trial": trial.number, self.metric: trial.value, "trees": trial.trees, "seconds": trial.seconds}
+            | trial.values
+            for trial in self.trials
         ]
 
     def to_dataframe(self) -> pd.DataFrame:
@@ -153,7 +154,7 @@ class Tuning:
         return pd.DataFrame(self.table())
 
     def save_config(self, path: str | os.PathLike[str]) -> None:
-        """Write the best parameters to a TOML file that ``rankwright train --config`` takes."""
+        """Write the best parameters to a TOML file for ``rankwright train --config``."""
         import tomli_w
 
         best = self.best_trial
@@ -166,16 +167,16 @@ class Tuning:
     def __str__(self) -> str:
         header = ["trial", self.metric, "trees", "parameters"]
         body = [
-            [str(one.number), f"{one.value:.4f}", str(one.trees), ", ".join(_shown(one.values))]
-            for one in self.ranked()[:_SHOWN]
+            [str(trial.number), f"{trial.value:.4f}", str(trial.trees), ", ".join(_value_texts(trial.values))]
+            for trial in self.ranked()[:_TABLE_ROWS]
         ]
         widths = [max(map(len, column)) for column in zip(header, *body, strict=True)]
         lines = [
             "  ".join([*(cell.rjust(w) for cell, w in zip(row[:3], widths, strict=False)), row[3]])
             for row in (header, *body)
         ]
-        stopped = sum(one.value is None for one in self.trials)
-        return "\n".join([*lines, f"{len(self.trials)} trials, {stopped} of them stopped half-way."])
+        stopped = sum(trial.value is None for trial in self.trials)
+        return "\n".join([*lines, f"{len(self.trials)} trials, {stopped} of them stopped early."])
 
 
 def tune(
@@ -197,8 +198,8 @@ def tune(
 ) -> Tuning:
     """Choose the hyper-parameters of a `Ranker` on validation queries.
 
-    The number of trees is the best one on validation, averaged over the folds. Ctrl-C ends the search and returns what
-    it found so far, if a trial is complete.
+    The number of trees is the best one on validation, averaged over the folds. Ctrl-C ends the search and returns the
+    result so far, if a trial is complete.
 
     Parameters
     ----------
@@ -209,26 +210,26 @@ def tune(
     valid
         Queries to validate on. Without them ``data`` is split by query into folds, each of which validates once.
     folds
-        Number of folds where ``valid`` is not given; 3 by default.
+        Number of folds if ``valid`` is not given; 3 by default.
     preset
-        ``"default"``: 50 trials, the first with the Ranker's defaults and 19 drawn at random; up to 500 trees, fewer
-        where 50 bring nothing. ``"paper"``: the protocol of the "Which Tricks" paper, 20 trials drawn at random and
-        then 80 guided ones, 1000 trees, nothing stopped early.
+        ``"default"``: 50 trials, the first with the Ranker's defaults and 19 drawn at random; up to 500 trees, stopped
+        after 50 without improvement. ``"paper"``: the protocol of the "Which Tricks" paper, 20 random trials and then
+        80 guided ones, 1000 trees, nothing stopped early.
     space
-        Changes to `rankwright.tuning.space.search_space`: by name a `Range`, a `Choice`, or a value to keep.
+        Changes to `rankwright.tuning.space.search_space`: by name a `Range`, a `Choice`, or a fixed value.
     trials, seconds
-        When to end: at so many trials in all, those of a resumed study included, or after so much time of this call.
-        The trial that runs when time is up is dropped, but for the first.
+        Limits of the search: the number of trials, including those of a resumed study, and the time of this call. A
+        trial that exceeds the time is dropped, unless it is the first.
     trees
-        Trees at most, in place of the preset's.
+        Largest number of trees, instead of the preset's.
     study
-        A file in which each trial is kept, and from which the same call goes on after an interruption.
+        A file that stores each trial, and from which the same call resumes after an interruption.
     seed
         Seed of the search, of the folds and of each training. The same seed gives the same trials.
     threads
         Number of threads; all cores by default. The result does not depend on it.
     progress
-        Called after each trial with what was found so far.
+        Called after each trial with the result so far.
 
     Examples
     --------
@@ -244,10 +245,10 @@ def tune(
     check_preset(preset)
     plan = PRESETS[preset]
     target = parse_metric(metric)
-    made = resolve_objective(objective, target, float(np.mean(data.y > 0)))
-    searched = _diagonal_where_needed(search_space(objective, metric, preset=preset), data)
-    check_names(space or {}, made)
-    searched |= dict(space or {})
+    source = resolve_objective(objective, target, float(np.mean(data.y > 0)))
+    full_space = _without_full_leaves(search_space(objective, metric, preset=preset), data)
+    check_names(space or {}, source)
+    full_space |= dict(space or {})
     if valid is not None and folds is not None:
         raise ValueError("valid and folds exclude each other; leave out folds to validate on valid.")
     if valid is not None:
@@ -255,16 +256,16 @@ def tune(
         parts = [(data, valid)]
     else:
         parts = list(data.kfold(_FOLDS if folds is None else folds, seed=seed))
-    most = plan.trees if trees is None else trees
-    _check_count("trees", most)
+    max_trees = plan.trees if trees is None else trees
+    _check_count("trees", max_trees)
     constant = {"metric": str(target), "random_state": seed}
     first = None
-    if plan.from_defaults:  # some of which the data decides: one tree tells
+    if plan.from_defaults:  # some of them depend on the data: train one tree to get them
         ranker = Ranker(objective, target, n_estimators=1, random_state=seed, n_jobs=threads, verbose=0)
-        first = default_values(searched, made, ranker.fit(parts[0][0]))
+        first = default_values(full_space, source, ranker.fit(parts[0][0]))
 
     def parameters(values: Mapping[str, Any], trees: int | None = None) -> dict[str, Any]:
-        return {**constant, **ranker_parameters(made, values), "n_estimators": most if trees is None else trees}
+        return {**constant, **ranker_parameters(source, values), "n_estimators": max_trees if trees is None else trees}
 
     def measure(values: Mapping[str, Any], watch: _Watch) -> None:
         for train, held_out in parts:
@@ -272,7 +273,7 @@ def tune(
             ranker.fit(
                 train,
                 eval_set=[held_out],
-                callbacks=[lambda now: watch.see(_curve(now.history[0]), now.iteration / most)],
+                callbacks=[lambda now: watch.report(_curve(now.history[0]), now.iteration / max_trees)],
             )
             if ranker.interrupted_:
                 raise KeyboardInterrupt
@@ -281,15 +282,15 @@ def tune(
     search = {
         "data": [fingerprint(part) for part in (data, *([] if valid is None else [valid]))],
         "metric": str(target),
-        "objective": str(made),
-        "space": {name: repr(tried) for name, tried in searched.items()},
+        "objective": str(source),
+        "space": {name: repr(values) for name, values in full_space.items()},
         "folds": len(parts),
-        "trees": most,
+        "trees": max_trees,
         "preset": preset,
         "seed": seed,
     }
     return _search(
-        searched,
+        full_space,
         measure,
         parts,
         target=target,
@@ -323,29 +324,29 @@ def tune_system(
     threads: int = 1,
     progress: Callable[[Tuning], object] | None = None,
 ) -> Tuning:
-    """Tune any system, ours or a peer's, in the same way: what `tune` does, on given folds.
+    """Tune any system, such as a peer, in the same way as `tune`, on given folds.
 
-    Only the validation queries choose; the test queries of the folds are not read. Where the validation queries of a
-    fold are tested on in another, tune on one fold at a time.
+    Only the validation queries are used; the test queries of the folds are not read. If the validation queries of a
+    fold are test queries of another, tune on one fold at a time.
 
     Parameters
     ----------
     make_system
-        Makes the system from values of the space.
+        Creates the system from values of the space.
     space
-        By name a `Range`, a `Choice`, or a value to keep; `rankwright.tuning.space.PEERS` has one for each peer.
+        By name a `Range`, a `Choice`, or a fixed value; `rankwright.tuning.space.PEERS` has a space for each peer.
     folds
-        What to train and validate on.
+        Folds to train and validate on.
     target
-        The metric that chooses.
+        The metric to optimise.
     trials, startup, seconds, study, progress
         As in `tune`; ``startup`` is the number of random trials.
     trees, every
-        Trees at most; their number is chosen among the multiples of ``every``.
+        Largest number of trees; their number is chosen among the multiples of ``every``.
     pruning
-        Whether a trial is stopped after a fold where it is behind the median of the earlier ones.
+        Whether a trial is stopped after a fold if its value is worse than the median of the earlier ones.
     seed, threads
-        Of the search and each training, and of training.
+        Seed of the search and of each training, and number of threads of the training.
 
     Examples
     --------
@@ -369,6 +370,8 @@ def tune_system(
 
     _check_count("trees", trees)
     _check_count("every", every)
+    default = make_system({})
+    check_installed([default])
     metric = parse_metric(target)
     parts = [(fold.train, fold.valid) for fold in folds]
 
@@ -380,10 +383,10 @@ def tune_system(
             watch.fold_done([_value(scores, held_out, metric, threads) for scores in stages], every=every)
 
     search = {
-        "system": make_system({}).name,
+        "system": default.name,
         "data": [fingerprint(part) for pair in parts for part in pair],
         "metric": str(metric),
-        "space": {name: repr(tried) for name, tried in space.items()},
+        "space": {name: repr(values) for name, values in space.items()},
         "trees": [trees, every],
         "startup": startup,
         "pruning": pruning,
@@ -408,17 +411,17 @@ def tune_system(
 
 
 def is_config(path: str | os.PathLike[str]) -> bool:
-    """Tell whether a file was written by `Tuning.save_config`."""
+    """Whether a file was written by `Tuning.save_config`."""
     file = Path(path)
     return file.is_file() and file.read_bytes().startswith(_HEADING.encode())
 
 
-class _TimeIsUp(Exception):
-    """The time for a search ended within a trial."""
+class _OutOfTime(Exception):
+    """The time of a search ended during a trial."""
 
 
 class _Watch:
-    """Follows a trial: reports how it does, and ends it when it is not worth going on or time is up."""
+    """Follows a trial: reports its values, and ends it if it should be pruned or time is up."""
 
     def __init__(self, trial: Any, sign: float, worst: Sequence[float], deadline: float) -> None:
         self.values: list[float] = []
@@ -427,32 +430,32 @@ class _Watch:
         self._sign = sign
         self._worst = worst
         self._deadline = deadline
-        self._gain = 0.0  # of the folds that are done
+        self._improvement = 0.0  # of the finished folds
         self._reported = 0
 
-    def see(self, curve: Sequence[float], share: float) -> None:
-        """Take the values of a fold so far, at a share of its trees."""
+    def report(self, curve: Sequence[float], share: float) -> None:
+        """Report the values of a fold up to a share of its trees."""
         if time.monotonic() > self._deadline:
-            raise _TimeIsUp
+            raise _OutOfTime
         fold = len(self.values)
         step = fold * _STEPS + math.floor(share * _STEPS + 1e-9)
         if step <= self._reported:
             return
-        # Gains over the worst order are never negative, so the sum over folds and trees only grows, as the rule of
-        # the pruner supposes. Steps that were passed over have the same value.
-        gain = self._gain + self._sign * (self._best(curve) - self._worst[fold])
+        # The improvement over the worst order is never negative, so the sum over folds and trees only grows, as the
+        # pruner assumes. Skipped steps have the same value.
+        improvement = self._improvement + self._sign * (self._best(curve) - self._worst[fold])
         while self._reported < step:
-            self._trial.report(gain, self._reported)
+            self._trial.report(improvement, self._reported)
             self._reported += 1
         if self._trial.should_prune():
             raise load_optuna().TrialPruned
 
     def fold_done(self, curve: Sequence[float], *, every: int) -> None:
-        """Take the values of a fold after each ``every`` trees."""
+        """Finish a fold with its values after each ``every`` trees."""
         best = self._best(curve)
         trees = every * (list(curve).index(best) + 1)
-        self.see(curve, 1.0)
-        self._gain += self._sign * (best - self._worst[len(self.values)])
+        self.report(curve, 1.0)
+        self._improvement += self._sign * (best - self._worst[len(self.values)])
         self.values.append(best)
         self.trees.append(trees)
 
@@ -477,88 +480,88 @@ def _search(
     seed: int,
     progress: Callable[[Tuning], object] | None,
 ) -> Tuning:
-    """Run trials until there are enough of them or time is up."""
+    """Run trials until their number or the time is reached."""
     optuna = load_optuna()
     _check_count("trials", trials)
     _check_count("startup", startup)
     if seconds is not None and not seconds > 0:
-        raise ValueError(f"seconds must be a number above 0; got {seconds!r}.")
+        raise ValueError(f"seconds must be a positive number; got {seconds!r}.")
     deadline = math.inf if seconds is None else time.monotonic() + seconds
     sign = _sign(target)
     worst = [_value(np.zeros(held_out.n_rows), held_out, target, 1) for _, held_out in parts]
-    pruner = optuna.pruners.MedianPruner(_PRUNED_AFTER, _SPARED) if pruning else optuna.pruners.NopPruner()
+    pruner = optuna.pruners.MedianPruner(_PRUNING_MIN_TRIALS, _WARMUP_STEPS) if pruning else optuna.pruners.NopPruner()
     complete, pruned, failed = (getattr(optuna.trial.TrialState, name) for name in ("COMPLETE", "PRUNED", "FAIL"))
     with open_study(study, search, pruner) as current:
 
-        def found(interrupted: bool = False) -> Tuning:
-            ended = current.get_trials(deepcopy=False, states=(complete, pruned))
-            kept = tuple(_trial(one, number, space, parameters) for number, one in enumerate(ended, start=1))
-            return Tuning(str(target), kept, interrupted, lambda: _importance(ended))
+        def result(interrupted: bool = False) -> Tuning:
+            finished = current.get_trials(deepcopy=False, states=(complete, pruned))
+            done = tuple(_trial(trial, number, space, parameters) for number, trial in enumerate(finished, start=1))
+            return Tuning(str(target), done, interrupted, lambda: _importance(finished))
 
         while True:
-            ended = current.get_trials(deepcopy=False, states=(complete, pruned))
-            done = any(one.state == complete for one in ended)
-            if len(ended) >= trials or (done and time.monotonic() > deadline):
-                return found()
-            if not ended and first is not None and not current.get_trials(states=(optuna.trial.TrialState.WAITING,)):
+            finished = current.get_trials(deepcopy=False, states=(complete, pruned))
+            any_complete = any(trial.state == complete for trial in finished)
+            if len(finished) >= trials or (any_complete and time.monotonic() > deadline):
+                return result()
+            if not finished and first is not None and not current.get_trials(states=(optuna.trial.TrialState.WAITING,)):
                 current.enqueue_trial(dict(first))
-            # Seeded anew for each trial, so that it depends on the trials before it and on nothing else.
-            draw = int(np.random.SeedSequence([seed, len(ended)]).generate_state(1)[0])
-            current.sampler = optuna.samplers.TPESampler(n_startup_trials=startup, seed=draw)
+            # A new seed for each trial, so that it depends only on the trials before it.
+            trial_seed = int(np.random.SeedSequence([seed, len(finished)]).generate_state(1)[0])
+            current.sampler = optuna.samplers.TPESampler(n_startup_trials=startup, seed=trial_seed)
             trial = current.ask()
-            watch = _Watch(trial, sign, worst, deadline if done else math.inf)
-            began = time.perf_counter()
+            watch = _Watch(trial, sign, worst, deadline if any_complete else math.inf)
+            start = time.perf_counter()
             try:
                 values = sample(space, trial)
                 trial.set_user_attr("values", values)
                 measure(values, watch)
             except optuna.TrialPruned:
-                trial.set_user_attr("seconds", time.perf_counter() - began)
+                trial.set_user_attr("seconds", time.perf_counter() - start)
                 current.tell(trial, state=pruned)
-            except _TimeIsUp:
+            except _OutOfTime:
                 current.tell(trial, state=failed)
-                return found()
+                return result()
             except KeyboardInterrupt:
                 current.tell(trial, state=failed)
-                if not done:
+                if not any_complete:
                     raise
-                return found(interrupted=True)
+                return result(interrupted=True)
             except BaseException:
                 current.tell(trial, state=failed)
                 raise
             else:
-                trial.set_user_attr("seconds", time.perf_counter() - began)
+                trial.set_user_attr("seconds", time.perf_counter() - start)
                 trial.set_user_attr("fold_values", watch.values)
                 trial.set_user_attr("fold_trees", watch.trees)
                 current.tell(trial, sign * float(np.mean(watch.values)))
             if progress is not None:
-                progress(found())
+                progress(result())
 
 
 def _trial(
-    one: Any, number: int, space: Space, parameters: Callable[[Mapping[str, Any], int | None], dict[str, Any]]
+    trial: Any, number: int, space: Space, parameters: Callable[[Mapping[str, Any], int | None], dict[str, Any]]
 ) -> Trial:
-    known = one.user_attrs
-    fold_values, fold_trees = known.get("fold_values", ()), known.get("fold_trees", ())
+    stored = trial.user_attrs
+    fold_values, fold_trees = stored.get("fold_values", ()), stored.get("fold_trees", ())
     trees = max(1, round(float(np.mean(fold_trees)))) if fold_trees else None
     return Trial(
         number=number,
-        values={name: drawn for name, drawn in known["values"].items() if isinstance(space[name], Range | Choice)},
-        params=parameters(known["values"], trees),
+        values={name: value for name, value in stored["values"].items() if isinstance(space[name], Range | Choice)},
+        params=parameters(stored["values"], trees),
         value=float(np.mean(fold_values)) if fold_values else None,
         trees=trees,
         fold_values=tuple(fold_values),
         fold_trees=tuple(fold_trees),
-        seconds=known["seconds"],
+        seconds=stored["seconds"],
     )
 
 
 def _importance(trials: Sequence[Any]) -> dict[str, float]:
     optuna = load_optuna()
-    complete = [one for one in trials if one.state == optuna.trial.TrialState.COMPLETE]
-    if len(complete) < _RANKED_FROM:
+    complete = [trial for trial in trials if trial.state == optuna.trial.TrialState.COMPLETE]
+    if len(complete) < _IMPORTANCE_MIN_TRIALS:
         return {}
-    with unannounced():
+    with quiet_optuna():
         study = optuna.create_study(direction="maximize")
     study.add_trials(complete)
     evaluator = optuna.importance.PedAnovaImportanceEvaluator()
@@ -566,8 +569,8 @@ def _importance(trials: Sequence[Any]) -> dict[str, float]:
     return shares
 
 
-def _diagonal_where_needed(space: dict[str, Any], data: RankingData) -> dict[str, Any]:
-    """Leave out full leaf values where weights differ within a query, which they do not allow."""
+def _without_full_leaves(space: dict[str, Any], data: RankingData) -> dict[str, Any]:
+    """Restrict the space to diagonal leaf values if weights differ within a query."""
     if data.one_weight_per_query:
         return space
     return {**space, "leaf_values": "diagonal"}
@@ -578,7 +581,7 @@ def _value(scores: NDArray[np.float64], data: RankingData, metric: Metric, threa
     mean = result.mean[str(metric)]
     if math.isnan(mean):
         raise ValueError(
-            f"no validation query has a relevant document, so {metric} has no value there; validate on others, or use "
+            f"no validation query has a relevant document, so {metric} has no value; validate on other queries, or use "
             "fewer folds."
         )
     return mean
@@ -592,10 +595,10 @@ def _sign(metric: str | Metric) -> float:
     return 1.0 if parse_metric(metric).higher_is_better else -1.0
 
 
-def _shown(values: Mapping[str, Any]) -> list[str]:
+def _value_texts(values: Mapping[str, Any]) -> list[str]:
     return [f"{name}={value:.4g}" if isinstance(value, float) else f"{name}={value}" for name, value in values.items()]
 
 
 def _check_count(name: str, value: Any) -> None:
     if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < 1:
-        raise ValueError(f"{name} must be a whole number from 1; got {value!r}.")
+        raise ValueError(f"{name} must be a positive whole number; got {value!r}.")

@@ -1,7 +1,7 @@
-"""Studies of Optuna, in memory or in a file from which a killed search goes on.
+"""Optuna studies, in memory or in a file from which a killed search resumes.
 
-The file is Optuna's journal: one line per event, appended. A kill can leave an unfinished last line and a trial that
-never ends; opening the file cuts off the one and closes the other. One process at a time holds the file.
+The file is Optuna's journal: one line per event, appended. A crash can leave an incomplete last line and a running
+trial; opening the file removes the line and closes the trial. The file is locked by one process at a time.
 """
 
 from __future__ import annotations
@@ -30,14 +30,14 @@ def load_optuna() -> Any:
 
 @contextmanager
 def open_study(path: str | os.PathLike[str] | None, search: Mapping[str, Any], pruner: Any) -> Iterator[Any]:
-    """Open a study to be maximised, and hold its file until the end.
+    """Open a study to be maximised, and lock its file until the end.
 
     Parameters
     ----------
     path
-        The file; made if it is not there. None keeps the study in memory.
+        The file; created if missing. None for a study in memory.
     search
-        What is searched, as text and numbers by name: a file that holds another search is refused.
+        Description of the search, as text and numbers by name: a file of another search raises a ValueError.
     pruner
         A pruner of Optuna.
     """
@@ -49,10 +49,10 @@ def open_study(path: str | os.PathLike[str] | None, search: Mapping[str, Any], p
     if file.is_dir():
         raise ValueError(f"{file} is a folder; a study is a file. Name one in it, such as {file / 'study.log'}.")
     file.parent.mkdir(parents=True, exist_ok=True)
-    with open(file, "ab+") as held:
-        _hold(held, file)
-        _mend(held, file)
-        # Whoever left Optuna's own lock behind is dead: this process holds the file.
+    with open(file, "ab+") as journal:
+        _lock(journal, file)
+        _repair(journal, file)
+        # This process has locked the file, so a remaining lock of Optuna belongs to a dead process.
         lock = optuna.storages.journal.JournalFileOpenLock(str(file))
         Path(f"{file}.lock").unlink(missing_ok=True)
         try:
@@ -62,44 +62,44 @@ def open_study(path: str | os.PathLike[str] | None, search: Mapping[str, Any], p
         yield _study(optuna, storage, search, pruner, str(file))
 
 
-def _hold(held: IO[bytes], file: Path) -> None:
-    """Keep other processes out for as long as the file is open; the system lets go of it when the process dies."""
+def _lock(journal: IO[bytes], file: Path) -> None:
+    """Lock the file against other processes while it is open; the system unlocks it when the process ends."""
     try:
         import fcntl
-    except ImportError:  # not on Windows: there, two searches on one file are up to the user
+    except ImportError:  # not available on Windows, where the user must not run two searches on one file
         return
     try:
-        fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        fcntl.flock(journal, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
         raise ValueError(f"{file} is in use by another search; wait for it to end, or choose another file.") from None
 
 
-def _mend(held: IO[bytes], file: Path) -> None:
-    """Cut off an unfinished last line; a file that is no study is left alone."""
-    held.seek(0)
-    content = held.read()
+def _repair(journal: IO[bytes], file: Path) -> None:
+    """Remove an incomplete last line; a file that is not a study is left unchanged."""
+    journal.seek(0)
+    content = journal.read()
     if content[: len(_START)] != _START[: len(content)]:
         raise ValueError(f"{file} is not a study; choose another file, or one that does not exist yet.")
     complete = content.rfind(b"\n") + 1
     if complete < len(content):
-        held.truncate(complete)
+        journal.truncate(complete)
 
 
-def _study(optuna: Any, storage: Any, search: Mapping[str, Any], pruner: Any, shown: str) -> Any:
+def _study(optuna: Any, storage: Any, search: Mapping[str, Any], pruner: Any, source: str) -> Any:
     if not storage.get_all_studies():
-        with unannounced():
+        with quiet_optuna():
             storage.create_new_study([optuna.study.StudyDirection.MAXIMIZE], _NAME)
-    if _NAME not in [one.study_name for one in storage.get_all_studies()]:
-        raise ValueError(f"{shown} holds a study that was not made here; choose another file.")
+    if _NAME not in [entry.study_name for entry in storage.get_all_studies()]:
+        raise ValueError(f"{source} holds a study of another program; choose another file.")
     study = optuna.load_study(study_name=_NAME, storage=storage, pruner=pruner)
-    wanted = json.loads(json.dumps(search))
-    known = study.user_attrs.get(_SEARCH)
-    if known is None:
-        study.set_user_attr(_SEARCH, wanted)
-    elif known != wanted:
-        differing = [name for name in wanted if known.get(name) != wanted[name]]
+    description = json.loads(json.dumps(search))
+    stored = study.user_attrs.get(_SEARCH)
+    if stored is None:
+        study.set_user_attr(_SEARCH, description)
+    elif stored != description:
+        differing = [name for name in description if stored.get(name) != description[name]]
         raise ValueError(
-            f"{shown} holds another search: {', '.join(differing)} differ. Choose another file, or search as it did."
+            f"{source} holds another search ({', '.join(differing)}). Choose another file, or the same settings."
         )
     running = optuna.trial.TrialState.RUNNING
     for trial in study.get_trials(deepcopy=False, states=(running,)):
@@ -108,8 +108,8 @@ def _study(optuna: Any, storage: Any, search: Mapping[str, Any], pruner: Any, sh
 
 
 @contextmanager
-def unannounced() -> Iterator[None]:
-    """Spare the user Optuna's line about a new study, as everything that Optuna would say below a warning."""
+def quiet_optuna() -> Iterator[None]:
+    """Suppress Optuna's messages below a warning, such as the one about a new study."""
     logger = logging.getLogger("optuna")
     level = logger.level
     logger.setLevel(logging.WARNING)

@@ -1,4 +1,4 @@
-// Picks two systems and a query: redraws the two charts, fills the list of queries and both rankings.
+// Compares two chosen systems: draws the two charts, fills the list of queries and both rankings.
 "use strict";
 
 for (const root of document.querySelectorAll(".explorer")) {
@@ -14,10 +14,10 @@ for (const root of document.querySelectorAll(".explorer")) {
   const difference = (point) => point.v[second] - point.v[first];
   const signed = (value) => (value < 0 ? "\u2212" : "+") + Math.abs(value).toFixed(4);
   const element = (tag, text, name) => {
-    const made = document.createElement(tag);
-    made.textContent = text;
-    if (name) made.className = name;
-    return made;
+    const node = document.createElement(tag);
+    node.textContent = text;
+    if (name) node.className = name;
+    return node;
   };
   const colour = (system) => `var(--series-${(system % 8) + 1})`;
 
@@ -110,7 +110,7 @@ for (const root of document.querySelectorAll(".explorer")) {
   function choosePair(changed) {
     [first, second] = [Number(part("first").value), Number(part("second").value)];
     if (first === second) {
-      // Two equal choices compare nothing: the other one moves on.
+      // Two equal choices compare nothing: advance the other one.
       const other = changed === "first" ? "second" : "first";
       part(other).value = String((first + 1) % systems.length);
       [first, second] = [Number(part("first").value), Number(part("second").value)];

@@ -1,28 +1,28 @@
-// Draws the page's charts and switches between light and dark. Colours of charts are CSS variables: no redrawing.
+// Draws the page's charts and switches between light and dark. Chart colours are CSS variables, so nothing is redrawn.
 "use strict";
 
 const page = {
-  /** Draws a Vega-Lite specification into an element and returns Vega's view of it; says so where that fails. */
+  /** Draws a Vega-Lite specification into an element and returns its Vega view; shows a message if that fails. */
   async draw(box, spec) {
     const narrow = box.clientWidth < 500;
     const legend = narrow ? { columns: 1, labelLimit: box.clientWidth - 60 } : {};
     const description = box.getAttribute("aria-label");
-    // `ast` interprets expressions instead of compiling them, which the page's policy forbids.
+    // `ast` interprets expressions; the page's policy forbids compiling them.
     const options = { mode: "vega-lite", renderer: "svg", actions: false, ast: true, config: { legend } };
     try {
       const result = await vegaEmbed(box, { ...spec, description }, options);
-      box.setAttribute("role", "img"); // Vega made it a document of its marks
+      box.setAttribute("role", "img"); // Vega sets another role
       box.dataset.drawn = "true";
       return result.view;
     } catch (error) {
-      const told = document.createElement("p");
-      told.textContent = `This chart could not be drawn: ${error.message}`;
-      box.replaceChildren(told);
+      const message = document.createElement("p");
+      message.textContent = `This chart could not be drawn: ${error.message}`;
+      box.replaceChildren(message);
       console.error(error);
       return null;
     }
   },
-  /** The JSON in the script element next to an element. */
+  /** Returns the JSON in the script element beside an element. */
   data(element) {
     return JSON.parse(element.parentElement.querySelector('script[type="application/json"]').textContent);
   },

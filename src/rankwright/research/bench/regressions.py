@@ -1,23 +1,23 @@
-"""What became better or worse since an earlier result, as ratios."""
+"""Ratios of a benchmark result to an earlier one."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from rankwright.research.bench.files import BENCH
+from rankwright.research.bench.result_files import BENCH
 
-SLOWER, LOWER = 1.1, 0.995  # of time and memory, and of a mean: what is beyond it is marked as worse
+SLOWER, LOWER = 1.1, 0.995  # ratios of time and memory, and of a mean, beyond which a figure counts as worse
 _SPEED = ("fit_seconds", "gradient_ms", "predict_seconds", "peak_mb", "added_mb", "reach_seconds")
 _Key = tuple[str, ...]
 
 
 def regressions(new: Mapping[str, Any], old: Mapping[str, Any]) -> dict[str, Any]:
-    """Ratios of a result to an earlier one of the same kind and settings, for all that is in both.
+    """Return ratios of a result to an earlier one of the same kind and settings, for all figures in both.
 
-    Returns the date and the versions of the earlier one, ``notes`` about what differs, and ``rows`` with ``what``,
-    ``measure``, ``old``, ``new``, ``ratio`` and ``worse``: more than 10 % slower or larger, or a mean lower by more
-    than half a percent.
+    The result has the ``date`` of the earlier one, ``notes`` on differences of the environment, and ``rows`` with
+    ``what``, ``measure``, ``old``, ``new``, ``ratio`` and ``worse``: more than 10 % slower or larger, or a mean lower
+    by more than half a percent.
 
     Examples
     --------
@@ -30,13 +30,13 @@ def regressions(new: Mapping[str, Any], old: Mapping[str, Any]) -> dict[str, Any
     """
     if new["format"] != old["format"]:
         raise ValueError(
-            f"the earlier result is of {old['format']!r}, this one of {new['format']!r}; they do not compare."
+            f"the earlier result is of {old['format']!r}, this one of {new['format']!r}; they cannot be compared."
         )
     for name, value in new["settings"].items():
         earlier = old["settings"].get(name)
         if earlier != value and name not in ("seeds", "targets"):
             raise ValueError(
-                f"the earlier result has {name} {earlier!r} and this one {value!r}; ratios would mean nothing. Run "
+                f"the earlier result has {name} {earlier!r} and this one {value!r}, so they cannot be compared. Run "
                 "with the same settings."
             )
     figures = _bench_figures if new["format"] == BENCH else _scaling_figures

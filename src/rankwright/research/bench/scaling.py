@@ -1,7 +1,7 @@
-"""How time grows: with documents, with the length of queries, with features, with threads.
+"""How time grows with documents, the length of queries, features and threads.
 
-Data are drawn at random: features from the normal distribution, labels 0 to 4 by thresholds on a sum of three of them
-and noise. One thing grows at a time; an exponent is the slope of log time over log size, by least squares.
+Data are random: features have a normal distribution, labels 0 to 4 are thresholds on a sum of three features and
+noise. One size grows at a time; an exponent is the slope of log time over log size, by least squares.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ import numpy as np
 from rankwright.data.dataset import RankingData
 from rankwright.environment import environment
 from rankwright.objectives import bind
-from rankwright.research.bench.files import FORMAT_VERSION, SCALING
-from rankwright.research.harness import Ours, System
+from rankwright.research.bench.result_files import FORMAT_VERSION, SCALING
+from rankwright.research.harness import RankwrightSystem, System, capabilities_of, check_installed
 from rankwright.research.peers import LightGBM
 
-OBJECTIVES = (
+TIMED_OBJECTIVES = (
     ("lambdamart(truncation=13)", "ndcg@10"),
     ("yetirank", "ndcg"),
     ("yetiloss", "map"),
@@ -33,26 +33,26 @@ OBJECTIVES = (
     ("xendcg", "ndcg"),
 )
 _SHARES = (0.515, 0.325, 0.134, 0.018, 0.008)
-_SHORTEST = 0.02  # seconds: what takes less is repeated and divided
+_SHORTEST = 0.02  # seconds: shorter calls are repeated, and the time is divided
 
 
 @dataclass(frozen=True)
-class Sizes:
-    """What to measure at; the defaults are those of a full run.
+class ScalingSizes:
+    """Sizes to measure; the defaults are those of a full run.
 
     Parameters
     ----------
     documents, lengths, features, threads
-        The sizes that are gone through.
+        Sizes that grow, one at a time.
     length
-        Documents per query where their number is not what grows.
+        Documents per query while another size grows.
     total, training_total
-        Documents in all where the length of queries grows: for gradients, and for training, which also has so many
-        where features and threads grow.
+        Total number of documents while the length of queries grows, for gradients and for training. Training has the
+        same number while features and threads grow.
     columns
-        Features of the training data where their number is not what grows.
+        Features of the training data while another size grows.
     trees, rounds
-        Trees per training, and measurements of which the median is taken.
+        Trees per training, and number of measurements, of which the median counts.
     """
 
     documents: tuple[int, ...] = (10_000, 31_623, 100_000, 316_228, 1_000_000)
@@ -67,25 +67,25 @@ class Sizes:
     rounds: int = 3
 
 
-QUICK = Sizes((1_000, 3_000), (10, 100), (4, 8), (1,), 20, 1_000, 1_000, 4, 2, 1)
+QUICK = ScalingSizes((1_000, 3_000), (10, 100), (4, 8), (1,), 20, 1_000, 1_000, 4, 2, 1)
 
 
 @dataclass(frozen=True)
-class Curve:
-    """Times of one thing at several sizes.
+class ScalingCurve:
+    """Times of a gradient or a training at several sizes.
 
     Parameters
     ----------
     what, case
-        ``"gradient"`` (one call) or ``"training"``, of which objective or system.
+        ``"gradient"`` (one call) or ``"training"``, and the objective or the system.
     over, sizes, threads
-        What grows, its values, and the number of threads.
+        Name of the size that grows, its values, and the number of threads.
     seconds
         Median time at each size.
     bytes_per_document
-        Memory of NumPy's arrays that a gradient takes besides what it keeps; None for training.
+        Memory of NumPy arrays that a gradient allocates in each call; None for training.
     exponent, error
-        Slope of log time over log size, and its standard error; None where there are fewer than two sizes, or three.
+        Slope of log time over log size, and its standard error; None for fewer than two or three sizes.
     """
 
     what: str
@@ -100,7 +100,7 @@ class Curve:
 
 
 def fit_exponent(sizes: Sequence[float], seconds: Sequence[float]) -> tuple[float | None, float | None]:
-    """Slope of log seconds over log size by least squares, and its standard error.
+    """Return the slope of log seconds over log size by least squares, and its standard error.
 
     Examples
     --------
@@ -117,7 +117,7 @@ def fit_exponent(sizes: Sequence[float], seconds: Sequence[float]) -> tuple[floa
 
 
 def run_scaling(
-    sizes: Sizes | None = None,
+    sizes: ScalingSizes | None = None,
     *,
     systems: Sequence[System] | None = None,
     progress: Callable[[str], object] | None = None,
@@ -127,47 +127,51 @@ def run_scaling(
     Parameters
     ----------
     sizes
-        What to measure at.
+        Sizes to measure.
     systems
-        What to train; by default ours with each of the objectives, and LightGBM's lambdarank to measure them by.
+        Systems to train; by default rankwright with each of the objectives, and LightGBM's lambdarank for comparison.
     progress
         Called with a line of text for each curve.
 
     Examples
     --------
-    >>> result = run_scaling(QUICK, systems=[Ours("rankwright")])
+    >>> result = run_scaling(QUICK, systems=[RankwrightSystem("rankwright")])
     >>> sorted({curve["over"] for curve in result["curves"]})
     ['documents', 'features', 'query length']
     """
-    chosen = Sizes() if sizes is None else sizes
+    sizes = ScalingSizes() if sizes is None else sizes
     if systems is None:
-        systems = [Ours(f"rankwright {text}", {"objective": text, "metric": metric}) for text, metric in OBJECTIVES]
+        systems = [
+            RankwrightSystem(f"rankwright {text}", {"objective": text, "metric": metric})
+            for text, metric in TIMED_OBJECTIVES
+        ]
         systems.append(LightGBM("lambdarank"))
+    check_installed(systems)
     curves = []
-    for curve in chain(_gradient_curves(chosen), _training_curves(chosen, systems)):
+    for curve in chain(_gradient_curves(sizes), _training_curves(sizes, systems)):
         curves.append(asdict(curve))
         if progress is not None:
-            progress(str_of(curve))
+            progress(_line(curve))
     return {
         "format": SCALING,
         "format_version": FORMAT_VERSION,
         "date": date.today().isoformat(),
         "environment": environment(("rankwright", "lightgbm", "numpy", "numba", "scipy")),
-        "settings": asdict(chosen),
+        "settings": asdict(sizes),
         "curves": curves,
     }
 
 
-def str_of(curve: Curve) -> str:
-    """A line about a curve: what it is, its ends, its exponent."""
+def _line(curve: ScalingCurve) -> str:
+    """Describe a curve in a line: its subject, its ends and its exponent."""
     ends = f"{curve.sizes[0]} to {curve.sizes[-1]} {curve.over}: {curve.seconds[0]:.3g} to {curve.seconds[-1]:.3g} s"
     slope = "" if curve.exponent is None else f", exponent {curve.exponent:.2f}"
     slope += "" if curve.error is None else f" ± {curve.error:.2f}"
     return f"{curve.what} of {curve.case}, {curve.threads} thread(s), {ends}{slope}"
 
 
-def _gradient_curves(sizes: Sizes) -> Iterator[Curve]:
-    for objective, metric in OBJECTIVES:
+def _gradient_curves(sizes: ScalingSizes) -> Iterator[ScalingCurve]:
+    for objective, metric in TIMED_OBJECTIVES:
         for threads in sizes.threads:
             documents = [(n, n, sizes.length) for n in sizes.documents]
             yield _gradient_curve(objective, metric, "documents", documents, threads, sizes.rounds)
@@ -177,25 +181,25 @@ def _gradient_curves(sizes: Sizes) -> Iterator[Curve]:
 
 def _gradient_curve(
     objective: str, metric: str, over: str, points: Sequence[tuple[int, int, int]], threads: int, rounds: int
-) -> Curve:
+) -> ScalingCurve:
     seconds, memory = [], []
     for _, documents, length in points:
         data = _problem(documents, length, 1)
         scores = data.X[:, 0] + np.random.default_rng(1).normal(size=data.n_rows)
         bound = bind(objective, data.y, group=data.group, metric=metric, threads=threads)
         call = partial(bound, scores, 0)
-        call()  # compiles, and takes the memory that is kept between calls
+        call()  # compiles, and allocates the memory that is reused by later calls
         seconds.append(statistics.median(_seconds(call) for _ in range(rounds)))
         tracemalloc.start()
         call()
         memory.append(tracemalloc.get_traced_memory()[1] / data.n_rows)
         tracemalloc.stop()
-    grown = [size for size, *_ in points]
+    axis = [size for size, *_ in points]
     case = f"{objective} for {metric}"
-    return Curve("gradient", case, over, grown, threads, seconds, memory, *fit_exponent(grown, seconds))
+    return ScalingCurve("gradient", case, over, axis, threads, seconds, memory, *fit_exponent(axis, seconds))
 
 
-def _training_curves(sizes: Sizes, systems: Sequence[System]) -> Iterator[Curve]:
+def _training_curves(sizes: ScalingSizes, systems: Sequence[System]) -> Iterator[ScalingCurve]:
     total, columns, length = sizes.training_total, sizes.columns, sizes.length
     series = {
         "documents": [(n, n, length, columns) for n in sizes.documents],
@@ -205,22 +209,22 @@ def _training_curves(sizes: Sizes, systems: Sequence[System]) -> Iterator[Curve]
     small = _problem(1_000, 20, 4)
     for system in systems:
         system.fit(small, "ndcg@10", trees=2, seed=0, threads=sizes.threads[0])  # load and compile
-        longest = getattr(system, "longest_query", None) or total
-        for over, each in series.items():
-            points = [point for point in each if point[2] <= longest]
+        longest = capabilities_of(system).longest_query or total
+        for over, all_points in series.items():
+            points = [point for point in all_points if point[2] <= longest]
             for threads in sizes.threads:
                 seconds = []
                 for _, *shape in points:
                     data = _problem(*shape)
                     fit = partial(system.fit, data, "ndcg@10", trees=sizes.trees, seed=0, threads=threads)
                     seconds.append(statistics.median(_seconds(fit) for _ in range(sizes.rounds)))
-                grown = [size for size, *_ in points]
-                slope = fit_exponent(grown, seconds)
-                yield Curve("training", system.name, over, grown, threads, seconds, None, *slope)
+                axis = [size for size, *_ in points]
+                slope = fit_exponent(axis, seconds)
+                yield ScalingCurve("training", system.name, over, axis, threads, seconds, None, *slope)
 
 
 def _problem(documents: int, length: int, features: int) -> RankingData:
-    """Draw data of about so many documents in queries of one length."""
+    """Generate data of about this many documents in queries of one length."""
     rng = np.random.default_rng(0)
     queries = max(documents // length, 1)
     rows = queries * length
@@ -231,13 +235,13 @@ def _problem(documents: int, length: int, features: int) -> RankingData:
 
 
 def _seconds(call: Callable[[], object]) -> float:
-    """Time of a call, of several if one is too short to be timed."""
+    """Return the time of a call; a short call is repeated."""
     times = 1
     while True:
-        began = time.perf_counter()
+        start = time.perf_counter()
         for _ in range(times):
             call()
-        passed = time.perf_counter() - began
-        if passed >= _SHORTEST:
-            return passed / times
-        times *= 10 if passed < _SHORTEST / 10 else 2
+        elapsed = time.perf_counter() - start
+        if elapsed >= _SHORTEST:
+            return elapsed / times
+        times *= 10 if elapsed < _SHORTEST / 10 else 2

@@ -1,4 +1,4 @@
-"""From outcomes to figures: quality with paired tests, times, and the time to a given quality."""
+"""Figures computed from outcomes: quality with paired tests, times, and the time to reach a given quality."""
 
 from __future__ import annotations
 
@@ -10,27 +10,27 @@ from typing import Any
 import numpy as np
 
 from rankwright.metrics import metric as parse_metric
-from rankwright.research.harness import Outcome, Results
+from rankwright.research.harness import Outcome, OutcomeStore
 
 ALL = "all data"
 _PAIRED = ("difference", "low", "high", "p", "p_adjusted", "significant", "wins", "ties", "losses")
 Costs = Mapping[tuple[str, str, str], Mapping[str, float | None]]
 
 
-def quality(results: Results, data: Sequence[str], systems: Sequence[str], target: str) -> list[dict[str, Any]]:
-    """Means of each system on each data set, and on all of them pooled, tested against the first system.
+def quality(store: OutcomeStore, data: Sequence[str], systems: Sequence[str], target: str) -> list[dict[str, Any]]:
+    """Return means of each system on each data set, and on all pooled, tested against the first system.
 
-    ``difference`` is the system less the first one, with its 95 % interval and p-values (Fisher's randomisation test;
-    ``p_adjusted`` by Holm over the systems); all None for the first one itself.
+    ``difference`` is the system minus the first one, with its 95 % interval and p-values (Fisher's randomisation test;
+    ``p_adjusted`` by Holm over the systems). All are None for the first one itself.
     """
     rows = []
     for name in [*data, ALL] if len(data) > 1 else data:
-        part = _only([one for one in results.outcomes if name in (ALL, one.data)])
-        paired = part.comparison(target, baseline=systems[0]).rows if len(systems) > 1 else ()
-        against = {row.system: row for row in paired}
+        part = _store_of([outcome for outcome in store.outcomes if name in (ALL, outcome.data)])
+        comparison = part.comparison(target, baseline=systems[0]).rows if len(systems) > 1 else ()
+        paired = {row.system: row for row in comparison}
         for system in systems:
             evaluation = part.evaluation(system, target)
-            row = against.get(system)
+            row = paired.get(system)
             rows.append(
                 {
                     "data": name,
@@ -40,7 +40,9 @@ def quality(results: Results, data: Sequence[str], systems: Sequence[str], targe
                     "mean": evaluation.mean[target],
                     "means": evaluation.mean,
                     "trees": statistics.mean(
-                        one.trees for one in part.outcomes if one.system == system and one.target == target
+                        outcome.trees
+                        for outcome in part.outcomes
+                        if outcome.system == system and outcome.target == target
                     ),
                     **{key: getattr(row, key, None) for key in _PAIRED},
                 }
@@ -49,7 +51,7 @@ def quality(results: Results, data: Sequence[str], systems: Sequence[str], targe
 
 
 def speed(
-    results: Results,
+    store: OutcomeStore,
     data: Sequence[str],
     systems: Sequence[str],
     target: str,
@@ -58,28 +60,30 @@ def speed(
     reach: float,
     costs: Costs,
 ) -> list[dict[str, Any]]:
-    """Medians over folds and seeds of the times of each system on each data set, and ``costs`` that were measured once.
+    """Return median times over folds and seeds of each system on each data set, and ``costs`` that were measured once.
 
-    ``gradient_ms`` is per tree: what the system tells of its training, or else what was measured apart.
-    ``reach_seconds`` is the time until the validation value reaches a level, and ``reached`` the share of the
-    trainings that get there. The level of a fold is ``reach`` times the best value of any system there.
+    ``gradient_ms`` is per tree, as reported by the system, or else as measured separately. ``reach_seconds`` is the
+    time until the validation value reaches a level, and ``reached`` the share of trainings that reach it. The level of
+    a fold is ``reach`` times the best value of any system on the fold.
     """
     rows = []
     for name in data:
-        here = [one for one in results.outcomes if one.data == name and one.target == target]
+        here = [outcome for outcome in store.outcomes if outcome.data == name and outcome.target == target]
         levels = _levels(here, target, reach)
         for system in systems:
-            own = [one for one in here if one.system == system]
-            times = [seconds_until(one, levels[one.fold]) for one in own]
+            own = [outcome for outcome in here if outcome.system == system]
+            times = [seconds_until(outcome, levels[outcome.fold]) for outcome in own]
             cost = costs.get((name, system, target), {})
-            gradients = [1000 * one.gradient_seconds / trees for one in own if one.gradient_seconds is not None]
+            gradients = [
+                1000 * outcome.gradient_seconds / trees for outcome in own if outcome.gradient_seconds is not None
+            ]
             rows.append(
                 {
                     "data": name,
                     "target": target,
                     "system": system,
-                    "fit_seconds": statistics.median(one.fit_seconds for one in own),
-                    "predict_seconds": statistics.median(one.predict_seconds for one in own),
+                    "fit_seconds": statistics.median(outcome.fit_seconds for outcome in own),
+                    "predict_seconds": statistics.median(outcome.predict_seconds for outcome in own),
                     "gradient_ms": statistics.median(gradients) if gradients else cost.get("gradient_ms"),
                     "peak_mb": cost.get("peak_mb"),
                     "added_mb": cost.get("added_mb"),
@@ -91,22 +95,26 @@ def speed(
     return rows
 
 
-def equal_quality(results: Results, data: Sequence[str], systems: Sequence[str], target: str) -> list[dict[str, Any]]:
-    """How long the first system takes to the best validation value of each other one, against that one's own time.
+def equal_quality(
+    store: OutcomeStore, data: Sequence[str], systems: Sequence[str], target: str
+) -> list[dict[str, Any]]:
+    """Compare the time of the first system to the best validation value of each other one with that one's own time.
 
-    Medians over folds and seeds; ``reached`` is the share of trainings where the first system gets there.
+    Medians over folds and seeds; ``reached`` is the share of trainings in which the first system reaches the value.
     """
     rows = []
     for name in data:
         here = {
-            (one.system, one.fold, one.seed): one
-            for one in results.outcomes
-            if one.data == name and one.target == target
+            (outcome.system, outcome.fold, outcome.seed): outcome
+            for outcome in store.outcomes
+            if outcome.data == name and outcome.target == target
         }
         for peer in systems[1:]:
-            theirs = [one for (system, _, _), one in here.items() if system == peer]
-            own = [seconds_until(one, one.valid) for one in theirs]
-            first = [seconds_until(here[systems[0], one.fold, one.seed], one.valid) for one in theirs]
+            peer_outcomes = [outcome for (system, _, _), outcome in here.items() if system == peer]
+            own = [seconds_until(outcome, outcome.valid) for outcome in peer_outcomes]
+            first = [
+                seconds_until(here[systems[0], outcome.fold, outcome.seed], outcome.valid) for outcome in peer_outcomes
+            ]
             rows.append(
                 {
                     "data": name,
@@ -122,9 +130,9 @@ def equal_quality(results: Results, data: Sequence[str], systems: Sequence[str],
 
 
 def seconds_until(outcome: Outcome, level: float) -> float:
-    """Time of training until the validation value is at least as good as ``level``; infinite if it never is.
+    """Return the training time until the validation value is at least as good as ``level``; infinite if it never is.
 
-    Trees are taken to cost the same, and what precedes the first is shared out among them.
+    All trees are assumed to cost the same, including a share of the preparation before the first.
     """
     sign = _sign(outcome.target)
     for stage, value in enumerate(outcome.curve, start=1):
@@ -134,7 +142,7 @@ def seconds_until(outcome: Outcome, level: float) -> float:
 
 
 def _median(times: Sequence[float]) -> float | None:
-    """Median where what never happens is infinitely late; None where that is the median."""
+    """Return the median, with infinite times for levels that were never reached; None if it is infinite."""
     middle = statistics.median(times)
     return middle if math.isfinite(middle) else None
 
@@ -146,8 +154,8 @@ def _reached(times: Sequence[float]) -> float:
 def _levels(outcomes: Iterable[Outcome], target: str, reach: float) -> dict[str, float]:
     sign = _sign(target)
     best: dict[tuple[str, str], list[float]] = {}
-    for one in outcomes:
-        best.setdefault((one.fold, one.system), []).append(one.valid)
+    for outcome in outcomes:
+        best.setdefault((outcome.fold, outcome.system), []).append(outcome.valid)
     levels: dict[str, float] = {}
     for (fold, _), values in best.items():
         mean = statistics.mean(values)
@@ -160,8 +168,8 @@ def _sign(target: str) -> float:
     return 1.0 if parse_metric(target).higher_is_better else -1.0
 
 
-def _only(outcomes: Iterable[Outcome]) -> Results:
-    part = Results()
+def _store_of(outcomes: Iterable[Outcome]) -> OutcomeStore:
+    part = OutcomeStore()
     for outcome in outcomes:
         part.add(outcome)
     return part

@@ -1,4 +1,4 @@
-"""The experiments of the five papers, each by its name; `rankwright reproduce` runs them.
+"""The experiments of the five papers by name; `rankwright reproduce` runs them.
 
 >>> from rankwright.research.experiments import EXPERIMENTS
 >>> EXPERIMENTS["xendcg-table1"].title
@@ -9,21 +9,23 @@ from __future__ import annotations
 
 import difflib
 
-from rankwright.research.experiments import lambdaex, softrank, stochasticrank, tricks, xendcg
-from rankwright.research.experiments.base import Budget, Experiment, Findings, Settings, Verdict
-from rankwright.research.experiments.running import Record, read_records, reproduce, results_page
+from rankwright.research.experiments import directness, lambdaex, stochasticrank, tricks, xendcg
+from rankwright.research.experiments.base import Budget, Experiment, ExperimentSettings, Findings, Verdict
+from rankwright.research.experiments.records import Record, read_records, reproduce, results_page
 
 EXPERIMENTS: dict[str, Experiment] = {
-    one.name: one for module in (stochasticrank, tricks, xendcg, lambdaex, softrank) for one in module.EXPERIMENTS
+    entry.name: entry
+    for module in (stochasticrank, tricks, xendcg, lambdaex, directness)
+    for entry in module.EXPERIMENTS
 }
 
 __all__ = [
     "EXPERIMENTS",
     "Budget",
     "Experiment",
+    "ExperimentSettings",
     "Findings",
     "Record",
-    "Settings",
     "Verdict",
     "experiment",
     "read_records",
@@ -33,7 +35,7 @@ __all__ = [
 
 
 def experiment(name: str) -> Experiment:
-    """Return the experiment of a name.
+    """Return an experiment by its name.
 
     Examples
     --------
@@ -43,5 +45,5 @@ def experiment(name: str) -> Experiment:
     if name in EXPERIMENTS:
         return EXPERIMENTS[name]
     near = difflib.get_close_matches(name, EXPERIMENTS, n=1)
-    meant = f" Did you mean {near[0]}?" if near else ""
-    raise ValueError(f"no experiment is called {name!r}.{meant} There are {', '.join(EXPERIMENTS)}.")
+    hint = f" Did you mean {near[0]}?" if near else ""
+    raise ValueError(f"unknown experiment {name!r}.{hint} Choose one of {', '.join(EXPERIMENTS)}.")

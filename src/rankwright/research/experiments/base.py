@@ -1,10 +1,9 @@
-"""What the experiments share: how much to do, on which data, what was found, and what the paper has."""
+"""What the experiments share: budgets, settings, verdicts and findings."""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, fields, replace
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -12,7 +11,7 @@ from typing import Any
 from rankwright.data.folds import Fold, read_folds
 from rankwright.data.synthetic import make_web_search
 from rankwright.report.page import Table
-from rankwright.research.harness import Outcome, Results
+from rankwright.research.harness import Outcome, OutcomeStore
 
 AGREES, CONTRADICTS, OPEN, MIXED = "agrees", "contradicts", "not significant", "mixed"
 _KINDS = ("web", "sparse", "short")
@@ -21,23 +20,23 @@ _GROWING = ("seeds", "folds")
 
 @dataclass(frozen=True)
 class Budget:
-    """How much an experiment does.
+    """How much work an experiment does.
 
     Parameters
     ----------
     seeds
-        Number of seeds; of rounds where times are measured.
+        Number of seeds, or of rounds if times are measured.
     trees
-        Number of trees at most.
+        Largest number of trees.
     queries
-        Generated queries of a fold: three quarters train and one validates, and as many again are tested on. None
-        where an experiment has data of its own.
+        Generated queries of a fold: three quarters for training, one quarter for validation, and as many again for
+        testing. None if an experiment has data of its own.
     length
-        Mean number of documents of a generated query; None for the kind's own.
+        Mean number of documents of a generated query; None for the default of the kind.
     folds
-        Number of folds, each of fresh queries if they are generated; out of those there are otherwise.
+        Number of folds: of new queries each if they are generated, else the first folds of the data.
     trials
-        Trials of tuning for each system, metric and fold; None where nothing is tuned.
+        Trials of tuning for each system, metric and fold; None if nothing is tuned.
     """
 
     seeds: int
@@ -49,21 +48,21 @@ class Budget:
 
 
 @dataclass(frozen=True)
-class Settings:
-    """What one run of an experiment does: a budget, the data and the threads.
+class ExperimentSettings:
+    """Settings of one run of an experiment: a budget, the data and the threads.
 
     Parameters
     ----------
     experiment
         Name of the experiment.
     budget
-        How much to do.
+        How much work to do.
     kind
         Kind of the generated data.
     data
         A LETOR folder or file instead of generated data.
     targets
-        The metrics, where not all of the experiment's.
+        Metrics; empty for all of the experiment.
     quick
         Whether this is the small form of the experiment.
     threads
@@ -80,7 +79,7 @@ class Settings:
 
     @property
     def data_name(self) -> str:
-        """What tables call the data."""
+        """Name of the data in tables."""
         if self.data is not None:
             return self.data.resolve().name
         length = "" if self.budget.length is None else f" of {self.budget.length:g} documents on average"
@@ -93,7 +92,7 @@ class Settings:
         return (self._generated(number) for number in range(self.budget.folds or 0))
 
     def _generated(self, number: int) -> Fold:
-        """Make a fold of fresh queries: as many to test on as to train and validate on together."""
+        """Generate a fold of new queries: as many for testing as for training and validation together."""
         queries = int(self.budget.queries or 0)
         sizes = {"train": queries - queries // 4, "valid": queries // 4, "test": queries}
         first, parts = 2 * queries * number, {}
@@ -105,49 +104,50 @@ class Settings:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the settings as plain values."""
-        budget = {one.name: getattr(self.budget, one.name) for one in fields(Budget)}
+        budget = {field.name: getattr(self.budget, field.name) for field in fields(Budget)}
         where = {"data": self.data_name, "kind": self.kind, "targets": list(self.targets)}
         return {"experiment": self.experiment, **where, **budget, "quick": self.quick, "threads": self.threads}
 
     def command(self) -> str:
-        """Return the command line that asks for these settings."""
+        """Return the command line for these settings."""
         words = ["rankwright reproduce", self.experiment]
         words += [f"--data {self.data.name}"] if self.data is not None else []
         words += [f"--kind {self.kind}"] if self.kind is not None and self.data is None else []
         words += [f'--targets "{" ".join(self.targets)}"'] if self.targets else []
         words += ["--quick"] if self.quick else []
-        chosen = {one.name: getattr(self.budget, one.name) for one in fields(Budget)}
+        chosen = {field.name: getattr(self.budget, field.name) for field in fields(Budget)}
         words += [f"--{name} {value:g}" for name, value in chosen.items() if value is not None]
         words += [f"--threads {self.threads}"] if self.threads > 1 else []
         return " ".join(words)
 
 
 def differences(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[str]:
-    """Return the names of the settings in which outcomes of two runs would not belong together.
+    """Return the names of the settings that prevent a run from adding to the outcomes of another.
 
-    More seeds or folds, or other metrics, add to what is there; with fewer, outcomes would be there that are not meant.
+    More seeds or folds, or other metrics, add to the outcomes. Fewer seeds or folds would leave outcomes that the run
+    does not ask for.
     """
 
-    def fits(name: str) -> bool:
+    def compatible(name: str) -> bool:
         if name in _GROWING and old.get(name) is not None and new[name] is not None:
             return bool(new[name] >= old[name])
         return name == "targets" or old.get(name) == new[name]
 
-    return [name for name in new if not fits(name)]
+    return [name for name in new if not compatible(name)]
 
 
 @dataclass(frozen=True)
 class Verdict:
-    """Whether a claim of the paper is met.
+    """Whether a claim of the paper holds here.
 
     Parameters
     ----------
     claim
         The claim.
     outcome
-        ``"agrees"``, ``"contradicts"``, ``"not significant"`` or ``"mixed"`` (some seeds do, some do not).
+        ``"agrees"``, ``"contradicts"``, ``"not significant"`` or ``"mixed"`` (it holds for some seeds).
     evidence
-        The figures that decide.
+        The figures behind the verdict.
     """
 
     claim: str
@@ -157,7 +157,7 @@ class Verdict:
 
 @dataclass(frozen=True)
 class Findings:
-    """What an experiment has found: tables next to the paper's figures, and verdicts on its claims."""
+    """Findings of an experiment: tables next to the paper's figures, and verdicts on its claims."""
 
     tables: tuple[Table, ...]
     verdicts: tuple[Verdict, ...]
@@ -170,20 +170,20 @@ class Job:
     Parameters
     ----------
     settings
-        What to do.
-    results
-        Outcomes so far, kept in a file.
+        Settings of the run.
+    store
+        Outcomes so far, stored in a file.
     progress
         Called with each new outcome.
     """
 
-    settings: Settings
-    results: Results
+    settings: ExperimentSettings
+    store: OutcomeStore
     progress: Callable[[Outcome], object] | None = None
 
-    def keep(self, outcome: Outcome) -> None:
-        """Keep an outcome that an experiment computed by itself."""
-        self.results.add(outcome)
+    def add(self, outcome: Outcome) -> None:
+        """Store an outcome that an experiment computed by itself."""
+        self.store.add(outcome)
         if self.progress is not None:
             self.progress(outcome)
 
@@ -195,19 +195,19 @@ class Experiment:
     Parameters
     ----------
     name
-        What the command calls it.
+        Name on the command line.
     paper, source
-        Short name of the paper, and where in it.
+        Short name of the paper, and the table or figure in it.
     title
-        What is examined.
+        Subject of the experiment.
     full, quick
-        The budget as close to the paper as is affordable, and one for five minutes.
+        A budget as close to the paper as is affordable, and one for five minutes.
     kind
-        Kind of the generated data; None where the data are the experiment's own.
+        Kind of the generated data; None if the experiment has data of its own.
     targets
         Metrics.
     departs
-        Where the experiment differs from the paper's.
+        How the experiment differs from the paper's.
     """
 
     name: str
@@ -221,7 +221,7 @@ class Experiment:
     departs: str = ""
 
     def run(self, job: Job) -> Findings:
-        """Compute what is missing, and draw the conclusions."""
+        """Compute missing outcomes, and evaluate all of them."""
         raise TypeError(f"{type(self).__name__} must define run().")
 
     def settings(
@@ -233,79 +233,27 @@ class Experiment:
         targets: tuple[str, ...] = (),
         threads: int = 1,
         **changes: float | None,
-    ) -> Settings:
+    ) -> ExperimentSettings:
         """Return the settings of a run; ``changes`` are values of the budget, None for no change."""
         budget = self.quick if quick else self.full
-        given = {name: value for name, value in changes.items() if value is not None}
+        changed = {name: value for name, value in changes.items() if value is not None}
         if self.kind is None and (data is not None or kind is not None):
-            raise ValueError(f"{self.name} has data of its own; leave out the choice of other data.")
-        if data is not None and (kind is not None or given.keys() & {"queries", "length"}):
-            raise ValueError("kind, queries and length are of generated data; leave them out, or leave out data.")
+            raise ValueError(f"{self.name} has data of its own; leave out data and kind.")
+        if data is not None and (kind is not None or changed.keys() & {"queries", "length"}):
+            raise ValueError("kind, queries and length apply to generated data; leave them out, or leave out data.")
         if kind is not None and kind not in _KINDS:
             raise ValueError(f"unknown kind {kind!r} of generated data; choose one of {', '.join(_KINDS)}.")
-        for name in given:
+        for name in changed:
             if name != "length" and getattr(budget, name) is None:
-                raise ValueError(f"{self.name} has no {name} to choose; leave that out.")
-        if self.kind is None and "length" in given:
+                raise ValueError(f"{self.name} does not use {name}; leave it out.")
+        if self.kind is None and "length" in changed:
             raise ValueError(f"{self.name} has data of its own; leave out length.")
-        unknown = [one for one in targets if one not in self.targets]
+        unknown = [target for target in targets if target not in self.targets]
         if unknown:
             raise ValueError(
                 f"{self.name} has no metric {unknown[0]!r}; it has {', '.join(self.targets) or 'none to choose'}."
             )
-        budget = replace(budget, **given)  # type: ignore[arg-type]
+        budget = replace(budget, **changed)  # type: ignore[arg-type]
         if data is not None:
             budget = replace(budget, queries=None, length=None)
-        return Settings(self.name, budget, kind if kind else self.kind, data, targets, quick, threads)
-
-
-@dataclass(frozen=True)
-class Figures:
-    """Figures of a paper, in per cent unless the experiment says otherwise.
-
-    Parameters
-    ----------
-    source
-        Where they stand.
-    columns
-        Data sets.
-    values
-        By metric and system, one figure per data set; None where the paper has none.
-    """
-
-    source: str
-    columns: tuple[str, ...] = ()
-    values: Mapping[str, Mapping[str, tuple[float | None, ...]]] = field(default_factory=dict)
-
-    def of(self, target: str, system: str) -> tuple[float | None, ...]:
-        """Return the figures of a system, None for each that is not there."""
-        return self.values.get(target, {}).get(system, (None,) * len(self.columns))
-
-    def joined(self, other: Figures) -> Figures:
-        """Return these figures and those of further systems, of the same data sets."""
-        both = {target: {**rows, **other.values.get(target, {})} for target, rows in self.values.items()}
-        return replace(self, values=both)
-
-
-def figures(source: str, columns: str, text: str) -> Figures:
-    """Read figures from text: ``[metric]`` lines, each followed by lines of a name, a colon and numbers.
-
-    Examples
-    --------
-    >>> figures("table 9", "A, B", "[map]; ours: 61.5 -").of("map", "ours")
-    (61.5, None)
-    """
-    names = tuple(one.strip() for one in columns.split(","))
-    values: dict[str, dict[str, tuple[float | None, ...]]] = {}
-    target = ""
-    for line in filter(None, (line.strip() for line in re.split(r"[\n;]", text))):
-        if line.startswith("["):
-            target = line.strip("[]")
-            values[target] = {}
-            continue
-        system, _, numbers = line.rpartition(":")
-        row = tuple(None if word == "-" else float(word) for word in numbers.split())
-        if len(row) != len(names):
-            raise ValueError(f"{source}: {system} has {len(row)} figures for {len(names)} columns.")
-        values[target][system.strip()] = row
-    return Figures(source, names, values)
+        return ExperimentSettings(self.name, budget, kind if kind else self.kind, data, targets, quick, threads)

@@ -3,42 +3,41 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from rankwright.data.dataset import RankingData
-from rankwright.data.folds import Fold
 from rankwright.evaluation.significance import holm
 from rankwright.report.page import Cell, Table
 from rankwright.research.experiments.base import AGREES, CONTRADICTS, OPEN, Findings, Job, Verdict
-from rankwright.research.experiments.study import Claim, Study, p_text
-from rankwright.research.harness import Results
+from rankwright.research.experiments.comparison_study import Claim, ComparisonStudy, p_text
+from rankwright.research.harness import OutcomeStore
 
 Floats = NDArray[np.float64]
 _LEVEL = 0.05
 
 
 @dataclass(frozen=True, kw_only=True)
-class Gap(Study):
-    """A study whose systems are compared by training value less test value; a claim is that a gap is larger."""
+class GapStudy(ComparisonStudy):
+    """A study that compares training value minus test value; a claim says that a gap is larger."""
 
     def run(self, job: Job) -> Findings:
-        """Test each model on its training queries too, in one go."""
+        """Test each model on its training queries as well."""
         trained: dict[str, set[str]] = {}
         for fold in job.settings.folds():
             trained[fold.name] = {str(query) for query in fold.train.query_ids}
-            both = Fold(fold.name, fold.train, fold.valid, RankingData.concatenate([fold.train, fold.test]))
+            tested = RankingData.concatenate([fold.train, fold.test])
             for system in self.systems:
-                self._run_system(job, both, self.conditions[0], system)
+                self._run_system(job, replace(fold, test=tested), self.conditions[0], system)
         targets = job.settings.targets or self.targets
         tables, verdicts = [], []
         for target in targets:
-            names = [one.name for one in self.systems if target in self.only.get(one.name, self.targets)]
-            values = {name: _split(job.results, name, target, trained) for name in names}
+            names = [system.name for system in self.systems if target in self.only.get(system.name, self.targets)]
+            values = {name: _split(job.store, name, target, trained) for name in names}
             tables.append(self._gaps(target, values))
-            verdicts += judge_gaps([one for one in self.claims if one.target == target], values)
+            verdicts += judge_gaps([claim for claim in self.claims if claim.target == target], values)
         return Findings(tuple(tables), tuple(verdicts))
 
     def _gaps(self, target: str, values: Mapping[str, tuple[Floats, Floats]]) -> Table:
@@ -48,30 +47,32 @@ class Gap(Study):
             gap = np.nanmean(train) - np.nanmean(test)
             means = (f"{100 * value:.2f}" for value in (np.nanmean(train), np.nanmean(test), gap))
             own: list[Cell] = [name, *means, f"[{100 * low:.2f}, {100 * high:.2f}]"]
-            rows.append(own + [None if one is None else f"{one:.2f}" for one in self.published.of(target, name)])
+            rows.append(own + [None if value is None else f"{value:.2f}" for value in self.published.of(target, name)])
         columns = ["system", "train", "test", "gap", "95 % interval"]
-        return Table(f"{target}, per cent", columns + [f"paper's gap, {one}" for one in self.published.columns], rows)
+        return Table(
+            f"{target}, per cent", columns + [f"paper's gap, {column}" for column in self.published.columns], rows
+        )
 
 
-def _split(results: Results, system: str, target: str, trained: Mapping[str, set[str]]) -> tuple[Floats, Floats]:
+def _split(store: OutcomeStore, system: str, target: str, trained: Mapping[str, set[str]]) -> tuple[Floats, Floats]:
     """Return values per training query and per test query, averaged over seeds and over folds."""
     sums: tuple[dict[str, list[float]], dict[str, list[float]]] = ({}, {})
-    for one in results.outcomes:
-        if (one.system, one.target) == (system, target) and one.fold in trained:
-            for query, value in zip(one.query_ids, one.values[target], strict=True):
-                sums[query not in trained[one.fold]].setdefault(query, []).append(value)
+    for outcome in store.outcomes:
+        if (outcome.system, outcome.target) == (system, target) and outcome.fold in trained:
+            for query, value in zip(outcome.query_ids, outcome.values[target], strict=True):
+                sums[query not in trained[outcome.fold]].setdefault(query, []).append(value)
     train, test = (np.array([np.mean(side[query]) for query in sorted(side)]) for side in sums)
     return train, test
 
 
-def judge_gaps(asked: Sequence[Claim], values: Mapping[str, tuple[Floats, Floats]]) -> list[Verdict]:
+def judge_gaps(claims: Sequence[Claim], values: Mapping[str, tuple[Floats, Floats]]) -> list[Verdict]:
     """Compare gaps: the difference of two systems on the training queries with that on the test queries."""
     tests = []
-    for claim in asked:
+    for claim in claims:
         better, worse = values[str(claim.better)], values[str(claim.worse)]
         tests.append(_welch(better[0] - worse[0], better[1] - worse[1]))
     verdicts = []
-    for claim, (difference, (low, high), _), p in zip(asked, tests, holm([one[2] for one in tests]), strict=True):
+    for claim, (difference, (low, high), _), p in zip(claims, tests, holm([test[2] for test in tests]), strict=True):
         outcome = OPEN if p > _LEVEL else AGREES if difference > 0 else CONTRADICTS
         evidence = f"{100 * difference:+.2f} points [{100 * low:+.2f}, {100 * high:+.2f}], p {p_text(p)}"
         verdicts.append(

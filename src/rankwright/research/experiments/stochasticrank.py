@@ -18,13 +18,13 @@ from rankwright.research.experiments.base import (
     Findings,
     Job,
     Verdict,
-    figures,
 )
-from rankwright.research.experiments.study import Study, claims
-from rankwright.research.harness import Ours, System, run_systems
+from rankwright.research.experiments.comparison_study import ComparisonStudy, claims
+from rankwright.research.experiments.published import read_published
+from rankwright.research.harness import RankwrightSystem, System, run_systems
 
 PAPER = "StochasticRank"
-# The authors' later paper ("Which Tricks", tables 27 to 30) finds temperatures from 1e8 on.
+# The authors' later paper ("Which Tricks", tables 27 to 30) finds temperatures of 1e8 and above.
 SGLB = {"langevin": True, "diffusion_temperature": 1e8, "shrink_rate": 1e-3}
 
 _GLOBAL, _LOCAL = 0.917, 0.903
@@ -41,11 +41,11 @@ _TOY_TREES: dict[str, Any] = {
 _TOY_SGLB = {"langevin": True, "diffusion_temperature": 1e3, "shrink_rate": 1e-3}
 
 
-def _toy(name: str, objective: str, **params: Any) -> Ours:
-    return Ours(name, {"objective": objective, **_TOY_TREES, **params})
+def _toy(name: str, objective: str, **params: Any) -> RankwrightSystem:
+    return RankwrightSystem(name, {"objective": objective, **_TOY_TREES, **params})
 
 
-TOY_SYSTEMS: tuple[Ours, ...] = (
+TOY_SYSTEMS: tuple[RankwrightSystem, ...] = (
     _toy("StochasticRank", "stochasticrank(mu=0.1)", **_TOY_SGLB),
     _toy("StochasticRank, mu = 0", "stochasticrank", **_TOY_SGLB),
     _toy("LambdaMART", "lambdamart"),
@@ -59,11 +59,11 @@ TOY_PAPER = dict.fromkeys(("LambdaMART", "LambdaLoss", "E-LambdaMART", "E-Lambda
 TOY_PAPER["StochasticRank"] = _GLOBAL
 
 
-class Toy(Experiment):
-    """Table 1: five documents, on which greedy training cannot leave a local optimum."""
+class ToyExperiment(Experiment):
+    """Table 1: five documents, on which greedy training stays in a local optimum."""
 
     def run(self, job: Job) -> Findings:
-        """Train every method with every seed; the value at the last tree counts, as in the paper."""
+        """Train every method with every seed and evaluate it after the last tree, as in the paper."""
         queries = RankingData(np.eye(3)[[0, 1, 2, 2, 0]], [3, 2, 1, 3, 2], qid=[1, 1, 1, 2, 2])
         budget = job.settings.budget
         run_systems(
@@ -75,20 +75,20 @@ class Toy(Experiment):
             trees=budget.trees,
             every=budget.trees,
             threads=job.settings.threads,
-            results=job.results,
+            store=job.store,
             progress=job.progress,
         )
         rows, verdicts = [], []
         for system in TOY_SYSTEMS:
-            own = [one for one in job.results.outcomes if one.system == system.name]
-            reached = [round(float(np.mean(one.values["ndcg@3"])), 3) for one in own]
+            own = [outcome for outcome in job.store.outcomes if outcome.system == system.name]
+            reached = [round(float(np.mean(outcome.values["ndcg@3"])), 3) for outcome in own]
             paper = TOY_PAPER.get(system.name)
             counts = [sum(value == level for value in reached) for level in (_GLOBAL, _LOCAL)]
             rest = len(reached) - sum(counts)
             rows.append([system.name, *(f"{count} of {len(reached)}" for count in (*counts, rest)), _three(paper)])
             if paper is not None:
                 verdicts.append(_reached(system.name, paper, reached))
-        columns = ["method", "0.917, the optimum", "0.903", "another value", "paper"]
+        columns = ["method", "0.917, the optimum", "0.903", "other value", "paper"]
         return Findings((Table("NDCG@3 reached, number of seeds", columns, rows),), tuple(verdicts))
 
 
@@ -102,7 +102,7 @@ def _reached(name: str, paper: float, reached: list[float]) -> Verdict:
     return Verdict(f"{name} ends at {paper:.3f}", outcome, f"{hits} of {len(reached)} seeds")
 
 
-TABLE1 = Toy(
+TABLE1 = ToyExperiment(
     name="stochasticrank-table1",
     paper=PAPER,
     source="table 1",
@@ -110,22 +110,22 @@ TABLE1 = Toy(
     full=Budget(seeds=20, trees=1000),
     quick=Budget(seeds=3, trees=1000),
     departs=(
-        "Trees are LightGBM's. SoftRank is estimated by sampling, as in the paper; softrank below it is the exact one. "
+        "Trees are LightGBM's. SoftRank is estimated by sampling, as in the paper; softrank, further down, is exact. "
         "The last seven methods are not in the paper."
     ),
 )
 
 METHODS: tuple[System, ...] = (
-    Ours("LambdaMART", {"objective": "lambdamart"}),
-    Ours("LambdaLoss", {"objective": "lambdaloss(mu=5)"}),
-    Ours("E-LambdaMART", {"objective": "lambdamart(noise=gumbel)"}),
-    Ours("E-LambdaLoss", {"objective": "lambdaloss(mu=5, noise=gumbel)"}),
-    Ours("SoftRank", {"objective": "stochasticrank(mu=0, sfa=False)"}),
-    Ours("SR-R1 soft", {"objective": "stochasticrank(mu=0)", **SGLB}),
-    Ours("SR-R1", {"objective": "stochasticrank(mu=0.1)", **SGLB}),
+    RankwrightSystem("LambdaMART", {"objective": "lambdamart"}),
+    RankwrightSystem("LambdaLoss", {"objective": "lambdaloss(mu=5)"}),
+    RankwrightSystem("E-LambdaMART", {"objective": "lambdamart(noise=gumbel)"}),
+    RankwrightSystem("E-LambdaLoss", {"objective": "lambdaloss(mu=5, noise=gumbel)"}),
+    RankwrightSystem("SoftRank", {"objective": "stochasticrank(mu=0, sfa=False)"}),
+    RankwrightSystem("SR-R1 soft", {"objective": "stochasticrank(mu=0)", **SGLB}),
+    RankwrightSystem("SR-R1", {"objective": "stochasticrank(mu=0.1)", **SGLB}),
 )
 
-TABLE2 = Study(
+TABLE2 = ComparisonStudy(
     name="stochasticrank-table2",
     paper=PAPER,
     source="table 2",
@@ -137,42 +137,23 @@ TABLE2 = Study(
     systems=METHODS,
     only={"LambdaLoss": ("ndcg@5",), "E-LambdaLoss": ("ndcg@5",)},
     spaces={
-        **{one.name: {} for one in METHODS},
+        **{system.name: {} for system in METHODS},
         "SoftRank": {"stochasticrank.mu": 0.0, "langevin": False, "diffusion_temperature": None, "shrink_rate": None},
         "SR-R1 soft": {"stochasticrank.mu": 0.0},
     },
-    published=figures(
-        "table 2",
-        "Yahoo S1, Yahoo S2, Web10K, Web30K",
-        """
-        [ndcg@5]
-        LambdaMART: 74.53 73.87 48.22 49.55
-        LambdaLoss: 74.73 73.89 48.33 49.45
-        E-LambdaMART: 74.57 73.87 48.29 49.49
-        E-LambdaLoss: 74.75 73.91 48.47 49.52
-        SoftRank: 71.98 73.91 42.82 43.46
-        SR-R1 soft: 74.68 73.95 48.19 49.67
-        SR-R1: 74.92 74.15 48.53 49.59
-        [mrr]
-        LambdaMART: 90.21 91.48 81.85 83.79
-        E-LambdaMART: 90.30 91.48 81.72 83.79
-        SoftRank: 90.17 92.16 81.38 82.73
-        SR-R1 soft: 91.07 93.16 83.08 85.19
-        SR-R1: 90.97 93.56 83.30 85.01
-        """,
-    ),
+    published=read_published("stochasticrank-table2"),
     claims=(
         *claims("SR-R1 > LambdaMART\nSR-R1 > E-LambdaMART\nSR-R1 > SoftRank\nSR-R1 > SR-R1 soft", ["ndcg@5", "mrr"]),
         *claims("SR-R1 > LambdaLoss\nSR-R1 > E-LambdaLoss", ["ndcg@5"]),
     ),
     departs=(
-        "Trees are LightGBM's, not CatBoost's. The number of trees, and the parameters where there are trials, are "
-        "chosen on the validation queries: 20 random trials and then Bayesian ones in the ranges of the Which Tricks "
-        "paper, where this paper has random ones."
+        "Trees are LightGBM's, not CatBoost's. The number of trees, and the parameters if there are trials, are chosen "
+        "on the validation queries: 20 random trials and then Bayesian ones, in the ranges of the Which Tricks paper. "
+        "This paper has random ones only."
     ),
 )
 
-TABLE3 = Study(
+TABLE3 = ComparisonStudy(
     name="stochasticrank-table3",
     paper=PAPER,
     source="table 3",
@@ -182,29 +163,18 @@ TABLE3 = Study(
     kind="web",
     targets=("ndcg@5",),
     systems=(
-        Ours("REINFORCE", {"objective": "stochasticrank(estimator=reinforce, sfa=False)"}),
-        Ours("CCS", {"objective": "stochasticrank(sfa=False)"}),
-        Ours("CCS + SFA", {"objective": "stochasticrank"}),
-        Ours("CCS + SFA + SGLB", {"objective": "stochasticrank", **SGLB}),
-        Ours("CCS + SFA + SGLB + mu", {"objective": "stochasticrank(mu=0.1)", **SGLB}),
-        Ours("CCS + SFA + mu", {"objective": "stochasticrank(mu=0.1)"}),
+        RankwrightSystem("REINFORCE", {"objective": "stochasticrank(estimator=reinforce, sfa=False)"}),
+        RankwrightSystem("CCS", {"objective": "stochasticrank(sfa=False)"}),
+        RankwrightSystem("CCS + SFA", {"objective": "stochasticrank"}),
+        RankwrightSystem("CCS + SFA + SGLB", {"objective": "stochasticrank", **SGLB}),
+        RankwrightSystem("CCS + SFA + SGLB + mu", {"objective": "stochasticrank(mu=0.1)", **SGLB}),
+        RankwrightSystem("CCS + SFA + mu", {"objective": "stochasticrank(mu=0.1)"}),
     ),
-    published=figures(
-        "table 3",
-        "Yahoo S1",
-        """
-        [ndcg@5]
-        REINFORCE: 70.74
-        CCS: 71.89
-        CCS + SFA: 74.55
-        CCS + SFA + SGLB: 74.68
-        CCS + SFA + SGLB + mu: 74.92
-        """,
-    ),
+    published=read_published("stochasticrank-table3"),
     claims=claims("CCS + SFA + SGLB + mu > CCS + SFA + SGLB > CCS + SFA > CCS > REINFORCE", ["ndcg@5"]),
     departs=(
-        "Trees are LightGBM's with the defaults of Ranker, the temperature is 1e8; the paper tuned. CCS + SFA + mu is "
-        "not in the paper."
+        "Trees are LightGBM's with the defaults of Ranker, and the temperature is 1e8; the paper tuned them. "
+        "CCS + SFA + mu is not in the paper."
     ),
 )
 

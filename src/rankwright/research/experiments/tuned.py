@@ -1,4 +1,4 @@
-"""Tuning as in the "Which Tricks" paper: random trials, then Bayesian ones, judged on the validation queries."""
+"""Tuning as in the "Which Tricks" paper: random trials, then Bayesian ones, evaluated on validation queries."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ from typing import Any
 
 from rankwright.data.dataset import RankingData
 from rankwright.data.folds import Fold
-from rankwright.objectives import objective
+from rankwright.objectives import objective as parse_objective
 from rankwright.ranges import Range
 from rankwright.research.experiments.base import Job
-from rankwright.research.experiments.study import Named
-from rankwright.research.harness import Model, Ours, System
+from rankwright.research.experiments.comparison_study import NamedSystem
+from rankwright.research.harness import RankwrightSystem, StagedModel, System, libraries_of
 from rankwright.tuning.search import tune_system
 from rankwright.tuning.space import PRESETS, Space, ranker_parameters, search_space
 
-# Ranges of the paper's appendix A for LightGBM, by LightGBM's names.
-LIGHTGBM: Space = {
+# Ranges for LightGBM in the paper's appendix A, by LightGBM's parameter names.
+LIGHTGBM_SPACE: Space = {
     "learning_rate": Range(1e-3, 1.0, log=True),
     "lambda_l2": Range(0.1, 100.0, log=True),
     "max_depth": Range(6, 16),
@@ -27,13 +27,13 @@ LIGHTGBM: Space = {
 }
 
 
-class Tuned:
-    """A system whose parameters were chosen for each fold and metric; its name stands for all of them.
+class TunedSystem:
+    """A system whose parameters were tuned for each fold and metric; outcomes identify it by its name alone.
 
     Parameters
     ----------
     name
-        What outcomes call it.
+        Name in outcomes.
     system
         The system with the chosen parameters.
     """
@@ -43,42 +43,43 @@ class Tuned:
     def __init__(self, name: str, system: System) -> None:
         self.name = name
         self.system = system
+        self.libraries = libraries_of(system)
 
-    def fit(self, train: RankingData, metric: str, *, trees: int, seed: int, threads: int) -> Model:
+    def fit(self, train: RankingData, metric: str, *, trees: int, seed: int, threads: int) -> StagedModel:
         """Train the system."""
         return self.system.fit(train, metric, trees=trees, seed=seed, threads=threads)
 
 
-def tuned(job: Job, fold: Fold, system: System, name: str, target: str, space: Space) -> System:
-    """Return a system with the best parameters of as many trials as the budget has.
+def tune_on_fold(job: Job, fold: Fold, system: System, name: str, target: str, space: Space) -> System:
+    """Return a system with the best parameters of the trials in the budget.
 
-    Trials are kept in ``trials/`` beside the outcomes, so that an interrupted search goes on.
+    Trials are stored in ``trials/`` beside the outcomes, from which an interrupted search resumes.
 
     Parameters
     ----------
     job, fold, target
-        What is run, and where and by what to choose; the fold's test queries are not read.
+        The run, and the fold and metric to tune on; the test queries are not read.
     system, name
-        The system, and what outcomes call it.
+        The system, and its name in outcomes.
     space
-        Changes to the paper's space for the objective of a Ranker; the whole space of another library's system.
+        For rankwright, changes to the paper's space for the objective; for another library, the whole space.
     """
     budget = job.settings.budget
-    if job.results.path is None or budget.trials is None:
-        raise ValueError("tuning needs a file of outcomes, to keep its trials beside it, and a number of trials.")
-    if isinstance(system, Named):
+    if job.store.path is None or budget.trials is None:
+        raise ValueError("tuning needs a file of outcomes, to store its trials beside it, and a number of trials.")
+    if isinstance(system, NamedSystem):
         system = system.system
-    if isinstance(system, Ours):
-        made = objective(system.params["objective"])
-        space = {**search_space(made, target, preset="paper"), **space}
+    if isinstance(system, RankwrightSystem):
+        source = parse_objective(system.params["objective"])
+        space = {**search_space(source, target, preset="paper"), **space}
 
-    def make(values: Mapping[str, Any]) -> System:
-        params = ranker_parameters(made, values) if isinstance(system, Ours) else values
+    def make_system(values: Mapping[str, Any]) -> System:
+        params = ranker_parameters(source, values) if isinstance(system, RankwrightSystem) else values
         return replace(system, params={**system.params, **params})  # type: ignore[type-var, attr-defined]
 
     file = re.sub(r"[^a-z0-9]+", "-", f"fold {fold.name} {name} {target}".lower()).strip("-")
-    found = tune_system(
-        make,
+    tuning = tune_system(
+        make_system,
         space,
         [fold],
         target=target,
@@ -86,7 +87,7 @@ def tuned(job: Job, fold: Fold, system: System, name: str, target: str, space: S
         startup=PRESETS["paper"].startup,
         trees=budget.trees,
         pruning=PRESETS["paper"].pruning,
-        study=job.results.path.with_name("trials") / f"{file}.log",
+        study=job.store.path.with_name("trials") / f"{file}.log",
         threads=job.settings.threads,
     )
-    return Tuned(name, make(found.best))
+    return TunedSystem(name, make_system(tuning.best))

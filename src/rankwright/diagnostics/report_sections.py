@@ -26,13 +26,13 @@ def incoherency_section(curves: Sequence[IncoherencyCurve]) -> Section:
     """
     cutoff = curves[0].stages[-1].k
     text = (
-        "A pair of documents is incoherent if the better one stands below the other and is pushed up less: the "
-        "gradient then drives the two further apart in the wrong order."
+        "A pair of documents is incoherent if the better one is ranked below the other and is pushed up less: the "
+        "gradient then moves the two further apart in the wrong order."
     )
     if cutoff is not None:
         text += (
-            f" It is harmful if a document that does not belong into the first {cutoff} is pushed up more than one "
-            "that does and is not there."
+            f" It is harmful if a document that does not belong in the first {cutoff} is pushed up more than one "
+            "that belongs there but is ranked lower."
         )
     rows = [[c.objective, int(c.trees[-1]), *_shares(c)] for c in curves]
     columns = ["gradient", "trees", "queries with incoherent pairs", "with harmful pairs", "misranked pairs incoherent"]
@@ -84,8 +84,8 @@ def directness_section(curves: Sequence[DirectnessCurve], pair: DirectnessPair |
     blocks: list[Block] = [
         Text(
             "Objectives that smooth the metric optimise a surrogate. The gap is how far it is from the metric at the "
-            "model's scores; σ is the strength of the smoothing. Scores that are equal keep a gap however small σ is, "
-            "since the metric takes them in the worst order; μ of StochasticRank takes it away."
+            "model's scores; σ is the strength of the smoothing. Equal scores keep a gap however small σ is, since the "
+            "metric ranks them in the worst order; μ of StochasticRank removes it."
         )
     ]
     for curve in curves:
@@ -103,7 +103,7 @@ def directness_section(curves: Sequence[DirectnessCurve], pair: DirectnessPair |
         ]
         note = f"{curve.queries} queries."
         if curve.objective == "softrank" and not bounded:
-            note += " No query meets the condition of theorem 2: its scores are too close to each other for these σ."
+            note += " No query meets the condition of theorem 2: its scores are too close for these σ."
         blocks += [
             Figure(
                 f"{curve.objective} for {curve.metric}",
@@ -118,8 +118,8 @@ def directness_section(curves: Sequence[DirectnessCurve], pair: DirectnessPair |
             Table(
                 "Theorem 1 for the two models",
                 ["ε1", "ε2", "bound 2 ε1 + ε2", "difference of the metric"],
-                [[_small(one) for one in (pair.eps_1, pair.eps_2, pair.bound, pair.difference)]],
-                f"Its premises, that each model is the better one by what it was trained for, {holds}.",
+                [[_small(value) for value in (pair.eps_1, pair.eps_2, pair.bound, pair.difference)]],
+                f"The premises, that each model is at least as good as the other by what it was trained for, {holds}.",
             )
         )
     return Section("Directness", blocks)
@@ -154,7 +154,7 @@ def estimators_section(result: Estimators) -> Section:
         "median of queries",
         "bias",
         "cosine",
-        "ms a draw",
+        "ms per draw",
         "cost, ms",
     ]
     text = (
@@ -206,8 +206,8 @@ def changes_section(changes: QueryChanges) -> Section:
     before, after = changes.names
     row = changes.overall
     rows: list[list[Cell]] = [
-        [what, one.count, f"{one.share:.1%} [{one.low:.1%}, {one.high:.1%}]"]
-        for what, one in (("larger", changes.up), ("the same", changes.same), ("smaller", changes.down))
+        [what, share.count, f"{share.share:.1%} [{share.low:.1%}, {share.high:.1%}]"]
+        for what, share in (("larger", changes.up), ("the same", changes.same), ("smaller", changes.down))
     ]
     text = (
         f"From {before} to {after} the mean of {changes.metric} changes by {row.difference:+.4f} "
@@ -217,10 +217,10 @@ def changes_section(changes: QueryChanges) -> Section:
     most = changes.most()
     if most:
         values: list[list[Cell]] = [
-            [str(one["query"]), one["before"], one["after"], f"{one['change']:+.4f}"] for one in most
+            [str(row["query"]), row["before"], row["after"], f"{row['change']:+.4f}"] for row in most
         ]
         blocks += [
-            Figure("By how much", changes.plot(), "Number of queries by the change of their value."),
+            Figure("Size of the changes", changes.plot(), "Number of queries by the change of their value."),
             Table("Queries that change most", ["query", before, after, "change"], values),
         ]
     return Section("Changed queries", blocks)
@@ -233,5 +233,5 @@ def _shares(curve: IncoherencyCurve) -> list[Any]:
 
 
 def _small(number: float) -> str | None:
-    """A number that may be tiny, zero, or none at all."""
+    """Format a number that may be tiny or zero; None for NaN."""
     return None if number != number else f"{number:.3g}"

@@ -1,4 +1,4 @@
-"""What a report says about runs on test data, as numbers: values per query, groups of queries, ties."""
+"""Runs scored on test data: values per query, groups of queries, ties."""
 
 from __future__ import annotations
 
@@ -20,23 +20,23 @@ if TYPE_CHECKING:
     from rankwright.runs import Run
 
 Floats = NDArray[np.float64]
-TOP = 10  # positions that a reader looks at first
+TOP = 10  # positions that readers see first
 
 
 @dataclass(frozen=True, eq=False)
-class Results:
-    """Runs on test data.
+class ScoredRuns:
+    """Runs scored and evaluated on test data.
 
     Parameters
     ----------
     names
-        What the report calls the runs; the first is the baseline.
+        Names of the runs in the report; the first is the baseline.
     data
         Test data.
     scores
-        Scores of its rows by each run.
+        Scores of its rows, for each run.
     evaluations
-        Values of the metrics for each run.
+        Values of the metrics, for each run.
     """
 
     names: list[str]
@@ -47,18 +47,21 @@ class Results:
     @classmethod
     def of(
         cls, runs: Sequence[Run], data: RankingData, metrics: str | Metric | Iterable[str | Metric] | None = None
-    ) -> Results:
-        """Score the data with every run; the metrics are those that the runs were trained with if none are named."""
+    ) -> ScoredRuns:
+        """Score the data with every run; by default the metrics are those of the runs' training."""
         if metrics is None:
             metrics = {str(metric): None for run in runs for metric in run.ranker.metrics_}
-        wanted = [metrics] if isinstance(metrics, str | Metric) else list(metrics)
+        chosen = [metrics] if isinstance(metrics, str | Metric) else list(metrics)
         scores = [run.ranker.predict(data) for run in runs]
-        evaluations = [evaluate(one, data.y, group=data.group, metrics=wanted, weights=data.weights) for one in scores]
+        evaluations = [
+            evaluate(run_scores, data.y, group=data.group, metrics=chosen, weights=data.weights)
+            for run_scores in scores
+        ]
         return cls(distinct_names(runs), data, scores, evaluations)
 
     @property
     def metrics(self) -> list[str]:
-        """Metrics as they were written; the first is the one that queries are compared by."""
+        """Names of the metrics; queries are compared by the first."""
         return list(self.evaluations[0].mean)
 
     @property
@@ -68,13 +71,13 @@ class Results:
 
     @cached_property
     def counted(self) -> NDArray[np.int64]:
-        """Numbers of the queries that have a value of the first metric."""
+        """Indices of the queries that have a value of the first metric."""
         return np.flatnonzero(~np.isnan(self.evaluations[0].per_query[self.metrics[0]]))
 
     @cached_property
     def values(self) -> Floats:
         """Values of the first metric [runs, counted queries]."""
-        return np.stack([one.per_query[self.metrics[0]][self.counted] for one in self.evaluations])
+        return np.stack([evaluation.per_query[self.metrics[0]][self.counted] for evaluation in self.evaluations])
 
     @property
     def relevant(self) -> NDArray[np.int64]:
@@ -82,7 +85,7 @@ class Results:
         return np.add.reduceat(self.data.y > 0, self.data.boundaries[:-1], dtype=np.int64)
 
     def mean_with_ties(self, run: int, ties: str) -> float:
-        """Mean of the first metric with ties resolved in one of the ways that `evaluate` knows."""
+        """Return the mean of the first metric with a tie policy of `evaluate`."""
         data, metric = self.data, self.metrics[0]
         return evaluate(
             self.scores[run], data.y, group=data.group, metrics=metric, ties=ties, weights=data.weights
@@ -91,14 +94,14 @@ class Results:
 
 @dataclass(frozen=True)
 class TieCounts:
-    """How often scores are equal within queries.
+    """Counts of equal scores within queries.
 
     Attributes
     ----------
     pairs, tied, tied_across_labels : int
-        Pairs of documents of a query, those with equal scores, and those of them whose labels differ.
+        Pairs of documents of a query, pairs of equal scores, and those of them whose labels differ.
     queries_at_top : int
-        Queries in which a document of the first ten has the score of another one.
+        Queries in which one of the first ten documents has the same score as another document.
     """
 
     pairs: int
@@ -108,7 +111,7 @@ class TieCounts:
 
 
 def count_ties(data: RankingData, scores: Floats) -> TieCounts:
-    """Count the ties of scores within the queries of the data."""
+    """Count equal scores within the queries of the data."""
     query = data.queries.query_of_row
     by_label = np.lexsort((data.y, -scores, query))
     same_query = query[by_label][1:] == query[by_label][:-1]
@@ -124,15 +127,15 @@ def count_ties(data: RankingData, scores: Floats) -> TieCounts:
     )
 
 
-def _pairs_in_blocks(joined: NDArray[np.bool_]) -> int:
-    """Pairs within blocks of neighbours, where ``joined[i]`` says that i + 1 belongs to the block of i."""
-    starts = np.flatnonzero(np.concatenate([[True], ~joined, [True]]))
+def _pairs_in_blocks(same_block: NDArray[np.bool_]) -> int:
+    """Count pairs within blocks of neighbours; ``same_block[i]`` says that i + 1 is in the block of i."""
+    starts = np.flatnonzero(np.concatenate([[True], ~same_block, [True]]))
     sizes = np.diff(starts)
     return int(np.sum(sizes * (sizes - 1) // 2))
 
 
 def groups_of(values: NDArray[Any], at_most: int = 6) -> list[tuple[str, NDArray[np.int64]]]:
-    """Divide queries by a count into groups of about equal size: the range of each as text, and its members."""
+    """Divide queries by a count into groups of about equal size: the range of each group as text, and its members."""
     edges = np.unique(np.quantile(values, np.linspace(0, 1, at_most + 1)[1:], method="inverted_cdf"))
     group = np.searchsorted(edges, values)
     members = [np.flatnonzero(group == number) for number in range(len(edges))]
@@ -144,7 +147,7 @@ def _range(low: Any, high: Any) -> str:
 
 
 def mean_interval(values: Floats, confidence: float = 0.95) -> tuple[float, float, float]:
-    """Mean and Student's interval around it; without a width where there is one value."""
+    """Return the mean and Student's interval; a single value has an interval of zero width."""
     mean = float(np.mean(values))
     if len(values) < 2:
         return mean, mean, mean
@@ -153,7 +156,7 @@ def mean_interval(values: Floats, confidence: float = 0.95) -> tuple[float, floa
 
 
 def distinct_names(runs: Sequence[Run]) -> list[str]:
-    """Names of the runs; with the folder above, and then a number, where names are shared."""
+    """Return names of the runs; the parent folder, and then a number, make equal names distinct."""
     names = [run.name for run in runs]
     if len(set(names)) < len(names):
         names = [f"{run.path.resolve().parent.name}/{run.name}" for run in runs]

@@ -1,4 +1,4 @@
-"""The report on a search for hyper-parameters: the best trial, how the search went, and what mattered."""
+"""The report page on a hyper-parameter search: the best trial, the history, and the importance of parameters."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from itertools import accumulate
 from typing import Any
 
 from rankwright.metrics import metric as parse_metric
-from rankwright.report.page import Block, Cell, Figure, Page, Section, Table, Text, needed
+from rankwright.report.page import Block, Cell, Figure, Page, Section, Table, Text, require
 from rankwright.tuning.search import Trial, Tuning
 
 _ROWS = 200
@@ -19,7 +19,7 @@ def tuning_report(tuning: Tuning, *, title: str = "Tuning") -> Page:
     Parameters
     ----------
     tuning
-        What `rankwright.tuning.search.tune` or `tune_system` found.
+        Result of `rankwright.tuning.search.tune` or `tune_system`.
     title
         Title of the page.
 
@@ -47,14 +47,14 @@ def _best(tuning: Tuning) -> list[Block]:
     text = (
         f"Trial {best.number}: {tuning.metric} {best.value:.4f} on the validation queries (by fold: {folds}), with "
         f"{best.trees} trees (by fold: {trees}). It is the best of {len(tuning.ranked())} complete trials on these "
-        "queries, so expect somewhat less on others."
+        "queries, so expect a somewhat lower value on others."
     )
     rows: list[list[Cell]] = [[name, _cell(value)] for name, value in sorted(best.params.items())]
     return [Text(text), Table("Parameters", ["parameter", "value"], rows)]
 
 
 def _history(tuning: Tuning) -> Figure:
-    alt = needed("altair")
+    alt = require("altair")
     better = max if parse_metric(tuning.metric).higher_is_better else min
     complete = [(trial.number, trial.value) for trial in tuning.trials if trial.value is not None]
     best = accumulate((value for _, value in complete), better)
@@ -72,13 +72,13 @@ def _history(tuning: Tuning) -> Figure:
     return Figure(
         "Value of each trial, and the best so far",
         alt.layer(line, points).properties(height=280),
-        f"{tuning.metric} of each complete trial in the order of the search, and as a line the best up to then, "
-        f"{tuning.best_trial.value:.4f}. {stopped} trials were stopped half-way and are not shown.",
+        f"{tuning.metric} of each complete trial in the order of the search, and the best so far as a line, up to "
+        f"{tuning.best_trial.value:.4f}. {stopped} trials were stopped early and are not shown.",
     )
 
 
 def _importance(tuning: Tuning, shares: Mapping[str, float]) -> list[Block]:
-    alt = needed("altair")
+    alt = require("altair")
     values = [{"p": name, "s": share} for name, share in shares.items()]
     chart = (
         alt.Chart(alt.Data(values=values))
@@ -92,10 +92,13 @@ def _importance(tuning: Tuning, shares: Mapping[str, float]) -> list[Block]:
     )
     first = ", ".join(f"{value['p']} {value['s']:.0%}" for value in values[:3])
     text = (
-        "How much each parameter sets the best tenth of the complete trials apart from the rest (PED-ANOVA). With few "
-        "trials this is a hint at most."
+        "How much each parameter separates the best tenth of the complete trials from the rest (PED-ANOVA). With few "
+        "trials this is only a hint."
     )
-    return [Text(text), Figure("Importance of parameters", chart, f"Importance of each parameter; first {first}.")]
+    return [
+        Text(text),
+        Figure("Importance of parameters", chart, f"Importance of each parameter; first {first}."),
+    ]
 
 
 def _trials(tuning: Tuning) -> Table:
@@ -112,8 +115,10 @@ def _trials(tuning: Tuning) -> Table:
         ]
         for trial in shown
     ]
-    left = len(tuning.trials) - len(shown)
-    note = "The best first; trials without a value were stopped half-way." + (f" {left} more." if left else "")
+    omitted = len(tuning.trials) - len(shown)
+    note = "The best first; trials without a value were stopped early." + (
+        f" {omitted} more are omitted." if omitted else ""
+    )
     return Table("All trials", ["trial", tuning.metric, "trees", "seconds", *names], rows, note)
 
 

@@ -1,4 +1,4 @@
-"""The report on runs: what each section of the page shows."""
+"""The report page on runs: its sections, tables and charts."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from rankwright.data.dataset import RankingData
 from rankwright.evaluation.comparison import Comparison, compare
 from rankwright.metrics import Metric
 from rankwright.report.explorer import QueryExplorer
-from rankwright.report.page import Block, Cell, Figure, Page, Section, Table, Text, needed
-from rankwright.report.results import TOP, Results, count_ties, distinct_names, groups_of, mean_interval
+from rankwright.report.page import Block, Cell, Figure, Page, Section, Table, Text, require
+from rankwright.report.scored_runs import TOP, ScoredRuns, count_ties, distinct_names, groups_of, mean_interval
 from rankwright.report.theme import SERIES
 
 if TYPE_CHECKING:
@@ -23,10 +23,10 @@ if TYPE_CHECKING:
 _CURVE_POINTS = 4000  # in all learning curves together
 _FEATURES = 20
 _SCORE_BINS = 24
-_LABELS = 6  # with more different labels, scores are shown by relevance alone
+_LABELS = 6  # with more labels, scores are shown by relevance only
 _CELL_LENGTH, _ROWS = 160, 80  # of the tables that show files
-# In the manifest, but shown elsewhere or too long to read.
-_LEFT_OUT = ("times", "run_version", "status")
+# Keys of the manifest that are shown elsewhere or are too long to read.
+_HIDDEN_KEYS = ("times", "run_version", "status")
 
 
 def run_report(
@@ -42,15 +42,15 @@ def run_report(
     Parameters
     ----------
     runs
-        Runs, as `Run.open` gives them.
+        Runs, as `Run.open` returns them.
     data
         Test data with the columns of the runs' training data.
     metrics
-        Metrics; queries are compared by the first. By default those that the runs were trained with.
+        Metrics; queries are compared by the first. By default those of the runs' training.
     title
         Title of the page; by default the names of the runs.
     data_name
-        What the page calls the data.
+        Name of the data on the page.
 
     Examples
     --------
@@ -65,59 +65,59 @@ def run_report(
     ('first', ['Overview', 'Learning curves'])
     """
     if not runs:
-        raise ValueError("a report needs at least one run; name the folder of one.")
-    results = Results.of(runs, data, metrics)
-    if not len(results.counted):
+        raise ValueError("a report needs at least one run.")
+    scored = ScoredRuns.of(runs, data, metrics)
+    if not len(scored.counted):
         raise ValueError(
-            f"no query of {data_name} has a relevant document, so {results.metrics[0]} has no value; check the labels."
+            f"no query of {data_name} has a relevant document, so {scored.metrics[0]} has no value; check the labels."
         )
     sections = [
-        Section("Overview", _overview(results, data_name)),
+        Section("Overview", _overview(scored, data_name)),
         Section("Learning curves", _learning_curves(runs)),
-        Section("Query by query", _queries(results)),
-        Section("Kinds of queries", _kinds(results)),
-        Section("Scores and ties", _scores(results)),
+        Section("Query by query", _queries(scored)),
+        Section("Kinds of queries", _kinds(scored)),
+        Section("Scores and ties", _scores(scored)),
         Section("Features", _importances(runs)),
         Section("Time", _times(runs)),
         Section("Manifest", _manifest(runs, data)),
     ]
-    names = results.names
+    names = scored.names
     shown = names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
     return Page(title or (shown if len(names) < 4 else f"{len(names)} runs"), sections, f"on {data_name}")
 
 
-def _overview(results: Results, data_name: str) -> list[Block]:
-    data, names = results.data, results.names
+def _overview(scored: ScoredRuns, data_name: str) -> list[Block]:
+    data, names = scored.data, scored.names
     text = f"{data.n_rows:,} documents in {data.n_queries:,} queries of {data_name}."
-    if len(results.counted) < data.n_queries:
-        text += f" {len(results.counted):,} queries have a relevant document and count for {results.metrics[0]}."
-    text += " Documents of equal score are taken in the worst order."
+    if len(scored.counted) < data.n_queries:
+        text += f" {len(scored.counted):,} queries have a relevant document and count for {scored.metrics[0]}."
+    text += " Documents of equal score are ranked in the worst order."
     if len(names) == 1:
-        return [Text(text), _means(results, None)]
-    comparison = compare(*results.evaluations, names=names)
-    return [Text(text), _means(results, comparison), _differences(results, comparison), _tests(results, comparison)]
+        return [Text(text), _means(scored, None)]
+    comparison = compare(*scored.evaluations, names=names)
+    return [Text(text), _means(scored, comparison), _differences(scored, comparison), _tests(scored, comparison)]
 
 
-def _means(results: Results, comparison: Comparison | None) -> Table:
-    marked = {(row.metric, row.system) for row in comparison.rows if row.significant} if comparison else set()
+def _means(scored: ScoredRuns, comparison: Comparison | None) -> Table:
+    significant = {(row.metric, row.system) for row in comparison.rows if row.significant} if comparison else set()
     rows: list[list[Cell]] = []
-    for name, evaluation in zip(results.names, results.evaluations, strict=True):
+    for name, evaluation in zip(scored.names, scored.evaluations, strict=True):
         cells: list[Cell] = [name]
-        for metric in results.metrics:
+        for metric in scored.metrics:
             values = evaluation.per_query[metric]
             cell = f"{evaluation.mean[metric]:.4f}"
             if evaluation.weights is None:
                 _, low, high = mean_interval(values[~np.isnan(values)])
                 cell += f" [{low:.4f}, {high:.4f}]"
-            cells.append(cell + ("*" if (metric, name) in marked else ""))
+            cells.append(cell + ("*" if (metric, name) in significant else ""))
         rows.append(cells)
-    note = "Mean over queries" + (", weighted." if results.data.weights is not None else " and 95% interval.")
+    note = "Mean over queries" + (", weighted." if scored.data.weights is not None else " and 95% interval.")
     if comparison is not None:
-        note += f" * differs significantly from {comparison.baseline}, the baseline; the tests are below."
-    return Table("Means", ["run", *results.metrics], rows, note)
+        note += f" * differs significantly from the baseline, {comparison.baseline}; see the tests below."
+    return Table("Means", ["run", *scored.metrics], rows, note)
 
 
-def _tests(results: Results, comparison: Comparison) -> Table:
+def _tests(scored: ScoredRuns, comparison: Comparison) -> Table:
     rows: list[list[Cell]] = [
         [
             row.metric,
@@ -130,7 +130,7 @@ def _tests(results: Results, comparison: Comparison) -> Table:
         ]
         for row in comparison.rows
     ]
-    correction = ", Holm's correction over the runs" if len(results.names) > 2 else ""
+    correction = ", Holm's correction over the runs" if len(scored.names) > 2 else ""
     return Table(
         f"Against {comparison.baseline}",
         ["metric", "run", "difference", "95% interval", "effect", "larger/same/smaller", "p"],
@@ -140,8 +140,8 @@ def _tests(results: Results, comparison: Comparison) -> Table:
     )
 
 
-def _differences(results: Results, comparison: Comparison) -> Figure:
-    alt = needed("altair")
+def _differences(scored: ScoredRuns, comparison: Comparison) -> Figure:
+    alt = require("altair")
     values = [
         {"m": row.metric, "s": row.system, "d": row.difference, "l": row.low, "h": row.high, "p": row.p_adjusted}
         for row in comparison.rows
@@ -149,7 +149,7 @@ def _differences(results: Results, comparison: Comparison) -> Figure:
     base = alt.Chart(alt.Data(values=values)).encode(
         y=alt.Y("m:N", title=None, sort=None, axis=alt.Axis(grid=False, ticks=False, domain=False)),
         yOffset=alt.YOffset("s:N", sort=None),
-        color=_run_colours(results.names, without_first=True),
+        color=_run_colours(scored.names, without_first=True),
         tooltip=[
             alt.Tooltip("s:N", title="run"),
             alt.Tooltip("m:N", title="metric"),
@@ -163,7 +163,7 @@ def _differences(results: Results, comparison: Comparison) -> Figure:
     zero = alt.Chart(alt.Data(values=[{"x": 0}])).mark_rule(color="var(--faint)", strokeDash=[4, 4]).encode(x="x:Q")
     intervals = base.mark_rule(strokeWidth=3, opacity=0.45, strokeCap="round").encode(x=x, x2="h:Q")
     means = base.mark_point(filled=True, opacity=1, size=90).encode(x="d:Q")
-    lines = len(results.metrics) * max(2, len(results.names) - 1)
+    lines = len(scored.metrics) * max(2, len(scored.names) - 1)
     return Figure(
         f"Differences to {comparison.baseline}",
         alt.layer(zero, intervals, means).properties(height=max(110, 24 * lines)),
@@ -183,7 +183,7 @@ def _learning_curves(runs: Sequence[Run]) -> list[Block]:
                         curve = curves.setdefault(metric, {}).setdefault((name, part), [])
                         curve.append((line["iteration"], value))
     if not curves:
-        return [Text("The runs recorded no metrics while they were trained.")]
+        return [Text("The runs recorded no metrics during training.")]
     at_most = max(2, _CURVE_POINTS // sum(map(len, curves.values())))
     return [_curves(metric, parts, names, at_most) for metric, parts in curves.items()]
 
@@ -191,11 +191,11 @@ def _learning_curves(runs: Sequence[Run]) -> list[Block]:
 def _curves(
     metric: str, parts: Mapping[tuple[str, str], Sequence[tuple[int, float]]], names: Sequence[str], at_most: int
 ) -> Figure:
-    alt = needed("altair")
+    alt = require("altair")
     values = [
         {"i": iteration, "v": round(value, 6), "r": name, "s": "training" if part == "train" else "validation"}
         for (name, part), curve in parts.items()
-        for iteration, value in _thinned(curve, at_most)
+        for iteration, value in _thin(curve, at_most)
     ]
     base = alt.Chart(alt.Data(values=values)).encode(
         x=alt.X("i:Q", title="trees", scale=alt.Scale(nice=False)),
@@ -228,16 +228,16 @@ def _curves(
     return Figure(metric, alt.layer(lines, points).properties(height=300), f"{metric} by number of trees. {ends}.")
 
 
-def _thinned(curve: Sequence[tuple[int, float]], at_most: int) -> list[tuple[int, float]]:
-    places = np.unique(np.linspace(0, len(curve) - 1, min(len(curve), at_most)).round().astype(int))
-    return [curve[place] for place in places]
+def _thin(curve: Sequence[tuple[int, float]], at_most: int) -> list[tuple[int, float]]:
+    indices = np.unique(np.linspace(0, len(curve) - 1, min(len(curve), at_most)).round().astype(int))
+    return [curve[index] for index in indices]
 
 
-def _queries(results: Results) -> list[Block]:
-    if len(results.names) > 1:
-        return [QueryExplorer(results)]
-    alt = needed("altair")
-    metric, values = results.metrics[0], results.values[0]
+def _queries(scored: ScoredRuns) -> list[Block]:
+    if len(scored.names) > 1:
+        return [QueryExplorer(scored)]
+    alt = require("altair")
+    metric, values = scored.metrics[0], scored.values[0]
     counts, edges = np.histogram(values, bins=25)
     bars = [
         {"l": float(low), "h": float(high), "c": int(count)}
@@ -258,37 +258,37 @@ def _queries(results: Results) -> list[Block]:
         )
         .properties(height=300)
     )
-    numbers = results.counted[np.argsort(results.better * values, kind="stable")[:_FEATURES]]
-    per_query, relevant = results.evaluations[0].per_query[metric], results.relevant
+    numbers = scored.counted[np.argsort(scored.better * values, kind="stable")[:_FEATURES]]
+    per_query, relevant = scored.evaluations[0].per_query[metric], scored.relevant
     rows: list[list[Cell]] = [
-        [str(results.data.query_ids[q]), float(per_query[q]), int(results.data.group[q]), int(relevant[q])]
+        [str(scored.data.query_ids[q]), float(per_query[q]), int(scored.data.group[q]), int(relevant[q])]
         for q in numbers
     ]
     return [
         Figure(f"{metric} of the queries", chart, f"Histogram of {metric} over {len(values):,} queries."),
-        Table("Where it does worst", ["query", metric, "documents", "relevant"], rows),
+        Table("Worst queries", ["query", metric, "documents", "relevant"], rows),
     ]
 
 
-def _kinds(results: Results) -> list[Block]:
-    sizes, relevant = results.data.group[results.counted], results.relevant[results.counted]
-    return [_by_group(results, sizes, "documents in the query"), _by_group(results, relevant, "relevant documents")]
+def _kinds(scored: ScoredRuns) -> list[Block]:
+    sizes, relevant = scored.data.group[scored.counted], scored.relevant[scored.counted]
+    return [_by_group(scored, sizes, "documents in the query"), _by_group(scored, relevant, "relevant documents")]
 
 
-def _by_group(results: Results, counts: NDArray[np.int64], what: str) -> Block:
-    alt = needed("altair")
-    metric, groups = results.metrics[0], groups_of(counts)
+def _by_group(scored: ScoredRuns, counts: NDArray[np.int64], what: str) -> Block:
+    alt = require("altair")
+    metric, groups = scored.metrics[0], groups_of(counts)
     if len(groups) == 1 and counts.min() == counts.max():
         return Text(f"All queries have the same number of {what.removesuffix(' in the query')}: {counts[0]:,}.")
     values = []
     for text, members in groups:
-        for run, name in enumerate(results.names):
-            mean, low, high = mean_interval(results.values[run, members])
+        for run, name in enumerate(scored.names):
+            mean, low, high = mean_interval(scored.values[run, members])
             values.append({"g": text, "r": name, "v": mean, "l": low, "h": high, "n": len(members)})
     base = alt.Chart(alt.Data(values=values)).encode(
         x=alt.X("g:N", title=what, sort=None, axis=alt.Axis(labelAngle=0, grid=False, labelOverlap=True)),
         xOffset=alt.XOffset("r:N", sort=None),
-        color=_run_colours(results.names),
+        color=_run_colours(scored.names),
         tooltip=[
             alt.Tooltip("r:N", title="run"),
             alt.Tooltip("g:N", title=what),
@@ -308,37 +308,37 @@ def _by_group(results: Results, counts: NDArray[np.int64], what: str) -> Block:
     )
 
 
-def _scores(results: Results) -> list[Block]:
+def _scores(scored: ScoredRuns) -> list[Block]:
     policies = ("worst", "expected", "best")
     rows: list[list[Cell]] = []
-    for run, name in enumerate(results.names):
-        ties = count_ties(results.data, results.scores[run])
+    for run, name in enumerate(scored.names):
+        ties = count_ties(scored.data, scored.scores[run])
         rows.append(
             [
                 name,
                 f"{ties.tied / max(1, ties.pairs):.2%}",
                 f"{ties.tied_across_labels / max(1, ties.pairs):.2%}",
-                f"{ties.queries_at_top:,} of {results.data.n_queries:,}",
-                *(results.mean_with_ties(run, policy) for policy in policies),
+                f"{ties.queries_at_top:,} of {scored.data.n_queries:,}",
+                *(scored.mean_with_ties(run, policy) for policy in policies),
             ]
         )
-    metric = results.metrics[0]
-    columns = ["run", "tied pairs", "of other label", f"queries tied in top {TOP}"]
+    metric = scored.metrics[0]
+    columns = ["run", "tied pairs", "of different label", f"queries tied in top {TOP}"]
     columns += [f"{metric}, {policy}" for policy in policies]
     note = (
-        "Tied pairs: pairs of documents of a query with equal scores, as a share of all pairs. Where the last columns "
-        f"differ, {metric} depends on how ties are resolved: worst order, expected value, best order."
+        "Tied pairs: pairs of documents of a query with equal scores, as a share of all pairs. If the last columns "
+        f"differ, {metric} depends on how ties are broken: worst order, expected value, best order."
     )
-    figures = [_score_distribution(results, run) for run in range(len(results.names))]
+    figures = [_score_distribution(scored, run) for run in range(len(scored.names))]
     return [*figures, Table("Ties", columns, rows, note)]
 
 
-def _score_distribution(results: Results, run: int) -> Figure:
-    alt = needed("altair")
-    scores, labels = results.scores[run], results.data.y
-    different = np.unique(labels)
-    if len(different) <= _LABELS:
-        parts = {f"label {label:g}": labels == label for label in different}
+def _score_distribution(scored: ScoredRuns, run: int) -> Figure:
+    alt = require("altair")
+    scores, labels = scored.scores[run], scored.data.y
+    distinct = np.unique(labels)
+    if len(distinct) <= _LABELS:
+        parts = {f"label {label:g}": labels == label for label in distinct}
     else:
         parts = {"not relevant": labels == 0, "relevant": labels > 0}
     low, high = float(scores.min()), float(scores.max())
@@ -356,7 +356,7 @@ def _score_distribution(results: Results, run: int) -> Figure:
         .mark_line(interpolate="monotone", strokeWidth=2)
         .encode(
             x=alt.X("x:Q", title="score"),
-            y=alt.Y("s:Q", title="share of its documents", axis=alt.Axis(format="%")),
+            y=alt.Y("s:Q", title="share of documents", axis=alt.Axis(format="%")),
             color=alt.Color("p:N", title=None, sort=None, scale=alt.Scale(domain=list(parts), range=SERIES)),
             strokeDash=alt.StrokeDash(
                 "p:N",
@@ -373,9 +373,9 @@ def _score_distribution(results: Results, run: int) -> Figure:
         .properties(height=260)
     )
     return Figure(
-        f"Scores of {results.names[run]}",
+        f"Scores of {scored.names[run]}",
         chart,
-        f"Distribution of the scores of {results.names[run]} for each label, from {low:.4g} to {high:.4g}.",
+        f"Distribution of the scores of {scored.names[run]} for each label, from {low:.4g} to {high:.4g}.",
     )
 
 
@@ -387,7 +387,7 @@ def _importances(runs: Sequence[Run]) -> list[Block]:
 
 
 def _importance(name: str, run: Run, colour: str) -> Figure:
-    alt = needed("altair")
+    alt = require("altair")
     features, shares = run.ranker.columns_.feature_names, run.ranker.feature_importances_
     top = np.argsort(-shares, kind="stable")[:_FEATURES]
     values = [{"f": _short(features[place], 60), "s": round(float(shares[place]), 5)} for place in top]
@@ -395,7 +395,7 @@ def _importance(name: str, run: Run, colour: str) -> Figure:
         alt.Chart(alt.Data(values=values))
         .mark_bar(cornerRadiusEnd=2, color=colour)
         .encode(
-            x=alt.X("s:Q", title="share of the gain", axis=alt.Axis(format="%")),
+            x=alt.X("s:Q", title="share of the split gain", axis=alt.Axis(format="%")),
             y=alt.Y("f:N", title=None, sort=None, axis=alt.Axis(grid=False, ticks=False, domain=False)),
             tooltip=[alt.Tooltip("f:N", title="feature"), alt.Tooltip("s:Q", title="share", format=".2%")],
         )
@@ -405,12 +405,12 @@ def _importance(name: str, run: Run, colour: str) -> Figure:
     return Figure(
         f"Features of {name}",
         chart,
-        f"The {len(values)} features with the largest share of the gain of all splits; first {first}.",
+        f"The {len(values)} features with the largest share of the gain of all splits; the first are {first}.",
     )
 
 
 def _times(runs: Sequence[Run]) -> list[Block]:
-    alt = needed("altair")
+    alt = require("altair")
     names = distinct_names(runs)
     phases = list(dict.fromkeys(phase for run in runs for phase in run.times))
     if not phases:
@@ -442,8 +442,8 @@ def _times(runs: Sequence[Run]) -> list[Block]:
     ]
     totals = "; ".join(f"{name} {sum(run.times.values()):.1f} s" for name, run in zip(names, runs, strict=True))
     return [
-        Figure("Time per phase", chart, f"Seconds of each phase of training. In all: {totals}."),
-        Table("", ["seconds", *phases, "in all"], rows),
+        Figure("Time per phase", chart, f"Seconds of each phase of training. Total: {totals}."),
+        Table("", ["seconds", *phases, "total"], rows),
     ]
 
 
@@ -456,42 +456,42 @@ def _manifest(runs: Sequence[Run], data: RankingData) -> list[Block]:
         "Runs and data": [
             {
                 "folder": str(run.path),
-                **{key: value for key, value in run.manifest.items() if key not in _LEFT_OUT},
+                **{key: value for key, value in run.manifest.items() if key not in _HIDDEN_KEYS},
                 "test data.fingerprint": fingerprint(data),
             }
             for run in runs
         ],
         "Environment": [run.environment for run in runs],
     }
-    return [_side_by_side(title, names, [_flat(one) for one in contents]) for title, contents in parts.items()]
+    return [_side_by_side(title, names, [_flat(content) for content in contents]) for title, contents in parts.items()]
 
 
 def _side_by_side(title: str, names: Sequence[str], contents: Sequence[Mapping[str, Any]]) -> Table:
-    """One row per key, those in which the runs differ first."""
+    """Return one row per key; keys that differ between the runs come first."""
     keys = list(dict.fromkeys(key for content in contents for key in content))
-    rows = {key: [_shown(content.get(key)) for content in contents] for key in keys}
+    rows = {key: [_cell_text(content.get(key)) for content in contents] for key in keys}
     differing = [key for key in keys if len(set(rows[key])) > 1]
     ordered = [*differing, *(key for key in keys if key not in differing)]
     notes = []
     if differing:
         notes.append(f"The first {len(differing)} rows differ between the runs.")
     if len(ordered) > _ROWS:
-        notes.append(f"{len(ordered) - _ROWS} further rows are in the run folders.")
+        notes.append(f"{len(ordered) - _ROWS} more rows are in the run folders.")
     return Table(title, ["", *names], [[key, *rows[key]] for key in ordered[:_ROWS]], " ".join(notes))
 
 
-def _flat(content: Mapping[str, Any], above: str = "") -> dict[str, Any]:
-    """Return nested dictionaries as one, with dots in the keys."""
+def _flat(content: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
+    """Flatten nested dictionaries, with dots in the keys."""
     flat: dict[str, Any] = {}
     for key, value in content.items():
         if isinstance(value, Mapping):
-            flat |= _flat(value, f"{above}{key}.")
+            flat |= _flat(value, f"{prefix}{key}.")
         else:
-            flat[f"{above}{key}"] = value
+            flat[f"{prefix}{key}"] = value
     return flat
 
 
-def _shown(value: Any) -> str:
+def _cell_text(value: Any) -> str:
     if value is None:
         return "–"
     if isinstance(value, list | tuple):
@@ -504,8 +504,8 @@ def _short(text: str, at_most: int) -> str:
 
 
 def _run_colours(names: Sequence[str], *, without_first: bool = False) -> Any:
-    """Each run has one colour on the whole page; the legend is left out where there is only one run."""
-    alt = needed("altair")
+    """Give each run one colour on the whole page; a single run has no legend."""
+    alt = require("altair")
     colours = [SERIES[number % len(SERIES)] for number in range(len(names))]
     start = 1 if without_first else 0
     legend = {} if len(names) > 1 else {"legend": None}

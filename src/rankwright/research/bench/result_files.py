@@ -1,4 +1,4 @@
-"""Result files of benchmarks: JSON that says what it is."""
+"""Result files of benchmarks: JSON with a format and a version."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ FORMAT_VERSION = 1
 
 
 def write_result(result: Mapping[str, Any], path: str | os.PathLike[str]) -> None:
-    """Write a result, whole or not at all; what is no number becomes null.
+    """Write a result, completely or not at all; NaN and infinities become null.
 
     Examples
     --------
@@ -33,13 +33,13 @@ def write_result(result: Mapping[str, Any], path: str | os.PathLike[str]) -> Non
 
 
 def read_result(path: str | os.PathLike[str]) -> dict[str, Any]:
-    """Read a result that `write_result` wrote; anything else is refused with the reason."""
+    """Read a result that `write_result` wrote."""
     try:
         result = json.loads(Path(path).read_bytes())
     except ValueError:
         raise ValueError(f"{path} is not valid JSON; name a file that `rankwright bench` wrote.") from None
     if not isinstance(result, dict) or result.get("format") not in (BENCH, SCALING):
-        raise ValueError(f"{path} is no result of a benchmark; name a file that `rankwright bench` wrote.")
+        raise ValueError(f"{path} is not a benchmark result; name a file that `rankwright bench` wrote.")
     if result.get("format_version") != FORMAT_VERSION:
         raise ValueError(
             f"{path} has format {result.get('format_version')!r}; this version reads {FORMAT_VERSION}. Upgrade "
@@ -50,7 +50,7 @@ def read_result(path: str | os.PathLike[str]) -> dict[str, Any]:
 
 def _finite(value: Any) -> Any:
     if isinstance(value, Mapping):
-        return {key: _finite(one) for key, one in value.items()}
+        return {key: _finite(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
-        return [_finite(one) for one in value]
+        return [_finite(item) for item in value]
     return None if isinstance(value, float) and not math.isfinite(value) else value

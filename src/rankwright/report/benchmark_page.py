@@ -1,26 +1,26 @@
-"""Pages about results of benchmarks, as `rankwright.research.bench` writes them."""
+"""Report pages on benchmark results of `rankwright.research.bench`."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from rankwright.report.page import Block, Cell, Figure, Page, Section, Table, Text, needed
-from rankwright.research.bench.files import SCALING
+from rankwright.report.page import Block, Cell, Figure, Page, Section, Table, Text, require
+from rankwright.research.bench.result_files import SCALING
 
 _Result = Mapping[str, Any]
 
 _TERMS = (
-    "All systems have the same folds, seeds, number of trees and threads, and take turns. The number of trees that is "
-    "tested is chosen on the validation queries. Documents of equal score are taken in the worst order.",
-    "Training and prediction are medians over folds and seeds; the library's own preparation of the rows is in both. "
-    "Gradients are per tree: ours as its training counted them, with leaf values where the objective computes "
-    "them; a peer's as the time that its objective adds to the "
-    "cheapest objective of its library, on stumps and four columns. Peak memory is that of a process of its own, "
-    "and of it what training added to data, libraries and compiled code.",
-    "The time to a level is the share of the training after which the validation value is there, the level being a "
-    "share of the best value of any system on the fold; trees are taken to cost the same. Trainings that never get "
-    "there count as infinitely long, so a median is missing where fewer than half do.",
+    "All systems have the same folds, seeds, number of trees and threads, and take turns. The tested number of trees "
+    "is chosen on the validation queries. Documents of equal score are ranked in the worst order.",
+    "Training and prediction are medians over folds and seeds, including the library's own preparation of the rows. "
+    "Gradients are per tree: rankwright's as timed during training, with leaf values if the objective computes them; a "
+    "peer's as the time that its objective adds to the cheapest objective of its library, on stumps and four columns. "
+    "Peak memory is that of a separate process; added memory is what training adds to data, libraries and compiled "
+    "code.",
+    "The time to a level is the training time until the validation value reaches it, if all trees cost the same. The "
+    "level is a share of the best value of any system on the fold. Trainings that never reach it count as infinitely "
+    "long, so the median is missing if fewer than half reach it.",
 )
 
 
@@ -30,15 +30,15 @@ def benchmark_report(result: _Result, *, title: str | None = None) -> Page:
     Parameters
     ----------
     result
-        The result, as `read_result` gives it.
+        The result, as `read_result` returns it.
     title
         Title of the page.
 
     Examples
     --------
     >>> from rankwright.research.bench import QUICK, run_scaling
-    >>> from rankwright.research.harness import Ours
-    >>> page = benchmark_report(run_scaling(QUICK, systems=[Ours("rankwright")]))
+    >>> from rankwright.research.harness import RankwrightSystem
+    >>> page = benchmark_report(run_scaling(QUICK, systems=[RankwrightSystem("rankwright")]))
     >>> [section.title for section in page.sections]
     ['Exponents', 'Gradients', 'Training', 'Environment']
     """
@@ -53,12 +53,14 @@ def benchmark_report(result: _Result, *, title: str | None = None) -> Page:
         Section("What was measured", [Text("\n\n".join(_TERMS)), _data(result), _parameters(result)]),
         Section("Environment", [_environment(result)]),
     ]
-    shown = f"{settings['trees']} trees, {settings['seeds']} seed(s), {settings['threads']} thread(s), {result['date']}"
-    return Page(title or f"{first} and its peers", sections, shown)
+    subtitle = (
+        f"{settings['trees']} trees, {settings['seeds']} seed(s), {settings['threads']} thread(s), {result['date']}"
+    )
+    return Page(title or f"{first} and its peers", sections, subtitle)
 
 
 def quality_table(result: _Result, target: str) -> Table:
-    """Means of each system on each data set."""
+    """Return the mean of each system on each data set."""
     rows = [row for row in result["quality"] if row["target"] == target]
     data = list(dict.fromkeys(row["data"] for row in rows))
     first = rows[0]["system"]
@@ -70,7 +72,7 @@ def quality_table(result: _Result, target: str) -> Table:
 
 
 def paired_table(result: _Result, target: str) -> Table:
-    """Each system against the first, on all data pooled."""
+    """Compare each system with the first, on all data pooled."""
     rows = _pooled(result, target)
     body: list[list[Cell]] = [
         [
@@ -88,13 +90,13 @@ def paired_table(result: _Result, target: str) -> Table:
         ["system", "difference", "95% interval", "larger/same/smaller", "p", "trees"],
         body,
         f"On {rows[0]['queries']:,} test queries of {rows[0]['data']}: Fisher's randomisation test, two-sided, "
-        "p-values by Holm's correction over the systems; intervals are bootstrapped. Below 0: "
-        f"{rows[0]['system']} is higher. Trees: mean of the numbers chosen.",
+        "p-values with Holm's correction over the systems; intervals are bootstrapped. Below 0: "
+        f"{rows[0]['system']} is higher. Trees: mean of the chosen numbers.",
     )
 
 
 def speed_table(result: _Result, target: str, data: str) -> Table:
-    """Times and memory of each system on a data set."""
+    """Return times and memory of each system on a data set."""
     body: list[list[Cell]] = [
         [
             row["system"],
@@ -125,7 +127,7 @@ def speed_table(result: _Result, target: str, data: str) -> Table:
 
 
 def equal_table(result: _Result, target: str) -> Table | None:
-    """Time of the first system to the best validation value of each other one; None where there is only one."""
+    """Return the time of the first system to the best validation value of each other one; None without others."""
     rows = [row for row in result["equal_quality"] if row["target"] == target]
     first = result["systems"][0]["name"]
     body: list[list[Cell]] = [
@@ -142,14 +144,12 @@ def equal_table(result: _Result, target: str) -> Table | None:
     if not body:
         return None
     columns = ["data", "system", "to its best s", f"{first} to there s", "ratio", "reached"]
-    note = (
-        f"Reached: trainings where {first} gets as good as the other's best validation value. The rest count as never."
-    )
+    note = f"Reached: trainings in which {first} reaches the other's best validation value. The rest count as never."
     return Table(f"At equal {target}", columns, body, note)
 
 
 def changes_table(result: _Result) -> Table | None:
-    """What changed since an earlier result; None where the result was not compared with one."""
+    """Return the ratios to an earlier result; None if the result was not compared with one."""
     against = result.get("against")
     if against is None:
         return None
@@ -171,7 +171,7 @@ def changes_table(result: _Result) -> Table | None:
 
 
 def exponents_table(result: _Result) -> Table:
-    """Each curve with its ends and its exponent."""
+    """Return each curve with its ends and its exponent."""
     body: list[list[Cell]] = [
         [
             curve["what"],
@@ -187,8 +187,8 @@ def exponents_table(result: _Result) -> Table:
     ]
     columns = ["what", "case", "over", "threads", "first s", "last s", "exponent", "standard error"]
     note = (
-        "Exponent: slope of log time over log size, by least squares. Where the length of queries grows, the number of "
-        "documents stays the same: an exponent of 0 is time in proportion to the documents."
+        "Exponent: slope of log time over log size, by least squares. While the length of queries grows, the number of "
+        "documents stays the same: an exponent of 0 means time proportional to the documents."
     )
     return Table("Exponents", columns, body, note)
 
@@ -209,13 +209,13 @@ def _other_metrics(result: _Result, target: str) -> Table:
 
 
 def _pooled(result: _Result, target: str) -> list[dict[str, Any]]:
-    """Rows of all data pooled, or of the only data."""
+    """Return the rows of all data pooled, or of the only data set."""
     rows = [row for row in result["quality"] if row["target"] == target]
     return [row for row in rows if row["data"] == rows[-1]["data"]]
 
 
 def _differences(result: _Result, target: str) -> Figure:
-    alt = needed("altair")
+    alt = require("altair")
     rows = _pooled(result, target)
     values = [{key: row[key] for key in ("system", "difference", "low", "high")} for row in rows[1:]]
     title = f"difference of mean {target} from {rows[0]['system']}"
@@ -230,14 +230,16 @@ def _differences(result: _Result, target: str) -> Figure:
     )
     zero = alt.Chart(alt.Data(values=[{"x": 0}])).mark_rule(strokeDash=[4, 4]).encode(x="x:Q")
     best = max(values, key=lambda row: row["difference"])
-    told = f"The highest other system is {best['system']} at {best['difference']:+.4f}."
+    summary = f"The highest other system is {best['system']} at {best['difference']:+.4f}."
     return Figure(
-        f"Against {rows[0]['system']} by {target}", zero + interval + points, f"Differences with 95% intervals. {told}"
+        f"Against {rows[0]['system']} by {target}",
+        zero + interval + points,
+        f"Differences with 95% intervals. {summary}",
     )
 
 
 def _time_ratios(result: _Result, target: str) -> Figure:
-    alt = needed("altair")
+    alt = require("altair")
     rows = [row for row in result["speed"] if row["target"] == target]
     first = rows[0]["system"]
     base = {row["data"]: row["fit_seconds"] for row in rows if row["system"] == first}
@@ -259,8 +261,8 @@ def _time_ratios(result: _Result, target: str) -> Figure:
         )
     )
     one = alt.Chart(alt.Data(values=[{"x": 1}])).mark_rule(strokeDash=[4, 4]).encode(x="x:Q")
-    told = f"The shortest other one is {fastest['system']} on {fastest['data']}, {fastest['ratio']:.2f} times {first}."
-    return Figure(f"Training time for {target}", one + points, f"Times of training against {first}. {told}")
+    summary = f"The shortest is {fastest['system']} on {fastest['data']}: {fastest['ratio']:.2f} times {first}."
+    return Figure(f"Training time for {target}", one + points, f"Training times relative to {first}. {summary}")
 
 
 def _speed(result: _Result, target: str) -> list[Block]:
@@ -290,13 +292,13 @@ def _parameters(result: _Result) -> Table:
         ]
         for system in result["systems"]
     ]
-    return Table("Systems", ["system", "parameters"], body, "What is not named has its library's default.")
+    return Table("Systems", ["system", "parameters"], body, "Other parameters have the library's defaults.")
 
 
 def _environment(result: _Result) -> Table:
-    described = dict(result["environment"])
-    packages = {name: version or "not installed" for name, version in described.pop("packages").items()}
-    rows: list[Sequence[Cell]] = [[key, str(value)] for key, value in (described | packages).items()]
+    environment = dict(result["environment"])
+    packages = {name: version or "not installed" for name, version in environment.pop("packages").items()}
+    rows: list[Sequence[Cell]] = [[key, str(value)] for key, value in (environment | packages).items()]
     return Table("", ["what", "value"], rows)
 
 
@@ -312,7 +314,7 @@ def _scaling_page(result: _Result, title: str) -> Page:
 
 
 def _growth_figures(result: _Result, what: str) -> list[Figure]:
-    alt = needed("altair")
+    alt = require("altair")
     curves = [curve for curve in result["curves"] if curve["what"] == what]
     figures = []
     for over in dict.fromkeys(curve["over"] for curve in curves):
@@ -334,17 +336,17 @@ def _growth_figures(result: _Result, what: str) -> list[Figure]:
                 tooltip=["case:N", "threads:N", "size:Q", alt.Tooltip("seconds:Q", format=".3~g")],
             )
         )
-        told = ", ".join(
+        exponents = ", ".join(
             f"{curve['case']} with {curve['threads']} thread(s) {curve['exponent']:.2f}"
             for curve in curves
             if curve["over"] == over and curve["exponent"] is not None
         )
-        figures.append(Figure(f"{what.capitalize()} over {over}", chart, f"Exponents: {told or 'none'}."))
+        figures.append(Figure(f"{what.capitalize()} over {over}", chart, f"Exponents: {exponents or 'none'}."))
     return figures
 
 
 def _per_document(result: _Result) -> Table:
-    """Time and memory per document where queries grow longer, at the length nearest to 1000 and at the longest."""
+    """Return time and memory per document for queries of about 1000 documents and for the longest ones."""
     total = result["settings"]["total"]
     body: list[list[Cell]] = []
     for curve in result["curves"]:
@@ -355,11 +357,11 @@ def _per_document(result: _Result) -> Table:
             memory = f"{curve['bytes_per_document'][-1]:.0f}"
             body.append([curve["case"], curve["threads"], *ends, f"{large / small:.2f}", memory])
     columns = ["objective", "threads", "ns/document", "in the longest query", "ratio", "bytes/document"]
-    return Table("Per document", columns, body, f"{total:,} documents in all.")
+    return Table("Per document", columns, body, f"{total:,} documents in total.")
 
 
 def _short(value: float | None) -> str | None:
-    """Three digits, without an exponent."""
+    """Format with three digits, without an exponent."""
     if value is None:
         return None
     return f"{value:.0f}" if abs(value) >= 100 else f"{value:#.3g}".rstrip(".")

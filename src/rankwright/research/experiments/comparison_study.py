@@ -1,4 +1,4 @@
-"""Studies: systems that are trained, tested and compared by paired tests, which is most of the experiments."""
+"""Comparison studies: systems that are trained, tested and compared by paired tests. Most experiments are one."""
 
 from __future__ import annotations
 
@@ -14,18 +14,37 @@ from rankwright.evaluation.comparison import PairedResult, compare
 from rankwright.evaluation.per_query import Evaluation
 from rankwright.evaluation.significance import holm
 from rankwright.report.page import Cell, Table
-from rankwright.research.experiments.base import AGREES, CONTRADICTS, OPEN, Experiment, Figures, Findings, Job, Verdict
-from rankwright.research.harness import Model, Ours, Results, System, run_systems
+from rankwright.research.experiments.base import (
+    AGREES,
+    CONTRADICTS,
+    OPEN,
+    Experiment,
+    Findings,
+    Job,
+    Verdict,
+)
+from rankwright.research.experiments.published import PublishedValues
+from rankwright.research.harness import (
+    Capabilities,
+    OutcomeStore,
+    RankwrightSystem,
+    StagedModel,
+    System,
+    capabilities_of,
+    libraries_of,
+    run_systems,
+)
+from rankwright.research.libraries import Library
 from rankwright.tuning.space import Space
 
 _LEVEL = 0.05
 _ALIKE = 0.01  # two systems are alike if the interval of their difference is within a point
-Measured = str | tuple[str, str]
-NOTHING = Figures("")
+Measured = str | tuple[str, str]  # a system, or two for the difference of the first and the second
+NOTHING = PublishedValues()
 
 
 @dataclass(frozen=True)
-class Named:
+class NamedSystem:
     """A system under the name that the paper gives it."""
 
     name: str
@@ -33,10 +52,20 @@ class Named:
 
     @property
     def by_metric(self) -> bool:
-        """As of the system itself."""
+        """Whether the training of the system depends on the metric."""
         return self.system.by_metric
 
-    def fit(self, train: RankingData, metric: str, *, trees: int, seed: int, threads: int) -> Model:
+    @property
+    def libraries(self) -> tuple[Library, ...]:
+        """Libraries of the system."""
+        return libraries_of(self.system)
+
+    @property
+    def capabilities(self) -> Capabilities:
+        """Capabilities of the system."""
+        return capabilities_of(self.system)
+
+    def fit(self, train: RankingData, metric: str, *, trees: int, seed: int, threads: int) -> StagedModel:
         """Train the system."""
         return self.system.fit(train, metric, trees=trees, seed=seed, threads=threads)
 
@@ -48,22 +77,22 @@ class Condition:
     Parameters
     ----------
     name
-        What is added to the systems' names; empty for no change.
+        Suffix of the systems' names; empty for no change.
     change
-        Fold to fold; the test queries stay as they are.
+        Function from fold to fold, which leaves the test queries unchanged.
     """
 
     name: str = ""
     change: Callable[[Fold], Fold] = field(default=lambda fold: fold)
 
     def names(self, system: str) -> str:
-        """Name of a system under this condition."""
+        """Return the name of a system under this condition."""
         return f"{system}, {self.name}" if self.name else system
 
 
 @dataclass(frozen=True)
 class Claim:
-    """A claim of the paper: ``better`` is above ``worse`` by ``target``, or the two are alike.
+    """A claim of the paper: ``better`` has a higher ``target`` than ``worse``, or the two are alike.
 
     Parameters
     ----------
@@ -72,9 +101,9 @@ class Claim:
     target
         The metric.
     alike
-        The claim is that there is no difference to speak of: met if its interval is within a point.
+        The claim is that there is no relevant difference. It holds if the interval is within a point.
     text
-        The claim in words; made from the names where empty.
+        The claim in words; if empty, it is composed of the names.
     """
 
     better: Measured
@@ -88,7 +117,7 @@ class Claim:
         return self.text or f"{self.better} {relation} {self.worse} by {self.target}"
 
     def systems(self) -> set[str]:
-        """Names of the systems in it."""
+        """Return the names of its systems."""
         return {name for side in (self.better, self.worse) for name in ([side] if isinstance(side, str) else side)}
 
 
@@ -106,15 +135,15 @@ def claims(text: str, targets: Iterable[str], *, alike: bool = False) -> tuple[C
 
 
 @dataclass(frozen=True, kw_only=True)
-class Study(Experiment):
+class ComparisonStudy(Experiment):
     """Systems compared on folds.
 
     Parameters
     ----------
     systems
-        What is compared, the baseline of the table first.
+        Systems to compare, the baseline of the table first.
     only
-        Metrics of the systems that are not for all of them.
+        Metrics of the systems that do not support all of them.
     published
         The paper's figures.
     claims
@@ -122,22 +151,22 @@ class Study(Experiment):
     conditions
         Changes of the training data; each system is trained under each.
     step
-        Learning rate times number of trees in the paper: the rate of our systems is this over the number of trees.
-        None leaves the rate of each system.
+        Learning rate times number of trees in the paper; it determines the learning rate of rankwright's systems. None
+        keeps the rate of each system.
     spaces
-        The systems that are tuned, each with its space; see `rankwright.research.experiments.tuned.tuned`.
+        The systems that are tuned, each with its space; see `rankwright.research.experiments.tuned.tune_on_fold`.
     """
 
     systems: tuple[System, ...]
     only: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    published: Figures = NOTHING
+    published: PublishedValues = NOTHING
     claims: tuple[Claim, ...] = ()
     conditions: tuple[Condition, ...] = (Condition(),)
     step: float | None = None
     spaces: Mapping[str, Space] = field(default_factory=dict)
 
     def run(self, job: Job) -> Findings:
-        """Train and test what is missing, and compare."""
+        """Train and test systems whose outcomes are missing, and compare all."""
         settings = job.settings
         for fold in settings.folds():
             for condition in self.conditions:
@@ -145,38 +174,40 @@ class Study(Experiment):
                 for system in self.systems:
                     self._run_system(job, changed, condition, system)
         targets = settings.targets or self.targets
-        verdicts = judge([one for one in self.claims if one.target in targets], job.results, self.published)
-        return Findings(tuple(self._table(job.results, target) for target in targets), tuple(verdicts))
+        verdicts = judge([claim for claim in self.claims if claim.target in targets], job.store, self.published)
+        return Findings(tuple(self._table(job.store, target) for target in targets), tuple(verdicts))
 
     def _run_system(self, job: Job, fold: Fold, condition: Condition, system: System) -> None:
         settings, budget = job.settings, job.settings.budget
-        targets = [one for one in settings.targets or self.targets if one in self.only.get(system.name, self.targets)]
+        targets = [
+            target for target in settings.targets or self.targets if target in self.only.get(system.name, self.targets)
+        ]
         name = condition.names(system.name)
-        chosen: list[tuple[System, list[str]]] = [(Named(name, self._at_rate(system, budget.trees)), targets)]
+        systems: list[tuple[System, list[str]]] = [(NamedSystem(name, self._at_rate(system, budget.trees)), targets)]
         if system.name in self.spaces and budget.trials:
-            from rankwright.research.experiments.tuned import tuned
+            from rankwright.research.experiments.tuned import tune_on_fold
 
             space = self.spaces[system.name]
-            chosen = [(tuned(job, fold, system, name, target, space), [target]) for target in targets]
-        for one, its_targets in chosen:
+            systems = [(tune_on_fold(job, fold, system, name, target, space), [target]) for target in targets]
+        for chosen, own_targets in systems:
             run_systems(
-                [one],
+                [chosen],
                 [fold],
                 data=settings.data_name,
-                targets=its_targets,
+                targets=own_targets,
                 seeds=budget.seeds,
                 trees=budget.trees,
                 threads=settings.threads,
-                results=job.results,
+                store=job.store,
                 progress=job.progress,
             )
 
     def _at_rate(self, system: System, trees: int) -> System:
-        if self.step is None or not isinstance(system, Ours):
+        if self.step is None or not isinstance(system, RankwrightSystem):
             return system
         return replace(system, params={**system.params, "learning_rate": self.step / trees})
 
-    def _table(self, results: Results, target: str) -> Table:
+    def _table(self, store: OutcomeStore, target: str) -> Table:
         names = [
             condition.names(system.name)
             for condition in self.conditions
@@ -185,16 +216,16 @@ class Study(Experiment):
         ]
         compared: dict[str, PairedResult] = {}
         if len(names) > 1:
-            evaluations = [results.evaluation(name, target) for name in names]
+            evaluations = [store.evaluation(name, target) for name in names]
             compared = {row.system: row for row in compare(*evaluations, names=names, metrics=[target]).rows}
         rows = []
         for name in names:
-            own = [one for one in results.outcomes if (one.system, one.target) == (name, target)]
-            trees = f"{np.mean([one.trees for one in own]):.0f}"
-            mean = f"{100 * results.evaluation(name, target).mean[target]:.2f}"
+            own = [outcome for outcome in store.outcomes if (outcome.system, outcome.target) == (name, target)]
+            trees = f"{np.mean([outcome.trees for outcome in own]):.0f}"
+            mean = f"{100 * store.evaluation(name, target).mean[target]:.2f}"
             published = self.published.of(target, name)
             row: list[Cell] = [name, mean, *_difference(compared.get(name)), trees]
-            rows.append(row + [None if one is None else f"{one:.2f}" for one in published])
+            rows.append(row + [None if value is None else f"{value:.2f}" for value in published])
         columns = ["system", "here", f"difference from {names[0]}", "95 % interval", "p (Holm)", "trees"]
         columns += [f"paper, {name}" for name in self.published.columns]
         return Table(f"{target}, per cent", columns, rows)
@@ -218,28 +249,28 @@ def p_text(p: float) -> str:
     return f"= {p:.3f}" if p >= 0.001 else "< 0.001"
 
 
-def judge(asked: Sequence[Claim], results: Results, published: Figures = NOTHING) -> list[Verdict]:
-    """Examine claims by paired tests over the test queries, with Holm's correction over the claims of each metric.
+def judge(claims: Sequence[Claim], store: OutcomeStore, published: PublishedValues = NOTHING) -> list[Verdict]:
+    """Test claims by paired tests over the test queries, with Holm's correction over the claims of each metric.
 
     Parameters
     ----------
-    asked
+    claims
         The claims.
-    results
-        Outcomes of all systems in them.
+    store
+        Outcomes of all their systems.
     published
-        The paper's figures, to tell on how many of its data sets each claim held.
+        The paper's figures; the evidence then says on how many of its data sets each claim holds.
     """
     verdicts = []
-    for target in dict.fromkeys(claim.target for claim in asked):
-        mine = [claim for claim in asked if claim.target == target]
-        rows = [_paired(claim, results) for claim in mine]
-        for claim, row, p in zip(mine, rows, holm([row.p for row in rows]), strict=True):
+    for target in dict.fromkeys(claim.target for claim in claims):
+        own = [claim for claim in claims if claim.target == target]
+        rows = [_paired(claim, store) for claim in own]
+        for claim, row, p in zip(own, rows, holm([row.p for row in rows]), strict=True):
             evidence = (
                 f"{100 * row.difference:+.2f} points [{100 * row.low:+.2f}, {100 * row.high:+.2f}], "
                 f"p {p_text(p)}, {row.n_queries} queries"
             )
-            verdicts.append(Verdict(str(claim), _outcome(claim, row, p), evidence + _held(claim, published)))
+            verdicts.append(Verdict(str(claim), _outcome(claim, row, p), evidence + _in_the_paper(claim, published)))
     return verdicts
 
 
@@ -251,21 +282,21 @@ def _outcome(claim: Claim, row: PairedResult, p: float) -> str:
     return AGREES if row.difference > 0 and not claim.alike else CONTRADICTS
 
 
-def _paired(claim: Claim, results: Results) -> PairedResult:
-    sides = [_values(side, results, claim.target) for side in (claim.worse, claim.better)]
+def _paired(claim: Claim, store: OutcomeStore) -> PairedResult:
+    sides = [_values(side, store, claim.target) for side in (claim.worse, claim.better)]
     return compare(*sides, metrics=[claim.target]).rows[0]
 
 
-def _values(side: Measured, results: Results, target: str) -> Evaluation:
+def _values(side: Measured, store: OutcomeStore, target: str) -> Evaluation:
     if isinstance(side, str):
-        return results.evaluation(side, target)
-    first, second = (results.evaluation(name, target) for name in side)
+        return store.evaluation(side, target)
+    first, second = (store.evaluation(name, target) for name in side)
     change = first.per_query[target] - second.per_query[target]
     return replace(first, per_query={target: change}, mean={target: float(np.nanmean(change))})
 
 
-def _held(claim: Claim, published: Figures) -> str:
-    """Tell on how many of the paper's data sets the first figure is above the second."""
+def _in_the_paper(claim: Claim, published: PublishedValues) -> str:
+    """Say on how many of the paper's data sets the first figure is above the second."""
     if not (isinstance(claim.better, str) and isinstance(claim.worse, str)):
         return ""
     sides = (published.of(claim.target, claim.better), published.of(claim.target, claim.worse))

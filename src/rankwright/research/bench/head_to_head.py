@@ -1,4 +1,4 @@
-"""Us and the peers, side by side: the same folds, the same number of trees, the same machine, in turn."""
+"""rankwright and its peers side by side: the same folds, number of trees and machine, taking turns."""
 
 from __future__ import annotations
 
@@ -16,19 +16,28 @@ from rankwright.data.dataset import RankingData
 from rankwright.data.folds import Fold, folds_by_query
 from rankwright.data.synthetic import make_web_search
 from rankwright.environment import environment
-from rankwright.research.bench.files import BENCH, FORMAT_VERSION
 from rankwright.research.bench.memory import peak_memory
+from rankwright.research.bench.result_files import BENCH, FORMAT_VERSION
 from rankwright.research.bench.summary import equal_quality, quality, speed
-from rankwright.research.harness import Outcome, Results, System, describe, recipe, run_systems
+from rankwright.research.harness import (
+    Outcome,
+    OutcomeStore,
+    System,
+    check_installed,
+    check_supported,
+    describe,
+    recipe,
+    run_systems,
+)
 from rankwright.research.peers import CatBoost, LightGBM, XGBoost, YetiRankByMetric, gradient_seconds
 
 METRICS = ("ndcg@10", "map", "mrr", "err")
 PACKAGES = ("rankwright", "lightgbm", "catboost", "xgboost", "numpy", "numba", "scipy")
-_MEMORY_TREES = 10  # the peak comes with the first trees
+_MEMORY_TREES = 10  # the first trees reach the peak
 
 
 def generated_folds(kind: str, queries: int) -> tuple[str, Callable[[], Iterable[Fold]]]:
-    """Name and folds of generated data of a kind of `make_web_search`.
+    """Return the name and the folds of generated data of a kind of `make_web_search`.
 
     Examples
     --------
@@ -54,60 +63,62 @@ def run_bench(
 ) -> dict[str, Any]:
     """Compare systems and return the figures, ready for `write_result`.
 
-    Each system is warmed up first. On the first fold of each data set, the peak memory is measured in a process of
-    its own for each system, and the time of the gradients where the system itself does not tell. Then come folds,
-    seeds and, innermost, systems.
+    Each system is warmed up first. On the first fold of each data set, the peak memory of each system is measured in a
+    separate process, and the time of its gradients if the system does not report it. Then all systems train in turn for
+    every fold and seed.
 
     Parameters
     ----------
     systems
-        What to compare; the others are tested against the first.
+        Systems to compare; the others are tested against the first.
     data
-        For each name, a function that gives the folds.
+        For each name, a function that returns the folds.
     targets, seeds, trees, every, threads
         As in `run_systems`; NDCG@10, MAP, MRR and ERR are evaluated besides the targets.
     reach
-        The time is taken until the validation value is this share of the best of any system.
+        Share of the best validation value of any system; the time to reach it is measured.
     work
-        Beginning of the names of two files that keep what was measured, ``work.outcomes.jsonl`` and
-        ``work.costs.json``, so that an interrupted benchmark goes on where it was.
+        Prefix of two files that store measurements, ``work.outcomes.jsonl`` and ``work.costs.json``, from which an
+        interrupted benchmark resumes.
     progress
         Called with a line of text for each measurement.
 
     Examples
     --------
-    >>> from rankwright.research.harness import Ours
+    >>> from rankwright.research.harness import RankwrightSystem
     >>> data = dict([generated_folds("short", 15)])
-    >>> result = run_bench([Ours("ours")], data, targets=["ndcg@10"], seeds=1, trees=2, every=1, threads=1)
+    >>> result = run_bench([RankwrightSystem("small")], data, targets=["ndcg@10"], seeds=1, trees=2, every=1, threads=1)
     >>> [(row["system"], row["queries"]) for row in result["quality"]]
-    [('ours', 15)]
+    [('small', 15)]
     """
-    tell = progress or (lambda line: None)
-    results = Results(None if work is None else f"{os.fspath(work)}.outcomes.jsonl")
-    costs = _Costs(None if work is None else Path(f"{os.fspath(work)}.costs.json"))
+    check_installed(systems)
+    show = progress or (lambda line: None)
+    store = OutcomeStore(None if work is None else f"{os.fspath(work)}.outcomes.jsonl")
+    cost_file = _CostFile(None if work is None else Path(f"{os.fspath(work)}.costs.json"))
     names = [system.name for system in systems]
-    _warm_up(systems, targets, threads, tell)
-    described = []
+    _warm_up(systems, targets, threads, show)
+    data_sizes = []
 
-    def show(one: Outcome) -> None:
-        place = f"{one.data}, fold {one.fold}, seed {one.seed}: {one.system} for {one.target}"
-        tell(f"{place}: {one.fit_seconds:.1f} s, validation {one.valid:.4f} with {one.trees} trees")
+    def report(outcome: Outcome) -> None:
+        place = f"{outcome.data}, fold {outcome.fold}, seed {outcome.seed}: {outcome.system} for {outcome.target}"
+        show(f"{place}: {outcome.fit_seconds:.1f} s, validation {outcome.valid:.4f} with {outcome.trees} trees")
 
-    found: dict[tuple[str, str, str], dict[str, float | None]] = {}
+    costs: dict[tuple[str, str, str], dict[str, float | None]] = {}
     for name, folds in data.items():
-        each = iter(folds())
-        first = next(each)
-        described.append({"name": name, **_sizes(first)})
+        rest = iter(folds())
+        first = next(rest)
+        check_supported(systems, first.train)
+        data_sizes.append({"name": name, **_sizes(first)})
         for system in systems:
-            made_by = recipe(system, trees=trees, every=every, threads=threads)
+            own_recipe = recipe(system, trees=trees, every=every, threads=threads)
             for target in targets:
                 trained_for = target if system.by_metric else targets[0]
-                measure = partial(_cost, system, first.train, trained_for, trees, threads, tell)
-                key = f"{name} / {system.name} / {trained_for} / {made_by}"
-                found[name, system.name, target] = costs.get(key, measure)
+                measure = partial(_cost, system, first.train, trained_for, trees, threads, show)
+                key = f"{name} / {system.name} / {trained_for} / {own_recipe}"
+                costs[name, system.name, target] = cost_file.get(key, measure)
         run_systems(
             systems,
-            chain([first], each),
+            chain([first], rest),
             data=name,
             targets=targets,
             metrics=METRICS,
@@ -115,19 +126,19 @@ def run_bench(
             trees=trees,
             every=every,
             threads=threads,
-            results=results,
-            progress=show,
+            store=store,
+            progress=report,
         )
-    # A file may hold more than was asked for now: other data, systems, targets or seeds.
-    kept = Results()
-    for one in results.outcomes:
-        if one.data in data and one.system in names and one.target in targets and one.seed < seeds:
-            kept.add(one)
+    # The file may hold further data, systems, targets or seeds.
+    selected = OutcomeStore()
+    for outcome in store.outcomes:
+        if outcome.data in data and outcome.system in names and outcome.target in targets and outcome.seed < seeds:
+            selected.add(outcome)
     rows: dict[str, list[dict[str, Any]]] = {"quality": [], "speed": [], "equal_quality": []}
     for target in targets:
-        rows["quality"] += quality(kept, list(data), names, target)
-        rows["speed"] += speed(kept, list(data), names, target, trees=trees, reach=reach, costs=found)
-        rows["equal_quality"] += equal_quality(kept, list(data), names, target)
+        rows["quality"] += quality(selected, list(data), names, target)
+        rows["speed"] += speed(selected, list(data), names, target, trees=trees, reach=reach, costs=costs)
+        rows["equal_quality"] += equal_quality(selected, list(data), names, target)
     return {
         "format": BENCH,
         "format_version": FORMAT_VERSION,
@@ -142,13 +153,13 @@ def run_bench(
             "reach": reach,
         },
         "systems": [describe(system) for system in systems],
-        "data": described,
+        "data": data_sizes,
         **rows,
     }
 
 
-class _Costs:
-    """What is measured once for a system on a data set, kept in a file if one is named."""
+class _CostFile:
+    """Measurements that are taken once for a system on a data set, optionally stored in a file."""
 
     def __init__(self, path: Path | None) -> None:
         self._path = path
@@ -157,7 +168,7 @@ class _Costs:
             try:
                 self._known = json.loads(path.read_bytes())
             except ValueError:
-                raise ValueError(f"{path} is not valid JSON; delete it to measure anew.") from None
+                raise ValueError(f"{path} is not valid JSON; delete it to measure again.") from None
 
     def get(self, key: str, measure: Callable[[], dict[str, float | None]]) -> dict[str, float | None]:
         if key not in self._known:
@@ -170,20 +181,20 @@ class _Costs:
 
 
 def _cost(
-    system: System, train: RankingData, target: str, trees: int, threads: int, tell: Callable[[str], object]
+    system: System, train: RankingData, target: str, trees: int, threads: int, show: Callable[[str], object]
 ) -> dict[str, float | None]:
     cost = peak_memory(system, train, target, trees=min(trees, _MEMORY_TREES), threads=threads)
     if isinstance(system, LightGBM | CatBoost | YetiRankByMetric | XGBoost):
         cost["gradient_ms"] = 1000 * gradient_seconds(system, train, target, threads=threads)
-    tell(f"{system.name} for {target}: peak memory {cost['peak_mb']:.0f} MB")
+    show(f"{system.name} for {target}: peak memory {cost['peak_mb']:.0f} MB")
     return cost
 
 
-def _warm_up(systems: Sequence[System], targets: Sequence[str], threads: int, tell: Callable[[str], object]) -> None:
+def _warm_up(systems: Sequence[System], targets: Sequence[str], threads: int, show: Callable[[str], object]) -> None:
     """Load and compile before anything is timed."""
     fold = next(folds_by_query(make_web_search(15, n_features=20, mean_length=20), 3))
     for system in systems:
-        tell(f"warming up {system.name}")
+        show(f"warming up {system.name}")
         for target in targets if system.by_metric else targets[:1]:
             model = system.fit(fold.train, target, trees=2, seed=0, threads=threads)
             list(model.staged_predict(fold.test, 1))

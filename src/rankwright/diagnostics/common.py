@@ -1,4 +1,4 @@
-"""What all diagnostics share: checked rows, models that run in stages, and results as frames and charts."""
+"""Helpers of all diagnostics: checked rows, models that score in stages, and results as frames and charts."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Floats = NDArray[np.float64]
 
 
 def grouped_rows(values: ArrayLike, queries: Queries, name: str) -> Floats:
-    """Bring one finite number per row into grouped order."""
+    """Check that there is one finite number per row, and return them in grouped order."""
     rows = np.asarray(values, dtype=np.float64)
     if rows.shape != (queries.n_rows,):
         raise ValueError(f"{name} has shape {rows.shape} for {queries.n_rows} rows; give one number per row.")
@@ -30,8 +30,8 @@ def grouped_rows(values: ArrayLike, queries: Queries, name: str) -> Floats:
     return rows
 
 
-def fitted(model: Any) -> Any:
-    """Return the ranker itself of a ranker, or of a run that has one."""
+def ranker_of(model: Any) -> Any:
+    """Return the ranker of a run, or the ranker itself."""
     ranker = getattr(model, "ranker", model)
     if not hasattr(ranker, "staged_predict"):
         raise ValueError(f"expected a fitted Ranker, or a run that holds one; got a {type(model).__name__}.")
@@ -39,14 +39,14 @@ def fitted(model: Any) -> Any:
 
 
 def threads_of(ranker: Any, threads: int | None) -> int | None:
-    """Return the number of threads as asked for, or that of the ranker; None for all cores."""
+    """Return the given number of threads, or else that of the ranker; None for all cores."""
     if threads is None and ranker.n_jobs not in (None, -1):
         return int(ranker.n_jobs)
     return threads
 
 
 def stages(ranker: Any, data: RankingData, every: int) -> Iterator[tuple[int, Floats]]:
-    """Yield the number of trees and the scores after ``every`` trees, twice as many, and so on up to all."""
+    """Yield the number of trees and the scores after ``every`` trees, twice as many, and so on up to all trees."""
     n_trees = ranker.forest_.n_trees
     for number, scores in enumerate(ranker.staged_predict(data, every=every), start=1):
         yield min(number * every, n_trees), scores
@@ -62,7 +62,7 @@ def frame(rows: Iterable[Mapping[str, Any]]) -> pd.DataFrame:
 
 
 def altair() -> Any:
-    """Import Altair, or say how to get it."""
+    """Import Altair, or say how to install it."""
     try:
         import altair
     except ImportError as error:
@@ -71,13 +71,13 @@ def altair() -> Any:
 
 
 def plain(value: Any) -> Any:
-    """Turn a value into what JSON can hold: NaN and infinities into None, ids of other types into text."""
+    """Convert a value for JSON: NaN and infinities become None, ids of other types become text."""
     if isinstance(value, np.generic):
         value = value.item()
     if isinstance(value, float) and not np.isfinite(value):
         return None
     if isinstance(value, Mapping):
-        return {key: plain(one) for key, one in value.items()}
+        return {key: plain(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
-        return [plain(one) for one in value]
+        return [plain(item) for item in value]
     return value if isinstance(value, bool | int | float | str | None) else str(value)

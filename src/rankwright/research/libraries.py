@@ -1,0 +1,55 @@
+"""Libraries that systems train with: whether they are installed, and how to install them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from importlib import import_module
+from importlib.metadata import version
+from importlib.util import find_spec
+from typing import Any
+
+
+@dataclass(frozen=True)
+class Library:
+    """A library that a system needs.
+
+    Parameters
+    ----------
+    name
+        Name of the package, and of the module to import.
+    extra
+        Extra of rankwright that installs it; empty for a library that is always installed.
+
+    Examples
+    --------
+    >>> Library("xgboost", "peers").install_command
+    'pip install "rankwright[peers]"'
+    """
+
+    name: str
+    extra: str = ""
+
+    @property
+    def installed(self) -> bool:
+        """Whether the library can be imported."""
+        return find_spec(self.name) is not None
+
+    @property
+    def version(self) -> str:
+        """Version of the installed library."""
+        return version(self.name)
+
+    @property
+    def install_command(self) -> str:
+        """Command that installs the library."""
+        return f'pip install "rankwright[{self.extra}]"' if self.extra else "pip install rankwright"
+
+    def load(self) -> Any:
+        """Import the library."""
+        return import_module(self.name)
+
+
+RANKWRIGHT = Library("rankwright")
+LIGHTGBM = Library("lightgbm")
+CATBOOST = Library("catboost", "peers")
+XGBOOST = Library("xgboost", "peers")
