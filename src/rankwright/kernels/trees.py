@@ -10,6 +10,7 @@ from rankwright.kernels.jit import inlined, jit
 from rankwright.kernels.tree_arrays import AS_ZERO, AT_MOST, BELOW, WORD, ZERO, ZERO_TO_DEFAULT, PackedTrees
 
 _ROWS_AT_ONCE = 64  # rows that a tree sees while it is in the cache
+_ROWS_TO_COUNT = 1024  # rows whose changes stay in the cache
 
 
 @inlined
@@ -67,14 +68,26 @@ def leaves_of_rows(start: int, stop: int, X: Any, trees: PackedTrees, tree: int,
 def leaves_by_change(start: int, stop: int, before: Any, after: Any, middle: Any, leaf_at: Any, out: Any) -> None:
     """Write the leaf of the rows [start, stop), whose scores grew by the value of their leaf.
 
-    ``middle`` [leaves - 1] separates the ascending values, ``leaf_at`` [leaves] has their leaves.
+    ``middle`` [leaves - 1] separates the ascending values, ``leaf_at`` [leaves] has their leaves. Counting the values
+    below a change is a loop that vectorises; up to about 600 leaves it is faster than a binary search.
     """
-    for row in range(start, stop):
-        change = after[row] - before[row]
-        place = 0
-        size = middle.size
-        while size > 0:  # as many steps for each row, and no branch to mispredict
-            half = (size + 1) // 2
-            place += half if middle[place + half - 1] < change else 0
-            size -= half
-        out[row] = leaf_at[place]
+    change = np.empty(_ROWS_TO_COUNT)
+    below = np.empty(_ROWS_TO_COUNT, np.int64)
+    for low in range(start, stop, _ROWS_TO_COUNT):
+        first = np.uint64(low)
+        n = np.uint64(min(_ROWS_TO_COUNT, stop - low))
+        for i in range(n):
+            change[i] = after[first + i] - before[first + i]
+            below[i] = 0
+        for m in middle:
+            for i in range(n):
+                below[i] += 1 if m < change[i] else 0
+        for i in range(n):
+            out[first + i] = leaf_at[np.uint64(below[i])]
+
+
+@jit
+def add_leaf_values(start: int, stop: int, leaf: Any, values: Any, scores: Any) -> None:
+    """Add to the scores of the rows [start, stop) the value of their leaf."""
+    for row in range(np.uint64(start), np.uint64(stop)):
+        scores[row] += values[np.uint64(leaf[row])]

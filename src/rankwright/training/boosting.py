@@ -25,6 +25,7 @@ from numpy.typing import NDArray
 from rankwright.data.dataset import RankingData
 from rankwright.engines import load_engine
 from rankwright.evaluation.per_query import Evaluator
+from rankwright.kernels.trees import add_leaf_values
 from rankwright.metrics import Metric
 from rankwright.objectives import Objective
 from rankwright.objectives.base import BoundObjective, Point
@@ -163,7 +164,7 @@ class Boosting:
                 values = tree.values * rate
             tree.set(values)
             for part, leaf in enumerate(leaves):
-                scores[part] += values[leaf]
+                add_leaf_values(0, len(leaf), leaf, values, scores[part])
         with _timed(state, "evaluation"):
             self._evaluate(state, factor, scores)
         state.factors.append(factor)

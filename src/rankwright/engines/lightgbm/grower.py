@@ -68,6 +68,7 @@ class Grower:
         self._trees: list[_Tree] = []  # of this block
         self._newest: _Tree | None = None  # which still knows the leaves of rows
         self._scores: list[Floats] = []  # of each part before the newest tree
+        self._largest = 0.0  # no score is larger
 
     def _dataset(self, data: RankingData, reference: lgb.Dataset | None) -> lgb.Dataset:
         params = {k: v for k, v in self._params.items() if k not in ("objective", "metric")}
@@ -91,7 +92,7 @@ class Grower:
 
     def _start_block(self, skip: int = 0) -> None:
         """Start a booster whose sampling depends on (seed, block), after the samples of ``skip`` trees."""
-        self._scores = [np.zeros(dataset.num_data()) for dataset in self._sets]
+        self._scores, self._largest = [np.zeros(dataset.num_data()) for dataset in self._sets], 0.0
         if not self.can_split:
             return
         block = self._iteration // self._block
@@ -121,7 +122,8 @@ class Grower:
         if finished:
             return None
         # The number of a tree is not that of the iteration: LightGBM keeps a first tree without a split.
-        self._newest = _Tree(self._booster, self._sets, self._scores, self.threads)
+        self._newest = _Tree(self._booster, self._sets, self._scores, self._largest, self.threads)
+        self._largest = self._newest.largest
         self._trees.append(self._newest)
         return self._newest
 
@@ -140,7 +142,7 @@ class _Tree:
     """The newest tree; once another is grown, only its number and its final values are of use."""
 
     def __init__(
-        self, booster: lgb.Booster, sets: Sequence[lgb.Dataset], before: Sequence[Floats], threads: int
+        self, booster: lgb.Booster, sets: Sequence[lgb.Dataset], before: Sequence[Floats], largest: float, threads: int
     ) -> None:
         self.number = int(booster.current_iteration()) - 1
         text = booster.model_to_string(start_iteration=self.number, num_iteration=1)
@@ -148,6 +150,7 @@ class _Tree:
         self._booster: lgb.Booster | None = booster
         self._sets = sets
         self._before = before
+        self.largest = largest + float(np.abs(self.values).max())  # no score is larger after this tree
         self._after: dict[int, Floats] = {}
         self._threads = threads
 
@@ -164,7 +167,7 @@ class _Tree:
         order = np.argsort(self.values)
         ranked = self.values[order]
         gap = np.min(np.diff(ranked)) if len(ranked) > 1 else np.inf
-        if gap <= 1e-12 * max(1.0, float(np.abs(after).max()), float(np.abs(before).max())):
+        if gap <= 1e-12 * max(1.0, self.largest):
             return self._predicted_leaves(part)
         leaves = np.empty(len(after), dtype=np.int64)
         middle = (ranked[1:] + ranked[:-1]) / 2
