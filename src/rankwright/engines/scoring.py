@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rankwright.kernels.threads import even_ranges, run_ranges
+from rankwright.kernels.threads import equal_ranges, run_ranges
 from rankwright.kernels.tree_arrays import PackedTrees
 
 _VISITS_PER_THREAD = 200_000  # rows times trees: fewer are done before another thread has started
@@ -31,5 +31,5 @@ def score(trees: PackedTrees, X: Any, start: int, stop: int, threads: int) -> ND
         rows = rows.astype(np.float64)
     if len(out):
         scoring = partial(score_rows, X=rows, trees=trees, first=start, last=stop, out=out)
-        run_ranges(scoring, even_ranges(np.ones(len(out)), n_threads))
+        run_ranges(scoring, equal_ranges(len(out), n_threads))
     return out

@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from rankwright.data.queries import Queries, check_labels
 from rankwright.kernels import evaluate as kernel
-from rankwright.kernels.threads import available_threads, even_ranges, run_ranges
+from rankwright.kernels.threads import available_threads, equal_ranges, even_ranges, run_ranges
 from rankwright.metrics import Metric, metric
 from rankwright.reducer import ALONE, Reducer
 
@@ -152,7 +152,7 @@ class Evaluator:
         sizes = queries.sizes.astype(np.float64)
         self._query_ranges = even_ranges(sizes, 1 + queries.n_rows // _ROWS_AT_ONCE)
         n_threads = min(available_threads(threads), 1 + queries.n_rows // _ROWS_PER_THREAD)
-        self._thread_ranges = even_ranges(np.ones(len(self._query_ranges)), n_threads)
+        self._thread_ranges = equal_ranges(len(self._query_ranges), n_threads)
 
     def __call__(self, scores: ArrayLike) -> Evaluation:
         """Evaluate scores, one per row."""

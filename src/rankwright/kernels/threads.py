@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from itertools import pairwise
 from threading import Thread
 
 import numpy as np
@@ -25,6 +26,18 @@ def even_ranges(work: NDArray[np.float64], parts: int) -> list[tuple[int, int]]:
     cuts = np.searchsorted(done, done[-1] * np.arange(1, parts) / parts, side="left") + 1
     edges = np.unique(np.concatenate(([0], np.minimum(cuts, len(work)), [len(work)])))
     return list(zip(edges[:-1].tolist(), edges[1:].tolist(), strict=True))
+
+
+def equal_ranges(n: int, parts: int) -> list[tuple[int, int]]:
+    """Cut n items of the same work into at most ``parts`` consecutive ranges.
+
+    Examples
+    --------
+    >>> equal_ranges(10, 3)
+    [(0, 3), (3, 6), (6, 10)]
+    """
+    edges = [n * part // parts for part in range(parts + 1)]
+    return [(start, stop) for start, stop in pairwise(edges) if start < stop]
 
 
 def run_ranges(kernel: Callable[[int, int], None], ranges: list[tuple[int, int]]) -> None:

@@ -17,7 +17,7 @@ from rankwright.kernels.exchange import Chain
 from rankwright.kernels.pairs import PairSums
 from rankwright.kernels.random import stream_of
 from rankwright.kernels.scratch import Arrays, Results, Scratch
-from rankwright.kernels.threads import available_threads, even_ranges, run_ranges
+from rankwright.kernels.threads import available_threads, equal_ranges, even_ranges, run_ranges
 from rankwright.metrics import Metric
 from rankwright.metrics import metric as parse_metric
 from rankwright.notation import Notation, written
@@ -358,7 +358,7 @@ class BoundObjective:
             work += term.work(sizes)
         self._leaf_ranges = even_ranges(work, min(1 + queries.n_rows // _LEAF_PART_ROWS, _LEAF_PARTS))
         self._ranges = even_ranges(work, available_threads(threads))
-        self._leaf_shares = even_ranges(np.ones(len(self._leaf_ranges)), len(self._ranges))
+        self._leaf_shares = equal_ranges(len(self._leaf_ranges), len(self._ranges))
 
     def __call__(self, scores: ArrayLike, iteration: int = 0) -> tuple[Floats, Floats]:
         """Gradient and curvature of the loss at ``scores``, one each per row."""

@@ -24,7 +24,7 @@ from rankwright.data.dataset import RankingData
 from rankwright.engines.gate import GATE
 from rankwright.engines.lightgbm.forest import Forest, tree_values
 from rankwright.engines.lightgbm.parameters import SEEDS, lightgbm_parameters, samples_at_nodes
-from rankwright.kernels.threads import even_ranges, run_ranges
+from rankwright.kernels.threads import equal_ranges, run_ranges
 from rankwright.kernels.trees import leaves_by_change
 
 Floats = NDArray[np.float64]
@@ -173,7 +173,7 @@ class _Tree:
         middle = (ranked[1:] + ranked[:-1]) / 2
         look_up = partial(leaves_by_change, before=before, after=after, middle=middle, leaf_at=order, out=leaves)
         n_threads = min(self._threads, 1 + len(after) // _ROWS_PER_THREAD)
-        run_ranges(look_up, even_ranges(np.ones(len(after)), n_threads))
+        run_ranges(look_up, equal_ranges(len(after), n_threads))
         return leaves
 
     def _predicted_leaves(self, part: int) -> NDArray[np.int64]:
