@@ -61,6 +61,8 @@ MAY_IMPORT = {
     "engines": ("kernels", "data.dataset", "engines"),
     "persistence": FILES,
     "model": ("_io", "kernels.threads", "data.encoding", "engines", "persistence"),
+    "export": (*FILES, "kernels", "data.encoding", "model", "export"),
+    "serve": (*FILES, "kernels", "data.encoding", "model", "serve"),
     "training": (),
     "training.steering": (),
     "training.settings": ("metrics", "objectives", "training.steering"),
