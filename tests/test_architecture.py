@@ -288,3 +288,27 @@ def test_only_an_engines_folder_knows_its_parameters_and_its_model_text() -> Non
             continue  # other rankers, LightGBM's own among them, have parameters of their own
         words = [mark for mark in marks if re.search(rf"\b{re.escape(mark)}", path.read_text())]
         assert words == ["model.txt"] * (module == "rankwright.persistence"), module
+
+
+def listed_layers() -> list[str]:
+    """The names in the list of layers of ARCHITECTURE.md, in order."""
+    text = (ROOT.parents[1] / "ARCHITECTURE.md").read_text()
+    section = text.split("## Layers")[1].split("\n\n")[1]
+    return [line.split()[0] for line in section.splitlines()]
+
+
+def test_the_list_of_layers_is_complete_and_in_order() -> None:
+    layers = listed_layers()
+
+    def place(name: str) -> int:
+        fitting = [layer for layer in layers if name == layer or name.startswith(f"{layer}.")]
+        assert fitting or name in ("research", "serve"), f"ARCHITECTURE.md does not list {name}"
+        return layers.index(max(fitting, key=len)) if fitting else -1
+
+    for module, allowed_names in MAY_IMPORT.items():
+        for name in allowed_names:
+            assert place(name) <= place(module) or place(module) == -1, (
+                f"{module} imports {name}, which is listed below it"
+            )
+    for layer in layers:
+        assert any(below(module, layer) for module in MODULES), f"ARCHITECTURE.md lists {layer}, which does not exist"

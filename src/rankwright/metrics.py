@@ -499,8 +499,16 @@ class RBP(_Binary):
         return (1 - self.p) * self.p ** np.arange(n)
 
 
+class _Counting(_Binary):
+    """What counts relevant documents wherever they stand above the cutoff."""
+
+    def weights(self, n: int) -> Floats:
+        """1 everywhere."""
+        return np.ones(n)
+
+
 @dataclass(frozen=True)
-class Precision(_Binary):
+class Precision(_Counting):
     """Share of relevant documents in the first ``at`` positions; shorter lists are divided by ``at`` too.
 
     Examples
@@ -511,10 +519,6 @@ class Precision(_Binary):
 
     name: ClassVar[str] = "precision"
 
-    def weights(self, n: int) -> Floats:
-        """1 everywhere."""
-        return np.ones(n)
-
     def normalisers(self, weight: Floats, gain: Floats, boundaries: NDArray[np.int64]) -> Floats:
         """The cutoff, or the length of the list."""
         sizes = np.diff(boundaries).astype(np.float64)
@@ -522,7 +526,7 @@ class Precision(_Binary):
 
 
 @dataclass(frozen=True)
-class Recall(_Binary):
+class Recall(_Counting):
     """Share of the relevant documents that stand above the cutoff.
 
     Examples
@@ -532,10 +536,6 @@ class Recall(_Binary):
     """
 
     name: ClassVar[str] = "recall"
-
-    def weights(self, n: int) -> Floats:
-        """1 everywhere."""
-        return np.ones(n)
 
     def normalisers(self, weight: Floats, gain: Floats, boundaries: NDArray[np.int64]) -> Floats:
         """All relevant documents."""
