@@ -23,7 +23,7 @@ def test_gap_is_the_difference_of_means_at_each_stage(ranker):
     for point in curve.points:
         seen, unseen = (
             rw.evaluate(
-                ranker.forest_.predict_block(data.X, 0, point.trees, threads=1),
+                ranker.forest_.predict(data.X, stop=point.trees),
                 data.y,
                 qid=data.qid,
                 metrics=[point.metric],

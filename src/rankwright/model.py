@@ -129,7 +129,7 @@ def load(path: PathLike) -> Model:
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     rw.Ranker(n_estimators=3, verbose=0).fit(data).save(folder + "/model")
     ...     rw.load(folder + "/model")
-    Model(3 trees, 46 columns)
+    Model(3 trees, 136 columns)
     """
     source = Path(path)
     in_run = source / "model"

@@ -88,7 +88,7 @@ def run_report(
 
 def _overview(scored: ScoredRuns, data_name: str) -> list[Block]:
     data, names = scored.data, scored.names
-    text = f"{data.n_rows:,} documents in {data.n_queries:,} queries of {data_name}."
+    text = f"Evaluated on {data_name}: {data.n_rows:,} documents in {data.n_queries:,} queries."
     if len(scored.counted) < data.n_queries:
         text += f" {len(scored.counted):,} queries have a relevant document and count for {scored.metrics[0]}."
     text += " Documents of equal score are ranked in the worst order."
