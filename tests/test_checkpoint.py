@@ -20,6 +20,7 @@ from rankwright.engines.lightgbm import grower
 from rankwright.engines.lightgbm.grower import BLOCK_TO_REPEAT
 from rankwright.ranker import Progress
 from small import TRAIN, VALID, WHOLE, quick, rows
+from waiting import wait_for
 
 LANGEVIN: dict[str, Any] = {"langevin": True, "shrink_rate": 1.0}
 KINDS: dict[str, dict[str, Any]] = {
@@ -64,12 +65,11 @@ def train_in_another_process(path: Path, **parameters: Any) -> subprocess.Popen[
 
 
 def wait_for_trees(process: subprocess.Popen[bytes], path: Path, trees: int) -> None:
-    for _ in range(6000):
-        if trees_in(path) >= trees:
-            return
-        assert process.poll() is None, "training ended too early"
-        time.sleep(0.01)
-    raise AssertionError("no checkpoint was written")
+    def enough() -> bool:
+        assert process.poll() is None or trees_in(path) >= trees, "training ended too early"
+        return trees_in(path) >= trees
+
+    wait_for(enough)
 
 
 @pytest.mark.parametrize("kind", ["diagonal", "full", "steered", "random thresholds", "everything"])
