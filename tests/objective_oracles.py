@@ -125,7 +125,11 @@ def _ideal(metric: str, labels: Sequence[float]) -> float:
 def extensions(
     scores: Sequence[float], labels: Sequence[float], k: int, strategy: str, selection: str
 ) -> list[set[int]]:
-    """Every set of missed documents that a Lambda-eX strategy may add to the top k (paper, section 4.2)."""
+    """Every set of missed documents that a Lambda-eX strategy may add to the top k (paper, section 4.2).
+
+    A true document of the top is relevant and has a label of the ideal top; ``"paper"`` takes all others there as
+    false ones, ``"literal"`` only those whose label is not in the ideal top.
+    """
     order = ranking(scores)
     ideal = sorted(labels, reverse=True)[:k]
     top = [labels[a] for a in order[:k]]
@@ -133,8 +137,9 @@ def extensions(
     if strategy.startswith("all-"):
         every_relevant = all(r in ideal for r in labels if r > 0)
         strategy = strategy.removeprefix("all-") if every_relevant else "all"
-    if selection == "paper":
-        wanted = [(missed, sum(r not in ideal for r in top))]
+    if selection in ("paper", "literal"):
+        true = [r for r in top if r in ideal and (r > 0 or selection == "literal")]
+        wanted = [(missed, len(top) - len(true))]
     else:
         needs = {r: ideal.count(r) - top.count(r) for r in set(ideal)}
         wanted = [([a for a in missed if labels[a] == r], need) for r, need in needs.items() if need > 0]

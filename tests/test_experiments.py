@@ -403,6 +403,19 @@ def test_measurements_resume_and_reach_a_verdict(name: str, tmp_path: Path) -> N
     assert again == []
 
 
+@pytest.mark.parametrize("name", ["lambdaex-table6", "lambdaex-figure3"])
+def test_measurements_of_other_gradients_or_of_another_reading_are_repeated(name: str, tmp_path: Path) -> None:
+    one = EXPERIMENTS[name]
+    settings = one.settings(**SMALL, length=15)
+    reproduce(one, settings, tmp_path)
+    file = tmp_path / "outcomes.jsonl"
+    stored = [json.loads(line) for line in file.read_text().splitlines()]
+    file.write_text("".join(json.dumps({**outcome, "recipe": ""}) + "\n" for outcome in stored))
+    again: list[Outcome] = []
+    reproduce(one, settings, tmp_path, progress=again.append)
+    assert len(again) == len(stored)
+
+
 def test_the_command_runs_on_a_folder(command: Command, tmp_path: Path) -> None:
     (tmp_path / "letor").mkdir()
     for number, (_, part) in enumerate(make_web_search(20, kind="short", n_features=20).kfold(5), start=1):

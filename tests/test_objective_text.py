@@ -150,7 +150,7 @@ def test_summands_draw_noise_of_their_own():
         ("lambdamart", {"extend": "some"}, "extend must be one of 'static', 'random', 'all'"),
         ("lambdamart", {"extend": "static"}, "extend='static' needs to know the top it extends"),
         ("lambdamart", {"selection": "quota"}, "needs extend="),
-        ("lambdamart", {"selection": "both", "extend": "all"}, "selection must be one of 'paper', 'quota'"),
+        ("lambdamart", {"selection": "both", "extend": "all"}, "selection must be one of 'paper', 'literal', 'quota'"),
         ("lambdamart", {"normalize": "yes"}, "normalize must be one of True, False"),
         ("lambdamart", {"truncate_delta": 3}, "truncate_delta must be one of True, False"),
         ("lambdamart", {"noise": "cauchy"}, "noise must be one of 'none', 'logistic', 'gaussian', 'gumbel'"),

@@ -227,7 +227,7 @@ def chosen_sets(metric, labels, scores, extend, selection, iteration=0, objectiv
     return explained
 
 
-@pytest.mark.parametrize("selection", ["paper", "quota"])
+@pytest.mark.parametrize("selection", ["paper", "literal", "quota"])
 @pytest.mark.parametrize("extend", EXTENSIONS)
 @pytest.mark.parametrize("metric", ["ndcg@2", "ndcg@3", "err@2", "map@2", "mrr@3"])
 def test_extension(metric, extend, selection):
@@ -246,8 +246,21 @@ def test_extension_of_the_figure():
     assert chosen_sets("ndcg@2", labels, scores, "static", "quota") == [{3}]
 
 
+@pytest.mark.parametrize("extend", ["static", "random", "all-static", "all-random"])
+def test_documents_without_relevance_are_false_ones_of_the_top(extend):
+    """Two relevant documents below an ideal top of three, which therefore holds a label 0."""
+    scores, labels = np.array([5.0, 4, 3, 2, 1, 0]), np.array([0, 0, 0, 0, 2, 1])
+    truncated = gradients("lambdamart", scores, labels, group=[6], metric="ndcg@3", truncation=3)
+    extended = gradients("lambdamart", scores, labels, group=[6], metric="ndcg@3", extend=extend)
+    assert np.abs(extended[0] - truncated[0]).max() > 0.01
+    assert chosen_sets("ndcg@3", [labels], [scores], extend, "paper") == [{4, 5}]
+    assert chosen_sets("ndcg@3", [labels], [scores], extend, "quota") == [{4, 5}]
+    literal = gradients("lambdamart", scores, labels, group=[6], metric="ndcg@3", extend=extend, selection="literal")
+    np.testing.assert_array_equal(literal[0], truncated[0])
+
+
 @pytest.mark.parametrize("objective", ["lambdamart", "lambdaloss"])
-@pytest.mark.parametrize("selection", ["paper", "quota"])
+@pytest.mark.parametrize("selection", ["paper", "literal", "quota"])
 def test_random_extension_varies(selection, objective):
     """The same query many times: one of its four missed documents is chosen, each as often, anew each iteration."""
     copies = 400

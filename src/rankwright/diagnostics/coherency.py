@@ -2,7 +2,8 @@
 
 A pair of documents i, j with label y_i > y_j and position p_i > p_j is coherent if the push of i is at least that of
 j. The push is minus the gradient of the loss. An incoherent pair is harmful at cutoff k if j is a false document of the
-top k (its label is not in the ideal top k) and i a missed one (relevant, ranked below k, its label in the ideal top k).
+top k (not relevant, or its label is not in the ideal top k) and i a missed one (relevant, ranked below k, its label in
+the ideal top k).
 
 Reference: "Lambda-eX" paper, definition 3.1, section 4.1 and figure 3.
 """
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
 
 Counts = NDArray[np.int64]
 
+_READINGS = ("paper", "literal")
 _TIES = {"input": kernel.INPUT, "worst": kernel.WORST, "best": kernel.BEST}
 
 
@@ -114,6 +116,7 @@ def incoherency(
     group: ArrayLike | None = None,
     k: int | None = None,
     ties: str = "input",
+    reading: str = "paper",
     threads: int | None = None,
 ) -> Incoherency:
     """Count the incoherent pairs of a gradient, in O(n log n) for a query of n documents.
@@ -136,6 +139,9 @@ def incoherency(
         Positions of equal scores: ``"input"`` in row order, as the objectives rank them; ``"worst"`` the lower label
         first, so that a tie is misranked; ``"best"`` the higher one first, so that it is not. Documents of equal label
         form no pair, and equal pushes are coherent.
+    reading
+        Which documents of the top are false: with ``"paper"`` those that are not relevant or whose label is not in the
+        ideal top, with ``"literal"`` only the latter, so that no pair is harmful where the ideal top holds a label 0.
     threads
         Number of threads; all cores by default. The result does not depend on it.
 
@@ -153,11 +159,17 @@ def incoherency(
     if ties not in _TIES:
         raise ValueError(f"unknown tie policy {ties!r}; choose one of {', '.join(_TIES)}.")
     cutoff = _check_cutoff(k)
+    _check_reading(reading)
     queries = Queries.of(np.size(labels), qid, group)
     y = check_labels(labels, queries)
     z = grouped_rows(scores, queries, "scores")
     push = -grouped_rows(grad, queries, "grad")
-    return _count(queries, z, y, push, cutoff, _TIES[ties], threads)
+    return _count(queries, z, y, push, cutoff, _TIES[ties], reading, threads)
+
+
+def _check_reading(reading: str) -> None:
+    if reading not in _READINGS:
+        raise ValueError(f"reading must be {' or '.join(map(repr, _READINGS))}; got {reading!r}.")
 
 
 def _check_cutoff(k: int | None) -> int | None:
@@ -167,7 +179,7 @@ def _check_cutoff(k: int | None) -> int | None:
 
 
 def _count(
-    queries: Queries, z: Floats, y: Floats, push: Floats, k: int | None, ties: int, threads: int | None
+    queries: Queries, z: Floats, y: Floats, push: Floats, k: int | None, ties: int, reading: str, threads: int | None
 ) -> Incoherency:
     """Count pairs; rows are in grouped order."""
     misranked, incoherent, harmful = (np.zeros(queries.n_queries, dtype=np.int64) for _ in range(3))
@@ -177,7 +189,8 @@ def _count(
     def fill(q0: int, q1: int) -> None:
         order = np.empty(bounds[q1] - bounds[q0], dtype=np.int64)
         kernel.order_queries(q0, q1, bounds, z, y, ties, longest, order)
-        count_incoherent(q0, q1, bounds, y, push, order, k or 0, misranked, incoherent, harmful)
+        literal = reading == "literal"
+        count_incoherent(q0, q1, bounds, y, push, order, k or 0, literal, misranked, incoherent, harmful)
 
     run_ranges(fill, even_ranges(queries.sizes.astype(np.float64), available_threads(threads)))
     return Incoherency(queries.ids, misranked, incoherent, harmful, k)
@@ -308,6 +321,7 @@ def incoherency_curve(
     objective: str | Objective | None = None,
     metric: str | Metric | None = None,
     k: int | None = None,
+    reading: str = "paper",
     threads: int | None = None,
 ) -> IncoherencyCurve:
     """Measure the incoherency of an objective's gradient after each of a model's trees.
@@ -328,6 +342,8 @@ def incoherency_curve(
         Objective and metric of the gradient; by default those of the model's training.
     k
         Cutoff of harmful pairs; the metric's by default.
+    reading
+        As in `incoherency`.
     threads
         Number of threads; the model's ``n_jobs`` by default.
 
@@ -344,6 +360,7 @@ def incoherency_curve(
     True
     """
     ranker = ranker_of(model)
+    _check_reading(reading)
     threads = threads_of(ranker, threads)
     target = parse_metric(ranker.metrics_[0] if metric is None else metric)
     source = parse_objective(ranker.objective_ if objective is None else objective)
@@ -355,7 +372,7 @@ def incoherency_curve(
     for n_trees, scores in stages(ranker, data, every):
         grad, _ = gradient(scores, n_trees)
         trees.append(n_trees)
-        measured.append(_count(queries, scores, data.y, -grad, cutoff, kernel.INPUT, threads))
+        measured.append(_count(queries, scores, data.y, -grad, cutoff, kernel.INPUT, reading, threads))
     return IncoherencyCurve(np.array(trees), tuple(measured), str(source), str(target))
 
 

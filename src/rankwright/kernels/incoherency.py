@@ -30,6 +30,7 @@ def count_incoherent(
     push: Any,
     order: Any,
     top: int,
+    literal: bool,
     misranked: Any,
     incoherent: Any,
     harmful: Any,
@@ -37,7 +38,7 @@ def count_incoherent(
     """Count the pairs of each query in [q0, q1): in the wrong order, incoherent, and harmful at the cutoff ``top``.
 
     ``order`` holds each query's documents from the top down and starts with those of query q0. With ``top`` 0 no pair
-    is harmful.
+    is harmful. A document that is not relevant belongs in no top, or, read literally, in one whose ideal holds such.
     """
     longest = longest_query(q0, q1, bounds)
     by_label = np.empty(longest, np.int64)
@@ -57,7 +58,12 @@ def count_incoherent(
         misranked[q] = merge_sort(y, False, by_label, 0, n)
         disagreements = pairs - misranked[q]
         disagreements += pairs - merge_sort(u, True, by_push, 0, n)
-        least = y[by_label[n - top]] if 0 < top < n else 0.0
+        least = 0.0
+        if 0 < top < n:
+            first = n - top  # where the ideal top begins, lowest label first
+            while not literal and first < n - 1 and y[by_label[first]] == 0.0:
+                first += 1
+            least = y[by_label[first]]
         for i in range(n):
             rank[by_push[i]] = i
         disagreements += merge_sort(rank, False, by_label, 0, n)  # B is not needed afterwards
@@ -71,7 +77,7 @@ def count_incoherent(
 def _harmful(y: Any, u: Any, order: Any, top: int, least: float, false: Any) -> int:
     """Count pairs of a false document in the top that is pushed up more than a missed one below it.
 
-    ``least`` is the lowest label of the ideal top: labels below it do not belong there. If it is the label of
+    ``least`` is the lowest label that belongs in the top: documents of lower labels are false. If it is the label of
     irrelevant documents, no document is false, so missed ones need no check that they are relevant.
     """
     n_false = 0

@@ -47,8 +47,8 @@ class PairChoice(NamedTuple):
     top: int
     extend: int  # 0, or STATIC ... ALL_RANDOM
     by_quota: bool
-    missed_label: NDArray[Any]  # smallest label in the ideal top [queries]
-    quota: NDArray[Any]  # places of the ideal top that hold this label [queries]
+    true_label: NDArray[Any]  # smallest label of documents that belong in the top [queries]
+    quota: NDArray[Any]  # by quota, places of the ideal top that hold this label [queries]
     crowded: NDArray[Any]  # every positive label is in the ideal top [queries]
 
 
@@ -399,11 +399,11 @@ def _extend(
 ) -> int:
     """Choose positions below the top whose documents belong into it; return how many.
 
-    A label belongs if it occurs in the top of the ideal order, that is, if it is at least the label at the last
-    place there. By the paper's count, as many are taken as the top holds documents of other labels; by quota, as
-    many of each label as the top lacks ("Lambda-eX" paper, section 4.2).
+    A label belongs from ``choice.true_label`` on: the label at the last place of the ideal order's top, or the lowest
+    relevant one there. By the paper's count, as many are taken as the top holds documents of lower labels; by quota,
+    as many of each label as the top lacks ("Lambda-eX" paper, section 4.2).
     """
-    least = choice.missed_label[q]
+    least = choice.true_label[q]
     false_top = 0
     at_least = 0
     for i in range(top):

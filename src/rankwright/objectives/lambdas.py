@@ -43,6 +43,7 @@ from rankwright.objectives.base import Floats, Gradient, Objective, PairGradient
 from rankwright.objectives.options import NOISELESS, check_choice, check_noise, check_positive, noise_of
 from rankwright.ranges import Choice, Range
 
+SELECTIONS = ("paper", "literal", "quota")
 EXTENSIONS = {
     "static": STATIC,
     "random": RANDOM,
@@ -117,8 +118,10 @@ class Lambdas(Objective):
         not belong there; ``"all"`` takes all; ``"all-static"`` and ``"all-random"`` take all unless that would be
         every relevant document. The top is that of the truncation, or else of the metric's cutoff.
     selection
-        How Lambda-eX counts: ``"paper"`` (false documents in the top) or ``"quota"`` (per label, what the ideal top
-        holds and the current one lacks; the authors' code).
+        Which documents of the top Lambda-eX counts as false: with ``"paper"`` those that are not relevant or whose
+        label is not in the ideal top, with ``"literal"`` only the latter, so that nothing is false where the ideal top
+        holds a label 0. ``"quota"`` counts per label what the ideal top holds and the current one lacks (the authors'
+        code).
     normalize
         LightGBM's two normalisations: W / (0.01 + |z_i - z_j|), and log2(1 + S) / S per query with S the sum of
         all pushes. Not in the papers.
@@ -155,7 +158,7 @@ class Lambdas(Objective):
         check_positive(self, "sigma")
         if self.extend is not None:
             check_choice(self, "extend", EXTENSIONS)
-        check_choice(self, "selection", ("paper", "quota"))
+        check_choice(self, "selection", SELECTIONS)
         if self.selection != "paper" and self.extend is None:
             raise ValueError(f"{self.name}: selection={self.selection!r} needs extend=, which it belongs to.")
         check_choice(self, "normalize", (True, False))
@@ -232,14 +235,14 @@ class Lambdas(Objective):
         last = np.minimum(top, sizes) - 1
         least = problem.labels[bounds[:-1] + order[bounds[:-1] + last]]
         above = np.add.reduceat((problem.labels > np.repeat(least, sizes)).astype(np.int64), bounds[:-1])
-        positive = np.where(problem.labels > 0, problem.labels, np.inf)
+        lowest_relevant = np.minimum.reduceat(np.where(problem.labels > 0, problem.labels, np.inf), bounds[:-1])
         return PairChoice(
             top=top,
             extend=EXTENSIONS[str(self.extend)],
             by_quota=self.selection == "quota",
-            missed_label=least,
+            true_label=np.maximum(least, lowest_relevant) if self.selection == "paper" else least,
             quota=last + 1 - above,
-            crowded=least <= np.minimum.reduceat(positive, bounds[:-1]),
+            crowded=least <= lowest_relevant,
         )
 
 
