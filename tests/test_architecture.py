@@ -24,6 +24,7 @@ MODULES = {
 # What each module may import of the package; a name stands for the modules below it too, the longest that fits counts.
 # ARCHITECTURE.md lists the rooms in this order.
 FILES = ("_io", "_lazy", "environment")
+PROCESS = ("interrupts", "locks")
 DATA = ("kernels", "data.queries", "data.encoding", "data.dataset")
 READING = (*FILES, *DATA, "data.letor", "data.tables", "data.trec", "data.synthetic", "data.corruption", "data.folds")
 SCORING = (*DATA, "reducer", "metrics", "evaluation")
@@ -33,6 +34,8 @@ MAY_IMPORT = {
     "_io": (),
     "_lazy": (),
     "environment": (),
+    "interrupts": (),
+    "locks": (),
     "reducer": (),
     "notation": (),
     "ranges": (),
@@ -58,7 +61,7 @@ MAY_IMPORT = {
     "objectives.options": ("kernels",),
     "objectives.base": ("kernels", "data.queries", "metrics", "notation", "ranges", "objectives.options"),
     "objectives": ("kernels", "data.queries", "metrics", "ranges", "objectives.base", "objectives.options"),
-    "engines": ("kernels", "data.dataset", "engines"),
+    "engines": ("interrupts", "kernels", "data.dataset", "engines"),
     "persistence": FILES,
     "model": ("_io", "kernels.threads", "data.encoding", "engines", "persistence"),
     "export": (*FILES, "kernels", "data.encoding", "model", "export"),
@@ -67,6 +70,7 @@ MAY_IMPORT = {
     "training.steering": (),
     "training.settings": ("metrics", "objectives", "training.steering"),
     "training.state": ("metrics", "engines.contract"),
+    "training.state_file": ("engines.contract", "training.state"),
     "training.grid": ("kernels", "reducer"),
     "training.draws": ("kernels", "data.queries", "training.settings"),
     "training.defaults": (*LEARNING, "training.settings", "training.steering"),
@@ -75,8 +79,8 @@ MAY_IMPORT = {
     "training.progress": ("metrics", "training.state"),
     "training.checkpoint": (*LEARNING, "persistence", "training"),
     "training.outcome": (*LEARNING, "model", "training"),
-    "ranker": (*LEARNING, "data.arguments", "model", "training"),
-    "runs": (*READING, "persistence", "training", "ranker"),
+    "ranker": (*PROCESS, *LEARNING, "data.arguments", "model", "training"),
+    "runs": (*PROCESS, *READING, "persistence", "training", "ranker"),
     "diagnostics": (*SCORING, "objectives", "diagnostics", "report.page"),
     "report.theme": (),
     "report.page": ("_io", "report.theme"),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import os
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import nullcontext
 from typing import Any, Self
 
 import numpy as np
@@ -18,7 +19,9 @@ from rankwright.data.encoding import Columns, frame_columns
 from rankwright.data.queries import Queries
 from rankwright.engines.contract import Forest
 from rankwright.evaluation.per_query import evaluate
+from rankwright.interrupts import deferred_interrupts
 from rankwright.kernels.evaluate import INPUT, order_queries
+from rankwright.locks import locked_folder
 from rankwright.metrics import Metric
 from rankwright.metrics import metric as parse_metric
 from rankwright.model import Model, load
@@ -228,33 +231,22 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
         if earlier is not None:
             state = State(forest=earlier.forest_, initial_trees=earlier.forest_.n_trees)
         checkpoint = Checkpoint.of(self.checkpoint, plan, [train, *valid], state.forest)
-        if checkpoint is not None:
-            state = checkpoint.load() or state
-        boosting = Boosting(plan.objective, plan.metrics, train, valid, plan.settings)
-        interrupted = False
-        try:
-            with Display(self.verbose, plan.settings.n_trees, plan.target) as display:
-
-                def after(current: State, progress: Progress) -> bool:
-                    display.update(progress)
-                    answers = [callback(progress) is True for callback in watchers]
-                    if checkpoint is not None:
-                        checkpoint.save_if_due(current, boosting)  # last: what callbacks recorded covers it
-                    return any(answers)
-
-                boosting.run(state, after)
-        except KeyboardInterrupt:
-            if state.iteration == 0:
-                raise  # there is no tree to keep
-            interrupted = True
-            _LOG.warning(
-                "training was interrupted after %d iterations; the model has the trees so far", state.iteration
-            )
-        if checkpoint is not None:
-            checkpoint.save(state)
-        self.label_column_ = y if isinstance(y, str) else None
-        self.qid_column_ = qid if isinstance(qid, str) else None
-        self._set_fitted(state, plan, train, interrupted=interrupted)
+        with nullcontext() if checkpoint is None else locked_folder(checkpoint.path, "a training"):
+            if checkpoint is not None:
+                state = checkpoint.load() or state
+            boosting = Boosting(plan.objective, plan.metrics, train, valid, plan.settings)
+            interrupted = self._run(boosting, state, plan, watchers, checkpoint)
+            with deferred_interrupts():  # another Ctrl-C takes effect when model and checkpoint are complete
+                state = boosting.snapshot()
+                if checkpoint is not None:
+                    checkpoint.save(state)
+                self.label_column_ = y if isinstance(y, str) else None
+                self.qid_column_ = qid if isinstance(qid, str) else None
+                self._set_fitted(state, plan, train, interrupted=interrupted)
+                if interrupted:
+                    _LOG.warning(
+                        "training was interrupted after %d iterations; the model has the trees so far", state.iteration
+                    )
         return self
 
     def predict(self, X: Any, *, contributions: bool = False) -> Floats:
@@ -359,7 +351,8 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
         model = load(path)
         manifest = model.manifest
         try:
-            ranker = cls(**manifest["parameters"])
+            # The file does not decide where a later fit would write.
+            ranker = cls(**{k: v for k, v in manifest["parameters"].items() if k != "checkpoint"})
             metrics = [parse_metric(text) for text in manifest["metrics"]]
             objective = parse_objective(manifest["objective"])
             ranker.label_column_, ranker.qid_column_ = manifest["label_column"], manifest["qid_column"]
@@ -383,6 +376,32 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
         return tags
 
     # The rest is private.
+
+    def _run(
+        self,
+        boosting: Boosting,
+        start: State,
+        plan: Plan,
+        watchers: Sequence[Callable[[Progress], object]],
+        checkpoint: Checkpoint | None,
+    ) -> bool:
+        """Train; return whether Ctrl-C ended it."""
+        try:
+            with Display(self.verbose, plan.settings.n_trees, plan.target) as display:
+
+                def after(progress: Progress) -> bool:
+                    display.update(progress)
+                    answers = [callback(progress) is True for callback in watchers]
+                    if checkpoint is not None:
+                        checkpoint.save_if_due(boosting)  # last: what callbacks recorded covers it
+                    return any(answers)
+
+                boosting.run(start, after)
+        except KeyboardInterrupt:
+            if boosting.iteration == 0:
+                raise  # there is no tree to keep
+            return True
+        return False
 
     def _scores(self, matrix: Any) -> Floats:
         return self.forest_.predict(matrix, threads=read_threads(self.n_jobs))

@@ -35,6 +35,7 @@ import numpy as np
 from rankwright._io import PathLike, part_of, replacing
 from rankwright.data.dataset import RankingData
 from rankwright.environment import environment
+from rankwright.locks import locked_folder
 from rankwright.persistence import has_model
 
 if TYPE_CHECKING:
@@ -198,7 +199,8 @@ def train_run(
     """Train a Ranker in a run folder, or resume a training that was interrupted.
 
     A folder with a finished run of the same parameters and data is returned as it is. Ctrl-C keeps the trees so far
-    as a model, and the same call resumes from there.
+    as a model, and the same call resumes from there. One training at a time uses a folder: another is refused, and
+    told which process has it.
 
     Parameters
     ----------
@@ -227,11 +229,26 @@ def train_run(
     ...     same.manifest["started"] == run.manifest["started"], run.ranker.best_iteration_
     (True, 2)
     """
-    from rankwright.ranker import Ranker
-
-    folder = Path(path)
     config = run_config(parameters)
     described = {name: _describe(data) for name, data in (("train", train), ("valid", valid)) if data is not None}
+    with locked_folder(Path(path), "a training"):
+        return _train_locked(Path(path), train, valid, parameters, sources, overwrite, verbose, config, described)
+
+
+def _train_locked(
+    folder: Path,
+    train: RankingData,
+    valid: RankingData | None,
+    parameters: Mapping[str, Any],
+    sources: Mapping[str, Any] | None,
+    overwrite: bool,
+    verbose: int,
+    config: dict[str, Any],
+    described: dict[str, Any],
+) -> Run:
+    """Train in a folder that no other training uses meanwhile."""
+    from rankwright.ranker import Ranker
+
     earlier = Run.find(folder)
     if earlier is not None and overwrite:
         _remove(folder)

@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+import os
 import threading
+import weakref
 from collections.abc import Iterator
 from contextlib import contextmanager
+
+from rankwright.interrupts import deferred_interrupts
+
+_SECONDS_BETWEEN_LOOKS = 0.05  # for a Ctrl-C, while a call waits
 
 
 class ThreadCountGate:
@@ -13,6 +19,10 @@ class ThreadCountGate:
     LightGBM keeps one number of threads for the whole process. It sizes buffers by it, then reads it again to fill
     them: if another call changes the number in between, it writes out of bounds and the process dies. Waiters are
     served in order, so that no stream of calls can keep another number out.
+
+    A Ctrl-C takes effect after the call, as it would in a library that Python cannot interrupt; one that comes while
+    the call waits ends the wait. So no call leaves without giving up its place. A forked process starts with an empty
+    gate: the calls of its parent do not return in it.
 
     Examples
     --------
@@ -23,24 +33,74 @@ class ThreadCountGate:
     """
 
     def __init__(self) -> None:
+        self._most = 1  # threads of any call so far
+        self._most_before_fork = 1
+        self._reset()
+        _GATES.add(self)
+
+    def _reset(self) -> None:
         self._entrance = threading.Lock()
-        self._changed = threading.Condition()
+        self._changed = threading.Condition(threading.Lock())
         self._threads = 0
         self._calls = 0
+
+    def after_fork(self) -> None:
+        """Forget the calls of the parent process."""
+        self._most_before_fork = max(self._most, self._most_before_fork)
+        self._most = 1
+        self._reset()
+
+    def usable(self, threads: int) -> int:
+        """Return the number of threads that calls in this process can have.
+
+        The threads of OpenMP do not survive a fork, but the library believes that they did and waits for them for
+        ever. So a process forked from one that used several is left with one.
+        """
+        return 1 if self._most_before_fork > 1 else threads
 
     @contextmanager
     def calls_with(self, threads: int) -> Iterator[None]:
         """Wait until all calls under way use this number of threads, and be one of them."""
-        with self._entrance, self._changed:
-            self._changed.wait_for(lambda: self._calls == 0 or self._threads == threads)
-            self._threads = threads
-            self._calls += 1
-        try:
-            yield
-        finally:
-            with self._changed:
-                self._calls -= 1
-                self._changed.notify_all()
+        entered = False
+        while not entered:
+            with deferred_interrupts() as interrupts:
+                entered = self._enter(threads, interrupts)
+                if entered:
+                    try:
+                        yield
+                    finally:
+                        with self._changed:
+                            self._calls -= 1
+                            self._changed.notify_all()
+            # Leaving the block raised what had arrived, unless the program handles Ctrl-C in another way.
 
+    def _enter(self, threads: int, interrupts: list[object]) -> bool:
+        while not self._entrance.acquire(timeout=_SECONDS_BETWEEN_LOOKS):
+            if interrupts:
+                return False
+        try:
+            with self._changed:
+                while self._calls > 0 and self._threads != threads:
+                    if interrupts:
+                        return False
+                    self._changed.wait(_SECONDS_BETWEEN_LOOKS)
+                self._threads = threads
+                self._calls += 1
+                self._most = max(self._most, threads)
+                return True
+        finally:
+            self._entrance.release()
+
+
+_GATES: weakref.WeakSet[ThreadCountGate] = weakref.WeakSet()
+
+
+def _after_fork() -> None:
+    for gate in list(_GATES):
+        gate.after_fork()
+
+
+if hasattr(os, "register_at_fork"):  # not on Windows, which has no fork
+    os.register_at_fork(after_in_child=_after_fork)
 
 GATE = ThreadCountGate()  # of the process, as LightGBM's number of threads is

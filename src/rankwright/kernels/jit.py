@@ -5,16 +5,79 @@ Division follows IEEE 754: a check for zero, as Python requires, would prevent l
 indices that might be negative, which count from the end: hence the unsigned ranges in the hot loops. Scalar functions
 inside such loops are `inlined`. Functions that only kernels call are `internal`: without an entry point for Python
 they compile faster.
+
+The cache saves time and decides nothing: where it cannot be written, is full or was damaged, kernels are compiled
+again, with one warning.
 """
 
 from __future__ import annotations
 
+import warnings
+from collections.abc import Callable
 from typing import Any
 
 from numba import njit
 
-_COMMON: dict[str, Any] = {"nogil": True, "cache": True, "error_model": "numpy", "no_cfunc_wrapper": True}
+_COMMON: dict[str, Any] = {"nogil": True, "error_model": "numpy", "no_cfunc_wrapper": True}
+_WARNED: list[str] = []
 
-jit: Any = njit(**_COMMON)
-internal: Any = njit(**_COMMON | {"no_cpython_wrapper": True})
-inlined: Any = njit(**_COMMON | {"inline": "always"})
+
+class _ForgivingCache:
+    """Numba's cache of a function, whose failures cost time only."""
+
+    def __init__(self, cache: Any) -> None:
+        self._cache = cache
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._cache, name)
+
+    def load_overload(self, signature: Any, target_context: Any) -> Any:
+        """Return a compiled function, or None where there is none or it cannot be read."""
+        try:
+            return self._cache.load_overload(signature, target_context)
+        except Exception as error:  # whatever damaged bytes lead to
+            _warn_once(error)
+            try:
+                self._cache.flush()  # the next save replaces what is damaged
+            except Exception:  # a folder that cannot be written to either
+                self._cache.disable()
+            return None
+
+    def save_overload(self, signature: Any, data: Any) -> None:
+        """Write a compiled function, if that is possible."""
+        try:
+            self._cache.save_overload(signature, data)
+        except Exception as error:  # a full disk, for example
+            _warn_once(error)
+
+
+def _warn_once(reason: object) -> None:
+    if not _WARNED:
+        _WARNED.append(str(reason))
+        warnings.warn(
+            f"compiled kernels cannot be cached ({reason}), so each process compiles them again, which may take a "
+            "minute. Set NUMBA_CACHE_DIR to a folder that can be written to, or repair the one that is there.",
+            RuntimeWarning,
+            stacklevel=2,
+        )
+
+
+def _compiler(**options: Any) -> Callable[[Any], Any]:
+    def compile_lazily(function: Any) -> Any:
+        dispatcher = njit(**_COMMON | options)(function)
+        if not hasattr(dispatcher, "enable_caching"):  # NUMBA_DISABLE_JIT leaves the plain function
+            return dispatcher
+        try:
+            dispatcher.enable_caching()
+        except (RuntimeError, OSError) as error:  # neither the package's folder nor the user's can be written to
+            _warn_once(error)
+        else:
+            dispatcher._cache = _ForgivingCache(dispatcher._cache)
+        return dispatcher
+
+    return compile_lazily
+
+
+jit: Any = _compiler()
+internal: Any = _compiler(no_cpython_wrapper=True)
+inlined: Any = _compiler(inline="always")

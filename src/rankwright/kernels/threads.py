@@ -10,13 +10,26 @@ from threading import Thread
 import numpy as np
 from numpy.typing import NDArray
 
+MOST_THREADS = 1024  # more are a mistake, which LightGBM does not survive
+_FORKED: list[bool] = []  # True in a forked process
+
+if hasattr(os, "register_at_fork"):  # not on Windows, which has no fork
+    os.register_at_fork(after_in_child=lambda: _FORKED.append(True))
+
 
 def available_threads(threads: int | None) -> int:
-    """Return the number of threads to use: as asked, or one per core that this process may use."""
+    """Return the number of threads to use: as asked, or one per core that this process may use.
+
+    A forked process is one of several workers: it uses one thread unless asked for more.
+    """
     if threads is None:
+        if _FORKED:
+            return 1
         return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     if threads < 1:
         raise ValueError(f"threads must be at least 1, or None for all cores; got {threads}.")
+    if threads > MOST_THREADS:
+        raise ValueError(f"threads must be at most {MOST_THREADS}, or None for all cores; got {threads}.")
     return threads
 
 

@@ -28,6 +28,8 @@ AS_ZERO, NAN_TO_DEFAULT, ZERO_TO_DEFAULT = range(3)
 ZERO = float(np.float32(1e-35))
 WORD = 32  # categories per word of a set
 LARGEST_CATEGORY = 1 << 20  # of a set, which takes a bit for each number up to its largest
+DEEPEST = 1 << 17  # nodes from a root to a leaf
+MOST_LEAVES = 2**31 - 1  # of all trees: they are numbered by 32 bits
 
 
 class TreeArrays(NamedTuple):
@@ -63,7 +65,7 @@ def pack(trees: Iterable[TreeArrays], n_features: int) -> PackedTrees:
     """Put trees one behind the other, and raise ValueError where one is not a tree over ``n_features`` columns.
 
     Scoring follows the arrays without looking, so this is where a damaged or hostile model is stopped: children exist,
-    each is the child of one node (no cycles), columns exist, leaf values are finite.
+    each is the child of one node and all are reached from the root (no cycles), columns exist, leaf values are finite.
 
     Examples
     --------
@@ -95,6 +97,8 @@ def pack(trees: Iterable[TreeArrays], n_features: int) -> PackedTrees:
         if wrong.any():
             raise ValueError(f"tree {tree_of[np.flatnonzero(wrong)[0]]}: {reason}.")
 
+    if first_leaf[-1] > MOST_LEAVES:
+        raise ValueError(f"the trees have {first_leaf[-1]} leaves; at most {MOST_LEAVES} are allowed.")
     if np.any(n_leaves != n_nodes + 1):
         tree = int(np.flatnonzero(n_leaves != n_nodes + 1)[0])
         raise ValueError(f"tree {tree}: {n_nodes[tree]} nodes have {n_leaves[tree]} leaves, not one more.")
@@ -119,9 +123,14 @@ def pack(trees: Iterable[TreeArrays], n_features: int) -> PackedTrees:
     refuse(twice, "a node is the child of two nodes")
     if np.any(np.bincount(~both[both < 0], minlength=len(value)) > 1):
         raise ValueError("a leaf is the child of two nodes.")
-    sets = [_bits(categories) for tree in every for categories in tree.categories]
+    root = np.where(n_nodes > 0, first_node[:-1], ~first_leaf[:-1])
+    levels, reached = _walk(root, *children)
+    refuse(~reached, "a node cannot be reached from the root")
+    if levels > DEEPEST:
+        raise ValueError(f"a tree has {levels} nodes from the root to a leaf; at most {DEEPEST} are allowed.")
+    sets = [bits_of(categories) for tree in every for categories in tree.categories]
     return PackedTrees(
-        root=np.where(n_nodes > 0, first_node[:-1], ~first_leaf[:-1]).astype(np.int32),
+        root=root.astype(np.int32),
         feature=feature.astype(np.int32),
         threshold=threshold,
         rule=(decision + 4 * missing + 16 * joined("default_left", np.int64)).astype(np.uint8),
@@ -133,7 +142,24 @@ def pack(trees: Iterable[TreeArrays], n_features: int) -> PackedTrees:
     )
 
 
-def _bits(categories: NDArray[np.int64]) -> NDArray[np.uint32]:
+def _walk(root: NDArray[np.int64], left: NDArray[Any], right: NDArray[Any]) -> tuple[int, NDArray[np.bool_]]:
+    """Walk down all trees at once, where no node is the child of two; the number of levels and the nodes reached."""
+    reached = np.zeros(len(left), dtype=bool)
+    nodes, levels = root[root >= 0], 0
+    while len(nodes):
+        reached[nodes] = True
+        levels += 1
+        below = np.concatenate((left[nodes], right[nodes]))
+        nodes = below[below >= 0]
+    return levels, reached
+
+
+def depth(trees: PackedTrees) -> int:
+    """Number of nodes from a root to the farthest leaf."""
+    return _walk(trees.root.astype(np.int64), trees.left, trees.right)[0]
+
+
+def bits_of(categories: NDArray[np.int64]) -> NDArray[np.uint32]:
     """A set of categories as the bits of words."""
     if len(categories) == 0:
         return np.empty(0, dtype=np.uint32)

@@ -17,6 +17,7 @@ import math
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from functools import partial
 
 import numpy as np
@@ -96,46 +97,49 @@ class Boosting:
         self.grower = engine.grower(
             self._parts, settings.tree_options, settings.engine_params, settings.seed, settings.threads
         )
-        self._earlier: State = State()  # what the grower's trees are added to
+        self._start = State()
+        self._run: tuple[State, State] | None = None  # where the trees of the grower start, and where training stands
 
-    def run(self, state: State, after: Callable[[State, Progress], bool]) -> None:
-        """Train from ``state`` until done, stopped early, or ``after`` returns True or raises.
+    def run(self, start: State, after: Callable[[Progress], bool]) -> None:
+        """Train from ``start`` until done, stopped early, or ``after`` returns True or raises.
 
-        ``state`` stays current, whatever ends the run.
+        Whatever ends the run, an interrupt anywhere included, `snapshot` returns the complete iterations.
         """
-        if state.finished or state.iteration >= self.settings.n_trees:
+        if not start.history:
+            start.history = [{name: [] for name in self.metrics} for _ in self.valid]
+        self._start = start
+        if start.finished or start.iteration >= self.settings.n_trees:
             return
-        if not state.history:
-            state.history = [{name: [] for name in self.metrics} for _ in self.valid]
-        state.truncate(self.grower.resume(state.iteration))
-        if state.forest is not None:
-            state.forest = state.forest.first(state.n_trees)
-        self._earlier = State(forest=state.forest, initial_trees=state.n_trees)
-        scores = self._scores_of(state)
-        start, first = time.perf_counter(), state.iteration
-        try:
-            while state.iteration < self.settings.n_trees and not state.finished:
-                self._iterate(state, scores)
-                progress = Progress(
-                    iteration=state.iteration,
-                    n_estimators=self.settings.n_trees,
-                    done=state.iteration - first,
-                    history=state.history,
-                    seconds=time.perf_counter() - start,
-                    times=dict(state.times),
-                )
-                if after(state, progress):
-                    break
-        finally:
-            state.truncate(state.iteration)
-            self.snapshot(state)
+        start = start.first(self.grower.resume(start.iteration))
+        state = replace(start.first(start.iteration), forest=None)
+        scores = self._scores_of(start)
+        self._run = start, state  # in one step: an interrupt may hit between any two lines
+        began = time.perf_counter()
+        while state.iteration < self.settings.n_trees and not state.finished:
+            self._iterate(state, scores)
+            progress = Progress(
+                iteration=state.iteration,
+                n_estimators=self.settings.n_trees,
+                done=state.iteration - start.iteration,
+                history=state.history,
+                seconds=time.perf_counter() - began,
+                times=dict(state.times),
+            )
+            if after(progress):
+                break
 
-    def snapshot(self, state: State) -> None:
-        """Write the trees of the complete iterations into ``state.forest``."""
+    @property
+    def iteration(self) -> int:
+        """Number of complete iterations."""
+        return (self._start if self._run is None else self._run[1]).iteration
+
+    def snapshot(self) -> State:
+        """Return the state after the complete iterations, with their trees."""
+        if self._run is None:
+            return self._start
+        start, state = self._run
         forest = self.grower.forest()
-        if self._earlier.forest is not None:
-            forest = self._earlier.forest.joined(forest)
-        state.forest = forest.first(state.n_trees)
+        return state.first(state.iteration, forest if start.forest is None else start.forest.joined(forest))
 
     def _scores_of(self, state: State) -> list[Floats]:
         if state.forest is None:
@@ -170,11 +174,12 @@ class Boosting:
         state.factors.append(factor)
         if settings.steering is not None:
             state.rates.append(rate if agreed is None else settings.steering.next(rate, agreed))
-        state.finished = tree is None and not self._may_split_later()
-        state.trees.append(state.n_trees + (tree is not None))
+        finished = tree is None and not self._may_split_later()
         best = state.best(self.target)
         if settings.patience is not None and best is not None:
-            state.finished |= state.iteration - best >= settings.patience
+            finished |= it + 1 - best >= settings.patience
+        state.finished_after = it + 1 if finished else None
+        state.trees.append(state.n_trees + (tree is not None))  # the iteration is complete in this one step
 
     def _for_splits(self, it: int, point: Point, subsample: Floats | None) -> tuple[Floats, Floats]:
         """Gradient and curvature that splits are chosen by: with weights of queries, and with noise."""

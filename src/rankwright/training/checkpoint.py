@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import logging
 import os
 import time
@@ -21,9 +22,11 @@ from rankwright.training.boosting import Boosting
 from rankwright.training.parameters import Number
 from rankwright.training.settings import Plan
 from rankwright.training.state import State
+from rankwright.training.state_file import describe_state, read_state
 
 _LOG = logging.getLogger("rankwright")
 _TREES, _SECONDS = 100, 60.0
+_REMEDY = "delete the folder to start again"
 
 
 class Checkpoint:
@@ -39,14 +42,33 @@ class Checkpoint:
         Identifies the training.
     engine
         Reads and writes the trees.
+    n_features
+        Columns of the data.
+    initial_trees
+        Trees of an earlier model that the training starts from.
+    curves
+        Names of the metrics on each evaluation set.
     """
 
-    def __init__(self, path: Path, trees: int, seconds: float, key: str, engine: Engine) -> None:
+    def __init__(
+        self,
+        path: Path,
+        trees: int,
+        seconds: float,
+        key: str,
+        engine: Engine,
+        n_features: int,
+        initial_trees: int,
+        curves: Sequence[Sequence[str]],
+    ) -> None:
         self.path = path
         self._trees = trees
         self._seconds = seconds
         self._key = key
         self._engine = engine
+        self._n_features = n_features
+        self._initial_trees = initial_trees
+        self._curves = curves
         self._saved_iteration = 0
         self._saved_at = time.perf_counter()
 
@@ -64,38 +86,60 @@ class Checkpoint:
         Number(1, whole=True).check("trees of checkpoint", trees)
         Number(0).check("seconds of checkpoint", seconds)
         engine = load_engine(plan.settings.engine)
-        return cls(Path(chosen["path"]), trees, seconds, _key_of(plan, parts, initial), engine)
+        return cls(
+            Path(chosen["path"]),
+            trees,
+            seconds,
+            _key_of(plan, parts, initial),
+            engine,
+            len(parts[0].feature_names),
+            0 if initial is None else initial.n_trees,
+            [list(plan.metrics)] * (len(parts) - 1),
+        )
 
     def load(self) -> State | None:
         """Read the state, or None where there is none yet."""
         if not has_model(self.path) and not (self.path / self._engine.file_name).exists():
             return None
         content, manifest = read_model(self.path)
+        state = manifest.get("state")
+        if manifest.get("state_sha256", _hash(state)) != _hash(state):  # the first checkpoints had none
+            raise ValueError(f"{self.path}: the state does not have the hash that the manifest states; {_REMEDY}.")
         if manifest.get("checkpoint_of") != self._key:
             raise ValueError(
                 f"{self.path} holds a checkpoint of another training (other data, objective or parameters); "
                 "choose another folder or delete it."
             )
-        state = State(forest=self._engine.load(content), **manifest["state"])
-        self._saved_iteration = state.iteration
-        _LOG.info("resuming from %s after %d iterations", self.path, state.iteration)
-        return state
+        try:
+            forest = self._engine.load(content)
+            if forest.n_features != self._n_features:
+                raise ValueError(f"its trees are over {forest.n_features} columns, not {self._n_features}")
+            read = read_state(state, forest, self._initial_trees, self._curves)
+        except ValueError as error:
+            raise ValueError(f"{self.path} holds a damaged checkpoint: {str(error).rstrip('.')}; {_REMEDY}.") from None
+        self._saved_iteration = read.iteration
+        _LOG.info("resuming from %s after %d iterations", self.path, read.iteration)
+        return read
 
-    def save_if_due(self, state: State, boosting: Boosting) -> None:
+    def save_if_due(self, boosting: Boosting) -> None:
         """Save if enough trees were grown or enough time has passed."""
-        trees = state.iteration - self._saved_iteration
+        trees = boosting.iteration - self._saved_iteration
         if trees >= self._trees or time.perf_counter() - self._saved_at >= self._seconds:
-            boosting.snapshot(state)
-            self.save(state)
+            self.save(boosting.snapshot())
 
     def save(self, state: State) -> None:
         """Write the state."""
         assert state.forest is not None
-        rest = {name: getattr(state, name) for name in State.__dataclass_fields__ if name != "forest"}
-        manifest = {"checkpoint_of": self._key, "state": rest}
+        rest = describe_state(state)
+        manifest = {"checkpoint_of": self._key, "state": rest, "state_sha256": _hash(rest)}
         write_model(self.path, state.forest.dump(), manifest, self._engine.file_name)
         self._saved_iteration = state.iteration
         self._saved_at = time.perf_counter()
+
+
+def _hash(state: Any) -> str:
+    """Hash of a state as JSON writes it, where NaN and the digits of a number have one spelling."""
+    return hashlib.sha256(json.dumps(state, sort_keys=True).encode()).hexdigest()
 
 
 def _key_of(plan: Plan, parts: Sequence[RankingData], initial: Forest | None) -> str:

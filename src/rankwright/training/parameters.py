@@ -11,7 +11,7 @@ import numpy as np
 
 from rankwright.engines import load_engine
 from rankwright.engines.contract import Needs
-from rankwright.kernels.threads import available_threads
+from rankwright.kernels.threads import MOST_THREADS, available_threads
 from rankwright.metrics import Metric
 from rankwright.metrics import metric as parse_metric
 from rankwright.objectives import Objective
@@ -77,7 +77,7 @@ CONSTRAINTS: dict[str, Number | OneOf] = {
     "diffusion_temperature": Number(0, above=True, others=(None,)),
     "shrink_rate": Number(0, others=(None,)),
     "leaf_noise": OneOf(("shared", "independent")),
-    "n_jobs": Number(1, whole=True, others=(None, -1), remark="None or -1 for all cores"),
+    "n_jobs": Number(1, MOST_THREADS, whole=True, others=(None, -1), remark="None or -1 for all cores"),
 }
 
 

@@ -31,8 +31,8 @@ class State:
         Where the learning rate is steered: that of the next tree, after each iteration.
     history
         Metrics of each evaluation set after each iteration, by name.
-    finished
-        Whether more iterations would change nothing.
+    finished_after
+        The iteration, from 1, after which more would change nothing; None if it is not known yet.
     times
         Seconds in each phase.
     """
@@ -43,13 +43,18 @@ class State:
     factors: list[float] = field(default_factory=list)
     rates: list[float] = field(default_factory=list)
     history: list[dict[str, list[float]]] = field(default_factory=list)
-    finished: bool = False
+    finished_after: int | None = None
     times: dict[str, float] = field(default_factory=lambda: dict.fromkeys(PHASES, 0.0))
 
     @property
     def iteration(self) -> int:
-        """Number of complete iterations."""
+        """Number of complete iterations: one is complete, whatever else is recorded of it, once ``trees`` has it."""
         return len(self.trees)
+
+    @property
+    def finished(self) -> bool:
+        """Whether more iterations would change nothing."""
+        return self.finished_after is not None and self.iteration >= self.finished_after
 
     @property
     def factor(self) -> float:
@@ -61,11 +66,24 @@ class State:
         """Number of trees so far."""
         return self.trees[-1] if self.trees else self.initial_trees
 
-    def truncate(self, iterations: int) -> None:
-        """Forget what later iterations left behind; ``forest`` is not changed."""
-        del self.trees[iterations:], self.factors[iterations:], self.rates[iterations:]
-        for curve in (curve for curves in self.history for curve in curves.values()):
-            del curve[iterations:]
+    def first(self, iterations: int, forest: Forest | None = None) -> State:
+        """Return a copy that ends after the first iterations, without what an incomplete one left behind.
+
+        Its trees are those of ``forest``, by default of its own. As this object is not changed, it does not matter
+        where an interrupt hits.
+        """
+        forest = self.forest if forest is None else forest
+        trees = self.trees[:iterations]
+        return State(
+            forest=None if forest is None else forest.first(trees[-1] if trees else self.initial_trees),
+            initial_trees=self.initial_trees,
+            trees=trees,
+            factors=self.factors[:iterations],
+            rates=self.rates[:iterations],
+            history=[{name: curve[:iterations] for name, curve in curves.items()} for curves in self.history],
+            finished_after=self.finished_after if self.finished and iterations >= self.iteration else None,
+            times=dict(self.times),
+        )
 
     def best(self, metric: Metric) -> int | None:
         """Return the iteration, from 1, with the best first metric on the first evaluation set."""

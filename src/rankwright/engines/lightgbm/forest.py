@@ -11,21 +11,26 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankwright.engines.gate import GATE
+from rankwright.engines.lightgbm.canonical import DEEPEST, Counts, canonical_text
 from rankwright.kernels.tree_arrays import (
     AMONG,
     AS_ZERO,
     AT_MOST,
+    LARGEST_CATEGORY,
     NAN_TO_DEFAULT,
     WORD,
     ZERO_TO_DEFAULT,
     PackedTrees,
     TreeArrays,
+    depth,
     pack,
 )
 
 Floats = NDArray[np.float64]
 
 _TREES_END = "end of trees"
+_MOST_FEATURES = 1 << 24
+_MOST_WORDS = LARGEST_CATEGORY // WORD + 1  # of a set
 _LEAF_VALUES = re.compile(r"^leaf_value=(.*)$", re.M)
 _SPLIT_COUNTS = re.compile(r"^feature_importances:\n(?:[^\n]+\n)*\n", re.M)
 _MISSING = {0: AS_ZERO, 1: ZERO_TO_DEFAULT, 2: NAN_TO_DEFAULT}  # bits 2 and 3 of a decision_type
@@ -68,8 +73,14 @@ class Forest:
             raise ValueError("the model text is not text; the file was damaged.") from None
         forest = cls.of_text(text)
         try:
-            if _fields(forest._head).get("num_tree_per_iteration") != "1" or "average_output" in forest._head:
+            fields = _fields(forest._head)
+            if fields.get("num_tree_per_iteration") != "1" or "average_output" in forest._head:
                 raise ValueError("it has several outputs, or averages its trees")
+            if (
+                not 1 <= forest.n_features <= _MOST_FEATURES
+                or len(fields["feature_names"].split(" ")) != forest.n_features
+            ):
+                raise ValueError(f"it does not have a name for each of {forest.n_features} features")
             forest._packed  # noqa: B018 (computed, and thereby checked)
         except (KeyError, ValueError, OverflowError) as error:
             raise ValueError(f"the model text of LightGBM cannot be read: {error}") from None
@@ -101,15 +112,21 @@ class Forest:
 
     def contributions(self, X: Any, *, threads: int = 1) -> Floats:
         """Exact SHAP values [rows, columns + 1], the last column the expected value."""
+        booster, threads = self._booster, GATE.usable(threads)
         with GATE.calls_with(threads):
-            values = self._booster.predict(X, pred_contrib=True, num_threads=threads)
+            values = booster.predict(X, pred_contrib=True, num_threads=threads)
         return np.asarray(values.toarray() if hasattr(values, "toarray") else values, dtype=np.float64)
 
     @cached_property
     def _booster(self) -> Any:
         import lightgbm
 
-        return lightgbm.Booster(model_str=self.dump().decode())
+        if (levels := depth(self._packed)) > DEEPEST:
+            raise ValueError(f"SHAP values need trees of at most {DEEPEST} levels; the model has one of {levels}.")
+        trees = ((tree_arrays(text), row_counts(text)) for text in self._trees)
+        text = canonical_text(trees, self.n_features)
+        with GATE.calls_with(1):
+            return lightgbm.Booster(model_str=text)
 
     def importances(self, kind: str) -> Floats:
         """Total gain (``"gain"``) or number of splits (``"split"``) of each column."""
@@ -189,6 +206,19 @@ def with_values(tree: str, values: Floats) -> str:
     return _LEAF_VALUES.sub(lambda _: "leaf_value=" + " ".join(map(repr, values.tolist())), tree, count=1)
 
 
+def row_counts(tree: str) -> Counts:
+    """Read the numbers of rows in the nodes and leaves of a tree's text."""
+    fields = _fields(tree)
+    try:
+        nodes, leaves = (
+            np.array([int(number) for number in fields.get(name, "").split()], dtype=np.int64)
+            for name in ("internal_count", "leaf_count")
+        )
+    except (ValueError, OverflowError):
+        raise ValueError("a tree's numbers of rows are not whole numbers") from None
+    return Counts(nodes, leaves)
+
+
 def tree_arrays(tree: str) -> TreeArrays:
     """Read a tree's text."""
     fields = _fields(tree)
@@ -203,13 +233,24 @@ def tree_arrays(tree: str) -> TreeArrays:
     if len(rule) != len(threshold):
         raise ValueError(f"a tree has {len(threshold)} thresholds and {len(rule)} rules")
     is_set = (rule & 1) != 0
-    missing = [_MISSING[kind] for kind in (rule >> 2 & 3).tolist()]
+    kinds = (rule >> 2 & 3).tolist()
+    if not _MISSING.keys() >= set(kinds):
+        raise ValueError("a node treats missing values in an unknown way")
+    missing = [_MISSING[kind] for kind in kinds]
     sets, bounds = numbers("cat_threshold", int), numbers("cat_boundaries", int)
     categories = [np.empty(0, dtype=np.int64)] * len(rule)
-    for node in np.flatnonzero(is_set):
-        number = int(threshold[node])  # of the node's set
-        if not 0 <= number < len(bounds) - 1 or not 0 <= bounds[number] <= bounds[number + 1] <= len(sets):
+    nodes_with_set = np.flatnonzero(is_set)
+    # Each set belongs to one node, or many nodes with one large set would take any amount of memory.
+    if len(set(threshold[nodes_with_set].tolist())) != len(nodes_with_set) or bounds != sorted(bounds):
+        raise ValueError("two nodes share a set of categories, or sets overlap")
+    for node in nodes_with_set:
+        if not 0 <= threshold[node] < len(bounds) - 1:
             raise ValueError("a node's set of categories does not exist")
+        number = int(threshold[node])  # of the node's set
+        if not 0 <= bounds[number] <= bounds[number + 1] <= len(sets):
+            raise ValueError("a node's set of categories does not exist")
+        if bounds[number + 1] - bounds[number] > _MOST_WORDS:
+            raise ValueError(f"a node has a category above {LARGEST_CATEGORY}")
         words = np.array(sets[bounds[number] : bounds[number + 1]], dtype=np.uint32)
         bits = words[:, None] >> np.arange(WORD, dtype=np.uint32) & 1
         categories[node] = np.flatnonzero(bits)

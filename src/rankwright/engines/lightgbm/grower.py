@@ -50,7 +50,7 @@ class Grower:
         threads: int,
     ) -> None:
         train = parts[0]
-        self.threads = threads if train.n_rows * len(train.feature_names) >= VALUES_TO_SHARE else 1
+        self.threads = GATE.usable(threads) if train.n_rows * len(train.feature_names) >= VALUES_TO_SHARE else 1
         self._seed = seed
         self._params = lightgbm_parameters(options, params, self.threads)
         self._repeats = samples_at_nodes(params)
@@ -103,8 +103,9 @@ class Grower:
             self._booster = lgb.Booster(self._params | seeds, self._sets[0])
             for number, dataset in enumerate(self._sets[1:], start=1):
                 self._booster.add_valid(dataset, f"part {number}")
-            nothing = np.zeros(self._sets[0].num_data(), dtype=np.float32)
-            for _ in range(skip):
+        nothing = np.zeros(self._sets[0].num_data(), dtype=np.float32)
+        for _ in range(skip):
+            with GATE.calls_with(self.threads):  # one at a time, so that Ctrl-C need not wait for all
                 self._booster.update(fobj=lambda *_: (nothing, nothing))  # draws a sample, and finds no split
 
     def grow(self, grad: NDArray[np.float32], hess: NDArray[np.float32]) -> _Tree | None:
