@@ -75,7 +75,7 @@ MAY_IMPORT = {
     "training.progress": ("metrics", "training.state"),
     "training.checkpoint": (*LEARNING, "persistence", "training"),
     "training.outcome": (*LEARNING, "model", "training"),
-    "ranker": (*LEARNING, "data.arguments", "model", "training"),
+    "ranker": (*LEARNING, "notation", "data.arguments", "model", "training"),
     "runs": (*READING, "persistence", "training", "ranker"),
     "diagnostics": (*SCORING, "objectives", "diagnostics", "report.page"),
     "report.theme": (),
