@@ -79,7 +79,7 @@ MAY_IMPORT = {
     "training.progress": ("metrics", "training.state"),
     "training.checkpoint": (*LEARNING, "persistence", "training"),
     "training.outcome": (*LEARNING, "model", "training"),
-    "ranker": (*PROCESS, *LEARNING, "data.arguments", "model", "training"),
+    "ranker": (*PROCESS, *LEARNING, "notation", "data.arguments", "model", "training"),
     "runs": (*PROCESS, *READING, "persistence", "training", "ranker"),
     "diagnostics": (*SCORING, "objectives", "diagnostics", "report.page"),
     "report.theme": (),

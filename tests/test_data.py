@@ -462,7 +462,7 @@ REFUSALS: dict[str, tuple[Callable[[], Any], str]] = {
     ),
     "column missing": (
         lambda: RankingData(FRAME[["x"]], [0, 1, 2], group=[3], reference=TRAIN),
-        "the data has 1 features where the training data has 2, and they differ. Missing: c. Give the same columns",
+        r"columns of the data \(1\) are not those of the training data \(2\)\. Missing: c\. Give the same columns",
     ),
     "column too many": (
         lambda: RankingData(FRAME.assign(c="r"), [0, 1, 2], qid="q", reference=TRAIN),
@@ -470,11 +470,11 @@ REFUSALS: dict[str, tuple[Callable[[], Any], str]] = {
     ),
     "other column": (
         lambda: RankingData(FRAME, [0, 1, 2], qid="q", reference=TRAIN),
-        r"they differ\. Missing: c\. Not expected: z\.",
+        r"are not those of the training data \(2\)\. Missing: c\. Not expected: z\.",
     ),
     "other width": (
         lambda: RankingData(np.eye(3), [0, 1, 2], group=[3], reference=TRAIN),
-        "has 3 features where.* has 2",
+        "X has 3 features, but Ranker is expecting 2 features",
     ),
     "other order": (
         lambda: RankingData([[0, 1]], [0], group=[1], feature_names=["c", "x"], reference=TRAIN),
@@ -489,8 +489,8 @@ REFUSALS: dict[str, tuple[Callable[[], Any], str]] = {
         "column 'c' holds text here but codes in the training data",
     ),
     "other columns checked later": (
-        lambda: RankingData(X3, [0, 1, 2], group=[3]).check_columns(TRAIN),
-        r"Missing: x, c\. Not expected: f0",
+        lambda: RankingData(X3, [0, 1, 2], group=[3], feature_names=["y"]).check_columns(TRAIN),
+        r"Missing: x, c\. Not expected: y",
     ),
     "empty subset": (lambda: TRAIN.subset([]), "no query was selected"),
     "empty mask": (lambda: TRAIN.subset([False]), "no query was selected"),

@@ -146,8 +146,12 @@ def test_a_metric_that_is_not_defined_on_loading(tmp_path: Path, monkeypatch: py
     manifest = tmp_path / "model" / "manifest.json"
     assert "own" in known_metrics()
     manifest.write_text(manifest.read_text().replace('"own"', '"theirs"'))
-    with pytest.raises(ValueError, match=r"model: unknown metric 'theirs'"):
-        Ranker.load(tmp_path / "model")
+    ranker = Ranker.load(tmp_path / "model")
+    assert len(ranker.predict(X)) == len(y)
+    with pytest.raises(
+        ValueError, match=r"own_metric\.Own \('theirs'\), which is not defined in this process; import it"
+    ):
+        ranker.score(X, y, qid)
 
 
 def test_categories_come_back(tmp_path: Path) -> None:

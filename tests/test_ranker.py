@@ -479,7 +479,7 @@ def test_a_bar_on_a_terminal(monkeypatch: pytest.MonkeyPatch, capfd: pytest.Capt
     quick(verbose=1, n_estimators=3).fit(TRAIN, eval_set=[VALID])
     out, err = capfd.readouterr()
     assert out == ""
-    assert "training" in err
+    assert "3/3 trees, ndcg@10 0." in err
     assert "\x1b" in err
 
 

@@ -83,7 +83,7 @@ def test_a_run_holds_model_manifest_config_metrics_log_and_environment(whole: Ru
     assert whole.times["trees"] > 0
     log = (whole.path / "log.txt").read_text().splitlines()
     assert log[0].endswith("training starts")
-    assert log[-1].endswith(f"finished after {BLOCK + 5} iterations; the model has {BLOCK + 5}")
+    assert log[-1].endswith(f"finished after {BLOCK + 5} iterations; the model has {BLOCK + 5} trees")
 
 
 def test_the_history_is_that_of_the_model_on_both_data_sets(whole: Run) -> None:

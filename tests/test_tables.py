@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow.csv
 import pytest
 
-from rankwright import RankingData, read_data, write_data
+from rankwright import RankingData, read_data, read_letor, write_data
 from rankwright.data.tables import document_names, read_parts
 
 NAN = float("nan")
@@ -23,7 +23,8 @@ X = [
     [-4.0, 2**53, 1e-300],
 ]
 Y = [0, 2, 1, 0.5, 3]
-TEXT_FORMATS = ["a.txt", "a.letor", "a.svm.gz", "a.csv", "a.tsv", "a.csv.gz"]
+LETOR = ["a.txt", "a.letor", "a.svm.gz"]
+TEXT_FORMATS = [*LETOR, "a.csv", "a.tsv", "a.csv.gz"]
 FORMATS = [*TEXT_FORMATS, "a.parquet", "a.pq"]
 
 
@@ -48,7 +49,7 @@ def test_what_is_written_is_read_back_bit_by_bit(tmp_path: Path, name: str, qid:
     write_data(data, tmp_path / name)
     back = read_data(tmp_path / name)
     assert same(data, back)
-    assert back.feature_names == ["f0", "f1", "f2"]
+    assert back.feature_names == (["f1", "f2", "f3"] if name in LETOR else ["f0", "f1", "f2"])
     assert [path.name for path in tmp_path.iterdir()] == [name]
 
 
@@ -159,15 +160,18 @@ def test_columns_that_are_left_out_of_training_data_may_be_absent_later(tmp_path
 def test_letor_text_takes_the_width_of_a_reference_and_rows_to_predict_need_no_labels(
     tmp_path: Path, name: str
 ) -> None:
-    train = RankingData(X, Y, qid=[1, 1, 1, 2, 2], feature_names=["f0", "f1", "f2"])
+    train = RankingData(X, Y, qid=[1, 1, 1, 2, 2])
+    write_data(train, tmp_path / "train.txt")
+    train = read_letor(tmp_path / "train.txt")
     write_data(train, tmp_path / name)
     rows = read_data(tmp_path / name, labelled=False, reference=train)
     assert np.array_equal(bits(rows.X), bits(train.X))
     assert rows.y.tolist() == [0] * 5
     (tmp_path / "short.txt").write_text("2 qid:4 1:7\n")
-    short = read_data(tmp_path / "short.txt", labelled=False, reference=train)
+    with pytest.warns(UserWarning, match=r"short\.txt has no features 2 to 3 of the training data; taken as 0"):
+        short = read_data(tmp_path / "short.txt", labelled=False, reference=train)
     assert short.X.tolist() == [[7, 0, 0]]
-    (tmp_path / "bare.csv").write_text("qid,f0,f1,f2\n4,7,0,0\n")
+    (tmp_path / "bare.csv").write_text("qid,f3,f1,f2\n4,0,7,0\n")
     assert read_data(tmp_path / "bare.csv", labelled=False, reference=train).X.tolist() == [[7, 0, 0]]
 
 

@@ -29,6 +29,7 @@ SquaredDiscount(at=5, threshold=2)
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field, fields
 from typing import Any, ClassVar
 
@@ -43,6 +44,7 @@ Floats = NDArray[np.floating[Any]]
 
 
 _NOTATION = Notation("metric", "'ndcg@10' or 'err(gain=linear)@5'", hidden=("at",))
+_SHORT_NAMES = {"p": "precision"}  # as trec_eval's users write it
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -173,14 +175,31 @@ def metric(text: str | Metric) -> Metric:
     ERR(at=5, max_label=4, gain='linear')
     >>> str(metric("dcg(discount=reciprocal)@3"))
     'dcg(discount=reciprocal)@3'
+    >>> str(metric("p@5"))
+    'precision@5'
     """
     if isinstance(text, Metric):
         return text
     term, *others = _NOTATION.read(str(text))
     if others or (term.factor, term.power) != (1.0, 0.0):
         _NOTATION.refuse(str(text), "it has a factor or a second term")
+    if term.name not in _NOTATION.known:
+        term = term._replace(name=_SHORT_NAMES.get(term.name, term.name))
     value: Metric = _NOTATION.create(term, at=term.cutoff)
     return value
+
+
+def metric_texts(texts: str | Metric | Sequence[str | Metric]) -> list[str | Metric]:
+    """Return a list of metrics; a text may name several, separated by spaces.
+
+    Examples
+    --------
+    >>> metric_texts("map err(gain=linear, max_label=2)@5")
+    ['map', 'err(gain=linear, max_label=2)@5']
+    """
+    if isinstance(texts, str):
+        return list(_NOTATION.split(texts))
+    return [texts] if isinstance(texts, Metric) else list(texts)
 
 
 def known_metrics() -> dict[str, type[Metric]]:

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankwright._io import PathLike
-from rankwright.data.encoding import Columns, drop_columns, encode_features
+from rankwright.data.encoding import Columns, drop_columns, encode_features, generated_names
 from rankwright.engines import load_engine
 from rankwright.engines.contract import Forest
 from rankwright.kernels.threads import available_threads
@@ -137,10 +137,7 @@ def load(path: PathLike) -> Model:
         source = in_run
     content, manifest = read_model(source)
     try:
-        columns = Columns(
-            list(manifest["feature_names"]),
-            {name: None if levels is None else tuple(levels) for name, levels in manifest["categories"].items()},
-        )
+        columns = _columns(manifest)
         forest = load_engine(manifest["engine"]["name"]).load(content)
     except (KeyError, TypeError, AttributeError) as error:
         raise ValueError(f"{source}: the manifest lacks or garbles {error}; it was damaged.") from None
@@ -153,3 +150,11 @@ def load(path: PathLike) -> Model:
         )
     stored = ("format_version", "model_file", "model_sha256")
     return Model(forest, columns, {k: v for k, v in manifest.items() if k not in stored})
+
+
+def _columns(manifest: dict[str, Any]) -> Columns:
+    names = list(manifest["feature_names"])
+    levels = {name: None if known is None else tuple(known) for name, known in manifest["categories"].items()}
+    # The first models called the columns of arrays and of LETOR text f0, f1, ... alike, some as if they were given.
+    named = bool(manifest.get("named", True)) and ("first_index" in manifest or names != generated_names(len(names)))
+    return Columns(names, levels, named, manifest.get("first_index", None if named else 1))

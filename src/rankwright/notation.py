@@ -30,6 +30,10 @@ _PACKAGE = __name__.partition(".")[0] + "."
 _LONGEST = 80  # characters of a text that an error repeats
 
 
+class UnknownName(ValueError):
+    """A text names a class that is not defined in this process."""
+
+
 class Term(NamedTuple):
     """One term of a text: what the brackets hold, and the numbers around the name."""
 
@@ -108,6 +112,17 @@ class Notation:
                 self.refuse(text, f"expected its end, found {_short(text[place:])}")
             place += 1
 
+    def split(self, text: str) -> list[str]:
+        """Split a list of values, separated by spaces, into their texts."""
+        texts = []
+        place = _skip_spaces(text, 0)
+        while place < len(text):
+            term, place = self._term(text, place)
+            if text.startswith("+", place):
+                self.refuse(text, "it is a sum")
+            texts.append(term.text)
+        return texts
+
     def create(self, term: Term, options: Mapping[str, Any] | None = None, **hidden: Any) -> Any:
         """Create the value that a term names, with further options and values of hidden fields."""
         kind = self.known.get(term.name)
@@ -115,7 +130,7 @@ class Notation:
             near = difflib.get_close_matches(term.name, self.known, n=1, cutoff=0.5)
             written = re.sub(re.escape(term.name), near[0], term.text, count=1, flags=re.IGNORECASE) if near else ""
             hint = f"did you mean {_short(written)}? " if near else ""
-            raise ValueError(f"unknown {self.noun} {_short(term.text)}; {hint}Known: {', '.join(sorted(self.known))}.")
+            raise UnknownName(f"unknown {self.noun} {_short(term.text)}; {hint}Known: {', '.join(sorted(self.known))}.")
         fields = [one for one in dataclasses.fields(kind) if one.init and one.name not in self.hidden]
         names = [one.name for one in fields]
         for option in options or ():

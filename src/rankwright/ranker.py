@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import os
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import nullcontext
+from contextlib import contextmanager, nullcontext
 from typing import Any, Self
 
 import numpy as np
@@ -25,6 +25,7 @@ from rankwright.locks import locked_folder
 from rankwright.metrics import Metric
 from rankwright.metrics import metric as parse_metric
 from rankwright.model import Model, load
+from rankwright.notation import UnknownName
 from rankwright.objectives import Objective
 from rankwright.objectives import objective as parse_objective
 from rankwright.training.boosting import Boosting
@@ -52,7 +53,8 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
         metric with some queryrmse, less of it if fewer than 10 % of the documents are relevant, which measured best
         (docs/defaults.md); or stochasticrank for a metric that selects documents.
     metric
-        What to optimise and evaluate, or several: the first is optimised and decides about early stopping.
+        What to optimise and evaluate, or several, as a list or separated by spaces: the first is optimised and
+        decides about early stopping.
     engine
         Which library grows the trees: ``"lightgbm"``.
     n_estimators
@@ -104,7 +106,7 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
         after an interruption. A dict ``{"path": ..., "trees": ..., "seconds": ...}`` chooses other intervals. Where
         ``engine_params`` sample at each node of a tree, it resumes from the last multiple of twenty trees.
     verbose
-        1 shows progress, 0 nothing.
+        1 shows progress, 2 also the best value, the speed and the objective's share of the time, 0 nothing.
     engine_params
         Further parameters of the engine, by its own names. ``max_bin``, the number of values that a column is reduced
         to, is chosen by the rows of the training data unless given here: 63 for ten thousand, twice as many for four
@@ -113,13 +115,15 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
     Attributes
     ----------
     best_iteration_ : int
-        Iterations in the model.
+        Trees in the model, those of ``init_model`` included: the last stage of ``staged_predict``. With early stopping
+        it ends with the best one.
     learning_rate_, num_leaves_, max_bin_, subsample_, bagging_temperature_, leaf_values_
         What was used where the parameter left the choice; the learning rate is that of the first tree.
     learning_rates_ : list
-        Learning rate of each iteration in the model.
+        Learning rate of each iteration of this training in the model; those of ``init_model`` are not among them.
     evals_result_ : dict
-        Metrics of each evaluation set after each tree: ``evals_result_["valid_0"]["ndcg@10"]``.
+        Metrics of each evaluation set after each iteration of this training, those past the best one included:
+        ``evals_result_["valid_0"]["ndcg@10"]``. The model's own value is at ``len(learning_rates_) - 1``.
     feature_importances_ : ndarray
         Total gain of the splits on each column, as shares of 1.
     n_features_in_, feature_names_in_
@@ -138,6 +142,9 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
     >>> ranker.score(test) > 0.3
     True
     """
+
+    _metrics: list[Metric] | None  # None until they are read from the manifest
+    _objective: Objective | None
 
     def __init__(
         self,
@@ -212,19 +219,21 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
             As in `RankingData` (whose ``weights`` are ``sample_weight`` here); or a `RankingData` as ``X`` alone.
             Rows may come in any order; ``qid`` and ``y`` may name columns of a data frame.
         eval_set
-            Evaluation sets: a list of ``(X, y, qid)`` or of `RankingData`, or one of them. The `RankingData` that is
-            trained on may be among them, for curves of the training, and costs no second copy.
+            Evaluation sets: a list of ``(X, y, qid)`` or of `RankingData`, or one of them; a data frame alone where
+            ``y`` and ``qid`` name columns. The `RankingData` that is trained on may be among them, for curves of the
+            training, and costs no second copy.
         init_model
             A fitted Ranker, or the path of a saved one, to add trees to.
         callbacks
             Functions called with a `Progress` after each tree; training stops when one returns True.
         """
-        plan = read_parameters(self.get_params(deep=False))
-        watchers = _callbacks(callbacks)
         earlier = _fitted(init_model)
+        with (earlier or self)._foreign_classes():
+            plan = read_parameters(self.get_params(deep=False))
+        watchers = _callbacks(callbacks)
         train = ranking_data(X, y, qid, group, sample_weight, None if earlier is None else earlier.columns_)
         plan = for_data(plan, train)
-        valid = evaluation_sets(eval_set, train)
+        valid = evaluation_sets(eval_set, train, y, qid)
         if plan.settings.patience is not None and not valid:
             raise ValueError("early_stopping_rounds needs an eval_set to watch; pass eval_set=[(X, y, qid)].")
         state = State()
@@ -337,6 +346,24 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
         """What ``manifest.json`` of a saved model holds."""
         return self.model_.manifest
 
+    @property
+    def metrics_(self) -> list[Metric]:
+        """Metrics of the training, the optimised one first."""
+        check_is_fitted(self)
+        if self._metrics is None:
+            with self._foreign_classes():
+                self._metrics = [parse_metric(text) for text in self.manifest_["metrics"]]
+        return self._metrics
+
+    @property
+    def objective_(self) -> Objective:
+        """The objective of the training."""
+        check_is_fitted(self)
+        if self._objective is None:
+            with self._foreign_classes():
+                self._objective = parse_objective(self.manifest_["objective"])
+        return self._objective
+
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the model to a folder, or to a file that ends in ``.zip``; see `rankwright.persistence`."""
         check_is_fitted(self)
@@ -346,17 +373,23 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
     def load(cls, path: str | os.PathLike[str]) -> Ranker:
         """Read a saved model, to train on or to evaluate; `rankwright.load` is enough to predict.
 
-        Nothing in it is executed. A damaged model, or one of a newer version, is refused with the reason.
+        Nothing in it is executed. A damaged model, or one of a newer version, is refused with the reason. A model for
+        a metric or objective of your own loads and predicts wherever it is; to ``score`` and to train on, import
+        the class first.
         """
         model = load(path)
         manifest = model.manifest
         try:
             # The file does not decide where a later fit would write.
             ranker = cls(**{k: v for k, v in manifest["parameters"].items() if k != "checkpoint"})
-            metrics = [parse_metric(text) for text in manifest["metrics"]]
-            objective = parse_objective(manifest["objective"])
             ranker.label_column_, ranker.qid_column_ = manifest["label_column"], manifest["qid_column"]
-            ranker._set_model(model, metrics, objective)
+            ranker._set_model(model, None, None)
+            try:
+                _ = ranker.metrics_, ranker.objective_
+            except UnknownName:
+                # The user's own class is needed to score and to train, not to predict. The first models name no class.
+                if manifest.get("classes", True) == {}:
+                    raise
         except (KeyError, TypeError, AttributeError) as error:
             raise ValueError(f"{path}: the manifest lacks or garbles {error}; it was damaged.") from None
         except ValueError as error:
@@ -403,6 +436,22 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
             return True
         return False
 
+    @contextmanager
+    def _foreign_classes(self) -> Iterator[None]:
+        """Say which class to import where the model's metric or objective is not known in this process."""
+        try:
+            yield
+        except UnknownName as error:
+            model = getattr(self, "model_", None)
+            classes = {} if model is None else model.manifest.get("classes", {})
+            names = [f"{kind} ({name!r})" for name, kind in classes.items()]
+            if not names:
+                raise
+            raise UnknownName(
+                f"the model was trained with {' and '.join(names)}, which is not defined in this process; import it "
+                "to score or to train on (predict works without)."
+            ) from error
+
     def _scores(self, matrix: Any) -> Floats:
         return self.forest_.predict(matrix, threads=read_threads(self.n_jobs))
 
@@ -424,15 +473,16 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
         )
         self._set_model(model, list(plan.metrics.values()), plan.objective)
 
-    def _set_model(self, model: Model, metrics: list[Metric], objective: Objective) -> None:
-        """Set the fitted attributes."""
+    def _set_model(self, model: Model, metrics: list[Metric] | None, objective: Objective | None) -> None:
+        """Set the fitted attributes; metrics and objective that are None are read from the manifest on first use."""
+        self._metrics, self._objective = metrics, objective
         manifest = model.manifest
         # The first models did not record all of these.
         first = {"learning_rates": [], "max_bin": 255, "subsample": self.subsample, "bagging_temperature": 0.0}
         for name, value in {**first, **manifest["chosen"]}.items():
             setattr(self, f"{name}_", value)
-        self.metrics_, self.objective_ = metrics, objective
-        self.best_iteration_ = int(manifest["best_iteration"])
+        int(manifest["best_iteration"])  # the first models did not count the trees of init_model in it
+        self.best_iteration_ = model.n_trees
         self.evals_result_ = manifest["evals_result"]
         self.interrupted_ = bool(manifest["interrupted"])
         self.times_ = dict(manifest.get("times", {}))

@@ -272,7 +272,7 @@ def _train_locked(
         began = time.perf_counter()
         ranker.save(folder / _MODEL)
         status = "interrupted" if ranker.interrupted_ else "finished"
-        recorder.log(f"{status} after {recorder.lines} iterations; the model has {ranker.best_iteration_}")
+        recorder.log(f"{status} after {recorder.lines} iterations; the model has {ranker.best_iteration_} trees")
         manifest = _json(folder / _MANIFEST)
         manifest |= {
             "status": status,
@@ -370,7 +370,7 @@ class _Recorder:
         """Write the lines that are missing, if the last training was interrupted after its last tree."""
         if not self._started:
             history = list(ranker.evals_result_.values())
-            done = len(next(iter(history[0].values()))) if history else ranker.best_iteration_
+            done = len(next(iter(history[0].values()))) if history else len(ranker.learning_rates_)
             self._resume_after(done, history)
 
     def log(self, text: str) -> None:

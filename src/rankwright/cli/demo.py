@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from rankwright.cli import options
+from rankwright.cli import extras, options
 
 if TYPE_CHECKING:
     from rankwright import Comparison, Evaluation, Run
@@ -47,9 +47,12 @@ def demo(
     import rankwright as rw
     from rankwright.data.tables import read_data
 
-    console = Console(quiet=quiet, highlight=False, soft_wrap=True)
+    console = Console(quiet=quiet, highlight=False, soft_wrap=True, markup=False)
     if data is None and reading:
         raise typer.BadParameter("options about columns need a data file; give it with --data.")
+    missing = _missing_library()
+    if missing is not None:
+        console.print(f"There will be no report.html: {missing}")
     if data is None:
         console.print(f"Generating {queries} synthetic web-search queries (136 features, labels 0-4) ...")
         everything = rw.make_web_search(queries, seed=seed)
@@ -72,7 +75,8 @@ def demo(
     comparison = rw.compare(*results, names=list(_SYSTEMS), metrics=_METRICS, seed=seed)
     console.print(_table(results, comparison, runs))
     console.print("Means over queries, ± 95% intervals. * differs from lambdamart (p <= 0.05, Fisher's test, Holm).\n")
-    console.print(_report(runs, test, out / "report.html"))
+    if missing is None:
+        console.print(_report(runs, test, out / "report.html"))
     first, second = (out / name for name in ("lambdamart", "yetirank"))
     console.print(
         f"Next: rankwright compare {first} {second} TEST\n"
@@ -103,11 +107,17 @@ def _table(results: list[Evaluation], comparison: Comparison, runs: list[Run]) -
     return table
 
 
+def _missing_library() -> str | None:
+    """Say which library of the report is missing, and how to install it; None if all are there."""
+    try:
+        extras.require_report()
+    except ImportError as error:
+        return str(error)
+    return None
+
+
 def _report(runs: list[Run], test: Any, path: Path) -> str:
     from rankwright.report import run_report, save_page
 
-    try:
-        save_page(run_report(runs, test, metrics=_METRICS, title="Demo", data_name="held-out queries"), path)
-    except ImportError as error:
-        return f"{path} was not written: {error}"
+    save_page(run_report(runs, test, metrics=_METRICS, title="Demo", data_name="held-out queries"), path)
     return f"Wrote {path}: open it in a browser."

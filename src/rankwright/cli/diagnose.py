@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from rankwright.cli import options, scoring
+from rankwright.cli import extras, options, scoring
 
 
 @options.with_data_options()
@@ -47,18 +47,19 @@ def diagnose(
     Example: rankwright diagnose run --data test.txt --train train.txt --against old-run --out diagnose.html
     """
     from rankwright import diagnostics
-    from rankwright.data.tables import read_data
 
     target = out if out is not None or json else Path("diagnose.html")
     if target is not None and target.suffix not in (".html", ".md"):
         raise typer.BadParameter(f"--out must end in .html or .md; got {target}.")
+    if target is not None:
+        extras.require_report()
     ranker, training_options = scoring.load_system(run)
     other = None if against is None else scoring.load_system(against)[0]
-    reading = training_options | reading
+    training_options["reference"] = ranker.columns_
     diagnosis = diagnostics.diagnose(
         ranker,
-        read_data(data, **reading, reference=ranker.columns_),
-        train=None if train is None else read_data(train, **reading, reference=ranker.columns_),
+        scoring.DataFile(data, reading).read(**training_options),
+        train=None if train is None else scoring.DataFile(train, reading).read(**training_options),
         against=other,
         names=_names(run, against),
         every=every,

@@ -69,24 +69,17 @@ def with_data_options(*, weight: bool = True) -> Callable[[Callable[..., None]],
 
 
 def split_metrics(text: str) -> list[str]:
-    """Split a list of metrics at spaces outside parentheses; an unknown metric is a usage error."""
-    from rankwright import metric
+    """Split a list of metrics; an unknown metric is a usage error."""
+    from rankwright.metrics import metric, metric_texts
 
-    names: list[str] = []
-    depth = 0
-    for word in text.split():
-        if depth:
-            names[-1] += f" {word}"
-        else:
-            names.append(word)
-        depth += word.count("(") - word.count(")")
+    try:
+        names = [str(name) for name in metric_texts(text)]
+        for name in names:
+            metric(name)
+    except ValueError as error:
+        raise typer.BadParameter(str(error)) from None
     if not names:
         raise typer.BadParameter("name at least one metric, such as ndcg@10.")
-    for name in names:
-        try:
-            metric(name)
-        except ValueError as error:
-            raise typer.BadParameter(str(error)) from None
     return names
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from rankwright.cli import options
+from rankwright.cli import extras, options, scoring
 
 if TYPE_CHECKING:
     from rankwright.report import Page
@@ -56,6 +56,7 @@ def report(
     """
     from rankwright.report import save_page
 
+    extras.require_report()
     metric_names = None if metrics is None else options.split_metrics(metrics)
     if runs[0].suffix == ".json":
         if len(runs) > 1 or data is not None or metric_names or reading:
@@ -83,11 +84,10 @@ def _benchmark_page(path: Path, title: str | None) -> Page:
 def _runs_page(
     runs: list[Path], data: Path, metrics: list[str] | None, title: str | None, reading: dict[str, Any]
 ) -> Page:
-    from rankwright.data.tables import read_data
     from rankwright.report import run_report
     from rankwright.runs import Run
 
     opened = [Run.open(path) for path in runs]
-    reading = {**opened[0].manifest.get("reading", {}), **reading}
-    test = read_data(data, **reading, reference=opened[0].ranker.columns_)
+    training_options = opened[0].manifest.get("reading", {})
+    test = scoring.DataFile(data, reading).read(**training_options, reference=opened[0].ranker.columns_)
     return run_report(opened, test, metrics=metrics, title=title, data_name=data.name)

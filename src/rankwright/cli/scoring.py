@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,8 +19,10 @@ def load_system(path: Path) -> tuple[Ranker, dict[str, Any]]:
         run = Run.open(path)
         return run.ranker, dict(run.manifest.get("reading", {}))
     ranker = load_ranker(path)
-    columns = {"label": ranker.label_column_, "qid": ranker.qid_column_}
-    return ranker, {name: column for name, column in columns.items() if column is not None}
+    options: dict[str, Any] = {"label": ranker.label_column_, "qid": ranker.qid_column_}
+    if ranker.columns_.first_index == 0:
+        options["zero_based"] = True
+    return ranker, {name: value for name, value in options.items() if value is not None}
 
 
 class DataFile:
@@ -45,7 +48,9 @@ class DataFile:
         options |= self._reading
         key = repr(sorted(options.items()))
         if key not in self._cache:
-            self._cache[key] = read_data(self.path, **options)
+            with warnings.catch_warnings():
+                warnings.simplefilter("always")  # how columns were matched is shown for every file
+                self._cache[key] = read_data(self.path, **options)
         return self._cache[key]
 
 

@@ -99,12 +99,32 @@ def train(
 
 def _summary(run: Any, out: Path) -> str:
     trees = run.manifest["best_iteration"]
-    row = run.history[trees - 1]
+    row = run.history[len(run.ranker.learning_rates_) - 1]
     values = [f"{part} {name} {value:.4f}" for part in ("train", "valid") for name, value in row.get(part, {}).items()]
     seconds = sum(run.times.values())
     return (
         f"{out}: {trees} trees in {seconds:.1f} s; {', '.join(values)}.\n"
+        f"{_best_tree(run)}"
         f"Next: rankwright evaluate {out} DATA, or rankwright predict {out} DATA --out scores.txt"
+    )
+
+
+def _best_tree(run: Any) -> str:
+    """Say where validation was best, if later trees made it worse and nothing stopped them."""
+    from rankwright import metric
+
+    if run.config.get("early_stopping_rounds") is not None or "valid" not in run.history[0]:
+        return ""
+    name = next(iter(run.history[0]["valid"]))
+    curve = [row["valid"][name] for row in run.history]
+    known = [number for number, value in enumerate(curve, start=1) if value == value]
+    sign = 1 if metric(name).higher_is_better else -1
+    best = max(known, key=lambda number: sign * curve[number - 1], default=len(curve))
+    if sign * curve[best - 1] <= sign * curve[-1]:
+        return ""
+    return (
+        f"valid {name} was best after {best} of {len(curve)} trees, {curve[best - 1]:.4f}: --early-stopping 50 would "
+        f"end there, and so would --trees {best}.\n"
     )
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from rankwright.cli import options
+from rankwright.cli import extras, options
 
 if TYPE_CHECKING:
     from rankwright.tuning.search import Tuning
@@ -70,6 +70,7 @@ def tune(
     from rankwright.data.tables import read_parts
     from rankwright.tuning.search import is_config, tune
     from rankwright.tuning.space import PRESETS
+    from rankwright.tuning.study import load_optuna
 
     seconds = None if time is None else _seconds(time)
     names = options.split_metrics(metric)
@@ -81,10 +82,9 @@ def tune(
     _check_usage(objective, names[0], space)
     if out.exists() and not is_config(out):
         raise ValueError(f"{out} exists and was not written by tune; choose another file with --out.")
+    load_optuna()
     if report is not None:
-        from rankwright.report.page import require
-
-        require("altair")
+        extras.require_report()
     parts = read_parts([data] if valid is None else [data, valid], **reading)
     budget = PRESETS[preset].trials if trials is None else trials
     tuning = tune(

@@ -17,9 +17,9 @@ from rankwright.data.encoding import (
     HasColumns,
     Levels,
     check_same_categories,
-    check_same_columns,
     encode_frame,
     encode_matrix,
+    matched_names,
     take_column,
 )
 from rankwright.data.queries import Queries, check_labels, plain_ids
@@ -72,7 +72,10 @@ class RankingData:
         For each categorical column its levels in the order of their codes, or None if the values were
         given as codes.
     named : bool
-        Whether the names were given, not generated (f0, f1, ...).
+        Whether the names were given, not generated: f0, f1, ... for arrays, and the file's own indices for LETOR text
+        (feature 39 is f39). Generated names are matched with other data by position.
+    first_index : int or None
+        For LETOR text the index of the first feature, 1 or 0; None for other data.
     n_queries, n_rows : int
         Sizes.
     queries : Queries
@@ -120,14 +123,15 @@ class RankingData:
                 f"(shape={matrix.shape}) while a minimum of 1 is required."
             )
         if reference is not None:
-            check_same_columns(names, reference.feature_names)
             levels = check_same_categories(levels, reference.categories)
 
         self.queries = Queries.of(matrix.shape[0], qid, group)
         self.y = check_labels(y, self.queries)
         self.X = matrix if self.queries.order is None else matrix[self.queries.order]
         self.weights = None if weights is None else self.queries.per_row(weights)
-        self.named = feature_names is not None or isinstance(frame, nw.DataFrame)
+        given = feature_names is not None or isinstance(frame, nw.DataFrame)
+        self.named: bool = given if reference is None else reference.named
+        self.first_index: int | None = None if reference is None else reference.first_index
         self.feature_names: list[str] = names
         self.categories: Levels = levels
         _check_features(self)
@@ -179,12 +183,14 @@ class RankingData:
         return self.queries.ungroup(grouped)
 
     def check_columns(self, reference: HasColumns) -> None:
-        """Raise ValueError unless this data has the columns and categories of ``reference``, in the same order."""
-        check_same_columns(self.feature_names, reference.feature_names)
-        ours, theirs = (
-            {name: levels for name, levels in columns.categories.items() if levels is not None}
-            for columns in (self, reference)
-        )
+        """Raise ValueError unless this data has the columns and categories of ``reference``, in the same order.
+
+        Columns are matched by name where both have names, otherwise by position.
+        """
+        names = matched_names(self.feature_names, self.named, reference)
+        new_names = dict(zip(self.feature_names, names, strict=True))
+        ours = {new_names[name]: levels for name, levels in self.categories.items() if levels is not None}
+        theirs = {name: levels for name, levels in reference.categories.items() if levels is not None}
         if ours != theirs:
             raise ValueError(
                 "the categories differ from those of the training data, so the codes would not match; "
@@ -276,8 +282,9 @@ class RankingData:
             raise ValueError("nothing to concatenate: give at least one data set.")
         first = parts[0]
         for part in parts[1:]:
-            check_same_columns(part.feature_names, first.feature_names)
-            if part.categories != first.categories:
+            names = matched_names(part.feature_names, part.named, first)
+            new_names = dict(zip(part.feature_names, names, strict=True))
+            if {new_names[name]: levels for name, levels in part.categories.items()} != first.categories:
                 raise ValueError(
                     "the categories differ between the parts; create the later ones with reference= the first."
                 )
@@ -404,7 +411,7 @@ class RankingData:
     def _like(self, X: Any, y: Any, qid: Any, weights: Any) -> RankingData:
         """Create data from other rows with the same columns and categories."""
         data = RankingData(X, y, qid=qid, weights=weights, feature_names=self.feature_names)
-        data.categories = self.categories
+        data.categories, data.named, data.first_index = self.categories, self.named, self.first_index
         return data
 
     def __len__(self) -> int:

@@ -19,10 +19,22 @@ Matrix = Any  # a NumPy 2-D array or a SciPy CSR matrix
 
 @dataclass(frozen=True)
 class Columns:
-    """Names of the columns and levels of the categorical ones, which other data must match."""
+    """Names of the columns and levels of the categorical ones, which other data must match.
+
+    Parameters
+    ----------
+    feature_names, categories
+        Names of the columns, and levels of the categorical ones.
+    named
+        Whether the names were given. Generated ones, those of arrays and LETOR text, are matched by position.
+    first_index
+        For columns of LETOR text the index of the first one in the file, 1 or 0; None for others.
+    """
 
     feature_names: list[str]
     categories: Levels
+    named: bool = True
+    first_index: int | None = None
 
 
 class HasColumns(Protocol):
@@ -35,6 +47,14 @@ class HasColumns(Protocol):
     @property
     def categories(self) -> Levels:
         """Levels of the categorical columns."""
+
+    @property
+    def named(self) -> bool:
+        """Whether the names were given."""
+
+    @property
+    def first_index(self) -> int | None:
+        """Index of the first column in LETOR text; None for other data."""
 
 
 def is_sparse(X: Any) -> bool:
@@ -59,14 +79,9 @@ def encode_features(X: Any, columns: Columns) -> Any:
     """Turn the features of new rows into the matrix a model was trained on."""
     frame = nw.from_native(X, eager_only=True, pass_through=True)
     if isinstance(frame, nw.DataFrame):
-        matrix, names, levels = encode_frame(frame, None, None, columns)
+        matrix, _, levels = encode_frame(frame, None, None, columns)
     else:
-        matrix, names, levels = encode_matrix(X, None, None, columns)
-    if matrix.shape[1] != len(columns.feature_names):
-        raise ValueError(
-            f"X has {matrix.shape[1]} features, but Ranker is expecting {len(columns.feature_names)} features as input."
-        )
-    check_same_columns(names, columns.feature_names)
+        matrix, _, levels = encode_matrix(X, None, None, columns)
     check_same_categories(levels, columns.categories)
     values = matrix.data if is_sparse(matrix) else matrix
     if np.isinf(values).any():
@@ -87,7 +102,10 @@ def encode_frame(
     categorical: Sequence[str | int] | None,
     reference: HasColumns | None,
 ) -> tuple[Matrix, list[str], Levels]:
-    """Turn a data frame into a matrix, its column names and the levels of its categorical columns."""
+    """Turn a data frame into a matrix, its column names and the levels of its categorical columns.
+
+    With a reference the columns get its names and its order.
+    """
     names = _check_names(frame.columns if feature_names is None else feature_names, len(frame.columns))
     categorical_names = _column_names(categorical, names)
     by_name = dict(zip(names, frame.iter_columns(), strict=True))
@@ -95,8 +113,12 @@ def encode_frame(
     if reference is not None:
         known_levels = reference.categories
         if set(names) == set(reference.feature_names):
-            names = list(reference.feature_names)  # columns of a frame are matched by name
-        check_same_columns(names, reference.feature_names)
+            names = list(reference.feature_names)  # columns of a frame are matched by name, in any order
+        matched = matched_names(names, True, reference)
+        new_names = dict(zip(names, matched, strict=True))
+        by_name = {new_names[name]: series for name, series in by_name.items()}
+        categorical_names = [new_names[name] for name in categorical_names]
+        names = matched
     levels: Levels = {}
     columns = []
     for name in names:
@@ -133,7 +155,10 @@ def encode_matrix(
     categorical: Sequence[str | int] | None,
     reference: HasColumns | None,
 ) -> tuple[Matrix, list[str], Levels]:
-    """Turn an array or a sparse matrix into a matrix, its column names and its categorical columns."""
+    """Turn an array or a sparse matrix into a matrix, its column names and its categorical columns.
+
+    With a reference the columns get its names.
+    """
     if is_sparse(X):
         from scipy.sparse import csr_matrix
 
@@ -148,11 +173,16 @@ def encode_matrix(
     elif reference is not None and len(reference.feature_names) == n_columns:
         names = list(reference.feature_names)
     else:
-        names = [f"f{i}" for i in range(n_columns)]
-    if categorical is None and reference is not None:
-        categorical = [name for name in reference.categories if name in names]
+        names = generated_names(n_columns)
+    categorical_names = _column_names(categorical, names)
+    if reference is not None:
+        matched = matched_names(names, feature_names is not None, reference)
+        categorical_names = [matched[names.index(name)] for name in categorical_names]
+        if categorical is None:
+            categorical_names = list(reference.categories)
+        names = matched
     levels: Levels = {}
-    for name in _column_names(categorical, names):
+    for name in categorical_names:
         values = matrix[:, names.index(name)]
         _check_codes(values.toarray().ravel() if is_sparse(values) else values, name)
         levels[name] = None
@@ -211,6 +241,41 @@ def _shown(names: Sequence[Any]) -> str:
     return ", ".join(str(name) for name in names[:8]) + (", ..." if len(names) > 8 else "")
 
 
+def generated_names(n_columns: int, first: int = 0) -> list[str]:
+    """Name columns without names by their numbers, from ``first``.
+
+    Examples
+    --------
+    >>> generated_names(2), generated_names(2, first=1)
+    (['f0', 'f1'], ['f1', 'f2'])
+    """
+    return [f"f{number}" for number in range(first, first + n_columns)]
+
+
+def matched_names(names: list[str], named: bool, reference: HasColumns) -> list[str]:
+    """Return the reference's names for columns that match them; raise ValueError where they do not.
+
+    Columns are matched by name where both sides were given names, and otherwise by position: names that were
+    generated say nothing, so only the number has to agree.
+
+    Examples
+    --------
+    >>> matched_names(["bm25", "length"], True, Columns(["f1", "f2"], {}, named=False))
+    ['f1', 'f2']
+    """
+    theirs = list(reference.feature_names)
+    if set(names) != set(theirs) and not (named and reference.named):
+        if len(names) == len(theirs):
+            return theirs
+        letor = "" if reference.first_index is None else f" (read_letor(..., n_features={len(theirs)}) for LETOR text)"
+        raise ValueError(
+            f"X has {len(names)} features, but Ranker is expecting {len(theirs)} features as input. Columns without "
+            f"names are matched by position; give as many as in the training data{letor}."
+        )
+    check_same_columns(names, theirs)
+    return theirs
+
+
 def check_same_columns(ours: list[str], theirs: list[str]) -> None:
     """Raise ValueError unless the names are the same, in the same order."""
     if ours == theirs:
@@ -222,8 +287,8 @@ def check_same_columns(ours: list[str], theirs: list[str]) -> None:
             f" Not expected: {_shown(extra)}." if extra else ""
         )
         raise ValueError(
-            f"the data has {len(ours)} features where the training data has {len(theirs)}, and they differ."
-            f"{detail} Give the same columns."
+            f"the columns of the data ({len(ours)}) are not those of the training data ({len(theirs)}).{detail} Give "
+            "the same columns."
         )
     column = next(i for i, pair in enumerate(zip(ours, theirs, strict=True)) if pair[0] != pair[1])
     raise ValueError(

@@ -13,6 +13,7 @@ from numpy.typing import DTypeLike, NDArray
 
 from rankwright._io import PathLike, read_text, replacing
 from rankwright.data.dataset import RankingData
+from rankwright.data.encoding import generated_names
 from rankwright.data.letor_parser import parse_letor
 
 _ENDS_TOKEN = re.compile(r"[ \t\n\v\f\r#]")
@@ -52,7 +53,8 @@ def read_letor(
     r"""Read LETOR text files, plain or gzip.
 
     Features that a row leaves out are 0, and ``nan`` is a missing value. Query ids are int64 if all ids
-    of the file are integers, otherwise text. Numbers are read as the nearest float64.
+    of the file are integers, otherwise text. Numbers are read as the nearest float64. Columns are named by the file's
+    own index, so that feature 39 is ``f39``; other data is matched with them by position.
 
     Parameters
     ----------
@@ -86,6 +88,8 @@ def read_letor(
     ...     data = read_letor(path)
     >>> data.X.tolist(), data.y.tolist(), data.query_ids.tolist()
     ([[0.5, 0.0, 0.001], [0.0, 4.0, 0.0]], [2.0, 0.0], [7])
+    >>> data.feature_names
+    ['f1', 'f2', 'f3']
     """
     files: list[PathLike] = [paths] if isinstance(paths, str | os.PathLike) else list(paths)
     if not files:
@@ -107,7 +111,7 @@ def read_letor(
     data = []
     while parsed:  # frees each matrix once its data set exists, which may hold a copy
         X, y, qid = parsed.pop(0)
-        data.append(RankingData(_widen(X, width), y, qid=qid))
+        data.append(letor_data(widen(X, width), y, qid, zero_based=zero_based))
     return data[0] if isinstance(paths, str | os.PathLike) else data
 
 
@@ -154,7 +158,21 @@ def write_letor(data: RankingData, path: PathLike, *, zero_based: bool = False, 
             file.write(" ".join([_digits(label), f"qid:{qid}", *words]).encode() + b"\n")
 
 
-def _widen(X: Any, width: int) -> Any:
+def letor_data(X: Any, y: Any, qid: Any, *, zero_based: bool) -> RankingData:
+    """Create data whose columns are named by their indices in a file.
+
+    Examples
+    --------
+    >>> letor_data([[7.0, 8.0]], [1], [4], zero_based=True).feature_names
+    ['f0', 'f1']
+    """
+    first = 0 if zero_based else 1
+    data = RankingData(X, y, qid=qid, feature_names=generated_names(np.shape(X)[1], first))
+    data.named, data.first_index = False, first
+    return data
+
+
+def widen(X: Any, width: int) -> Any:
     """Add columns of zeros up to ``width``."""
     rows, columns = X.shape
     if columns == width:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import warnings
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -15,7 +16,7 @@ from numpy.typing import NDArray
 from rankwright._io import PathLike, read_text, replacing
 from rankwright.data.dataset import RankingData, label_columns
 from rankwright.data.encoding import Columns
-from rankwright.data.letor import read_letor, write_letor
+from rankwright.data.letor import letor_data, read_letor, widen, write_letor
 from rankwright.data.letor_parser import parse_letor
 
 _LETOR = (".txt", ".letor", ".svm", ".svmlight", ".dat")
@@ -60,7 +61,9 @@ def read_data(
         False for rows to predict: labels are not needed, and all are 0.
     reference
         Training data, or a model's ``columns_``: this data gets the same columns and categories. Columns named in
-        ``drop`` and ``categorical`` may then be missing.
+        ``drop`` and ``categorical`` may then be missing. LETOR text, which has no names, is matched by position and
+        must have as many features; only where the reference is LETOR text too may the last ones be missing, which are
+        then 0, with a warning that names them.
 
     Examples
     --------
@@ -181,12 +184,48 @@ def _extension(path: PathLike) -> str:
 def _read_letor(
     path: PathLike, zero_based: bool, labelled: bool, reference: RankingData | Columns | None
 ) -> RankingData:
-    n_features = None if reference is None else len(reference.feature_names)
-    X, y, qid = parse_letor(read_text(path), source=os.fspath(path), zero_based=zero_based, n_features=n_features)
+    text, source = read_text(path), os.fspath(path)
+    X, y, qid = parse_letor(text, source=source, zero_based=zero_based)
+    if reference is not None:
+        if X.shape[1] > len(reference.feature_names):  # again, for an error that names the line
+            parse_letor(text, source=source, zero_based=zero_based, n_features=len(reference.feature_names))
+        X = _fit_letor(X, source, 0 if zero_based else 1, reference)
+    labels = y if labelled else np.zeros(len(y))
     try:
-        return RankingData(X, y if labelled else np.zeros(len(y)), qid=qid, reference=reference)
+        if reference is None:
+            return letor_data(X, labels, qid, zero_based=zero_based)
+        return RankingData(X, labels, qid=qid, reference=reference)
     except ValueError as error:
         raise ValueError(f"{path}: {error}") from None
+
+
+def _fit_letor(X: NDArray[np.float64], source: str, first_index: int, reference: RankingData | Columns) -> Any:
+    """Match the features of LETOR text with the columns of a reference, by position."""
+    width, expected = X.shape[1], len(reference.feature_names)
+    texts = [name for name, levels in reference.categories.items() if levels is not None]
+    if texts:
+        raise ValueError(
+            f"{source} is LETOR text, which holds numbers only, but the training data has text in the categorical "
+            f"column {texts[0]!r}; give Parquet or CSV with the columns of the training data."
+        )
+    if width < expected and reference.first_index is None:
+        names = f" ({_shown(reference.feature_names[:4])}{', ...' if expected > 4 else ''})" if reference.named else ""
+        raise ValueError(
+            f"{source} has {width} features, but the training data has {expected} columns{names} and was not LETOR "
+            "text; give a file with the columns of the training data."
+        )
+    if width < expected:
+        first, last = width + first_index, expected - 1 + first_index
+        indices = f"feature {first}" if first == last else f"features {first} to {last}"
+        warnings.warn(f"{source} has no {indices} of the training data; taken as 0 in all rows.", stacklevel=4)
+        return widen(X, expected)
+    if reference.named:
+        warnings.warn(
+            f"{source} has no column names; its {width} features are matched with the columns of the training data "
+            "by position.",
+            stacklevel=4,
+        )
+    return X
 
 
 def _read_parquet(path: PathLike) -> Any:

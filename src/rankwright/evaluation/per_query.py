@@ -6,15 +6,16 @@ import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from importlib import import_module
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from rankwright.data.queries import Queries, check_labels
+from rankwright.data.queries import Queries, check_labels, plain_ids
 from rankwright.kernels import evaluate as kernel
 from rankwright.kernels.threads import available_threads, equal_ranges, even_ranges, run_ranges
-from rankwright.metrics import Metric, metric
+from rankwright.metrics import Metric, metric, metric_texts
 from rankwright.reducer import ALONE, Reducer
 
 TIES = {
@@ -61,6 +62,32 @@ class Evaluation:
     empty: str
     weights: NDArray[np.float64] | None = None
 
+    def to_dataframe(self, library: Literal["pandas", "polars", "pyarrow"] = "pandas") -> Any:
+        """Return a data frame with one row per query: ``qid``, its ``weight`` where there are weights, the metrics.
+
+        Parameters
+        ----------
+        library
+            ``"pandas"``, ``"polars"`` or ``"pyarrow"``.
+
+        Examples
+        --------
+        >>> result = evaluate([2, 1, 3], [0, 1, 1], qid=["b", "b", "a"], metrics="mrr p@1")
+        >>> print(result.to_dataframe("polars").rows())
+        [('a', 1.0, 1.0), ('b', 0.5, 0.0)]
+        """
+        import narwhals as nw
+
+        if library not in ("pandas", "polars", "pyarrow"):
+            raise ValueError(f"library must be 'pandas', 'polars' or 'pyarrow'; got {library!r}.")
+        try:
+            import_module(library)
+        except ImportError:
+            raise ImportError(f"to_dataframe needs {library}, which is not installed: pip install {library}.") from None
+        weights = {} if self.weights is None else {"weight": self.weights}
+        columns = {"qid": plain_ids(self.query_ids), **weights, **self.per_query}
+        return nw.from_dict(columns, backend=library).to_native()
+
     def __str__(self) -> str:
         width = max(len(name) for name in self.mean)
         return "\n".join(f"{name:<{width}}  {value:.4f}" for name, value in self.mean.items())
@@ -87,7 +114,7 @@ def evaluate(
     qid, group
         Which rows belong together: an id per row in any order, or sizes in row order.
     metrics
-        Metrics or their text forms.
+        Metrics or their text forms; a text may name several, as in ``"map ndcg@5"``.
     ties
         How ties are broken: ``"worst"`` ranks the lower label first (as in the papers), ``"best"`` the
         higher one, ``"expected"`` takes the exact mean over all orders, ``"input"`` keeps the row order.
@@ -135,10 +162,10 @@ class Evaluator:
             raise ValueError(f"unknown tie policy {ties!r}; choose one of {', '.join(TIES)}.")
         if empty not in EMPTY:
             raise ValueError(f"unknown policy for empty queries {empty!r}; choose one of {', '.join(EMPTY)}.")
-        metrics = [metrics] if isinstance(metrics, str | Metric) else list(metrics)
-        if not metrics:
+        wanted = metric_texts(metrics)
+        if not wanted:
             raise ValueError("no metric to evaluate: name at least one, such as 'ndcg@10'.")
-        by_name = {text.strip() if isinstance(text, str) else str(text): metric(text) for text in metrics}
+        by_name = {text.strip() if isinstance(text, str) else str(text): metric(text) for text in wanted}
         self.ties, self.empty = ties, empty
         self._reducer = reducer
         self.queries = queries = Queries.of(np.size(labels), qid, group)

@@ -10,13 +10,14 @@ from rankwright.data.dataset import RankingData
 from rankwright.data.encoding import Columns
 from rankwright.engines import load_engine
 from rankwright.model import Model
+from rankwright.objectives.base import Sum
 from rankwright.training.checkpoint import fingerprint
 from rankwright.training.settings import Plan
 from rankwright.training.state import State
 
 
-def best_iteration(state: State, plan: Plan) -> int:
-    """The iteration that the model ends with: the best with early stopping, otherwise the last."""
+def last_iteration(state: State, plan: Plan) -> int:
+    """The iteration of this training that the model ends with: the best with early stopping, otherwise the last."""
     best = state.best(plan.target) if plan.settings.patience is not None else None
     return state.iteration if best is None else best
 
@@ -28,7 +29,7 @@ def chosen_settings(state: State, plan: Plan) -> dict[str, Any]:
     later = [rate] * state.iteration if settings.steering is None else state.rates
     return {
         "learning_rate": rate,
-        "learning_rates": [rate, *later][: best_iteration(state, plan)],
+        "learning_rates": [rate, *later][: last_iteration(state, plan)],
         "num_leaves": options["num_leaves"],
         "max_bin": options["max_bin"],
         "subsample": options["subsample"],
@@ -37,9 +38,24 @@ def chosen_settings(state: State, plan: Plan) -> dict[str, Any]:
     }
 
 
+def foreign_classes(plan: Plan) -> dict[str, str]:
+    """Modules and names of the metrics and objectives of the user's own, by the names they have in text."""
+    terms = [term for _, _, term in plan.objective.parts] if isinstance(plan.objective, Sum) else [plan.objective]
+    kinds: dict[str, type] = {metric.name: type(metric) for metric in plan.metrics.values()}
+    kinds |= {term.name: type(term) for term in terms}
+    return {
+        name: f"{kind.__module__}.{kind.__qualname__}"
+        for name, kind in kinds.items()
+        if not kind.__module__.startswith("rankwright.")
+    }
+
+
 def model_of(state: State, plan: Plan, train: RankingData, **more: Any) -> Model:
     """Build the model with its manifest; ``more`` is added to it."""
     engine = load_engine(plan.settings.engine)
+    assert state.forest is not None
+    last = last_iteration(state, plan) - 1
+    forest = state.forest.first(state.trees[last]).scaled(state.factors[last])
     manifest = {
         "rankwright": version("rankwright"),
         "engine": {"name": engine.name, "version": engine.version},
@@ -48,18 +64,19 @@ def model_of(state: State, plan: Plan, train: RankingData, **more: Any) -> Model
         "chosen": chosen_settings(state, plan),
         "objective": str(plan.objective),
         "metrics": [str(metric) for metric in plan.metrics.values()],
+        "classes": foreign_classes(plan),
         "ties": "worst",
         "feature_names": train.feature_names,
         "named": train.named,
+        "first_index": train.first_index,
         "categories": {k: None if v is None else list(v) for k, v in train.categories.items()},
         "seed": plan.settings.seed,
         "data_fingerprint": fingerprint(train),
-        "best_iteration": best_iteration(state, plan),
+        "best_iteration": forest.n_trees,
+        "initial_trees": state.initial_trees,
         "times": dict(state.times),
         "evals_result": {f"valid_{number}": curves for number, curves in enumerate(state.history)},
         **more,
     }
-    assert state.forest is not None
-    last = best_iteration(state, plan) - 1
-    forest = state.forest.first(state.trees[last]).scaled(state.factors[last])
-    return Model(forest, Columns(train.feature_names, train.categories), manifest)
+    columns = Columns(train.feature_names, train.categories, train.named, train.first_index)
+    return Model(forest, columns, manifest)

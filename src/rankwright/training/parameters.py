@@ -12,7 +12,7 @@ import numpy as np
 from rankwright.engines import load_engine
 from rankwright.engines.contract import Needs
 from rankwright.kernels.threads import MOST_THREADS, available_threads
-from rankwright.metrics import Metric
+from rankwright.metrics import Metric, metric_texts
 from rankwright.metrics import metric as parse_metric
 from rankwright.objectives import Objective
 from rankwright.training.defaults import is_auto, resolve_objective
@@ -121,7 +121,8 @@ def read_parameters(parameters: Mapping[str, Any]) -> Plan:
 
 def read_metrics(option: Any) -> dict[str, Metric]:
     """Metrics by the names that the user gave them."""
-    wanted = list(option) if isinstance(option, list | tuple) else [option]
+    wanted = metric_texts(option) if isinstance(option, str) else option
+    wanted = list(wanted) if isinstance(wanted, list | tuple) else [wanted]
     if not wanted:
         raise ValueError("metric is empty: name at least one, such as 'ndcg@10'.")
     for item in wanted:

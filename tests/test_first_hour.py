@@ -1,0 +1,451 @@
+"""What a new user meets first: data that does not fit, names, other processes, and what a terminal shows."""
+
+from __future__ import annotations
+
+import io
+import re
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from rich.console import Console
+
+import rankwright as rw
+from rankwright import Ranker, RankingData, cli
+from rankwright.training import progress as progress_module
+from rankwright.training.progress import Display
+from rankwright.training.state import Progress
+from small import quick, rows
+
+TESTS = Path(__file__).parent
+X, Y, QID = rows(120, 4, 12)
+FRAME = pd.DataFrame(X, columns=list("abcd")).assign(label=Y, query=QID)
+
+Command = Callable[..., tuple[int, str, str]]
+
+
+@pytest.fixture
+def call(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Command:
+    """Run a command in this process: exit code, standard output, standard error."""
+
+    def run(*arguments: Any) -> tuple[int, str, str]:
+        monkeypatch.setattr(sys, "argv", ["rankwright", *map(str, arguments)])
+        capsys.readouterr()
+        try:
+            cli.main()
+        except SystemExit as ended:
+            printed = capsys.readouterr()
+            return int(ended.code or 0), printed.out, printed.err
+        raise AssertionError("the program did not end")
+
+    return run
+
+
+def letor(path: Path, X: Any, *, first: int = 1) -> Path:
+    """Write rows as LETOR text, with every feature in every row."""
+    features = [" ".join(f"{i}:{v}" for i, v in enumerate(row, start=first)) for row in X.tolist()]
+    lines = [f"{y:g} qid:{qid} {words}" for y, qid, words in zip(Y, QID, features, strict=True)]
+    path.write_text("\n".join(lines) + "\n")
+    return path
+
+
+# Data that does not fit the model
+
+
+def test_the_command_line_refuses_letor_text_that_is_narrower_than_a_model_of_named_columns(
+    tmp_path: Path, call: Command
+) -> None:
+    quick().fit(FRAME, "label", qid="query").save(tmp_path / "named")
+    narrow, full = letor(tmp_path / "narrow.txt", X[:, :3]), letor(tmp_path / "full.txt", X)
+    for command in (
+        ["evaluate", tmp_path / "named", narrow],
+        ["predict", tmp_path / "named", narrow, "--out", tmp_path / "scores.txt"],
+        ["diagnose", tmp_path / "named", "--data", narrow, "--json"],
+    ):
+        code, _, error = call(*command)
+        assert code == 1
+        assert "narrow.txt has 3 features, but the training data has 4 columns (a, b, c, d)" in error
+    code, _, error = call("evaluate", tmp_path / "named", full)
+    assert (code, error.count("matched with the columns of the training data by position")) == (0, 1)
+
+
+def test_letor_text_cannot_replace_categories_that_are_text(tmp_path: Path, call: Command) -> None:
+    frame = FRAME.assign(d=pd.Categorical(np.where(X[:, 3] > 0, "high", "low")))
+    quick().fit(frame, "label", qid="query").save(tmp_path / "model")
+    code, _, error = call("evaluate", tmp_path / "model", letor(tmp_path / "full.txt", np.abs(X).round()))
+    assert code == 1
+    assert "full.txt is LETOR text, which holds numbers only" in error
+    assert "'d'" in error
+
+
+def test_arrays_are_not_padded_either(tmp_path: Path, call: Command) -> None:
+    quick().fit(X, Y, qid=QID).save(tmp_path / "arrays")
+    code, _, error = call("evaluate", tmp_path / "arrays", letor(tmp_path / "narrow.txt", X[:, :3]))
+    assert (code, "narrow.txt has 3 features, but the training data has 4 columns" in error) == (1, True)
+    assert call("evaluate", tmp_path / "arrays", letor(tmp_path / "full.txt", X))[0] == 0
+
+
+@pytest.mark.parametrize("first", [0, 1])
+def test_letor_text_is_padded_for_a_model_of_letor_text_with_a_note_of_the_indices(
+    tmp_path: Path, call: Command, first: int
+) -> None:
+    data = rw.read_letor(letor(tmp_path / "train.txt", X, first=first), zero_based=first == 0)
+    ranker = quick().fit(data)
+    ranker.save(tmp_path / "model")
+    narrow = letor(tmp_path / "narrow.txt", X[:, :2], first=first)
+    code, _, error = call("predict", tmp_path / "model", narrow, "--out", tmp_path / "scores.txt")
+    assert code == 0, error
+    assert f"narrow.txt has no features {2 + first} to {3 + first} of the training data; taken as 0" in error
+    padded = X.copy()
+    padded[:, 2:] = 0
+    scores = [float(line) for line in (tmp_path / "scores.txt").read_text().split()]
+    assert scores == ranker.predict(padded).tolist()
+    code, _, error = call("predict", tmp_path / "model", tmp_path / "train.txt", "--out", tmp_path / "scores.txt")
+    assert (code, error) == (0, "")
+
+
+def test_reading_in_python_too_small_letor_text_says_how_to_read_it(tmp_path: Path) -> None:
+    ranker = quick().fit(rw.read_letor(letor(tmp_path / "train.txt", X)))
+    narrow = letor(tmp_path / "narrow.txt", X[:, :3])
+    with pytest.raises(ValueError, match=r"X has 3 features.* expecting 4.*read_letor\(\.\.\., n_features=4\)"):
+        ranker.predict(rw.read_letor(narrow))
+    assert len(ranker.predict(rw.read_letor(narrow, n_features=4))) == len(Y)
+
+
+# Names of columns
+
+
+def test_columns_of_letor_text_have_the_files_own_indices(tmp_path: Path) -> None:
+    one, zero = letor(tmp_path / "one.txt", X), letor(tmp_path / "zero.txt", X, first=0)
+    assert rw.read_letor(one).feature_names == rw.read_data(one).feature_names == ["f1", "f2", "f3", "f4"]
+    assert rw.read_letor(zero, zero_based=True).feature_names == ["f0", "f1", "f2", "f3"]
+    train, _ = rw.read_letor(one).split(0.3)
+    assert (train.feature_names, train.named, train.first_index) == (["f1", "f2", "f3", "f4"], False, 1)
+
+
+def test_without_names_columns_are_matched_by_position(tmp_path: Path) -> None:
+    expected = quick().fit(X, Y, qid=QID)
+    named = RankingData(X, Y, qid=QID, feature_names=["f1", "f2", "f3", "f4"])
+    other = RankingData(X, Y, qid=QID, feature_names=["bm25", "age", "f9", "x"])
+    text = rw.read_letor(letor(tmp_path / "a.txt", X))
+    for data in (named, other, text):
+        assert expected.score(data) == expected.score(X, Y, QID)
+        assert np.array_equal(expected.predict(data), expected.predict(data.X))
+        assert np.array_equal(quick().fit(data).predict(X), expected.predict(X))
+        curves = quick().fit(X, Y, qid=QID, eval_set=[data]).evals_result_["valid_0"]["ndcg@10"]
+        assert curves[-1] == expected.score(X, Y, QID)
+    assert np.array_equal(expected.predict(FRAME[list("abcd")]), expected.predict(X))
+    of_names = quick().fit(other)
+    assert np.array_equal(of_names.predict(text), of_names.predict(other))
+    with pytest.raises(ValueError, match=r"Missing: bm25, age, f9, x\. Not expected: f1, f2, f3, f4"):
+        of_names.predict(named)
+    with pytest.raises(ValueError, match="column 0 is 'f1', but 'f0' in the training data"):
+        expected.predict(RankingData(X, Y, qid=QID, feature_names=["f1", "f0", "f2", "f3"]))
+
+
+def test_the_old_message_about_equal_numbers_is_gone() -> None:
+    with pytest.raises(ValueError, match="are not those of the training data") as caught:
+        quick().fit(FRAME, "label", qid="query").predict(pd.DataFrame(X, columns=list("abcz")))
+    assert "4 features where the training data has 4" not in str(caught.value)
+
+
+def as_saved_before(path: Path, *, named: bool) -> None:
+    """Rewrite a manifest as the first versions wrote it: columns f0, f1, ... and nothing about LETOR text."""
+    import json
+
+    file = path / "manifest.json"
+    manifest = json.loads(file.read_text())
+    for name in ("first_index", "classes", "initial_trees"):
+        del manifest[name]
+    manifest["feature_names"], manifest["named"] = [f"f{i}" for i in range(4)], named
+    file.write_text(json.dumps(manifest))
+
+
+@pytest.mark.parametrize("named", [False, True])  # those of a split were recorded as if they had been given
+def test_models_saved_before_score_letor_text_by_position(tmp_path: Path, call: Command, named: bool) -> None:
+    text = letor(tmp_path / "a.txt", X)
+    ranker = quick().fit(rw.read_letor(text))
+    ranker.save(tmp_path / "old")
+    as_saved_before(tmp_path / "old", named=named)
+    old, data = Ranker.load(tmp_path / "old"), rw.read_letor(text)
+    assert np.array_equal(data.ungroup(old.predict(data)), ranker.predict(X))
+    assert old.score(data) == ranker.score(X, Y, QID)
+    code, out, error = call("evaluate", tmp_path / "old", text, "--metrics", "ndcg@10")
+    assert (code, error) == (0, "")
+    assert out.split() == ["ndcg@10", f"{ranker.score(X, Y, QID):.4f}"]
+    code, _, error = call("evaluate", tmp_path / "old", letor(tmp_path / "narrow.txt", X[:, :3]))
+    assert (code, "has no feature 4 of the training data" in error) == (0, True)
+
+
+def test_a_run_folder_of_version_0_1_0_scores_letor_text(tmp_path: Path, call: Command) -> None:
+    data = rw.make_web_search(5, seed=3)
+    rw.write_letor(data, tmp_path / "test.txt")
+    run = TESTS / "fixtures" / "format1" / "run"
+    code, _, error = call("predict", run, tmp_path / "test.txt", "--out", tmp_path / "scores.txt")
+    assert code == 0, error
+    assert "136 features are matched with the columns of the training data by position" in error
+    scores = [float(line) for line in (tmp_path / "scores.txt").read_text().split()]
+    assert scores == rw.Run.open(run).ranker.predict(data.X).tolist()
+
+
+# Trees of an earlier model
+
+
+def test_best_iteration_counts_all_trees_as_staged_predict_does() -> None:
+    first = quick(n_estimators=4).fit(X, Y, qid=QID)
+    second = quick(n_estimators=3).fit(X, Y, qid=QID, init_model=first, eval_set=[(X, Y, QID)])
+    stages = list(second.staged_predict(X))
+    assert (first.best_iteration_, second.best_iteration_, len(stages)) == (4, 7, 7)
+    assert np.array_equal(stages[second.best_iteration_ - 1], second.predict(X))
+    assert second.manifest_["best_iteration"] == 7
+    assert second.manifest_["initial_trees"] == 4
+    assert len(second.learning_rates_) == len(second.evals_result_["valid_0"]["ndcg@10"]) == 3
+
+
+def test_best_iteration_with_early_stopping_after_an_earlier_model(tmp_path: Path) -> None:
+    first = quick(n_estimators=4).fit(X, Y, qid=QID)
+    second = quick(n_estimators=60, learning_rate=0.9, early_stopping_rounds=3)
+    second.fit(X, Y, qid=QID, init_model=first, eval_set=[(X[:, ::-1], Y, QID)])
+    curve = second.evals_result_["valid_0"]["ndcg@10"]
+    kept = len(second.learning_rates_)
+    assert second.best_iteration_ == second.model_.n_trees == 4 + kept
+    assert curve[kept - 1] == max(curve)
+    assert len(curve) == kept + 3
+    second.save(tmp_path / "model")
+    manifest = (tmp_path / "model/manifest.json").read_text()
+    # The first versions counted the new trees only.
+    (tmp_path / "model/manifest.json").write_text(
+        manifest.replace(f'"best_iteration": {4 + kept}', f'"best_iteration": {kept}')
+    )
+    assert Ranker.load(tmp_path / "model").best_iteration_ == 4 + kept
+
+
+# Metrics of the user's own, in another process
+
+OWN = """
+import sys, numpy as np
+sys.path.insert(0, {tests!r})
+from rankwright import Ranker
+from small import rows
+X, Y, QID = rows(120, 4, 12)
+ranker = Ranker.load({model!r})
+print(ranker.predict(X).tolist())
+for action in (lambda: ranker.score(X, Y, QID), lambda: ranker.fit(X, Y, qid=QID),
+               lambda: Ranker(metric="own@5", verbose=0).fit(X, Y, qid=QID, init_model={model!r})):
+    try:
+        action()
+        print("no error")
+    except ValueError as error:
+        print(error)
+assert "own_metric" not in sys.modules and "own_objective" not in sys.modules
+import own_metric
+print(repr(ranker.score(X, Y, QID)))
+"""
+
+
+def test_a_model_for_an_own_metric_predicts_in_another_process(tmp_path: Path, call: Command) -> None:
+    from own_metric import Own
+
+    ranker = quick(metric=[Own(at=5), "map"]).fit(X, Y, qid=QID)
+    ranker.save(tmp_path / "model")
+    code = OWN.format(tests=str(TESTS), model=str(tmp_path / "model"))
+    printed = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert printed.returncode == 0, printed.stderr
+    scores, *errors, value = printed.stdout.splitlines()
+    assert scores == str(ranker.predict(X).tolist())
+    expected = (
+        "the model was trained with own_metric.Own ('own'), which is not defined in this process; import it to score "
+        "or to train on (predict works without)."
+    )
+    assert errors == [expected] * 3
+    assert value == repr(ranker.score(X, Y, QID))
+
+
+def test_a_model_for_an_own_objective_predicts_in_another_process(tmp_path: Path) -> None:
+    from own_objective import OwnLoss
+
+    quick(objective=0.5 * OwnLoss(shift=2) + rw.objective("queryrmse")).fit(X, Y, qid=QID).save(tmp_path / "model")
+    assert Ranker.load(tmp_path / "model").manifest_["classes"] == {OwnLoss.name: "own_objective.OwnLoss"}
+    code = (
+        f"from rankwright import Ranker\nranker = Ranker.load({str(tmp_path / 'model')!r})\n"
+        "print(len(ranker.predict([[1.0, 2, 3, 4]])))\n"
+        "try:\n    ranker.objective_\nexcept ValueError as error:\n    print(error)"
+    )
+    printed = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False).stdout
+    assert printed.startswith("1\nthe model was trained with own_objective.OwnLoss ("), printed
+
+
+# Text of the user's on a terminal
+
+
+def test_demo_without_the_extra_says_so_first_and_with_its_brackets(
+    tmp_path: Path, call: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "altair", None)
+    code, out, error = call("demo", "--queries", 20, "--trees", 2, "--out", tmp_path / "[bold]x[/]")
+    assert code == 0, error
+    assert out.splitlines()[0] == (
+        'There will be no report.html: a report needs altair, which is not installed: pip install "rankwright[report]".'
+    )
+    assert not (tmp_path / "[bold]x[/]" / "report.html").exists()
+    assert f"Next: rankwright compare {tmp_path}/[bold]x[/]/lambdamart" in out
+
+
+def bar(monkeypatch: pytest.MonkeyPatch, name: str, *, verbose: int = 1) -> tuple[str, str]:
+    """What a terminal of 80 columns shows after a tree, and its last line without colours."""
+    text = io.StringIO()
+
+    def console(**options: Any) -> Console:
+        options.pop("stderr")
+        return Console(file=text, force_terminal=True, width=80, **options)
+
+    monkeypatch.setattr(progress_module, "Console", console)
+    with Display(verbose, 3000, rw.metric("ndcg@10")) as display:
+        times = {"gradients": 0.5, "trees": 2.75, "leaves": 0.5, "evaluation": 0.25}
+        display.update(Progress(1234, 3000, 1234, [{name: [0.5, 0.25]}], seconds=4.0, times=times))
+    shown = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", text.getvalue())
+    return shown, shown.strip().splitlines()[-1]
+
+
+def test_the_bar_fits_80_columns(monkeypatch: pytest.MonkeyPatch) -> None:
+    _, line = bar(monkeypatch, "ndcg@10")
+    assert "━" * 8 in line
+    assert "1234/3000 trees, ndcg@10 0.2500" in line
+    assert "…" not in line
+    assert re.search(r"\d:\d\d|--:--", line)
+    _, line = bar(monkeypatch, "err(gain=linear,max_label=2)@10")
+    assert "1234/3000 trees, err(gain=linear,m… 0.2500" in line
+    assert re.search(r"\d:\d\d|--:--", line)
+
+
+def test_the_bar_shows_brackets_as_they_are_and_more_on_request(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert "trees, [bold]x[/] 0.2500" in bar(monkeypatch, "[bold]x[/]")[0]
+    assert "(best 0.5000)" in bar(monkeypatch, "[b]x", verbose=2)[0]
+
+
+def test_lines_without_a_terminal_show_brackets_as_they_are(
+    monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(progress_module, "_SECONDS_BETWEEN_LINES", -1.0)
+    display = Display(1, 9, rw.metric("ndcg@10"))
+    times = {"gradients": 0.5, "trees": 2.75, "leaves": 0.5, "evaluation": 0.25}
+    display.update(Progress(3, 9, 2, [{"[bold]x[/]": [0.5]}], seconds=4.0, times=times))
+    assert "3/9 trees, [bold]x[/] 0.5000" in capfd.readouterr().err
+
+
+def test_brackets_of_the_user_survive_in_errors(call: Command) -> None:
+    code, _, error = call("train", "a.txt", "--out", "r", "--objective", "[bold]x[/]")
+    assert code == 2
+    assert "[bold]x[/]" in error
+    code, _, error = call("convert", "[bold]x[/].txt", "a.csv")
+    assert error == "rankwright: [bold]x[/].txt: No such file or directory.\n"
+
+
+# Extras
+
+
+@pytest.mark.parametrize("module", ["altair", "jinja2", "vl_convert"])
+def test_extras_are_asked_for_before_the_work(
+    tmp_path: Path, call: Command, monkeypatch: pytest.MonkeyPatch, module: str
+) -> None:
+    monkeypatch.setitem(sys.modules, module, None)
+    nothing = tmp_path / "nothing"  # read only after the check
+    for command in (
+        ["diagnose", nothing, "--data", nothing],
+        ["report", nothing, "--data", nothing],
+        ["tune", nothing, "--report", tmp_path / "t.html", "--out", tmp_path / "best.toml"],
+    ):
+        code, _, error = call(*command)
+        assert (code, error) == (
+            1,
+            f'rankwright: a report needs {module}, which is not installed: pip install "rankwright[report]".\n',
+        )
+    assert "nothing" in call("diagnose", nothing, "--data", nothing, "--json")[2]  # which writes no page
+
+
+def test_tune_asks_for_optuna_before_it_reads(tmp_path: Path, call: Command, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "optuna", None)
+    _, _, error = call("tune", tmp_path / "nothing.txt", "--out", tmp_path / "best.toml")
+    assert error == 'rankwright: tuning needs optuna, which is not installed: pip install "rankwright[tune]".\n'
+
+
+# Small things that everybody tries
+
+
+def test_version_and_short_help(call: Command) -> None:
+    assert call("--version") == (0, f"rankwright {rw.__version__}\n", "")
+    assert call("-h") == call("--help")
+    assert call("train", "-h") == call("train", "--help")
+    assert "Usage: rankwright train" in call("train", "-h")[1]
+
+
+def test_p_is_precision() -> None:
+    assert rw.metric("p@5") == rw.metrics.Precision(at=5)
+    assert rw.metric("P(threshold=2)@3") == rw.metrics.Precision(at=3, threshold=2)
+    assert rw.evaluate([3, 2, 1], [1, 0, 1], group=[3], metrics="p@2").mean == {"p@2": 0.5}
+    with pytest.raises(ValueError, match="unknown metric 'q@5'"):
+        rw.metric("q@5")
+
+
+def test_a_text_may_name_several_metrics() -> None:
+    scores, labels = [3.0, 2, 1, 1], [0, 1, 2, 0]
+    options: dict[str, Any] = {"group": [4]}
+    listed = rw.evaluate(scores, labels, metrics=["map", "err(gain=linear, max_label=2)@3"], **options)
+    assert rw.evaluate(scores, labels, metrics=" map  err(gain=linear, max_label=2)@3 ", **options).mean == listed.mean
+    assert list(rw.evaluate(scores, labels, metrics="ndcg @2", **options).mean) == ["ndcg @2"]
+    with pytest.raises(ValueError, match="it is a sum"):
+        rw.evaluate(scores, labels, metrics="map + ndcg", **options)
+    with pytest.raises(ValueError, match="no metric to evaluate"):
+        rw.evaluate(scores, labels, metrics=" ", **options)
+    ranker = quick(metric="map ndcg@5").fit(X, Y, qid=QID, eval_set=[(X, Y, QID)])
+    assert list(ranker.evals_result_["valid_0"]) == ["map", "ndcg@5"]
+    assert str(ranker.metrics_[0]) == "map"
+
+
+def test_a_frame_is_an_evaluation_set_where_its_columns_are_known() -> None:
+    for eval_set in ([FRAME], FRAME, [FRAME[FRAME.columns[::-1]]]):
+        ranker = quick().fit(FRAME, "label", qid="query", eval_set=eval_set)
+        curve = ranker.evals_result_["valid_0"]["ndcg@10"]
+        assert curve[-1] == ranker.score(FRAME)
+    with pytest.raises(ValueError, match=r"eval_set\[0\]: a data frame alone needs y and qid of fit as names"):
+        quick().fit(X, Y, qid=QID, eval_set=[FRAME])
+    with pytest.raises(ValueError, match=r"eval_set\[1\]: qid='query' is not a column of the data"):
+        quick().fit(FRAME, "label", qid="query", eval_set=[FRAME, FRAME.drop(columns="query")])
+
+
+@pytest.mark.parametrize(("metric", "best"), [("ndcg@10", max), ("arp", min)])
+def test_train_says_where_validation_was_best(tmp_path: Path, call: Command, metric: str, best: Any) -> None:
+    train, valid = letor(tmp_path / "train.txt", X), letor(tmp_path / "valid.txt", X[:, ::-1])
+    arguments = ["train", train, "--valid", valid, "--metric", metric, "--trees", 12, "--set", "min_child_samples=1"]
+    code, out, _ = call(*arguments, "--out", tmp_path / "run")
+    assert code == 0
+    curve = [row["valid"][metric] for row in rw.Run.open(tmp_path / "run").history]
+    number = curve.index(best(curve)) + 1
+    assert number < 12
+    assert (
+        f"valid {metric} was best after {number} of 12 trees, {best(curve):.4f}: --early-stopping 50 would end there, "
+        f"and so would --trees {number}.\n"
+    ) in out
+    assert "best after" not in call(*arguments, "--early-stopping", 30, "--out", tmp_path / "stopped")[1]
+    assert "best after" not in call("train", train, "--trees", 2, "--out", tmp_path / "alone")[1]
+
+
+@pytest.mark.parametrize("library", ["pandas", "polars", "pyarrow"])
+def test_an_evaluation_as_a_data_frame(library: Any) -> None:
+    result = rw.evaluate([2, 1, 3], [0, 1, 1], qid=["b", "b", "a"], metrics="mrr p@1", weights=[3, 1])
+    frame = result.to_dataframe(library)
+    assert type(frame).__module__.split(".")[0] == library
+    columns = frame.to_pydict() if library == "pyarrow" else {name: list(frame[name]) for name in frame.columns}
+    assert columns == {"qid": ["a", "b"], "weight": [1.0, 3.0], "mrr": [1.0, 0.5], "p@1": [1.0, 0.0]}
+    numbers = rw.evaluate([1], [1], qid=[7]).to_dataframe()
+    assert (list(numbers.columns), numbers["qid"].dtype) == (["qid", "ndcg@10"], np.int64)
+
+
+def test_a_frame_of_another_library_is_refused() -> None:
+    with pytest.raises(ValueError, match="library must be 'pandas', 'polars' or 'pyarrow'; got 'dask'"):
+        rw.evaluate([1], [1], qid=[7]).to_dataframe("dask")  # type: ignore[arg-type]
