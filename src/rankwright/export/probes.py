@@ -51,10 +51,12 @@ def probe_rows(
                 base[feature] = value
             feature = int(tree.feature[node])
             values = _values(tree, node, single)
-            for low, high in blurred.get(feature, ()):
-                values = values[~((values > low) & (values <= high) & (values != 0))]
             copies = np.repeat(base[None], len(values), axis=0)
             copies[:, feature] = values
+            for column in {*way, feature}:
+                for low, high in blurred.get(column, ()):
+                    x = copies[:, column]
+                    copies = copies[~((x > low) & (x <= high) & (x != 0))]
             block += list(copies)
             if len(block) >= _ROWS_AT_ONCE:
                 yield _limited(block, single)

@@ -77,9 +77,10 @@ def below(threshold: float, *, single: bool) -> float:
     >>> below(1.0, single=False), below(1.0, single=True)
     (1.0000000000000002, 1.0000001192092896)
     """
-    if single:
-        return _clamp(float(np.nextafter(np.float32(threshold), np.float32(np.inf))), LARGEST_SINGLE)
-    return _clamp(float(np.nextafter(threshold, np.inf)), LARGEST_DOUBLE)
+    with np.errstate(over="ignore"):
+        if single:
+            return _clamp(float(np.nextafter(np.float32(threshold), np.float32(np.inf))), LARGEST_SINGLE)
+        return _clamp(float(np.nextafter(threshold, np.inf)), LARGEST_DOUBLE)
 
 
 def zero_goes_left(threshold: float, decision: int) -> bool:
