@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from rankwright.data.trec import align, read_qrels, read_trec_run, write_qrels, write_trec_run
     from rankwright.evaluation.comparison import Comparison, compare
     from rankwright.evaluation.per_query import Evaluation, evaluate
+    from rankwright.export import export
     from rankwright.metrics import Metric, metric
     from rankwright.model import Model, load
     from rankwright.objectives import bind, gradients, objective
@@ -42,6 +43,7 @@ __all__ = [
     "compare",
     "diagnostics",
     "evaluate",
+    "export",
     "gradients",
     "load",
     "make_web_search",
@@ -81,5 +83,5 @@ __getattr__, __dir__ = lazy_names(
         "tuning.search": ("Tuning", "tune"),
         "tuning.space": ("search_space",),
     },
-    modules=("diagnostics", "metrics", "objectives"),
+    modules=("diagnostics", "export", "metrics", "objectives"),
 )

@@ -9,7 +9,21 @@ from typing import Annotated, Any
 
 import typer
 
-from rankwright.cli import bench, compare, convert, demo, diagnose, evaluate, predict, report, reproduce, train, tune
+from rankwright.cli import (
+    bench,
+    compare,
+    convert,
+    demo,
+    diagnose,
+    evaluate,
+    export,
+    predict,
+    report,
+    reproduce,
+    train,
+    tune,
+    verify_export,
+)
 from rankwright.cli.options import DATA_OPTIONS
 
 app = typer.Typer(
@@ -47,6 +61,8 @@ app.command()(evaluate.evaluate)
 app.command()(compare.compare)
 app.command()(predict.predict)
 app.command()(convert.convert)
+app.command()(export.export)
+app.command()(verify_export.verify_export)
 app.command()(report.report)
 app.command()(diagnose.diagnose)
 app.command()(reproduce.reproduce)

@@ -1,1 +1,152 @@
-"""Models for search engines and other runtimes."""
+"""Write a model in the form of a search engine or another runtime: ``rankwright.export(model, target, path)``.
+
+The module can be called like its function `export`.
+
+Examples
+--------
+>>> import tempfile
+>>> import rankwright as rw
+>>> data = rw.make_web_search(20, seed=1)
+>>> ranker = rw.Ranker(n_estimators=3, verbose=0).fit(data)
+>>> with tempfile.TemporaryDirectory() as folder:
+...     rw.export(ranker, "opensearch", folder + "/model.json").name
+'model.json'
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import warnings
+from importlib import import_module
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from rankwright._io import PathLike, write_together
+from rankwright.export.contract import ExportOptions, Target
+from rankwright.model import Model, load
+
+# Where each target is; modules are loaded when their target is used.
+TARGETS = {
+    "opensearch": "rankwright.export.opensearch:OPENSEARCH",
+    "elasticsearch-ltr": "rankwright.export.opensearch:ELASTICSEARCH_LTR",
+    "ranklib": "rankwright.export.ranklib:TARGET",
+    "solr": "rankwright.export.solr:TARGET",
+    "vespa": "rankwright.export.vespa:TARGET",
+    "elastic": "rankwright.export.elastic:TARGET",
+    "json": "rankwright.export.json_form:TARGET",
+    "lightgbm": "rankwright.export.lightgbm_text:TARGET",
+    "xgboost": "rankwright.export.xgboost_json:TARGET",
+    "onnx": "rankwright.export.onnx_graph:TARGET",
+    "treelite": "rankwright.export.treelite_model:TARGET",
+    "c": "rankwright.export.c_source:TARGET",
+}
+
+
+def export(
+    model: Any,
+    target: str,
+    path: PathLike,
+    *,
+    target_version: str | None = None,
+    feature_set: PathLike | None = None,
+    name: str = "rankwright",
+) -> Path:
+    """Write a model in the form of a search engine or another runtime.
+
+    What means something else there, such as missing values, is warned about with the number of splits it concerns.
+    ``rankwright verify-export`` compares a file with its model.
+
+    Parameters
+    ----------
+    model
+        A `Model`, a fitted `Ranker`, or the path of a run folder or saved model.
+    target
+        ``"opensearch"``, ``"elasticsearch-ltr"``, ``"ranklib"``, ``"solr"``, ``"vespa"``, ``"elastic"``, ``"json"``,
+        ``"lightgbm"``, ``"xgboost"``, ``"onnx"``, ``"treelite"`` or ``"c"``.
+    path
+        File to write; in a folder that exists, the file gets the target's usual name.
+    target_version
+        Version of the search engine, such as ``"3.2"``: versions of OpenSearch and Solr treat missing values
+        differently. The newest by default.
+    feature_set
+        JSON file with the features that the search engine computes: a list of names, a feature set of OpenSearch or
+        Elasticsearch, or a feature store of Solr. The export is refused unless they are those of the model.
+    name
+        Name of the model inside the target, where it has one.
+
+    Returns
+    -------
+    pathlib.Path
+        The file.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> import rankwright as rw
+    >>> data = rw.make_web_search(20, seed=1)
+    >>> ranker = rw.Ranker(n_estimators=3, verbose=0).fit(data)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     export(ranker, "solr", folder).name
+    'solr-model.json'
+    """
+    light = light_model(model)
+    options = export_options(light, target_version, feature_set, name)
+    file, notes = write_export(light, load_target(target), path, options)
+    for note in notes:
+        warnings.warn(note, stacklevel=2)
+    return file
+
+
+def load_target(name: str) -> Target:
+    """Return a target by its name."""
+    if name not in TARGETS:
+        raise ValueError(f"{name!r} is not a target; choose one of {', '.join(TARGETS)}.")
+    module, _, attribute = TARGETS[name].partition(":")
+    target: Target = getattr(import_module(module), attribute)
+    return target
+
+
+def light_model(model: Any) -> Model:
+    """Return the `Model` of what the user gave: one, a fitted `Ranker`, or a path."""
+    if isinstance(model, Model):
+        return model
+    if isinstance(model, str | os.PathLike):
+        return load(model)
+    if isinstance(getattr(model, "model_", None), Model):
+        fitted: Model = model.model_
+        return fitted
+    raise ValueError(
+        f"model is a {type(model).__name__}; give a Model, a fitted Ranker, or the path of a run folder or saved model."
+    )
+
+
+def export_options(
+    model: Model, target_version: str | None = None, feature_set: PathLike | None = None, name: str = "rankwright"
+) -> ExportOptions:
+    """Gather what a target is told; the feature set is read, and compared with the model."""
+    features = None
+    if feature_set is not None:
+        from rankwright.export.feature_sets import check_feature_set, read_feature_set
+
+        features = read_feature_set(feature_set)
+        check_feature_set(model.feature_names, features, str(feature_set))
+    return ExportOptions(name, target_version, features, model.columns.categories)
+
+
+def write_export(model: Model, target: Target, path: PathLike, options: ExportOptions) -> tuple[Path, tuple[str, ...]]:
+    """Write a model's file, complete or not at all; returns its path and what to warn of."""
+    file = Path(path) / target.file_name if Path(path).is_dir() else Path(path)
+    exported = target.write(list(model.forest.trees()), model.feature_names, options)
+    write_together({file: exported.content})
+    return file, exported.notes
+
+
+class _CallableModule(ModuleType):
+    """The function and this package have the same name in `rankwright`."""
+
+    __call__ = staticmethod(export)
+
+
+sys.modules[__name__].__class__ = _CallableModule

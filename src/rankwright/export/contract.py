@@ -7,8 +7,8 @@ what the writer gets wrong.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 import numpy as np
@@ -20,8 +20,24 @@ Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
+class FeatureSet:
+    """The features that a search engine computes.
+
+    Parameters
+    ----------
+    names
+        Their names, in the order of the set: RankLib knows features by it.
+    store
+        Name of the store that holds them, where there is one (Solr).
+    """
+
+    names: tuple[str, ...]
+    store: str | None = None
+
+
+@dataclass(frozen=True)
 class ExportOptions:
-    """What a user may choose.
+    """What a user may choose, and what a target may need to know of the model besides its trees.
 
     Parameters
     ----------
@@ -29,10 +45,16 @@ class ExportOptions:
         Name of the model inside the target, where it has one.
     target_version
         Version of the search engine, such as ``"3.2"``; None for the newest one known here.
+    feature_set
+        The search engine's features; None if the user did not give them.
+    categories
+        Levels of the categorical columns by name, in the order of their codes; None for a column of codes.
     """
 
     name: str = "rankwright"
     target_version: str | None = None
+    feature_set: FeatureSet | None = None
+    categories: Mapping[str, tuple[Any, ...] | None] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

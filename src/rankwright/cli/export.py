@@ -1,0 +1,60 @@
+"""The command ``export``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+
+def export(
+    run: Annotated[Path, typer.Argument(metavar="RUN", help="Run folder or saved model.", show_default=False)],
+    to: Annotated[
+        str,
+        typer.Option(
+            "--to",
+            metavar="TARGET",
+            help="opensearch, elasticsearch-ltr, ranklib, solr, vespa, elastic, json, lightgbm, xgboost, onnx, "
+            "treelite or c.",
+            show_default=False,
+        ),
+    ],
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="File to write; an existing one is overwritten [the target's usual name].",
+            show_default=False,
+        ),
+    ] = None,
+    target_version: Annotated[
+        str | None,
+        typer.Option(metavar="V", help="Version of the search engine [the newest].", show_default=False),
+    ] = None,
+    feature_set: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="JSON with the search engine's features, to be compared with those of the model.",
+            show_default=False,
+        ),
+    ] = None,
+    name: Annotated[str, typer.Option(help="Name of the model in the target.")] = "rankwright",
+) -> None:
+    """Write a model in the form of a search engine or another runtime.
+
+    Warns of what means something else there, such as missing values, with the number of splits it concerns. Check the
+    file with `verify-export`.
+
+    Example: rankwright export run --to opensearch --target-version 3.2 --feature-set features.json --out model.json
+    """
+    from rankwright.export import export_options, light_model, load_target, write_export
+
+    target = load_target(to)
+    model = light_model(run)
+    options = export_options(model, target_version, feature_set, name)
+    file, notes = write_export(model, target, Path(target.file_name) if out is None else out, options)
+    for note in notes:
+        typer.echo(f"rankwright: warning: {note}", err=True)
+    typer.echo(f"wrote {file} ({model.n_trees} trees, {file.stat().st_size:,} bytes)")

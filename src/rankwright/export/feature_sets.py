@@ -1,0 +1,59 @@
+"""Feature sets: the features that a search engine computes, and whether they are those of a model."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from rankwright._io import PathLike
+from rankwright.export.contract import FeatureSet
+
+
+def read_feature_set(path: PathLike) -> FeatureSet:
+    """Read a feature set: a list of names, the JSON of OpenSearch's or Elasticsearch's plugin, or Solr's feature store.
+
+    Parameters
+    ----------
+    path
+        A JSON file. Of the plugins, both what is sent and what ``GET _ltr/_featureset/NAME`` returns; of Solr, both
+        what is sent and what ``GET .../schema/feature-store/NAME`` returns.
+    """
+    try:
+        content: Any = json.loads(Path(path).read_bytes())
+    except (UnicodeDecodeError, json.JSONDecodeError) as error:
+        raise ValueError(f"{path}: the feature set is not JSON ({error}).") from None
+    for key in ("_source", "featureset", "features"):
+        if isinstance(content, dict) and key in content:
+            content = content[key]
+    if not isinstance(content, list) or not content:
+        raise ValueError(
+            f"{path}: there are no features; expected a list of names, or an object with the key 'features'."
+        )
+    names, stores = [], []
+    for position, feature in enumerate(content):
+        name = feature.get("name") if isinstance(feature, dict) else feature
+        if not isinstance(name, str) or not name:
+            raise ValueError(f"{path}: feature {position} has no name.")
+        names.append(name)
+        stores.append(feature.get("store") if isinstance(feature, dict) else None)
+    repeated = sorted({name for name in names if names.count(name) > 1})
+    if repeated:
+        raise ValueError(f"{path}: these features occur twice: {', '.join(repeated)}.")
+    if len(set(stores)) > 1:
+        raise ValueError(f"{path}: the features are of several stores; give those of one.")
+    return FeatureSet(tuple(names), stores[0])
+
+
+def check_feature_set(names: Sequence[str], features: FeatureSet, source: str) -> None:
+    """Raise ValueError, listing them, if a model and a feature set have different features."""
+    missing = [name for name in names if name not in features.names]
+    unknown = [name for name in features.names if name not in set(names)]
+    if missing or unknown:
+        detail = f" Missing from the set: {', '.join(missing)}." if missing else ""
+        detail += f" Unknown to the model: {', '.join(unknown)}." if unknown else ""
+        raise ValueError(
+            f"{source}: the feature set and the model have different features.{detail} "
+            "Train on the features of the set."
+        )

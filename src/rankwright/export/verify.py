@@ -1,0 +1,171 @@
+"""Whether an exported file scores as its model does, by the documented rules of its target."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rankwright._io import PathLike
+from rankwright.export import TARGETS, load_target
+from rankwright.export.contract import ExportOptions, Floats, Target
+from rankwright.export.probes import probe_rows
+from rankwright.kernels.tree_arrays import PackedTrees, pack
+from rankwright.model import Model
+
+_ROWS_AT_ONCE = 20_000
+
+
+@dataclass
+class Verification:
+    """How an exported file compares with its model.
+
+    Parameters
+    ----------
+    target
+        Name of the target.
+    rows
+        Rows of the data that were compared.
+    probes
+        Rows around thresholds that were compared.
+    largest_difference
+        Largest difference of a score.
+    largest_rounding
+        Largest difference that rounding of the sums explains.
+    different
+        Rows and probes whose difference is larger than rounding explains.
+    different_with_missing
+        How many of these have a missing value.
+    order_changes
+        Neighbours in the order of the model, within a query or among probes of one block, that change places although
+        their scores differ by more than rounding.
+    """
+
+    target: str
+    rows: int = 0
+    probes: int = 0
+    largest_difference: float = 0.0
+    largest_rounding: float = 0.0
+    different: int = 0
+    different_with_missing: int = 0
+    order_changes: int = 0
+
+    @property
+    def exact(self) -> bool:
+        """Whether every score is that of the model, up to the rounding of its sum, and the order is the same."""
+        return self.different == 0 and self.order_changes == 0
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return all values, for JSON."""
+        return {**asdict(self), "exact": self.exact}
+
+    def __str__(self) -> str:
+        lines = [
+            f"{self.target}: {'exact' if self.exact else 'NOT exact'}",
+            f"rows                {self.rows}",
+            f"probes              {self.probes}",
+            f"largest difference  {self.largest_difference:.3g} (rounding explains up to {self.largest_rounding:.3g})",
+            f"different scores    {self.different}, of these with missing values {self.different_with_missing}",
+            f"order changes       {self.order_changes}",
+        ]
+        return "\n".join(lines)
+
+
+def verify_content(
+    content: bytes, model: Model, target: Target, options: ExportOptions, X: Any, qid: Any = None
+) -> Verification:
+    """Compare an exported file with its model on rows of data and on probes around every threshold.
+
+    Parameters
+    ----------
+    content
+        The file.
+    model
+        What it was exported from.
+    target
+        Its target.
+    options
+        The options it was exported with.
+    X
+        Rows as the model sees them [rows, columns], dense or sparse; at least one.
+    qid
+        Query of each row, whose rows are adjacent; all rows are one query by default.
+    """
+    if X.shape[0] == 0:
+        raise ValueError("the data has no rows; give at least one.")
+    comparison = _Comparison(content, model, target, options)
+    queries = (
+        np.zeros(X.shape[0], dtype=np.int64) if qid is None else np.unique(np.asarray(qid), return_inverse=True)[1]
+    )
+    for low in range(0, X.shape[0], _ROWS_AT_ONCE):
+        rows = X[low : low + _ROWS_AT_ONCE]
+        comparison.add(rows.toarray() if hasattr(rows, "toarray") else rows, queries[low : low + _ROWS_AT_ONCE])
+    comparison.result.rows = X.shape[0]
+    some = X[: _ROWS_AT_ONCE // 10]
+    base = np.asarray(some.toarray() if hasattr(some, "toarray") else some, dtype=np.float64)
+    blur = getattr(target, "blur", None)  # what a target is known not to tell apart; most have nothing to say
+    for block in probe_rows(comparison.trees, base, single=target.single_precision, blur=blur):
+        comparison.add(block, np.zeros(len(block), dtype=np.int64))
+        comparison.result.probes += len(block)
+    return comparison.result
+
+
+def target_of_file(path: PathLike) -> str:
+    """Tell the target by the usual name of its file."""
+    for name in TARGETS:
+        if load_target(name).file_name == Path(path).name:
+            return name
+    raise ValueError(f"{path}: the name does not tell the target; say which of {', '.join(TARGETS)} it is with --to.")
+
+
+class _Comparison:
+    """Adds up what is found on blocks of rows."""
+
+    def __init__(self, content: bytes, model: Model, target: Target, options: ExportOptions) -> None:
+        self._content, self._model, self._target, self._options = content, model, target, options
+        self.trees = list(model.forest.trees())
+        sizes = [tree._replace(value=np.abs(tree.value)) for tree in self.trees]
+        self._sizes = pack(sizes, model.forest.n_features)
+        self.result = Verification(target.name)
+
+    def add(self, rows: Any, queries: NDArray[np.int64]) -> None:
+        values = np.asarray(rows, dtype=np.float64)
+        if self._target.single_precision:
+            with np.errstate(over="ignore"):
+                values = values.astype(np.float32).astype(np.float64)
+        expected = self._model.forest.predict(values)
+        scores = self._target.score(self._content, values, self._model.feature_names, self._options)
+        rounding = self._rounding(values)
+        difference = np.abs(scores - expected)
+        wrong = ~(difference <= rounding)  # a score that is NaN too
+        result = self.result
+        result.largest_difference = max(result.largest_difference, float(np.max(difference)))
+        result.largest_rounding = max(result.largest_rounding, float(np.max(rounding)))
+        result.different += int(wrong.sum())
+        result.different_with_missing += int(np.isnan(values[wrong]).any(axis=1).sum())
+        result.order_changes += _order_changes(expected, scores, rounding, queries)
+
+    def _rounding(self, values: Floats) -> Floats:
+        """By how much the sum of the leaves of each row may differ, whatever the order they are added in."""
+        unit = 2.0**-24 if self._target.single_precision else 2.0**-53  # of one operation, relative to its result
+        return unit * (len(self.trees) + 1) * _sums(self._sizes, values, len(self.trees))
+
+
+def _sums(trees: PackedTrees, rows: Floats, n_trees: int) -> Floats:
+    from rankwright.kernels.trees import score_rows
+
+    out = np.zeros(len(rows))
+    score_rows(0, len(rows), np.ascontiguousarray(rows), trees, 0, n_trees, out)
+    return out
+
+
+def _order_changes(expected: Floats, scores: Floats, rounding: Floats, queries: NDArray[np.int64]) -> int:
+    """Count neighbours in the expected order of a query that the scores put the other way round."""
+    order = np.lexsort((-expected, queries))
+    first, second = order[:-1], order[1:]
+    same = queries[first] == queries[second]
+    apart = expected[first] - expected[second] > rounding[first] + rounding[second]
+    return int(np.sum(same & apart & ~(scores[first] > scores[second])))
