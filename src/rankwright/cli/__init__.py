@@ -9,7 +9,20 @@ from typing import Annotated, Any
 
 import typer
 
-from rankwright.cli import bench, compare, convert, demo, diagnose, evaluate, predict, report, reproduce, train, tune
+from rankwright.cli import (
+    bench,
+    compare,
+    convert,
+    demo,
+    diagnose,
+    evaluate,
+    predict,
+    report,
+    reproduce,
+    serve,
+    train,
+    tune,
+)
 from rankwright.cli.options import DATA_OPTIONS
 
 app = typer.Typer(
@@ -40,6 +53,7 @@ app.command()(diagnose.diagnose)
 app.command()(reproduce.reproduce)
 app.command()(tune.tune)
 app.command()(bench.bench)
+app.command()(serve.serve)
 
 
 def main() -> None:
