@@ -1,6 +1,6 @@
 """Load, soak and bad requests on a ranking service on the loopback interface: 300 trees of 31 leaves, 46 features.
 
-Run: python benchmarks/serve.py load [--rate 300] [--seconds 60]    latencies of queries of 100 documents at a fixed rate
+Run: python benchmarks/serve.py load [--rate 300] [--seconds 60]    latencies at a fixed rate, 100 documents each
      python benchmarks/serve.py soak [--rate 20] [--seconds 600]    memory every 10 seconds
      python benchmarks/serve.py bad [--number 2000]                 generated bad requests, good ones in between
 
@@ -40,8 +40,8 @@ LONGEST_LATENCY = 30.0
 
 def make_model(folder: Path) -> tuple[Path, Any]:
     """Train the model; returns its path and rows to score."""
-    data = rw.make_web_search(200, n_features=FEATURES, seed=1)
-    ranker = rw.Ranker(n_estimators=TREES, num_leaves=LEAVES, min_child_samples=5, verbose=0).fit(data)
+    data = rw.make_web_search(60, n_features=FEATURES, seed=1)
+    ranker = rw.Ranker(n_estimators=TREES, num_leaves=LEAVES, min_child_samples=5, n_jobs=1, verbose=0).fit(data)
     ranker.save(folder / "model")
     assert ranker.model_.n_trees == TREES
     return folder / "model", np.nan_to_num(data.X[: QUERIES * DOCUMENTS].astype(np.float64))
