@@ -20,6 +20,7 @@ from rankwright.cli import (
     predict,
     report,
     reproduce,
+    serve,
     train,
     tune,
     verify_export,
@@ -68,6 +69,7 @@ app.command()(diagnose.diagnose)
 app.command()(reproduce.reproduce)
 app.command()(tune.tune)
 app.command()(bench.bench)
+app.command()(serve.serve)
 
 
 def main() -> None:

@@ -1,0 +1,53 @@
+"""The command ``serve``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+
+def serve(
+    run: Annotated[Path, typer.Argument(metavar="RUN", help="Run folder or saved model.", show_default=False)],
+    host: Annotated[str, typer.Option(help="Address to listen on; 0.0.0.0 for all of this machine.")] = "127.0.0.1",
+    port: Annotated[int, typer.Option(help="Port; 0 for a free one.", min=0, max=65535)] = 8000,
+    token_file: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="File with the bearer token that requests must carry [the variable RANKWRIGHT_TOKEN].",
+            show_default=False,
+        ),
+    ] = None,
+    max_rows: Annotated[int, typer.Option(help="Most documents of a request.", min=1)] = 1000,
+    max_body: Annotated[int, typer.Option(help="Most bytes of a request.", min=1)] = 4 << 20,
+    time_limit: Annotated[float, typer.Option(help="Most seconds of a request.", min=0.01)] = 10.0,
+    watch: Annotated[float, typer.Option(help="Seconds between looks for a new model; 0 never looks.", min=0)] = 2.0,
+    log: Annotated[str, typer.Option(metavar="FILE", help="Access log, JSON lines; - for stdout, or off.")] = "-",
+) -> None:
+    """Rank over HTTP with a model: POST /rank, described at /docs.
+
+    The service listens on this machine only unless you name another --host. A new model in RUN is taken over without
+    a dropped request; SIGHUP does so at once. SIGTERM and Ctrl-C finish the requests under way.
+
+    Example: rankwright serve run --port 8000
+    """
+    from rankwright.serve.log import JsonLog
+    from rankwright.serve.server import check_library
+    from rankwright.serve.server import serve as run_service
+    from rankwright.serve.settings import Settings, read_token
+
+    check_library()
+    settings = Settings(host, port, read_token(token_file), max_rows, max_body, time_limit, watch)
+    if not settings.is_loopback and settings.token is None:
+        typer.echo(
+            f"rankwright: warning: {host} can be reached from other machines, and there is no token; "
+            "set RANKWRIGHT_TOKEN or --token-file.",
+            err=True,
+        )
+    access_log = JsonLog(log)
+    try:
+        run_service(run, settings, access_log, lambda address: typer.echo(f"rankwright: {address}/docs", err=True))
+    finally:
+        access_log.close()
