@@ -57,6 +57,7 @@ def gradients(iteration: int, data: RankingData = TRAIN) -> tuple[Any, Any]:
     return on_grid(draw.normal(size=data.n_rows) - signal), on_grid(draw.uniform(0.1, 1, size=data.n_rows))
 
 
+@np.errstate(over="ignore")
 def score_by_walking(trees: list[TreeArrays], row: Any) -> float:
     """The score of a row, by the rules that `rankwright.kernels.tree_arrays` states."""
     score = 0.0
@@ -65,8 +66,9 @@ def score_by_walking(trees: list[TreeArrays], row: Any) -> float:
         while node >= 0:
             x = float(row[tree.feature[node]])
             x = 0.0 if np.isnan(x) and tree.missing[node] == AS_ZERO else x
-            x = 0.0 if tree.decision[node] == AT_MOST and abs(x) <= ZERO else x
-            if np.isnan(x) or (tree.missing[node] == ZERO_TO_DEFAULT and x == 0):
+            is_zero = tree.decision[node] == AT_MOST and abs(x) <= ZERO
+            x = 0.0 if is_zero else x
+            if np.isnan(x) or (tree.missing[node] == ZERO_TO_DEFAULT and is_zero):
                 left = tree.default_left[node]
             elif tree.decision[node] == AMONG:
                 left = int(x) in tree.categories[node]

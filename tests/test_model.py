@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -76,6 +77,34 @@ def test_it_is_the_model_of_the_ranker(tmp_path: Path) -> None:
     assert model.manifest["evals_result"] == ranker.evals_result_
     model.save(tmp_path / "again.zip")
     assert (tmp_path / "again.zip").read_bytes() == (tmp_path / "model.zip").read_bytes()
+
+
+def test_documents_of_a_query_are_ranked_with_ties_in_the_given_order() -> None:
+    ranker = quick().fit(TRAIN)
+    one = slice(0, VALID.group[0])
+    X = np.concatenate([VALID.X[one], VALID.X[one]])
+    ids = [f"d{row}" for row in range(len(X))]
+    ranking = ranker.model_.rank(X, ids)
+    ranks = ranker.rank(X, np.zeros(len(X)))
+    assert ranking.ids == [ids[row] for row in np.argsort(ranks)]
+    assert ranking.scores.tolist() == sorted(ranker.predict(X), reverse=True)
+    assert ranking.ids.index("d0") < ranking.ids.index(f"d{len(X) // 2}")
+    frame = pd.DataFrame(VALID.X[one], columns=TRAIN.feature_names)
+    again = ranker.model_.rank(frame, np.array(ids[: len(frame)]))
+    assert again.ids == [name for name in ranking.ids if int(name[1:]) < len(frame)]
+    assert ranker.model_.rank(X[:0], []).ids == []
+    with pytest.raises(ValueError, match="ids has 2 entries for 3 rows"):
+        ranker.model_.rank(X[:3], ["a", "b"])
+
+
+def test_many_threads_predict_at_once() -> None:
+    model = quick(n_estimators=40).fit(TRAIN).model_
+    parts = [VALID.X[start : start + 30] for start in range(0, 120, 3)]
+    expected = [model.predict(part, threads=1) for part in parts]
+    with ThreadPoolExecutor(12) as pool:
+        for _ in range(4):
+            at_once = pool.map(model.predict, parts)
+            assert all(np.array_equal(scores, alone) for scores, alone in zip(at_once, expected, strict=True))
 
 
 def test_columns_of_a_frame_are_found_by_name(tmp_path: Path) -> None:

@@ -16,7 +16,8 @@ import warnings
 from collections.abc import Callable
 from typing import Any
 
-from numba import njit
+from numba import njit, types
+from numba.extending import intrinsic
 
 _COMMON: dict[str, Any] = {"nogil": True, "error_model": "numpy", "no_cfunc_wrapper": True}
 _WARNED: list[str] = []
@@ -81,3 +82,14 @@ def _compiler(**options: Any) -> Callable[[Any], Any]:
 jit: Any = _compiler()
 internal: Any = _compiler(no_cpython_wrapper=True)
 inlined: Any = _compiler(inline="always")
+
+
+@intrinsic
+def lowest_bit(typing_context: Any, word: Any) -> Any:
+    """Return the position of the lowest bit of a word of 64 bits that is not 0, as one instruction."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        never_zero = context.get_constant(types.boolean, True)
+        return builder.cttz(arguments[0], never_zero)
+
+    return types.uint64(types.uint64), generate

@@ -10,7 +10,7 @@ and a row whose x is missing (NaN) by what the node says of missing values:
 
     AS_ZERO            NaN is read as 0
     NAN_TO_DEFAULT     NaN goes to the default side
-    ZERO_TO_DEFAULT    NaN, and |x| <= ZERO, go to the default side
+    ZERO_TO_DEFAULT    NaN, and |x| <= ZERO where the decision is AT_MOST, go to the default side
 
 Children are numbers of nodes, or ~leaf for a leaf. The root is node 0; a tree of one leaf has no nodes.
 """
@@ -27,6 +27,8 @@ AT_MOST, BELOW, AMONG = range(3)
 AS_ZERO, NAN_TO_DEFAULT, ZERO_TO_DEFAULT = range(3)
 ZERO = float(np.float32(1e-35))
 WORD = 32  # categories per word of a set
+BITS = 64  # leaves per set
+MISSING_RIGHT, MISSING_LEFT, SPECIAL = range(3)
 LARGEST_CATEGORY = 1 << 20  # of a set, which takes a bit for each number up to its largest
 DEEPEST = 1 << 17  # nodes from a root to a leaf
 MOST_LEAVES = 2**31 - 1  # of all trees: they are numbered by 32 bits
@@ -47,6 +49,29 @@ class TreeArrays(NamedTuple):
     gain: NDArray[np.float64]  # by how much the split improved the loss, as the engine measures it [nodes]
 
 
+class LeafSets(NamedTuple):
+    """The trees of a forest as sets of leaves, which many rows are scored by at once.
+
+    A row that goes right at a node cannot reach the leaves on its left. The leaf of a row is the leftmost one that no
+    node excludes, in whatever order the nodes are looked at. Leaves are the bits of a word, from left to right, so this
+    is for trees of at most 64 leaves; others are walked.
+
+    Nodes come tree by tree, and by kind within a tree: those whose missing values go right, those whose missing
+    values go left, and those with more to decide than ``x <= bound`` does. Nodes of the first two kinds are filled up
+    to pairs by some that exclude nothing: two at once are faster.
+    """
+
+    columns: NDArray[np.int64]  # that are looked at by any node, ascending
+    starts: NDArray[np.int64]  # nodes of a kind of a tree start here [3 * trees + 1]
+    node: NDArray[np.int64]  # number of the node in the packed trees [nodes]
+    column: NDArray[np.int64]  # position of its column in `columns` [nodes]
+    bound: NDArray[np.float64]  # right if x > bound [nodes]
+    others: NDArray[np.uint64]  # the leaves of the tree that are not on its left, and all bits past them [nodes]
+    first_leaf: NDArray[np.int64]  # of each tree in `value` [trees]
+    value: NDArray[np.float64]  # of the leaves of each tree, from left to right [leaves]
+    whole: NDArray[np.bool_]  # whether the tree has at most 64 leaves [trees]
+
+
 class PackedTrees(NamedTuple):
     """The trees of a forest one behind the other; nodes and leaves are numbered throughout."""
 
@@ -59,6 +84,9 @@ class PackedTrees(NamedTuple):
     set_start: NDArray[np.int64]  # a node's categories are the bits of sets[set_start[i]:set_start[i + 1]] [nodes + 1]
     sets: NDArray[np.uint32]
     value: NDArray[np.float64]  # [leaves]
+    bound: NDArray[np.float64]  # what x is compared with at a node that is not `special` [nodes]
+    kind: NDArray[np.uint8]  # MISSING_RIGHT, MISSING_LEFT or SPECIAL [nodes]
+    leaf_sets: LeafSets
 
 
 def pack(trees: Iterable[TreeArrays], n_features: int) -> PackedTrees:
@@ -129,16 +157,124 @@ def pack(trees: Iterable[TreeArrays], n_features: int) -> PackedTrees:
     if levels > DEEPEST:
         raise ValueError(f"a tree has {levels} nodes from the root to a leaf; at most {DEEPEST} are allowed.")
     sets = [bits_of(categories) for tree in every for categories in tree.categories]
+    default_left = joined("default_left", np.bool_)
+    bound, kind = _plain_rules(threshold, decision, missing, default_left)
     return PackedTrees(
         root=root.astype(np.int32),
         feature=feature.astype(np.int32),
         threshold=threshold,
-        rule=(decision + 4 * missing + 16 * joined("default_left", np.int64)).astype(np.uint8),
+        rule=(decision + 4 * missing + 16 * default_left).astype(np.uint8),
         left=children[0].astype(np.int32),
         right=children[1].astype(np.int32),
         set_start=np.append(0, np.cumsum([len(one) for one in sets])).astype(np.int64),
         sets=np.concatenate([*sets, np.empty(0)]).astype(np.uint32),
         value=value,
+        bound=bound,
+        kind=kind,
+        leaf_sets=_leaf_sets(root, children[0], children[1], feature, bound, kind, value, tree_of),
+    )
+
+
+def _plain_rules(
+    threshold: NDArray[np.float64],
+    decision: NDArray[np.int64],
+    missing: NDArray[np.int64],
+    default_left: NDArray[np.bool_],
+) -> tuple[NDArray[np.float64], NDArray[np.uint8]]:
+    """Reduce the rules of nodes to a bound and a kind: a row goes left if x <= bound, or by the kind if x is NaN.
+
+    What is left over is special: sets of categories, and zeros that go to the other side than small numbers next to
+    them.
+    """
+    below = decision == BELOW
+    bound = threshold.copy()
+    # All that counts as zero is on one side.
+    bound[(threshold >= 0) & (threshold < ZERO)] = ZERO
+    bound[(threshold >= -ZERO) & (threshold < 0)] = np.nextafter(-ZERO, -np.inf)
+    bound[below] = largest_that_rounds_below(threshold[below])
+    zero_left = bound >= 0
+    missing_left = np.where(missing == AS_ZERO, zero_left, default_left)
+    special = (decision == AMONG) | ((decision == AT_MOST) & (missing == ZERO_TO_DEFAULT) & (zero_left != default_left))
+    return bound, np.where(special, SPECIAL, np.where(missing_left, MISSING_LEFT, MISSING_RIGHT)).astype(np.uint8)
+
+
+def largest_that_rounds_below(threshold: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return the largest doubles that are below the thresholds once both are rounded to 32 bits.
+
+    Examples
+    --------
+    >>> x = largest_that_rounds_below(np.array([1.0]))
+    >>> np.float32(x) < 1, np.float32(np.nextafter(x, 2)) < 1
+    (array([ True]), array([False]))
+    """
+    with np.errstate(over="ignore"):
+        rounded = np.asarray(threshold, dtype=np.float64).astype(np.float32)
+        before = np.nextafter(rounded, np.float32(-np.inf)).astype(np.float64)
+        # Beyond the largest number of 32 bits, rounding acts as if there were another one at the same distance.
+        unbounded = [
+            np.where(np.isinf(one), np.copysign(2.0**128, one), one) for one in (before, rounded.astype(np.float64))
+        ]
+        middle = (unbounded[0] + unbounded[1]) / 2
+        exact = np.where(middle.astype(np.float32) < rounded, middle, np.nextafter(middle, -np.inf))
+        return np.where(np.isneginf(rounded), -np.inf, exact)
+
+
+def _leaf_sets(
+    root: NDArray[np.int64],
+    left: NDArray[np.int64],
+    right: NDArray[np.int64],
+    feature: NDArray[np.int64],
+    bound: NDArray[np.float64],
+    kind: NDArray[np.uint8],
+    value: NDArray[np.float64],
+    tree_of: NDArray[np.int64],
+) -> LeafSets:
+    """Number the leaves of each tree from left to right, and say which ones each node excludes."""
+    levels = [root[root >= 0]]
+    while len(levels[-1]):
+        children = np.concatenate([left[levels[-1]], right[levels[-1]]])
+        levels.append(children[children >= 0])
+    on_left, below = np.ones(len(left), dtype=np.int64), np.ones(len(left), dtype=np.int64)  # numbers of leaves
+    for level in reversed(levels):
+        for child, count in ((left[level], on_left), (right[level], below)):
+            inner = child >= 0
+            count[level[inner]] = below[child[inner]]
+        below[level] += on_left[level]
+    n_leaves = np.ones(len(root), dtype=np.int64)
+    n_leaves[root >= 0] = below[root[root >= 0]]
+    first_leaf = np.cumsum(n_leaves) - n_leaves
+    first, place = np.zeros(len(left), dtype=np.int64), np.zeros(len(value), dtype=np.int64)  # of leaves in their tree
+    for level in levels:
+        for child, start in ((left[level], first[level]), (right[level], first[level] + on_left[level])):
+            inner = child >= 0
+            first[child[inner]] = start[inner]
+            place[~child[~inner]] = start[~inner]
+    in_order = np.empty(len(value))
+    in_order[np.repeat(first_leaf, n_leaves) + place] = value
+    whole = n_leaves <= BITS
+    shift = np.where(whole[tree_of], on_left, 0).astype(np.uint64)  # at most 63: something is on the right
+    lowest = np.where(whole[tree_of], first, 0).astype(np.uint64)
+    excluded = ((np.uint64(1) << shift) - np.uint64(1)) << lowest
+    key = 3 * tree_of + kind
+    groups = np.arange(3 * len(root))
+    single = groups[(np.bincount(key, minlength=len(groups)) % 2 == 1) & (groups % 3 != SPECIAL)]
+    key = np.append(key, single)
+    order = np.argsort(key, kind="stable")
+    columns, column = np.unique(feature, return_inverse=True)
+
+    def arranged(values: NDArray[Any], filling: Any) -> NDArray[Any]:
+        return np.append(values, np.full(len(single), filling, dtype=values.dtype))[order]
+
+    return LeafSets(
+        columns=columns.astype(np.int64),
+        starts=np.searchsorted(key[order], np.arange(len(groups) + 1)),
+        node=order,
+        column=arranged(column.astype(np.int64), 0),
+        bound=arranged(bound, np.inf),
+        others=arranged(~excluded, ~np.uint64(0)),
+        first_leaf=first_leaf,
+        value=in_order,
+        whole=whole,
     )
 
 

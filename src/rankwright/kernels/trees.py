@@ -6,11 +6,49 @@ from typing import Any
 
 import numpy as np
 
-from rankwright.kernels.jit import inlined, jit
-from rankwright.kernels.tree_arrays import AS_ZERO, AT_MOST, BELOW, WORD, ZERO, ZERO_TO_DEFAULT, PackedTrees
+from rankwright.kernels.jit import inlined, internal, jit, lowest_bit
+from rankwright.kernels.tree_arrays import (
+    AS_ZERO,
+    AT_MOST,
+    MISSING_LEFT,
+    SPECIAL,
+    WORD,
+    ZERO,
+    ZERO_TO_DEFAULT,
+    PackedTrees,
+)
 
-_ROWS_AT_ONCE = 64  # rows that a tree sees while it is in the cache
+ALL = np.uint64(0xFFFF_FFFF_FFFF_FFFF)
+_NEXT = np.uint64(1)
+_ROWS_AT_ONCE = 128  # rows whose columns stay in the cache
 _ROWS_TO_COUNT = 1024  # rows whose changes stay in the cache
+
+
+@inlined
+def _goes_left(x: Any, node: int, trees: PackedTrees) -> bool:
+    """Decide at a special node, by all of its rule."""
+    rule = trees.rule[node]
+    decision = rule & 3
+    missing = (rule >> 2) & 3
+    left: Any = (rule & 16) != 0
+    decided = False
+    if x != x:
+        decided = missing != AS_ZERO
+        x = 0.0
+    elif decision == AT_MOST and abs(x) <= ZERO:
+        decided = missing == ZERO_TO_DEFAULT
+        x = 0.0
+    if not decided:
+        if decision == AT_MOST:
+            left = x <= trees.threshold[node]
+        else:
+            first = trees.set_start[node]
+            bits = (trees.set_start[node + 1] - first) * WORD
+            left = False
+            if x > -1.0 and x < bits:
+                category = np.int64(x)
+                left = ((trees.sets[first + category // WORD] >> np.uint32(category % WORD)) & 1) != 0
+    return left
 
 
 @inlined
@@ -18,29 +56,13 @@ def _leaf(row: int, node: int, X: Any, trees: PackedTrees) -> int:
     """Walk down from a node; returns ~leaf."""
     while node >= 0:
         x: Any = np.float64(X[row, trees.feature[node]])
-        rule = trees.rule[node]
-        decision = rule & 3
-        missing = (rule >> 2) & 3
-        left: Any = (rule & 16) != 0
-        decided = False
-        if x != x:
-            decided = missing != AS_ZERO
-            x = 0.0
-        elif decision == AT_MOST and abs(x) <= ZERO:
-            decided = missing == ZERO_TO_DEFAULT
-            x = 0.0
-        if not decided:
-            if decision == AT_MOST:
-                left = x <= trees.threshold[node]
-            elif decision == BELOW:
-                left = np.float32(x) < np.float32(trees.threshold[node])
-            else:
-                first = trees.set_start[node]
-                bits = (trees.set_start[node + 1] - first) * WORD
-                left = False
-                if x > -1.0 and x < bits:
-                    category = np.int64(x)
-                    left = ((trees.sets[first + category // WORD] >> np.uint32(category % WORD)) & 1) != 0
+        kind = trees.kind[node]
+        if kind == SPECIAL:
+            left = _goes_left(x, node, trees)
+        elif kind == MISSING_LEFT:
+            left = not x > trees.bound[node]
+        else:
+            left = x <= trees.bound[node]
         node = trees.left[node] if left else trees.right[node]
     return node
 
@@ -48,20 +70,56 @@ def _leaf(row: int, node: int, X: Any, trees: PackedTrees) -> int:
 @jit
 def score_rows(start: int, stop: int, X: Any, trees: PackedTrees, first: int, last: int, out: Any) -> None:
     """Sum the trees [first, last) for the rows [start, stop), each sum in the order of the trees."""
+    sets = trees.leaf_sets
+    columns = np.empty((len(sets.columns), min(_ROWS_AT_ONCE, stop - start)))
+    leaves = np.empty(columns.shape[1], np.uint64)
     for low in range(start, stop, _ROWS_AT_ONCE):
-        high = min(low + _ROWS_AT_ONCE, stop)
-        for row in range(low, high):
-            out[row] = 0.0
+        n = np.uint64(min(_ROWS_AT_ONCE, stop - low))
+        row = np.uint64(low)
+        for c in range(np.uint64(len(sets.columns))):
+            column = np.uint64(sets.columns[c])
+            for i in range(n):
+                columns[c, i] = X[row + i, column]
+        for i in range(n):
+            out[row + i] = 0.0
         for tree in range(first, last):
-            for row in range(low, high):
-                out[row] += trees.value[~_leaf(row, trees.root[tree], X, trees)]
+            if sets.whole[tree]:
+                _exclude_leaves(low, n, tree, X, trees, columns, leaves)
+                at = np.uint64(sets.first_leaf[tree])
+                for i in range(n):
+                    out[row + i] += sets.value[at + lowest_bit(leaves[i])]
+            else:
+                for i in range(n):
+                    out[row + i] += trees.value[~_leaf(row + i, trees.root[tree], X, trees)]
 
 
-@jit
-def leaves_of_rows(start: int, stop: int, X: Any, trees: PackedTrees, tree: int, out: Any) -> None:
-    """Write the leaf of the rows [start, stop) in one tree; leaves are numbered throughout the forest."""
-    for row in range(start, stop):
-        out[row] = ~_leaf(row, trees.root[tree], X, trees)
+@internal
+def _exclude_leaves(row: int, n: int, tree: int, X: Any, trees: PackedTrees, columns: Any, leaves: Any) -> None:
+    """Leave in ``leaves`` those that no node excludes."""
+    sets = trees.leaf_sets
+    for i in range(n):
+        leaves[i] = ALL
+    for node in range(np.uint64(sets.starts[3 * tree]), np.uint64(sets.starts[3 * tree + 1]), np.uint64(2)):
+        c, d = np.uint64(sets.column[node]), np.uint64(sets.column[node + _NEXT])
+        bound_c, bound_d = sets.bound[node], sets.bound[node + _NEXT]
+        others_c, others_d = sets.others[node], sets.others[node + _NEXT]
+        for i in range(n):
+            remaining = ALL if columns[c, i] <= bound_c else others_c
+            remaining &= ALL if columns[d, i] <= bound_d else others_d
+            leaves[i] &= remaining
+    for node in range(np.uint64(sets.starts[3 * tree + 1]), np.uint64(sets.starts[3 * tree + 2]), np.uint64(2)):
+        c, d = np.uint64(sets.column[node]), np.uint64(sets.column[node + _NEXT])
+        bound_c, bound_d = sets.bound[node], sets.bound[node + _NEXT]
+        others_c, others_d = sets.others[node], sets.others[node + _NEXT]
+        for i in range(n):
+            remaining = others_c if columns[c, i] > bound_c else ALL
+            remaining &= others_d if columns[d, i] > bound_d else ALL
+            leaves[i] &= remaining
+    for node in range(np.uint64(sets.starts[3 * tree + 2]), np.uint64(sets.starts[3 * tree + 3])):
+        column = columns[np.uint64(sets.column[node])]
+        for i in range(n):
+            if not _goes_left(column[i], sets.node[node], trees):
+                leaves[i] &= sets.others[node]
 
 
 @jit
