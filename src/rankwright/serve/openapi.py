@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from importlib.metadata import version
 from typing import Any
 
-from rankwright import __version__
 from rankwright.serve.settings import Settings
 
 _ERRORS = {
@@ -31,7 +31,7 @@ def document(settings: Settings) -> dict[str, Any]:
         "openapi": "3.1.0",
         "info": {
             "title": "rankwright",
-            "version": __version__,
+            "version": version("rankwright"),
             "description": "Ranks the documents of one query with a model of boosted trees.",
             "license": {"name": "Apache-2.0", "identifier": "Apache-2.0"},
         },
