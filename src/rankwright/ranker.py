@@ -34,6 +34,7 @@ from rankwright.training.parameters import Number, read_parameters, read_threads
 from rankwright.training.progress import Display
 from rankwright.training.settings import Plan
 from rankwright.training.state import Progress, State
+from rankwright.training.summary import fitted_html
 
 Floats = NDArray[np.float64]
 
@@ -106,9 +107,9 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
     verbose
         1 shows progress, 2 also the best value, the speed and the objective's share of the time, 0 nothing.
     engine_params
-        Further parameters of the engine, by its own names. ``max_bin``, the number of values that a column is reduced
-        to, is chosen by the rows of the training data unless given here: 63 for ten thousand, twice as many for four
-        times as many rows, 255 at most.
+        Further parameters of the engine, by its own names or their aliases (``reg_alpha``, ``min_child_weight``).
+        ``max_bin``, the number of values that a column is reduced to, is chosen by the rows of the training data unless
+        given here: 63 for ten thousand, twice as many for four times as many rows, 255 at most.
 
     Attributes
     ----------
@@ -140,6 +141,10 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
     >>> ranker.score(test) > 0.3
     True
     """
+
+    # scikit-learn's metadata routing passes query ids on without being asked: nothing can be ranked without them.
+    __metadata_request__fit = {"qid": True}  # noqa: RUF012  # scikit-learn reads it from the class
+    __metadata_request__score = {"qid": True}  # noqa: RUF012
 
     _metrics: list[Metric] | None  # None until they are read from the manifest
     _objective: Objective | None
@@ -324,6 +329,11 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
             y = self.label_column_
         if qid is None and group is None and self.qid_column_ in columns:
             qid = self.qid_column_
+        if qid is None and group is None and y is not None and not isinstance(X, RankingData):
+            raise ValueError(
+                "no query ids: pass qid= (one id per row) or group= to score. In a search or cross-validation of "
+                "scikit-learn metadata routing passes qid on: sklearn.set_config(enable_metadata_routing=True)."
+            )
         matrix = self.model_.encode(X, leave_out=[name for name in (y, qid) if isinstance(name, str)])
         if not isinstance(X, RankingData):
             X, y, qid = matrix, named_column(X, y, "y"), named_column(X, qid, "qid")
@@ -417,6 +427,13 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
         return tags
 
     # The rest is private.
+
+    def _html_repr(self) -> str:
+        """What a notebook shows: scikit-learn's diagram and, once fitted, what was trained."""
+        diagram: str = super()._html_repr()
+        if not hasattr(self, "model_"):
+            return diagram
+        return diagram + fitted_html(self)
 
     @contextmanager
     def _foreign_classes(self) -> Iterator[None]:

@@ -12,6 +12,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from rankwright._html import table
 from rankwright.data.queries import Queries, check_labels, plain_ids
 from rankwright.kernels import evaluate as kernel
 from rankwright.kernels.threads import available_threads, equal_ranges, even_ranges, run_ranges
@@ -87,6 +88,13 @@ class Evaluation:
         weights = {} if self.weights is None else {"weight": self.weights}
         columns = {"qid": plain_ids(self.query_ids), **weights, **self.per_query}
         return nw.from_dict(columns, backend=library).to_native()
+
+    def _repr_html_(self) -> str:
+        rows = [[name, f"{value:.4f}"] for name, value in self.mean.items()]
+        skipped = [int(np.isnan(values).sum()) for values in self.per_query.values()]
+        note = f"Means over {len(self.query_ids)} queries; ties: {self.ties}, empty queries: {self.empty}"
+        note += f" ({max(skipped)} skipped)." if any(skipped) else "."
+        return table(["metric", "mean"], rows, note)
 
     def __str__(self) -> str:
         width = max(len(name) for name in self.mean)
