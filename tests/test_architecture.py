@@ -23,7 +23,7 @@ MODULES = {
 
 # What each module may import of the package; a name stands for the modules below it too, the longest that fits counts.
 # ARCHITECTURE.md lists the rooms in this order.
-FILES = ("_io", "_lazy", "environment")
+FILES = ("_io", "_lazy", "_html", "environment")
 PROCESS = ("interrupts", "locks")
 DATA = ("kernels", "data.queries", "data.encoding", "data.dataset")
 READING = (*FILES, *DATA, "data.letor", "data.tables", "data.trec", "data.synthetic", "data.corruption", "data.folds")
@@ -33,6 +33,7 @@ HARNESS = (*READING, "metrics", "evaluation", "training.defaults", "ranker")
 MAY_IMPORT = {
     "_io": (),
     "_lazy": (),
+    "_html": (),
     "environment": (),
     "interrupts": (),
     "locks": (),
@@ -54,7 +55,7 @@ MAY_IMPORT = {
     "data.trec": FILES,
     "data.folds": (*DATA, "data.letor", "data.tables"),
     "metrics": (*DATA, "notation"),
-    "evaluation": ("_lazy", "reducer", *DATA, "metrics"),
+    "evaluation": ("_lazy", "_html", "reducer", *DATA, "metrics"),
     "evaluation.significance": (),
     "evaluation.pairing": ("evaluation.significance",),
     "evaluation.comparison": ("evaluation.significance", "evaluation.pairing"),
@@ -77,11 +78,14 @@ MAY_IMPORT = {
     "training.parameters": (*LEARNING, "training.defaults", "training.settings"),
     "training.boosting": (*LEARNING, "training"),
     "training.progress": ("metrics", "training.state"),
+    "training.summary": ("_html",),
     "training.checkpoint": (*LEARNING, "persistence", "training"),
-    "training.outcome": (*LEARNING, "model", "training"),
-    "ranker": (*PROCESS, *LEARNING, "notation", "data.arguments", "model", "training"),
+    "training.outcome": (*LEARNING, "notation", "model", "training"),
+    "training.fitting": (*PROCESS, *LEARNING, "training"),
+    "ranker": (*LEARNING, "_html", "notation", "data.arguments", "model", "training"),
     "runs": (*PROCESS, *READING, "persistence", "training", "ranker"),
     "diagnostics": (*SCORING, "objectives", "diagnostics", "report.page"),
+    "plots": ("metrics", "evaluation", "model", "ranker", "runs", "report.theme", "report.page"),
     "report.theme": (),
     "report.page": ("_io", "report.theme"),
     "report": (*SCORING, "training.checkpoint", "ranker", "runs", "report"),

@@ -449,3 +449,187 @@ def test_an_evaluation_as_a_data_frame(library: Any) -> None:
 def test_a_frame_of_another_library_is_refused() -> None:
     with pytest.raises(ValueError, match="library must be 'pandas', 'polars' or 'pyarrow'; got 'dask'"):
         rw.evaluate([1], [1], qid=[7]).to_dataframe("dask")  # type: ignore[arg-type]
+
+
+# Charts
+
+
+def values_of(chart: Any, layer: int | None = None) -> list[dict[str, Any]]:
+    spec = chart.to_dict()
+    data: list[dict[str, Any]] = (spec if layer is None else spec["layer"][layer])["data"]["values"]
+    return data
+
+
+def test_curves_mark_the_best_tree_and_count_earlier_ones(tmp_path: Path) -> None:
+    first = quick(n_estimators=4, metric="ndcg@10 map").fit(X, Y, qid=QID, eval_set=[(X[:, ::-1], Y, QID)])
+    second = quick(n_estimators=3, metric=["ndcg@10", "map"])
+    second.fit(X, Y, qid=QID, init_model=first, eval_set=[(X[:, ::-1], Y, QID)])
+    chart = rw.plot_curves(first, second, names=["a", "b"], metric="map")
+    rows = values_of(chart, 0)
+    assert [row["tree"] for row in rows if row["model"] == "b"] == [5, 6, 7]
+    curve = second.evals_result_["valid_0"]["map"]
+    assert [row["value"] for row in rows if row["model"] == "b"] == curve
+    best = [row for row in values_of(chart, 1) if row["model"] == "b"]
+    assert best == [{"tree": 5 + int(np.argmax(curve)), "value": max(curve), "model": "b", "data": "valid_0"}]
+    lower = quick(n_estimators=3, metric="arp").fit(X, Y, qid=QID, eval_set=[(X, Y, QID)])
+    assert values_of(rw.plot_curves(lower), 1)[0]["value"] == min(lower.evals_result_["valid_0"]["arp"])
+    data = RankingData(X, Y, qid=QID)
+    run = rw.train_run(tmp_path / "run", data, data, parameters={"n_estimators": 3}, verbose=0)
+    assert {(row["model"], row["data"]) for row in values_of(rw.plot_curves(run), 0)} == {
+        ("run", "valid"),
+        ("run", "train"),
+    }
+
+
+def test_importance_has_the_largest_columns_first() -> None:
+    ranker = quick().fit(FRAME, "label", qid="query")
+    rows = values_of(rw.plot_importance(ranker, top=3))
+    order = np.argsort(-ranker.feature_importances_)[:3]
+    assert [row["column"] for row in rows] == ["abcd"[i] for i in order]
+    assert [row["share"] for row in rows] == ranker.feature_importances_[order].tolist()
+    assert rows == values_of(rw.plot_importance(ranker.model_, top=3))
+
+
+def evaluations() -> list[rw.Evaluation]:
+    options: dict[str, Any] = {"qid": QID, "metrics": "ndcg@10 map"}
+    return [rw.evaluate(X[:, column], Y, **options) for column in (0, 1)]
+
+
+def test_comparison_has_a_row_for_each_metric_and_system() -> None:
+    first, second = evaluations()
+    comparison = rw.compare(first, second, names=["a", "b"])
+    rows = values_of(rw.plot_comparison(comparison), 1)
+    assert [(row["metric"], row["difference"], row["low"], row["high"]) for row in rows] == [
+        (row.metric, row.difference, row.low, row.high) for row in comparison.rows
+    ]
+
+
+def test_queries_of_one_evaluation_and_of_two() -> None:
+    first, second = evaluations()
+    bars = values_of(rw.plot_queries(first, metric="map"))
+    assert sum(bar["queries"] for bar in bars) == 12
+    assert bars[0]["low"] == first.per_query["map"].min()
+    points = values_of(rw.plot_queries(first, second, names=["a", "b"]), 1)
+    assert [point["qid"] for point in points] == [str(qid) for qid in first.query_ids]
+    assert [point["difference"] for point in points] == (
+        second.per_query["ndcg@10"] - first.per_query["ndcg@10"]
+    ).tolist()
+
+
+@pytest.mark.parametrize(
+    ("draw", "message"),
+    [
+        (lambda: rw.plot_curves(quick(n_estimators=1).fit(X, Y, qid=QID)), "no curves to draw: train with eval_set="),
+        (lambda: rw.plot_curves(), "nothing to draw"),
+        (lambda: rw.plot_curves(5), "draws fitted Rankers and runs; got a int"),  # type: ignore[arg-type]
+        (lambda: rw.plot_queries(), "one evaluation or two"),
+        (lambda: rw.plot_queries(evaluations()[0], metric="err"), "no values of 'err'; choose one of ndcg@10, map"),
+        (lambda: rw.plot_queries(*evaluations(), names=["a"]), "names must be 2 different names"),
+        (
+            lambda: rw.plot_queries(evaluations()[0], rw.evaluate([1], [1], qid=[5])),
+            "evaluations are of different queries",
+        ),
+        (lambda: rw.plot_importance(quick(n_estimators=1).fit(X, Y, qid=QID), top=0), "top must be a whole number"),
+    ],
+)
+def test_what_cannot_be_drawn(draw: Callable[[], Any], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        draw()
+
+
+def test_charts_need_altair(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "altair", None)
+    with pytest.raises(ImportError, match=r"pip install \"rankwright\[report\]\""):
+        rw.plot_queries(evaluations()[0])
+
+
+# Notebooks
+
+
+def test_html_of_a_ranker() -> None:
+    ranker = quick(metric=["ndcg@10", "map"])
+    assert "share of the gain" not in ranker._repr_html_()
+    names = ["<b>a</b>", "b", "c", "d"]
+    ranker.fit(RankingData(X, Y, qid=QID, feature_names=names), eval_set=[(X, Y, QID)])
+    for page in (ranker._repr_html_(), ranker._repr_mimebundle_()["text/html"]):
+        assert f"<td>valid_0</td><td>map</td><td>{ranker.evals_result_['valid_0']['map'][-1]:.4f}</td>" in page
+        assert f"<td>num_leaves</td><td>{ranker.num_leaves_}</td>" in page
+        assert f"<td>trees</td><td>{ranker.best_iteration_}</td>" in page
+        assert "&lt;b&gt;a&lt;/b&gt;" in page
+        assert "<b>a</b>" not in page
+        top = int(np.argmax(ranker.feature_importances_))
+        assert f"<td>{ranker.feature_importances_[top]:.1%}</td>" in page
+
+
+def test_html_of_a_ranker_with_early_stopping_shows_the_value_of_the_model() -> None:
+    ranker = quick(n_estimators=60, learning_rate=0.9, early_stopping_rounds=3)
+    ranker.fit(X, Y, qid=QID, eval_set=[(X[:, ::-1], Y, QID)])
+    curve = ranker.evals_result_["valid_0"]["ndcg@10"]
+    assert f"<td>{max(curve):.4f}</td>" in ranker._repr_html_()
+    assert f"<td>{curve[-1]:.4f}</td>" not in ranker._repr_html_()
+
+
+def test_html_of_an_evaluation() -> None:
+    result = rw.evaluate([2, 1, 3], [0, 1, 0], qid=["b", "b", "a"], metrics=["mrr"])
+    assert result._repr_html_() == (
+        "<table><thead><tr><th>metric</th><th>mean</th></tr></thead><tbody><tr><td>mrr</td><td>0.5000</td></tr></tbody>"
+        "</table><p>Means over 2 queries; ties: worst, empty queries: skip (1 skipped).</p>"
+    )
+
+
+def test_html_of_a_tuning() -> None:
+    tuning = rw.tune(RankingData(X, Y, qid=QID), trials=2, trees=2, folds=2, threads=1)
+    page = tuning._repr_html_()
+    assert page.count("<tr>") == 1 + len(tuning.ranked())
+    assert f"<td>{tuning.best_trial.value:.4f}</td>" in page
+    assert "2 trials, " in page
+    assert "Best: Ranker(" in page
+
+
+# LightGBM's other names
+
+
+def test_every_alias_of_lightgbm_is_known() -> None:
+    from lightgbm.basic import _ConfigAliases
+
+    from rankwright.engines.lightgbm import aliases, parameters
+
+    ours = {*parameters._ALLOWED, *parameters._SET_BY_ESTIMATOR, *parameters.NAMES.values()}
+    theirs = _ConfigAliases._get_all_param_aliases()
+    expected = {alias: name for name in ours for alias in theirs[name] if alias != name}
+    assert expected == aliases.MAIN_NAMES
+    known = {alias for names in theirs.values() for alias in names} | {"class_weight", "importance_type"}
+    assert not set(aliases.REFUSED) - known
+    assert not set(aliases.REFUSED) & {*ours, *aliases.MAIN_NAMES}
+
+
+def test_aliases_train_the_same_model() -> None:
+    short = {"reg_alpha": 0.2, "min_split_gain": 0.01, "min_child_weight": 0.5, "max_bins": 20, "colsample_bynode": 0.5}
+    main = {
+        "lambda_l1": 0.2,
+        "min_gain_to_split": 0.01,
+        "min_sum_hessian_in_leaf": 0.5,
+        "max_bin": 20,
+        "feature_fraction_bynode": 0.5,
+    }
+    models = [quick(engine_params=params).fit(X, Y, qid=QID) for params in (short, main, None)]
+    scores = [model.predict(X).tolist() for model in models]
+    assert scores[0] == scores[1] != scores[2]
+    assert models[0].max_bin_ == 20
+
+
+@pytest.mark.parametrize(
+    ("params", "message"),
+    [
+        ({"colsample_bytree": 0.5}, "has 'colsample_bytree'; use the parameter colsample= of the estimator instead"),
+        ({"eta": 0.5}, "has 'eta'; use learning_rate= instead"),
+        ({"reg_alpha": 1, "lambda_l1": 1}, "has 'reg_alpha' and 'lambda_l1', two names of one parameter; keep one"),
+        ({"boosting_type": "dart"}, "has 'boosting_type', which cannot be used: the boosting is rankwright's own"),
+        ({"label_gain": [0, 1]}, "has 'label_gain', which cannot be used: labels and their gains belong to the metric"),
+        ({"linear_tree": True}, "has 'linear_tree', which cannot be used: trees have constant leaves"),
+        ({"reg_alpa": 1}, r"has 'reg_alpa', which is not a parameter.* did you mean 'reg_alpha'\?"),
+    ],
+)
+def test_parameters_that_are_refused_by_name(params: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        quick(engine_params=params).fit(X, Y, qid=QID)

@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 import sklearn
 from sklearn.base import clone
-from sklearn.model_selection import GridSearchCV, GroupKFold, cross_validate
+from sklearn.model_selection import GridSearchCV, GroupKFold, cross_val_score, cross_validate
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
@@ -124,3 +124,30 @@ def test_a_qid_column_needs_no_routing() -> None:
 
 def test_lower_is_better_scores_are_negative() -> None:
     assert quick(metric="arp").fit(X, Y, qid=QID).score(X, Y, QID) < 0
+
+
+def test_query_ids_are_requested_without_being_asked_for() -> None:
+    with sklearn.config_context(enable_metadata_routing=True):
+        values = cross_val_score(quick(), X, Y, cv=GroupKFold(4), params={"qid": QID, "groups": QID})
+        search = GridSearchCV(quick(), {"num_leaves": [3, 15]}, cv=GroupKFold(3)).fit(X, Y, qid=QID, groups=QID)
+        pipeline = make_pipeline(StandardScaler(), quick()).fit(X, Y, qid=QID)
+        assert pipeline.score(X, Y, qid=QID) > 0
+    assert values.tolist() == scores_by_hand([{}], 4)[0]
+    assert search.best_score_ == np.mean(scores_by_hand([GRID[search.best_index_]], 3)[0])
+
+
+@pytest.mark.parametrize("routing", [False, True])
+def test_searches_without_query_ids_fail_loudly(routing: bool) -> None:
+    with sklearn.config_context(enable_metadata_routing=routing):
+        with pytest.raises(ValueError, match="no query ids"):
+            cross_val_score(quick(), X, Y, cv=3)
+        with pytest.raises(ValueError, match="no query ids"):
+            GridSearchCV(quick(), {"num_leaves": [3, 15]}, cv=3).fit(X, Y)
+
+
+def test_scores_without_routing_say_what_to_turn_on() -> None:
+    folds = list(GroupKFold(3).split(X, Y, QID))
+    with pytest.raises(ValueError, match=r"no query ids.*set_config\(enable_metadata_routing=True\)"):
+        cross_val_score(quick(), X, Y, cv=folds, params={"qid": QID}, error_score="raise")
+    with pytest.warns(UserWarning, match="enable_metadata_routing=True"):
+        assert np.isnan(cross_val_score(quick(), X, Y, cv=folds, params={"qid": QID})).all()

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from rankwright.metrics import Metric, metric
     from rankwright.model import Model, load
     from rankwright.objectives import bind, gradients, objective
+    from rankwright.plots import plot_comparison, plot_curves, plot_importance, plot_queries
     from rankwright.ranges import Choice, Range
     from rankwright.ranker import Ranker
     from rankwright.runs import Run, train_run
@@ -51,6 +52,10 @@ __all__ = [
     "metrics",
     "objective",
     "objectives",
+    "plot_comparison",
+    "plot_curves",
+    "plot_importance",
+    "plot_queries",
     "read_data",
     "read_letor",
     "read_qrels",
@@ -77,6 +82,7 @@ __getattr__, __dir__ = lazy_names(
         "metrics": ("Metric", "metric"),
         "model": ("Model", "load"),
         "objectives": ("bind", "gradients", "objective"),
+        "plots": ("plot_comparison", "plot_curves", "plot_importance", "plot_queries"),
         "ranges": ("Choice", "Range"),
         "ranker": ("Ranker",),
         "runs": ("Run", "train_run"),

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import logging
 import os
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, nullcontext
 from typing import Any, Self
 
 import numpy as np
@@ -18,28 +16,22 @@ from rankwright.data.dataset import RankingData
 from rankwright.data.encoding import Columns, frame_columns
 from rankwright.data.queries import Queries
 from rankwright.engines.contract import Forest
-from rankwright.evaluation.per_query import evaluate
-from rankwright.interrupts import deferred_interrupts
-from rankwright.kernels.evaluate import INPUT, order_queries
-from rankwright.locks import locked_folder
+from rankwright.evaluation.per_query import evaluate, ranks_within_queries
 from rankwright.metrics import Metric
 from rankwright.metrics import metric as parse_metric
 from rankwright.model import Model, load
 from rankwright.notation import UnknownName
 from rankwright.objectives import Objective
 from rankwright.objectives import objective as parse_objective
-from rankwright.training.boosting import Boosting
-from rankwright.training.checkpoint import Checkpoint
 from rankwright.training.defaults import for_data
-from rankwright.training.outcome import model_of
+from rankwright.training.fitting import check_callbacks, run_training
+from rankwright.training.outcome import model_of, naming_classes
 from rankwright.training.parameters import Number, read_parameters, read_threads
-from rankwright.training.progress import Display
 from rankwright.training.settings import Plan
 from rankwright.training.state import Progress, State
+from rankwright.training.summary import fitted_html
 
 Floats = NDArray[np.float64]
-
-_LOG = logging.getLogger("rankwright")
 
 
 class Ranker(BaseEstimator):  # type: ignore[misc]
@@ -108,9 +100,9 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
     verbose
         1 shows progress, 2 also the best value, the speed and the objective's share of the time, 0 nothing.
     engine_params
-        Further parameters of the engine, by its own names. ``max_bin``, the number of values that a column is reduced
-        to, is chosen by the rows of the training data unless given here: 63 for ten thousand, twice as many for four
-        times as many rows, 255 at most.
+        Further parameters of the engine, by its own names or their aliases (``reg_alpha``, ``min_child_weight``).
+        ``max_bin``, the number of values that a column is reduced to, is chosen by the rows of the training data unless
+        given here: 63 for ten thousand, twice as many for four times as many rows, 255 at most.
 
     Attributes
     ----------
@@ -142,6 +134,10 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
     >>> ranker.score(test) > 0.3
     True
     """
+
+    # scikit-learn's metadata routing passes query ids on without being asked: nothing can be ranked without them.
+    __metadata_request__fit = {"qid": True}  # noqa: RUF012  # scikit-learn reads it from the class
+    __metadata_request__score = {"qid": True}  # noqa: RUF012
 
     _metrics: list[Metric] | None  # None until they are read from the manifest
     _objective: Objective | None
@@ -228,34 +224,30 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
             Functions called with a `Progress` after each tree; training stops when one returns True.
         """
         earlier = _fitted(init_model)
-        with (earlier or self)._foreign_classes():
+        with naming_classes(getattr(earlier or self, "model_", None)):
             plan = read_parameters(self.get_params(deep=False))
-        watchers = _callbacks(callbacks)
+        check_callbacks(callbacks)
         train = ranking_data(X, y, qid, group, sample_weight, None if earlier is None else earlier.columns_)
         plan = for_data(plan, train)
         valid = evaluation_sets(eval_set, train, y, qid)
         if plan.settings.patience is not None and not valid:
             raise ValueError("early_stopping_rounds needs an eval_set to watch; pass eval_set=[(X, y, qid)].")
-        state = State()
-        if earlier is not None:
-            state = State(forest=earlier.forest_, initial_trees=earlier.forest_.n_trees)
-        checkpoint = Checkpoint.of(self.checkpoint, plan, [train, *valid], state.forest)
-        with nullcontext() if checkpoint is None else locked_folder(checkpoint.path, "a training"):
-            if checkpoint is not None:
-                state = checkpoint.load() or state
-            boosting = Boosting(plan.objective, plan.metrics, train, valid, plan.settings)
-            interrupted = self._run(boosting, state, plan, watchers, checkpoint)
-            with deferred_interrupts():  # another Ctrl-C takes effect when model and checkpoint are complete
-                state = boosting.snapshot()
-                if checkpoint is not None:
-                    checkpoint.save(state)
-                self.label_column_ = y if isinstance(y, str) else None
-                self.qid_column_ = qid if isinstance(qid, str) else None
-                self._set_fitted(state, plan, train, interrupted=interrupted)
-                if interrupted:
-                    _LOG.warning(
-                        "training was interrupted after %d iterations; the model has the trees so far", state.iteration
-                    )
+
+        def finish(state: State, interrupted: bool) -> None:
+            self.label_column_ = y if isinstance(y, str) else None
+            self.qid_column_ = qid if isinstance(qid, str) else None
+            self._set_fitted(state, plan, train, interrupted=interrupted)
+
+        run_training(
+            plan,
+            train,
+            valid,
+            None if earlier is None else earlier.forest_,
+            checkpoint=self.checkpoint,
+            verbose=self.verbose,
+            callbacks=callbacks,
+            finish=finish,
+        )
         return self
 
     def predict(self, X: Any, *, contributions: bool = False) -> Floats:
@@ -287,13 +279,7 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
                 qid = self.qid_column_
             scores = self._scores(self.model_.encode(X, leave_out=[qid] if isinstance(qid, str) else []))
             queries = Queries.of(len(scores), named_column(X, qid, "qid"), group)
-        grouped = np.ascontiguousarray(queries.group(scores))
-        order = np.empty(len(scores), dtype=np.int64)
-        order_queries(0, queries.n_queries, queries.boundaries, grouped, grouped, INPUT, len(order), order)
-        starts = np.repeat(queries.boundaries[:-1], queries.sizes)
-        ranks = np.empty(len(scores), dtype=np.int64)
-        ranks[starts + order] = np.arange(len(scores)) - starts + 1
-        return queries.ungroup(ranks)
+        return ranks_within_queries(scores, queries)
 
     def score(
         self,
@@ -315,6 +301,11 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
             y = self.label_column_
         if qid is None and group is None and self.qid_column_ in columns:
             qid = self.qid_column_
+        if qid is None and group is None and y is not None and not isinstance(X, RankingData):
+            raise ValueError(
+                "no query ids: pass qid= (one id per row) or group= to score. In a search or cross-validation of "
+                "scikit-learn metadata routing passes qid on: sklearn.set_config(enable_metadata_routing=True)."
+            )
         matrix = self.model_.encode(X, leave_out=[name for name in (y, qid) if isinstance(name, str)])
         if not isinstance(X, RankingData):
             X, y, qid = matrix, named_column(X, y, "y"), named_column(X, qid, "qid")
@@ -351,7 +342,7 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
         """Metrics of the training, the optimised one first."""
         check_is_fitted(self)
         if self._metrics is None:
-            with self._foreign_classes():
+            with naming_classes(self.model_):
                 self._metrics = [parse_metric(text) for text in self.manifest_["metrics"]]
         return self._metrics
 
@@ -360,7 +351,7 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
         """The objective of the training."""
         check_is_fitted(self)
         if self._objective is None:
-            with self._foreign_classes():
+            with naming_classes(self.model_):
                 self._objective = parse_objective(self.manifest_["objective"])
         return self._objective
 
@@ -410,67 +401,20 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
 
     # The rest is private.
 
-    def _run(
-        self,
-        boosting: Boosting,
-        start: State,
-        plan: Plan,
-        watchers: Sequence[Callable[[Progress], object]],
-        checkpoint: Checkpoint | None,
-    ) -> bool:
-        """Train; return whether Ctrl-C ended it."""
-        try:
-            with Display(self.verbose, plan.settings.n_trees, plan.target) as display:
-
-                def after(progress: Progress) -> bool:
-                    display.update(progress)
-                    answers = [callback(progress) is True for callback in watchers]
-                    if checkpoint is not None:
-                        checkpoint.save_if_due(boosting)  # last: what callbacks recorded covers it
-                    return any(answers)
-
-                boosting.run(start, after)
-        except KeyboardInterrupt:
-            if boosting.iteration == 0:
-                raise  # there is no tree to keep
-            return True
-        return False
-
-    @contextmanager
-    def _foreign_classes(self) -> Iterator[None]:
-        """Say which class to import where the model's metric or objective is not known in this process."""
-        try:
-            yield
-        except UnknownName as error:
-            model = getattr(self, "model_", None)
-            classes = {} if model is None else model.manifest.get("classes", {})
-            names = [f"{kind} ({name!r})" for name, kind in classes.items()]
-            if not names:
-                raise
-            raise UnknownName(
-                f"the model was trained with {' and '.join(names)}, which is not defined in this process; import it "
-                "to score or to train on (predict works without)."
-            ) from error
+    def _html_repr(self) -> str:
+        """What a notebook shows: scikit-learn's diagram and, once fitted, what was trained."""
+        diagram: str = super()._html_repr()
+        if not hasattr(self, "model_"):
+            return diagram
+        return diagram + fitted_html(self)
 
     def _scores(self, matrix: Any) -> Floats:
         return self.forest_.predict(matrix, threads=read_threads(self.n_jobs))
 
     def _set_fitted(self, state: State, plan: Plan, train: RankingData, *, interrupted: bool) -> None:
         """Turn the state of a training into fitted attributes."""
-        names = [str(metric) for metric in plan.metrics.values()]
-        parameters = {k: v for k, v in self.get_params(deep=False).items() if k != "checkpoint"}
-        parameters |= {"objective": str(self.objective), "metric": names[0] if len(names) == 1 else names}
-        if isinstance(self.random_state, np.random.RandomState):
-            parameters["random_state"] = plan.settings.seed
-        model = model_of(
-            state,
-            plan,
-            train,
-            parameters=parameters,
-            label_column=self.label_column_,
-            qid_column=self.qid_column_,
-            interrupted=interrupted,
-        )
+        columns = {"label_column": self.label_column_, "qid_column": self.qid_column_}
+        model = model_of(state, plan, train, **columns, interrupted=interrupted)
         self._set_model(model, list(plan.metrics.values()), plan.objective)
 
     def _set_model(self, model: Model, metrics: list[Metric] | None, objective: Objective | None) -> None:
@@ -492,13 +436,6 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
         elif hasattr(self, "feature_names_in_"):
             del self.feature_names_in_
         self.model_ = model
-
-
-def _callbacks(callbacks: Any) -> list[Callable[[Progress], object]]:
-    functions = [] if callbacks is None else callbacks
-    if not isinstance(functions, list | tuple) or not all(callable(function) for function in functions):
-        raise ValueError(f"callbacks must be a list of functions that take a Progress; got {callbacks!r}.")
-    return list(functions)
 
 
 def _fitted(init_model: Any) -> Ranker | None:

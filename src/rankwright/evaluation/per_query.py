@@ -12,6 +12,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from rankwright._html import table
 from rankwright.data.queries import Queries, check_labels, plain_ids
 from rankwright.kernels import evaluate as kernel
 from rankwright.kernels.threads import available_threads, equal_ranges, even_ranges, run_ranges
@@ -87,6 +88,13 @@ class Evaluation:
         weights = {} if self.weights is None else {"weight": self.weights}
         columns = {"qid": plain_ids(self.query_ids), **weights, **self.per_query}
         return nw.from_dict(columns, backend=library).to_native()
+
+    def _repr_html_(self) -> str:
+        rows = [[name, f"{value:.4f}"] for name, value in self.mean.items()]
+        skipped = [int(np.isnan(values).sum()) for values in self.per_query.values()]
+        note = f"Means over {len(self.query_ids)} queries; ties: {self.ties}, empty queries: {self.empty}"
+        note += f" ({max(skipped)} skipped)." if any(skipped) else "."
+        return table(["metric", "mean"], rows, note)
 
     def __str__(self) -> str:
         width = max(len(name) for name in self.mean)
@@ -213,6 +221,23 @@ class Evaluator:
                 n_selected = np.empty(self.queries.n_queries, dtype=np.int64)
                 kernel.select_queries(q0, q1, bounds, z, order, n_selected)
                 kernel.value_queries(q0, q1, bounds, z, order, n_selected, False, self._chains[name], per_query[name])
+
+
+def ranks_within_queries(scores: NDArray[np.float64], queries: Queries) -> NDArray[np.int64]:
+    """Rank of each row within its query, 1 for the best; equal scores in row order.
+
+    Examples
+    --------
+    >>> ranks_within_queries(np.array([0.1, 0.9, 0.5]), Queries.of(3, ["a", "b", "a"])).tolist()
+    [2, 1, 1]
+    """
+    grouped = np.ascontiguousarray(queries.group(scores))
+    order = np.empty(len(scores), dtype=np.int64)
+    kernel.order_queries(0, queries.n_queries, queries.boundaries, grouped, grouped, kernel.INPUT, len(order), order)
+    starts = np.repeat(queries.boundaries[:-1], queries.sizes)
+    ranks = np.empty(len(scores), dtype=np.int64)
+    ranks[starts + order] = np.arange(len(scores)) - starts + 1
+    return queries.ungroup(ranks)
 
 
 def _check_scores(scores: ArrayLike, queries: Queries) -> NDArray[np.float64]:

@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import platform
+from collections.abc import Iterator
+from contextlib import contextmanager
 from importlib.metadata import version
 from typing import Any
+
+import numpy as np
 
 from rankwright.data.dataset import RankingData
 from rankwright.data.encoding import Columns
 from rankwright.engines import load_engine
 from rankwright.model import Model
+from rankwright.notation import UnknownName
 from rankwright.objectives.base import Sum
 from rankwright.training.checkpoint import fingerprint
 from rankwright.training.settings import Plan
@@ -50,6 +55,32 @@ def foreign_classes(plan: Plan) -> dict[str, str]:
     }
 
 
+def _parameters(plan: Plan) -> dict[str, Any]:
+    """The estimator's parameters as text and numbers, but for where it writes checkpoints."""
+    parameters = {name: value for name, value in plan.parameters.items() if name != "checkpoint"}
+    names = [str(metric) for metric in plan.metrics.values()]
+    parameters |= {"objective": str(parameters["objective"]), "metric": names[0] if len(names) == 1 else names}
+    if isinstance(parameters["random_state"], np.random.RandomState):
+        parameters["random_state"] = plan.settings.seed
+    return parameters
+
+
+@contextmanager
+def naming_classes(model: Model | None) -> Iterator[None]:
+    """Say which class to import where a model's metric or objective is not known in this process."""
+    try:
+        yield
+    except UnknownName as error:
+        classes = {} if model is None else model.manifest.get("classes", {})
+        if not classes:
+            raise
+        names = [f"{kind} ({name!r})" for name, kind in classes.items()]
+        raise UnknownName(
+            f"the model was trained with {' and '.join(names)}, which is not defined in this process; import it "
+            "to score or to train on (predict works without)."
+        ) from error
+
+
 def model_of(state: State, plan: Plan, train: RankingData, **more: Any) -> Model:
     """Build the model with its manifest; ``more`` is added to it."""
     engine = load_engine(plan.settings.engine)
@@ -61,6 +92,7 @@ def model_of(state: State, plan: Plan, train: RankingData, **more: Any) -> Model
         "engine": {"name": engine.name, "version": engine.version},
         "versions": {name: version(name) for name in ("numpy", "numba", "scikit-learn")},
         "python": platform.python_version(),
+        "parameters": _parameters(plan),
         "chosen": chosen_settings(state, plan),
         "objective": str(plan.objective),
         "metrics": [str(metric) for metric in plan.metrics.values()],

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from rankwright._html import table
 from rankwright._io import replacing
 from rankwright.data.dataset import RankingData
 from rankwright.data.folds import Fold
@@ -164,19 +165,28 @@ class Tuning:
             file.write(f"{heading}\n".encode())
             tomli_w.dump({name: value for name, value in best.params.items() if value is not None}, file)
 
+    def _repr_html_(self) -> str:
+        header, body, note = self._cells()
+        return table(header, body, note, f"Best: Ranker({', '.join(_value_texts(self.best))})" if body else "")
+
     def __str__(self) -> str:
-        header = ["trial", self.metric, "trees", "parameters"]
-        body = [
-            [str(trial.number), f"{trial.value:.4f}", str(trial.trees), ", ".join(_value_texts(trial.values))]
-            for trial in self.ranked()[:_TABLE_ROWS]
-        ]
+        header, body, note = self._cells()
         widths = [max(map(len, column)) for column in zip(header, *body, strict=True)]
         lines = [
             "  ".join([*(cell.rjust(w) for cell, w in zip(row[:3], widths, strict=False)), row[3]])
             for row in (header, *body)
         ]
+        return "\n".join([*lines, note])
+
+    def _cells(self) -> tuple[list[str], list[list[str]], str]:
+        """Heading and rows of the table of the best trials, and the note below it."""
+        header = ["trial", self.metric, "trees", "parameters"]
+        body = [
+            [str(trial.number), f"{trial.value:.4f}", str(trial.trees), ", ".join(_value_texts(trial.values))]
+            for trial in self.ranked()[:_TABLE_ROWS]
+        ]
         stopped = sum(trial.value is None for trial in self.trials)
-        return "\n".join([*lines, f"{len(self.trials)} trials, {stopped} of them stopped early."])
+        return header, body, f"{len(self.trials)} trials, {stopped} of them stopped early."
 
 
 def tune(

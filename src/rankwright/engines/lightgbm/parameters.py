@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from rankwright.engines.contract import Needs
+from rankwright.engines.lightgbm.aliases import MAIN_NAMES, REFUSED, main_name, main_names
 
 # The estimator's tree parameters by LightGBM's names.
 NAMES = {
@@ -80,25 +81,34 @@ def check(params: Mapping[str, Any], needs: Needs) -> list[str]:
     """Say why parameters cannot be used: LightGBM would ignore them, the estimator sets them, or they break it."""
     reasons = []
     estimator_names = {theirs: f"the parameter {ours}= of the estimator" for ours, theirs in NAMES.items()}
-    for name, value in params.items():
+    first_names: dict[str, str] = {}
+    for given, value in params.items():
+        name = main_name(given)
         instead = _SET_BY_ESTIMATOR.get(name) or estimator_names.get(name)
+        if name in first_names:
+            reasons.append(
+                f"engine_params has {first_names[name]!r} and {given!r}, two names of one parameter; keep one."
+            )
+        first_names[name] = given
         if instead is not None:
-            reasons.append(f"engine_params has {name!r}; use {instead} instead.")
+            reasons.append(f"engine_params has {given!r}; use {instead} instead.")
+        elif name in REFUSED:
+            reasons.append(f"engine_params has {given!r}, which cannot be used: {REFUSED[name]}. Leave it out.")
         elif name not in _ALLOWED:
-            near = difflib.get_close_matches(str(name), _ALLOWED, n=1)
+            near = difflib.get_close_matches(str(name), [*_ALLOWED, *MAIN_NAMES], n=1)
             hint = f"did you mean {near[0]!r}? " if near else ""
             reasons.append(
-                f"engine_params has {name!r}, which is not a parameter of LightGBM that can be used here; {hint}"
+                f"engine_params has {given!r}, which is not a parameter of LightGBM that can be used here; {hint}"
                 f"By their main names, these can: {', '.join(sorted(_ALLOWED))}."
             )
         elif needs.any_scale and name in _DEPEND_ON_SCALE and np.any(value):
             reasons.append(
-                f"engine_params has {name!r}, which depends on the scale of the gradient and breaks shrinking "
+                f"engine_params has {given!r}, which depends on the scale of the gradient and breaks shrinking "
                 "(langevin=True with shrink_rate > 0); leave it out or set shrink_rate=0."
             )
         elif needs.own_leaves and name in _ACT_ON_LEAF_VALUES and np.any(value):
             reasons.append(
-                f"engine_params has {name!r}, which acts on LightGBM's own leaf values, and leaf_values='full' and "
+                f"engine_params has {given!r}, which acts on LightGBM's own leaf values, and leaf_values='full' and "
                 "leaf_noise='independent' replace them; leave it out, or use diagonal leaf values with shared noise."
             )
     return reasons
@@ -106,7 +116,8 @@ def check(params: Mapping[str, Any], needs: Needs) -> list[str]:
 
 def decided_options(params: Mapping[str, Any]) -> dict[str, Any]:
     """Return the number of bins where the parameters set it, for all columns or for each."""
-    bins = params.get("max_bin_by_feature", params.get("max_bin"))
+    chosen = main_names(params)
+    bins = chosen.get("max_bin_by_feature", chosen.get("max_bin"))
     return {} if bins is None else {"max_bin": bins}
 
 
@@ -122,7 +133,7 @@ def lightgbm_parameters(options: Mapping[str, Any], params: Mapping[str, Any], t
         # must stand out from rounding errors, which LightGBM would otherwise take for rows, and fail.
         "min_sum_hessian_in_leaf": 1e-6 if options["reg_lambda"] > 0 else 1e-3,
         **{theirs: options[ours] for ours, theirs in NAMES.items()},
-        **params,
+        **main_names(params),
     }
     if options["subsample"] < 1:
         every["bagging_freq"] = 1
@@ -133,4 +144,5 @@ def lightgbm_parameters(options: Mapping[str, Any], params: Mapping[str, Any], t
 
 def samples_at_nodes(params: Mapping[str, Any]) -> bool:
     """Tell whether each node of a tree draws columns or thresholds of its own."""
-    return params.get("feature_fraction_bynode", 1) < 1 or bool(params.get("extra_trees"))
+    chosen = main_names(params)
+    return chosen.get("feature_fraction_bynode", 1) < 1 or bool(chosen.get("extra_trees"))

@@ -1,0 +1,97 @@
+"""One training from start to end: progress, callbacks, checkpoints, and a Ctrl-C at any moment."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Sequence
+from contextlib import nullcontext
+from typing import Any
+
+from rankwright.data.dataset import RankingData
+from rankwright.engines.contract import Forest
+from rankwright.interrupts import deferred_interrupts
+from rankwright.locks import locked_folder
+from rankwright.training.boosting import Boosting
+from rankwright.training.checkpoint import Checkpoint
+from rankwright.training.progress import Display
+from rankwright.training.settings import Plan
+from rankwright.training.state import Progress, State
+
+_LOG = logging.getLogger("rankwright")
+
+Callbacks = Sequence[Callable[[Progress], object]]
+
+
+def check_callbacks(callbacks: Any) -> None:
+    """Raise ValueError unless callbacks are None or a list of functions."""
+    functions = [] if callbacks is None else callbacks
+    if not isinstance(functions, list | tuple) or not all(callable(function) for function in functions):
+        raise ValueError(f"callbacks must be a list of functions that take a Progress; got {callbacks!r}.")
+
+
+def run_training(
+    plan: Plan,
+    train: RankingData,
+    valid: Sequence[RankingData],
+    initial: Forest | None,
+    *,
+    checkpoint: Any,
+    verbose: int,
+    callbacks: Callbacks | None,
+    finish: Callable[[State, bool], None],
+) -> None:
+    """Train, and call ``finish`` with the final state and whether Ctrl-C ended the training.
+
+    Parameters
+    ----------
+    plan
+        What to train, with what the data decides filled in.
+    train, valid
+        Data to train on and to evaluate.
+    initial
+        Trees to add to.
+    checkpoint
+        The estimator's option.
+    verbose, callbacks
+        What to show, and functions to call, after each tree.
+    finish
+        Takes over the result; a second Ctrl-C takes effect only when it is done.
+    """
+    state = State() if initial is None else State(forest=initial, initial_trees=initial.n_trees)
+    saved = Checkpoint.of(checkpoint, plan, [train, *valid], initial)
+    with nullcontext() if saved is None else locked_folder(saved.path, "a training"):
+        if saved is not None:
+            state = saved.load() or state
+        boosting = Boosting(plan.objective, plan.metrics, train, valid, plan.settings)
+        interrupted = _run(boosting, state, plan, verbose, callbacks or (), saved)
+        with deferred_interrupts():
+            state = boosting.snapshot()
+            if saved is not None:
+                saved.save(state)
+            finish(state, interrupted)
+            if interrupted:
+                _LOG.warning(
+                    "training was interrupted after %d iterations; the model has the trees so far", state.iteration
+                )
+
+
+def _run(
+    boosting: Boosting, start: State, plan: Plan, verbose: int, callbacks: Callbacks, checkpoint: Checkpoint | None
+) -> bool:
+    """Train; return whether Ctrl-C ended it."""
+    try:
+        with Display(verbose, plan.settings.n_trees, plan.target) as display:
+
+            def after(progress: Progress) -> bool:
+                display.update(progress)
+                answers = [callback(progress) is True for callback in callbacks]
+                if checkpoint is not None:
+                    checkpoint.save_if_due(boosting)  # last: what callbacks recorded covers it
+                return any(answers)
+
+            boosting.run(start, after)
+    except KeyboardInterrupt:
+        if boosting.iteration == 0:
+            raise  # there is no tree to keep
+        return True
+    return False

@@ -1,0 +1,46 @@
+"""What a notebook shows of a fitted Ranker: metrics, settings that the data chose, and the columns that matter."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from rankwright._html import table
+
+_COLUMNS = 10  # of the largest importance
+
+
+def fitted_html(ranker: Any) -> str:
+    """Return tables of a fitted Ranker in HTML; texts of the manifest suffice, so classes need not be defined."""
+    manifest, model = ranker.manifest_, ranker.model_
+    last = len(ranker.learning_rates_) - 1
+    values = [
+        [data, name, f"{curve[last]:.4f}"]
+        for data, curves in ranker.evals_result_.items()
+        for name, curve in curves.items()
+        if 0 <= last < len(curve)
+    ]
+    settings = {
+        "trees": str(model.n_trees),
+        "metric": ", ".join(manifest["metrics"]),
+        "objective": manifest["objective"],
+        **{name: _text(value) for name, value in manifest["chosen"].items() if name != "learning_rates"},
+        "seconds": f"{sum(ranker.times_.values()):.1f}",
+    }
+    shares = model.importances()
+    order = np.argsort(-shares, kind="stable")[:_COLUMNS]
+    columns = [[model.feature_names[i], f"{shares[i]:.1%}"] for i in order]
+    note = f"{len(shares)} columns." if len(shares) > _COLUMNS else ""
+    cells = [
+        table(["setting", "value"], [list(item) for item in settings.items()]),
+        table(["column", "share of the gain"], columns, *([note] if note else [])),
+    ]
+    if values:
+        cells.insert(0, table(["evaluation set", "metric", "value"], values))
+    inner = "".join(f'<div style="margin-right:2em">{cell}</div>' for cell in cells)
+    return f'<div style="display:flex;flex-wrap:wrap;align-items:flex-start">{inner}</div>'
+
+
+def _text(value: Any) -> str:
+    return f"{value:.4g}" if isinstance(value, float) else str(value)
