@@ -6,8 +6,8 @@ import os
 import time
 from bisect import bisect_left
 from collections import Counter
+from importlib.metadata import version
 
-from rankwright import __version__
 from rankwright.serve.model_holder import ServedModel
 
 CONTENT_TYPE = b"text/plain; version=0.0.4; charset=utf-8"
@@ -100,7 +100,11 @@ class Metrics:
             "Replacements of the model.",
             [f'{name}{{result="{r}"}} {n}' for r, n in self.swaps.items()],
         )
-        labels = {"model": served.version, "engine": served.model.manifest["engine"]["name"], "rankwright": __version__}
+        labels = {
+            "model": served.version,
+            "engine": served.model.manifest["engine"]["name"],
+            "rankwright": version("rankwright"),
+        }
         text = ",".join(f'{key}="{value}"' for key, value in labels.items())
         add("rankwright_model_info", "gauge", "The model that is served.", [f"rankwright_model_info{{{text}}} 1"])
         one("rankwright_model_trees", "gauge", "Trees of the model.", served.model.n_trees)
