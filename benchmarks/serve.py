@@ -70,11 +70,20 @@ class Client:
         self.latencies: list[float] = []
         self.errors: Counter[str] = Counter()
 
+    async def connection(self) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+        """Return an idle connection that the service has not closed after a long wait, or a new one."""
+        while self.idle:
+            reader, writer = self.idle.pop()
+            if not reader.at_eof():
+                return reader, writer
+            writer.close()
+        return await asyncio.open_connection(*self.address)
+
     async def request(self, number: int, due: float) -> None:
         message, results = self.pairs[number % len(self.pairs)]
         try:
             async with asyncio.timeout(LONGEST_LATENCY):
-                reader, writer = self.idle.pop() if self.idle else await asyncio.open_connection(*self.address)
+                reader, writer = await self.connection()
                 writer.write(message)
                 head = await reader.readuntil(b"\r\n\r\n")
                 length = int(head.lower().partition(b"content-length: ")[2].partition(b"\r\n")[0])

@@ -25,9 +25,9 @@ Send = Callable[[Any], Awaitable[None]]
 Headers = tuple[tuple[bytes, bytes], ...]
 T = TypeVar("T")
 
-# Below these sizes the work takes a few milliseconds at most, and a change of threads would only add to it.
+# Less work than this is done in the event loop: a change of threads would take longer than others have to wait.
 _DIRECT_BYTES = 256 << 10
-_DIRECT_VISITS = 100_000  # rows times trees
+_DIRECT_SECONDS = 0.001
 _WORKERS = 2
 _MOST_WAITING = 64  # jobs for the workers
 _BODIES_AT_ONCE = 16  # of the largest size: the memory that all bodies may take
@@ -198,8 +198,8 @@ class Application:
         parsing = (parse_query, body, served.table, self.settings.max_rows)
         query = await self._run(len(body) <= _DIRECT_BYTES, *parsing)
         request.details.update(rows=len(query.matrix), model=served.version)
-        visits = len(query.matrix) * served.model.n_trees
-        answer = await self._run(visits <= _DIRECT_VISITS and not query.contributions, served.rank, query)
+        is_quick = len(query.matrix) * served.seconds_per_row <= _DIRECT_SECONDS and not query.contributions
+        answer = await self._run(is_quick, served.rank, query)
         self.metrics.rows += len(query.matrix)
         self.metrics.unknown_levels += query.unknown_levels
         return Answer(200, _dump(answer))

@@ -20,7 +20,8 @@ from rankwright.serve.problems import Problem
 from rankwright.serve.requests import ColumnTable, Query
 
 _DIGITS = 12  # of the hash of the trees, which tells models apart
-_ROWS_TO_WARM_UP = (1, 100, 1000)
+_ROWS_TO_WARM_UP = (1, 1000, 100)
+_TIMINGS = 5
 
 Fingerprint = tuple[tuple[str, int, int, int], ...]
 
@@ -34,11 +35,17 @@ class ServedModel:
         self.table = ColumnTable(model.columns)
         self.version = hashlib.sha256(model.forest.dump()).hexdigest()[:_DIGITS]
         self.loaded_at = time.time()
+        self.seconds_per_row = 0.0
 
     def warm_up(self) -> None:
-        """Compile the kernels, or read them from their cache."""
-        for n_rows in _ROWS_TO_WARM_UP:
-            self.model.predict(np.zeros((n_rows, len(self.table.names))), threads=1)
+        """Compile the kernels, or read them from their cache, and measure how long a row takes."""
+        seconds = []
+        for n_rows in (*_ROWS_TO_WARM_UP, *_ROWS_TO_WARM_UP[-1:] * _TIMINGS):
+            rows = np.zeros((n_rows, len(self.table.names)))
+            start = time.perf_counter()
+            self.model.predict(rows, threads=1)
+            seconds.append((time.perf_counter() - start) / n_rows)
+        self.seconds_per_row = min(seconds[-_TIMINGS:])
 
     def rank(self, query: Query) -> dict[str, Any]:
         """Score a query and return the answer: documents by descending score, ties in the order of the request."""

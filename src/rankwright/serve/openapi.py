@@ -128,7 +128,7 @@ def _errors(*statuses: str) -> dict[str, Any]:
 
 def _schemas(settings: Settings) -> dict[str, Any]:
     identifier = {"type": ["string", "integer"]}
-    version = {"type": "string", "description": "First digits of the hash of the trees."}
+    digits = {"type": "string", "description": "First digits of the hash of the trees."}
     common: dict[str, Any] = {
         "ids": {
             "type": "array",
@@ -169,7 +169,7 @@ def _schemas(settings: Settings) -> dict[str, Any]:
         },
         "Ranking": _object(
             {
-                "model": version,
+                "model": digits,
                 "results": {
                     "type": "array",
                     "items": _object(
@@ -190,7 +190,7 @@ def _schemas(settings: Settings) -> dict[str, Any]:
         ),
         "Model": _object(
             {
-                "model": version,
+                "model": digits,
                 "trees": {"type": "integer"},
                 "engine": {"type": "string"},
                 "loaded_at": {"type": "number", "description": "Seconds since 1970."},
@@ -203,8 +203,8 @@ def _schemas(settings: Settings) -> dict[str, Any]:
             },
             required=["model", "trees", "engine", "loaded_at", "features", "categories"],
         ),
-        "Reload": _object({"changed": {"type": "boolean"}, "model": version}, required=["changed", "model"]),
-        "Status": _object({"status": {"type": "string"}, "model": version}, required=["status"]),
+        "Reload": _object({"changed": {"type": "boolean"}, "model": digits}, required=["changed", "model"]),
+        "Status": _object({"status": {"type": "string"}, "model": digits}, required=["status"]),
         "Error": _object({"error": {"type": "string", "description": "The reason."}}, required=["error"]),
     }
 
