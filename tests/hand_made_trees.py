@@ -18,7 +18,23 @@ from rankwright.kernels.tree_arrays import (
     TreeArrays,
 )
 
-SPECIAL = [1e300, np.inf, -np.inf, -1e300, 0.0, -0.0, 1e-36, -1e-36, ZERO, -ZERO, 1e-35, -1e-35, 1e-45, 3.5e38, 0.1]
+SPECIAL_THRESHOLDS = [
+    1e300,
+    np.inf,
+    -np.inf,
+    -1e300,
+    0.0,
+    -0.0,
+    1e-36,
+    -1e-36,
+    ZERO,
+    -ZERO,
+    1e-35,
+    -1e-35,
+    1e-45,
+    3.5e38,
+    0.1,
+]
 NUMERIC, CATEGORY = 0, 3  # columns 0, 1 and 2 hold numbers, column 3 a category from 0 to 39
 
 
@@ -61,7 +77,7 @@ def random_tree(
     draw = np.random.default_rng(seed)
     n = n_leaves - 1
     decision = draw.choice(decisions, n).astype(np.uint8)
-    threshold = np.where(draw.random(n) < 0.4, draw.choice(SPECIAL, n), draw.normal(size=n))
+    threshold = np.where(draw.random(n) < 0.4, draw.choice(SPECIAL_THRESHOLDS, n), draw.normal(size=n))
     threshold = np.where(draw.random(n) < 0.3, threshold.clip(-1e30, 1e30).astype(np.float32), threshold)
     child = np.empty((n, 2), dtype=np.int32)
     open_ends = []

@@ -158,7 +158,7 @@ def pack(trees: Iterable[TreeArrays], n_features: int) -> PackedTrees:
         raise ValueError(f"a tree has {levels} nodes from the root to a leaf; at most {DEEPEST} are allowed.")
     sets = [bits_of(categories) for tree in every for categories in tree.categories]
     default_left = joined("default_left", np.bool_)
-    bound, kind = _plain_rules(threshold, decision, missing, default_left)
+    bound, kind = plain_rules(threshold, decision, missing, default_left)
     return PackedTrees(
         root=root.astype(np.int32),
         feature=feature.astype(np.int32),
@@ -175,7 +175,7 @@ def pack(trees: Iterable[TreeArrays], n_features: int) -> PackedTrees:
     )
 
 
-def _plain_rules(
+def plain_rules(
     threshold: NDArray[np.float64],
     decision: NDArray[np.int64],
     missing: NDArray[np.int64],
@@ -183,8 +183,14 @@ def _plain_rules(
 ) -> tuple[NDArray[np.float64], NDArray[np.uint8]]:
     """Reduce the rules of nodes to a bound and a kind: a row goes left if x <= bound, or by the kind if x is NaN.
 
-    What is left over is special: sets of categories, and zeros that go to the other side than small numbers next to
-    them.
+    What is left over is special: sets of categories, and zeros that go to the other side than the numbers around them.
+
+    Examples
+    --------
+    >>> rules = plain_rules(np.array([0.0, 0.5]), np.array([AT_MOST] * 2), np.array([AS_ZERO, ZERO_TO_DEFAULT]),
+    ...                     np.array([False, False]))
+    >>> [one.tolist() for one in rules], (MISSING_LEFT, SPECIAL)
+    ([[1.0000000180025095e-35, 0.5], [1, 2]], (1, 2))
     """
     below = decision == BELOW
     bound = threshold.copy()
@@ -192,9 +198,12 @@ def _plain_rules(
     bound[(threshold >= 0) & (threshold < ZERO)] = ZERO
     bound[(threshold >= -ZERO) & (threshold < 0)] = np.nextafter(-ZERO, -np.inf)
     bound[below] = largest_that_rounds_below(threshold[below])
-    zero_left = bound >= 0
-    missing_left = np.where(missing == AS_ZERO, zero_left, default_left)
-    special = (decision == AMONG) | ((decision == AT_MOST) & (missing == ZERO_TO_DEFAULT) & (zero_left != default_left))
+    apart = (decision == AT_MOST) & (missing == ZERO_TO_DEFAULT) & ((bound >= 0) != default_left)
+    # Zeros at the edge of a side move to the other side with the bound.
+    before_zeros, after_zeros = apart & (bound == ZERO), apart & (bound == np.nextafter(-ZERO, -np.inf))
+    bound[before_zeros], bound[after_zeros] = np.nextafter(-ZERO, -np.inf), ZERO
+    missing_left = np.where(missing == AS_ZERO, bound >= 0, default_left)
+    special = (decision == AMONG) | (apart & ~before_zeros & ~after_zeros)
     return bound, np.where(special, SPECIAL, np.where(missing_left, MISSING_LEFT, MISSING_RIGHT)).astype(np.uint8)
 
 

@@ -1,0 +1,215 @@
+"""Target ``c``: one C file without dependencies, with a function that scores a document and one that scores many.
+
+    double NAME_score(const double *features);
+    void NAME_score_rows(const double *features, size_t n_rows, double *scores);
+
+``features`` are the columns of the model in their order (``NAME_feature_names`` lists them), NaN where a value is
+missing; categories are their codes. Scores are those of ``Model.predict`` to the last bit. NAME is the name of the
+model, its other characters replaced by underscores. The file is C99 and compiles without warnings; it has no state,
+so that any number of threads may call it. Do not compile it with ``-ffast-math``, which assumes that nothing is NaN.
+
+The trees are tables: 500 trees of 31 leaves as nested ifs compile for a hundred times as long, and score no faster
+once they no longer fit the processor's cache of instructions.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from rankwright.export.contract import Exported, ExportOptions, Floats
+from rankwright.export.simple_trees import missing_category_left
+from rankwright.export.walk import Rows, dense, leaves
+from rankwright.kernels.tree_arrays import MISSING_LEFT, SPECIAL, TreeArrays, pack
+
+_MISSING_LEFT, _ZERO_IS_MISSING, _IS_SET = 1, 2, 4
+
+_TEMPLATE = """\
+/* A ranking model of {n_trees} trees and {n_features} features, written by rankwright. It is C99 and needs no library.
+ *
+ * A document with a higher score ranks higher within its query. Features are in the order of {name}_feature_names;
+ * NaN is a missing value, and a category is its code. Do not compile with -ffast-math: it assumes that nothing is NaN.
+ */
+#include <math.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define N_TREES {n_trees}
+#define N_FEATURES {n_features}
+#define ZERO 1.0000000180025095e-35 /* smaller numbers count as zero where a node says that zero is missing */
+
+/* The root of each tree: a node, or -1 - leaf. */
+{root}
+/* A node looks at a feature x and goes left if x <= bound; its rule is a sum of
+ *   1  a missing x goes left (else right)
+ *   2  zero is missing too
+ *   4  x is a category that goes left if it is in the node's set: bits set_start[node] * 32 and following of sets */
+{feature}
+{bound}
+{rule}
+/* Children: a node, or -1 - leaf. */
+{left}
+{right}
+{set_start}
+{sets}
+{value}
+/* Names of the features, in the order in which the functions expect them. */
+extern const char *const {name}_feature_names[];
+const char *const {name}_feature_names[] = {{
+{names}
+}};
+
+/* Returns the score of one document. */
+double {name}_score(const double *features);
+/* Writes the scores of documents whose features follow each other. */
+void {name}_score_rows(const double *features, size_t n_rows, double *scores);
+
+static int goes_left(int32_t node, double x)
+{{
+    const unsigned kind = rule[node];
+    if (x != x || ((kind & 2u) && x <= ZERO && x >= -ZERO))
+        return (int)(kind & 1u);
+    if (kind & 4u) {{
+        const double bits = 32.0 * (double)(set_start[node + 1] - set_start[node]);
+        if (!(x > -1.0 && x < bits))
+            return 0;
+        const uint32_t category = (uint32_t)(int32_t)x;
+        return (int)(sets[set_start[node] + (int32_t)(category / 32u)] >> (category % 32u) & 1u);
+    }}
+    return x <= bound[node];
+}}
+
+double {name}_score(const double *features)
+{{
+    double score = 0.0;
+    for (int32_t tree = 0; tree < N_TREES; ++tree) {{
+        int32_t node = root[tree];
+        while (node >= 0)
+            node = goes_left(node, features[feature[node]]) ? left[node] : right[node];
+        score += value[-1 - node];
+    }}
+    return score;
+}}
+
+void {name}_score_rows(const double *features, size_t n_rows, double *scores)
+{{
+    for (size_t row = 0; row < n_rows; ++row)
+        scores[row] = {name}_score(features + row * N_FEATURES);
+}}
+"""
+
+
+class CSource:
+    """A C file with tables."""
+
+    name = "c"
+    file_name = "model.c"
+    single_precision = False
+
+    def write(self, trees: Sequence[TreeArrays], feature_names: Sequence[str], options: ExportOptions) -> Exported:
+        """Write the tables and the functions that read them."""
+        packed = pack(trees, len(feature_names))
+        among = (packed.rule & 3) == 2
+        category_left = np.concatenate([np.empty(0, dtype=bool), *map(missing_category_left, trees)]).astype(bool)
+        # What is special and not a set has zeros that are missing.
+        zero_is_missing = ~among & (packed.kind == SPECIAL)
+        default_left = (packed.rule & 16) != 0
+        missing_left = np.where(
+            among, category_left, np.where(zero_is_missing, default_left, packed.kind == MISSING_LEFT)
+        )
+        rule = _MISSING_LEFT * missing_left + _ZERO_IS_MISSING * zero_is_missing + _IS_SET * among
+        text = _TEMPLATE.format(
+            name=identifier(options.name),
+            n_trees=len(trees),
+            n_features=len(feature_names),
+            root=_table("int32_t", "root", packed.root),
+            feature=_table("int32_t", "feature", packed.feature),
+            bound=_table("double", "bound", np.where(among, 0.0, packed.bound)),
+            rule=_table("unsigned char", "rule", rule),
+            left=_table("int32_t", "left", packed.left),
+            right=_table("int32_t", "right", packed.right),
+            set_start=_table("int32_t", "set_start", packed.set_start),
+            sets=_table("uint32_t", "sets", packed.sets),
+            value=_table("double", "value", packed.value),
+            names=",\n".join(f'    "{_escaped(name)}"' for name in feature_names) or "    0",
+        )
+        return Exported(text.encode("ascii"))
+
+    def score(self, content: bytes, X: Any, feature_names: Sequence[str], options: ExportOptions) -> Floats:
+        """Score rows by the tables, as the functions of the file do; nothing is compiled or executed."""
+        text = content.decode()
+        rows = dense(X, int(re.findall(r"#define N_FEATURES (\d+)", text)[0]), np.float64)
+        tables = {
+            name: [_read(number) for number in numbers.replace("\n", " ").split(",")]
+            for name, numbers in re.findall(r"static const [\w ]+ (\w+)\[\d+\] = \{([^}]*)\};", text)
+        }
+        scores = np.zeros(len(rows))
+        for root in tables["root"][: int(re.findall(r"#define N_TREES (\d+)", text)[0])]:
+            scores += _values(tables, int(root), rows)
+        return scores
+
+
+def identifier(name: str) -> str:
+    """Turn a name into one that C allows.
+
+    Examples
+    --------
+    >>> identifier("web-search 2"), identifier("2nd")
+    ('web_search_2', 'model_2nd')
+    """
+    plain = re.sub(r"\W", "_", name, flags=re.ASCII)
+    return plain if re.match(r"[A-Za-z]", plain) else f"model_{plain}"
+
+
+def _table(kind: str, name: str, values: Any) -> str:
+    numbers = np.asarray(values).tolist() or [0]  # C has no empty arrays
+    texts = [_number(number) for number in numbers]
+    lines = [", ".join(texts[start : start + 12]) for start in range(0, len(texts), 12)]
+    return f"static const {kind} {name}[{len(texts)}] = {{\n    " + ",\n    ".join(lines) + "\n};"
+
+
+def _number(number: float) -> str:
+    if number in (np.inf, -np.inf):
+        return "HUGE_VAL" if number > 0 else "-HUGE_VAL"
+    return f"{number}u" if isinstance(number, int) and number > 0x7FFFFFFF else repr(number)
+
+
+def _escaped(name: str) -> str:
+    """Escape all but plain letters, digits and a few signs, as octal numbers: three digits end by themselves."""
+    return "".join(
+        chr(byte) if re.match(r"[\w .+-]", chr(byte), re.ASCII) else f"\\{byte:03o}" for byte in name.encode()
+    )
+
+
+def _read(number: str) -> float:
+    number = number.strip()
+    if number.endswith("HUGE_VAL"):
+        return -np.inf if number.startswith("-") else np.inf
+    return float(number.removesuffix("u"))
+
+
+def _values(tables: dict[str, list[float]], root: int, rows: Floats) -> Floats:
+    """Leaf values of rows in the tree of a root."""
+
+    def goes_left(node: int, some: Rows) -> Any:
+        x = rows[some, int(tables["feature"][node])]
+        rule = int(tables["rule"][node])
+        missing = np.isnan(x) | ((np.abs(x) <= 1.0000000180025095e-35) & bool(rule & 2))
+        if rule & 4:
+            words = tables["sets"][int(tables["set_start"][node]) : int(tables["set_start"][node + 1])]
+            chosen = [32 * i + bit for i, word in enumerate(words) for bit in range(32) if int(word) >> bit & 1]
+            left = np.isin(np.trunc(x), chosen)
+        else:
+            left = x <= tables["bound"][node]
+        return np.where(missing, bool(rule & 1), left)
+
+    def children(node: int) -> tuple[int, int] | None:
+        return None if node < 0 else (int(tables["left"][node]), int(tables["right"][node]))
+
+    return np.array(tables["value"])[-1 - leaves(len(rows), root, children, goes_left)]
+
+
+TARGET = CSource()
