@@ -170,7 +170,8 @@ def plot_comparison(comparison: Comparison) -> Any:
     x = alt.X("low:Q", title=f"difference to {comparison.baseline}", scale=alt.Scale(zero=True))
     zero = alt.Chart(alt.Data(values=[{"x": 0}])).mark_rule(color=_FAINT, strokeDash=[4, 4]).encode(x="x:Q")
     intervals = base.mark_rule(strokeWidth=3, opacity=0.45).encode(x=x, x2="high:Q")
-    fill = alt.condition("datum.significant", alt.Color("system:N"), alt.value("white"))
+    scale = alt.Scale(domain=systems, range=_palette(systems))
+    fill = alt.condition("datum.significant", alt.Fill("system:N", scale=scale, legend=None), alt.value("white"))
     means = base.mark_point(size=90, opacity=1, strokeWidth=2).encode(x="difference:Q", fill=fill)
     n_metrics = len({row["metric"] for row in rows})
     return alt.layer(zero, intervals, means).properties(
@@ -233,7 +234,7 @@ def plot_queries(*results: Evaluation, names: Sequence[str] | None = None, metri
     if not rows:
         raise ValueError(f"no query has a value of {chosen} in both evaluations; there is nothing to draw.")
     extent = [f(row[name] for row in rows for name in ("first", "second")) for f in (min, max)]
-    scale = alt.Scale(domain=extent, nice=True)
+    scale = alt.Scale(domain=extent, nice=False, zero=False, padding=8)
     points = (
         alt.Chart(alt.Data(values=rows))
         .mark_point(filled=True, opacity=0.6, size=45, color=_SERIES[0])
@@ -250,7 +251,9 @@ def plot_queries(*results: Evaluation, names: Sequence[str] | None = None, metri
     )
     ends = [{"first": value, "second": value} for value in extent]
     diagonal = (
-        alt.Chart(alt.Data(values=ends)).mark_line(color=_FAINT, strokeDash=[4, 4]).encode(x="first:Q", y="second:Q")
+        alt.Chart(alt.Data(values=ends))
+        .mark_line(color=_FAINT, strokeDash=[4, 4])
+        .encode(x=alt.X("first:Q", scale=scale), y=alt.Y("second:Q", scale=scale))
     )
     return alt.layer(diagonal, points).properties(width=360, height=360)
 
@@ -294,5 +297,8 @@ def _one_of(metric: str | None, available: list[str]) -> str:
 
 def _colour(alt: Any, field: str, names: list[str]) -> Any:
     legend = alt.Legend(orient="top", title=None) if len(names) > 1 else None
-    colours = [_SERIES[i % len(_SERIES)] for i in range(len(names))]
-    return alt.Color(f"{field}:N", legend=legend, scale=alt.Scale(domain=names, range=colours))
+    return alt.Color(f"{field}:N", legend=legend, scale=alt.Scale(domain=names, range=_palette(names)))
+
+
+def _palette(names: Sequence[str]) -> list[str]:
+    return [_SERIES[i % len(_SERIES)] for i in range(len(names))]
