@@ -153,7 +153,9 @@ def _key_of(plan: Plan, parts: Sequence[RankingData], initial: Forest | None) ->
 
 def fingerprint(data: RankingData) -> str:
     """Hash of the features, labels, queries, weights and columns."""
-    digest = hashlib.blake2b(repr((data.feature_names, sorted(data.categories.items()))).encode(), digest_size=16)
+    # Columns without names of their own are told apart by position, whatever a reader calls them.
+    names = data.feature_names if data.named else [f"f{number}" for number in range(len(data.feature_names))]
+    digest = hashlib.blake2b(repr((names, sorted(data.categories.items()))).encode(), digest_size=16)
     arrays = (data.X.data, data.X.indices, data.X.indptr) if hasattr(data.X, "indptr") else (data.X,)
     for array in (
         *arrays,
