@@ -15,6 +15,7 @@ import asyncio
 import json
 import os
 import random
+import signal
 import sys
 import tempfile
 import time
@@ -213,6 +214,7 @@ def main() -> None:
     parser.add_argument("--number", type=int, default=2000, help="bad requests")
     parser.add_argument("--out", type=Path, help="JSON file for the result")
     options = parser.parse_args()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # the service is stopped too
     rate = options.rate or (20.0 if options.what == "soak" else 300.0)
     seconds = options.seconds or (600.0 if options.what == "soak" else 60.0)
     with tempfile.TemporaryDirectory() as name:
