@@ -1,6 +1,9 @@
 """StochasticRank: both estimators against closed forms, brute-force jumps and Monte Carlo; SFA; LSO."""
 
 import itertools
+import time
+from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 import pytest
@@ -11,6 +14,8 @@ import own_metric  # noqa: F401  (defines the metric "own")
 from rankwright import gradients
 from rankwright.data.queries import Queries
 from rankwright.kernels.random import stream_of
+from rankwright.metrics import Metric
+from rankwright.objectives import bind
 
 METRICS = ["ndcg@2", "ndcg", "err", "mrr", "map", "rbp"]
 SMOOTHINGS = list(itertools.product([0.3, 1.0, 3.0], [0.0, 0.5]))
@@ -110,6 +115,72 @@ def test_long_lists_skip_nothing_that_counts(metric, spread):
     expected = oracle.expected_jumps(scores, labels.tolist(), metric, noise, 1.0, 0.0)
     drawn = samples(scores, labels, metric, 1)[0]
     np.testing.assert_allclose(drawn, expected - expected.mean(), rtol=1e-9, atol=1e-13)
+
+
+@pytest.mark.parametrize("spread", [0.0, 1e-6, 3.0])
+@pytest.mark.parametrize("relevant", [1, 30])
+@pytest.mark.parametrize("metric", ["mrr", "err", "pfound", "map", "own"])
+def test_sums_that_stop_early_lack_nothing(metric, relevant, spread):
+    """Most documents are alike and skip each other; the sums of a cascade stop where its state is spent."""
+    n = 40
+    random = np.random.default_rng(relevant)
+    labels, scores = np.zeros(n, dtype=int), spread * random.normal(size=n)
+    labels[random.permutation(n)[:relevant]] = random.integers(1, 5, relevant)
+    stream, key = int(stream_of(0, 0)), int(Queries.from_group([n], n).keys[0])
+    noise = oracle.noise("gaussian", n, stream, key, 0)
+    expected = oracle.expected_jumps(scores, labels.tolist(), metric, noise, 1.0, 0.0)
+    drawn = samples(scores, labels, metric, 1)[0]
+    np.testing.assert_allclose(drawn, expected - expected.mean(), rtol=1e-9, atol=1e-14)
+
+
+@dataclass(frozen=True)
+class Tiring(Metric):
+    """A user who loses patience at every document; with a floor, no document has a gain of exactly 0."""
+
+    name: ClassVar[str] = "tiring"
+    floor: float = 0.0
+
+    def weights(self, n):
+        return 1 / np.arange(1, n + 1)
+
+    def gains(self, labels):
+        return np.maximum(labels, self.floor)
+
+    def continuations(self, labels):
+        return 0.9 / (1 + labels)
+
+
+@pytest.mark.parametrize("spread", [0.0, 3.0])
+@pytest.mark.parametrize("share", [0.005, 0.1])
+def test_documents_alike_skip_each_other_where_they_change_the_state(share, spread):
+    random = np.random.default_rng(2)
+    labels, scores = (random.random(400) < share) * 2.0, spread * random.normal(size=400)
+    skipped, visited = (samples(scores, labels, Tiring(floor=floor), 1)[0] for floor in (0.0, 1e-200))
+    np.testing.assert_allclose(skipped, visited, rtol=1e-12, atol=1e-150)
+
+
+@pytest.mark.parametrize("spread", [0.0, 1e-3])
+@pytest.mark.parametrize("share", ["one", 0.02, 0.5])
+@pytest.mark.parametrize("metric", ["mrr", "err", "pfound"])
+def test_the_time_of_a_cascade_grows_like_n_log_n(metric, share, spread):
+    """Without a cutoff, from 2000 to 64 000 documents, also where scores are tied or nearly so (statement 3)."""
+    short, long = 2000, 64_000
+    seconds = []
+    for n in (short, long):
+        random = np.random.default_rng(0)
+        labels = np.zeros(n)
+        relevant = random.permutation(n)[: 1 if share == "one" else round(share * n)]
+        labels[relevant] = random.integers(1, 5, len(relevant))
+        gradient = bind("stochasticrank", labels, group=[n], metric=metric, threads=1)
+        scores = spread * random.normal(size=n)
+        gradient(scores, 0)
+        times = []
+        while len(times) < 3 or sum(times) < 0.1:  # the best of several, and of more where each is short
+            start = time.process_time()
+            gradient(scores, 0)
+            times.append(time.process_time() - start)
+        seconds.append(min(times))
+    assert np.log(seconds[1] / seconds[0]) / np.log(long / short) <= 1.2, seconds
 
 
 @pytest.mark.parametrize("at", [None, 4])

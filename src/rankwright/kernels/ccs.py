@@ -4,6 +4,11 @@
 
 where b = c + sigma eps are the noisy scores of the others. The bracket is an exchange of neighbours in
 the list without j, so it needs only the list and its states ("StochasticRank" paper, theorem 3).
+
+A cascade takes O(n log n), without a cutoff too ("StochasticRank" paper, statement 3, has this for MRR): its state
+falls along the list, and a sum stops where the state can no longer change its last bit. Documents that earn nothing and
+pass the state on by the same factor are *idle*: an exchange of two of them changes nothing, so an idle one visits the
+others only.
 """
 
 from __future__ import annotations
@@ -16,12 +21,13 @@ from numpy.typing import NDArray
 
 from rankwright.kernels.arithmetic import exp_negative, total
 from rankwright.kernels.exchange import exchange_neighbours, value, walk
-from rankwright.kernels.jit import internal, jit
+from rankwright.kernels.jit import inlined, internal, jit
 from rankwright.kernels.ordering import SortScratch, longest_query, sort_descending, sort_scratch
 from rankwright.kernels.random import fill_gaussian
 
 _REACH = 8.5  # phi(8.5) is below the rounding of phi(0): breakpoints farther away add nothing
 _WORTH_SEARCHING = 64  # in shorter lists a scan is faster than a search for the breakpoints in reach
+_LAST_BIT = 2.0**-56  # an addend below this share of a sum leaves the sum as it is
 _TILE = 1024  # documents whose arrays stay in the cache while all breakpoints are summed
 _DENSITY = 1.0 / math.sqrt(2.0 * math.pi)
 _DOCUMENT = np.dtype([(name, np.float64) for name in ("noisy", "clean", "gain")])
@@ -52,13 +58,14 @@ class SmoothingScratch(NamedTuple):
     jumps: NDArray[Any]
     documents: NDArray[Any]  # records: what moves together shares a cache line
     order: NDArray[Any]
+    active: NDArray[Any]  # positions of the documents that are not idle
     sorting: SortScratch
 
     @classmethod
     def create(cls, longest: int) -> SmoothingScratch:
         """Allocate for queries of up to ``longest`` documents."""
         documents = np.empty(longest, _DOCUMENT)
-        return cls(*np.empty((11, longest + 1)), documents, np.empty(longest, np.int64), sort_scratch(longest))
+        return cls(*np.empty((11, longest + 1)), documents, *np.empty((2, longest), np.int64), sort_scratch(longest))
 
 
 @jit
@@ -84,6 +91,9 @@ def smoothed_ranking(
     drop = np.empty(w.size)
     for i in range(w.size - 1):
         drop[i] = w[i] - w[i + 1]
+    peak = np.abs(w)  # largest weight from a position on
+    for i in range(w.size - 2, -1, -1):
+        peak[i] = max(peak[i], peak[i + 1])
     for q in range(q0, q1):
         start, stop = bounds[q], bounds[q + 1]
         n = stop - start
@@ -124,14 +134,19 @@ def smoothed_ranking(
                 for i in range(n):
                     grad[start + order[i]] -= factor * jumps[i]
             else:
-                carried = 0.0
                 for i in range(n):
                     d[i] = chain.cont[start + order[i]]
                     e[i] = chain.carry[start + order[i]]
-                    carried += abs(e[i])
                 walk(n, d, e, chain.start, state)
+                n_active, passed = _find_active(last, g, d, e, scratch.active)
+                steepest = _steepest_jump(n, g, d, e)
+                before = 0  # active positions above i
                 for i in range(n):
-                    worth = _jumps_of_chain(i, last, c[i], sigma, b, w, g, d, e, state, carried > 0.0)
+                    if g[i] == 0.0 and d[i] == passed and e[i] == 0.0:
+                        worth = _jumps_of_idle(i, before, n_active, passed, sigma, w, peak, steepest, scratch)
+                    else:
+                        worth = _jumps_of_chain(i, last, sigma, w, peak, steepest, scratch)
+                        before = min(before + 1, n_active)
                     grad[start + order[i]] -= factor * worth
 
 
@@ -205,37 +220,131 @@ def _first_at_most(limit: float, n: int, b: Any) -> int:
 
 
 @internal
-def _jumps_of_chain(
-    i: int,
-    last: int,
-    c: float,
-    sigma: float,
-    b: Any,
-    w: Any,
-    g: Any,
-    d: Any,
-    e: Any,
-    state: Any,
-    counting: bool,
-) -> float:
-    """Sum jump times density for a chain that is not additive."""
-    worth = 0.0
-    for u in range(min(i, last)):
-        x = (b[u] - c) / sigma
-        if abs(x) < _REACH:
-            jump = exchange_neighbours(w[u], w[u + 1], state[u], g[u], d[u], e[u], g[i], d[i], e[i])
-            worth += jump * exp_negative(-0.5 * x * x)
-        elif x < 0.0:
+def _find_active(last: int, g: Any, d: Any, e: Any, active: Any) -> tuple[int, float]:
+    """Write the positions above ``last`` of documents that are not idle; return how many, and the factor of idle ones.
+
+    It is the factor of the first document that earns and adds nothing.
+    """
+    passed = 1.0
+    for i in range(last):
+        if g[i] == 0.0 and e[i] == 0.0:
+            passed = d[i]
             break
+    n_active = 0
+    for i in range(last):
+        if g[i] != 0.0 or d[i] != passed or e[i] != 0.0:
+            active[n_active] = i
+            n_active += 1
+    return n_active, passed
+
+
+@internal
+def _steepest_jump(n: int, g: Any, d: Any, e: Any) -> float:
+    """Return a bound of a jump per unit of state and weight; infinity if the state may grow along the list."""
+    gain = 0.0
+    for i in range(n):
+        if e[i] != 0.0 or not abs(d[i]) <= 1.0:
+            return np.inf
+        gain = max(gain, abs(g[i]))
+    return 4.0 * gain
+
+
+@inlined
+def _is_spent(s: float, steepest: float, peak: float, worth: float) -> bool:
+    """Whether no jump at this state and weight, or at smaller ones, changes the sum ``worth``.
+
+    A bound that underflows decides nothing, unless the state is 0; an infinite one never does.
+    """
+    bound = abs(s) * steepest * peak
+    return bound <= _LAST_BIT * abs(worth) and (bound > 0.0 or s == 0.0)
+
+
+@internal
+def _jumps_of_chain(i: int, last: int, sigma: float, w: Any, peak: Any, steepest: float, scratch: Any) -> float:
+    """Sum jump times density over the breakpoints of the document at position i, for a chain that is not additive."""
+    b, g, d, e, state = scratch.b, scratch.g, scratch.d, scratch.e, scratch.state
+    c = scratch.c[i]
+    worth = 0.0
+    for u in range(_first_in_reach(min(i, last), c, sigma, b), min(i, last)):
+        x = (b[u] - c) / sigma
+        if x <= -_REACH or _is_spent(state[u], steepest, peak[u], worth):
+            break
+        jump = exchange_neighbours(w[u], w[u + 1], state[u], g[u], d[u], e[u], g[i], d[i], e[i])
+        worth += jump * exp_negative(-0.5 * x * x)
     s = state[i]  # from here on, the state in the list without i
     for u in range(i + 1, last):
         x = (b[u] - c) / sigma
-        if x <= -_REACH or (s == 0.0 and not counting):
+        if x <= -_REACH or _is_spent(s, steepest, peak[u - 1], worth):
             break
         if x < _REACH:
             jump = exchange_neighbours(w[u - 1], w[u], s, g[u], d[u], e[u], g[i], d[i], e[i])
             worth += jump * exp_negative(-0.5 * x * x)
         s = d[u] * s + e[u]
+    return worth
+
+
+@internal
+def _first_in_reach(n: int, c: float, sigma: float, b: Any) -> int:
+    """Return the first of n positions, in descending order of b, that is not out of reach above c."""
+    low = 0
+    high = n
+    while low < high:
+        middle = (low + high) // 2
+        if (b[middle] - c) / sigma >= _REACH:
+            low = middle + 1
+        else:
+            high = middle
+    return low
+
+
+@internal
+def _jumps_of_idle(
+    i: int,
+    before: int,
+    n_active: int,
+    passed: float,
+    sigma: float,
+    w: Any,
+    peak: Any,
+    steepest: float,
+    scratch: Any,
+) -> float:
+    """Sum the same for an idle document, with ``before`` active ones above it."""
+    b, g, d, e, state, active = scratch.b, scratch.g, scratch.d, scratch.e, scratch.state, scratch.active
+    c = scratch.c[i]
+    worth = 0.0
+    low = 0
+    high = before
+    while low < high:
+        middle = (low + high) // 2
+        if (b[active[middle]] - c) / sigma >= _REACH:
+            low = middle + 1
+        else:
+            high = middle
+    for k in range(low, before):
+        u = active[k]
+        x = (b[u] - c) / sigma
+        if x <= -_REACH or _is_spent(state[u], steepest, peak[u], worth):
+            return worth
+        jump = exchange_neighbours(w[u], w[u + 1], state[u], g[u], d[u], e[u], g[i], d[i], e[i])
+        worth += jump * exp_negative(-0.5 * x * x)
+    if before == n_active:
+        return worth
+    s = state[active[before] - 1]  # in the list without i, whose idle ones are one fewer up to there
+    for k in range(before, n_active):
+        u = active[k]
+        x = (b[u] - c) / sigma
+        if x <= -_REACH or _is_spent(s, steepest, peak[u - 1], worth):
+            break
+        if x < _REACH:
+            jump = exchange_neighbours(w[u - 1], w[u], s, g[u], d[u], e[u], g[i], d[i], e[i])
+            worth += jump * exp_negative(-0.5 * x * x)
+        s = d[u] * s + e[u]
+        if passed != 1.0 and k + 1 < n_active:
+            for _ in range(u + 1, active[k + 1]):
+                if _is_spent(s, steepest, peak[u], worth):
+                    break
+                s *= passed
     return worth
 
 
