@@ -46,7 +46,7 @@ MAY_IMPORT = {
     "data.encoding": ("data.queries",),
     "data.dataset": (*FILES, *DATA),
     "data.arguments": DATA,
-    "data.letor_parser": ("kernels",),
+    "data.letor_parser": ("kernels", "data.queries"),
     "data.letor": (*FILES, *DATA, "data.letor_parser"),
     "data.streams": (),
     "data.corruption": (*DATA, "data.streams"),

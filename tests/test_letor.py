@@ -376,8 +376,8 @@ def test_index_beyond_the_asked_number_of_features() -> None:
 def test_dense_matrix_too_large_for_memory() -> None:
     text = b"1 qid:1 2000000000:1\n" * 100_000
     with pytest.raises(ValueError, match=r"does not fit into memory\. Check .*, or read it with .*sparse=True"):
-        parse_letor(text)
-    assert parse_letor(text, sparse=True)[0].shape == (100_000, 2_000_000_000)
+        parse_letor(text, n_features=2_000_000_000)
+    assert parse_letor(text, sparse=True, n_features=2_000_000_000)[0].shape == (100_000, 2_000_000_000)
 
 
 @pytest.mark.parametrize("content", [b"", b"\n\n", b"# only\n#comments", b" \r\n"])

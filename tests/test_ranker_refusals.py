@@ -79,7 +79,7 @@ PARAMETERS: list[tuple[dict[str, Any], str]] = [
     ({"random_state": -1}, "random_state must be a whole number from 0, or None"),
     ({"random_state": 1.5}, "random_state must be a whole number"),
     ({"random_state": "zero"}, "random_state must be a whole number"),
-    ({"n_jobs": 0}, "n_jobs must be a whole number from 1, or None or -1 for all cores; got 0"),
+    ({"n_jobs": 0}, "n_jobs must be a whole number from 1 up to 1024, or None or -1 for all cores; got 0"),
     ({"n_jobs": -2}, "n_jobs must be a whole number from 1"),
     ({"n_jobs": "all"}, "n_jobs must be a whole number from 1"),
     ({"checkpoint": 5}, "checkpoint must be a folder, or a dict of path"),

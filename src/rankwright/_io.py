@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import os
 import secrets
+import stat
 import zlib
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -15,6 +16,10 @@ PathLike = str | os.PathLike[str]
 
 _GZIP_MAGIC = b"\x1f\x8b"
 _READ_BYTES = 1 << 20
+# Text of numbers shrinks to a tenth or, where most are equal, to a fiftieth. What grows far more was made to harm.
+UNPACKED_FREELY = 1 << 28  # bytes that any file may unpack to
+UNPACKED_RATIO = 200  # more than those: how many times its size
+UNPACKED_MOST = 1 << 36  # and never more than this
 
 
 def part_of(path: PathLike) -> Path:
@@ -70,16 +75,40 @@ def sync(file: IO[bytes]) -> None:
     os.fsync(file.fileno())
 
 
+def unpacked_limit(packed: int) -> int:
+    """Bytes that a compressed file of this size may unpack to."""
+    return min(max(UNPACKED_FREELY, UNPACKED_RATIO * packed), UNPACKED_MOST)
+
+
+def read_plain(path: PathLike, most: int) -> bytes:
+    """Read a file of at most this many bytes; a pipe, a device or a larger file is a ValueError, without waiting."""
+    descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
+    with open(descriptor, "rb") as file:
+        status = os.fstat(descriptor)
+        if not stat.S_ISREG(status.st_mode):
+            raise ValueError(f"{path} is not a plain file but a pipe, a device or a folder; it is not read.")
+        content = file.read(most + 1)
+    if len(content) > most:
+        raise ValueError(f"{path} has {status.st_size} bytes, more than the {most} that are read; it was damaged.")
+    return content
+
+
 def read_text(path: PathLike) -> bytearray:
     """Read a whole file, decompressed if it is gzip; a final newline is added if missing."""
     content = bytearray()
     with open(path, "rb") as file:
+        size = os.fstat(file.fileno()).st_size
         is_gzip = file.peek(len(_GZIP_MAGIC)).startswith(_GZIP_MAGIC)
         stream = gzip.GzipFile(fileobj=file) if is_gzip else file
         try:
             # A growing bytearray holds the content once, gzip.decompress twice.
             while block := stream.read(_READ_BYTES):
                 content += block
+                if is_gzip and len(content) > unpacked_limit(size):
+                    raise ValueError(
+                        f"{path} unpacks to more than {len(content) >> 20} MB, which is more than {UNPACKED_RATIO} "
+                        "times its size or too much in all. If that is meant, unpack it and read the plain file."
+                    )
         except (EOFError, zlib.error, gzip.BadGzipFile) as error:
             raise ValueError(
                 f"{path}: the gzip data is damaged or cut off ({error}). Copy or download the file again."

@@ -18,12 +18,14 @@ from typing import Any
 
 import numpy as np
 
-from rankwright._io import PathLike, replacing, sync
+from rankwright._io import PathLike, read_plain, replacing, sync, unpacked_limit
 
 FORMAT_VERSION = 1
 MANIFEST = "manifest.json"
 _FIRST_MODEL_FILE = "model.txt"  # of the first models, whose manifests do not name it
 _WAITING = f"{MANIFEST}.new"
+_MOST_MANIFEST_BYTES = 1 << 28
+_MOST_MODEL_BYTES = 1 << 32
 
 
 def write_model(path: PathLike, content: bytes, manifest: dict[str, Any], file_name: str = _FIRST_MODEL_FILE) -> None:
@@ -52,7 +54,8 @@ def write_model(path: PathLike, content: bytes, manifest: dict[str, Any], file_n
     new_files = {_WAITING: description, f"{file_name}.new": content}
     try:
         for name, data in new_files.items():
-            with open(target / name, "wb") as file:
+            (target / name).unlink(missing_ok=True)
+            with open(target / name, "xb") as file:  # never follows a link that somebody put there
                 file.write(data)
                 sync(file)
     except BaseException:  # a full disk, for example: leave what was there before
@@ -73,19 +76,22 @@ def read_model(path: PathLike) -> tuple[bytes, dict[str, Any]]:
     if source.is_dir():
         manifest = _interrupted_save(source)
         if manifest is None:
-            if not (source / MANIFEST).is_file():
+            if not (source / MANIFEST).exists():
                 raise ValueError(f"{source} is not a saved model: it has no {MANIFEST}.")
             manifest = _parse(source / MANIFEST)
         file_name = _model_file(manifest, source)
-        if not (source / file_name).is_file():
+        if not (source / file_name).exists():
             raise ValueError(f"{source} is not a saved model: it has no {file_name}.")
-        content = (source / file_name).read_bytes()
+        content = read_plain(source / file_name, _MOST_MODEL_BYTES)
     else:
+        if not source.is_file():
+            raise ValueError(f"{source} is not a saved model but a pipe or a device; it is not read.")
         try:
             with zipfile.ZipFile(source) as archive:
-                manifest = _parse(source, archive.read(MANIFEST))
+                limit = unpacked_limit(source.stat().st_size)
+                manifest = _parse(source, _unpack(archive, MANIFEST, min(limit, _MOST_MANIFEST_BYTES), source))
                 file_name = _model_file(manifest, source)
-                content = archive.read(file_name)
+                content = _unpack(archive, file_name, min(limit, _MOST_MODEL_BYTES), source)
         except (zipfile.BadZipFile, zlib.error, KeyError, EOFError, OSError, RuntimeError) as error:
             raise ValueError(f"{source} is not a saved model, or it is damaged: {error}.") from None
     version = manifest.get("format_version")
@@ -116,11 +122,19 @@ def _model_file(manifest: dict[str, Any], source: Path) -> str:
     return name
 
 
+def _unpack(archive: zipfile.ZipFile, name: str, most: int, source: Path) -> bytes:
+    with archive.open(name) as file:
+        content = file.read(most + 1)
+    if len(content) > most:
+        raise ValueError(f"{source}: {name} unpacks to more than {most >> 20} MB; it was damaged, or made to harm.")
+    return content
+
+
 def _interrupted_save(folder: Path) -> dict[str, Any] | None:
     """Return the manifest of a save that moved its trees and then died; any other that waits is unfinished."""
     try:
         manifest = _parse(folder / _WAITING)
-        content = (folder / _model_file(manifest, folder)).read_bytes()
+        content = read_plain(folder / _model_file(manifest, folder), _MOST_MODEL_BYTES)
     except (OSError, ValueError):
         return None
     return manifest if _belongs(content, manifest) else None
@@ -136,9 +150,10 @@ def _belongs(content: bytes, manifest: dict[str, Any]) -> bool:
 
 
 def _parse(file: Path, content: bytes | None = None) -> dict[str, Any]:
+    text = read_plain(file, _MOST_MANIFEST_BYTES) if content is None else content
     try:
-        manifest = json.loads(file.read_bytes() if content is None else content)
-    except ValueError:
+        manifest = json.loads(text)
+    except (ValueError, RecursionError):
         raise ValueError(f"{file}: the manifest is not valid JSON; it was truncated or damaged.") from None
     if not isinstance(manifest, dict):
         raise ValueError(f"{file}: the manifest is not a JSON object; it was damaged.")

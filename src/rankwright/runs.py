@@ -32,7 +32,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from rankwright._io import PathLike, part_of, replacing
+from rankwright._io import PathLike, part_of, read_plain, replacing
 from rankwright.data.dataset import RankingData
 from rankwright.environment import environment
 from rankwright.locks import locked_folder
@@ -48,6 +48,7 @@ _METRICS, _LOG, _MODEL, _CHECKPOINT = "metrics.jsonl", "log.txt", "model", "chec
 _OURS = (_MODEL, _CHECKPOINT, _METRICS, _LOG, _CONFIG, _ENVIRONMENT, _MANIFEST)  # the manifest goes last
 _FREE = ("n_jobs", "verbose", "checkpoint")  # parameters that do not change the model
 _SECONDS_BETWEEN_LINES = 10.0
+_MOST_BYTES, _MOST_HISTORY_BYTES = 1 << 26, 1 << 31
 _PACKAGES = ("rankwright", "numpy", "scipy", "numba", "lightgbm", "scikit-learn", "pyarrow", "narwhals")
 
 _History = Sequence[Mapping[str, Sequence[float]]]
@@ -313,11 +314,12 @@ def run_config(parameters: Mapping[str, Any]) -> dict[str, Any]:
 
 def read_config(path: PathLike) -> dict[str, Any]:
     """Read a TOML file of parameters, such as the ``config.toml`` of a run."""
-    with open(path, "rb") as file:
-        try:
-            return tomllib.load(file)
-        except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-            raise ValueError(f"{path} is not valid TOML: {error}.") from None
+    try:
+        return tomllib.loads(read_plain(path, _MOST_BYTES).decode())
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise ValueError(f"{path} is not valid TOML: {error}.") from None
+    except RecursionError:
+        raise ValueError(f"{path} is nested too deeply to be read; it was damaged.") from None
 
 
 def check_same(run: Run, config: Mapping[str, Any], described: Mapping[str, Any] | None = None) -> None:
@@ -413,7 +415,7 @@ def _line(row: Mapping[str, Any]) -> str:
 
 
 def _read_history(path: Path) -> list[dict[str, Any]]:
-    text = path.read_text(encoding="utf-8", errors="replace")
+    text = read_plain(path, _MOST_HISTORY_BYTES).decode(errors="replace")
     rows = []
     for number, line in enumerate(text.split("\n")[:-1], start=1):  # a last line without an end is incomplete
         try:
@@ -421,7 +423,7 @@ def _read_history(path: Path) -> list[dict[str, Any]]:
             parts = {part: values for part, values in row.items() if part not in ("iteration", "seconds")}
             filled = {part: {k: math.nan if v is None else v for k, v in parts[part].items()} for part in parts}
             rows.append({"iteration": row["iteration"], "seconds": row["seconds"], **filled})
-        except (ValueError, KeyError, AttributeError, TypeError):
+        except (ValueError, KeyError, AttributeError, TypeError, RecursionError):
             raise ValueError(f"{path}, line {number}: expected the metrics of an iteration; it was damaged.") from None
     return rows
 
@@ -507,9 +509,10 @@ def _plain(value: Any) -> Any:
 
 
 def _json(path: Path) -> dict[str, Any]:
+    content = read_plain(path, _MOST_BYTES)
     try:
-        value = json.loads(path.read_bytes())
-    except ValueError:
+        value = json.loads(content)
+    except (ValueError, RecursionError):
         raise ValueError(f"{path} is not valid JSON; it was truncated or damaged.") from None
     if not isinstance(value, dict):
         raise ValueError(f"{path} is not a JSON object; it was damaged.")

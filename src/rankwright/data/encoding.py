@@ -15,6 +15,7 @@ from rankwright.data.queries import is_missing
 
 Levels = dict[str, tuple[Any, ...] | None]
 Matrix = Any  # a NumPy 2-D array or a SciPy CSR matrix
+MOST_COLUMNS = 1 << 24  # their names alone take a gigabyte
 
 
 @dataclass(frozen=True)
@@ -179,14 +180,12 @@ def encode_matrix(
     With a reference the columns get its names.
     """
     if is_sparse(X):
-        from scipy.sparse import csr_matrix
-
-        matrix: Matrix = csr_matrix(X)
-        if matrix.dtype not in (np.float32, np.float64):
-            matrix = matrix.astype(np.float64)
+        matrix: Matrix = checked_csr(X)
     else:
         matrix = _dense(X)
     n_columns = matrix.shape[1]
+    if n_columns > MOST_COLUMNS:
+        raise ValueError(f"X has {n_columns} columns, more than {MOST_COLUMNS}; leave out or hash those that are rare.")
     if feature_names is not None:
         names = _check_names(feature_names, n_columns)
     elif reference is not None and len(reference.feature_names) == n_columns:
@@ -206,6 +205,65 @@ def encode_matrix(
         _check_codes(values.toarray().ravel() if is_sparse(values) else values, name)
         levels[name] = None
     return matrix, names, levels
+
+
+def checked_csr(X: Any) -> Any:
+    """Turn a sparse matrix into a CSR matrix of floats whose entries are where they say.
+
+    SciPy, LightGBM and the kernels follow the indices without looking: one that is out of range ends the process, or
+    reads the memory of something else. Entries that occur twice are added up, as SciPy does.
+    """
+    from scipy.sparse import csr_matrix
+
+    _check_sparse(X)
+    if X.ndim != 2:
+        raise ValueError(f"X must be a table of rows and columns; got a sparse array of shape {X.shape}.")
+    matrix = csr_matrix(X)
+    _check_sparse(matrix)  # again, for formats that are checked only here
+    if matrix.dtype.kind not in "biuf":
+        raise ValueError(f"X holds values of the type {matrix.dtype}, not numbers.")
+    if matrix.dtype not in (np.float32, np.float64):
+        matrix = matrix.astype(np.float64)
+    steps = np.diff(matrix.indices.astype(np.int64))
+    starts = matrix.indptr[1:-1]
+    ascending = steps > 0
+    ascending[starts[(starts > 0) & (starts <= len(steps))] - 1] = True  # from one row to the next
+    if not ascending.all():
+        matrix = matrix.copy()
+        matrix.has_canonical_format = matrix.has_sorted_indices = False  # which may have been true once
+        matrix.sum_duplicates()
+    return matrix
+
+
+def _check_sparse(X: Any) -> None:
+    """Raise ValueError where the arrays of a sparse matrix do not describe one."""
+    if X.format in ("csr", "csc", "bsr"):
+        block = X.blocksize if X.format == "bsr" else (1, 1)
+        major, minor = (X.shape[1], X.shape[0]) if X.format == "csc" else X.shape
+        major, minor = major // block[0], minor // block[1]
+        pointers, indices = np.asarray(X.indptr), np.asarray(X.indices)
+        kinds = {pointers.dtype.kind, indices.dtype.kind}
+        entries = len(X.data)
+        if not kinds <= {"i", "u"} or pointers.shape != (major + 1,) or indices.shape != (entries,):
+            reason = f"indptr must have {major + 1} entries, and indices as many as data ({entries})"
+        elif pointers[0] != 0 or pointers[-1] > entries or np.any(pointers[1:] < pointers[:-1]):
+            reason = f"indptr must ascend from 0 to at most {entries}"
+        elif len(indices) and not 0 <= indices.min() <= indices.max() < minor:
+            reason = f"indices must be from 0 to {minor - 1}"
+        else:
+            return
+    elif X.format == "coo":
+        if any(len(axis) != len(X.data) for axis in X.coords):
+            reason = "row and col must have as many entries as data"
+        elif any(
+            len(axis) and not 0 <= axis.min() <= axis.max() < size for axis, size in zip(X.coords, X.shape, strict=True)
+        ):
+            reason = "row or col has an index outside of the matrix"
+        else:
+            return
+    else:
+        return
+    raise ValueError(f"X is not a valid {X.format} matrix: {reason}. Build it again from its entries.")
 
 
 def _dense(X: Any) -> NDArray[Any]:

@@ -14,7 +14,7 @@ from numpy.typing import DTypeLike, NDArray
 from rankwright._io import PathLike, read_text, replacing
 from rankwright.data.dataset import RankingData
 from rankwright.data.encoding import generated_names
-from rankwright.data.letor_parser import parse_letor
+from rankwright.data.letor_parser import check_width, parse_letor
 
 _ENDS_TOKEN = re.compile(r"[ \t\n\v\f\r#]")
 _INTEGER = re.compile(r"[+-]?[0-9]+")
@@ -108,6 +108,10 @@ def read_letor(
     width = max(X.shape[1] for X, _, _ in parsed)
     if width == 0:
         raise ValueError(f"{files[0]}: no row has a feature, so their number is unknown; pass n_features.")
+    if n_features is None:
+        for path, (X, _, _) in zip(files, parsed, strict=True):
+            if not sp.issparse(X):
+                check_width(os.fspath(path), X.shape[0], width, X.size)
     data = []
     while parsed:  # frees each matrix once its data set exists, which may hold a copy
         X, y, qid = parsed.pop(0)

@@ -13,6 +13,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import DTypeLike, NDArray
 
+from rankwright.data.queries import text_array
 from rankwright.kernels import letor_text
 
 _BYTES_PER_THREAD = 1 << 20  # for less, starting a thread takes as long as it saves
@@ -22,6 +23,9 @@ _HEAD_BYTES = 1 << 16  # enough of a file to guess the number of features
 _SHORTEST_ENTRY = len("1:2 ")  # bounds the entries of a line by its bytes
 _UNDECIDED_NUMBERS = 1024  # numbers left to Python's float at a time; few files have even one
 _EXCERPT = 60
+_CELLS_FREELY = 1 << 25  # of a dense matrix: a quarter of a gigabyte
+_CELLS_PER_ENTRY = 200  # above which a larger matrix is taken for a mistake in an index
+_WIDE = 1 << 20  # features: their names take some memory too
 
 
 def parse_letor(
@@ -76,6 +80,8 @@ def parse_letor(
 
         def read(width: int) -> tuple[_Table, list[_Outcome]]:
             entries = sum(colons) if sparse else None
+            if n_features is None and not sparse:
+                check_width(source, sum(rows), width, sum(colons) - sum(rows))
             table = _allocate(source, sum(rows), width, max(longest), dtype, entries)
             read_piece = partial(reader.read, table)
             return table, list(pool.map(read_piece, pieces, first_rows, first_entries))
@@ -94,8 +100,28 @@ def parse_letor(
 
     ids = table.ids if all(outcome.integer_ids for outcome in outcomes) else reader.text_ids(table.id_spans)
     if sparse:
-        return _csr_matrix(table, outcomes, n_features), table.labels, ids
+        matrix = _csr_matrix(table, outcomes, n_features)
+        if n_features is None and matrix.shape[1] > _WIDE and matrix.shape[1] > _CELLS_PER_ENTRY * matrix.nnz:
+            raise ValueError(f"{source}: {_implausible(matrix.shape[1], matrix.nnz)}")
+        return matrix, table.labels, ids
     return table.values.reshape(table.shape), table.labels, ids
+
+
+def check_width(source: str, rows: int, width: int, entries: int) -> None:
+    """Raise ValueError where a dense matrix would be very large only because of a few large indices."""
+    cells = rows * width
+    if cells > _CELLS_FREELY and cells > _CELLS_PER_ENTRY * entries:
+        raise ValueError(
+            f"{source}: {_implausible(width, entries)} A dense matrix would take {cells * 8 / 2**30:.1f} GB; "
+            "read_letor(..., sparse=True) takes what the entries need."
+        )
+
+
+def _implausible(width: int, entries: int) -> str:
+    return (
+        f"the largest index makes {width} features, but there are only {entries} entries. Fix the file, or pass "
+        "n_features if that is meant."
+    )
 
 
 @dataclass(frozen=True)
@@ -207,7 +233,7 @@ class _Reader:
                 code = letor_text.BAD_LABEL if slot < 0 else letor_text.INFINITE
                 self._refuse(code, start, array.dtype)
 
-    def text_ids(self, spans: NDArray[np.int64]) -> NDArray[np.str_]:
+    def text_ids(self, spans: NDArray[np.int64]) -> NDArray[Any]:
         """Return the query ids as text."""
         ids = []
         for start, stop in spans.tolist():
@@ -215,7 +241,7 @@ class _Reader:
                 ids.append(self.text[start:stop].decode())
             except UnicodeDecodeError:
                 self._refuse_token(start, "expected a query id in UTF-8")
-        return np.array(ids)
+        return text_array(ids)
 
     def _refuse(self, code: int, pos: int, dtype: DTypeLike) -> NoReturn:
         limit = letor_text.MAX_INDEX

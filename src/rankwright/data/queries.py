@@ -23,6 +23,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+_LONG_ID = 100  # characters; shorter ones waste little
+_MOST_CHARACTERS = 1 << 24  # of an array of texts with longer ones: 64 megabytes
+
 
 @dataclass(frozen=True, eq=False)
 class Queries:
@@ -304,11 +307,31 @@ def _as_array(qid: Any) -> NDArray[Any]:
     values = list(qid)
     kinds = {type(value) for value in values}
     kind = kinds.pop() if len(kinds) == 1 else object
-    if kind in (bool, int, float, str) or issubclass(kind, np.generic):
+    if kind is str:
+        return text_array(values)
+    if kind in (bool, int, float) or issubclass(kind, np.generic):
         array = np.asarray(values)
         if array.dtype.kind != "f" or kind is not int:  # NumPy rounds ints beyond 2^63 to floats
             return array
     return _as_objects(values)
+
+
+def text_array(values: list[str], rows: int = 0) -> NDArray[Any]:
+    r"""Return texts as an array: of a fixed width, or of objects where NumPy's text would lose or waste something.
+
+    A text of fixed width loses zero bytes at its end, and all entries take the room of the longest one, also in an
+    array of ``rows`` rows that repeats them.
+
+    Examples
+    --------
+    >>> text_array(["a", "b"]).dtype.kind, text_array(["a", "a\0"]).dtype.kind
+    ('U', 'O')
+    """
+    longest = max(map(len, values), default=0)
+    wasteful = longest > _LONG_ID and longest * max(len(values), rows) > _MOST_CHARACTERS
+    if wasteful or any(value.endswith("\0") for value in values):
+        return _as_objects(values)
+    return np.array(values, dtype=str)
 
 
 def _as_objects(values: list[Any]) -> NDArray[Any]:
@@ -341,7 +364,7 @@ def _factorise_objects(values: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.i
         codes[row] = code
     ids = _as_objects(list(table))
     if all(type(value) is str for value in table):
-        ids = ids.astype(str)
+        ids = text_array(list(table), len(values))
     try:
         ascending = np.argsort(ids, kind="stable")
         ordered = all(a < b for a, b in pairwise(ids[ascending]))

@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from rankwright.data.dataset import RankingData
 from rankwright.engines.gate import GATE
 from rankwright.engines.lightgbm.forest import Forest, tree_values
-from rankwright.engines.lightgbm.parameters import SEEDS, lightgbm_parameters, samples_at_nodes
+from rankwright.engines.lightgbm.parameters import SEEDS, checked_columns, lightgbm_parameters, samples_at_nodes
 from rankwright.kernels.threads import equal_ranges, run_ranges
 from rankwright.kernels.trees import leaves_by_change
 
@@ -51,6 +51,7 @@ class Grower:
     ) -> None:
         train = parts[0]
         self.threads = GATE.usable(threads) if train.n_rows * len(train.feature_names) >= VALUES_TO_SHARE else 1
+        params = checked_columns(params, len(train.feature_names))
         self._seed = seed
         self._params = lightgbm_parameters(options, params, self.threads)
         self._repeats = samples_at_nodes(params)

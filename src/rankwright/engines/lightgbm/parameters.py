@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import difflib
+import os
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -73,6 +75,8 @@ _ALLOWED = frozenset(
         "zero_as_missing",
     }
 )
+_GROUP = re.compile(r"\[([0-9, ]*)\]")
+_GROUPS = re.compile(rf" *({_GROUP.pattern} *,? *)*")
 _DEPEND_ON_SCALE = ("lambda_l1", "min_gain_to_split", "max_delta_step", "cegb_penalty_split")
 _ACT_ON_LEAF_VALUES = ("lambda_l1", "max_delta_step", "path_smooth", "monotone_constraints")
 
@@ -111,7 +115,38 @@ def check(params: Mapping[str, Any], needs: Needs) -> list[str]:
                 f"engine_params has {given!r}, which acts on LightGBM's own leaf values, and leaf_values='full' and "
                 "leaf_noise='independent' replace them; leave it out, or use diagonal leaf values with shared noise."
             )
+        elif name.endswith("_filename") and value and not os.path.isfile(value):
+            reasons.append(f"engine_params has {name}={value!r}, which is not a file; LightGBM would ignore it.")
     return reasons
+
+
+def checked_columns(params: Mapping[str, Any], n_columns: int) -> dict[str, Any]:
+    """Return the parameters, with constraints in the form that LightGBM does not misread.
+
+    Raises ValueError where constraints name a column that does not exist, which LightGBM would not survive.
+    """
+    groups = params.get("interaction_constraints")
+    if isinstance(groups, str) and _GROUPS.fullmatch(groups):
+        groups = [[int(column) for column in group.split(",") if column.strip()] for group in _GROUP.findall(groups)]
+    if groups is None:
+        return dict(params)
+    if _is_groups(groups, n_columns):
+        return {**params, "interaction_constraints": [[int(column) for column in group] for group in groups]}
+    raise ValueError(
+        f"engine_params has interaction_constraints={params['interaction_constraints']!r}; give a list of lists of "
+        f"column numbers from 0 to {n_columns - 1}, such as [[0, 1], [2]]."
+    )
+
+
+def _is_groups(groups: Any, n_columns: int) -> bool:
+    """Tell whether a value is a list of lists of columns."""
+    if not isinstance(groups, list | tuple) or not all(isinstance(group, list | tuple) for group in groups):
+        return False
+    columns = [column for group in groups for column in group]
+    return all(
+        isinstance(column, int | np.integer) and not isinstance(column, bool) and 0 <= column < n_columns
+        for column in columns
+    )
 
 
 def decided_options(params: Mapping[str, Any]) -> dict[str, Any]:

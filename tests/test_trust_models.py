@@ -1,0 +1,113 @@
+"""Model files from strangers: trees that are none are refused before a kernel or LightGBM follows them."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import lightgbm as lgb
+import numpy as np
+import pytest
+
+from rankwright.engines.lightgbm import ENGINE
+from rankwright.engines.lightgbm.canonical import DEEPEST
+from rankwright.kernels.tree_arrays import AS_ZERO, AT_MOST, TreeArrays, pack
+from test_engine_contract import HARD, HARD_PARTS
+from test_engine_lightgbm import grown
+
+
+def test_garbled_models_whose_hash_matches_end_no_process() -> None:
+    command = [sys.executable, "-W", "ignore", str(Path(__file__).parent / "mutated_models.py"), "300"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=300)
+    assert done.stdout.startswith("0 of 300 bad; "), done.stdout + done.stderr[-2000:]
+
+
+def tree(left: list[int], right: list[int]) -> TreeArrays:
+    n = len(left)
+    return TreeArrays(
+        feature=np.zeros(n, dtype=np.int32),
+        threshold=np.zeros(n),
+        decision=np.full(n, AT_MOST, dtype=np.uint8),
+        missing=np.full(n, AS_ZERO, dtype=np.uint8),
+        default_left=np.zeros(n, dtype=bool),
+        left=np.array(left, dtype=np.int32),
+        right=np.array(right, dtype=np.int32),
+        categories=(np.empty(0, dtype=np.int64),) * n,
+        value=np.ones(n + 1),
+        gain=np.zeros(n),
+    )
+
+
+def test_a_cycle_that_the_root_does_not_reach_is_refused() -> None:
+    assert pack([tree([1, ~0, ~1], [2, ~2, ~3])], 1).left.tolist() == [1, ~0, ~1]
+    with pytest.raises(ValueError, match="a node cannot be reached from the root"):
+        pack([tree([~0, 2, 1], [~1, ~2, ~3])], 1)
+
+
+def chain(nodes: int) -> str:
+    """The text of a tree in which each right child is the next node."""
+    one = " ".join(["0"] * nodes)
+    fields = {
+        "num_leaves": nodes + 1,
+        "num_cat": 0,
+        "split_feature": one,
+        "split_gain": one,
+        "threshold": one,
+        "decision_type": one,
+        "left_child": " ".join(str(~node) for node in range(nodes)),
+        "right_child": " ".join(str(node) for node in [*range(1, nodes), ~nodes]),
+        "leaf_value": " ".join(["0.5"] * (nodes + 1)),
+        "leaf_count": " ".join(["1"] * (nodes + 1)),
+        "internal_count": " ".join(str(nodes + 1 - node) for node in range(nodes)),
+        "is_linear": 0,
+    }
+    head = (
+        "tree\nversion=v4\nnum_class=1\nnum_tree_per_iteration=1\nmax_feature_idx=0\nfeature_names=a\ntree_sizes=1\n\n"
+    )
+    return head + "Tree=0\n" + "".join(f"{name}={value}\n" for name, value in fields.items()) + "\n\nend of trees\n"
+
+
+def test_a_deep_tree_is_scored_but_has_no_shap_values() -> None:
+    X = np.array([[0.0], [1.0]])
+    deep = ENGINE.load(chain(20_000).encode())
+    assert deep.predict(X).tolist() == [0.5, 0.5]
+    with pytest.raises(
+        ValueError, match=f"SHAP values need trees of at most {DEEPEST} levels; the model has one of 20000"
+    ):
+        deep.contributions(X)
+    assert ENGINE.load(chain(DEEPEST).encode()).contributions(X)[:, 1].tolist() == pytest.approx([0.5, 0.5])
+
+
+@pytest.mark.parametrize(
+    "counts", ["", "leaf_count=1", "leaf_count=0 0 0", "leaf_count=1 1 99999999999", "leaf_count=x"]
+)
+def test_shap_values_need_the_numbers_of_rows(counts: str) -> None:
+    forest = ENGINE.load(chain(2).replace("leaf_count=1 1 1", counts).encode())
+    with pytest.raises(ValueError, match="number"):
+        forest.contributions(np.array([[0.0]]))
+
+
+def test_many_nodes_do_not_share_a_set_of_categories() -> None:
+    text = chain(3).replace("decision_type=0 0 0", "decision_type=1 1 0").replace("num_cat=0", "num_cat=1")
+    text = text.replace("is_linear=0", "cat_boundaries=0 1\ncat_threshold=7\nis_linear=0")
+    with pytest.raises(ValueError, match="two nodes share a set of categories"):
+        ENGINE.load(text.encode())
+
+
+def test_shap_values_are_those_of_the_whole_text(monkeypatch: pytest.MonkeyPatch) -> None:
+    forest = grown(12, HARD, parts=HARD_PARTS, num_leaves=24).forest()
+    X = HARD_PARTS[1].X
+    seen: list[Any] = []
+    plain = lgb.Booster.__init__
+
+    def remember(self: Any, *arguments: Any, **options: Any) -> None:
+        seen.append(options["model_str"])
+        plain(self, *arguments, **options)
+
+    expected = lgb.Booster(model_str=forest.dump().decode()).predict(X, pred_contrib=True)
+    monkeypatch.setattr(lgb.Booster, "__init__", remember)
+    assert np.array_equal(forest.contributions(X), expected)
+    assert "parameters:" in forest.dump().decode()
+    assert [text.count("parameters:") for text in seen] == [0]  # LightGBM read the text that was written afresh
