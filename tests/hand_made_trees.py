@@ -18,7 +18,23 @@ from rankwright.kernels.tree_arrays import (
     TreeArrays,
 )
 
-SPECIAL_THRESHOLDS = [1e300, np.inf, -np.inf, -1e300, 0.0, -0.0, 1e-36, -1e-36, ZERO, -ZERO, 1e-35, -1e-35, 1e-45, 3.5e38, 0.1]
+SPECIAL_THRESHOLDS = [
+    1e300,
+    np.inf,
+    -np.inf,
+    -1e300,
+    0.0,
+    -0.0,
+    1e-36,
+    -1e-36,
+    ZERO,
+    -ZERO,
+    1e-35,
+    -1e-35,
+    1e-45,
+    3.5e38,
+    0.1,
+]
 NUMERIC, CATEGORY = 0, 3  # columns 0, 1 and 2 hold numbers, column 3 a category from 0 to 39
 
 

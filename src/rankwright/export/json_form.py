@@ -40,7 +40,7 @@ from typing import Any
 
 import numpy as np
 
-from rankwright.export.contract import ExportOptions, Exported, Floats
+from rankwright.export.contract import Exported, ExportOptions, Floats
 from rankwright.export.walk import Rows, columns_by_name, dense, leaves
 from rankwright.kernels.tree_arrays import ZERO, TreeArrays
 

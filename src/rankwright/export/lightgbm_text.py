@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from rankwright.export.contract import ExportOptions, Exported, Floats
+from rankwright.export.contract import Exported, ExportOptions, Floats
 from rankwright.export.plain_trees import expanded
 from rankwright.export.walk import Rows, dense, leaves
 from rankwright.kernels.tree_arrays import (

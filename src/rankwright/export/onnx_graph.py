@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rankwright.export.contract import ExportOptions, Exported, Floats
+from rankwright.export.contract import Exported, ExportOptions, Floats
 from rankwright.export.float32 import largest_float32_at_most
 from rankwright.export.library import require
 from rankwright.export.plain_trees import PlainTree, plain_tree
@@ -57,7 +57,9 @@ class OnnxGraph:
             [onnx.helper.make_tensor_value_info("score", number, [None, 1])],
         )
         versions = [onnx.helper.make_opsetid("", _OPERATORS), onnx.helper.make_opsetid("ai.onnx.ml", _ML_OPERATORS)]
-        model = onnx.helper.make_model(graph, opset_imports=versions, ir_version=_IR_VERSION, producer_name="rankwright")
+        model = onnx.helper.make_model(
+            graph, opset_imports=versions, ir_version=_IR_VERSION, producer_name="rankwright"
+        )
         onnx.helper.set_model_props(model, {"feature_names": json.dumps(list(feature_names))})
         onnx.checker.check_model(model)
         return Exported(model.SerializeToString(deterministic=True))

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from rankwright.export.contract import ExportOptions, Exported, Floats
+from rankwright.export.contract import Exported, ExportOptions, Floats
 from rankwright.export.library import require
 from rankwright.export.plain_trees import PlainTree, plain_tree
 from rankwright.export.walk import Rows, dense, leaves
@@ -34,7 +34,7 @@ class TreeliteModel:
 
         plain = [plain_tree(tree, feature_names) for tree in trees]
         n = max(len(plain), 1)
-        builder = ModelBuilder(
+        builder: Any = ModelBuilder(
             threshold_type="float64",
             leaf_output_type="float64",
             metadata=Metadata(

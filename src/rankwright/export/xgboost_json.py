@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rankwright.export.contract import ExportOptions, Exported, Floats
+from rankwright.export.contract import Exported, ExportOptions, Floats
 from rankwright.export.float32 import smallest_float32_above
 from rankwright.export.plain_trees import PlainTree, plain_tree
 from rankwright.export.walk import Rows, columns_by_name, dense, leaves
@@ -44,7 +44,7 @@ class XgboostJson:
             f'"iteration_indptr":{_list(range(n + 1))},"tree_info":{_list([0] * n)},'
             f'"trees":[{",".join(_tree(number, tree, len(feature_names)) for number, tree in enumerate(plain))}]}}'
         )
-        names = json.dumps(list(feature_names))
+        names = json.dumps(list(feature_names), ensure_ascii=False)  # XGBoost does not decode escapes such as \u00e9
         types = json.dumps(["c" if category else "float" for category in is_category])
         text = (
             f'{{"learner":{{"attributes":{{}},"feature_names":{names},"feature_types":{types},'
