@@ -8,8 +8,8 @@ missing; categories are their codes. Scores are those of ``Model.predict`` to th
 model, its other characters replaced by underscores. The file is C99 and compiles without warnings; it has no state,
 so that any number of threads may call it. Do not compile it with ``-ffast-math``, which assumes that nothing is NaN.
 
-The trees are tables: 500 trees of 31 leaves as nested ifs compile for a hundred times as long, and score no faster
-once they no longer fit the processor's cache of instructions.
+The trees are tables. As nested ifs, 500 trees of 31 leaves took 15 s to compile instead of 0.5 s (gcc -O2), and scored
+a row in half the time.
 """
 
 from __future__ import annotations

@@ -118,6 +118,8 @@ class _Expansion:
     ) -> None:
         self.tree, self.names = tree, feature_names
         self.zero_apart, self.nan_apart = zero_apart, nan_apart
+        is_set = np.asarray(tree.decision) == AMONG
+        self.missing_left = np.where(is_set, missing_category_left(tree), _rules(tree)[1] == MISSING_LEFT)
         self.rows: list[list[Any]] = []  # feature, threshold, decision, missing, default_left, left, right, categories
         self.gains: list[float] = []
         self.values: list[float] = []
@@ -186,9 +188,7 @@ class _Expansion:
 
     def _missing_child(self, node: int) -> int:
         tree = self.tree
-        one = TreeArrays(*(np.asarray(column)[node : node + 1] for column in tree[:7]), tree.categories[node : node + 1],
-                         tree.value, tree.gain)  # fmt: skip
-        left = missing_category_left(one)[0] if tree.decision[node] == AMONG else _rules(one)[1][0] == MISSING_LEFT
+        left = self.missing_left[node]
         if self.zero_apart[node]:
             left = tree.default_left[node]
         return int((tree.left if left else tree.right)[node])
@@ -203,7 +203,7 @@ class _Expansion:
             raise ValueError(
                 f"feature {name!r}: a tree would need more than {MOST_NODES} nodes, because its zeros or missing "
                 "categories go to the other side than the values around them. Train with fewer leaves, or without "
-                "zero_as_missing."
+                "counting zeros as missing."
             )
         self.rows.append(row)
         self.gains.append(0.0 if node in self.copied else float(self.tree.gain[node]))

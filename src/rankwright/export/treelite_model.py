@@ -34,7 +34,7 @@ class TreeliteModel:
 
         plain = [plain_tree(tree, feature_names) for tree in trees]
         n = max(len(plain), 1)
-        builder = ModelBuilder(
+        builder: Any = ModelBuilder(
             threshold_type="float64",
             leaf_output_type="float64",
             metadata=Metadata(

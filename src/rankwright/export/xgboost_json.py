@@ -44,7 +44,7 @@ class XgboostJson:
             f'"iteration_indptr":{_list(range(n + 1))},"tree_info":{_list([0] * n)},'
             f'"trees":[{",".join(_tree(number, tree, len(feature_names)) for number, tree in enumerate(plain))}]}}'
         )
-        names = json.dumps(list(feature_names))
+        names = json.dumps(list(feature_names), ensure_ascii=False)  # XGBoost does not decode escapes such as \u00e9
         types = json.dumps(["c" if category else "float" for category in is_category])
         text = (
             f'{{"learner":{{"attributes":{{}},"feature_names":{names},"feature_types":{types},'
