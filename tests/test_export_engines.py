@@ -25,13 +25,13 @@ from export_models import (
     stump,
     trained,
 )
+from rankwright.engines.scoring import score
 from rankwright.export import export_options, load_target
 from rankwright.export.contract import ExportOptions, FeatureSet
 from rankwright.export.probes import probe_rows
 from rankwright.export.solr import without_slack
 from rankwright.export.verify import Verification, verify_content
 from rankwright.kernels.tree_arrays import AMONG, AS_ZERO, BELOW, ZERO, ZERO_TO_DEFAULT, TreeArrays, pack
-from rankwright.kernels.trees import leaves_of_rows
 
 # Target, version, and whether the engine knows missing values or reads them as 0.
 ENGINES = [
@@ -121,28 +121,28 @@ def test_scores_are_equal_to_the_last_bit(target: str, version: str | None, know
 
 def single_sums(model: rw.Model, rows: Any) -> Any:
     """Scores from the leaves that the model itself finds for rows in single precision."""
-    packed = pack(model.forest.trees(), model.forest.n_features)
     rounded = np.ascontiguousarray(rows.astype(np.float32).astype(np.float64))
     total = np.zeros(len(rows), dtype=np.float32)
-    leaf = np.empty(len(rows), dtype=np.int64)
-    for tree in range(model.n_trees):
-        leaves_of_rows(0, len(rows), rounded, packed, tree, leaf)
-        total += packed.value[leaf].astype(np.float32)
+    for tree in model.forest.trees():
+        total += tree.value[leaves_of_rows(tree, model.forest.n_features, rounded)].astype(np.float32)
     return total.astype(np.float64)
+
+
+def leaves_of_rows(tree: TreeArrays, n_features: int, rows: Any) -> Any:
+    """Leaf of each row: the score of the tree with the numbers of its leaves as values."""
+    numbered = tree._replace(value=np.arange(len(tree.value), dtype=np.float64))
+    return score(pack([numbered], n_features), rows, 0, 1, threads=1).astype(np.int64)
 
 
 def test_probes_reach_every_leaf_and_every_side_of_a_threshold() -> None:
     for name in ("missing values", "special thresholds"):
         model = MODELS[name]()
         trees = list(model.forest.trees())
-        packed = pack(trees, model.forest.n_features)
         reached = [set() for _ in trees]
         values: set[tuple[int, float]] = set()
         for block in probe_rows(trees, rows_of(model), single=False):
             for number, seen in enumerate(reached):
-                leaf = np.empty(len(block), dtype=np.int64)
-                leaves_of_rows(0, len(block), block, packed, number, leaf)
-                seen |= set(leaf.tolist())
+                seen |= set(leaves_of_rows(trees[number], model.forest.n_features, block).tolist())
             values |= {(column, value) for column in range(3) for value in block[:, column].tolist()}
         assert [len(seen) for seen in reached] == [len(tree.value) for tree in trees] or name != "missing values"
         for tree in trees:

@@ -133,8 +133,8 @@ class _Expansion:
             self._place(*self.waiting.pop())
         columns = list(zip(*self.rows, strict=True))
         kinds = (np.int32, np.float64, np.uint8, np.uint8, np.bool_, np.int32, np.int32)
-        arrays = [np.array(column, dtype=kind) for column, kind in zip(columns, kinds, strict=False)]
-        return TreeArrays(*arrays, tuple(columns[7]), np.array(self.values), np.array(self.gains))
+        arrays: list[Any] = [np.array(column, dtype=kind) for column, kind in zip(columns, kinds, strict=False)]
+        return TreeArrays._make([*arrays, columns[7], np.array(self.values), np.array(self.gains)])
 
     def _place(self, node: int, known: dict[int, int], parent: int, side: int) -> None:
         """Fill a place with a node of the source, or with the leaf or node below it that the path leads to."""
