@@ -1,5 +1,5 @@
 # A ranking service: docker build -t rankwright . && docker run -p 127.0.0.1:8000:8000 -v ./run:/model:ro rankwright
-# /model is a run folder of `rankwright train` or a model of `Ranker.save`. docs/deploy-service.md says more.
+# /model is a run folder of `rankwright train` or a model of `Ranker.save`. docs/deploy.md says more.
 FROM python:3.11-slim AS build
 WORKDIR /build
 RUN python -m venv /opt/rankwright
