@@ -48,6 +48,8 @@ def fit_timed(ranker: Ranker, rng: np.random.Generator, longest: float) -> None:
     while signals.is_alive():
         with contextlib.suppress(KeyboardInterrupt):
             signals.join()
+    with contextlib.suppress(KeyboardInterrupt):
+        time.sleep(0.01)  # for a signal that was sent but not yet handled
 
 
 def fit_traced(ranker: Ranker, line: int) -> int:
