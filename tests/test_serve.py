@@ -106,6 +106,20 @@ def test_equal_scores_keep_the_order_of_the_request(service: Service) -> None:
     assert sorted([ranked[:50], ranked[50:]]) == sorted([ids[::2], ids[1::2]])
 
 
+def test_answers_are_not_held_back(service: Service) -> None:
+    """The head and the body of an answer are two packets; the second must not wait for an acknowledgement (40 ms)."""
+    connection = service.connect()
+    body = json.dumps({"rows": X.tolist()}).encode()
+    seconds = []
+    for _ in range(40):
+        start = time.perf_counter()
+        connection.request("POST", "/rank", body, {"Content-Type": "application/json"})
+        connection.getresponse().read()
+        seconds.append(time.perf_counter() - start)
+    connection.close()
+    assert min(seconds[-20:]) < 0.03  # the first answers are acknowledged at once
+
+
 def test_many_rows_leave_the_event_loop(service: Service, first: rw.Model) -> None:
     rows = np.tile(X, (40, 1))
     assert pairs(service.rank(rows=rows.tolist())) == expected(first, rows)

@@ -58,7 +58,8 @@ def serve(path: Path, settings: Settings, log: JsonLog, announce: Callable[[str]
 def _listen(settings: Settings) -> socket.socket:
     """Open the socket here: errors are raised, and the port is known where a free one was asked for."""
     family = socket.AF_INET6 if ":" in settings.host else socket.AF_INET
-    listener = socket.socket(family, socket.SOCK_STREAM)
+    # asyncio sends small packets at once only where a socket says that it is TCP; else each answer waits 40 ms.
+    listener = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     try:
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         listener.bind((settings.host, settings.port))
