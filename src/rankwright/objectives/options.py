@@ -48,7 +48,7 @@ NOISELESS = Noise(NO_NOISE, 0.0, 1)
 def check_noise(owner: Any, repeats: str) -> None:
     """Check the options noise, strength and the one that says how often to draw."""
     check_choice(owner, "noise", NOISES)
-    check_positive(owner, "strength")
+    check_positive(owner, "strength", or_zero=True)
     check_count(owner, repeats)
 
 

@@ -32,7 +32,7 @@ def tuning_report(tuning: Tuning, *, title: str = "Tuning") -> Page:
     >>> [section.title for section in page.sections]
     ['Best trial', 'Search', 'Trials']
     """
-    sections = [Section("Best trial", _best(tuning)), Section("Search", [_history(tuning)])]
+    sections = [Section("Best trial", _best(tuning)), Section("Search", _search(tuning))]
     shares = tuning.importance()
     if shares:
         sections.append(Section("What mattered", _importance(tuning, shares)))
@@ -51,6 +51,10 @@ def _best(tuning: Tuning) -> list[Block]:
     )
     rows: list[list[Cell]] = [[name, _cell(value)] for name, value in sorted(best.params.items())]
     return [Text(text), Table("Parameters", ["parameter", "value"], rows)]
+
+
+def _search(tuning: Tuning) -> list[Block]:
+    return [Text(f"{len(tuning.trials)} trials: {tuning.origins()}."), _history(tuning)]
 
 
 def _history(tuning: Tuning) -> Figure:

@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 import os
 import time
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -75,6 +76,9 @@ class Trial:
         Best value of each fold, and its number of trees.
     seconds
         Duration.
+    origin
+        Where its values come from: ``"defaults"``, ``"random"`` or, if the search learned from earlier trials,
+        ``"guided"``.
     """
 
     number: int
@@ -85,6 +89,7 @@ class Trial:
     fold_values: tuple[float, ...]
     fold_trees: tuple[int, ...]
     seconds: float
+    origin: str
 
 
 @dataclass(frozen=True, eq=False)
@@ -130,6 +135,12 @@ class Tuning:
         sign = _sign(self.metric)
         complete = [(trial, trial.value) for trial in self.trials if trial.value is not None]
         return [trial for trial, _ in sorted(complete, key=lambda pair: -sign * pair[1])]
+
+    def origins(self) -> str:
+        """Say how many trials had the defaults, were drawn at random and were guided by earlier ones."""
+        counts = Counter(trial.origin for trial in self.trials)
+        first = f"{counts['defaults']} with the defaults, " if counts["defaults"] else ""
+        return f"{first}{counts['random']} drawn at random, {counts['guided']} guided by earlier ones"
 
     def importance(self) -> dict[str, float]:
         """Return how much each parameter separates the best tenth of the trials from the rest, the largest share first.
@@ -505,7 +516,9 @@ def _search(
 
         def result(interrupted: bool = False) -> Tuning:
             finished = current.get_trials(deepcopy=False, states=(complete, pruned))
-            done = tuple(_trial(trial, number, space, parameters) for number, trial in enumerate(finished, start=1))
+            done = tuple(
+                _trial(trial, number, space, parameters, startup) for number, trial in enumerate(finished, start=1)
+            )
             return Tuning(str(target), done, interrupted, lambda: _importance(finished))
 
         while True:
@@ -549,9 +562,14 @@ def _search(
 
 
 def _trial(
-    trial: Any, number: int, space: Space, parameters: Callable[[Mapping[str, Any], int | None], dict[str, Any]]
+    trial: Any,
+    number: int,
+    space: Space,
+    parameters: Callable[[Mapping[str, Any], int | None], dict[str, Any]],
+    startup: int,
 ) -> Trial:
     stored = trial.user_attrs
+    enqueued = "fixed_params" in trial.system_attrs
     fold_values, fold_trees = stored.get("fold_values", ()), stored.get("fold_trees", ())
     trees = max(1, round(float(np.mean(fold_trees)))) if fold_trees else None
     return Trial(
@@ -563,6 +581,7 @@ def _trial(
         fold_values=tuple(fold_values),
         fold_trees=tuple(fold_trees),
         seconds=stored["seconds"],
+        origin="defaults" if enqueued else "random" if number <= startup else "guided",
     )
 
 

@@ -68,7 +68,7 @@ _TREES: dict[str, dict[str, Any]] = {
         "num_leaves": Range(16, 256, log=True),
         "max_depth": Range(6, 16),
         "min_child_samples": Range(1, 1000, log=True),
-        "reg_lambda": Range(1e-3, 100.0, log=True),
+        "reg_lambda": Range(1e-3, 100.0, log=True, or_zero=True),
         "subsample": 1.0,
         "colsample": 1.0,
         "bagging_temperature": 0.0,
@@ -77,16 +77,25 @@ _TREES: dict[str, dict[str, Any]] = {
 }
 # Curvature 1 leaves the scale of the gradient to the learning rate.
 _FIRST_ORDER_RATE = Range(0.003, 3.0, log=True)
-# What the same paper has for one objective: parameters of the Ranker, and options.
+# What the papers have for one objective: parameters of the Ranker, and options. The ranges of "Which Tricks" and those
+# of the "StochasticRank" paper, appendix F, agree where both have one; the strength of noise is in the latter only. Its
+# depths are those of both. XE-NDCG and Lambda-eX train without L2, so 0 belongs to the range of the others.
 _PAPER_TRAINING: dict[str, dict[str, Any]] = {
+    **{name: {"max_depth": Range(6, 8)} for name in ("lambdamart", "yetirank", "yetiloss")},
     "stochasticrank": {
+        "max_depth": Range(6, 10),
         "reg_lambda": 0.0,
         "langevin": True,
         "diffusion_temperature": Range(1e8, 1e11, log=True),
         "shrink_rate": Range(1e-5, 1e-2, log=True),
     },
 }
-_PAPER_OPTIONS: dict[str, dict[str, Range | Choice]] = {"stochasticrank": {"mu": Range(1e-2, 10.0, log=True)}}
+_NOISE_STRENGTH = {"strength": Range(0.0, 1.0, unless=("noise", "none"))}
+_PAPER_OPTIONS: dict[str, dict[str, Range | Choice]] = {
+    "stochasticrank": {"mu": Range(1e-2, 10.0, log=True)},
+    "lambdamart": dict(_NOISE_STRENGTH),
+    "lambdaloss": dict(_NOISE_STRENGTH),
+}
 _FACTOR = (0.05, 5.0)  # of a term, relative to that of the first
 _STEERED = Choice((None, 0.02, 0.05, 0.1))  # None steers the learning rate from tree to tree
 
@@ -138,14 +147,15 @@ def search_space(
     """Return the space that `rankwright.tuning.search.tune` searches for an objective.
 
     Options given with values other than their defaults stay as they are, and so do factors other than 1. With
-    ``"auto"`` all are searched.
+    ``"auto"`` all are searched. With ``preset="paper"`` the options that the papers tune are searched whatever the
+    objective has: mu of StochasticRank, and the strength of noisy lambdas; ``space=`` of `tune` can fix them.
 
     Parameters
     ----------
     objective, metric
         As in `Ranker`; with several metrics, the first.
     preset
-        ``"default"``, or ``"paper"`` for the ranges of the "Which Tricks" paper.
+        ``"default"``, or ``"paper"`` for the ranges of the "Which Tricks" and "StochasticRank" papers.
 
     Examples
     --------
@@ -174,7 +184,11 @@ def search_space(
         searched: Mapping[str, Range | Choice]
         if preset == "paper":
             space |= _PAPER_TRAINING.get(term.name, {})
-            searched = _PAPER_OPTIONS.get(term.name, {})
+            searched = {
+                name: domain
+                for name, domain in _PAPER_OPTIONS.get(term.name, {}).items()
+                if domain.unless is None or getattr(term, domain.unless[0]) != domain.unless[1]
+            }
         else:
             if term.first_order:
                 space["learning_rate"] = _FIRST_ORDER_RATE
@@ -183,7 +197,7 @@ def search_space(
         defaults = {one.name: one.default for one in fields(term)}
         for name in {**searched, **defaults}:
             value = getattr(term, name)
-            if keep and value != defaults[name]:
+            if keep and value != defaults[name] and not (preset == "paper" and name in searched):
                 options[f"{term.name}.{name}"] = value
             elif name in searched:
                 options[f"{term.name}.{name}"] = searched[name]
@@ -262,7 +276,7 @@ def ranker_parameters(objective: Objective, values: Mapping[str, Any]) -> dict[s
 
 
 def default_values(space: Space, objective: Objective, ranker: Any) -> dict[str, Any]:
-    """Values of a fitted Ranker and its objective, where the space contains them."""
+    """Values of a fitted Ranker and its objective, as a trial draws them, where the space contains them."""
     searched = {name: domain for name, domain in space.items() if isinstance(domain, Range | Choice)}
     own = {
         name: value if value in searched.get(name, ()) else getattr(ranker, f"{name}_", value)  # what the data decided
@@ -271,4 +285,8 @@ def default_values(space: Space, objective: Objective, ranker: Any) -> dict[str,
     for factor, _, term in objective.terms():
         own |= {f"{term.name}.{one.name}": getattr(term, one.name) for one in fields(term)}
         own[f"{term.name}.factor"] = factor
-    return {name: own[name] for name, domain in searched.items() if own[name] in domain}
+    return {
+        name: domain.as_drawn(own[name]) if isinstance(domain, Range) else own[name]
+        for name, domain in searched.items()
+        if own[name] in domain
+    }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
@@ -168,27 +169,33 @@ class ComparisonStudy(Experiment):
     def run(self, job: Job) -> Findings:
         """Train and test systems whose outcomes are missing, and compare all."""
         settings = job.settings
+        searches: Counter[str] = Counter()
         for fold in settings.folds():
             for condition in self.conditions:
                 changed = condition.change(fold)
                 for system in self.systems:
-                    self._run_system(job, changed, condition, system)
+                    searches.update(self._run_system(job, changed, condition, system))
         targets = settings.targets or self.targets
         verdicts = judge([claim for claim in self.claims if claim.target in targets], job.store, self.published)
-        return Findings(tuple(self._table(job.store, target) for target in targets), tuple(verdicts))
+        note = "; ".join(f"{number} searches with trials: {origins}" for origins, number in searches.items())
+        return Findings(tuple(self._table(job.store, target, note) for target in targets), tuple(verdicts))
 
-    def _run_system(self, job: Job, fold: Fold, condition: Condition, system: System) -> None:
+    def _run_system(self, job: Job, fold: Fold, condition: Condition, system: System) -> list[str]:
+        """Train and test a system; return, for each search of its parameters, which trials it had."""
         settings, budget = job.settings, job.settings.budget
         targets = [
             target for target in settings.targets or self.targets if target in self.only.get(system.name, self.targets)
         ]
         name = condition.names(system.name)
+        origins: list[str] = []
         systems: list[tuple[System, list[str]]] = [(NamedSystem(name, self._at_rate(system, budget.trees)), targets)]
         if system.name in self.spaces and budget.trials:
             from rankwright.research.experiments.tuned import tune_on_fold
 
             space = self.spaces[system.name]
-            systems = [(tune_on_fold(job, fold, system, name, target, space), [target]) for target in targets]
+            tuned = [(tune_on_fold(job, fold, system, name, target, space), target) for target in targets]
+            origins = [chosen.origins for chosen, _ in tuned]
+            systems = [(chosen, [target]) for chosen, target in tuned]
         for chosen, own_targets in systems:
             run_systems(
                 [chosen],
@@ -201,13 +208,14 @@ class ComparisonStudy(Experiment):
                 store=job.store,
                 progress=job.progress,
             )
+        return origins
 
     def _at_rate(self, system: System, trees: int) -> System:
         if self.step is None or not isinstance(system, RankwrightSystem):
             return system
         return replace(system, params={**system.params, "learning_rate": self.step / trees})
 
-    def _table(self, store: OutcomeStore, target: str) -> Table:
+    def _table(self, store: OutcomeStore, target: str, note: str) -> Table:
         names = [
             condition.names(system.name)
             for condition in self.conditions
@@ -228,7 +236,7 @@ class ComparisonStudy(Experiment):
             rows.append(row + [None if value is None else f"{value:.2f}" for value in published])
         columns = ["system", "here", f"difference from {names[0]}", "95 % interval", "p (Holm)", "trees"]
         columns += [f"paper, {name}" for name in self.published.columns]
-        return Table(f"{target}, per cent", columns, rows)
+        return Table(f"{target}, per cent", columns, rows, f"{note}." if note else "")
 
 
 def _difference(row: PairedResult | None) -> list[Cell]:

@@ -148,7 +148,7 @@ TABLE2 = ComparisonStudy(
     ),
     departs=(
         "Trees are LightGBM's, not CatBoost's. The number of trees, and the parameters if there are trials, are chosen "
-        "on the validation queries: 20 random trials and then Bayesian ones, in the ranges of the Which Tricks paper. "
+        "on the validation queries: up to 20 random trials and then guided ones, as many as each table says. "
         "This paper has random ones only."
     ),
 )

@@ -36,12 +36,15 @@ class TunedSystem:
         Name in outcomes.
     system
         The system with the chosen parameters.
+    origins
+        How many trials were drawn at random and how many were guided, in words.
     """
 
     by_metric = True
 
-    def __init__(self, name: str, system: System) -> None:
+    def __init__(self, name: str, system: System, origins: str) -> None:
         self.name = name
+        self.origins = origins
         self.system = system
         self.libraries = libraries_of(system)
 
@@ -50,7 +53,7 @@ class TunedSystem:
         return self.system.fit(train, metric, trees=trees, seed=seed, threads=threads)
 
 
-def tune_on_fold(job: Job, fold: Fold, system: System, name: str, target: str, space: Space) -> System:
+def tune_on_fold(job: Job, fold: Fold, system: System, name: str, target: str, space: Space) -> TunedSystem:
     """Return a system with the best parameters of the trials in the budget.
 
     Trials are stored in ``trials/`` beside the outcomes, from which an interrupted search resumes.
@@ -90,4 +93,4 @@ def tune_on_fold(job: Job, fold: Fold, system: System, name: str, target: str, s
         study=job.store.path.with_name("trials") / f"{file}.log",
         threads=job.settings.threads,
     )
-    return TunedSystem(name, make_system(tuning.best))
+    return TunedSystem(name, make_system(tuning.best), tuning.origins())
