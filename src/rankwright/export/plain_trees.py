@@ -133,8 +133,8 @@ class _Expansion:
             self._place(*self.waiting.pop())
         columns = list(zip(*self.rows, strict=True))
         kinds = (np.int32, np.float64, np.uint8, np.uint8, np.bool_, np.int32, np.int32)
-        arrays = [np.array(column, dtype=kind) for column, kind in zip(columns, kinds, strict=False)]
-        return TreeArrays(*arrays, tuple(columns[7]), np.array(self.values), np.array(self.gains))
+        arrays: list[Any] = [np.array(column, dtype=kind) for column, kind in zip(columns, kinds, strict=False)]
+        return TreeArrays._make([*arrays, columns[7], np.array(self.values), np.array(self.gains)])
 
     def _place(self, node: int, known: dict[int, int], parent: int, side: int) -> None:
         """Fill a place with a node of the source, or with the leaf or node below it that the path leads to."""
@@ -202,8 +202,8 @@ class _Expansion:
             name = self.names[int(self.tree.feature[node])]
             raise ValueError(
                 f"feature {name!r}: a tree would need more than {MOST_NODES} nodes, because its zeros or missing "
-                "categories go to the other side than the values around them. Train with fewer leaves, or without "
-                "zero_as_missing."
+                "categories go to the other side than the values around them. Train with fewer leaves, or so that "
+                "zeros do not count as missing."
             )
         self.rows.append(row)
         self.gains.append(0.0 if node in self.copied else float(self.tree.gain[node]))
