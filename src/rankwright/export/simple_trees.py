@@ -202,8 +202,8 @@ class _Expansion:
             name = self.names[int(self.tree.feature[node])]
             raise ValueError(
                 f"feature {name!r}: a tree would need more than {MOST_NODES} nodes, because its zeros or missing "
-                "categories go to the other side than the values around them. Train with fewer leaves, or without "
-                "counting zeros as missing."
+                "categories go to the other side than the values around them. Train with fewer leaves, or so that "
+                "zeros do not count as missing."
             )
         self.rows.append(row)
         self.gains.append(0.0 if node in self.copied else float(self.tree.gain[node]))
