@@ -7,6 +7,8 @@ from typing import Annotated
 
 import typer
 
+from rankwright.cli import options
+
 
 def export(
     run: Annotated[Path, typer.Argument(metavar="RUN", help="Run folder or saved model.", show_default=False)],
@@ -28,18 +30,8 @@ def export(
             show_default=False,
         ),
     ] = None,
-    target_version: Annotated[
-        str | None,
-        typer.Option(metavar="V", help="Version of the search engine [the newest].", show_default=False),
-    ] = None,
-    feature_set: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FILE",
-            help="JSON with the search engine's features, to be compared with those of the model.",
-            show_default=False,
-        ),
-    ] = None,
+    target_version: options.TargetVersion = None,
+    feature_set: options.FeatureSetFile = None,
     name: Annotated[str, typer.Option(help="Name of the model in the target.")] = "rankwright",
 ) -> None:
     """Write a model in the form of a search engine or another runtime.
@@ -53,8 +45,8 @@ def export(
 
     target = load_target(to)
     model = light_model(run)
-    options = export_options(model, target_version, feature_set, name)
-    file, notes = write_export(model, target, Path(target.file_name) if out is None else out, options)
+    choices = export_options(model, target_version, feature_set, name)
+    file, notes = write_export(model, target, Path(target.file_name) if out is None else out, choices)
     for note in notes:
         typer.echo(f"rankwright: warning: {note}", err=True)
     typer.echo(f"wrote {file} ({model.n_trees} trees, {file.stat().st_size:,} bytes)")

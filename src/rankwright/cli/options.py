@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import wraps
 from inspect import Parameter, Signature, signature
+from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import typer
@@ -13,6 +14,17 @@ Metrics = Annotated[str, typer.Option(help="Space-separated metrics.")]
 Ties = Annotated[Literal["worst", "best", "expected", "input"], typer.Option(help="How ties are broken.")]
 Empty = Annotated[Literal["skip", "zero", "one"], typer.Option(help="Value of queries without a relevant document.")]
 Threads = Annotated[int | None, typer.Option(help="Number of threads [all cores].", show_default=False)]
+TargetVersion = Annotated[
+    str | None, typer.Option(metavar="V", help="Version of the search engine [the newest].", show_default=False)
+]
+FeatureSetFile = Annotated[
+    Path | None,
+    typer.Option(
+        metavar="FILE",
+        help="JSON with the search engine's features: compared with those of the model, and RankLib takes their order.",
+        show_default=False,
+    ),
+]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Show errors only.")]
 Reading = dict[str, Any]  # keyword arguments of `read_data`

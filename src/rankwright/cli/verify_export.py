@@ -23,18 +23,8 @@ def verify_export(
         str | None,
         typer.Option("--to", metavar="TARGET", help="Target of the file [told by its name].", show_default=False),
     ] = None,
-    target_version: Annotated[
-        str | None,
-        typer.Option(metavar="V", help="Version of the search engine [the newest].", show_default=False),
-    ] = None,
-    feature_set: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FILE",
-            help="The feature set that it was exported with: RankLib needs its order.",
-            show_default=False,
-        ),
-    ] = None,
+    target_version: options.TargetVersion = None,
+    feature_set: options.FeatureSetFile = None,
     json: options.AsJson = False,
     *,
     reading: options.Reading,
