@@ -139,7 +139,7 @@ if child == 0:
         assert np.array_equal(Ranker(n_estimators=6, n_jobs=n_jobs, verbose=0).fit(data).predict(data), expected)
     assert np.array_equal(fitted.set_params(n_jobs=2).predict(data, contributions=True), shares)
     os._exit(0)
-for _ in range(900):
+for _ in range(600):
     pid, status = os.waitpid(child, os.WNOHANG)
     if pid:
         print("ended with", os.waitstatus_to_exitcode(status))
