@@ -2,7 +2,8 @@
 
     python benchmarks/latency.py OUT.json [--documents 100] [--rounds 400]
 
-Systems take turns, one call each; the medians are compared. All but CatBoost score the same trees, which a Ranker grew,
+Systems take turns, one call each; the medians are compared, and the best times, which other processes on the machine
+disturb less. All but CatBoost score the same trees, which a Ranker grew,
 and their scores are checked against ours. CatBoost's applier scores 300 trees of its own of 5 levels (32 leaves).
 """
 
@@ -66,12 +67,14 @@ def main() -> None:
         "median_us": median,
         "best_us": best,
         "ratio_to_lightgbm": ratio,
+        "ratio_of_best": best["rankwright"] / best["lightgbm"],
     }
     with replacing(args.out) as file:
         file.write((json.dumps(result, indent=1) + "\n").encode())
     for name in median:
         print(f"{name:24s} median {median[name]:8.1f} us, best {best[name]:8.1f} us")
-    print(f"rankwright / lightgbm {ratio:.3f} (target at most {TARGET})")
+    of_best = result["ratio_of_best"]
+    print(f"rankwright / lightgbm: medians {ratio:.3f}, best times {of_best:.3f} (target at most {TARGET})")
 
 
 def systems_of(model: Any, data: Any, X: Any, folder: Path) -> dict[str, Callable[[], Any]]:
