@@ -3,8 +3,8 @@
     loss = - sum_j sum_r g_j w_r p_j(r) / Z        p_j(r): probability that j ends at rank r
 
 Reference: Taylor et al., WSDM 2008; "Directness" paper, section VI. Ranks as sums of independent contests are the
-papers' own approximation: for three or more documents the value is not the expected metric. Departs from the latter: gains are
-those of the metric, 2^r - 1 for NDCG, where it has 2^r.
+papers' own approximation: for three or more documents the value is not the expected metric. Departs from the latter:
+gains are those of the metric, 2^r - 1 for NDCG, where it has 2^r.
 """
 
 from __future__ import annotations
