@@ -175,6 +175,15 @@ def yeti(
     return pair_losses(scores, labels, weight)
 
 
+def yeti_untruncated(
+    scores: Sequence[float], labels: Sequence[float], at: int, noisy: Sequence[Sequence[float]], neighbours: int
+) -> Result:
+    """YetiLoss for NDCG with the change of eq. (9): that of DCG without a cutoff, over the ideal DCG at the cutoff."""
+    grad, hess, curvature = yeti(scores, labels, "dcg", noisy, neighbours)
+    ideal = ideal_dcg(labels, at)
+    return grad / ideal, hess / ideal, curvature / ideal
+
+
 def expected_jumps(
     scores: Sequence[float], labels: Sequence[float], metric: str, noise: Sequence[float], sigma: float, mu: float
 ) -> np.ndarray:

@@ -350,6 +350,21 @@ def test_an_interrupted_run_resumes(tmp_path: Path) -> None:
     assert record.verdicts == whole.verdicts
 
 
+@pytest.mark.parametrize("name", ["tricks-table2", "tricks-table4"])
+def test_claims_about_queryrmse_and_stochasticrank(name: str) -> None:
+    """Section 4.2: QueryRMSE is competitive for NDCG@10, and YetiLoss is better than it and than StochasticRank."""
+    study = EXPERIMENTS[name]
+    assert isinstance(study, ComparisonStudy)
+    tested = {(claim.better, claim.worse, claim.target) for claim in study.claims}
+    assert len(tested) == len(study.claims)
+    assert {("QueryRMSE", other, "ndcg@10") for other in ("LightGBM", "LambdaMART")} <= tested
+    assert {("YetiLoss", "QueryRMSE", target) for target in ("mrr", "map", "err(gain=linear)")} <= tested
+    if name == "tricks-table2":
+        targets = ("ndcg@10", "mrr", "err(gain=linear)")
+        assert {("YetiLoss", "StochasticRank", target) for target in targets} <= tested
+        assert ("QueryRMSE", "StochasticRank", "ndcg@10") in tested
+
+
 def test_tuned_systems_store_their_trials(tmp_path: Path) -> None:
     study = EXPERIMENTS["tricks-table2"]
     assert isinstance(study, ComparisonStudy)

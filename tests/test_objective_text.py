@@ -154,6 +154,7 @@ def test_summands_draw_noise_of_their_own():
         ("lambdamart", {"normalize": "yes"}, "normalize must be one of True, False"),
         ("lambdamart", {"truncate_delta": 3}, "truncate_delta must be one of True, False"),
         ("lambdamart", {"noise": "cauchy"}, "noise must be one of 'none', 'logistic', 'gaussian', 'gumbel'"),
+        ("yetirank", {"truncate_delta": False}, "truncate_delta has no meaning for a metric without a cutoff"),
         ("lambdamart", {"strength": 2.0}, "belong to noise, which is 'none'"),
         ("lambdamart", {"noise": "gumbel", "strength": -0.1}, "strength must be a number, "),
         ("lambdamart", {"noise": "gumbel", "samples": 0}, "samples must be a whole number from 1"),

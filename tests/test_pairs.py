@@ -340,6 +340,47 @@ def test_yetiloss(metric, kind, neighbours):
     check("yetiloss", expected, *problem(14), metric, 6, **options)
 
 
+@pytest.mark.parametrize("neighbours", [1, 3])
+def test_yetiloss_with_the_change_of_the_paper(neighbours):
+    """Eq. (9): positions past the cutoff keep their weight, and only the normaliser is that of the cutoff."""
+
+    def expected(z, r, _q):
+        return oracle.yeti_untruncated(z, r, 2, [z], neighbours)
+
+    check("yetiloss", expected, *problem(13), "ndcg@2", noise="none", neighbours=neighbours, truncate_delta=False)
+
+
+@pytest.mark.parametrize("neighbours", [1, 2])
+def test_changes_of_mrr_against_those_the_paper_prints(neighbours):
+    """The paper's change is exact for adjacent documents, and not where a relevant one lies between the two."""
+    scores, labels = np.array([3.0, 2, 1]), [0, 1, 1]
+    grad, _ = gradients("yetiloss", scores, labels, group=[3], metric="mrr", noise="none", neighbours=neighbours)
+    printed = {(0, 1): 1 - 1 / 2, (0, 2): 1 - 1 / 3}
+    exact = {(0, 1): 1 - 1 / 2, (0, 2): 1 - 1 / 2}
+    pushes = [
+        -sum(weight / (1 + np.exp(scores[j] - scores[0])) for (_, j), weight in one.items() if j <= neighbours)
+        for one in (printed, exact)
+    ]
+    assert grad[0] == pytest.approx(-pushes[1])
+    assert (pushes[0] == pytest.approx(pushes[1])) == (neighbours == 1)
+
+
+def test_yetirank_weighs_by_the_upper_position():
+    """Eq. (11) has b^(p_i - 1) of the better document; eq. (13) and the text after it have the upper one of the two."""
+    grad, _ = gradients("yetirank", [1.0, 0.0], [0, 1], group=[2], noise="none")
+    push = 1 / (1 + np.exp(-1.0))
+    assert grad[0] == pytest.approx(0.15 * push)
+    assert grad[0] != pytest.approx(0.85 * 0.15 * push), "position 2 of the better document"
+
+
+def test_ndcg_loss1_leaves_out_pairs_of_equal_labels():
+    """The framework's sum has every pair of i and j, with the weight of i; here only pairs of different labels push."""
+    grad, _ = gradients("lambdaloss", [2.0, 1.0, 0.0], [1, 1, 0], group=[3], variant="ndcg-loss1")
+    ideal = 1 + 1 / np.log2(3)
+    push = [1 / ideal / (1 + np.exp(2.0)), 1 / np.log2(3) / ideal / (1 + np.exp(1.0))]
+    np.testing.assert_allclose(grad, [-push[0], -push[1], sum(push)])
+
+
 def test_yetirank_is_yetiloss_for_expdcg():
     scores, labels = problem(15)
 

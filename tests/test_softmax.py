@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import objective_oracles as oracle
-from rankwright import gradients
+from rankwright import evaluate, gradients, make_web_search
 from rankwright.data.queries import Queries
 from rankwright.kernels.random import stream_of
 
@@ -113,3 +113,44 @@ def test_worked_examples():
 def test_xendcg_refuses_labels_too_large_for_a_power_of_two():
     with pytest.raises(ValueError, match=r"takes 2\^label, and 2000"):
         gradients("xendcg", [0, 0], [2000, 0], group=[2])
+
+
+def _cross_entropies(scores, labels, group, gamma):
+    """XE-NDCG of each query, with the target distribution read off the library's gradient (softmax minus target)."""
+    grad, _ = gradients("xendcg", scores, labels, group=group, gamma=gamma, newton=False)
+    losses, start = [], 0
+    for n in group:
+        rows = slice(start, start + n)
+        start += n
+        rho = np.exp(scores[rows]) / np.exp(scores[rows]).sum()
+        losses.append(-np.sum((rho - grad[rows]) * np.log(rho)))
+    return np.array(losses)
+
+
+@pytest.mark.parametrize("gamma", ["uniform", 0.0, 1.0])
+@pytest.mark.parametrize("spread", [0.1, 1.0, 4.0])
+def test_the_loss_bounds_ndcg(gamma, spread):
+    """Theorem 1: -log(mean NDCG + mean 1 / ideal DCG) is at most the mean loss, on data, at any scores."""
+    data = make_web_search(60, kind="short", n_features=20, seed=3)
+    queries = [own for own in np.split(data.y, np.cumsum(data.group)[:-1]) if own.min() < own.max()]
+    labels, mixed = np.concatenate(queries), [len(own) for own in queries]
+    random = np.random.default_rng(0)
+    for scores in (spread * random.normal(size=len(labels)), spread * labels, -spread * labels):
+        values = evaluate(scores, labels, group=mixed, metrics=["ndcg"]).per_query
+        ideal = evaluate(labels, labels, group=mixed, metrics=["dcg"]).per_query["dcg"]
+        bounded = -np.log(values["ndcg"].mean() + np.mean(1 / ideal))
+        assert bounded <= _cross_entropies(scores, labels, mixed, gamma).mean()
+
+
+@pytest.mark.parametrize("n", [2, 10, 200])
+def test_the_gradients_are_as_steep_as_the_propositions_say(n):
+    """Propositions 1 and 2: the sum of |gradient| is at most 2 for XE-NDCG, and sigma m^2 for LambdaMART."""
+    random = np.random.default_rng(n)
+    for spread in (0.0, 1.0, 100.0):
+        scores, labels = spread * random.normal(size=n), np.append([0, 1], random.integers(0, 5, n - 2))
+        for gamma in ("uniform", 0.0, 1.0):
+            grad, _ = gradients("xendcg", scores, labels, group=[n], gamma=gamma, newton=False)
+            assert np.abs(grad).sum() <= 2
+        for sigma in (0.5, 2.0):
+            grad, _ = gradients("lambdamart", scores, labels, group=[n], sigma=sigma)
+            assert np.abs(grad).sum() <= sigma * n**2

@@ -278,3 +278,21 @@ def test_selection_scale_free():
     raw = samples(scores, labels, "dcg-rr", 6)
     free = samples(scores, labels, "dcg-rr", 6, sfa=True, nu=0.5)
     np.testing.assert_allclose(free, [oracle.scale_free(g, scores, 0.5, centred=False) for g in raw], rtol=1e-10)
+
+
+@pytest.mark.parametrize("nu", [1e-3, 0.01, 1.0, 100.0])
+@pytest.mark.parametrize("scale", [0.1, 1.0, 30.0])
+def test_the_bias_of_sfa_by_nu_is_bounded(nu, scale):
+    """Lemma 2: at most 2 nu / (|z| + nu) of the gradient, which is 0 for long score vectors."""
+    random = np.random.default_rng(7)
+    scores, labels = scale * random.normal(size=12), random.integers(0, 3, 12)
+    centred = scores - scores.mean()
+    exact, plain, biased = (
+        samples(scores, labels, "ndcg", 20, sfa=sfa, **options)
+        for sfa, options in [(True, {"nu": 0}), (False, {}), (True, {"nu": nu})]
+    )
+    bias = np.linalg.norm(biased - exact, axis=1)
+    along = np.abs(plain @ centred) / np.linalg.norm(centred)
+    length = np.linalg.norm(centred)
+    assert np.all(bias <= 2 * nu / (length + nu) * np.linalg.norm(plain, axis=1) * (1 + 1e-9))
+    np.testing.assert_allclose(bias, (1 - (length / (length + nu)) ** 2) * along, rtol=1e-6, atol=1e-15)

@@ -5,10 +5,10 @@
 where b = c + sigma eps are the noisy scores of the others. The bracket is an exchange of neighbours in
 the list without j, so it needs only the list and its states ("StochasticRank" paper, theorem 3).
 
-A cascade takes O(n log n), without a cutoff too ("StochasticRank" paper, statement 3, has this for MRR): its state
-falls along the list, and a sum stops where the state can no longer change its last bit. Documents that earn nothing and
-pass the state on by the same factor are *idle*: an exchange of two of them changes nothing, so an idle one visits the
-others only.
+A cascade takes O(n log n), without a cutoff too (the paper's statement 3 has this where the user stops at the first
+relevant document): its state falls along the list, and a sum stops where the state can no longer change its last bit.
+Documents that earn nothing and pass the state on by the same factor are *idle*: an exchange of two of them changes
+nothing, so an idle one visits the others only.
 """
 
 from __future__ import annotations
@@ -414,7 +414,7 @@ def _selected(n: int, z: Any, w: Any, g: Any) -> float:
 def make_scale_free(q0: int, q1: int, bounds: Any, score: Any, centre: bool, nu: float, sfa: bool, grad: Any) -> None:
     """Project each query's gradient: onto zero sum (``centre``), then off the direction of the scores (``sfa``).
 
-    The first is the chain rule for scores that are centred per query (section 3.4), the second scale-free
+    The first is the chain rule for scores that are centred per query (section 3.3), the second scale-free
     acceleration (theorem 4), with |z| + nu for |z|.
     """
     for q in range(q0, q1):

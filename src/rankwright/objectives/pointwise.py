@@ -2,7 +2,7 @@
 
     loss = 1/2 sum_i (x_i - mean x)^2        x = z - r
 
-Reference: "Which Tricks" paper, section 3. Departs from it: a query whose labels are all equal has
+Reference: "Which Tricks" paper, section 4.1. Departs from it: a query whose labels are all equal has
 no order to learn and gives zeros.
 """
 

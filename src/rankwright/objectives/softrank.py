@@ -1,9 +1,10 @@
-"""SoftRank: the exact expected metric when every score is blurred by Gaussian noise.
+"""SoftRank: the metric under Gaussian noise on every score, by rank distributions of independent contests.
 
     loss = - sum_j sum_r g_j w_r p_j(r) / Z        p_j(r): probability that j ends at rank r
 
-Reference: Taylor et al., WSDM 2008; "Directness" paper, section 2. Departs from it: nothing. Ranks as sums of
-independent contests are the papers' own approximation.
+Reference: Taylor et al., WSDM 2008; "Directness" paper, section VI. Ranks as sums of independent contests are the
+papers' own approximation: for three or more documents the value is not the expected metric. Departs from the latter:
+gains are those of the metric, 2^r - 1 for NDCG, where it has 2^r.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ class SoftRank(Objective):
 
     The cost is O(n^2 k) for a query of n documents and a metric with cutoff k. For cascades (ERR, MRR, PFound,
     Success) and MAP, whose value depends on what stands above, use ``stochasticrank(mu=0, sfa=False)``:
-    the same smoothing, by sampling.
+    the smoothed metric by sampling.
 
     Parameters
     ----------

@@ -2,9 +2,10 @@
 
     loss = - E M(z - sigma mu r + sigma eps)        eps standard normal
 
-Reference: "StochasticRank" paper, sections 4 (smoothing) and 5 (CCS, SFA), appendix C.3 (LSO). Departs
-from it: nothing. Average precision, which the paper leaves open, follows from the same theorem 3. With two
-documents in a query SFA removes almost the whole gradient, since their centred scores have one direction only.
+Reference: "StochasticRank" paper, sections 4 (smoothing) and 5 (CCS, SFA), appendix C.3 (LSO). Departs from it: the
+sign printed in theorem 3 is the opposite of that of its own jumps. Average precision, which the paper leaves open,
+follows from the same theorem. With two documents in a query SFA removes almost the whole gradient, since their centred
+scores have one direction only.
 """
 
 from __future__ import annotations

@@ -5,8 +5,10 @@
 
 The permutations sort the scores plus noise; the loss takes the clean scores.
 
-Reference: "Which Tricks" paper, sections 3 and 4. Departs from it: nothing for NDCG and MRR; the changes
-of MAP and ERR, which the paper leaves open, are the exact ones.
+Reference: "Which Tricks" paper, section 2.3 (YetiRank) and section 3.1 (YetiLoss). Departs from it: the change is that
+of the metric with its cutoff, where eq. (9) has only the normaliser from the cutoff (``truncate_delta=False``); the
+changes of MRR for documents that are not adjacent, and those of MAP and ERR, which the paper leaves open, are the exact
+ones; the weight of YetiRank has the upper position of a pair, where eq. (11) has that of the better document.
 """
 
 from __future__ import annotations
@@ -29,7 +31,7 @@ from rankwright.kernels.pairs import (
 from rankwright.kernels.random import KeyedQueries
 from rankwright.metrics import ExpDCG
 from rankwright.objectives.base import Floats, Gradient, LeafSums, Objective, PairGradient, Problem, without_leaves
-from rankwright.objectives.options import check_count, check_noise, noise_of
+from rankwright.objectives.options import check_choice, check_count, check_noise, noise_of
 from rankwright.ranges import Choice, Range
 
 _MOST_PAIRS = 2**23  # to store for the leaves, 16 bytes each; if there are more, they are computed again
@@ -50,6 +52,9 @@ class YetiLoss(Objective):
         Number of noisy rankings per iteration.
     neighbours
         Documents up to this many positions apart form a pair; ``"all"`` for all of them.
+    truncate_delta
+        Weigh with the metric cut off at its cutoff, the default. False weighs with the whole metric and takes only the
+        normaliser from the cutoff, as eq. (9) of the paper.
 
     Examples
     --------
@@ -74,6 +79,7 @@ class YetiLoss(Objective):
     strength: float = 1.0
     permutations: int = 10
     neighbours: int | str = 1
+    truncate_delta: bool = True
 
     def __post_init__(self) -> None:
         check_noise(self, "permutations")
@@ -83,6 +89,7 @@ class YetiLoss(Objective):
             )
         if self.neighbours != "all":
             check_count(self, "neighbours")
+        check_choice(self, "truncate_delta", (True, False))
 
     @property
     def stochastic(self) -> bool:
@@ -91,7 +98,7 @@ class YetiLoss(Objective):
 
     def prepare(self, problem: Problem) -> Gradient:
         """Bind the metric."""
-        chain = problem.ranking_chain(self.name, truncate=True)
+        chain = problem.ranking_chain(self.name, truncate=self.truncate_delta)
         reach = np.iinfo(np.int64).max // 2 if self.neighbours == "all" else int(self.neighbours)
         return _NeighbourPairs(problem, chain, reach, noise_of(self, self.permutations))
 
@@ -104,7 +111,8 @@ class YetiLoss(Objective):
 class YetiRank(YetiLoss):
     """YetiRank: YetiLoss for ExpDCG, whatever the metric.
 
-    An exchange at positions i, i+1 is worth (1 - decay) decay^(i-1) |r_i - r_j|.
+    An exchange at positions i, i+1 is worth (1 - decay) decay^(i-1) |r_i - r_j|. ExpDCG has no cutoff, so
+    ``truncate_delta`` must stay True.
 
     Parameters
     ----------
@@ -129,6 +137,8 @@ class YetiRank(YetiLoss):
     def __post_init__(self) -> None:
         super().__post_init__()
         ExpDCG(decay=self.decay)  # which checks it
+        if not self.truncate_delta:
+            raise ValueError("yetirank: truncate_delta has no meaning for a metric without a cutoff; use yetiloss.")
 
     def prepare(self, problem: Problem) -> Gradient:
         """Bind ExpDCG in place of the metric."""

@@ -50,6 +50,9 @@ TABLE2 = _study(
         *claims("YetiRank > StochasticRank\nYetiRank > LambdaMART\nYetiRank > YetiLoss", ["ndcg@10"]),
         *claims("YetiLoss > YetiRank\nYetiLoss > QueryRMSE\nYetiLoss > LambdaMART", ["map", "mrr"]),
         *claims("YetiLoss > LambdaMART", [ERR]),
+        *claims("YetiLoss > StochasticRank", ["ndcg@10", "mrr", ERR]),
+        *claims("YetiLoss > QueryRMSE", ["ndcg@10", ERR]),
+        *claims("QueryRMSE > LightGBM\nQueryRMSE > LambdaMART\nQueryRMSE > StochasticRank", ["ndcg@10"]),
     ),
     departs=_TREES + "StochasticRank is trained for MAP too. Each system has the same number of trials.",
 )
@@ -67,7 +70,8 @@ TABLE4 = _study(
     claims=(
         *claims("YetiRank > LightGBM\nYetiRank > QueryRMSE\nYetiRank > LambdaMART\nYetiRank > YetiLoss", ["ndcg@10"]),
         *claims("YetiLoss > YetiRank\nYetiLoss > QueryRMSE\nYetiLoss > LambdaMART", ["mrr", "map"]),
-        *claims("YetiLoss > LambdaMART", [ERR]),
+        *claims("YetiLoss > LambdaMART\nYetiLoss > QueryRMSE", [ERR]),
+        *claims("QueryRMSE > LightGBM\nQueryRMSE > LambdaMART", ["ndcg@10"]),
     ),
     departs=_TREES + "The defaults are those of Ranker, and LightGBM's own for LightGBM.",
 )
