@@ -59,7 +59,7 @@ class _Peer:
         return self._train(train, trees, seed, threads)
 
     def _train(self, train: RankingData, trees: int, seed: int, threads: int) -> StagedModel:
-        raise NotImplementedError
+        raise TypeError(f"{type(self).__name__} must define _train().")
 
 
 class LightGBM(_Peer):
