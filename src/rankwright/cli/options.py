@@ -26,7 +26,7 @@ FeatureSetFile = Annotated[
     ),
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
-Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Show errors only.")]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Show errors and warnings only.")]
 Reading = dict[str, Any]  # keyword arguments of `read_data`
 
 # The keyword arguments of `read_data` that have a flag.

@@ -161,7 +161,7 @@ def search_space(
     --------
     >>> space = search_space("ranknet")
     >>> space["ranknet.sigma"]
-    Range(low=0.3, high=3.0, log=True, unless=None)
+    Range(low=0.3, high=3.0, log=True, unless=None, or_zero=False)
     >>> search_space("ranknet(sigma=2)")["ranknet.sigma"]
     2
     """
