@@ -194,7 +194,11 @@ def test_parameters_and_defaults_of_rankwright_are_in_the_recipe() -> None:
 
 
 def test_the_version_of_the_defaults_is_in_the_recipe(monkeypatch: pytest.MonkeyPatch) -> None:
-    systems = [RankwrightSystem("a"), NamedSystem("b", RankwrightSystem("a")), TunedSystem("c", RankwrightSystem("a"), "one trial")]
+    systems = [
+        RankwrightSystem("a"),
+        NamedSystem("b", RankwrightSystem("a")),
+        TunedSystem("c", RankwrightSystem("a"), "one trial"),
+    ]
     other = LightGBM("lambdarank")
 
     def recipes(*systems: Any) -> list[str]:
