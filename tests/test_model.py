@@ -52,12 +52,20 @@ def test_it_predicts_without_scikit_learn_an_engine_or_training_code(tmp_path: P
     assert [name for name in seen["modules"] if name.startswith(TRAINING)] == []
 
 
-def test_a_large_model_loads_in_less_than_a_third_of_a_second(tmp_path: Path) -> None:
-    """Processor time of the import and of the load, the best of five: other processes may want the cores."""
+def test_a_large_model_loads_faster_than_numba_is_imported(tmp_path: Path) -> None:
+    """0.3 s of processor time on a quiet core, of which NumPy takes 0.1; the yardstick takes 0.4 s there.
+
+    Both in turns, the best of each: a busy machine slows both.
+    """
     data = rw.make_web_search(60, seed=1)
     rw.Ranker(n_estimators=300, num_leaves=31, min_child_samples=5, verbose=0).fit(data).save(tmp_path / "model")
-    seconds = [in_a_fresh_process(tmp_path / "model", data.X[:10], tmp_path)["seconds"] for _ in range(5)]
-    assert min(seconds) < 0.3
+    clock = "import time; start = time.process_time(); import numpy, numba; print(time.process_time() - start)"
+    load, yardstick = [], []
+    for _ in range(6):
+        load.append(in_a_fresh_process(tmp_path / "model", data.X[:10], tmp_path)["seconds"])
+        answer = subprocess.run([sys.executable, "-c", clock], capture_output=True, text=True, check=True)
+        yardstick.append(float(answer.stdout))
+    assert min(load) < min(yardstick), (load, yardstick)
 
 
 def test_it_is_the_model_of_the_ranker(tmp_path: Path) -> None:

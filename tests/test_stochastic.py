@@ -3,6 +3,7 @@
 import itertools
 import time
 from dataclasses import dataclass
+from functools import partial
 from typing import ClassVar
 
 import numpy as np
@@ -163,24 +164,28 @@ def test_documents_alike_skip_each_other_where_they_change_the_state(share, spre
 @pytest.mark.parametrize("share", ["one", 0.02, 0.5])
 @pytest.mark.parametrize("metric", ["mrr", "err", "pfound"])
 def test_the_time_of_a_cascade_grows_like_n_log_n(metric, share, spread):
-    """Without a cutoff, from 2000 to 64 000 documents, also where scores are tied or nearly so (statement 3)."""
+    """Without a cutoff, from 2000 to 64 000 documents, also where scores are tied or nearly so (statement 3).
+
+    32 queries of 2000 documents against one of 64 000: equal work if it were linear, 32^(p - 1) times as much if it
+    grows like n^p. Both take about the same time and memory, in turns, so that other work on the machine hits both.
+    """
     short, long = 2000, 64_000
-    seconds = []
+    calls = []
     for n in (short, long):
         random = np.random.default_rng(0)
         labels = np.zeros(n)
         relevant = random.permutation(n)[: 1 if share == "one" else round(share * n)]
         labels[relevant] = random.integers(1, 5, len(relevant))
-        gradient = bind("stochasticrank", labels, group=[n], metric=metric, threads=1)
-        scores = spread * random.normal(size=n)
-        gradient(scores, 0)
-        times = []
-        while len(times) < 3 or sum(times) < 0.1:  # the best of several, and of more where each is short
+        copies = long // n
+        gradient = bind("stochasticrank", np.tile(labels, copies), group=[n] * copies, metric=metric, threads=1)
+        calls.append(partial(gradient, np.tile(spread * random.normal(size=n), copies), 0))
+    best = [np.inf, np.inf]
+    for _ in range(12):
+        for i, call in enumerate(calls):
             start = time.process_time()
-            gradient(scores, 0)
-            times.append(time.process_time() - start)
-        seconds.append(min(times))
-    assert np.log(seconds[1] / seconds[0]) / np.log(long / short) <= 1.2, seconds
+            call()
+            best[i] = min(best[i], time.process_time() - start)
+    assert 1 + np.log(best[1] / best[0]) / np.log(long / short) <= 1.2, best
 
 
 @pytest.mark.parametrize("at", [None, 4])
