@@ -82,7 +82,8 @@ MAY_IMPORT = {
     "training.checkpoint": (*LEARNING, "persistence", "training"),
     "training.outcome": (*LEARNING, "notation", "model", "training"),
     "training.fitting": (*PROCESS, *LEARNING, "training"),
-    "ranker": (*LEARNING, "_html", "notation", "data.arguments", "model", "training"),
+    "estimator": (*LEARNING, "_html", "notation", "data.arguments", "model", "training"),
+    "ranker": (*LEARNING, "data.arguments", "estimator", "training"),
     "runs": (*PROCESS, *READING, "persistence", "training", "ranker"),
     "diagnostics": (*SCORING, "objectives", "diagnostics", "report.page"),
     "plots": ("metrics", "evaluation", "model", "ranker", "runs", "report.theme", "report.page"),
@@ -213,11 +214,12 @@ def loaded_too_early(module: str, source: str) -> set[str]:
 
     The estimator is scikit-learn's place, so nothing may load it with the package either.
     """
+    estimators = {"rankwright.estimator", "rankwright.ranker"}
     own = {part for part in module.split(".") if f"rankwright.engines.{part}.grower" == module}
-    own |= {"sklearn"} if module == "rankwright.ranker" else set()
+    own |= {"sklearn", *estimators} if module in estimators else set()
     found = imported(source, deferred=False)
-    late = {name for name in found if name.endswith(".grower") or name == "rankwright.ranker"}
-    return late | ({name.split(".")[0] for name in found} & ENGINES_AND_FRAMES) - own
+    late = {name for name in found if name.endswith(".grower") or name in estimators}
+    return (late | ({name.split(".")[0] for name in found} & ENGINES_AND_FRAMES)) - own
 
 
 @pytest.mark.parametrize("module", MODULES)

@@ -3,38 +3,26 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Self
 
-import numpy as np
-from numpy.typing import ArrayLike, NDArray
-from sklearn.base import BaseEstimator
+from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_is_fitted
 
-from rankwright.data.arguments import evaluation_sets, named_column, ranking_data
+from rankwright.data.arguments import evaluation_sets, ranking_data
 from rankwright.data.dataset import RankingData
-from rankwright.data.encoding import Columns, frame_columns
-from rankwright.data.queries import Queries
-from rankwright.engines.contract import Forest
-from rankwright.evaluation.per_query import evaluate, ranks_within_queries
+from rankwright.estimator import FittedRanker
 from rankwright.metrics import Metric
-from rankwright.metrics import metric as parse_metric
-from rankwright.model import Model, load
-from rankwright.notation import UnknownName
 from rankwright.objectives import Objective
-from rankwright.objectives import objective as parse_objective
 from rankwright.training.defaults import for_data
 from rankwright.training.fitting import check_callbacks, run_training
 from rankwright.training.outcome import model_of, naming_classes
-from rankwright.training.parameters import Number, read_parameters, read_threads
+from rankwright.training.parameters import read_parameters
 from rankwright.training.settings import Plan
 from rankwright.training.state import Progress, State
-from rankwright.training.summary import fitted_html
-
-Floats = NDArray[np.float64]
 
 
-class Ranker(BaseEstimator):  # type: ignore[misc]
+class Ranker(FittedRanker):
     """Gradient-boosted trees that rank, trained for the metric itself.
 
     Parameters
@@ -138,9 +126,6 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
     # scikit-learn's metadata routing passes query ids on without being asked: nothing can be ranked without them.
     __metadata_request__fit = {"qid": True}  # noqa: RUF012  # scikit-learn reads it from the class
     __metadata_request__score = {"qid": True}  # noqa: RUF012
-
-    _metrics: list[Metric] | None  # None until they are read from the manifest
-    _objective: Objective | None
 
     def __init__(
         self,
@@ -250,192 +235,15 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
         )
         return self
 
-    def predict(self, X: Any, *, contributions: bool = False) -> Floats:
-        """Scores of rows, in their order; with ``contributions`` the SHAP values [rows, columns + 1] they sum.
-
-        The rows of a `RankingData` are in its own order, that of its ``y`` and ``qid``.
-        """
-        check_is_fitted(self)
-        return self.model_.predict(X, contributions=contributions, threads=read_threads(self.n_jobs))
-
-    def staged_predict(self, X: Any, *, every: int = 1) -> Iterator[Floats]:
-        """Yield scores after ``every`` trees, twice as many, and so on: for learning curves."""
-        Number(1, whole=True).check("every", every)
-        check_is_fitted(self)
-        yield from self.model_.staged_predict(X, every=every, threads=read_threads(self.n_jobs))
-
-    def rank(self, X: Any, qid: Any = None, *, group: ArrayLike | None = None) -> NDArray[np.int64]:
-        """Rank of each row within its query, 1 for the best; equal scores in row order.
-
-        ``qid`` may name a column of a data frame, and may be left out where ``fit`` was given its name.
-        """
-        check_is_fitted(self)
-        if isinstance(X, RankingData):
-            if qid is not None or group is not None:
-                raise ValueError("X is a RankingData, which has its queries; leave out qid and group.")
-            scores, queries = self.predict(X), X.queries.grouped()
-        else:
-            if qid is None and group is None and self.qid_column_ in frame_columns(X):
-                qid = self.qid_column_
-            scores = self._scores(self.model_.encode(X, leave_out=[qid] if isinstance(qid, str) else []))
-            queries = Queries.of(len(scores), named_column(X, qid, "qid"), group)
-        return ranks_within_queries(scores, queries)
-
-    def score(
-        self,
-        X: Any,
-        y: Any = None,
-        qid: Any = None,
-        *,
-        group: ArrayLike | None = None,
-        sample_weight: ArrayLike | None = None,
-    ) -> float:
-        """Mean of the first metric (ties count as the worst order); its negative where lower is better.
-
-        ``y`` and ``qid`` may name columns of a data frame, and may be left out where ``fit`` was given their names.
-        Weights are weights of queries: one per query, or one per row and the same within a query.
-        """
-        check_is_fitted(self)
-        columns = frame_columns(X)
-        if y is None and self.label_column_ in columns:
-            y = self.label_column_
-        if qid is None and group is None and self.qid_column_ in columns:
-            qid = self.qid_column_
-        if qid is None and group is None and y is not None and not isinstance(X, RankingData):
-            raise ValueError(
-                "no query ids: pass qid= (one id per row) or group= to score. In a search or cross-validation of "
-                "scikit-learn metadata routing passes qid on: sklearn.set_config(enable_metadata_routing=True)."
-            )
-        matrix = self.model_.encode(X, leave_out=[name for name in (y, qid) if isinstance(name, str)])
-        if not isinstance(X, RankingData):
-            X, y, qid = matrix, named_column(X, y, "y"), named_column(X, qid, "qid")
-        data = ranking_data(X, y, qid, group, sample_weight)
-        target, threads = self.metrics_[0], read_threads(self.n_jobs)
-        scores = self._scores(data.X)
-        result = evaluate(scores, data.y, group=data.group, metrics=[target], weights=data.weights, threads=threads)
-        mean = result.mean[str(target)]
-        return mean if target.higher_is_better else -mean
-
-    @property
-    def feature_importances_(self) -> Floats:
-        """Total gain of the splits on each column, as shares of 1."""
-        check_is_fitted(self)
-        return self.model_.importances()
-
-    @property
-    def forest_(self) -> Forest:
-        """The trees."""
-        return self.model_.forest
-
-    @property
-    def columns_(self) -> Columns:
-        """Names of the columns, and levels of the categorical ones."""
-        return self.model_.columns
-
-    @property
-    def manifest_(self) -> dict[str, Any]:
-        """What ``manifest.json`` of a saved model holds."""
-        return self.model_.manifest
-
-    @property
-    def metrics_(self) -> list[Metric]:
-        """Metrics of the training, the optimised one first."""
-        check_is_fitted(self)
-        if self._metrics is None:
-            with naming_classes(self.model_):
-                self._metrics = [parse_metric(text) for text in self.manifest_["metrics"]]
-        return self._metrics
-
-    @property
-    def objective_(self) -> Objective:
-        """The objective of the training."""
-        check_is_fitted(self)
-        if self._objective is None:
-            with naming_classes(self.model_):
-                self._objective = parse_objective(self.manifest_["objective"])
-        return self._objective
-
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the model to a folder, or to a file that ends in ``.zip``; see `rankwright.persistence`."""
-        check_is_fitted(self)
-        self.model_.save(path)
-
-    @classmethod
-    def load(cls, path: str | os.PathLike[str]) -> Ranker:
-        """Read a saved model, to train on or to evaluate; `rankwright.load` is enough to predict.
-
-        Nothing in it is executed. A damaged model, or one of a newer version, is refused with the reason. A model for
-        a metric or objective of your own loads and predicts wherever it is; to ``score`` and to train on, import
-        the class first.
-        """
-        model = load(path)
-        manifest = model.manifest
-        try:
-            # The file does not decide where a later fit would write.
-            ranker = cls(**{k: v for k, v in manifest["parameters"].items() if k != "checkpoint"})
-            ranker.label_column_, ranker.qid_column_ = manifest["label_column"], manifest["qid_column"]
-            ranker._set_model(model, None, None)
-            try:
-                _ = ranker.metrics_, ranker.objective_
-            except UnknownName:
-                # The user's own class is needed to score and to train, not to predict. The first models name no class.
-                if manifest.get("classes", True) == {}:
-                    raise
-        except (KeyError, TypeError, AttributeError) as error:
-            raise ValueError(f"{path}: the manifest lacks or garbles {error}; it was damaged.") from None
-        except ValueError as error:
-            raise ValueError(f"{path}: {error}") from None
-        return ranker
-
     def check_params(self) -> None:
         """Raise ValueError where a parameter cannot be used, as ``fit`` does before any work."""
         read_parameters(self.get_params(deep=False))
-
-    def __sklearn_tags__(self) -> Any:
-        """Tell scikit-learn what this estimator takes."""
-        tags = super().__sklearn_tags__()
-        tags.input_tags.allow_nan = True
-        tags.input_tags.sparse = True
-        tags.target_tags.required = True
-        return tags
-
-    # The rest is private.
-
-    def _html_repr(self) -> str:
-        """What a notebook shows: scikit-learn's diagram and, once fitted, what was trained."""
-        diagram: str = super()._html_repr()
-        if not hasattr(self, "model_"):
-            return diagram
-        return diagram + fitted_html(self)
-
-    def _scores(self, matrix: Any) -> Floats:
-        return self.forest_.predict(matrix, threads=read_threads(self.n_jobs))
 
     def _set_fitted(self, state: State, plan: Plan, train: RankingData, *, interrupted: bool) -> None:
         """Turn the state of a training into fitted attributes."""
         columns = {"label_column": self.label_column_, "qid_column": self.qid_column_}
         model = model_of(state, plan, train, **columns, interrupted=interrupted)
         self._set_model(model, list(plan.metrics.values()), plan.objective)
-
-    def _set_model(self, model: Model, metrics: list[Metric] | None, objective: Objective | None) -> None:
-        """Set the fitted attributes; metrics and objective that are None are read from the manifest on first use."""
-        self._metrics, self._objective = metrics, objective
-        manifest = model.manifest
-        # The first models did not record all of these.
-        first = {"learning_rates": [], "max_bin": 255, "subsample": self.subsample, "bagging_temperature": 0.0}
-        for name, value in {**first, **manifest["chosen"]}.items():
-            setattr(self, f"{name}_", value)
-        int(manifest["best_iteration"])  # the first models did not count the trees of init_model in it
-        self.best_iteration_ = model.n_trees
-        self.evals_result_ = manifest["evals_result"]
-        self.interrupted_ = bool(manifest["interrupted"])
-        self.times_ = dict(manifest.get("times", {}))
-        self.n_features_in_ = len(model.feature_names)
-        if manifest.get("named"):
-            self.feature_names_in_ = np.array(model.feature_names, dtype=object)
-        elif hasattr(self, "feature_names_in_"):
-            del self.feature_names_in_
-        self.model_ = model
 
 
 def _fitted(init_model: Any) -> Ranker | None:
