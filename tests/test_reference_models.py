@@ -56,6 +56,7 @@ def test_a_run_folder_of_version_0_1_0_opens() -> None:
 def test_a_checkpoint_of_version_0_1_0_is_resumed(tmp_path: Path) -> None:
     shutil.copytree(FORMAT1 / "checkpoint", tmp_path / "checkpoint")
     train, valid = make_web_search(16, seed=1).split(0.3)
+    train = train.canonical()  # that version took the rows as they were
     seen: list[Any] = []
     options: dict[str, Any] = {"n_estimators": 12, "num_leaves": 4, "n_jobs": 1, "verbose": 0}
     ranker = Ranker("lambdamart", checkpoint={"path": tmp_path / "checkpoint", "trees": 1}, **options)

@@ -212,9 +212,10 @@ class Ranker(FittedRanker):
         with naming_classes(getattr(earlier or self, "model_", None)):
             plan = read_parameters(self.get_params(deep=False))
         check_callbacks(callbacks)
-        train = ranking_data(X, y, qid, group, sample_weight, None if earlier is None else earlier.columns_)
+        given = ranking_data(X, y, qid, group, sample_weight, None if earlier is None else earlier.columns_)
+        train = given.canonical(threads=plan.settings.threads)
         plan = for_data(plan, train)
-        valid = evaluation_sets(eval_set, train, y, qid)
+        valid = [train if data is given else data for data in evaluation_sets(eval_set, given, y, qid)]
         if plan.settings.patience is not None and not valid:
             raise ValueError("early_stopping_rounds needs an eval_set to watch; pass eval_set=[(X, y, qid)].")
 

@@ -58,7 +58,7 @@ def with_label_noise(data: RankingData, share: float, *, seed: int = 0) -> Ranki
         is_redrawn = rng.random(end - start) < share
         new_labels = rng.choice(len(_LABEL_REDRAW), size=end - start, p=_LABEL_REDRAW)
         labels[start:end][is_redrawn] = new_labels[is_redrawn]
-    return data._like(data.X, labels, data.qid, data.weights)
+    return data._like(data.X, labels, data.qid, data.weights, data.fields)
 
 
 def with_added_negatives(data: RankingData, share: float, *, seed: int = 0) -> RankingData:
@@ -108,7 +108,8 @@ def with_added_negatives(data: RankingData, share: float, *, seed: int = 0) -> R
     if data.weights is not None:
         means = np.add.reduceat(data.weights, data.boundaries[:-1]) / data.group
         weights = np.where(is_own, data.weights[source], np.repeat(means, data.group + n_added))
-    return data._like(data.X[source], np.where(is_own, data.y[source], 0.0), qid, weights)
+    fields = {name: values[source] for name, values in data.fields.items()}
+    return data._like(data.X[source], np.where(is_own, data.y[source], 0.0), qid, weights, fields)
 
 
 def with_clicks(data: RankingData, noise: float = 0.05, *, impressions: int = 10, seed: int = 0) -> RankingData:
@@ -177,7 +178,8 @@ def with_clicks(data: RankingData, noise: float = 0.05, *, impressions: int = 10
     labels = np.zeros(len(source))
     labels[np.cumsum(lengths) - 1] = 1.0
     weights = None if data.weights is None else data.weights[source]
-    return data._like(data.X[source], labels, np.repeat(ids, lengths), weights)
+    fields = {name: values[source] for name, values in data.fields.items()}
+    return data._like(data.X[source], labels, np.repeat(ids, lengths), weights, fields)
 
 
 def _each_query(data: RankingData) -> Iterator[tuple[int, int, int]]:

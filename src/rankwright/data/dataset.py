@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import copy
 import json
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import narwhals as nw
@@ -23,6 +24,7 @@ from rankwright.data.encoding import (
     take_column,
 )
 from rankwright.data.queries import Queries, check_labels, plain_ids
+from rankwright.data.row_order import canonical_order
 
 _ROWS_PER_CHECK = 65_536  # checking for infinities in slices needs less memory
 
@@ -53,6 +55,9 @@ class RankingData:
     reference
         Data with the columns and category codes to use: the training data when this is validation or
         test data.
+    fields
+        Values per row that are not features, by name, such as document ids; or names of columns of ``X``, which are
+        then not features. They travel with the rows.
 
     Attributes
     ----------
@@ -66,6 +71,8 @@ class RankingData:
         Rows per query [queries].
     weights : ndarray or None
         Weights [rows].
+    fields : dict
+        Further values per row, by name [rows].
     feature_names : list of str
         Names of the columns.
     categories : dict
@@ -101,6 +108,7 @@ class RankingData:
         feature_names: Sequence[str] | None = None,
         categorical: Sequence[str | int] | None = None,
         reference: HasColumns | None = None,
+        fields: Mapping[str, ArrayLike] | Sequence[str] | None = None,
     ) -> None:
         frame = nw.from_native(X, eager_only=True, pass_through=True)
         if isinstance(frame, nw.DataFrame):
@@ -108,6 +116,11 @@ class RankingData:
                 frame, y = take_column(frame, y, "y")
             if isinstance(qid, str):
                 frame, qid = take_column(frame, qid, "qid")
+            if fields is not None and not isinstance(fields, Mapping):
+                columns = {}
+                for name in fields:
+                    frame, columns[name] = take_column(frame, name, "fields")
+                fields = columns
             matrix, names, levels = encode_frame(frame, feature_names, categorical, reference)
         else:
             for name, value in (("y", y), ("qid", qid)):
@@ -116,6 +129,11 @@ class RankingData:
                         f"{name}={value!r} names a column, but X is a {type(X).__name__} without column "
                         f"names. Pass {name} as an array, or X as a data frame."
                     )
+            if fields is not None and not isinstance(fields, Mapping):
+                raise ValueError(
+                    f"fields={list(fields)!r} names columns, but X is a {type(X).__name__} without column names. "
+                    "Pass fields as a dict of arrays, or X as a data frame."
+                )
             matrix, names, levels = encode_matrix(X, feature_names, categorical, reference)
         if matrix.shape[0] == 0 or matrix.shape[1] == 0:
             raise ValueError(
@@ -129,6 +147,7 @@ class RankingData:
         self.y = check_labels(y, self.queries)
         self.X = matrix if self.queries.order is None else matrix[self.queries.order]
         self.weights = None if weights is None else self.queries.per_row(weights)
+        self.fields = {name: _field(name, values, self.queries) for name, values in (fields or {}).items()}
         given = feature_names is not None or isinstance(frame, nw.DataFrame)
         self.named: bool = given if reference is None else reference.named
         self.first_index: int | None = None if reference is None else reference.first_index
@@ -182,6 +201,31 @@ class RankingData:
         """Reorder values per row, such as scores, to the order in which the caller gave the rows."""
         return self.queries.ungroup(grouped)
 
+    def canonical(self, *, threads: int | None = None) -> RankingData:
+        """Return the rows of each query in an order that depends on their content alone, as training sees them.
+
+        `ungroup` still returns results to the caller's order. Data in that order already is returned as it is;
+        otherwise the features are copied.
+
+        Examples
+        --------
+        >>> a = RankingData([[1.0], [2.0], [3.0]], [0, 1, 2], qid=[5, 5, 5])
+        >>> b = RankingData([[3.0], [1.0], [2.0]], [2, 0, 1], qid=[5, 5, 5])
+        >>> bool((a.canonical().X == b.canonical().X).all())
+        True
+        """
+        order = canonical_order(self, threads)
+        if order is None:
+            return self
+        data = copy.copy(self)
+        queries = self.queries
+        rows = order if queries.order is None else queries.order[order]
+        data.queries = Queries(queries.ids, queries.boundaries, queries.keys, rows, queries.first_row)
+        data.X, data.y = self.X[order], self.y[order]
+        data.weights = None if self.weights is None else self.weights[order]
+        data.fields = {name: values[order] for name, values in self.fields.items()}
+        return data
+
     def check_columns(self, reference: HasColumns) -> None:
         """Raise ValueError unless this data has the columns and categories of ``reference``, in the same order.
 
@@ -229,6 +273,7 @@ class RankingData:
             self.y[rows],
             self.qid[rows],
             None if self.weights is None else self.weights[rows],
+            {name: values[rows] for name, values in self.fields.items()},
         )
 
     def split(self, share: float = 0.2, *, seed: int = 0) -> tuple[RankingData, RankingData]:
@@ -295,6 +340,11 @@ class RankingData:
                 f"query {repeated!s} is in two of the parts, which would merge them into one query; "
                 "give the queries different ids."
             )
+        if any(part.fields.keys() != first.fields.keys() for part in parts):
+            raise ValueError(
+                f"the parts have different fields: {sorted({tuple(part.fields) for part in parts})}; "
+                "give each the same."
+            )
         sparse = any(sp.issparse(part.X) for part in parts)
         stack = (lambda xs: sp.vstack(xs, format="csr")) if sparse else np.concatenate
         weighted = any(part.weights is not None for part in parts)
@@ -306,10 +356,11 @@ class RankingData:
             if len({part.qid.dtype.kind for part in parts}) == 1
             else [value for part in parts for value in plain_ids(part.qid)],
             np.concatenate(weights) if weighted else None,
+            {name: np.concatenate([part.fields[name] for part in parts]) for name in first.fields},
         )
 
     def to_parquet(self, path: str | os.PathLike[str]) -> None:
-        """Write one Parquet file: the features, and the columns ``label``, ``qid`` and ``weight``.
+        """Write one Parquet file: the features, the columns ``label``, ``qid`` and ``weight``, and the fields.
 
         The file is complete or absent: it is written under another name and then renamed.
         """
@@ -324,7 +375,8 @@ class RankingData:
         for number, name in enumerate(self.feature_names):
             columns[name] = np.ascontiguousarray(self.X[:, number])
         try:
-            metadata = json.dumps({"categories": self.categories, "weighted": self.weights is not None})
+            weighted, fields = self.weights is not None, list(self.fields)
+            metadata = json.dumps({"categories": self.categories, "weighted": weighted, "fields": fields})
         except TypeError:
             raise ValueError(
                 "the file can hold only categories that are text or numbers; turn others into text."
@@ -371,12 +423,13 @@ class RankingData:
         weight: str | None = None,
         drop: Sequence[str] = (),
         categorical: Sequence[str] = (),
+        fields: Sequence[str] = (),
         reference: HasColumns | None = None,
     ) -> RankingData:
         """Use the columns of an Arrow table, as `from_parquet` does.
 
         With ``label=None`` all labels are 0: rows to predict. ``drop`` names columns to ignore, ``categorical``
-        those that hold categories.
+        those that hold categories, ``fields`` those that travel with the rows without being features.
 
         Examples
         --------
@@ -403,14 +456,17 @@ class RankingData:
                     table = _with_levels(table, name, texts)
         categorical = list(dict.fromkeys([*levels, *categorical]))
         y = np.zeros(len(table)) if label is None else label
-        data = cls(table, y, qid=qid, weights=weights, categorical=categorical or None, reference=reference)
+        fields = [name for name in dict.fromkeys([*metadata.get("fields", []), *fields]) if name not in drop]
+        data = cls(
+            table, y, qid=qid, weights=weights, categorical=categorical or None, reference=reference, fields=fields
+        )
         if reference is None:
             data.categories.update(levels)
         return data
 
-    def _like(self, X: Any, y: Any, qid: Any, weights: Any) -> RankingData:
+    def _like(self, X: Any, y: Any, qid: Any, weights: Any, fields: Mapping[str, Any]) -> RankingData:
         """Create data from other rows with the same columns and categories."""
-        data = RankingData(X, y, qid=qid, weights=weights, feature_names=self.feature_names)
+        data = RankingData(X, y, qid=qid, weights=weights, feature_names=self.feature_names, fields=fields)
         data.categories, data.named, data.first_index = self.categories, self.named, self.first_index
         return data
 
@@ -422,13 +478,26 @@ class RankingData:
 
 
 def label_columns(data: RankingData, ids: Any) -> dict[str, Any]:
-    """Return the columns ``label``, ``qid`` and ``weight`` of a file; a feature may not have their names."""
+    """Return the columns of a file that are not features: ``label``, ``qid``, ``weight`` and the fields."""
     columns = {"label": data.y, "qid": ids}
     if data.weights is not None:
         columns["weight"] = data.weights
+    if reserved := columns.keys() & data.fields.keys():
+        raise ValueError(f"a field is named {sorted(reserved)[0]!r}, which the file needs itself; rename the field.")
+    columns |= {name: list(v) if v.dtype == object else v for name, v in data.fields.items()}
     if clash := columns.keys() & set(data.feature_names):
         raise ValueError(f"a feature is named {sorted(clash)[0]!r}, which the file needs itself; rename the feature.")
     return columns
+
+
+def _field(name: str, values: Any, queries: Queries) -> NDArray[Any]:
+    """Put the values of a field into grouped order."""
+    array = np.asarray(values)
+    if array.dtype.kind == "U":
+        array = array.astype(object)  # one long text must not make room for as many characters in every row
+    if array.shape != (queries.n_rows,):
+        raise ValueError(f"the field {name!r} has shape {array.shape} for {queries.n_rows} rows; give one per row.")
+    return array if queries.order is None else array[queries.order]
 
 
 def _with_levels(table: Any, name: str, levels: tuple[Any, ...]) -> Any:

@@ -225,10 +225,10 @@ def _as_floats(values: Any, message: str) -> NDArray[np.float64]:
 def query_keys(ids: NDArray[Any]) -> NDArray[np.uint64]:
     """Return a stable 64-bit key per id: equal ids give equal keys in every process, data set and library."""
     if ids.dtype.kind == "u":
-        return _mix(ids)
+        return mix(ids)
     whole = ids.dtype.kind in "ib"
     if whole or (ids.dtype.kind == "f" and np.array_equal(ids, np.trunc(ids)) and np.all(np.abs(ids) < 2**63)):
-        return _mix(ids.astype(np.int64).view(np.uint64))
+        return mix(ids.astype(np.int64).view(np.uint64))
     return np.fromiter((_key(value) for value in plain_ids(ids)), np.uint64, len(ids))
 
 
@@ -240,7 +240,7 @@ def plain_ids(ids: NDArray[Any]) -> list[Any]:
     return [short if same else exact for short, exact, same in zip(micro.tolist(), ids, micro == ids, strict=True)]
 
 
-def _mix(values: NDArray[Any]) -> NDArray[np.uint64]:
+def mix(values: NDArray[Any]) -> NDArray[np.uint64]:
     """Hash integers to 64 bits (the finaliser of SplitMix64)."""
     x = values.astype(np.uint64) + np.uint64(0x9E3779B97F4A7C15)
     x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
@@ -252,7 +252,7 @@ def _mix(values: NDArray[Any]) -> NDArray[np.uint64]:
 def _key(value: Any) -> int:
     value = _plain(value)
     if isinstance(value, int) and -(2**63) <= value < 2**64:
-        return int(_mix(np.array([value % 2**64], dtype=np.uint64))[0])
+        return int(mix(np.array([value % 2**64], dtype=np.uint64))[0])
     return int.from_bytes(
         hashlib.blake2b(_spelling(value).encode(errors="surrogatepass"), digest_size=8).digest(), "little"
     )

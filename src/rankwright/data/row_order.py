@@ -1,0 +1,76 @@
+"""An order of the rows that depends on their content alone.
+
+Equal scores are ranked in the order of rows, and engines sample rows by their number: without a canonical order, the
+order in which rows were stored would change the model. Rows are sorted by query and then by a hash of their features.
+Rows with the same features differ at most in label, weight and fields. These decide which row is which, and chance
+decides which comes first: an order by label or by a feature would decide every tie its way. Labels and weights count by
+their order alone, so twice the labels, or weights of 1, change nothing.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from rankwright.data.queries import mix
+from rankwright.kernels.row_hash import add_dense, add_sparse
+from rankwright.kernels.threads import available_threads, equal_ranges, run_ranges
+
+if TYPE_CHECKING:
+    from rankwright.data.dataset import RankingData
+
+_ROWS_PER_THREAD = 10_000
+
+
+def canonical_order(data: RankingData, threads: int | None) -> NDArray[np.int64] | None:
+    """Return the row at each position of the canonical order, or None if the rows are in it already."""
+    hashes, query = row_hashes(data.X, threads), data.queries.query_of_row
+    order = np.lexsort((hashes, query))
+    groups = _starts(hashes[order], query[order])
+    if not groups.all():
+        fields = [values for _, values in sorted(data.fields.items()) if values.dtype.kind in "iufb"]
+        values = [*fields, *([] if data.weights is None else [data.weights]), data.y]
+        by_value = np.lexsort((*values, hashes, query))
+        starts = np.flatnonzero(groups)
+        number = np.arange(len(order)) - np.repeat(starts, np.diff(starts, append=len(order)))
+        chance = mix(hashes[by_value] + mix(number))
+        places = np.lexsort((chance, hashes[by_value], query))
+        # Rows alike in everything stay as they were, so that rows in this order are recognised.
+        kind = np.cumsum(groups | _starts(*(value[by_value] for value in values)))
+        order = np.empty_like(by_value)
+        order[np.argsort(kind[places], kind="stable")] = by_value
+    return None if np.array_equal(order, np.arange(len(order))) else order
+
+
+def _starts(*values: NDArray[Any]) -> NDArray[np.bool_]:
+    """Tell where a sorted row differs from the one before it."""
+    differs = np.ones(len(values[0]), dtype=bool)
+    differs[1:] = np.any([value[1:] != value[:-1] for value in values], axis=0)
+    return differs
+
+
+def row_hashes(X: Any, threads: int | None = None) -> NDArray[np.uint64]:
+    """Hash each row of a matrix, dense or of compressed rows.
+
+    Examples
+    --------
+    >>> row_hashes(np.array([[1.0, -0.0]])) == row_hashes(sp.csr_matrix([[1.0, 0.0]]))
+    array([ True])
+    """
+    n_rows, n_columns = X.shape
+    salts = mix(np.arange(n_columns))
+    hashes = np.zeros(n_rows, dtype=np.uint64)
+    if sp.issparse(X):
+        if not X.has_canonical_format:
+            X = X.copy()
+            X.sum_duplicates()
+        rows = {"starts": X.indptr, "columns": X.indices, "values": X.data}
+        add: Any = partial(add_sparse, **rows, salts=salts, hashes=hashes)
+    else:
+        add = partial(add_dense, X=X, salts=salts, hashes=hashes)
+    run_ranges(add, equal_ranges(n_rows, min(available_threads(threads), 1 + n_rows // _ROWS_PER_THREAD)))
+    return hashes
