@@ -23,8 +23,8 @@ _ROUNDING = 2.0**-52  # relative error of a number of 64 bits
 def solve_positive(system: Any, right: Any) -> Any:
     """Return x with A x = b for a symmetric positive definite A; only its upper triangle is read.
 
-    Where nothing of a pivot is left but rounding (or A is not positive definite), the equations do not decide about that
-    unknown: it becomes 0, and the others are solved without it.
+    Where nothing of a pivot is left but rounding (or A is not positive definite), the equations do not decide about
+    that unknown: it becomes 0, and the others are solved without it.
 
     Parameters
     ----------
