@@ -69,7 +69,7 @@ MAY_IMPORT = {
     "export": (*FILES, "kernels", "data.encoding", "model", "export"),
     "serve": (*FILES, "kernels", "data.encoding", "model", "serve"),
     "training": (),
-    "training.steering": (),
+    "training.steering": ("kernels",),
     "training.settings": ("metrics", "objectives", "training.steering"),
     "training.state": ("metrics", "engines.contract"),
     "training.state_file": ("engines.contract", "training.state"),

@@ -26,6 +26,7 @@ from numpy.typing import NDArray
 from rankwright.data.dataset import RankingData
 from rankwright.engines import load_engine
 from rankwright.evaluation.per_query import Evaluator
+from rankwright.kernels.cholesky import solve_positive
 from rankwright.kernels.trees import add_leaf_values
 from rankwright.metrics import Metric
 from rankwright.objectives import Objective
@@ -219,7 +220,7 @@ class Boosting:
         between = add_up(between)
         curvatures = np.array([between[i * n : (i + 1) * n, i * n : (i + 1) * n] for i in range(halves)])
         total = curvatures.sum(axis=0) + ridge * np.eye(n)
-        values: Floats = -np.linalg.solve(total, gradients.sum(axis=0) + noise)
+        values: Floats = -solve_positive(total, gradients.sum(axis=0) + noise)
         return values, None if settings.steering is None else agreement(gradients, curvatures, ridge)
 
     def _may_split_later(self) -> bool:
