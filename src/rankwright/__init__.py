@@ -9,6 +9,9 @@ from rankwright._lazy import lazy_names
 
 if TYPE_CHECKING:
     from rankwright import diagnostics, metrics, objectives
+    from rankwright.clicks.log import ClickLog
+    from rankwright.clicks.reading import read_clicks
+    from rankwright.clicks.simulation import simulate_clicks
     from rankwright.data.dataset import RankingData
     from rankwright.data.letor import read_letor, write_letor
     from rankwright.data.synthetic import make_web_search
@@ -30,6 +33,7 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 __all__ = [
     "Choice",
+    "ClickLog",
     "Comparison",
     "Evaluation",
     "Metric",
@@ -56,11 +60,13 @@ __all__ = [
     "plot_curves",
     "plot_importance",
     "plot_queries",
+    "read_clicks",
     "read_data",
     "read_letor",
     "read_qrels",
     "read_trec_run",
     "search_space",
+    "simulate_clicks",
     "train_run",
     "tune",
     "write_data",
@@ -72,6 +78,9 @@ __all__ = [
 __getattr__, __dir__ = lazy_names(
     __name__,
     {
+        "clicks.log": ("ClickLog",),
+        "clicks.reading": ("read_clicks",),
+        "clicks.simulation": ("simulate_clicks",),
         "data.dataset": ("RankingData",),
         "data.letor": ("read_letor", "write_letor"),
         "data.synthetic": ("make_web_search",),
