@@ -219,8 +219,15 @@ class Boosting:
         between = add_up(between)
         curvatures = np.array([between[i * n : (i + 1) * n, i * n : (i + 1) * n] for i in range(halves)])
         total = curvatures.sum(axis=0) + ridge * np.eye(n)
-        values: Floats = -np.linalg.solve(total, gradients.sum(axis=0) + noise)
-        return values, None if settings.steering is None else agreement(gradients, curvatures, ridge)
+        try:
+            values: Floats = -np.linalg.solve(total, gradients.sum(axis=0) + noise)
+            agreed = None if settings.steering is None else agreement(gradients, curvatures, ridge)
+        except np.linalg.LinAlgError:
+            raise ValueError(
+                f"the leaf values of iteration {it + 1} have no unique solution: reg_lambda={ridge:g} is lost beside a "
+                f"curvature of {np.abs(total).max():.3g}. Raise reg_lambda, or use smaller weights, best around 1."
+            ) from None
+        return values, agreed
 
     def _may_split_later(self) -> bool:
         """Tell whether a later iteration may find a split where this one found none."""
