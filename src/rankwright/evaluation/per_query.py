@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from rankwright._html import table
-from rankwright.data.queries import Queries, check_labels, plain_ids
+from rankwright.data.queries import Queries, as_floats, check_labels, plain_ids
 from rankwright.kernels import evaluate as kernel
 from rankwright.kernels.threads import available_threads, equal_ranges, even_ranges, run_ranges
 from rankwright.metrics import Metric, metric, metric_texts
@@ -241,7 +241,7 @@ def ranks_within_queries(scores: NDArray[np.float64], queries: Queries) -> NDArr
 
 
 def _check_scores(scores: ArrayLike, queries: Queries) -> NDArray[np.float64]:
-    values = np.asarray(scores, dtype=np.float64)
+    values = as_floats(scores, "scores must be numbers, one per row.")
     if values.shape != (queries.n_rows,):
         raise ValueError(f"scores have shape {values.shape} for {queries.n_rows} rows; give one per row.")
     values = np.ascontiguousarray(queries.group(values))
