@@ -139,11 +139,8 @@ def permutation_importance(
         if not used[column]:
             rows.append((0.0, 0.0, 0.0))
             continue
-        after = np.mean(
-            [evaluator(score(_shuffled(data, column, seed, repeat))).per_query[name] for repeat in range(repeats)],
-            axis=0,
-        )
-        loss = sign * (before - after)[counted]
+        values = (evaluator(score(_shuffled(data, column, seed, repeat))).per_query[name] for repeat in range(repeats))
+        loss = np.mean([sign * (before - after)[counted] for after in values], axis=0)
         interval = bootstrap_interval(loss, weight, _RESAMPLES, confidence, (seed, column))
         rows.append((mean(loss, weight), *interval))
     order = np.argsort([-loss for loss, _, _ in rows], kind="stable")
