@@ -19,6 +19,9 @@ if TYPE_CHECKING:
     from rankwright.data.trec import align, read_qrels, read_trec_run, write_qrels, write_trec_run
     from rankwright.evaluation.comparison import Comparison, compare
     from rankwright.evaluation.per_query import Evaluation, evaluate
+    from rankwright.evaluation.permutation import PermutationImportance
+    from rankwright.evaluation.reliability import Reliability, reliability
+    from rankwright.explanation import Explanation
     from rankwright.export import export
     from rankwright.metrics import Metric, metric
     from rankwright.model import Model, load
@@ -27,6 +30,7 @@ if TYPE_CHECKING:
     from rankwright.ranges import Choice, Range
     from rankwright.ranker import Ranker
     from rankwright.runs import Run, train_run
+    from rankwright.score_plots import plot_explanation, plot_reliability
     from rankwright.tuning.search import Tuning, tune
     from rankwright.tuning.space import search_space
 
@@ -36,11 +40,14 @@ __all__ = [
     "ClickLog",
     "Comparison",
     "Evaluation",
+    "Explanation",
     "Metric",
     "Model",
+    "PermutationImportance",
     "Range",
     "Ranker",
     "RankingData",
+    "Reliability",
     "Run",
     "Tuning",
     "align",
@@ -58,13 +65,16 @@ __all__ = [
     "objectives",
     "plot_comparison",
     "plot_curves",
+    "plot_explanation",
     "plot_importance",
     "plot_queries",
     "read_clicks",
+    "plot_reliability",
     "read_data",
     "read_letor",
     "read_qrels",
     "read_trec_run",
+    "reliability",
     "search_space",
     "simulate_clicks",
     "train_run",
@@ -88,6 +98,9 @@ __getattr__, __dir__ = lazy_names(
         "data.trec": ("align", "read_qrels", "read_trec_run", "write_qrels", "write_trec_run"),
         "evaluation.comparison": ("Comparison", "compare"),
         "evaluation.per_query": ("Evaluation", "evaluate"),
+        "evaluation.permutation": ("PermutationImportance",),
+        "evaluation.reliability": ("Reliability", "reliability"),
+        "explanation": ("Explanation",),
         "metrics": ("Metric", "metric"),
         "model": ("Model", "load"),
         "objectives": ("bind", "gradients", "objective"),
@@ -95,6 +108,7 @@ __getattr__, __dir__ = lazy_names(
         "ranges": ("Choice", "Range"),
         "ranker": ("Ranker",),
         "runs": ("Run", "train_run"),
+        "score_plots": ("plot_explanation", "plot_reliability"),
         "tuning.search": ("Tuning", "tune"),
         "tuning.space": ("search_space",),
     },
