@@ -47,6 +47,7 @@ MAY_IMPORT = {
     "data.encoding": ("data.queries",),
     "data.row_order": ("kernels", "data.queries", "data.dataset"),
     "data.dataset": (*FILES, *DATA, "data.row_order"),
+    "data.bins": ("kernels", "data.queries", "data.row_order"),
     "data.arguments": DATA,
     "data.letor_parser": ("kernels", "data.queries"),
     "data.letor": (*FILES, *DATA, "data.letor_parser"),
