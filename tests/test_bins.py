@@ -88,6 +88,7 @@ def test_any_partitioning_gives_the_same_edges(size: int, n_parts: int) -> None:
     for ours, theirs in zip(bins.edges, expected.edges, strict=True):
         assert ours.tolist() == theirs.tolist()
     assert bins.categories.tolist() == expected.categories.tolist() == [0] * 7 + [30]
+    assert bins.has_missing.tolist() == [False] * 3 + [True, False, False, True, True]
 
 
 def test_the_sample_has_the_shares_of_the_data() -> None:

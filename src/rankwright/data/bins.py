@@ -43,6 +43,8 @@ class RowSample:
         Of query and content, ascending [sample].
     largest
         Largest value of each column over all rows, 0 where all are missing [columns]. Only categories need it.
+    has_missing
+        Whether a column has missing values in any row [columns].
     size
         The most rows to take.
 
@@ -58,6 +60,7 @@ class RowSample:
     rows: NDArray[Any]
     hashes: NDArray[np.uint64]
     largest: Floats
+    has_missing: NDArray[np.bool_]
     size: int
 
     @classmethod
@@ -70,24 +73,26 @@ class RowSample:
         else:
             chosen = np.argsort(hashes, kind="stable")
         rows = X[chosen].toarray() if sp.issparse(X) else X[chosen]
-        return cls(rows, hashes[chosen], _largest(X), size)
+        return cls(rows, hashes[chosen], *_extremes(X), size)
 
     def joined(self, other: RowSample) -> RowSample:
         """Return the sample of both parts."""
         hashes = np.concatenate([self.hashes, other.hashes])
         chosen = np.argsort(hashes, kind="stable")[: self.size]
         rows = np.concatenate([self.rows, other.rows])[chosen]
-        return RowSample(rows, hashes[chosen], np.maximum(self.largest, other.largest), self.size)
+        largest, has_missing = np.maximum(self.largest, other.largest), self.has_missing | other.has_missing
+        return RowSample(rows, hashes[chosen], largest, has_missing, self.size)
 
 
-def _largest(X: Any) -> Floats:
-    """Largest value of each column that is above 0, otherwise 0."""
-    largest = np.zeros(X.shape[1])
+def _extremes(X: Any) -> tuple[Floats, NDArray[np.bool_]]:
+    """Largest value of each column, at least 0, and whether it has missing values."""
+    largest, has_missing = np.zeros(X.shape[1]), np.zeros(X.shape[1], dtype=bool)
     for low in range(0, X.shape[0], _ROWS_AT_ONCE):
         rows = X[low : low + _ROWS_AT_ONCE]
         dense = rows.toarray() if sp.issparse(rows) else rows
         np.fmax(largest, np.fmax.reduce(dense, axis=0), out=largest)
-    return largest
+        has_missing |= np.isnan(dense.sum(axis=0, dtype=np.float64))  # finite but for missing values
+    return largest, has_missing
 
 
 @dataclass(frozen=True, eq=False)
@@ -100,6 +105,8 @@ class Bins:
         For each column the edges between its bins, ascending; a categorical column has none.
     categories
         For each column the number of categories, 0 if it is not categorical [columns].
+    has_missing
+        Whether a column of the rows had missing values [columns].
 
     Examples
     --------
@@ -110,6 +117,7 @@ class Bins:
 
     edges: tuple[Floats, ...]
     categories: NDArray[np.int64]
+    has_missing: NDArray[np.bool_]
 
     @classmethod
     def of(
@@ -129,7 +137,10 @@ class Bins:
         categorical
             Numbers of the columns that hold categories.
         """
-        sample, largest = (rows.rows, rows.largest) if isinstance(rows, RowSample) else (rows, _largest(rows))
+        if isinstance(rows, RowSample):
+            sample, largest, has_missing = rows.rows, rows.largest, rows.has_missing
+        else:
+            sample, (largest, has_missing) = rows, _extremes(rows)
         n_columns = sample.shape[1]
         most = np.broadcast_to(np.asarray(max_bin, dtype=np.int64), n_columns)
         if most.min() < 2:
@@ -140,7 +151,7 @@ class Bins:
             np.empty(0) if categories[column] else _edges(sample[:, column], int(most[column]))
             for column in range(n_columns)
         ]
-        return cls(tuple(edges), categories)
+        return cls(tuple(edges), categories, has_missing)
 
     @cached_property
     def n_bins(self) -> NDArray[np.int64]:

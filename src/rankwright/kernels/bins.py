@@ -102,3 +102,23 @@ def encode_rows(start: int, stop: int, X: Any, table: Any, n_bins: Any, is_categ
                 step = step // np.uint64(2)
             for i in range(n):
                 out[row + i, c] = place[i] if column[i] == column[i] else missing
+
+
+@jit
+def leaves_of_bins(
+    start: int, stop: int, codes: Any, column: Any, n_bins: Any, first: Any, child: Any, out: Any
+) -> None:
+    """Write the leaf of the rows [start, stop) of a matrix of bins.
+
+    Node i looks at ``column[i]``, and ``child[first[i] + b]`` is the child for bin b, a node or ~leaf. Past the
+    ``n_bins[i]`` bins come the child of a category that is not known and that of missing values.
+    """
+    missing = np.iinfo(codes.dtype).max
+    for row in range(start, stop):
+        node = np.int64(0)
+        while node >= 0:
+            bin_number = np.int64(codes[row, column[node]])
+            if bin_number == missing:
+                bin_number = n_bins[node] + 1
+            node = np.int64(child[first[node] + bin_number])
+        out[row] = ~node
