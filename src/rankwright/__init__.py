@@ -9,7 +9,11 @@ from rankwright._lazy import lazy_names
 
 if TYPE_CHECKING:
     from rankwright import diagnostics, metrics, objectives
+    from rankwright.clicks.interleaving import InterleavedList, interleave, simulate_interleaving
     from rankwright.clicks.log import ClickLog
+    from rankwright.clicks.offline import ClickEvaluation, evaluate_clicks
+    from rankwright.clicks.preference import InterleavingResult, compare_interleaved, interleaving_sample_size
+    from rankwright.clicks.propensities import Propensities, estimate_propensities
     from rankwright.clicks.reading import read_clicks
     from rankwright.clicks.simulation import simulate_clicks
     from rankwright.data.dataset import RankingData
@@ -37,6 +41,7 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 __all__ = [
     "Choice",
+    "ClickEvaluation",
     "ClickLog",
     "Comparison",
     "Evaluation",
@@ -44,6 +49,11 @@ __all__ = [
     "Metric",
     "Model",
     "PermutationImportance",
+    "InterleavedList",
+    "InterleavingResult",
+    "Metric",
+    "Model",
+    "Propensities",
     "Range",
     "Ranker",
     "RankingData",
@@ -53,10 +63,15 @@ __all__ = [
     "align",
     "bind",
     "compare",
+    "compare_interleaved",
     "diagnostics",
+    "estimate_propensities",
     "evaluate",
+    "evaluate_clicks",
     "export",
     "gradients",
+    "interleave",
+    "interleaving_sample_size",
     "load",
     "make_web_search",
     "metric",
@@ -77,6 +92,7 @@ __all__ = [
     "reliability",
     "search_space",
     "simulate_clicks",
+    "simulate_interleaving",
     "train_run",
     "tune",
     "write_data",
@@ -88,7 +104,11 @@ __all__ = [
 __getattr__, __dir__ = lazy_names(
     __name__,
     {
+        "clicks.interleaving": ("InterleavedList", "interleave", "simulate_interleaving"),
         "clicks.log": ("ClickLog",),
+        "clicks.offline": ("ClickEvaluation", "evaluate_clicks"),
+        "clicks.preference": ("InterleavingResult", "compare_interleaved", "interleaving_sample_size"),
+        "clicks.propensities": ("Propensities", "estimate_propensities"),
         "clicks.reading": ("read_clicks",),
         "clicks.simulation": ("simulate_clicks",),
         "data.dataset": ("RankingData",),
