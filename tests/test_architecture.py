@@ -271,8 +271,8 @@ NAME = re.compile(
 
 
 def names_in(source: str) -> list[str]:
-    """Names of metrics and objectives in a text, titles of papers apart."""
-    return NAME.findall(PAPER.sub("", source))
+    """Names of metrics and objectives in a text, titles of papers apart, and the name of a distribution."""
+    return [name for name in NAME.findall(PAPER.sub("", source)) if name.lower() != "logistic"]
 
 
 @pytest.mark.parametrize("module", [name for name in MODULES if below(name, "kernels")])

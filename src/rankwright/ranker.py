@@ -190,6 +190,7 @@ class Ranker(FittedRanker):
         group: ArrayLike | None = None,
         sample_weight: ArrayLike | None = None,
         eval_set: Any = None,
+        eval_group: Any = None,
         init_model: Ranker | str | os.PathLike[str] | None = None,
         callbacks: Sequence[Callable[[Progress], object]] | None = None,
     ) -> Self:
@@ -204,6 +205,9 @@ class Ranker(FittedRanker):
             Evaluation sets: a list of ``(X, y, qid)`` or of `RankingData`, or one of them; a data frame alone where
             ``y`` and ``qid`` name columns. The `RankingData` that is trained on may be among them, for curves of the
             training, and costs no second copy.
+        eval_group
+            Sizes of the queries of each evaluation set, where these are pairs ``(X, y)``: the form of LightGBM and
+            PyTerrier.
         init_model
             A fitted Ranker, or the path of a saved one, to add trees to.
         callbacks
@@ -216,7 +220,7 @@ class Ranker(FittedRanker):
         given = ranking_data(X, y, qid, group, sample_weight, None if earlier is None else earlier.columns_)
         train = given.canonical(threads=plan.settings.threads)
         plan = for_data(plan, train)
-        valid = [train if data is given else data for data in evaluation_sets(eval_set, given, y, qid)]
+        valid = [train if data is given else data for data in evaluation_sets(eval_set, given, y, qid, eval_group)]
         if plan.settings.patience is not None and not valid:
             raise ValueError("early_stopping_rounds needs an eval_set to watch; pass eval_set=[(X, y, qid)].")
 

@@ -25,11 +25,16 @@ def ranking_data(
     return RankingData(X, y, qid=qid, group=group, weights=weights, reference=reference)
 
 
-def evaluation_sets(eval_set: Any, train: RankingData, y: Any = None, qid: Any = None) -> list[RankingData]:
+def evaluation_sets(
+    eval_set: Any, train: RankingData, y: Any = None, qid: Any = None, eval_group: Any = None
+) -> list[RankingData]:
     """Build the evaluation sets of ``fit``: a list of (X, y, qid), of `RankingData` or of frames, or one of them.
 
-    Frames need the names of their columns, where ``fit`` was given names as ``y`` and ``qid``.
+    Frames need the names of their columns, where ``fit`` was given names as ``y`` and ``qid``. With ``eval_group``, the
+    sizes of the queries of each set, sets are (X, y).
     """
+    if eval_group is not None:
+        return _sets_by_group(eval_set, eval_group, train)
     if eval_set is None:
         return []
     is_set = isinstance(eval_set, RankingData) or (isinstance(eval_set, tuple) and len(eval_set) == 3)
@@ -38,6 +43,28 @@ def evaluation_sets(eval_set: Any, train: RankingData, y: Any = None, qid: Any =
     if not isinstance(eval_set, list | tuple):
         raise ValueError(f"eval_set must be a list of (X, y, qid) or of RankingData; got a {type(eval_set).__name__}.")
     return [_evaluation_set(item, number, train, y, qid) for number, item in enumerate(eval_set)]
+
+
+def _sets_by_group(eval_set: Any, eval_group: Any, train: RankingData) -> list[RankingData]:
+    """Build evaluation sets of pairs (X, y) and the sizes of their queries, one list of sizes for each."""
+    if not isinstance(eval_set, list | tuple) or not isinstance(eval_group, list | tuple):
+        raise ValueError(
+            "eval_group needs a list of (X, y) as eval_set, and must be a list with the sizes of the queries of each."
+        )
+    if len(eval_set) != len(eval_group):
+        raise ValueError(
+            f"eval_group has {len(eval_group)} entries for {len(eval_set)} evaluation sets; give the sizes of queries "
+            "of each."
+        )
+    data = []
+    for number, (item, group) in enumerate(zip(eval_set, eval_group, strict=True)):
+        try:
+            if not isinstance(item, tuple | list) or len(item) != 2:
+                raise ValueError("expected (X, y), since eval_group has the queries")
+            data.append(ranking_data(item[0], item[1], None, group, None, train))
+        except ValueError as error:
+            raise ValueError(f"eval_set[{number}]: {error}") from None
+    return data
 
 
 def _evaluation_set(item: Any, number: int, train: RankingData, label_name: Any, qid_name: Any) -> RankingData:
@@ -49,7 +76,7 @@ def _evaluation_set(item: Any, number: int, train: RankingData, label_name: Any,
                 raise ValueError("a data frame alone needs y and qid of fit as names of columns; give (X, y, qid)")
             return ranking_data(item, label_name, qid_name, None, None, train)
         if not isinstance(item, tuple | list) or len(item) != 3:
-            raise ValueError("expected (X, y, qid) or a RankingData")
+            raise ValueError("expected (X, y, qid) or a RankingData; (X, y) needs eval_group")
         X, y, qid = item
         return ranking_data(X, y, qid, None, None, train)
     except ValueError as error:

@@ -16,6 +16,7 @@ from numpy.typing import ArrayLike
 
 from rankwright.data.queries import Queries
 from rankwright.metrics import Metric
+from rankwright.objectives.anchors import RMSE, Logistic
 from rankwright.objectives.base import (
     NOTATION,
     BoundObjective,
@@ -37,12 +38,14 @@ OBJECTIVES = known_objectives()  # those of the package: users' own are not defi
 
 __all__ = [
     "OBJECTIVES",
+    "RMSE",
     "XENDCG",
     "BoundObjective",
     "Gradient",
     "LambdaLoss",
     "LambdaMART",
     "ListNet",
+    "Logistic",
     "Objective",
     "Problem",
     "QueryRMSE",

@@ -212,6 +212,11 @@ class Objective:
         """Whether the metric must add up over positions, as NDCG does and MAP does not."""
         return False
 
+    @property
+    def absolute(self) -> bool:
+        """Whether the level of scores matters: a shift of a query changes the loss, and equal labels teach too."""
+        return False
+
     def searched_options(self, metric: Metric) -> dict[str, Range | Choice]:
         """Return the options worth tuning for a metric."""
         return dict(self.search)
@@ -303,6 +308,11 @@ class Sum(Objective):
     def additive_only(self) -> bool:
         """Whether any term needs a metric that adds up over positions."""
         return any(term.additive_only for _, _, term in self.parts)
+
+    @property
+    def absolute(self) -> bool:
+        """Whether the level of scores matters to any term."""
+        return any(term.absolute for _, _, term in self.parts)
 
     def terms(self) -> tuple[tuple[float, float, Objective], ...]:
         """Return the terms."""
