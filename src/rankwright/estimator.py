@@ -12,7 +12,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from rankwright.data.arguments import named_column, ranking_data
-from rankwright.data.dataset import RankingData
+from rankwright.data.dataset import RankingData, names_columns
 from rankwright.data.encoding import Columns, frame_columns
 from rankwright.data.queries import Queries
 from rankwright.engines.contract import Forest
@@ -35,7 +35,7 @@ class FittedRanker(BaseEstimator):  # type: ignore[misc]
 
     n_jobs: int | None
     subsample: float | None
-    label_column_: str | None
+    label_column_: str | list[str] | None
     qid_column_: str | None
     _metrics: list[Metric] | None  # None until they are read from the manifest
     _objective: Objective | None
@@ -87,7 +87,8 @@ class FittedRanker(BaseEstimator):  # type: ignore[misc]
         """
         check_is_fitted(self)
         columns = frame_columns(X)
-        if y is None and self.label_column_ in columns:
+        labels = [self.label_column_] if isinstance(self.label_column_, str) else self.label_column_ or []
+        if y is None and labels and set(labels) <= set(columns):
             y = self.label_column_
         if qid is None and group is None and self.qid_column_ in columns:
             qid = self.qid_column_
@@ -96,13 +97,16 @@ class FittedRanker(BaseEstimator):  # type: ignore[misc]
                 "no query ids: pass qid= (one id per row) or group= to score. In a search or cross-validation of "
                 "scikit-learn metadata routing passes qid on: sklearn.set_config(enable_metadata_routing=True)."
             )
-        matrix = self.model_.encode(X, leave_out=[name for name in (y, qid) if isinstance(name, str)])
+        named = list(y) if names_columns(y, columns) and not isinstance(y, str) else [y]
+        matrix = self.model_.encode(X, leave_out=[name for name in (*named, qid) if isinstance(name, str)])
         if not isinstance(X, RankingData):
             X, y, qid = matrix, named_column(X, y, "y"), named_column(X, qid, "qid")
         data = ranking_data(X, y, qid, group, sample_weight)
         target, threads = self.metrics_[0], read_threads(self.n_jobs)
         scores = self._scores(data.X)
-        result = evaluate(scores, data.y, group=data.group, metrics=[target], weights=data.weights, threads=threads)
+        result = evaluate(
+            scores, data.labels, group=data.group, metrics=[target], weights=data.weights, threads=threads
+        )
         mean = result.mean[str(target)]
         return mean if target.higher_is_better else -mean
 
