@@ -25,7 +25,8 @@ MODULES = {
 # ARCHITECTURE.md lists the rooms in this order.
 FILES = ("_io", "_lazy", "_frames", "_html", "environment")
 PROCESS = ("interrupts", "locks")
-DATA = ("kernels", "data.queries", "data.encoding", "data.dataset")
+DATA = ("kernels", "data.queries", "data.labels", "data.pairs", "data.encoding", "data.dataset")
+LABELLED = ("kernels", "data.queries", "data.labels", "data.pairs")
 READING = (*FILES, *DATA, "data.letor", "data.tables", "data.trec", "data.synthetic", "data.corruption", "data.folds")
 SCORING = (*DATA, "reducer", "metrics", "evaluation")
 LEARNING = (*SCORING, "objectives", "engines")
@@ -44,6 +45,8 @@ MAY_IMPORT = {
     "kernels": ("kernels",),
     "data": ("_lazy",),
     "data.queries": ("kernels",),
+    "data.labels": ("notation", "data.queries"),
+    "data.pairs": ("kernels", "data.queries"),
     "data.encoding": ("data.queries",),
     "data.row_order": ("kernels", "data.queries", "data.dataset"),
     "data.dataset": (*FILES, *DATA, "data.row_order"),
@@ -65,10 +68,10 @@ MAY_IMPORT = {
     "clicks": (*READING, "data.row_order", "data.streams", "metrics", "evaluation", "engines", "clicks"),
     "evaluation.permutation": ("_frames", "_html", *DATA, "metrics", "evaluation"),
     "objectives.options": ("kernels",),
-    "objectives.base": ("kernels", "data.queries", "metrics", "notation", "ranges", "objectives.options"),
-    "objectives": ("kernels", "data.queries", "metrics", "ranges", "objectives.base", "objectives.options"),
     "engines": ("interrupts", "reducer", "kernels", "data.dataset", "engines"),
     "engines.xgboost": ("reducer", "kernels", "data.dataset", "data.bins", "engines"),
+    "objectives.base": (*LABELLED, "metrics", "notation", "ranges", "objectives.options"),
+    "objectives": (*LABELLED, "metrics", "ranges", "objectives.base", "objectives.options"),
     "persistence": FILES,
     "calibration": ("kernels.isotonic",),
     "explanation": ("_frames", "_html"),

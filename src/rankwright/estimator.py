@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from rankwright.calibration import Calibration, check_options, fit_calibration, targets_of
 from rankwright.data.arguments import named_column, ranking_data
-from rankwright.data.dataset import RankingData
+from rankwright.data.dataset import RankingData, names_columns
 from rankwright.data.encoding import Columns, drop_columns, frame_columns
 from rankwright.data.queries import Queries
 from rankwright.engines.contract import Forest
@@ -41,7 +41,7 @@ class FittedRanker(BaseEstimator):  # type: ignore[misc]
     n_jobs: int | None
     subsample: float | None
     model_: Model
-    label_column_: str | None
+    label_column_: str | list[str] | None
     qid_column_: str | None
     _metrics: list[Metric] | None  # None until they are read from the manifest
     _objective: Objective | None
@@ -96,7 +96,9 @@ class FittedRanker(BaseEstimator):  # type: ignore[misc]
         data = self._labelled(X, y, qid, group, sample_weight)
         target, threads = self.metrics_[0], read_threads(self.n_jobs)
         scores = self._scores(data.X)
-        result = evaluate(scores, data.y, group=data.group, metrics=[target], weights=data.weights, threads=threads)
+        result = evaluate(
+            scores, data.labels, group=data.group, metrics=[target], weights=data.weights, threads=threads
+        )
         mean = result.mean[str(target)]
         return mean if target.higher_is_better else -mean
 
@@ -333,7 +335,8 @@ class FittedRanker(BaseEstimator):  # type: ignore[misc]
         if isinstance(X, RankingData):
             return ranking_data(X, y, qid, group, sample_weight, self.columns_)
         columns = frame_columns(X)
-        if y is None and self.label_column_ in columns:
+        labels = [self.label_column_] if isinstance(self.label_column_, str) else self.label_column_ or []
+        if y is None and labels and set(labels) <= set(columns):
             y = self.label_column_
         if qid is None and group is None and self.qid_column_ in columns:
             qid = self.qid_column_
@@ -342,8 +345,9 @@ class FittedRanker(BaseEstimator):  # type: ignore[misc]
                 "no query ids: pass qid= (one id per row) or group= to score. In a search or cross-validation of "
                 "scikit-learn metadata routing passes qid on: sklearn.set_config(enable_metadata_routing=True)."
             )
-        names = [name for name in (y, qid) if isinstance(name, str)]
-        others = [name for name in (self.label_column_, self.qid_column_) if name is not None]
+        named = list(y) if names_columns(y, columns) and not isinstance(y, str) else [y]
+        names = [name for name in (*named, qid) if isinstance(name, str)]
+        others = [*labels, *([] if self.qid_column_ is None else [self.qid_column_])]
         y, qid = named_column(X, y, "y"), named_column(X, qid, "qid")
         return ranking_data(drop_columns(X, [*names, *others]), y, qid, group, sample_weight, self.columns_)
 

@@ -199,7 +199,8 @@ class Model:
         if hasattr(X, "check_columns"):  # a RankingData, whose module need not be imported to tell
             X.check_columns(self.columns)
             return X.X
-        others = [self.manifest.get("label_column"), self.manifest.get("qid_column"), *leave_out]
+        label, qid, document = (self.manifest.get(f"{name}_column") for name in ("label", "qid", "document"))
+        others = [*(label if isinstance(label, list) else [label]), qid, document, *leave_out]
         return encode_features(drop_columns(X, [name for name in others if name is not None]), self.columns)
 
     def save(self, path: PathLike) -> None:

@@ -10,7 +10,8 @@ from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_is_fitted
 
 from rankwright.data.arguments import evaluation_sets, ranking_data
-from rankwright.data.dataset import RankingData
+from rankwright.data.dataset import RankingData, names_columns
+from rankwright.data.encoding import frame_columns
 from rankwright.estimator import FittedRanker
 from rankwright.metrics import Metric
 from rankwright.objectives import Objective
@@ -34,7 +35,8 @@ class Ranker(FittedRanker):
         (docs/defaults.md); or stochasticrank for a metric that selects documents.
     metric
         What to optimise and evaluate, or several, as a list or separated by spaces: the first is optimised and
-        decides about early stopping.
+        decides about early stopping. ``"ndcg@10[margin]"`` reads the label ``margin``; ``"ndcg@10 + 0.3
+        ndcg@10[margin]"`` is a weighted sum, of which the objective optimises the first term.
     engine
         Which library grows the trees: ``"lightgbm"``, or ``"xgboost"`` (the extra ``xgboost``), which also trains on
         several machines. XGBoost bounds leaves by curvature: ``min_child_samples`` counts rows of mean curvature.
@@ -189,6 +191,8 @@ class Ranker(FittedRanker):
         qid: Any = None,
         group: ArrayLike | None = None,
         sample_weight: ArrayLike | None = None,
+        pairs: Any = None,
+        document: Any = None,
         eval_set: Any = None,
         eval_group: Any = None,
         init_model: Ranker | str | os.PathLike[str] | None = None,
@@ -200,7 +204,11 @@ class Ranker(FittedRanker):
         ----------
         X, y, qid, group, sample_weight
             As in `RankingData` (whose ``weights`` are ``sample_weight`` here); or a `RankingData` as ``X`` alone.
-            Rows may come in any order; ``qid`` and ``y`` may name columns of a data frame.
+            Rows may come in any order; ``qid`` and ``y`` may name columns of a data frame. Several labels are a dict or
+            a data frame ``y``, or a list of names of columns; the first is the main one (docs/goals.md).
+        pairs, document
+            Preferences to learn from, as in `RankingData`, with an objective such as ``"ranknet(pairs)"``, alone or
+            beside labels. Without labels the objective ``"auto"`` is that one.
         eval_set
             Evaluation sets: a list of ``(X, y, qid)`` or of `RankingData`, or one of them; a data frame alone where
             ``y`` and ``qid`` name columns. The `RankingData` that is trained on may be among them, for curves of the
@@ -217,7 +225,8 @@ class Ranker(FittedRanker):
         with naming_classes(getattr(earlier or self, "model_", None)):
             plan = read_parameters(self.get_params(deep=False))
         check_callbacks(callbacks)
-        given = ranking_data(X, y, qid, group, sample_weight, None if earlier is None else earlier.columns_)
+        columns = None if earlier is None else earlier.columns_
+        given = ranking_data(X, y, qid, group, sample_weight, columns, pairs, document)
         train = given.canonical(threads=plan.settings.threads)
         plan = for_data(plan, train)
         valid = [train if data is given else data for data in evaluation_sets(eval_set, given, y, qid, eval_group)]
@@ -225,9 +234,10 @@ class Ranker(FittedRanker):
             raise ValueError("early_stopping_rounds needs an eval_set to watch; pass eval_set=[(X, y, qid)].")
 
         def finish(state: State, interrupted: bool) -> None:
-            self.label_column_ = y if isinstance(y, str) else None
+            self.label_column_ = y if isinstance(y, str) else list(y) if names_columns(y, frame_columns(X)) else None
             self.qid_column_ = qid if isinstance(qid, str) else None
-            self._set_fitted(state, plan, train, interrupted=interrupted)
+            more = {"document_column": document} if isinstance(document, str) else {}
+            self._set_fitted(state, plan, train, interrupted=interrupted, **more)
 
         run_training(
             plan,
@@ -245,10 +255,10 @@ class Ranker(FittedRanker):
         """Raise ValueError where a parameter cannot be used, as ``fit`` does before any work."""
         read_parameters(self.get_params(deep=False))
 
-    def _set_fitted(self, state: State, plan: Plan, train: RankingData, *, interrupted: bool) -> None:
-        """Turn the state of a training into fitted attributes."""
+    def _set_fitted(self, state: State, plan: Plan, train: RankingData, *, interrupted: bool, **more: Any) -> None:
+        """Turn the state of a training into fitted attributes; ``more`` is added to the manifest."""
         columns = {"label_column": self.label_column_, "qid_column": self.qid_column_}
-        model = model_of(state, plan, train, **columns, interrupted=interrupted)
+        model = model_of(state, plan, train, **columns, **more, interrupted=interrupted)
         self._set_model(model, list(plan.metrics.values()), plan.objective)
 
 

@@ -301,7 +301,7 @@ def _train_locked(
     chosen = {k: v for k, v in (parameters.get("checkpoint") or {}).items() if k != "path"}
     ranker = Ranker(**{**parameters, "checkpoint": {"path": folder / _CHECKPOINT, **chosen}, "verbose": verbose})
     watched = {} if valid is None else {"valid": valid}
-    if train.one_weight_per_query:  # a mean over queries needs one
+    if train.one_weight_per_query and train.labels:  # a mean over queries needs one weight each, and a metric labels
         watched["train"] = train
     recorder = _Recorder(folder, list(watched))
     with _remove_on_failure(folder):

@@ -83,7 +83,7 @@ def _is_qrels(path: Path) -> bool:
 def _evaluate(scores: Any, data: RankingData, options: dict[str, Any]) -> Evaluation:
     import rankwright as rw
 
-    return rw.evaluate(scores, data.y, qid=data.qid, weights=data.weights, **options)
+    return rw.evaluate(scores, data.labels, qid=data.qid, weights=data.weights, **options)
 
 
 def _scores_in_run(run: TrecRun, data: RankingData, source: Path) -> Any:

@@ -84,12 +84,13 @@ class Boosting:
         self.draws = QueryDraws(self.queries, settings)
         self.gradient = BoundObjective(
             objective,
-            train.y,
+            train.labels,
             self.queries,
             self.target,
             seed=settings.seed,
             threads=settings.threads if train.n_rows >= ROWS_TO_SHARE else 1,
             weights=train.weights,
+            pairs=train.pairs,
         )
         if settings.full_leaves:  # raises now, not after the first tree, where the objective or the weights forbid it
             self.gradient.leaf_system(np.zeros(train.n_rows), np.zeros(train.n_rows, dtype=np.int64), 1)
@@ -228,14 +229,16 @@ class Boosting:
         settings = self.settings
         weighted = settings.subsample_queries < 1 or settings.bagging_temperature > 0
         drawn = weighted or self.grower.draws or settings.langevin is not None
-        return self.grower.can_split and (drawn or self.gradient.objective.stochastic)
+        return self.grower.can_split and (drawn or self.gradient.objective.varies)
 
     def _evaluator(self, number: int) -> Evaluator | None:
         """Bind the metrics that are defined on an evaluation set; the user is warned of others once."""
         data = self.valid[number]
+        if not data.labels:
+            raise ValueError(f"eval_set[{number}] has no labels to evaluate with; give (X, y, qid), or leave it out.")
         bind = partial(
             Evaluator,
-            data.y,
+            data.labels,
             group=data.group,
             weights=data.weights,
             threads=self.settings.threads,
