@@ -11,6 +11,7 @@ import typer
 
 from rankwright.cli import (
     bench,
+    calibrate,
     compare,
     convert,
     demo,
@@ -62,6 +63,7 @@ app.command()(train.train)
 app.command()(evaluate.evaluate)
 app.command()(compare.compare)
 app.command()(predict.predict)
+app.command()(calibrate.calibrate)
 app.command()(convert.convert)
 app.command()(export.export)
 app.command()(verify_export.verify_export)

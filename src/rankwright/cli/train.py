@@ -8,10 +8,11 @@ from typing import Annotated, Any
 
 import typer
 
-from rankwright.cli import options
+from rankwright.cli import calibrate, options
 from rankwright.cli.terminal import echo
 
 _INTERRUPTED = 130  # exit code of a command that Ctrl-C ended: 128 and the number of the signal
+_FOLDS = 5  # of a calibration without validation data
 
 
 @options.with_data_options()
@@ -41,6 +42,17 @@ def train(
         Path | None,
         typer.Option(metavar="TOML", help="File of parameters; flags override it.", show_default=False),
     ] = None,
+    calibrate_by: Annotated[
+        calibrate.Method | None,
+        typer.Option(
+            "--calibrate",
+            help="Also learn what scores mean, on --valid, or cross-fitted on DATA in five folds.",
+            show_default=False,
+        ),
+    ] = None,
+    calibrate_to: Annotated[
+        calibrate.Target, typer.Option("--calibrate-target", help="Expected label, or probability of relevance.")
+    ] = "label",
     force: Annotated[bool, typer.Option("--force", help="Overwrite an existing run.")] = False,
     *,
     reading: options.Reading,
@@ -94,12 +106,25 @@ def train(
             err=True,
         )
         raise typer.Exit(_INTERRUPTED)
+    if calibrate_by is not None:
+        _calibrate(run, parts, calibrate_by, calibrate_to, quiet)
     if quiet:
         return
     if earlier is not None and earlier.finished:
         echo(f"{out} is already finished: nothing to do. Overwrite it with --force, or choose another folder.")
         return
     echo(_summary(run, out))
+
+
+def _calibrate(run: Any, parts: Any, method: calibrate.Method, target: calibrate.Target, quiet: bool) -> None:
+    """Calibrate a finished run, unless it is calibrated in this way already."""
+    folds = None if len(parts) > 1 else _FOLDS
+    before = run.ranker.calibration_
+    if before is None or (before.method, before.target, before.folds) != (method, target, folds):
+        run.ranker.calibrate(parts[-1], method=method, target=target, folds=folds)
+        calibrate.save_calibrated(run.ranker, run.path)
+    if not quiet:
+        echo(f"{run.path}: {calibrate.describe(run.ranker)}.")
 
 
 def _summary(run: Any, out: Path) -> str:

@@ -49,6 +49,9 @@ class ServedModel:
 
     def rank(self, query: Query) -> dict[str, Any]:
         """Score a query and return the answer: documents by descending score, ties in the order of the request."""
+        calibration = self.model.calibration
+        if query.calibrated and calibration is None:
+            raise Problem(422, "the model is not calibrated; leave out calibrated, or calibrate the model first.")
         scores = self._scores(query.matrix)
         order = np.argsort(-scores, kind="stable")[: query.top]
         numbers = order.tolist()
@@ -57,6 +60,9 @@ class ServedModel:
             for number, score in zip(numbers, scores[order].tolist(), strict=True)
         ]
         answer: dict[str, Any] = {"model": self.version, "results": results}
+        if query.calibrated and calibration is not None:
+            for result, value in zip(results, calibration(scores[order]).tolist(), strict=True):
+                result["calibrated"] = value
         if query.contributions and results:
             values = self._contributions(query.matrix[order])
             answer["expected_score"] = float(values[0, -1])
@@ -85,7 +91,7 @@ class ServedModel:
 
     def describe(self) -> dict[str, Any]:
         """Return what clients need to know of the model."""
-        categories = self.model.columns.categories
+        categories, calibration = self.model.columns.categories, self.model.calibration
         return {
             "model": self.version,
             "trees": self.model.n_trees,
@@ -93,6 +99,7 @@ class ServedModel:
             "loaded_at": self.loaded_at,
             "features": self.table.names,
             "categories": {name: None if levels is None else list(levels) for name, levels in categories.items()},
+            "calibration": None if calibration is None else calibration.describe(),
         }
 
 
@@ -138,7 +145,8 @@ class ModelHolder:
                         f"{self.path}: the new model has other columns than the one that is served. Start another "
                         "service for it, because clients must change what they send."
                     )
-                if new.version == old.version and new.model.columns == old.model.columns:
+                same = new.model.manifest.get("calibration") == old.model.manifest.get("calibration")
+                if same and new.version == old.version and new.model.columns == old.model.columns:
                     old.fingerprint = seen
                     return False
                 new.warm_up()
