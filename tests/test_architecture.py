@@ -25,7 +25,7 @@ MODULES = {
 # ARCHITECTURE.md lists the rooms in this order.
 FILES = ("_io", "_lazy", "_html", "environment")
 PROCESS = ("interrupts", "locks")
-DATA = ("kernels", "data.queries", "data.encoding", "data.dataset")
+DATA = ("kernels", "data.queries", "data.encoding", "data.within_query", "data.dataset")
 READING = (*FILES, *DATA, "data.letor", "data.tables", "data.trec", "data.synthetic", "data.corruption", "data.folds")
 SCORING = (*DATA, "reducer", "metrics", "evaluation")
 LEARNING = (*SCORING, "objectives", "engines")
@@ -44,6 +44,7 @@ MAY_IMPORT = {
     "data": ("_lazy",),
     "data.queries": ("kernels",),
     "data.encoding": ("data.queries",),
+    "data.within_query": ("kernels", "data.encoding"),
     "data.row_order": ("kernels", "data.queries", "data.dataset"),
     "data.dataset": (*FILES, *DATA, "data.row_order"),
     "data.arguments": DATA,
@@ -65,8 +66,16 @@ MAY_IMPORT = {
     "objectives": ("kernels", "data.queries", "metrics", "ranges", "objectives.base", "objectives.options"),
     "engines": ("interrupts", "kernels", "data.dataset", "engines"),
     "persistence": FILES,
-    "model": ("_io", "kernels.threads", "data.encoding", "engines", "persistence"),
-    "export": (*FILES, "kernels", "data.encoding", "model", "export"),
+    "model": (
+        "_io",
+        "kernels.threads",
+        "data.queries",
+        "data.encoding",
+        "data.within_query",
+        "engines",
+        "persistence",
+    ),
+    "export": (*FILES, "kernels", "data.encoding", "data.within_query", "model", "export"),
     "serve": (*FILES, "kernels", "data.encoding", "model", "serve"),
     "training": (),
     "training.steering": ("kernels",),
@@ -85,6 +94,7 @@ MAY_IMPORT = {
     "training.fitting": (*PROCESS, *LEARNING, "training"),
     "estimator": (*LEARNING, "_html", "notation", "data.arguments", "model", "training"),
     "ranker": (*LEARNING, "data.arguments", "estimator", "training"),
+    "transformer": DATA,
     "runs": (*PROCESS, *READING, "persistence", "training", "ranker"),
     "diagnostics": (*SCORING, "objectives", "diagnostics", "report.page"),
     "plots": ("metrics", "evaluation", "model", "ranker", "runs", "report.theme", "report.page"),
@@ -215,7 +225,7 @@ def loaded_too_early(module: str, source: str) -> set[str]:
 
     The estimator is scikit-learn's place, so nothing may load it with the package either.
     """
-    estimators = {"rankwright.estimator", "rankwright.ranker"}
+    estimators = {"rankwright.estimator", "rankwright.ranker", "rankwright.transformer"}
     own = {part for part in module.split(".") if f"rankwright.engines.{part}.grower" == module}
     own |= {"sklearn", *estimators} if module in estimators else set()
     found = imported(source, deferred=False)

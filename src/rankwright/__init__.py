@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from rankwright.ranges import Choice, Range
     from rankwright.ranker import Ranker
     from rankwright.runs import Run, train_run
+    from rankwright.transformer import WithinQuery
     from rankwright.tuning.search import Tuning, tune
     from rankwright.tuning.space import search_space
 
@@ -39,6 +40,7 @@ __all__ = [
     "RankingData",
     "Run",
     "Tuning",
+    "WithinQuery",
     "align",
     "bind",
     "compare",
@@ -86,6 +88,7 @@ __getattr__, __dir__ = lazy_names(
         "ranges": ("Choice", "Range"),
         "ranker": ("Ranker",),
         "runs": ("Run", "train_run"),
+        "transformer": ("WithinQuery",),
         "tuning.search": ("Tuning", "tune"),
         "tuning.space": ("search_space",),
     },

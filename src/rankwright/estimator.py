@@ -11,9 +11,9 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
-from rankwright.data.arguments import named_column, ranking_data
+from rankwright.data.arguments import ranking_data
 from rankwright.data.dataset import RankingData
-from rankwright.data.encoding import Columns, frame_columns
+from rankwright.data.encoding import Columns, frame_columns, named_column
 from rankwright.data.queries import Queries
 from rankwright.engines.contract import Forest
 from rankwright.evaluation.per_query import evaluate, ranks_within_queries
@@ -40,19 +40,26 @@ class FittedRanker(BaseEstimator):  # type: ignore[misc]
     _metrics: list[Metric] | None  # None until they are read from the manifest
     _objective: Objective | None
 
-    def predict(self, X: Any, *, contributions: bool = False) -> Floats:
+    def predict(
+        self, X: Any, *, qid: Any = None, group: ArrayLike | None = None, contributions: bool = False
+    ) -> Floats:
         """Scores of rows, in their order; with ``contributions`` the SHAP values [rows, columns + 1] they sum.
 
-        The rows of a `RankingData` are in its own order, that of its ``y`` and ``qid``.
+        The rows of a `RankingData` are in its own order, that of its ``y`` and ``qid``. A model with features within
+        the query needs ``qid`` or ``group``, see `Model.predict`.
         """
         check_is_fitted(self)
-        return self.model_.predict(X, contributions=contributions, threads=read_threads(self.n_jobs))
+        threads = read_threads(self.n_jobs)
+        return self.model_.predict(X, qid=qid, group=group, contributions=contributions, threads=threads)
 
-    def staged_predict(self, X: Any, *, every: int = 1) -> Iterator[Floats]:
-        """Yield scores after ``every`` trees, twice as many, and so on: for learning curves."""
+    def staged_predict(
+        self, X: Any, *, qid: Any = None, group: ArrayLike | None = None, every: int = 1
+    ) -> Iterator[Floats]:
+        """Yield scores after ``every`` trees, twice as many, and so on: for learning curves. See `predict`."""
         Number(1, whole=True).check("every", every)
         check_is_fitted(self)
-        yield from self.model_.staged_predict(X, every=every, threads=read_threads(self.n_jobs))
+        threads = read_threads(self.n_jobs)
+        yield from self.model_.staged_predict(X, qid=qid, group=group, every=every, threads=threads)
 
     def rank(self, X: Any, qid: Any = None, *, group: ArrayLike | None = None) -> NDArray[np.int64]:
         """Rank of each row within its query, 1 for the best; equal scores in row order.
@@ -67,7 +74,7 @@ class FittedRanker(BaseEstimator):  # type: ignore[misc]
         else:
             if qid is None and group is None and self.qid_column_ in frame_columns(X):
                 qid = self.qid_column_
-            scores = self._scores(self.model_.encode(X, leave_out=[qid] if isinstance(qid, str) else []))
+            scores = self.predict(X, qid=qid, group=group)
             queries = Queries.of(len(scores), named_column(X, qid, "qid"), group)
         return ranks_within_queries(scores, queries)
 
@@ -96,12 +103,15 @@ class FittedRanker(BaseEstimator):  # type: ignore[misc]
                 "no query ids: pass qid= (one id per row) or group= to score. In a search or cross-validation of "
                 "scikit-learn metadata routing passes qid on: sklearn.set_config(enable_metadata_routing=True)."
             )
-        matrix = self.model_.encode(X, leave_out=[name for name in (y, qid) if isinstance(name, str)])
-        if not isinstance(X, RankingData):
-            X, y, qid = matrix, named_column(X, y, "y"), named_column(X, qid, "qid")
-        data = ranking_data(X, y, qid, group, sample_weight)
         target, threads = self.metrics_[0], read_threads(self.n_jobs)
-        scores = self._scores(data.X)
+        if isinstance(X, RankingData):
+            data = ranking_data(X, y, qid, group, sample_weight)
+            scores = self.predict(data)
+        else:
+            label = [y] if isinstance(y, str) else []
+            matrix = self.model_.encode(X, qid=qid, group=group, leave_out=label, threads=threads)
+            data = ranking_data(matrix, named_column(X, y, "y"), named_column(X, qid, "qid"), group, sample_weight)
+            scores = self.forest_.predict(data.X, threads=threads)
         result = evaluate(scores, data.y, group=data.group, metrics=[target], weights=data.weights, threads=threads)
         mean = result.mean[str(target)]
         return mean if target.higher_is_better else -mean
@@ -194,9 +204,6 @@ class FittedRanker(BaseEstimator):  # type: ignore[misc]
             return diagram
         return diagram + fitted_html(self)
 
-    def _scores(self, matrix: Any) -> Floats:
-        return self.forest_.predict(matrix, threads=read_threads(self.n_jobs))
-
     def _set_model(self, model: Model, metrics: list[Metric] | None, objective: Objective | None) -> None:
         """Set the fitted attributes; metrics and objective that are None are read from the manifest on first use."""
         self._metrics, self._objective = metrics, objective
@@ -210,9 +217,9 @@ class FittedRanker(BaseEstimator):  # type: ignore[misc]
         self.evals_result_ = manifest["evals_result"]
         self.interrupted_ = bool(manifest["interrupted"])
         self.times_ = dict(manifest.get("times", {}))
-        self.n_features_in_ = len(model.feature_names)
+        self.n_features_in_ = len(model.columns.feature_names)
         if manifest.get("named"):
-            self.feature_names_in_ = np.array(model.feature_names, dtype=object)
+            self.feature_names_in_ = np.array(model.columns.feature_names, dtype=object)
         elif hasattr(self, "feature_names_in_"):
             del self.feature_names_in_
         self.model_ = model

@@ -54,12 +54,3 @@ def _evaluation_set(item: Any, number: int, train: RankingData, label_name: Any,
         return ranking_data(X, y, qid, None, None, train)
     except ValueError as error:
         raise ValueError(f"eval_set[{number}]: {error}") from None
-
-
-def named_column(X: Any, value: Any, argument: str) -> Any:
-    """Return the column that a text names, or the value itself if it is not a text."""
-    if not isinstance(value, str):
-        return value
-    if value not in frame_columns(X):
-        raise ValueError(f"{argument}={value!r} is not a column of X; name one of a data frame, or give an array.")
-    return X[value]
