@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from rankwright.ranker import Ranker
     from rankwright.runs import Run, train_run
     from rankwright.score_plots import plot_explanation, plot_reliability
+    from rankwright.transformer import WithinQuery
     from rankwright.tuning.search import Tuning, tune
     from rankwright.tuning.space import search_space
 
@@ -58,6 +59,7 @@ __all__ = [
     "Reliability",
     "Run",
     "Tuning",
+    "WithinQuery",
     "align",
     "bind",
     "compare",
@@ -127,6 +129,7 @@ __getattr__, __dir__ = lazy_names(
         "ranker": ("Ranker",),
         "runs": ("Run", "train_run"),
         "score_plots": ("plot_explanation", "plot_reliability"),
+        "transformer": ("WithinQuery",),
         "tuning.search": ("Tuning", "tune"),
         "tuning.space": ("search_space",),
     },

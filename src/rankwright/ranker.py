@@ -10,8 +10,9 @@ from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_is_fitted
 
 from rankwright.data.arguments import evaluation_sets, ranking_data
-from rankwright.data.dataset import RankingData, names_columns
+from rankwright.data.dataset import names_columns
 from rankwright.data.encoding import frame_columns
+from rankwright.data.within_query import Option, read_recipe
 from rankwright.estimator import FittedRanker
 from rankwright.metrics import Metric
 from rankwright.objectives import Objective
@@ -19,7 +20,6 @@ from rankwright.training.defaults import for_data
 from rankwright.training.fitting import check_callbacks, run_training
 from rankwright.training.outcome import model_of, naming_classes
 from rankwright.training.parameters import read_parameters
-from rankwright.training.settings import Plan
 from rankwright.training.state import Progress, State
 
 
@@ -40,6 +40,10 @@ class Ranker(FittedRanker):
     engine
         Which library grows the trees: ``"lightgbm"``, or ``"xgboost"`` (the extra ``xgboost``), which also trains on
         several machines. XGBoost bounds leaves by curvature: ``min_child_samples`` counts rows of mean curvature.
+    within_query
+        Features within the query, added to the columns: one or several of ``"rank"``, ``"z"``, ``"gap"``, ``"share"``,
+        ``"mean"`` and ``"max"`` for all columns, or a dict of them by column; see `rankwright.WithinQuery`. The model
+        then scores all documents of a query together, so that ``predict`` needs ``qid``.
     n_estimators
         Number of trees.
     learning_rate
@@ -108,9 +112,10 @@ class Ranker(FittedRanker):
         Metrics of each evaluation set after each iteration of this training, those past the best one included:
         ``evals_result_["valid_0"]["ndcg@10"]``. The model's own value is at ``len(learning_rates_) - 1``.
     feature_importances_ : ndarray
-        Total gain of the splits on each column, as shares of 1.
+        Total gain of the splits on each column, as shares of 1; ``model_.feature_names`` names them, features within
+        the query last.
     n_features_in_, feature_names_in_
-        Columns of the training data.
+        Columns of the training data, without the features within the query.
     interrupted_ : bool
         True if Ctrl-C ended the training; the model has the trees up to then.
     times_ : dict
@@ -136,6 +141,7 @@ class Ranker(FittedRanker):
         metric: str | Metric | Sequence[str | Metric] = "ndcg@10",
         engine: str = "lightgbm",
         *,
+        within_query: Option = None,
         n_estimators: int = 300,
         learning_rate: float | None = None,
         num_leaves: int | None = None,
@@ -161,6 +167,7 @@ class Ranker(FittedRanker):
         self.objective = objective
         self.metric = metric
         self.engine = engine
+        self.within_query = within_query
         self.n_estimators = n_estimators
         self.learning_rate = learning_rate
         self.num_leaves = num_leaves
@@ -227,17 +234,30 @@ class Ranker(FittedRanker):
         check_callbacks(callbacks)
         columns = None if earlier is None else earlier.columns_
         given = ranking_data(X, y, qid, group, sample_weight, columns, pairs, document)
-        train = given.canonical(threads=plan.settings.threads)
+        recipe, threads = read_recipe(self.within_query, given), plan.settings.threads
+        if earlier is not None and earlier.model_.recipe != recipe:
+            raise ValueError(
+                f"init_model was trained with within_query={earlier.within_query!r}, not {self.within_query!r}; "
+                "its trees need the same columns."
+            )
+        evaluated = evaluation_sets(eval_set, given, y, qid, eval_group)
+        train = given.with_features(recipe, canonical=True, threads=threads)
         plan = for_data(plan, train)
-        valid = [train if data is given else data for data in evaluation_sets(eval_set, given, y, qid, eval_group)]
+        names = given.feature_names
+        valid = [
+            train if data is given else data.with_features(recipe, names=names, threads=threads) for data in evaluated
+        ]
         if plan.settings.patience is not None and not valid:
             raise ValueError("early_stopping_rounds needs an eval_set to watch; pass eval_set=[(X, y, qid)].")
 
         def finish(state: State, interrupted: bool) -> None:
             self.label_column_ = y if isinstance(y, str) else list(y) if names_columns(y, frame_columns(X)) else None
             self.qid_column_ = qid if isinstance(qid, str) else None
-            more = {"document_column": document} if isinstance(document, str) else {}
-            self._set_fitted(state, plan, train, interrupted=interrupted, **more)
+            columns: dict[str, Any] = {"label_column": self.label_column_, "qid_column": self.qid_column_}
+            if isinstance(document, str):
+                columns["document_column"] = document
+            model = model_of(state, plan, train, recipe, **columns, interrupted=interrupted)
+            self._set_model(model, list(plan.metrics.values()), plan.objective)
 
         run_training(
             plan,
@@ -254,12 +274,6 @@ class Ranker(FittedRanker):
     def check_params(self) -> None:
         """Raise ValueError where a parameter cannot be used, as ``fit`` does before any work."""
         read_parameters(self.get_params(deep=False))
-
-    def _set_fitted(self, state: State, plan: Plan, train: RankingData, *, interrupted: bool, **more: Any) -> None:
-        """Turn the state of a training into fitted attributes; ``more`` is added to the manifest."""
-        columns = {"label_column": self.label_column_, "qid_column": self.qid_column_}
-        model = model_of(state, plan, train, **columns, **more, interrupted=interrupted)
-        self._set_model(model, list(plan.metrics.values()), plan.objective)
 
 
 def _fitted(init_model: Any) -> Ranker | None:

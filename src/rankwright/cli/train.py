@@ -14,6 +14,8 @@ from rankwright.cli.terminal import echo
 _INTERRUPTED = 130  # exit code of a command that Ctrl-C ended: 128 and the number of the signal
 _FOLDS = 5  # of a calibration without validation data
 
+_TABLES = ("engine_params", "checkpoint", "within_query")  # parameters of Ranker that may be tables
+
 
 @options.with_data_options()
 def train(
@@ -24,6 +26,14 @@ def train(
     metric: Annotated[
         str | None,
         typer.Option(help="Metric to optimise, then metrics to monitor [ndcg@10].", show_default=False),
+    ] = None,
+    within_query: Annotated[
+        str | None,
+        typer.Option(
+            metavar="KINDS",
+            help="Features within the query to add: rank, z, gap, share, mean, max.",
+            show_default=False,
+        ),
     ] = None,
     trees: Annotated[int | None, typer.Option(help="Number of trees [300].", show_default=False)] = None,
     early_stopping: Annotated[
@@ -72,6 +82,7 @@ def train(
     flags = {
         "objective": objective,
         "metric": None if metric is None else options.split_metrics(metric),
+        "within_query": within_query,
         "n_estimators": trees,
         "early_stopping_rounds": early_stopping,
         "random_state": seed,
@@ -174,8 +185,8 @@ def _parameters(config: Path | None, flags: dict[str, Any], settings: list[str])
             raise typer.BadParameter(f"{first} is given twice, by --set and by its own flag; keep one.")
         if dot:
             table = parameters.setdefault(first, {})
-            if first not in ("engine_params", "checkpoint") or not isinstance(table, dict) or not inner:
-                raise typer.BadParameter(f"{name!r}: only engine_params and checkpoint have keys of their own.")
+            if first not in _TABLES or not isinstance(table, dict) or not inner:
+                raise typer.BadParameter(f"{name!r}: only {', '.join(_TABLES)} have keys of their own.")
             parameters[first] = {**table, inner: value}
         else:
             parameters[first] = value

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from rankwright.data.dataset import RankingData, names_columns
-from rankwright.data.encoding import HasColumns, frame_columns
+from rankwright.data.encoding import HasColumns, frame_columns, named_column
 
 
 def ranking_data(
@@ -90,11 +90,8 @@ def _evaluation_set(item: Any, number: int, train: RankingData, label_name: Any,
         raise ValueError(f"eval_set[{number}]: {error}") from None
 
 
-def named_column(X: Any, value: Any, argument: str) -> Any:
-    """Return the column that a text names, or columns by name for a list of texts, or the value itself."""
-    if not isinstance(value, str):
-        named = names_columns(value, frame_columns(X))
-        return {name: named_column(X, name, argument) for name in value} if named else value
-    if value not in frame_columns(X):
-        raise ValueError(f"{argument}={value!r} is not a column of X; name one of a data frame, or give an array.")
-    return X[value]
+def named_labels_of(X: Any, y: Any) -> Any:
+    """Return the labels that a text names, those by name for a list of texts, or the value itself."""
+    if names_columns(y, frame_columns(X)) and not isinstance(y, str):
+        return {name: named_column(X, name, "y") for name in y}
+    return named_column(X, y, "y")

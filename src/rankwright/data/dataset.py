@@ -27,6 +27,7 @@ from rankwright.data.labels import UNNAMED, check_named, named_labels
 from rankwright.data.pairs import Pairs, read_pairs
 from rankwright.data.queries import Queries, as_floats, check_labels, plain_ids
 from rankwright.data.row_order import canonical_order
+from rankwright.data.within_query import Recipe
 
 _ROWS_PER_CHECK = 65_536  # checking for infinities in slices needs less memory
 
@@ -266,20 +267,54 @@ class RankingData:
         >>> bool((a.canonical().X == b.canonical().X).all())
         True
         """
-        order = canonical_order(self, threads)
-        if order is None:
+        return self._arranged(canonical_order(self, threads), Recipe(), threads)
+
+    def with_features(
+        self,
+        recipe: Recipe,
+        *,
+        names: Sequence[str] | None = None,
+        canonical: bool = False,
+        threads: int | None = None,
+    ) -> RankingData:
+        """Return the rows with features within the query behind their columns, optionally in canonical order.
+
+        ``names`` are those by which the recipe knows the columns, where they differ from the data's own.
+
+        Examples
+        --------
+        >>> from rankwright.data.within_query import read_recipe
+        >>> data = RankingData([[1.0], [2.0], [5.0]], [0, 1, 2], qid=[5, 5, 5])
+        >>> data = data.with_features(read_recipe("rank", data))
+        >>> data.feature_names, data.X.tolist()
+        (['f0', 'f0 [rank]'], [[1.0, 3.0], [2.0, 2.0], [5.0, 1.0]])
+        """
+        order = canonical_order(self, threads) if canonical else None
+        return self._arranged(order, recipe, threads, self.feature_names if names is None else names)
+
+    def _arranged(
+        self, order: NDArray[np.int64] | None, recipe: Recipe, threads: int | None, names: Sequence[str] = ()
+    ) -> RankingData:
+        """Return the rows in an order within their queries (None for the same), with the features of a recipe."""
+        if order is None and not recipe:
             return self
         data = copy.copy(self)
-        queries = self.queries
-        rows = order if queries.order is None else queries.order[order]
-        data.queries = Queries(queries.ids, queries.boundaries, queries.keys, rows, queries.first_row)
-        data.X, data.y = self.X[order], self.y[order]
-        data.weights = None if self.weights is None else self.weights[order]
-        data.fields = {name: values[order] for name, values in self.fields.items()}
-        if self.pairs is not None:
-            place = np.empty_like(order)
-            place[order] = np.arange(len(order))
-            data.pairs = self.pairs.moved(place, queries)
+        if recipe:
+            data.X = recipe.extended(self.X, names, self.boundaries, order=order, threads=threads)
+            data.feature_names = [*names, *recipe.names]
+        elif order is not None:
+            data.X = self.X[order]
+        if order is not None:
+            queries = self.queries
+            rows = order if queries.order is None else queries.order[order]
+            data.queries = Queries(queries.ids, queries.boundaries, queries.keys, rows, queries.first_row)
+            data.y = self.y[order]
+            data.weights = None if self.weights is None else self.weights[order]
+            data.fields = {name: values[order] for name, values in self.fields.items()}
+            if self.pairs is not None:
+                place = np.empty_like(order)
+                place[order] = np.arange(len(order))
+                data.pairs = self.pairs.moved(place, queries)
         return data
 
     def with_pairs(self, pairs: Any, document: str | None = None) -> RankingData:

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from rankwright.data.within_query import check_option
 from rankwright.engines import load_engine
 from rankwright.engines.contract import Needs
 from rankwright.kernels.threads import MOST_THREADS, available_threads
@@ -91,6 +92,7 @@ def read_parameters(parameters: Mapping[str, Any]) -> Plan:
     objective = resolve_objective(parameters["objective"], next(iter(metrics.values())))
     for name, constraint in CONSTRAINTS.items():
         constraint.check(name, parameters[name])
+    check_option(parameters["within_query"])
     langevin = _langevin(parameters)
     params = parameters["engine_params"] or {}
     if not isinstance(params, dict):

@@ -10,7 +10,6 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import xgboost as xgb
 from numpy.typing import NDArray
 
 from rankwright.data.bins import Bins
@@ -38,7 +37,7 @@ class Layout:
         """Whether any column has two different values."""
         return bool(np.any(self.bins.n_bins + self.bins.has_missing > 1))
 
-    def matrix(self, codes: NDArray[Any], threads: int) -> xgb.QuantileDMatrix:
+    def matrix(self, codes: NDArray[Any], threads: int) -> Any:
         """Build XGBoost's matrix from bins, whose numbers are its bins too: it finds no edges of its own."""
         bins, n = self.bins, len(self.bins.edges)
         with_missing = np.flatnonzero(bins.has_missing)
@@ -65,6 +64,8 @@ class Layout:
             "max_bin": longest + 1,
             "nthread": threads,
         }
+        import xgboost as xgb
+
         reference = xgb.QuantileDMatrix(every, **options)
         return xgb.QuantileDMatrix(codes, ref=reference, **options)
 
