@@ -39,6 +39,8 @@ class Layout:
 
     def matrix(self, codes: NDArray[Any], threads: int) -> Any:
         """Build XGBoost's matrix from bins, whose numbers are its bins too: it finds no edges of its own."""
+        import xgboost as xgb
+
         bins, n = self.bins, len(self.bins.edges)
         with_missing = np.flatnonzero(bins.has_missing)
         if len(with_missing):
@@ -64,8 +66,6 @@ class Layout:
             "max_bin": longest + 1,
             "nthread": threads,
         }
-        import xgboost as xgb
-
         reference = xgb.QuantileDMatrix(every, **options)
         return xgb.QuantileDMatrix(codes, ref=reference, **options)
 
