@@ -227,7 +227,7 @@ def test_a_damaged_bias_in_a_checkpoint_is_refused(tmp_path: Path, biases: Any) 
     manifest["state"]["biases"] = biases
     del manifest["state_sha256"]
     path.write_text(json.dumps(manifest))
-    with pytest.raises(ValueError, match="holds a damaged checkpoint: .*bias"):
+    with pytest.raises(ValueError, match=r"holds a damaged checkpoint: .*bias"):
         ranker.set_params(n_estimators=6).fit(log(), position="position")
 
 
@@ -270,7 +270,7 @@ def changed(value: Any, dtype: Any = float) -> np.ndarray:
     [
         (
             changed(np.nan),
-            r"position is missing \(nan\) at row 3, query 0; a document without a position was not shown",
+            r"position is missing \(nan\) at row 3, query 0; a document without a position",
         ),
         (changed(2.5), "position is 2.5 at row 3, query 0, and positions are whole numbers"),
         (changed(-1), "position is -1 at row 3, query 0; positions count from 1"),

@@ -146,8 +146,8 @@ def _require_variation(name: str, codes: NDArray[Any], queries: Queries, reducer
     ranges = np.maximum.reduceat(codes, first) - np.minimum.reduceat(codes, first)
     if reducer.max(np.array([float(ranges.max())]))[0] == 0:
         raise ValueError(
-            f"{name} is the same for all documents of each query, so its bias is not identifiable: it changes no order. "
-            "Leave it out, or give logs in which it varies."
+            f"{name} is the same for all documents of each query, so its bias is not identifiable: it changes no "
+            "order. Leave it out, or give logs in which it varies."
         )
 
 
