@@ -60,6 +60,7 @@ MAY_IMPORT = {
     "evaluation.significance": (),
     "evaluation.pairing": ("evaluation.significance",),
     "evaluation.comparison": ("evaluation.significance", "evaluation.pairing"),
+    "clicks": (*READING, "data.row_order", "data.streams", "metrics", "evaluation", "engines", "clicks"),
     "objectives.options": ("kernels",),
     "objectives.base": ("kernels", "data.queries", "metrics", "notation", "ranges", "objectives.options"),
     "objectives": ("kernels", "data.queries", "metrics", "ranges", "objectives.base", "objectives.options"),

@@ -9,6 +9,13 @@ from rankwright._lazy import lazy_names
 
 if TYPE_CHECKING:
     from rankwright import diagnostics, metrics, objectives
+    from rankwright.clicks.interleaving import InterleavedList, interleave, simulate_interleaving
+    from rankwright.clicks.log import ClickLog
+    from rankwright.clicks.offline import ClickEvaluation, evaluate_clicks
+    from rankwright.clicks.preference import InterleavingResult, compare_interleaved, interleaving_sample_size
+    from rankwright.clicks.propensities import Propensities, estimate_propensities
+    from rankwright.clicks.reading import read_clicks
+    from rankwright.clicks.simulation import simulate_clicks
     from rankwright.data.dataset import RankingData
     from rankwright.data.letor import read_letor, write_letor
     from rankwright.data.synthetic import make_web_search
@@ -30,10 +37,15 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 __all__ = [
     "Choice",
+    "ClickEvaluation",
+    "ClickLog",
     "Comparison",
     "Evaluation",
+    "InterleavedList",
+    "InterleavingResult",
     "Metric",
     "Model",
+    "Propensities",
     "Range",
     "Ranker",
     "RankingData",
@@ -42,10 +54,15 @@ __all__ = [
     "align",
     "bind",
     "compare",
+    "compare_interleaved",
     "diagnostics",
+    "estimate_propensities",
     "evaluate",
+    "evaluate_clicks",
     "export",
     "gradients",
+    "interleave",
+    "interleaving_sample_size",
     "load",
     "make_web_search",
     "metric",
@@ -56,11 +73,14 @@ __all__ = [
     "plot_curves",
     "plot_importance",
     "plot_queries",
+    "read_clicks",
     "read_data",
     "read_letor",
     "read_qrels",
     "read_trec_run",
     "search_space",
+    "simulate_clicks",
+    "simulate_interleaving",
     "train_run",
     "tune",
     "write_data",
@@ -72,6 +92,13 @@ __all__ = [
 __getattr__, __dir__ = lazy_names(
     __name__,
     {
+        "clicks.interleaving": ("InterleavedList", "interleave", "simulate_interleaving"),
+        "clicks.log": ("ClickLog",),
+        "clicks.offline": ("ClickEvaluation", "evaluate_clicks"),
+        "clicks.preference": ("InterleavingResult", "compare_interleaved", "interleaving_sample_size"),
+        "clicks.propensities": ("Propensities", "estimate_propensities"),
+        "clicks.reading": ("read_clicks",),
+        "clicks.simulation": ("simulate_clicks",),
         "data.dataset": ("RankingData",),
         "data.letor": ("read_letor", "write_letor"),
         "data.synthetic": ("make_web_search",),

@@ -66,10 +66,13 @@ class Metric:
     higher_is_better: ClassVar[bool] = True
     selects: ClassVar[bool] = False  # True: documents with a positive score, in input order
     start: ClassVar[float] = 1.0  # the user's state before the first position
+    fixed_normaliser: ClassVar[bool] = True  # Z does not depend on labels; a class that defines one must say so itself
 
     at: int | None = field(default=None)
 
     def __init_subclass__(cls) -> None:
+        if "normalisers" in vars(cls) and "fixed_normaliser" not in vars(cls):
+            cls.fixed_normaliser = False
         if vars(cls).get("name"):  # a subclass that inherits its name does not take it over
             _NOTATION.register(cls.name, cls)
 
@@ -537,6 +540,7 @@ class Precision(_Counting):
     """
 
     name: ClassVar[str] = "precision"
+    fixed_normaliser: ClassVar[bool] = True
 
     def normalisers(self, weight: Floats, gain: Floats, boundaries: NDArray[np.int64]) -> Floats:
         """The cutoff, or the length of the list."""
