@@ -285,8 +285,9 @@ class Model:
 
     def _given(self, X: Any, leave_out: Sequence[str] = ()) -> Any:
         """Turn rows into the matrix of the columns of the data."""
-        label, qid, document = (self.manifest.get(f"{name}_column") for name in ("label", "qid", "document"))
-        others = [*(label if isinstance(label, list) else [label]), qid, document, *leave_out]
+        label, qid = (self.manifest.get(f"{name}_column") for name in ("label", "qid"))
+        others = [*(label if isinstance(label, list) else [label]), qid, *leave_out]
+        others += self.manifest.get("other_columns", [])
         return encode_features(drop_columns(X, [name for name in others if name is not None]), self.columns)
 
     def save(self, path: PathLike) -> None:

@@ -9,7 +9,7 @@ from typing import Any, Self
 from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_is_fitted
 
-from rankwright.data.arguments import evaluation_sets, ranking_data
+from rankwright.data.arguments import by_column, evaluation_sets, ranking_data
 from rankwright.data.dataset import names_columns
 from rankwright.data.encoding import frame_columns
 from rankwright.data.within_query import Option, read_recipe
@@ -18,6 +18,7 @@ from rankwright.metrics import Metric
 from rankwright.objectives import Objective
 from rankwright.training.defaults import for_data
 from rankwright.training.fitting import check_callbacks, run_training
+from rankwright.training.from_clicks import with_clicks
 from rankwright.training.outcome import model_of, naming_classes
 from rankwright.training.parameters import read_parameters
 from rankwright.training.state import Progress, State
@@ -83,6 +84,11 @@ class Ranker(FittedRanker):
     leaf_noise
         ``"shared"``: splits and leaf values see the same noise. ``"independent"``: leaf values get a draw of
         their own, as in the SGLB algorithm; they are then computed by the training instead of the engine.
+    position_ridge, position_smoothness
+        L2 regularisation of the position bias that ``fit(position=...)`` learns, and of the differences between
+        neighbouring positions, both in documents: 1 counts as much as one document.
+    position_limit
+        Positions from this one on share one bias.
     random_state
         Seed. The same seed gives the same model, for any number of threads: gradients are rounded to 2^-28 of the
         largest, so that the engine's sums are exact. None draws one.
@@ -116,6 +122,9 @@ class Ranker(FittedRanker):
         the query last.
     n_features_in_, feature_names_in_
         Columns of the training data, without the features within the query.
+    position_bias_ : dict
+        The bias found for each column of ``position``: a dict of its values (positions, relative to the first, or
+        categories, relative to the most frequent one), as an amount of score. Empty without ``position``.
     interrupted_ : bool
         True if Ctrl-C ended the training; the model has the trees up to then.
     times_ : dict
@@ -158,6 +167,9 @@ class Ranker(FittedRanker):
         diffusion_temperature: float | None = None,
         shrink_rate: float | None = None,
         leaf_noise: str = "shared",
+        position_ridge: float = 1.0,
+        position_smoothness: float = 0.0,
+        position_limit: int = 50,
         random_state: int | None = 0,
         n_jobs: int | None = None,
         checkpoint: str | os.PathLike[str] | dict[str, Any] | None = None,
@@ -184,6 +196,9 @@ class Ranker(FittedRanker):
         self.diffusion_temperature = diffusion_temperature
         self.shrink_rate = shrink_rate
         self.leaf_noise = leaf_noise
+        self.position_ridge = position_ridge
+        self.position_smoothness = position_smoothness
+        self.position_limit = position_limit
         self.random_state = random_state
         self.n_jobs = n_jobs
         self.checkpoint = checkpoint
@@ -200,6 +215,7 @@ class Ranker(FittedRanker):
         sample_weight: ArrayLike | None = None,
         pairs: Any = None,
         document: Any = None,
+        position: Any = None,
         eval_set: Any = None,
         eval_group: Any = None,
         init_model: Ranker | str | os.PathLike[str] | None = None,
@@ -216,6 +232,11 @@ class Ranker(FittedRanker):
         pairs, document
             Preferences to learn from, as in `RankingData`, with an objective such as ``"ranknet(pairs)"``, alone or
             beside labels. Without labels the objective ``"auto"`` is that one.
+        position
+            Where each document was shown when its label, a click, was observed: an array of positions from 1, or the
+            name of a column or field. Scores plus a bias of each position are trained; `predict` returns the scores
+            without it (docs/clicks.md). Several columns (a list of names, or a dict of arrays by name) add up, and
+            columns of text are categories, such as the device.
         eval_set
             Evaluation sets: a list of ``(X, y, qid)`` or of `RankingData`, or one of them; a data frame alone where
             ``y`` and ``qid`` name columns. The `RankingData` that is trained on may be among them, for curves of the
@@ -232,20 +253,24 @@ class Ranker(FittedRanker):
         with naming_classes(getattr(earlier or self, "model_", None)):
             plan = read_parameters(self.get_params(deep=False))
         check_callbacks(callbacks)
-        columns = None if earlier is None else earlier.columns_
-        given = ranking_data(X, y, qid, group, sample_weight, columns, pairs, document)
+        shown = by_column("position", position)
+        others = [name for name in (*shown.values(), document) if isinstance(name, str)]
+        reference = None if earlier is None else earlier.columns_
+        given = ranking_data(X, y, qid, group, sample_weight, reference, pairs, document, shown)
+        plan = with_clicks(plan, given, shown)
         recipe, threads = read_recipe(self.within_query, given), plan.settings.threads
         if earlier is not None and earlier.model_.recipe != recipe:
             raise ValueError(
                 f"init_model was trained with within_query={earlier.within_query!r}, not {self.within_query!r}; "
                 "its trees need the same columns."
             )
-        evaluated = evaluation_sets(eval_set, given, y, qid, eval_group)
+        evaluated = evaluation_sets(eval_set, given, y, qid, eval_group, others)
         train = given.with_features(recipe, canonical=True, threads=threads)
         plan = for_data(plan, train)
         names = given.feature_names
         valid = [
-            train if data is given else data.with_features(recipe, names=names, threads=threads) for data in evaluated
+            train if data is given or data is X else data.with_features(recipe, names=names, threads=threads)
+            for data in evaluated
         ]
         if plan.settings.patience is not None and not valid:
             raise ValueError("early_stopping_rounds needs an eval_set to watch; pass eval_set=[(X, y, qid)].")
@@ -253,9 +278,7 @@ class Ranker(FittedRanker):
         def finish(state: State, interrupted: bool) -> None:
             self.label_column_ = y if isinstance(y, str) else list(y) if names_columns(y, frame_columns(X)) else None
             self.qid_column_ = qid if isinstance(qid, str) else None
-            columns: dict[str, Any] = {"label_column": self.label_column_, "qid_column": self.qid_column_}
-            if isinstance(document, str):
-                columns["document_column"] = document
+            columns = {"label_column": self.label_column_, "qid_column": self.qid_column_, "other_columns": others}
             model = model_of(state, plan, train, recipe, **columns, interrupted=interrupted)
             self._set_model(model, list(plan.metrics.values()), plan.objective)
 

@@ -17,6 +17,7 @@ from rankwright.engines import load_engine
 from rankwright.model import Model
 from rankwright.notation import UnknownName
 from rankwright.objectives.base import Sum
+from rankwright.training.bias_columns import describe_biases
 from rankwright.training.checkpoint import fingerprint
 from rankwright.training.settings import Plan
 from rankwright.training.state import State
@@ -89,7 +90,7 @@ def model_of(state: State, plan: Plan, train: RankingData, recipe: Recipe, **mor
     """
     engine = load_engine(plan.settings.engine)
     assert state.forest is not None
-    last = last_iteration(state, plan) - 1
+    last, bias = last_iteration(state, plan) - 1, plan.settings.bias
     names = train.feature_names[: len(train.feature_names) - len(recipe.names)]
     forest = state.forest.first(state.trees[last]).scaled(state.factors[last])
     manifest = {
@@ -113,6 +114,7 @@ def model_of(state: State, plan: Plan, train: RankingData, recipe: Recipe, **mor
         "best_iteration": forest.n_trees,
         "initial_trees": state.initial_trees,
         "times": dict(state.times),
+        "position_bias": {} if bias is None else describe_biases(bias, train, state.biases[last]),
         "evals_result": {f"valid_{number}": curves for number, curves in enumerate(state.history)},
         **more,
     }
