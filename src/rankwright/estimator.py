@@ -210,6 +210,10 @@ class FittedRanker(BaseEstimator):  # type: ignore[misc]
         self.evals_result_ = manifest["evals_result"]
         self.interrupted_ = bool(manifest["interrupted"])
         self.times_ = dict(manifest.get("times", {}))
+        biases = manifest.get("position_bias", {})
+        self.position_bias_ = {
+            name: dict(zip(found["levels"], found["values"], strict=True)) for name, found in biases.items()
+        }
         self.n_features_in_ = len(model.feature_names)
         if manifest.get("named"):
             self.feature_names_in_ = np.array(model.feature_names, dtype=object)

@@ -142,6 +142,7 @@ class Model:
             X.check_columns(self.columns)
             return X.X
         others = [self.manifest.get("label_column"), self.manifest.get("qid_column"), *leave_out]
+        others += self.manifest.get("shown_columns", [])
         return encode_features(drop_columns(X, [name for name in others if name is not None]), self.columns)
 
     def save(self, path: PathLike) -> None:

@@ -9,13 +9,14 @@ from typing import Any, Self
 from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_is_fitted
 
-from rankwright.data.arguments import evaluation_sets, ranking_data
+from rankwright.data.arguments import by_column, evaluation_sets, ranking_data
 from rankwright.data.dataset import RankingData
 from rankwright.estimator import FittedRanker
 from rankwright.metrics import Metric
 from rankwright.objectives import Objective
 from rankwright.training.defaults import for_data
 from rankwright.training.fitting import check_callbacks, run_training
+from rankwright.training.from_clicks import with_clicks
 from rankwright.training.outcome import model_of, naming_classes
 from rankwright.training.parameters import read_parameters
 from rankwright.training.settings import Plan
@@ -76,6 +77,11 @@ class Ranker(FittedRanker):
     leaf_noise
         ``"shared"``: splits and leaf values see the same noise. ``"independent"``: leaf values get a draw of
         their own, as in the SGLB algorithm; they are then computed by the training instead of the engine.
+    position_ridge, position_smoothness
+        L2 regularisation of the position bias that ``fit(position=...)`` learns, and of the differences between
+        neighbouring positions, both in documents: 1 counts as much as one document.
+    position_limit
+        Positions from this one on share one bias.
     random_state
         Seed. The same seed gives the same model, for any number of threads: gradients are rounded to 2^-28 of the
         largest, so that the engine's sums are exact. None draws one.
@@ -108,6 +114,9 @@ class Ranker(FittedRanker):
         Total gain of the splits on each column, as shares of 1.
     n_features_in_, feature_names_in_
         Columns of the training data.
+    position_bias_ : dict
+        The bias found for each column of ``position``: a dict of its values (positions, relative to the first, or
+        categories, relative to the most frequent one), as an amount of score. Empty without ``position``.
     interrupted_ : bool
         True if Ctrl-C ended the training; the model has the trees up to then.
     times_ : dict
@@ -149,6 +158,9 @@ class Ranker(FittedRanker):
         diffusion_temperature: float | None = None,
         shrink_rate: float | None = None,
         leaf_noise: str = "shared",
+        position_ridge: float = 1.0,
+        position_smoothness: float = 0.0,
+        position_limit: int = 50,
         random_state: int | None = 0,
         n_jobs: int | None = None,
         checkpoint: str | os.PathLike[str] | dict[str, Any] | None = None,
@@ -174,6 +186,9 @@ class Ranker(FittedRanker):
         self.diffusion_temperature = diffusion_temperature
         self.shrink_rate = shrink_rate
         self.leaf_noise = leaf_noise
+        self.position_ridge = position_ridge
+        self.position_smoothness = position_smoothness
+        self.position_limit = position_limit
         self.random_state = random_state
         self.n_jobs = n_jobs
         self.checkpoint = checkpoint
@@ -188,6 +203,7 @@ class Ranker(FittedRanker):
         qid: Any = None,
         group: ArrayLike | None = None,
         sample_weight: ArrayLike | None = None,
+        position: Any = None,
         eval_set: Any = None,
         init_model: Ranker | str | os.PathLike[str] | None = None,
         callbacks: Sequence[Callable[[Progress], object]] | None = None,
@@ -199,6 +215,11 @@ class Ranker(FittedRanker):
         X, y, qid, group, sample_weight
             As in `RankingData` (whose ``weights`` are ``sample_weight`` here); or a `RankingData` as ``X`` alone.
             Rows may come in any order; ``qid`` and ``y`` may name columns of a data frame.
+        position
+            Where each document was shown when its label, a click, was observed: an array of positions from 1, or the
+            name of a column or field. Scores plus a bias of each position are trained; `predict` returns the scores
+            without it (docs/clicks.md). Several columns (a list of names, or a dict of arrays by name) add up, and
+            columns of text are categories, such as the device.
         eval_set
             Evaluation sets: a list of ``(X, y, qid)`` or of `RankingData`, or one of them; a data frame alone where
             ``y`` and ``qid`` name columns. The `RankingData` that is trained on may be among them, for curves of the
@@ -212,17 +233,22 @@ class Ranker(FittedRanker):
         with naming_classes(getattr(earlier or self, "model_", None)):
             plan = read_parameters(self.get_params(deep=False))
         check_callbacks(callbacks)
-        given = ranking_data(X, y, qid, group, sample_weight, None if earlier is None else earlier.columns_)
+        shown = by_column("position", position)
+        reference = None if earlier is None else earlier.columns_
+        given = ranking_data(X, y, qid, group, sample_weight, reference, shown)
+        plan = with_clicks(plan, given, shown)
         train = given.canonical(threads=plan.settings.threads)
         plan = for_data(plan, train)
-        valid = [train if data is given else data for data in evaluation_sets(eval_set, given, y, qid)]
+        not_features = [name for name in shown.values() if isinstance(name, str)]
+        sets = evaluation_sets(eval_set, given, y, qid, not_features)
+        valid = [train if data is given or data is X else data for data in sets]
         if plan.settings.patience is not None and not valid:
             raise ValueError("early_stopping_rounds needs an eval_set to watch; pass eval_set=[(X, y, qid)].")
 
         def finish(state: State, interrupted: bool) -> None:
             self.label_column_ = y if isinstance(y, str) else None
             self.qid_column_ = qid if isinstance(qid, str) else None
-            self._set_fitted(state, plan, train, interrupted=interrupted)
+            self._set_fitted(state, plan, train, shown_columns=not_features, interrupted=interrupted)
 
         run_training(
             plan,
@@ -240,10 +266,10 @@ class Ranker(FittedRanker):
         """Raise ValueError where a parameter cannot be used, as ``fit`` does before any work."""
         read_parameters(self.get_params(deep=False))
 
-    def _set_fitted(self, state: State, plan: Plan, train: RankingData, *, interrupted: bool) -> None:
+    def _set_fitted(self, state: State, plan: Plan, train: RankingData, **more: Any) -> None:
         """Turn the state of a training into fitted attributes."""
         columns = {"label_column": self.label_column_, "qid_column": self.qid_column_}
-        model = model_of(state, plan, train, **columns, interrupted=interrupted)
+        model = model_of(state, plan, train, **columns, **more)
         self._set_model(model, list(plan.metrics.values()), plan.objective)
 
 

@@ -22,6 +22,7 @@ def load_system(path: Path) -> tuple[Ranker, dict[str, Any]]:
     options: dict[str, Any] = {"label": ranker.label_column_, "qid": ranker.qid_column_}
     if ranker.columns_.first_index == 0:
         options["zero_based"] = True
+    options["fields"] = ranker.manifest_.get("shown_columns") or None
     return ranker, {name: value for name, value in options.items() if value is not None}
 
 

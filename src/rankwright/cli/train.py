@@ -28,6 +28,14 @@ def train(
             metavar="TREES", help="Stop after this many trees without improvement on --valid.", show_default=False
         ),
     ] = None,
+    position: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="COLUMN",
+            help="Column of Parquet and CSV with the position, or device, where a click was made; repeatable.",
+            show_default=False,
+        ),
+    ] = None,
     seed: Annotated[int | None, typer.Option(help="Seed [0].", show_default=False)] = None,
     threads: options.Threads = None,
     set_: Annotated[
@@ -63,11 +71,14 @@ def train(
         "n_jobs": threads,
     }
     parameters = _parameters(config, {k: v for k, v in flags.items() if v is not None}, set_ or [])
+    told = parameters.pop("clicks", {}) | ({"position": position} if position else {})
+    names = options.named_columns(told)
+    reading |= {"fields": names} if names else {}
     verbose = parameters.pop("verbose", 1)
     if parameters.get("early_stopping_rounds") is not None and valid is None:
         raise typer.BadParameter("early stopping needs validation data; give it with --valid.")
     try:
-        settings = run_config(parameters)
+        settings = run_config(parameters, told)
     except ValueError as error:
         raise typer.BadParameter(str(error)) from None
     earlier = None if force else Run.find(out)
@@ -80,6 +91,7 @@ def train(
         out,
         *parts,
         parameters=parameters,
+        clicks=told,
         sources={"paths": paths, "reading": reading, "seconds": time.perf_counter() - start},
         overwrite=force,
         verbose=0 if quiet else verbose,
@@ -134,7 +146,8 @@ def _parameters(config: Path | None, flags: dict[str, Any], settings: list[str])
 
     parameters = {} if config is None else read_config(config)
     for name in parameters:
-        _check_name(name, f"{config} has")
+        if name != "clicks":
+            _check_name(name, f"{config} has")
     parameters |= flags
     for text in settings:
         name, value = options.split_setting(text)

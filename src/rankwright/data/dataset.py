@@ -226,6 +226,20 @@ class RankingData:
         data.fields = {name: values[order] for name, values in self.fields.items()}
         return data
 
+    def with_fields(self, fields: Mapping[str, ArrayLike]) -> RankingData:
+        """Return the same rows with further fields, whose values are in the order of this data.
+
+        Examples
+        --------
+        >>> data = RankingData([[1.0], [2.0]], [0, 1], qid=[5, 5]).with_fields({"position": [2, 1]})
+        >>> data.fields["position"].tolist()
+        [2, 1]
+        """
+        data = copy.copy(self)
+        grouped = self.queries.grouped()
+        data.fields = self.fields | {name: _field(name, values, grouped) for name, values in fields.items()}
+        return data
+
     def check_columns(self, reference: HasColumns) -> None:
         """Raise ValueError unless this data has the columns and categories of ``reference``, in the same order.
 

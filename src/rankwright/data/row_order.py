@@ -32,7 +32,7 @@ def canonical_order(data: RankingData, threads: int | None) -> NDArray[np.int64]
     order = np.lexsort((hashes, query))
     groups = _starts(hashes[order], query[order])
     if not groups.all():
-        fields = [values for _, values in sorted(data.fields.items()) if values.dtype.kind in "iufb"]
+        fields = [_sortable(values) for _, values in sorted(data.fields.items())]
         values = [*fields, *([] if data.weights is None else [data.weights]), data.y]
         by_value = np.lexsort((*values, hashes, query))
         starts = np.flatnonzero(groups)
@@ -44,6 +44,11 @@ def canonical_order(data: RankingData, threads: int | None) -> NDArray[np.int64]
         order = np.empty_like(by_value)
         order[np.argsort(kind[places], kind="stable")] = by_value
     return None if np.array_equal(order, np.arange(len(order))) else order
+
+
+def _sortable(values: NDArray[Any]) -> NDArray[Any]:
+    """Return numbers in the order of the values; texts and other objects count as text."""
+    return values if values.dtype.kind in "iufb" else np.unique(values.astype(str), return_inverse=True)[1]
 
 
 def _starts(*values: NDArray[Any]) -> NDArray[np.bool_]:

@@ -33,6 +33,7 @@ def read_data(
     weight: str | None = None,
     drop: Sequence[str] = (),
     categorical: Sequence[str] = (),
+    fields: Sequence[str] = (),
     zero_based: bool = False,
     labelled: bool = True,
     reference: RankingData | Columns | None = None,
@@ -55,15 +56,18 @@ def read_data(
         Columns to ignore.
     categorical
         Columns that hold categories.
+    fields
+        Columns that are not features and travel with the rows, such as the position at which a document was shown;
+        LETOR text has none.
     zero_based
         Whether the first feature of LETOR text has index 0; by default it has index 1.
     labelled
         False for rows to predict: labels are not needed, and all are 0.
     reference
         Training data, or a model's ``columns_``: this data gets the same columns and categories. Columns named in
-        ``drop`` and ``categorical`` may then be missing. LETOR text, which has no names, is matched by position and
-        must have as many features; only where the reference is LETOR text too may the last ones be missing, which are
-        then 0, with a warning that names them.
+        ``drop``, ``categorical`` and ``fields`` may then be missing. LETOR text, which has no names, is matched by
+        position and must have as many features; only where the reference is LETOR text too may the last ones be
+        missing, which are then 0, with a warning that names them.
 
     Examples
     --------
@@ -77,17 +81,22 @@ def read_data(
     """
     extension = _extension(path)
     if extension in _LETOR:
+        if fields and reference is None:
+            raise ValueError(f"{path} is LETOR text, which has no column {fields[0]!r}; give Parquet or CSV.")
         return _read_letor(path, zero_based, labelled, reference)
     texts = () if reference is None else tuple(name for name, levels in reference.categories.items() if levels)
     table = read_table(path, qid, texts)
     columns = table.column_names
     if reference is not None:
-        drop, categorical = ([name for name in names if name in columns] for names in (drop, categorical))
+        drop, categorical, fields = (
+            [name for name in names if name in columns] for names in (drop, categorical, fields)
+        )
     if not labelled and label in columns:
         drop = [*drop, label]
     required = [("label", label)] if labelled else []
     required += [("qid", qid)] + ([] if weight is None else [("weight", weight)])
-    required += [*(("drop", name) for name in drop), *(("categorical", name) for name in categorical)]
+    for option, names in (("drop", drop), ("categorical", categorical), ("fields", fields)):
+        required += [(option, name) for name in names]
     for option, name in required:
         if name not in columns:
             raise ValueError(f"{path} has no column {name!r}; it has {_shown(columns)}. Name one of them in {option}=.")
@@ -99,6 +108,7 @@ def read_data(
             weight=weight,
             drop=drop,
             categorical=categorical,
+            fields=fields,
             reference=reference,
         )
     except ValueError as error:
@@ -127,7 +137,8 @@ def read_parts(paths: Sequence[PathLike], **options: Any) -> list[RankingData]:
     ...     [part.X.tolist() for part in read_parts(paths)]
     [[[0.5, 0.0]], [[0.0, 0.5]]]
     """
-    if options.get("reference") is None and all(_extension(path) in _LETOR for path in paths):
+    letor = all(_extension(path) in _LETOR for path in paths)
+    if letor and options.get("reference") is None and not options.get("fields"):
         return read_letor(list(paths), zero_based=options.get("zero_based", False))
     first = read_data(paths[0], **options)
     return [first, *(read_data(path, **{**options, "reference": first}) for path in paths[1:])]

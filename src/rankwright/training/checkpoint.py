@@ -145,14 +145,17 @@ def _hash(state: Any) -> str:
 def _key_of(plan: Plan, parts: Sequence[RankingData], initial: Forest | None) -> str:
     """Hash what decides about a training; neither the number of trees nor that of threads does."""
     settings = {k: repr(v) for k, v in asdict(plan.settings).items() if k not in ("n_trees", "threads")}
-    data = [fingerprint(part) for part in parts]
+    columns = [] if plan.settings.bias is None else plan.settings.bias.columns
+    if not columns:
+        del settings["bias"]  # the first checkpoints had none
+    data = [fingerprint(parts[0], columns), *(fingerprint(part) for part in parts[1:])]
     start = None if initial is None else initial.dump().decode("utf-8", "backslashreplace")
     key = repr((str(plan.objective), list(plan.metrics), sorted(settings.items()), data, start))
     return hashlib.sha256(key.encode()).hexdigest()
 
 
-def fingerprint(data: RankingData) -> str:
-    """Hash of the features, labels, queries, weights and columns."""
+def fingerprint(data: RankingData, fields: Sequence[str] = ()) -> str:
+    """Hash of the features, labels, queries, weights and columns, and of the fields that are named."""
     # Columns without names of their own are told apart by position, whatever a reader calls them.
     names = data.feature_names if data.named else [f"f{number}" for number in range(len(data.feature_names))]
     digest = hashlib.blake2b(repr((names, sorted(data.categories.items()))).encode(), digest_size=16)
@@ -166,4 +169,8 @@ def fingerprint(data: RankingData) -> str:
     ):
         digest.update(repr((array.shape, array.dtype.str)).encode())
         digest.update(np.ascontiguousarray(array).data)
+    for name in fields:
+        values = data.fields[name]
+        digest.update(repr((name, values.dtype.str)).encode())
+        digest.update(repr(values.tolist()).encode() if values.dtype == object else np.ascontiguousarray(values).data)
     return digest.hexdigest()

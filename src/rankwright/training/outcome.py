@@ -16,6 +16,7 @@ from rankwright.engines import load_engine
 from rankwright.model import Model
 from rankwright.notation import UnknownName
 from rankwright.objectives.base import Sum
+from rankwright.training.bias_columns import describe_biases
 from rankwright.training.checkpoint import fingerprint
 from rankwright.training.settings import Plan
 from rankwright.training.state import State
@@ -85,7 +86,7 @@ def model_of(state: State, plan: Plan, train: RankingData, **more: Any) -> Model
     """Build the model with its manifest; ``more`` is added to it."""
     engine = load_engine(plan.settings.engine)
     assert state.forest is not None
-    last = last_iteration(state, plan) - 1
+    last, bias = last_iteration(state, plan) - 1, plan.settings.bias
     forest = state.forest.first(state.trees[last]).scaled(state.factors[last])
     manifest = {
         "rankwright": version("rankwright"),
@@ -107,6 +108,7 @@ def model_of(state: State, plan: Plan, train: RankingData, **more: Any) -> Model
         "best_iteration": forest.n_trees,
         "initial_trees": state.initial_trees,
         "times": dict(state.times),
+        "position_bias": {} if bias is None else describe_biases(bias, train, state.biases[last]),
         "evals_result": {f"valid_{number}": curves for number, curves in enumerate(state.history)},
         **more,
     }
