@@ -17,6 +17,7 @@ from rankwright.cli import (
     diagnose,
     evaluate,
     export,
+    interleave,
     predict,
     report,
     reproduce,
@@ -60,6 +61,7 @@ app.command()(demo.demo)
 app.command()(train.train)
 app.command()(evaluate.evaluate)
 app.command()(compare.compare)
+app.command()(interleave.interleave)
 app.command()(predict.predict)
 app.command()(convert.convert)
 app.command()(export.export)
