@@ -6,7 +6,7 @@ import json
 import os
 import re
 import warnings
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -180,6 +180,23 @@ def write_data(data: RankingData, path: PathLike) -> None:
         data.to_parquet(path)
     else:
         _write_csv(data, path, _CSV[extension])
+
+
+def write_table(columns: Mapping[str, Sequence[Any]], path: PathLike) -> None:
+    """Write columns to Parquet or CSV, by the extension; the file is complete or absent."""
+    import pyarrow as pa
+    import pyarrow.csv as pc
+    import pyarrow.parquet as pq
+
+    extension = _extension(path)
+    if extension in _LETOR or Path(path).suffix == ".gz":
+        raise ValueError(f"{os.fspath(path)!r} must end in .parquet, .csv or .tsv.")
+    table = pa.table({name: list(values) for name, values in columns.items()})
+    with replacing(path) as file:
+        if extension in _PARQUET:
+            pq.write_table(table, file)
+        else:
+            pc.write_csv(table, file, pc.WriteOptions(delimiter=_CSV[extension]))
 
 
 def document_names(data: RankingData) -> list[str]:
