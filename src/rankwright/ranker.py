@@ -15,7 +15,7 @@ from rankwright.estimator import FittedRanker
 from rankwright.metrics import Metric
 from rankwright.objectives import Objective
 from rankwright.training.defaults import for_data
-from rankwright.training.fitting import check_callbacks, run_training
+from rankwright.training.fitting import check_callbacks, reducer_alone, run_training
 from rankwright.training.outcome import model_of, naming_classes
 from rankwright.training.parameters import read_parameters
 from rankwright.training.settings import Plan
@@ -215,7 +215,7 @@ class Ranker(FittedRanker):
         check_callbacks(callbacks)
         given = ranking_data(X, y, qid, group, sample_weight, None if earlier is None else earlier.columns_)
         train = given.canonical(threads=plan.settings.threads)
-        plan = for_data(plan, train)
+        plan = for_data(plan, train, reducer_alone(plan))
         valid = [train if data is given else data for data in evaluation_sets(eval_set, given, y, qid)]
         if plan.settings.patience is not None and not valid:
             raise ValueError("early_stopping_rounds needs an eval_set to watch; pass eval_set=[(X, y, qid)].")

@@ -17,7 +17,7 @@ from rankwright.data.queries import Queries, check_labels, plain_ids
 from rankwright.kernels import evaluate as kernel
 from rankwright.kernels.threads import available_threads, equal_ranges, even_ranges, run_ranges
 from rankwright.metrics import Metric, metric, metric_texts
-from rankwright.reducer import ALONE, Reducer
+from rankwright.reducer import ALONE, Reducer, addable
 
 TIES = {
     "worst": kernel.WORST,
@@ -177,6 +177,7 @@ class Evaluator:
         self.ties, self.empty = ties, empty
         self._reducer = reducer
         self.queries = queries = Queries.of(np.size(labels), qid, group)
+        self._n_queries = int(reducer.sum(np.array([float(queries.n_queries)]))[0])  # on all machines
         self.labels = check_labels(labels, queries)
         self.weights = None if weights is None else _query_weights(weights, queries)
         self._chains = {name: value.bind(self.labels, queries.boundaries) for name, value in by_name.items()}
@@ -197,7 +198,7 @@ class Evaluator:
         mean = {}
         for name, values in per_query.items():
             values[self._chains[name].scale == 0] = EMPTY[self.empty]
-            mean[name] = _mean(name, values, self.weights, self._reducer)
+            mean[name] = _mean(name, values, self.weights, self._n_queries, self._reducer)
         return Evaluation(
             mean=mean,
             per_query=per_query,
@@ -263,10 +264,13 @@ def _query_weights(weights: ArrayLike, queries: Queries) -> NDArray[np.float64]:
     return first
 
 
-def _mean(name: str, values: NDArray[np.float64], weights: NDArray[np.float64] | None, reducer: Reducer) -> float:
+def _mean(
+    name: str, values: NDArray[np.float64], weights: NDArray[np.float64] | None, n_queries: int, reducer: Reducer
+) -> float:
     counted = ~np.isnan(values)
     weight = np.ones(len(values)) if weights is None else weights
-    local = (counted.sum(), weight[counted].sum(), (values[counted] * weight[counted]).sum())
+    terms = [addable(part, n_queries, reducer).sum() for part in (weight[counted], values[counted] * weight[counted])]
+    local = (counted.sum(), *terms)
     n_counted, total_weight, total = reducer.sum(np.array(local, dtype=np.float64)).tolist()
     if n_counted == 0:
         warnings.warn(

@@ -11,7 +11,7 @@ from rankwright.metrics import Metric
 from rankwright.objectives import Objective
 from rankwright.objectives import objective as parse_objective
 from rankwright.objectives.base import BoundObjective
-from rankwright.reducer import ALONE, Reducer
+from rankwright.reducer import ALONE, Reducer, addable
 from rankwright.training.settings import Plan
 from rankwright.training.steering import Steering
 
@@ -90,7 +90,7 @@ def for_data(plan: Plan, train: RankingData, reducer: Reducer = ALONE) -> Plan:
         rate = min(0.1, 0.06 * ratio**0.25)
         if objective.first_order:
             bound = BoundObjective(objective, train.y, train.queries.grouped(), plan.target, seed=settings.seed)
-            squares = np.square(bound(np.zeros(train.n_rows))[0]).sum()
+            squares = addable(np.square(bound(np.zeros(train.n_rows))[0]), counts.rows, reducer).sum()
             size = float(np.sqrt(reducer.sum(np.array([squares]))[0] / counts.rows))
             rate = 0.03 * rate / size if size > 0 else rate
     if langevin is not None and langevin.shrink_rate * rate >= 1:
