@@ -10,10 +10,11 @@ from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_is_fitted
 
 from rankwright.data.arguments import evaluation_sets, ranking_data
-from rankwright.data.dataset import RankingData
+from rankwright.data.encoding import HasColumns
 from rankwright.estimator import FittedRanker
 from rankwright.metrics import Metric
 from rankwright.objectives import Objective
+from rankwright.training.checkpoint import fingerprint
 from rankwright.training.defaults import for_data
 from rankwright.training.fitting import check_callbacks, reducer_alone, run_training
 from rankwright.training.outcome import model_of, naming_classes
@@ -192,6 +193,7 @@ class Ranker(FittedRanker):
         eval_set: Any = None,
         init_model: Ranker | str | os.PathLike[str] | None = None,
         callbacks: Sequence[Callable[[Progress], object]] | None = None,
+        cluster: Any = None,
     ) -> Self:
         """Train.
 
@@ -208,11 +210,18 @@ class Ranker(FittedRanker):
             A fitted Ranker, or the path of a saved one, to add trees to.
         callbacks
             Functions called with a `Progress` after each tree; training stops when one returns True.
+        cluster
+            Train on several machines with ``engine="xgboost"``: a Dask client, the address of a scheduler, a number of
+            workers to start on this machine, ``"local"`` for one per core, or a `Cluster`. ``X`` may then also be a
+            folder or pattern of Parquet files that the workers can open (``y`` and ``qid`` name columns, by default
+            ``label`` and ``qid``), or Dask collections. The model is the same for any number of workers.
         """
         earlier = _fitted(init_model)
         with naming_classes(getattr(earlier or self, "model_", None)):
             plan = read_parameters(self.get_params(deep=False))
         check_callbacks(callbacks)
+        if cluster is not None:
+            return self._fit_on(cluster, plan, (X, y, qid, group, sample_weight), eval_set, earlier, callbacks)
         given = ranking_data(X, y, qid, group, sample_weight, None if earlier is None else earlier.columns_)
         train = given.canonical(threads=plan.settings.threads)
         plan = for_data(plan, train, reducer_alone(plan))
@@ -221,9 +230,7 @@ class Ranker(FittedRanker):
             raise ValueError("early_stopping_rounds needs an eval_set to watch; pass eval_set=[(X, y, qid)].")
 
         def finish(state: State, interrupted: bool) -> None:
-            self.label_column_ = y if isinstance(y, str) else None
-            self.qid_column_ = qid if isinstance(qid, str) else None
-            self._set_fitted(state, plan, train, interrupted=interrupted)
+            self._set_fitted(state, plan, train, fingerprint(train), y, qid, interrupted=interrupted)
 
         run_training(
             plan,
@@ -241,10 +248,42 @@ class Ranker(FittedRanker):
         """Raise ValueError where a parameter cannot be used, as ``fit`` does before any work."""
         read_parameters(self.get_params(deep=False))
 
-    def _set_fitted(self, state: State, plan: Plan, train: RankingData, *, interrupted: bool) -> None:
+    def _fit_on(
+        self, cluster: Any, plan: Plan, data: tuple[Any, ...], eval_set: Any, earlier: Ranker | None, callbacks: Any
+    ) -> Self:
+        """Train on several machines."""
+        from rankwright.cluster import arguments, training
+        from rankwright.cluster.options import Cluster
+
+        X, y, qid, group, weights = data
+        names = arguments.column_names(X, y, qid, weights)
+        valid = arguments.spread_sets(eval_set, X, y, qid)
+        if plan.settings.patience is not None and not valid:
+            raise ValueError("early_stopping_rounds needs an eval_set to watch; pass eval_set=[(X, y, qid)].")
+        fitted = training.fit(
+            plan,
+            Cluster.of(cluster),
+            arguments.spread_data(X, y, qid, group, weights),
+            valid,
+            names,
+            reference=None if earlier is None else earlier.columns_,
+            initial=None if earlier is None else earlier.forest_,
+            checkpoint=self.checkpoint,
+            verbose=self.verbose,
+            callbacks=callbacks,
+        )
+        state, plan, columns = fitted.state, fitted.plan, fitted.columns
+        self._set_fitted(state, plan, columns, fitted.fingerprint, y, qid, interrupted=fitted.interrupted)
+        return self
+
+    def _set_fitted(
+        self, state: State, plan: Plan, train: HasColumns, print_: str, y: Any, qid: Any, *, interrupted: bool
+    ) -> None:
         """Turn the state of a training into fitted attributes."""
+        self.label_column_ = y if isinstance(y, str) else None
+        self.qid_column_ = qid if isinstance(qid, str) else None
         columns = {"label_column": self.label_column_, "qid_column": self.qid_column_}
-        model = model_of(state, plan, train, **columns, interrupted=interrupted)
+        model = model_of(state, plan, train, print_, **columns, interrupted=interrupted)
         self._set_model(model, list(plan.metrics.values()), plan.objective)
 
 

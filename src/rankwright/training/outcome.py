@@ -10,13 +10,11 @@ from typing import Any
 
 import numpy as np
 
-from rankwright.data.dataset import RankingData
-from rankwright.data.encoding import Columns
+from rankwright.data.encoding import Columns, HasColumns
 from rankwright.engines import load_engine
 from rankwright.model import Model
 from rankwright.notation import UnknownName
 from rankwright.objectives.base import Sum
-from rankwright.training.checkpoint import fingerprint
 from rankwright.training.settings import Plan
 from rankwright.training.state import State
 
@@ -81,8 +79,8 @@ def naming_classes(model: Model | None) -> Iterator[None]:
         ) from error
 
 
-def model_of(state: State, plan: Plan, train: RankingData, **more: Any) -> Model:
-    """Build the model with its manifest; ``more`` is added to it."""
+def model_of(state: State, plan: Plan, train: HasColumns, fingerprint: str, **more: Any) -> Model:
+    """Build the model with its manifest; ``fingerprint`` is that of the training data, ``more`` is added to it."""
     engine = load_engine(plan.settings.engine)
     assert state.forest is not None
     last = last_iteration(state, plan) - 1
@@ -103,7 +101,7 @@ def model_of(state: State, plan: Plan, train: RankingData, **more: Any) -> Model
         "first_index": train.first_index,
         "categories": {k: None if v is None else list(v) for k, v in train.categories.items()},
         "seed": plan.settings.seed,
-        "data_fingerprint": fingerprint(train),
+        "data_fingerprint": fingerprint,
         "best_iteration": forest.n_trees,
         "initial_trees": state.initial_trees,
         "times": dict(state.times),
