@@ -9,6 +9,7 @@ from rankwright._lazy import lazy_names
 
 if TYPE_CHECKING:
     from rankwright import diagnostics, metrics, objectives
+    from rankwright.cluster.options import Cluster
     from rankwright.data.dataset import RankingData
     from rankwright.data.letor import read_letor, write_letor
     from rankwright.data.synthetic import make_web_search
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 __all__ = [
     "Choice",
+    "Cluster",
     "Comparison",
     "Evaluation",
     "Metric",
@@ -72,6 +74,7 @@ __all__ = [
 __getattr__, __dir__ = lazy_names(
     __name__,
     {
+        "cluster.options": ("Cluster",),
         "data.dataset": ("RankingData",),
         "data.letor": ("read_letor", "write_letor"),
         "data.synthetic": ("make_web_search",),
