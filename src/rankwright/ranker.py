@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Self
 
 from numpy.typing import ArrayLike
@@ -11,16 +11,18 @@ from sklearn.utils.validation import check_is_fitted
 
 from rankwright.data.arguments import by_column, evaluation_sets, ranking_data
 from rankwright.data.dataset import names_columns
-from rankwright.data.encoding import frame_columns
-from rankwright.data.within_query import Option, read_recipe
+from rankwright.data.encoding import HasColumns, frame_columns
+from rankwright.data.within_query import Option, Recipe, read_recipe
 from rankwright.estimator import FittedRanker
 from rankwright.metrics import Metric
 from rankwright.objectives import Objective
+from rankwright.training.checkpoint import fingerprint
 from rankwright.training.defaults import for_data
-from rankwright.training.fitting import check_callbacks, run_training
+from rankwright.training.fitting import check_callbacks, reducer_alone, run_training
 from rankwright.training.from_clicks import with_clicks
-from rankwright.training.outcome import model_of, naming_classes
+from rankwright.training.outcome import model_of, naming_classes, position_bias_of
 from rankwright.training.parameters import read_parameters
+from rankwright.training.settings import Plan
 from rankwright.training.state import Progress, State
 
 
@@ -220,6 +222,7 @@ class Ranker(FittedRanker):
         eval_group: Any = None,
         init_model: Ranker | str | os.PathLike[str] | None = None,
         callbacks: Sequence[Callable[[Progress], object]] | None = None,
+        cluster: Any = None,
     ) -> Self:
         """Train.
 
@@ -248,11 +251,23 @@ class Ranker(FittedRanker):
             A fitted Ranker, or the path of a saved one, to add trees to.
         callbacks
             Functions called with a `Progress` after each tree; training stops when one returns True.
+        cluster
+            Train on several machines with ``engine="xgboost"``: a Dask client, the address of a scheduler, a number of
+            workers to start on this machine, ``"local"`` for one per core, or a `Cluster`. ``X`` may then also be a
+            folder or pattern of Parquet files that the workers can open (``y`` and ``qid`` name columns, by default
+            ``label`` and ``qid``), or Dask collections. The model is the same for any number of workers.
         """
         earlier = _fitted(init_model)
         with naming_classes(getattr(earlier or self, "model_", None)):
             plan = read_parameters(self.get_params(deep=False))
         check_callbacks(callbacks)
+        if cluster is not None:
+            several = isinstance(y, Mapping) or isinstance(_names(X, y), list) or None
+            refused = {"pairs": pairs, "position": position, "eval_group": eval_group, "several labels": several}
+            refused["within_query"] = self.within_query
+            if given_names := [name for name, value in refused.items() if value is not None]:
+                raise ValueError(f"{given_names[0]} cannot be used with cluster=; leave out one of the two.")
+            return self._fit_on(cluster, plan, (X, y, qid, group, sample_weight), eval_set, earlier, callbacks)
         shown = by_column("position", position)
         others = [name for name in (*shown.values(), document) if isinstance(name, str)]
         reference = None if earlier is None else earlier.columns_
@@ -266,7 +281,7 @@ class Ranker(FittedRanker):
             )
         evaluated = evaluation_sets(eval_set, given, y, qid, eval_group, others)
         train = given.with_features(recipe, canonical=True, threads=threads)
-        plan = for_data(plan, train)
+        plan = for_data(plan, train, reducer_alone(plan))
         names = given.feature_names
         valid = [
             train if data is given or data is X else data.with_features(recipe, names=names, threads=threads)
@@ -276,11 +291,9 @@ class Ranker(FittedRanker):
             raise ValueError("early_stopping_rounds needs an eval_set to watch; pass eval_set=[(X, y, qid)].")
 
         def finish(state: State, interrupted: bool) -> None:
-            self.label_column_ = y if isinstance(y, str) else list(y) if names_columns(y, frame_columns(X)) else None
-            self.qid_column_ = qid if isinstance(qid, str) else None
-            columns = {"label_column": self.label_column_, "qid_column": self.qid_column_, "other_columns": others}
-            model = model_of(state, plan, train, recipe, **columns, interrupted=interrupted)
-            self._set_model(model, list(plan.metrics.values()), plan.objective)
+            columns = {"label_column": _names(X, y), "qid_column": _names(X, qid), "other_columns": others}
+            more = {"position_bias": position_bias_of(state, plan, train), "interrupted": interrupted}
+            self._set_fitted(state, plan, train, fingerprint(train), recipe, **columns, **more)
 
         run_training(
             plan,
@@ -297,6 +310,49 @@ class Ranker(FittedRanker):
     def check_params(self) -> None:
         """Raise ValueError where a parameter cannot be used, as ``fit`` does before any work."""
         read_parameters(self.get_params(deep=False))
+
+    def _fit_on(
+        self, cluster: Any, plan: Plan, data: tuple[Any, ...], eval_set: Any, earlier: Ranker | None, callbacks: Any
+    ) -> Self:
+        """Train on several machines."""
+        from rankwright.cluster import arguments, training
+        from rankwright.cluster.options import Cluster
+
+        X, y, qid, group, weights = data
+        names = arguments.column_names(X, y, qid, weights)
+        valid = arguments.spread_sets(eval_set, X, y, qid)
+        if plan.settings.patience is not None and not valid:
+            raise ValueError("early_stopping_rounds needs an eval_set to watch; pass eval_set=[(X, y, qid)].")
+        fitted = training.fit(
+            plan,
+            Cluster.of(cluster),
+            arguments.spread_data(X, y, qid, group, weights),
+            valid,
+            names,
+            reference=None if earlier is None else earlier.columns_,
+            initial=None if earlier is None else earlier.forest_,
+            checkpoint=self.checkpoint,
+            verbose=self.verbose,
+            callbacks=callbacks,
+        )
+        more = {"label_column": _names(X, y), "qid_column": _names(X, qid), "interrupted": fitted.interrupted}
+        self._set_fitted(fitted.state, fitted.plan, fitted.columns, fitted.fingerprint, Recipe(), **more)
+        return self
+
+    def _set_fitted(
+        self, state: State, plan: Plan, train: HasColumns, data_print: str, recipe: Recipe, **more: Any
+    ) -> None:
+        """Turn the state of a training into fitted attributes; ``more`` is added to the manifest."""
+        self.label_column_, self.qid_column_ = more["label_column"], more["qid_column"]
+        model = model_of(state, plan, train, data_print, recipe, **more)
+        self._set_model(model, list(plan.metrics.values()), plan.objective)
+
+
+def _names(X: Any, value: Any) -> Any:
+    """Return the name of a column, or a list of names, where a value is that; otherwise None."""
+    if isinstance(value, str):
+        return value
+    return list(value) if names_columns(value, frame_columns(X)) else None
 
 
 def _fitted(init_model: Any) -> Ranker | None:

@@ -46,9 +46,7 @@ def calibrate(
     ranker.calibrate(rows, method=method, target=target, threshold=threshold, folds=folds)
     save_calibrated(ranker, system)
     if not quiet:
-        echo(
-            f"{system}: {describe(ranker)}.\nNext: rankwright predict {system} DATA --calibrated --out values.txt"
-        )
+        echo(f"{system}: {describe(ranker)}.\nNext: rankwright predict {system} DATA --calibrated --out values.txt")
 
 
 def save_calibrated(ranker: Ranker, system: Path) -> None:

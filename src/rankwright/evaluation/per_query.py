@@ -19,7 +19,7 @@ from rankwright.kernels import evaluate as kernel
 from rankwright.kernels.exchange import Chain
 from rankwright.kernels.threads import available_threads, equal_ranges, even_ranges, run_ranges
 from rankwright.metrics import Metric, metric, metric_texts
-from rankwright.reducer import ALONE, Reducer
+from rankwright.reducer import ALONE, Reducer, addable
 
 TIES = {
     "worst": kernel.WORST,
@@ -177,6 +177,7 @@ class Evaluator:
         self.ties, self.empty = ties, empty
         self._reducer = reducer
         self.queries = queries = Queries.of(number_of_rows(labels), qid, group)
+        self._n_queries = int(reducer.sum(np.array([float(queries.n_queries)]))[0])  # on all machines
         self.labels = grouped_labels(labels, queries)
         self.weights = None if weights is None else _query_weights(weights, queries)
         self._sums: dict[str, list[tuple[float, int]]] = {}  # factors and numbers of the terms, by name
@@ -207,7 +208,7 @@ class Evaluator:
         per_query, mean = {}, {}
         for name, terms in self._sums.items():
             per_query[name] = np.sum([factor * values[term] for factor, term in terms], axis=0)
-            mean[name] = _mean(name, per_query[name], self.weights, self._reducer)
+            mean[name] = _mean(name, per_query[name], self.weights, self._n_queries, self._reducer)
         return Evaluation(
             mean=mean,
             per_query=per_query,
@@ -273,10 +274,13 @@ def _query_weights(weights: ArrayLike, queries: Queries) -> NDArray[np.float64]:
     return first
 
 
-def _mean(name: str, values: NDArray[np.float64], weights: NDArray[np.float64] | None, reducer: Reducer) -> float:
+def _mean(
+    name: str, values: NDArray[np.float64], weights: NDArray[np.float64] | None, n_queries: int, reducer: Reducer
+) -> float:
     counted = ~np.isnan(values)
     weight = np.ones(len(values)) if weights is None else weights
-    local = (counted.sum(), weight[counted].sum(), (values[counted] * weight[counted]).sum())
+    terms = [addable(part, n_queries, reducer).sum() for part in (weight[counted], values[counted] * weight[counted])]
+    local = (counted.sum(), *terms)
     n_counted, total_weight, total = reducer.sum(np.array(local, dtype=np.float64)).tolist()
     if n_counted == 0:
         warnings.warn(

@@ -91,6 +91,7 @@ class LeafSums(NamedTuple):
     leaf: NDArray[np.int64]  # of each document
     grad: Floats  # [documents]
     between: Floats  # [leaves, leaves]
+    rounding: float = 0.0  # (x + rounding) - rounding is added in place of x, so that sums in any order are exact
 
 
 class Gradient:
@@ -132,7 +133,8 @@ class PairGradient(Gradient):
     def add_between_leaves(self, q0: int, q1: int, scores: Floats, stream: np.uint64, into: LeafSums) -> None:
         """Sum with leaves."""
         hess = np.zeros_like(into.grad)
-        self.run(q0, q1, scores, stream, PairSums(into.grad, hess, into.query_weight, into.leaf, into.between))
+        sums = PairSums(into.grad, hess, into.query_weight, into.leaf, into.between, into.rounding)
+        self.run(q0, q1, scores, stream, sums)
 
     def run(self, q0: int, q1: int, scores: Floats, stream: np.uint64, sums: PairSums) -> None:
         """Call the kernel."""
@@ -400,7 +402,8 @@ class Point:
     grad, hess
         As `BoundObjective` returns them.
     leaf_system
-        Function of (leaf_of, n_leaves, query_weight=None): `BoundObjective.leaf_system` at these scores.
+        Function of (leaf_of, n_leaves, query_weight=None, rounding=(0, 0)): `BoundObjective.leaf_system` at these
+        scores.
     """
 
     grad: Floats
@@ -520,15 +523,18 @@ class BoundObjective:
         iteration: int = 0,
         *,
         query_weight: Floats | None = None,
+        rounding: tuple[float, float] = (0.0, 0.0),
     ) -> tuple[Floats, Floats]:
         """Gradient [leaves] and full curvature [leaves, leaves] summed over the leaves of a tree.
 
         If row i lies in leaf ``leaf_of[i]``, the best leaf values to second order solve (H + ridge) v = -g.
         Weights multiply both; a pair of rows has the weight of its query, so they must be constant within a query.
-        ``query_weight`` [queries] are further factors, such as 0 to leave a query out.
+        ``query_weight`` [queries] are further factors, such as 0 to leave a query out. ``rounding`` of gradient and
+        curvature (`rankwright.reducer.rounding`) makes the sums independent of the order of the queries.
         """
         z = self._check(scores)
-        return self._leaf_system(self._terms_at(iteration), z, iteration, leaf_of, n_leaves, query_weight=query_weight)
+        weights: dict[str, Any] = {"query_weight": query_weight, "rounding": rounding}
+        return self._leaf_system(self._terms_at(iteration), z, iteration, leaf_of, n_leaves, **weights)
 
     def _leaf_system(
         self,
@@ -539,6 +545,7 @@ class BoundObjective:
         n_leaves: int,
         *,
         query_weight: Floats | None = None,
+        rounding: tuple[float, float] = (0.0, 0.0),
     ) -> tuple[Floats, Floats]:
         if not self.objective.full_curvature:
             solvable = sorted(name for name, kind in NOTATION.known.items() if kind.full_curvature is True)
@@ -563,9 +570,10 @@ class BoundObjective:
             stream = stream_of(self.seed, iteration, number)
             factor = query_factor * weight
             own = np.zeros(len(z))
-            sums = [LeafSums(factor, leaf, own, part) for part in parts]
+            sums = [LeafSums(factor, leaf, own, part, rounding[1]) for part in parts]
             run_ranges(partial(self._add_parts, term, z, stream, sums), self._leaf_shares)
             grad += own * np.repeat(factor, self.queries.sizes)
+        grad = (grad + rounding[0]) - rounding[0] if rounding[0] else grad
         return np.bincount(leaf, grad, n_leaves).astype(np.float64), parts.sum(axis=0)
 
     def _add_parts(self, term: Gradient, z: Floats, stream: np.uint64, sums: list[LeafSums], p0: int, p1: int) -> None:

@@ -31,7 +31,7 @@ from rankwright.kernels.trees import add_leaf_values
 from rankwright.metrics import Metric
 from rankwright.objectives import Objective
 from rankwright.objectives.base import BoundObjective, Point
-from rankwright.reducer import ALONE, Reducer
+from rankwright.reducer import ALONE, Reducer, addable, rounding
 from rankwright.training.draws import Purpose, QueryDraws
 from rankwright.training.grid import to_grid
 from rankwright.training.position_bias import PositionBias
@@ -221,25 +221,39 @@ class Boosting:
         self, it: int, point: Point, leaf: Leaves, n: int, subsample: Floats | None
     ) -> tuple[Floats, float | None]:
         """Newton's leaf values, all leaves solved together or each on its own with fresh noise, and their agreement."""
-        settings, add_up = self.settings, self._reducer.sum
+        settings, first = self.settings, self._reducer.first
         ridge = settings.tree_options["reg_lambda"]
         noise: Floats = np.zeros(n)
         if settings.langevin is not None:
             purpose = Purpose.LEAF_NOISE if settings.langevin.independent else Purpose.SPLIT_NOISE
-            noise = add_up(_sums(leaf, self.draws.noise(it, purpose), n))
+            noise = self._sums(leaf, self.draws.noise(it, purpose), n)
         if not settings.full_leaves:
-            grad, hess = (add_up(_sums(leaf, values, n)) for values in (point.grad, point.hess))
+            grad, hess = (self._sums(leaf, values, n) for values in (point.grad, point.hess))
             return -(grad + noise) / (hess + ridge), None
         # Leaves of the two halves are told apart by their numbers, so that one pass gives both systems.
         halves = 1 if settings.steering is None else 2
         shift = 0 if settings.steering is None else n * np.repeat(self.draws.halves(it), self.queries.sizes)
-        g, between = point.leaf_system(leaf + shift, halves * n, query_weight=subsample)
-        gradients = add_up(g).reshape(halves, n)
-        between = add_up(between)
+        digits = self._rounding(point) if self._reducer.exact else (0.0, 0.0)
+        g, between = point.leaf_system(leaf + shift, halves * n, query_weight=subsample, rounding=digits)
+        gradients = self._reducer.sum(g).reshape(halves, n)
+        between = self._reducer.sum(between)
         curvatures = np.array([between[i * n : (i + 1) * n, i * n : (i + 1) * n] for i in range(halves)])
         total = curvatures.sum(axis=0) + ridge * np.eye(n)
-        values: Floats = -solve_positive(total, gradients.sum(axis=0) + noise)
-        return values, None if settings.steering is None else agreement(gradients, curvatures, ridge)
+        values: Floats = first(-solve_positive(total, gradients.sum(axis=0) + noise))
+        if settings.steering is None:
+            return values, None
+        return values, float(first(np.array([agreement(gradients, curvatures, ridge)]))[0])
+
+    def _sums(self, leaf: Leaves, values: Floats, n_leaves: int) -> Floats:
+        """Sum values of rows by leaf, over all machines."""
+        terms = addable(values, self._n_rows, self._reducer)
+        return self._reducer.sum(np.bincount(leaf, terms, n_leaves).astype(np.float64, copy=False))
+
+    def _rounding(self, point: Point) -> tuple[float, float]:
+        """Roundings by which sums of the gradient and of the curvature are exact; totals are exact themselves."""
+        sizes = [addable(np.abs(values), self._n_rows, self._reducer).sum() for values in (point.grad, point.hess)]
+        grad, hess = self._reducer.sum(np.array(sizes)).tolist()
+        return rounding(grad), rounding(hess)
 
     def _may_split_later(self, state: State) -> bool:
         """Tell whether a later iteration may find a split where this one found none."""
@@ -277,10 +291,6 @@ class Boosting:
             means = {} if evaluator is None else evaluator(factor * scores[self._part_of[number]]).mean
             for name, curve in state.history[number].items():
                 curve.append(means.get(str(self.metrics[name]), math.nan))
-
-
-def _sums(leaf: Leaves, values: Floats, n_leaves: int) -> Floats:
-    return np.bincount(leaf, values, n_leaves).astype(np.float64, copy=False)
 
 
 @contextmanager
