@@ -222,7 +222,7 @@ def test_a_damaged_calibration_is_refused_with_the_file(trained, tmp_path, damag
 
 
 def test_refusals(trained):
-    ranker, _, held_out, test = trained
+    ranker, train, held_out, test = trained
     scores, labels, _ = noisy()
     few = {"n_queries": LEAST_QUERIES - 1}
     with pytest.raises(ValueError, match="there are 19 queries, and a calibration needs at least 20"):
@@ -242,6 +242,8 @@ def test_refusals(trained):
         ranker.calibrate(held_out, target="clicks")
     with pytest.raises(ValueError, match="threshold must be a number above 0"):
         ranker.calibrate(held_out, target="relevance", threshold=0)
+    with pytest.raises(ValueError, match="these are the data that the model was trained on"):
+        ranker.calibrate(train.X[::-1], train.y[::-1], qid=train.qid[::-1])
     with pytest.raises(ValueError, match="folds must be a whole number from 2"):
         ranker.calibrate(held_out, folds=1)
     with pytest.raises(ValueError, match="48 queries for 100 folds"):

@@ -661,7 +661,7 @@ def test_no_reasons_without_pairs_or_without_the_library(runs: list[Run], monkey
 
 def test_calibrated_runs_have_a_section(runs: list[Run], tmp_path: Path) -> None:
     calibrated = train_run(tmp_path / "calibrated", TRAIN, parameters={**QUICK, "metric": METRICS}, verbose=0)
-    calibrated.ranker.calibrate(TRAIN, target="relevance")
+    calibrated.ranker.calibrate(TRAIN, target="relevance", folds=2)
     page = run_report([runs[0], calibrated], VALID)
     table = tables(page, "Calibration")["Calibration errors"]
     curve = calibrated.ranker.reliability(VALID)
