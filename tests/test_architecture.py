@@ -25,7 +25,8 @@ MODULES = {
 # ARCHITECTURE.md lists the rooms in this order.
 FILES = ("_io", "_lazy", "_frames", "_html", "environment")
 PROCESS = ("interrupts", "locks")
-DATA = ("kernels", "data.queries", "data.encoding", "data.dataset")
+DATA = ("kernels", "data.queries", "data.labels", "data.pairs", "data.encoding", "data.within_query", "data.dataset")
+LABELLED = ("kernels", "data.queries", "data.labels", "data.pairs")
 READING = (*FILES, *DATA, "data.letor", "data.tables", "data.trec", "data.synthetic", "data.corruption", "data.folds")
 SCORING = (*DATA, "reducer", "metrics", "evaluation")
 LEARNING = (*SCORING, "objectives", "engines")
@@ -44,9 +45,13 @@ MAY_IMPORT = {
     "kernels": ("kernels",),
     "data": ("_lazy",),
     "data.queries": ("kernels",),
+    "data.labels": ("notation", "data.queries"),
+    "data.pairs": ("kernels", "data.queries"),
     "data.encoding": ("data.queries",),
+    "data.within_query": ("kernels", "data.encoding"),
     "data.row_order": ("kernels", "data.queries", "data.dataset"),
     "data.dataset": (*FILES, *DATA, "data.row_order"),
+    "data.bins": ("kernels", "data.queries", "data.row_order"),
     "data.arguments": DATA,
     "data.letor_parser": ("kernels", "data.queries"),
     "data.letor": (*FILES, *DATA, "data.letor_parser"),
@@ -61,19 +66,31 @@ MAY_IMPORT = {
     "evaluation.significance": (),
     "evaluation.pairing": ("evaluation.significance",),
     "evaluation.comparison": ("evaluation.significance", "evaluation.pairing"),
+    "clicks": (*READING, "data.row_order", "data.streams", "metrics", "evaluation", "engines", "clicks"),
     "evaluation.permutation": ("_frames", "_html", *DATA, "metrics", "evaluation"),
     "objectives.options": ("kernels",),
-    "objectives.base": ("kernels", "data.queries", "metrics", "notation", "ranges", "objectives.options"),
-    "objectives": ("kernels", "data.queries", "metrics", "ranges", "objectives.base", "objectives.options"),
-    "engines": ("interrupts", "kernels", "data.dataset", "engines"),
+    "engines": ("interrupts", "reducer", "kernels", "data.dataset", "engines"),
+    "engines.xgboost": ("reducer", "kernels", "data.dataset", "data.bins", "engines"),
+    "objectives.base": (*LABELLED, "metrics", "notation", "ranges", "objectives.options"),
+    "objectives": (*LABELLED, "metrics", "ranges", "objectives.base", "objectives.options"),
     "persistence": FILES,
     "calibration": ("kernels.isotonic",),
     "explanation": ("_frames", "_html"),
-    "model": ("_io", "kernels.threads", "data.encoding", "engines", "persistence", "calibration", "explanation"),
-    "export": (*FILES, "kernels", "data.encoding", "model", "export"),
+    "model": (
+        "_io",
+        "kernels.threads",
+        "data.queries",
+        "data.encoding",
+        "data.within_query",
+        "engines",
+        "persistence",
+        "calibration",
+        "explanation",
+    ),
+    "export": (*FILES, "kernels", "data.encoding", "data.within_query", "model", "export"),
     "serve": (*FILES, "kernels", "data.encoding", "model", "serve"),
     "training": (),
-    "training.steering": (),
+    "training.steering": ("kernels",),
     "training.settings": ("metrics", "objectives", "training.steering"),
     "training.state": ("metrics", "engines.contract"),
     "training.state_file": ("engines.contract", "training.state"),
@@ -90,6 +107,7 @@ MAY_IMPORT = {
     "training.fitting": (*PROCESS, *LEARNING, "training"),
     "estimator": (*LEARNING, "_html", "notation", "data.arguments", "calibration", "explanation", "model", "training"),
     "ranker": (*LEARNING, "data.arguments", "estimator", "training"),
+    "transformer": DATA,
     "runs": (*PROCESS, *READING, "persistence", "training", "ranker"),
     "diagnostics": (*SCORING, "objectives", "diagnostics", "report.page"),
     "plots": ("metrics", "evaluation", "model", "ranker", "runs", "report.theme", "report.page"),
@@ -221,7 +239,7 @@ def loaded_too_early(module: str, source: str) -> set[str]:
 
     The estimator is scikit-learn's place, so nothing may load it with the package either.
     """
-    estimators = {"rankwright.estimator", "rankwright.ranker"}
+    estimators = {"rankwright.estimator", "rankwright.ranker", "rankwright.transformer"}
     own = {part for part in module.split(".") if f"rankwright.engines.{part}.grower" == module}
     own |= {"sklearn", *estimators} if module in estimators else set()
     found = imported(source, deferred=False)
@@ -301,8 +319,9 @@ def test_only_an_engines_folder_knows_its_parameters_and_its_model_text() -> Non
     names -= {"max_bin"}  # an option of the estimator too
     marks = [*names, "leaf_value=", "tree_sizes", "model.txt", "model_to_string", "num_iteration"]
     for module, path in MODULES.items():
-        if any(below(module, room) for room in ("engines.lightgbm", "research", "tuning", "export.lightgbm_text")):
-            continue  # LightGBM as another ranker, and as the form of an exported file
+        engines = [f"engines.{engine}" for engine in ("lightgbm", "xgboost")]
+        if any(below(module, room) for room in (*engines, "research", "tuning", "export.lightgbm_text")):
+            continue  # other engines' own names, LightGBM as another ranker, and as the form of an exported file
         words = [mark for mark in marks if re.search(rf"\b{re.escape(mark)}", path.read_text())]
         assert words == ["model.txt"] * (module == "rankwright.persistence"), module
 

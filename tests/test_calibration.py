@@ -160,6 +160,20 @@ def test_cross_fitting_takes_the_trees_of_early_stopping():
     assert found == expected
 
 
+def test_features_within_the_query(trained):
+    """A calibration, an explanation and shuffled columns of a model whose features need the whole query."""
+    _, train, held_out, test = trained
+    ranker = rw.Ranker(metric="ndcg@10", within_query="rank", n_estimators=8, n_jobs=1, verbose=0).fit(train)
+    values = ranker.calibrate(held_out).predict(test, calibrated=True)
+    np.testing.assert_array_equal(values, ranker.calibration_(ranker.predict(test)))
+    with pytest.raises(ValueError, match="these are the data that the model was trained on"):
+        ranker.calibrate(train)
+    assert ranker.calibrate(train, folds=2).calibration_.folds == 2
+    why = ranker.explain(test, 0, 1)
+    assert len(why.features) > 25
+    assert math.fsum(why.differences) == why.difference == ranker.predict(test)[0] - ranker.predict(test)[1]
+
+
 def test_frames_name_their_columns(trained):
     pd = pytest.importorskip("pandas")
     _, train, held_out, _ = trained

@@ -541,10 +541,14 @@ def fakes(scorers: Sequence[Any]) -> list[Any]:
         ]
         shares = np.random.default_rng(number).dirichlet(np.ones(700))
         ranker = SimpleNamespace(
-            predict=lambda data, contributions=False: np.ones((len(data), 2)) if contributions else scorer(data.y),
+            predict=lambda data: scorer(data.y),
             calibration_=None,
             metrics_=["ndcg@10"],
-            columns_=SimpleNamespace(feature_names=names),
+            model_=SimpleNamespace(
+                feature_names=names,
+                encode=lambda data: np.zeros((data.n_rows, 700)),
+                forest=SimpleNamespace(contributions=lambda rows: np.tile(np.append(shares, 0), (len(rows), 1))),
+            ),
             feature_importances_=shares,
         )
         return SimpleNamespace(

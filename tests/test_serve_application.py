@@ -16,7 +16,6 @@ import numpy as np
 import pytest
 
 from rankwright import cli
-from rankwright.model import Model
 from rankwright.serve.application import Application
 from rankwright.serve.bodies import MemoryBudget
 from rankwright.serve.log import JsonLog
@@ -77,14 +76,11 @@ def test_it_is_ready_once_it_is_warm(app: Application) -> None:
 
 def test_contributions_without_the_engines_library(app: Application, monkeypatch: pytest.MonkeyPatch) -> None:
     app.holder.warm_up()
-    predict = Model.predict
 
-    def without(self: Model, X: Any, *, contributions: bool = False, threads: int | None = None) -> Any:
-        if contributions:
-            raise ImportError("No module named 'lightgbm'")
-        return predict(self, X, threads=threads)
+    def without(*_: Any, **__: Any) -> Any:
+        raise ImportError("No module named 'lightgbm'")
 
-    monkeypatch.setattr(Model, "predict", without)
+    monkeypatch.setattr(type(app.holder.current.model.forest), "contributions", without)
     status, content = ask(app, query(contributions=True))
     assert status == 501
     assert "need the library of the engine lightgbm" in content["error"]

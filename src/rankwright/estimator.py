@@ -12,9 +12,9 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from rankwright.calibration import Calibration, check_options, fit_calibration, targets_of
-from rankwright.data.arguments import named_column, ranking_data
-from rankwright.data.dataset import RankingData
-from rankwright.data.encoding import Columns, drop_columns, frame_columns
+from rankwright.data.arguments import named_labels_of, ranking_data
+from rankwright.data.dataset import RankingData, names_columns
+from rankwright.data.encoding import Columns, drop_columns, frame_columns, named_column
 from rankwright.data.queries import Queries
 from rankwright.engines.contract import Forest
 from rankwright.evaluation.per_query import evaluate, ranks_within_queries
@@ -42,26 +42,40 @@ class FittedRanker(BaseEstimator):  # type: ignore[misc]
     n_jobs: int | None
     subsample: float | None
     model_: Model
-    label_column_: str | None
+    label_column_: str | list[str] | None
     qid_column_: str | None
     _metrics: list[Metric] | None  # None until they are read from the manifest
     _objective: Objective | None
 
-    def predict(self, X: Any, *, contributions: bool = False, calibrated: bool = False) -> Floats:
+    def predict(
+        self,
+        X: Any,
+        *,
+        qid: Any = None,
+        group: ArrayLike | None = None,
+        contributions: bool = False,
+        calibrated: bool = False,
+    ) -> Floats:
         """Scores of rows, in their order; with ``contributions`` the SHAP values [rows, columns + 1] they sum.
 
         With ``calibrated`` expected labels or probabilities of relevance, see `calibrate`. The rows of a `RankingData`
-        are in its own order, that of its ``y`` and ``qid``.
+        are in its own order, that of its ``y`` and ``qid``. A model with features within the query needs ``qid`` or
+        ``group``, see `Model.predict`.
         """
         check_is_fitted(self)
         threads = read_threads(self.n_jobs)
-        return self.model_.predict(X, contributions=contributions, calibrated=calibrated, threads=threads)
+        return self.model_.predict(
+            X, qid=qid, group=group, contributions=contributions, calibrated=calibrated, threads=threads
+        )
 
-    def staged_predict(self, X: Any, *, every: int = 1) -> Iterator[Floats]:
-        """Yield scores after ``every`` trees, twice as many, and so on: for learning curves."""
+    def staged_predict(
+        self, X: Any, *, qid: Any = None, group: ArrayLike | None = None, every: int = 1
+    ) -> Iterator[Floats]:
+        """Yield scores after ``every`` trees, twice as many, and so on: for learning curves. See `predict`."""
         Number(1, whole=True).check("every", every)
         check_is_fitted(self)
-        yield from self.model_.staged_predict(X, every=every, threads=read_threads(self.n_jobs))
+        threads = read_threads(self.n_jobs)
+        yield from self.model_.staged_predict(X, qid=qid, group=group, every=every, threads=threads)
 
     def rank(self, X: Any, qid: Any = None, *, group: ArrayLike | None = None) -> NDArray[np.int64]:
         """Rank of each row within its query, 1 for the best; equal scores in row order.
@@ -76,7 +90,7 @@ class FittedRanker(BaseEstimator):  # type: ignore[misc]
         else:
             if qid is None and group is None and self.qid_column_ in frame_columns(X):
                 qid = self.qid_column_
-            scores = self._scores(self.model_.encode(X, leave_out=[qid] if isinstance(qid, str) else []))
+            scores = self.predict(X, qid=qid, group=group)
             queries = Queries.of(len(scores), named_column(X, qid, "qid"), group)
         return ranks_within_queries(scores, queries)
 
@@ -96,8 +110,9 @@ class FittedRanker(BaseEstimator):  # type: ignore[misc]
         """
         data = self._labelled(X, y, qid, group, sample_weight)
         target, threads = self.metrics_[0], read_threads(self.n_jobs)
-        scores = self._scores(data.X)
-        result = evaluate(scores, data.y, group=data.group, metrics=[target], weights=data.weights, threads=threads)
+        result = evaluate(
+            self.predict(data), data.labels, group=data.group, metrics=[target], weights=data.weights, threads=threads
+        )
         mean = result.mean[str(target)]
         return mean if target.higher_is_better else -mean
 
@@ -144,7 +159,9 @@ class FittedRanker(BaseEstimator):  # type: ignore[misc]
         check_is_fitted(self)
         check_options(method, target, threshold)
         data = self._labelled(X, y, qid, group, sample_weight)
-        if folds is None and fingerprint(data.canonical()) == self.manifest_.get("data_fingerprint"):
+        names = self.columns_.feature_names
+        seen = data.with_features(self.model_.recipe, names=names, canonical=True) if folds is None else None
+        if seen is not None and fingerprint(seen) == self.manifest_.get("data_fingerprint"):
             raise ValueError(
                 "these are the data that the model was trained on, whose scores are too good to learn from; "
                 "give held-out queries, or cross-fit with folds=5."
@@ -181,10 +198,10 @@ class FittedRanker(BaseEstimator):  # type: ignore[misc]
         values = self.predict(data, calibrated=True)
         return reliability(values, targets, group=data.group, weights=data.weights, bins=bins)
 
-    def explain(self, X: Any, a: int, b: int) -> Explanation:
+    def explain(self, X: Any, a: int, b: int, *, qid: Any = None, group: ArrayLike | None = None) -> Explanation:
         """Explain why row ``a`` of X is above row ``b``, or below it: see `Model.explain`."""
         check_is_fitted(self)
-        return self.model_.explain(X, a, b)
+        return self.model_.explain(X, a, b, qid=qid, group=group)
 
     def permutation_importance(
         self,
@@ -221,17 +238,17 @@ class FittedRanker(BaseEstimator):  # type: ignore[misc]
         Number(0, whole=True).check("seed", seed)
         Number(0.5, 0.9999).check("confidence", confidence)
         data = self._labelled(X, y, qid, group, sample_weight)
-        names = self.model_.feature_names
+        names = self.columns_.feature_names
         wanted = names if columns is None else list(columns)
         if isinstance(columns, str) or not wanted or not set(wanted) <= set(names):
             unknown = next((name for name in wanted if name not in names), columns)
             raise ValueError(f"columns must be a list of names of the model's columns; got {unknown!r}.")
         return permutation_importance(
-            self._scores,
+            self.predict,
             data,
             self.metrics_[0] if metric is None else parse_metric(metric),
             columns=[names.index(name) for name in wanted],
-            used=self.forest_.importances("split") > 0,
+            used=self.model_.used_columns(),
             repeats=int(repeats),
             seed=int(seed),
             confidence=float(confidence),
@@ -339,7 +356,8 @@ class FittedRanker(BaseEstimator):  # type: ignore[misc]
         if isinstance(X, RankingData):
             return ranking_data(X, y, qid, group, sample_weight, self.columns_)
         columns = frame_columns(X)
-        if y is None and self.label_column_ in columns:
+        labels = [self.label_column_] if isinstance(self.label_column_, str) else self.label_column_ or []
+        if y is None and labels and set(labels) <= set(columns):
             y = self.label_column_
         if qid is None and group is None and self.qid_column_ in columns:
             qid = self.qid_column_
@@ -348,13 +366,11 @@ class FittedRanker(BaseEstimator):  # type: ignore[misc]
                 "no query ids: pass qid= (one id per row) or group= to score. In a search or cross-validation of "
                 "scikit-learn metadata routing passes qid on: sklearn.set_config(enable_metadata_routing=True)."
             )
-        names = [name for name in (y, qid) if isinstance(name, str)]
-        others = [name for name in (self.label_column_, self.qid_column_) if name is not None]
-        y, qid = named_column(X, y, "y"), named_column(X, qid, "qid")
+        named = list(y) if names_columns(y, columns) and not isinstance(y, str) else [y]
+        names = [name for name in (*named, qid) if isinstance(name, str)]
+        others = [*labels, *([] if self.qid_column_ is None else [self.qid_column_])]
+        y, qid = named_labels_of(X, y), named_column(X, qid, "qid")
         return ranking_data(drop_columns(X, [*names, *others]), y, qid, group, sample_weight, self.columns_)
-
-    def _scores(self, matrix: Any) -> Floats:
-        return self.forest_.predict(matrix, threads=read_threads(self.n_jobs))
 
     def _set_model(self, model: Model, metrics: list[Metric] | None, objective: Objective | None) -> None:
         """Set the fitted attributes; metrics and objective that are None are read from the manifest on first use."""
@@ -369,9 +385,9 @@ class FittedRanker(BaseEstimator):  # type: ignore[misc]
         self.evals_result_ = manifest["evals_result"]
         self.interrupted_ = bool(manifest["interrupted"])
         self.times_ = dict(manifest.get("times", {}))
-        self.n_features_in_ = len(model.feature_names)
+        self.n_features_in_ = len(model.columns.feature_names)
         if manifest.get("named"):
-            self.feature_names_in_ = np.array(model.feature_names, dtype=object)
+            self.feature_names_in_ = np.array(model.columns.feature_names, dtype=object)
         elif hasattr(self, "feature_names_in_"):
             del self.feature_names_in_
         self.model_ = model

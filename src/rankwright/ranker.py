@@ -10,7 +10,9 @@ from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_is_fitted
 
 from rankwright.data.arguments import evaluation_sets, ranking_data
-from rankwright.data.dataset import RankingData
+from rankwright.data.dataset import names_columns
+from rankwright.data.encoding import frame_columns
+from rankwright.data.within_query import Option, read_recipe
 from rankwright.estimator import FittedRanker
 from rankwright.metrics import Metric
 from rankwright.objectives import Objective
@@ -18,7 +20,6 @@ from rankwright.training.defaults import for_data
 from rankwright.training.fitting import check_callbacks, run_training
 from rankwright.training.outcome import model_of, naming_classes
 from rankwright.training.parameters import read_parameters
-from rankwright.training.settings import Plan
 from rankwright.training.state import Progress, State
 
 
@@ -34,9 +35,15 @@ class Ranker(FittedRanker):
         (docs/defaults.md); or stochasticrank for a metric that selects documents.
     metric
         What to optimise and evaluate, or several, as a list or separated by spaces: the first is optimised and
-        decides about early stopping.
+        decides about early stopping. ``"ndcg@10[margin]"`` reads the label ``margin``; ``"ndcg@10 + 0.3
+        ndcg@10[margin]"`` is a weighted sum, of which the objective optimises the first term.
     engine
-        Which library grows the trees: ``"lightgbm"``.
+        Which library grows the trees: ``"lightgbm"``, or ``"xgboost"`` (the extra ``xgboost``), which also trains on
+        several machines. XGBoost bounds leaves by curvature: ``min_child_samples`` counts rows of mean curvature.
+    within_query
+        Features within the query, added to the columns: one or several of ``"rank"``, ``"z"``, ``"gap"``, ``"share"``,
+        ``"mean"`` and ``"max"`` for all columns, or a dict of them by column; see `rankwright.WithinQuery`. The model
+        then scores all documents of a query together, so that ``predict`` needs ``qid``.
     n_estimators
         Number of trees.
     learning_rate
@@ -105,9 +112,10 @@ class Ranker(FittedRanker):
         Metrics of each evaluation set after each iteration of this training, those past the best one included:
         ``evals_result_["valid_0"]["ndcg@10"]``. The model's own value is at ``len(learning_rates_) - 1``.
     feature_importances_ : ndarray
-        Total gain of the splits on each column, as shares of 1.
+        Total gain of the splits on each column, as shares of 1; ``model_.feature_names`` names them, features within
+        the query last.
     n_features_in_, feature_names_in_
-        Columns of the training data.
+        Columns of the training data, without the features within the query.
     interrupted_ : bool
         True if Ctrl-C ended the training; the model has the trees up to then.
     times_ : dict
@@ -133,6 +141,7 @@ class Ranker(FittedRanker):
         metric: str | Metric | Sequence[str | Metric] = "ndcg@10",
         engine: str = "lightgbm",
         *,
+        within_query: Option = None,
         n_estimators: int = 300,
         learning_rate: float | None = None,
         num_leaves: int | None = None,
@@ -158,6 +167,7 @@ class Ranker(FittedRanker):
         self.objective = objective
         self.metric = metric
         self.engine = engine
+        self.within_query = within_query
         self.n_estimators = n_estimators
         self.learning_rate = learning_rate
         self.num_leaves = num_leaves
@@ -188,6 +198,8 @@ class Ranker(FittedRanker):
         qid: Any = None,
         group: ArrayLike | None = None,
         sample_weight: ArrayLike | None = None,
+        pairs: Any = None,
+        document: Any = None,
         eval_set: Any = None,
         eval_group: Any = None,
         init_model: Ranker | str | os.PathLike[str] | None = None,
@@ -199,7 +211,11 @@ class Ranker(FittedRanker):
         ----------
         X, y, qid, group, sample_weight
             As in `RankingData` (whose ``weights`` are ``sample_weight`` here); or a `RankingData` as ``X`` alone.
-            Rows may come in any order; ``qid`` and ``y`` may name columns of a data frame.
+            Rows may come in any order; ``qid`` and ``y`` may name columns of a data frame. Several labels are a dict or
+            a data frame ``y``, or a list of names of columns; the first is the main one (docs/goals.md).
+        pairs, document
+            Preferences to learn from, as in `RankingData`, with an objective such as ``"ranknet(pairs)"``, alone or
+            beside labels. Without labels the objective ``"auto"`` is that one.
         eval_set
             Evaluation sets: a list of ``(X, y, qid)`` or of `RankingData`, or one of them; a data frame alone where
             ``y`` and ``qid`` name columns. The `RankingData` that is trained on may be among them, for curves of the
@@ -216,17 +232,32 @@ class Ranker(FittedRanker):
         with naming_classes(getattr(earlier or self, "model_", None)):
             plan = read_parameters(self.get_params(deep=False))
         check_callbacks(callbacks)
-        given = ranking_data(X, y, qid, group, sample_weight, None if earlier is None else earlier.columns_)
-        train = given.canonical(threads=plan.settings.threads)
+        columns = None if earlier is None else earlier.columns_
+        given = ranking_data(X, y, qid, group, sample_weight, columns, pairs, document)
+        recipe, threads = read_recipe(self.within_query, given), plan.settings.threads
+        if earlier is not None and earlier.model_.recipe != recipe:
+            raise ValueError(
+                f"init_model was trained with within_query={earlier.within_query!r}, not {self.within_query!r}; "
+                "its trees need the same columns."
+            )
+        evaluated = evaluation_sets(eval_set, given, y, qid, eval_group)
+        train = given.with_features(recipe, canonical=True, threads=threads)
         plan = for_data(plan, train)
-        valid = [train if data is given else data for data in evaluation_sets(eval_set, given, y, qid, eval_group)]
+        names = given.feature_names
+        valid = [
+            train if data is given else data.with_features(recipe, names=names, threads=threads) for data in evaluated
+        ]
         if plan.settings.patience is not None and not valid:
             raise ValueError("early_stopping_rounds needs an eval_set to watch; pass eval_set=[(X, y, qid)].")
 
         def finish(state: State, interrupted: bool) -> None:
-            self.label_column_ = y if isinstance(y, str) else None
+            self.label_column_ = y if isinstance(y, str) else list(y) if names_columns(y, frame_columns(X)) else None
             self.qid_column_ = qid if isinstance(qid, str) else None
-            self._set_fitted(state, plan, train, interrupted=interrupted)
+            columns: dict[str, Any] = {"label_column": self.label_column_, "qid_column": self.qid_column_}
+            if isinstance(document, str):
+                columns["document_column"] = document
+            model = model_of(state, plan, train, recipe, **columns, interrupted=interrupted)
+            self._set_model(model, list(plan.metrics.values()), plan.objective)
 
         run_training(
             plan,
@@ -243,12 +274,6 @@ class Ranker(FittedRanker):
     def check_params(self) -> None:
         """Raise ValueError where a parameter cannot be used, as ``fit`` does before any work."""
         read_parameters(self.get_params(deep=False))
-
-    def _set_fitted(self, state: State, plan: Plan, train: RankingData, *, interrupted: bool) -> None:
-        """Turn the state of a training into fitted attributes."""
-        columns = {"label_column": self.label_column_, "qid_column": self.qid_column_}
-        model = model_of(state, plan, train, **columns, interrupted=interrupted)
-        self._set_model(model, list(plan.metrics.values()), plan.objective)
 
 
 def _fitted(init_model: Any) -> Ranker | None:

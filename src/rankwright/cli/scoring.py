@@ -17,7 +17,7 @@ def load_system(path: Path) -> tuple[Ranker, dict[str, Any]]:
 
     if is_run(path):
         run = Run.open(path)
-        return run.ranker, dict(run.manifest.get("reading", {}))
+        return run.ranker, run.reading
     ranker = load_ranker(path)
     options: dict[str, Any] = {"label": ranker.label_column_, "qid": ranker.qid_column_}
     if ranker.columns_.first_index == 0:
@@ -83,7 +83,7 @@ def _is_qrels(path: Path) -> bool:
 def _evaluate(scores: Any, data: RankingData, options: dict[str, Any]) -> Evaluation:
     import rankwright as rw
 
-    return rw.evaluate(scores, data.y, qid=data.qid, weights=data.weights, **options)
+    return rw.evaluate(scores, data.labels, qid=data.qid, weights=data.weights, **options)
 
 
 def _scores_in_run(run: TrecRun, data: RankingData, source: Path) -> Any:

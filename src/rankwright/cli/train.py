@@ -9,8 +9,12 @@ from typing import Annotated, Any
 import typer
 
 from rankwright.cli import calibrate, options
+from rankwright.cli.terminal import echo
 
+_INTERRUPTED = 130  # exit code of a command that Ctrl-C ended: 128 and the number of the signal
 _FOLDS = 5  # of a calibration without validation data
+
+_TABLES = ("engine_params", "checkpoint", "within_query")  # parameters of Ranker that may be tables
 
 
 @options.with_data_options()
@@ -22,6 +26,14 @@ def train(
     metric: Annotated[
         str | None,
         typer.Option(help="Metric to optimise, then metrics to monitor [ndcg@10].", show_default=False),
+    ] = None,
+    within_query: Annotated[
+        str | None,
+        typer.Option(
+            metavar="KINDS",
+            help="Features within the query to add: rank, z, gap, share, mean, max.",
+            show_default=False,
+        ),
     ] = None,
     trees: Annotated[int | None, typer.Option(help="Number of trees [300].", show_default=False)] = None,
     early_stopping: Annotated[
@@ -70,6 +82,7 @@ def train(
     flags = {
         "objective": objective,
         "metric": None if metric is None else options.split_metrics(metric),
+        "within_query": within_query,
         "n_estimators": trees,
         "early_stopping_rounds": early_stopping,
         "random_state": seed,
@@ -98,18 +111,20 @@ def train(
         verbose=0 if quiet else verbose,
     )
     if not run.finished:
-        raise ValueError(
-            f"training was interrupted after {run.manifest['iterations']} trees. {out} has the model so far; the same "
-            "command resumes it."
+        echo(
+            f"rankwright: training was interrupted after {run.manifest['iterations']} trees. {out} has the model so "
+            "far; the same command resumes it.",
+            err=True,
         )
+        raise typer.Exit(_INTERRUPTED)
     if calibrate_by is not None:
         _calibrate(run, parts, calibrate_by, calibrate_to, quiet)
     if quiet:
         return
     if earlier is not None and earlier.finished:
-        typer.echo(f"{out} is already finished: nothing to do. Overwrite it with --force, or choose another folder.")
+        echo(f"{out} is already finished: nothing to do. Overwrite it with --force, or choose another folder.")
         return
-    typer.echo(_summary(run, out))
+    echo(_summary(run, out))
 
 
 def _calibrate(run: Any, parts: Any, method: calibrate.Method, target: calibrate.Target, quiet: bool) -> None:
@@ -120,7 +135,7 @@ def _calibrate(run: Any, parts: Any, method: calibrate.Method, target: calibrate
         run.ranker.calibrate(parts[-1], method=method, target=target, folds=folds)
         calibrate.save_calibrated(run.ranker, run.path)
     if not quiet:
-        typer.echo(f"{run.path}: {calibrate.describe(run.ranker)}.")
+        echo(f"{run.path}: {calibrate.describe(run.ranker)}.")
 
 
 def _summary(run: Any, out: Path) -> str:
@@ -170,8 +185,8 @@ def _parameters(config: Path | None, flags: dict[str, Any], settings: list[str])
             raise typer.BadParameter(f"{first} is given twice, by --set and by its own flag; keep one.")
         if dot:
             table = parameters.setdefault(first, {})
-            if first not in ("engine_params", "checkpoint") or not isinstance(table, dict) or not inner:
-                raise typer.BadParameter(f"{name!r}: only engine_params and checkpoint have keys of their own.")
+            if first not in _TABLES or not isinstance(table, dict) or not inner:
+                raise typer.BadParameter(f"{name!r}: only {', '.join(_TABLES)} have keys of their own.")
             parameters[first] = {**table, inner: value}
         else:
             parameters[first] = value

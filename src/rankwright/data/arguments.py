@@ -4,12 +4,19 @@ from __future__ import annotations
 
 from typing import Any
 
-from rankwright.data.dataset import RankingData
-from rankwright.data.encoding import HasColumns, frame_columns
+from rankwright.data.dataset import RankingData, names_columns
+from rankwright.data.encoding import HasColumns, frame_columns, named_column
 
 
 def ranking_data(
-    X: Any, y: Any, qid: Any, group: Any, weights: Any, reference: HasColumns | None = None
+    X: Any,
+    y: Any,
+    qid: Any,
+    group: Any,
+    weights: Any,
+    reference: HasColumns | None = None,
+    pairs: Any = None,
+    document: Any = None,
 ) -> RankingData:
     """Build the data of ``fit`` and ``score``; X may be a `RankingData` already."""
     if isinstance(X, RankingData):
@@ -19,10 +26,10 @@ def ranking_data(
             )
         if reference is not None:
             X.check_columns(reference)
-        return X
-    if y is None:
+        return X if pairs is None else X.with_pairs(pairs, document)
+    if y is None and pairs is None:
         raise ValueError("requires y to be passed, but the target y is None: labels, one per row.")
-    return RankingData(X, y, qid=qid, group=group, weights=weights, reference=reference)
+    return RankingData(X, y, qid=qid, group=group, weights=weights, reference=reference, pairs=pairs, document=document)
 
 
 def evaluation_sets(
@@ -72,7 +79,7 @@ def _evaluation_set(item: Any, number: int, train: RankingData, label_name: Any,
         if isinstance(item, RankingData):
             return ranking_data(item, None, None, None, None, train)
         if frame_columns(item):
-            if not (isinstance(label_name, str) and isinstance(qid_name, str)):
+            if not (names_columns(label_name, frame_columns(item)) and isinstance(qid_name, str)):
                 raise ValueError("a data frame alone needs y and qid of fit as names of columns; give (X, y, qid)")
             return ranking_data(item, label_name, qid_name, None, None, train)
         if not isinstance(item, tuple | list) or len(item) != 3:
@@ -83,10 +90,8 @@ def _evaluation_set(item: Any, number: int, train: RankingData, label_name: Any,
         raise ValueError(f"eval_set[{number}]: {error}") from None
 
 
-def named_column(X: Any, value: Any, argument: str) -> Any:
-    """Return the column that a text names, or the value itself if it is not a text."""
-    if not isinstance(value, str):
-        return value
-    if value not in frame_columns(X):
-        raise ValueError(f"{argument}={value!r} is not a column of X; name one of a data frame, or give an array.")
-    return X[value]
+def named_labels_of(X: Any, y: Any) -> Any:
+    """Return the labels that a text names, those by name for a list of texts, or the value itself."""
+    if names_columns(y, frame_columns(X)) and not isinstance(y, str):
+        return {name: named_column(X, name, "y") for name in y}
+    return named_column(X, y, "y")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import warnings
@@ -28,13 +29,14 @@ _INTEGER = re.compile(r"[+-]?[0-9]{1,18}")
 def read_data(
     path: PathLike,
     *,
-    label: str = "label",
+    label: str | Sequence[str] = "label",
     qid: str = "qid",
     weight: str | None = None,
     drop: Sequence[str] = (),
     categorical: Sequence[str] = (),
+    fields: Sequence[str] = (),
     zero_based: bool = False,
-    labelled: bool = True,
+    labelled: bool | None = True,
     reference: RankingData | Columns | None = None,
 ) -> RankingData:
     r"""Read ranking data from a file.
@@ -50,15 +52,19 @@ def read_data(
     path
         The file.
     label, qid, weight
-        Names of the columns. Without ``weight``, weights are read only from Parquet that `write_data` wrote.
+        Names of the columns. Several labels are a list of names, the main one first; without ``label``, those of a
+        Parquet file that `write_data` wrote. Without ``weight``, weights are read only from such a file.
     drop
         Columns to ignore.
     categorical
         Columns that hold categories.
+    fields
+        Columns that are not features and travel with the rows, such as document ids.
     zero_based
         Whether the first feature of LETOR text has index 0; by default it has index 1.
     labelled
-        False for rows to predict: labels are not needed, and all are 0.
+        False for rows to predict, which need no labels; None for rows with pairs, which may have none: labels are
+        read where the file has the column.
     reference
         Training data, or a model's ``columns_``: this data gets the same columns and categories. Columns named in
         ``drop`` and ``categorical`` may then be missing. LETOR text, which has no names, is matched by position and
@@ -77,15 +83,27 @@ def read_data(
     """
     extension = _extension(path)
     if extension in _LETOR:
-        return _read_letor(path, zero_based, labelled, reference)
+        if len(fields) or not isinstance(label, str):
+            what = f"field {fields[0]!r}" if len(fields) else f"labels {', '.join(label)}"
+            raise ValueError(
+                f"{path} is LETOR text, which has one label and no other columns, so no {what}; use Parquet or CSV."
+            )
+        return _read_letor(path, zero_based, labelled is not False, reference)
     texts = () if reference is None else tuple(name for name, levels in reference.categories.items() if levels)
-    table = _read_parquet(path) if extension in _PARQUET else _read_csv(path, _CSV[extension], qid, texts)
+    table = read_table(path, qid, texts)
     columns = table.column_names
+    written = json.loads((table.schema.metadata or {}).get(b"rankwright", b"{}")).get("labels", [])
+    if label == "label" and label not in columns and written:
+        label = list(written)
+    labels = [label] if isinstance(label, str) else list(label)
+    if labelled is None:
+        labelled = any(name in columns for name in labels)
     if reference is not None:
         drop, categorical = ([name for name in names if name in columns] for names in (drop, categorical))
-    if not labelled and label in columns:
-        drop = [*drop, label]
-    required = [("label", label)] if labelled else []
+    if not labelled:
+        drop = [*drop, *(name for name in labels if name in columns and name not in drop)]
+    required = [("label", name) for name in labels] if labelled else []
+    required += [("fields", name) for name in fields]
     required += [("qid", qid)] + ([] if weight is None else [("weight", weight)])
     required += [*(("drop", name) for name in drop), *(("categorical", name) for name in categorical)]
     for option, name in required:
@@ -94,15 +112,24 @@ def read_data(
     try:
         return RankingData.from_arrow(
             table,
-            label=label if labelled else None,
+            label=None if not labelled else labels[0] if len(labels) == 1 else labels,
             qid=qid,
             weight=weight,
             drop=drop,
             categorical=categorical,
+            fields=fields,
             reference=reference,
         )
     except ValueError as error:
         raise ValueError(f"{path}: {error}") from None
+
+
+def read_table(path: PathLike, qid: str, texts: Sequence[str] = ()) -> Any:
+    """Read Parquet or CSV as an Arrow table; ``texts`` are columns of CSV that hold text."""
+    extension = _extension(path)
+    if extension in _LETOR:
+        raise ValueError(f"{os.fspath(path)!r} is LETOR text, which has no columns; give Parquet or CSV.")
+    return _read_parquet(path) if extension in _PARQUET else _read_csv(path, _CSV[extension], qid, texts)
 
 
 def read_parts(paths: Sequence[PathLike], **options: Any) -> list[RankingData]:

@@ -89,7 +89,7 @@ def reasons_section(scored: ScoredRuns, runs: Sequence[Run]) -> list[Section]:
         return []
     block: Block
     try:
-        rankings = [_rankings(scored, number, run.ranker, chosen) for number, run in enumerate(runs)]
+        rankings = [_rankings(scored, number, run.ranker.model_, chosen) for number, run in enumerate(runs)]
     except (ImportError, OSError, ValueError) as error:  # no library of the engine, or trees too deep for it
         block = Text(f"There are no reasons to show: {error}")
     else:
@@ -107,7 +107,7 @@ def _chosen(scored: ScoredRuns) -> NDArray[np.int64]:
     return queries
 
 
-def _rankings(scored: ScoredRuns, number: int, ranker: Any, chosen: NDArray[np.int64]) -> list[dict[str, Any]]:
+def _rankings(scored: ScoredRuns, number: int, model: Any, chosen: NDArray[np.int64]) -> list[dict[str, Any]]:
     """The first documents of each query by one run, with their contributions."""
     data, scores = scored.data, scored.scores[number]
     starts, stops = data.boundaries[chosen].tolist(), data.boundaries[chosen + 1].tolist()
@@ -116,13 +116,13 @@ def _rankings(scored: ScoredRuns, number: int, ranker: Any, chosen: NDArray[np.i
         start + np.lexsort((data.y[start:stop], -scores[start:stop]))[:_DEPTH]
         for start, stop in zip(starts, stops, strict=True)
     ]
-    together = ranker.predict(data.X[np.concatenate(rows)], contributions=True)[:, :-1]
+    matrix, names = model.encode(data), model.feature_names
+    together = model.forest.contributions(matrix[np.concatenate(rows)])[:, :-1]
     contributions = np.split(together, np.cumsum([len(part) for part in rows])[:-1])
-    names = ranker.columns_.feature_names
     rankings = []
     for start, own, values in zip(starts, rows, contributions, strict=True):
         features = np.sort(np.argsort(-np.ptp(values, axis=0), kind="stable")[:_FEATURES])
-        cells = data.X[own]
+        cells = matrix[own]
         dense = np.asarray(cells.toarray() if hasattr(cells, "toarray") else cells, dtype=np.float64)
         rankings.append(
             {

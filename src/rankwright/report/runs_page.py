@@ -392,7 +392,7 @@ def _importances(runs: Sequence[Run]) -> list[Block]:
 
 def _importance(name: str, run: Run, colour: str) -> Figure:
     alt = require("altair")
-    features, shares = run.ranker.columns_.feature_names, run.ranker.feature_importances_
+    features, shares = run.ranker.model_.feature_names, run.ranker.feature_importances_
     top = np.argsort(-shares, kind="stable")[:_FEATURES]
     values = [{"f": _short(features[place], 60), "s": round(float(shares[place]), 5)} for place in top]
     chart = (

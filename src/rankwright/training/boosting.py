@@ -26,6 +26,7 @@ from numpy.typing import NDArray
 from rankwright.data.dataset import RankingData
 from rankwright.engines import load_engine
 from rankwright.evaluation.per_query import Evaluator
+from rankwright.kernels.cholesky import solve_positive
 from rankwright.kernels.trees import add_leaf_values
 from rankwright.metrics import Metric
 from rankwright.objectives import Objective
@@ -83,19 +84,20 @@ class Boosting:
         self.draws = QueryDraws(self.queries, settings)
         self.gradient = BoundObjective(
             objective,
-            train.y,
+            train.labels,
             self.queries,
             self.target,
             seed=settings.seed,
             threads=settings.threads if train.n_rows >= ROWS_TO_SHARE else 1,
             weights=train.weights,
+            pairs=train.pairs,
         )
         if settings.full_leaves:  # raises now, not after the first tree, where the objective or the weights forbid it
             self.gradient.leaf_system(np.zeros(train.n_rows), np.zeros(train.n_rows, dtype=np.int64), 1)
         self._evaluators = [self._evaluator(number) for number in range(len(valid))]
         engine = load_engine(settings.engine)
         self.grower = engine.grower(
-            self._parts, settings.tree_options, settings.engine_params, settings.seed, settings.threads
+            self._parts, settings.tree_options, settings.engine_params, settings.seed, settings.threads, reducer
         )
         self._start = State()
         self._run: tuple[State, State] | None = None  # where the trees of the grower start, and where training stands
@@ -219,7 +221,7 @@ class Boosting:
         between = add_up(between)
         curvatures = np.array([between[i * n : (i + 1) * n, i * n : (i + 1) * n] for i in range(halves)])
         total = curvatures.sum(axis=0) + ridge * np.eye(n)
-        values: Floats = -np.linalg.solve(total, gradients.sum(axis=0) + noise)
+        values: Floats = -solve_positive(total, gradients.sum(axis=0) + noise)
         return values, None if settings.steering is None else agreement(gradients, curvatures, ridge)
 
     def _may_split_later(self) -> bool:
@@ -227,14 +229,16 @@ class Boosting:
         settings = self.settings
         weighted = settings.subsample_queries < 1 or settings.bagging_temperature > 0
         drawn = weighted or self.grower.draws or settings.langevin is not None
-        return self.grower.can_split and (drawn or self.gradient.objective.stochastic)
+        return self.grower.can_split and (drawn or self.gradient.objective.varies)
 
     def _evaluator(self, number: int) -> Evaluator | None:
         """Bind the metrics that are defined on an evaluation set; the user is warned of others once."""
         data = self.valid[number]
+        if not data.labels:
+            raise ValueError(f"eval_set[{number}] has no labels to evaluate with; give (X, y, qid), or leave it out.")
         bind = partial(
             Evaluator,
-            data.y,
+            data.labels,
             group=data.group,
             weights=data.weights,
             threads=self.settings.threads,

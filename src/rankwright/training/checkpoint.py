@@ -152,9 +152,11 @@ def _key_of(plan: Plan, parts: Sequence[RankingData], initial: Forest | None) ->
 
 
 def fingerprint(data: RankingData) -> str:
-    """Hash of the features, labels, queries, weights and columns."""
+    """Hash of the features, labels, queries, weights, pairs and columns."""
     # Columns without names of their own are told apart by position, whatever a reader calls them.
-    names = data.feature_names if data.named else [f"f{number}" for number in range(len(data.feature_names))]
+    names: list[Any] = data.feature_names if data.named else [f"f{number}" for number in range(len(data.feature_names))]
+    if len(data.label_names) > 1:
+        names = [*names, data.label_names]
     digest = hashlib.blake2b(repr((names, sorted(data.categories.items()))).encode(), digest_size=16)
     arrays = (data.X.data, data.X.indices, data.X.indptr) if hasattr(data.X, "indptr") else (data.X,)
     for array in (
@@ -163,6 +165,8 @@ def fingerprint(data: RankingData) -> str:
         data.queries.keys,
         data.group,
         np.zeros(0) if data.weights is None else data.weights,
+        *(data.labels[name] for name in data.label_names[1:]),
+        *(() if data.pairs is None else data.pairs.arrays),
     ):
         digest.update(repr((array.shape, array.dtype.str)).encode())
         digest.update(np.ascontiguousarray(array).data)

@@ -12,6 +12,7 @@ import numpy as np
 
 from rankwright.data.dataset import RankingData
 from rankwright.data.encoding import Columns
+from rankwright.data.within_query import Recipe
 from rankwright.engines import load_engine
 from rankwright.model import Model
 from rankwright.notation import UnknownName
@@ -81,11 +82,15 @@ def naming_classes(model: Model | None) -> Iterator[None]:
         ) from error
 
 
-def model_of(state: State, plan: Plan, train: RankingData, **more: Any) -> Model:
-    """Build the model with its manifest; ``more`` is added to it."""
+def model_of(state: State, plan: Plan, train: RankingData, recipe: Recipe, **more: Any) -> Model:
+    """Build the model with its manifest; ``more`` is added to it.
+
+    ``train`` has the columns of the data and, behind them, those of the recipe.
+    """
     engine = load_engine(plan.settings.engine)
     assert state.forest is not None
     last = last_iteration(state, plan) - 1
+    names = train.feature_names[: len(train.feature_names) - len(recipe.names)]
     forest = state.forest.first(state.trees[last]).scaled(state.factors[last])
     manifest = {
         "rankwright": version("rankwright"),
@@ -98,7 +103,8 @@ def model_of(state: State, plan: Plan, train: RankingData, **more: Any) -> Model
         "metrics": [str(metric) for metric in plan.metrics.values()],
         "classes": foreign_classes(plan),
         "ties": "worst",
-        "feature_names": train.feature_names,
+        "feature_names": names,
+        "within_query": recipe.table,
         "named": train.named,
         "first_index": train.first_index,
         "categories": {k: None if v is None else list(v) for k, v in train.categories.items()},
@@ -110,5 +116,5 @@ def model_of(state: State, plan: Plan, train: RankingData, **more: Any) -> Model
         "evals_result": {f"valid_{number}": curves for number, curves in enumerate(state.history)},
         **more,
     }
-    columns = Columns(train.feature_names, train.categories, train.named, train.first_index)
+    columns = Columns(names, train.categories, train.named, train.first_index)
     return Model(forest, columns, manifest)

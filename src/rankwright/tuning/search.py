@@ -606,7 +606,7 @@ def _without_full_leaves(space: dict[str, Any], data: RankingData) -> dict[str, 
 
 
 def _value(scores: NDArray[np.float64], data: RankingData, metric: Metric, threads: int) -> float:
-    result = evaluate(scores, data.y, group=data.group, metrics=[metric], weights=data.weights, threads=threads)
+    result = evaluate(scores, data.labels, group=data.group, metrics=[metric], weights=data.weights, threads=threads)
     mean = result.mean[str(metric)]
     if math.isnan(mean):
         raise ValueError(
