@@ -126,7 +126,7 @@ MAY_IMPORT = {
     "score_plots": ("evaluation", "explanation", "plots", "report.theme", "report.page"),
     "report.theme": (),
     "report.page": ("_io", "report.theme"),
-    "report": (*SCORING, "training.checkpoint", "ranker", "runs", "report"),
+    "report": (*SCORING, "calibration", "training.checkpoint", "ranker", "runs", "report"),
     "report.benchmark_page": ("research.bench", "report"),
     "report.tuning_page": ("metrics", "tuning", "report.page"),
     "tuning.space": ("ranges", "metrics", "objectives", "training.defaults", "ranker"),

@@ -39,7 +39,7 @@ X: Any = np.nan_to_num(VALID.X.astype(np.float64))[:20]
 def models(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Two models of the same columns, and one of others."""
     folder = tmp_path_factory.mktemp("models")
-    quick().fit(TRAIN).calibrate(TRAIN, target="relevance").save(folder / "first")
+    quick().fit(TRAIN).calibrate(TRAIN, target="relevance", folds=2).save(folder / "first")
     quick(n_estimators=7).fit(TRAIN).save(folder / "second")
     quick().fit(TRAIN.X[:, :5], TRAIN.y, qid=TRAIN.qid).save(folder / "narrow")
     return folder
@@ -173,7 +173,7 @@ def test_calibrated_values_come_beside_scores(service: Service, first: rw.Model)
     assert "calibrated" not in service.rank(rows=X.tolist())["results"][0]
     assert service.rank(rows=[], calibrated=True)["results"] == []
     described = service.call("GET", "/model")[1]["calibration"]
-    assert described == "probability of a label of at least 1, isotonic, from 28 held-out queries"
+    assert described == "probability of a label of at least 1, isotonic, from 28 cross-fitted queries"
 
 
 def test_levels_of_categories_by_name_and_codes_in_rows(tmp_path: Path) -> None:

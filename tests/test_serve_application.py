@@ -229,7 +229,7 @@ def test_a_model_that_was_calibrated_meanwhile_is_read_again(tmp_path: Path) -> 
     request = parse_query(json.dumps({"rows": ROWS, "calibrated": True}).encode(), holder.current.table, 100)
     with pytest.raises(Problem, match="the model is not calibrated; leave out calibrated"):
         holder.current.rank(request)
-    ranker.calibrate(TRAIN).save(tmp_path / "model")
+    ranker.calibrate(TRAIN, folds=2).save(tmp_path / "model")
     assert holder.reload()
     assert 0 < holder.current.rank(request)["results"][0]["calibrated"] < 4
     assert not holder.reload()

@@ -27,6 +27,7 @@ from rankwright.model import Model, load
 from rankwright.notation import UnknownName
 from rankwright.objectives import Objective
 from rankwright.objectives import objective as parse_objective
+from rankwright.training.checkpoint import fingerprint
 from rankwright.training.cross_fitting import cross_fitted, held_out
 from rankwright.training.outcome import naming_classes
 from rankwright.training.parameters import Number, read_threads
@@ -158,6 +159,13 @@ class FittedRanker(BaseEstimator):  # type: ignore[misc]
         check_is_fitted(self)
         check_options(method, target, threshold)
         data = self._labelled(X, y, qid, group, sample_weight)
+        names = self.columns_.feature_names
+        seen = data.with_features(self.model_.recipe, names=names, canonical=True) if folds is None else None
+        if seen is not None and fingerprint(seen) == self.manifest_.get("data_fingerprint"):
+            raise ValueError(
+                "these are the data that the model was trained on, whose scores are too good to learn from; "
+                "give held-out queries, or cross-fit with folds=5."
+            )
         scored = held_out(self, data) if folds is None else cross_fitted(self, data, folds)
         calibration = fit_calibration(
             scored.scores,

@@ -128,7 +128,7 @@ def permutation_importance(
     from rich.progress import track
 
     data = data.canonical(threads=threads)  # so that draws do not depend on the order of the rows
-    evaluator = Evaluator(data.y, group=data.group, metrics=[metric], weights=data.weights, threads=threads)
+    evaluator = Evaluator(data.labels, group=data.group, metrics=[metric], weights=data.weights, threads=threads)
     name, sign = str(metric), 1.0 if metric.higher_is_better else -1.0
     start = evaluator(score(data))
     before = start.per_query[name]
