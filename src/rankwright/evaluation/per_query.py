@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 from rankwright._html import table
 from rankwright.data.queries import Queries, as_floats, check_labels, plain_ids
 from rankwright.kernels import evaluate as kernel
-from rankwright.kernels.threads import available_threads, equal_ranges, even_ranges, run_ranges
+from rankwright.kernels.threads import LONG_WORK, available_threads, equal_ranges, even_ranges, run_ranges, stop_flag
 from rankwright.metrics import Metric, metric, metric_texts
 from rankwright.reducer import ALONE, Reducer
 
@@ -187,13 +187,14 @@ class Evaluator:
         sizes = queries.sizes.astype(np.float64)
         self._query_ranges = even_ranges(sizes, 1 + queries.n_rows // _ROWS_AT_ONCE)
         n_threads = min(available_threads(threads), 1 + queries.n_rows // _ROWS_PER_THREAD)
+        self._long = ties == "expected" and bool((sizes**2).sum() > LONG_WORK)  # all scores may be equal
         self._thread_ranges = equal_ranges(len(self._query_ranges), n_threads)
 
     def __call__(self, scores: ArrayLike) -> Evaluation:
         """Evaluate scores, one per row."""
         z = _check_scores(scores, self.queries)
         per_query = {name: np.empty(self.queries.n_queries) for name in self._chains}
-        run_ranges(partial(self._fill, z, per_query), self._thread_ranges)
+        run_ranges(partial(self._fill, z, per_query), self._thread_ranges, long=self._long)
         mean = {}
         for name, values in per_query.items():
             values[self._chains[name].scale == 0] = EMPTY[self.empty]
@@ -209,18 +210,22 @@ class Evaluator:
 
     def _fill(self, z: NDArray[np.float64], per_query: dict[str, NDArray[np.float64]], r0: int, r1: int) -> None:
         """Write the values of the query ranges [r0, r1)."""
-        bounds, sizes = self.queries.boundaries, self.queries.sizes
+        bounds, sizes, halt = self.queries.boundaries, self.queries.sizes, stop_flag()
         for q0, q1 in self._query_ranges[r0:r1]:
             order = np.empty(int(bounds[q1] - bounds[q0]), dtype=np.int64)
             if self._ranking:
                 kernel.order_queries(q0, q1, bounds, z, self.labels, TIES[self.ties], self._deepest, order)
             for name in self._ranking:
                 expected = self.ties == "expected"
-                kernel.value_queries(q0, q1, bounds, z, order, sizes, expected, self._chains[name], per_query[name])
+                kernel.value_queries(
+                    q0, q1, bounds, z, order, sizes, expected, self._chains[name], per_query[name], halt
+                )
             for name in self._selecting:
                 n_selected = np.empty(self.queries.n_queries, dtype=np.int64)
                 kernel.select_queries(q0, q1, bounds, z, order, n_selected)
-                kernel.value_queries(q0, q1, bounds, z, order, n_selected, False, self._chains[name], per_query[name])
+                kernel.value_queries(
+                    q0, q1, bounds, z, order, n_selected, False, self._chains[name], per_query[name], halt
+                )
 
 
 def ranks_within_queries(scores: NDArray[np.float64], queries: Queries) -> NDArray[np.int64]:

@@ -69,13 +69,17 @@ class Sample(NamedTuple):
 
 
 class PairSums(NamedTuple):
-    """What the sums over pairs are added to; ``leaf`` is empty where none are wanted between leaves."""
+    """What the sums over pairs are added to; ``leaf`` is empty where none are wanted between leaves.
+
+    Nobody reads the sums once ``stop`` (`threads.stop_flag`) is raised.
+    """
 
     grad: NDArray[Any]  # [documents]
     hess: NDArray[Any]  # [documents]
     query_weight: NDArray[Any]  # factor of the curvature between leaves [queries]
     leaf: NDArray[Any]  # of each document
     between: NDArray[Any]  # curvature between leaves [leaves, leaves]
+    stop: NDArray[Any]
 
 
 class StoredPairs(NamedTuple):
@@ -234,7 +238,7 @@ def ranked_pairs(
             n_extra = _extend(q, n, top, choice, y, sample.selection_draws[start:], order, noisy, scratch.extra)
         extra = scratch.extra[:n_extra]
         pushed = _sum_pairs(
-            n, top, extra, chain, weights, wide, spread, scratch.ranked, scratch.row, 0.0, nowhere, sums.between
+            n, top, extra, chain, weights, wide, spread, scratch.ranked, scratch.row, 0.0, nowhere, sums
         )
         scale = weights.sigma * chain.scale[q] * sample.share
         if weights.normalize and pushed > 0.0:
@@ -245,9 +249,7 @@ def ranked_pairs(
             hess[start + order[i]] += scale * weights.sigma * row_hess[i]
         if sums.leaf.size > 0:  # a second round, now that the scale is known
             scale *= weights.sigma * sums.query_weight[q]
-            _sum_pairs(
-                n, top, extra, chain, weights, wide, spread, scratch.ranked, scratch.row, scale, leaf_at, sums.between
-            )
+            _sum_pairs(n, top, extra, chain, weights, wide, spread, scratch.ranked, scratch.row, scale, leaf_at, sums)
 
 
 @internal
@@ -263,13 +265,14 @@ def _sum_pairs(
     row: Any,
     scale: float,
     leaf_at: Any,
-    between: Any,
+    sums: Any,
 ) -> float:
     """Sum the pairs of the top with all positions below each, and of the extension with all below the top.
 
     Where ``leaf_at`` is empty the sums go to ``row``, and the size of all pushes is returned for the normalisation;
-    otherwise the curvature times ``scale`` goes ``between`` the leaves.
+    otherwise the curvature times ``scale`` goes ``sums.between`` the leaves.
     """
+    between, stop = sums.between, sums.stop
     y, z, odds, g, d, e, state = ranked
     push, curv, row_grad, row_hess = row
     pushed = 0.0
@@ -280,6 +283,8 @@ def _sum_pairs(
         low = top if extension else stretch * tile
         high = n if extension else min(low + tile, n)
         for x in range(extra.size if extension else min(top, high)):
+            if stop[0] != 0:
+                return pushed
             i = extra[x] if extension else x
             first = low if extension else max(i + 1, low)
             _pair_weights(i, first, high, chain, weights, g, d, e, y, state, curv)
@@ -465,7 +470,7 @@ def neighbour_pairs(
     y, _, odds, g, d, e, state = scratch.ranked
     worth, through, gathered = scratch.passage
     push, curv, row_grad, row_hess = scratch.row
-    grad, hess, query_weight, leaf, between = sums
+    grad, hess, query_weight, leaf, between, stop = sums
     for q in range(q0, q1):
         start = queries.bounds[q]
         n = queries.bounds[q + 1] - start
@@ -524,6 +529,8 @@ def neighbour_pairs(
                         leaf_at[i] = leaf[start + order[low + i]]
                 w = chain.weight[low:]
                 for apart in range(1, min(reach, m - 1) + 1):
+                    if stop[0] != 0:
+                        return
                     rows = min(tile, m - apart, chain.depth - low)
                     if chain.additive:
                         _exchanges_apart(apart, rows, w, g, curv)

@@ -32,8 +32,20 @@ if TYPE_CHECKING:
 _FOLDER = Path(__file__).parent / "templates"
 # What every object of JavaScript has: a run or a feature may have such a name.
 _PROPERTIES = frozenset(
-    "__defineGetter__ __defineSetter__ __lookupGetter__ __lookupSetter__ __proto__ constructor hasOwnProperty "
-    "isPrototypeOf propertyIsEnumerable toLocaleString toString valueOf".split()
+    {
+        "__defineGetter__",
+        "__defineSetter__",
+        "__lookupGetter__",
+        "__lookupSetter__",
+        "__proto__",
+        "constructor",
+        "hasOwnProperty",
+        "isPrototypeOf",
+        "propertyIsEnumerable",
+        "toLocaleString",
+        "toString",
+        "valueOf",
+    }
 )
 _PNG_WIDTH, _PNG_SCALE = 560, 3.0  # a column of a paper at about 400 dots per inch
 _NUMERIC = re.compile(r"(?=.*\d)([\d\s.,/%*<>+\-\u2212±\[\]()]|(?<=\d)e(?=[+-]\d))+(of [\d,]+)?")
