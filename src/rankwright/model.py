@@ -345,8 +345,26 @@ def load(path: PathLike) -> Model:
 
 
 def _columns(manifest: dict[str, Any]) -> Columns:
-    names = list(manifest["feature_names"])
-    levels = {name: None if known is None else tuple(known) for name, known in manifest["categories"].items()}
+    """Read the columns, after a look at every entry: values of other types would fail later, and less clearly."""
+    names, categories = manifest["feature_names"], manifest["categories"]
+    checks = {
+        "feature_names": isinstance(names, list) and all(isinstance(name, str) for name in names),
+        "categories": isinstance(categories, dict) and all(map(_is_levels, categories.values())),
+        "named": isinstance(manifest.get("named", True), bool),
+        "first_index": manifest.get("first_index") in (None, 0, 1),
+        "label_column": isinstance(manifest.get("label_column"), str | None),
+        "qid_column": isinstance(manifest.get("qid_column"), str | None),
+    }
+    for name, valid in checks.items():
+        if not valid:
+            raise ValueError(f"{name} of the manifest is {str(manifest.get(name))[:60]!r}; it was damaged.")
+    if not categories.keys() <= set(names) or len(set(names)) < len(names):
+        raise ValueError("the manifest names a column twice, or categories of none; it was damaged.")
+    levels = {name: None if known is None else tuple(known) for name, known in categories.items()}
     # The first models called the columns of arrays and of LETOR text f0, f1, ... alike, some as if they were given.
     named = bool(manifest.get("named", True)) and ("first_index" in manifest or names != generated_names(len(names)))
-    return Columns(names, levels, named, manifest.get("first_index", None if named else 1))
+    return Columns(list(names), levels, named, manifest.get("first_index", None if named else 1))
+
+
+def _is_levels(known: Any) -> bool:
+    return known is None or (isinstance(known, list) and all(isinstance(level, str | int | float) for level in known))

@@ -720,7 +720,11 @@ def _with_levels(table: Any, name: str, levels: tuple[Any, ...]) -> Any:
 
     codes = table[name].to_numpy()
     values = [None if np.isnan(code) else levels[int(code)] for code in codes]
-    return table.set_column(table.column_names.index(name), name, pa.array(values))
+    try:
+        column = pa.array(values)
+    except (pa.ArrowException, TypeError):
+        raise ValueError(f"column {name!r} has categories of several types; write the file with text only.") from None
+    return table.set_column(table.column_names.index(name), name, column)
 
 
 def _check_features(data: RankingData) -> None:

@@ -17,7 +17,7 @@ from rankwright.data.labels import choose_label, grouped_labels, number_of_rows
 from rankwright.data.queries import Queries, as_floats, plain_ids
 from rankwright.kernels import evaluate as kernel
 from rankwright.kernels.exchange import Chain
-from rankwright.kernels.threads import available_threads, equal_ranges, even_ranges, run_ranges
+from rankwright.kernels.threads import LONG_WORK, available_threads, equal_ranges, even_ranges, run_ranges, stop_flag
 from rankwright.metrics import Metric, metric, metric_texts
 from rankwright.reducer import ALONE, Reducer, addable
 
@@ -196,13 +196,14 @@ class Evaluator:
         sizes = queries.sizes.astype(np.float64)
         self._query_ranges = even_ranges(sizes, 1 + queries.n_rows // _ROWS_AT_ONCE)
         n_threads = min(available_threads(threads), 1 + queries.n_rows // _ROWS_PER_THREAD)
+        self._long = ties == "expected" and bool((sizes**2).sum() > LONG_WORK)  # all scores may be equal
         self._thread_ranges = equal_ranges(len(self._query_ranges), n_threads)
 
     def __call__(self, scores: ArrayLike) -> Evaluation:
         """Evaluate scores, one per row."""
         z = _check_scores(scores, self.queries)
         values = [np.empty(self.queries.n_queries) for _ in self._chains]
-        run_ranges(partial(self._fill, z, values), self._thread_ranges)
+        run_ranges(partial(self._fill, z, values), self._thread_ranges, long=self._long)
         for chain, of_term in zip(self._chains, values, strict=True):
             of_term[chain.scale == 0] = EMPTY[self.empty]
         per_query, mean = {}, {}
@@ -221,17 +222,20 @@ class Evaluator:
     def _fill(self, z: Floats, values: list[Floats], r0: int, r1: int) -> None:
         """Write the values of the query ranges [r0, r1)."""
         bounds, sizes, expected = self.queries.boundaries, self.queries.sizes, self.ties == "expected"
+        halt = stop_flag()
         for q0, q1 in self._query_ranges[r0:r1]:
             order = np.empty(int(bounds[q1] - bounds[q0]), dtype=np.int64)
             for label, terms in self._ranking.items():
                 own, deepest = choose_label(self.labels, label), max(self._chains[term].depth for term in terms)
                 kernel.order_queries(q0, q1, bounds, z, own, TIES[self.ties], deepest, order)
                 for term in terms:
-                    kernel.value_queries(q0, q1, bounds, z, order, sizes, expected, self._chains[term], values[term])
+                    chain, into = self._chains[term], values[term]
+                    kernel.value_queries(q0, q1, bounds, z, order, sizes, expected, chain, into, halt)
             for term in self._selecting:
                 n_selected = np.empty(self.queries.n_queries, dtype=np.int64)
                 kernel.select_queries(q0, q1, bounds, z, order, n_selected)
-                kernel.value_queries(q0, q1, bounds, z, order, n_selected, False, self._chains[term], values[term])
+                chain, into = self._chains[term], values[term]
+                kernel.value_queries(q0, q1, bounds, z, order, n_selected, False, chain, into, halt)
 
 
 def ranks_within_queries(scores: NDArray[np.float64], queries: Queries) -> NDArray[np.int64]:
