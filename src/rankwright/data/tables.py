@@ -67,9 +67,9 @@ def read_data(
         read where the file has the column.
     reference
         Training data, or a model's ``columns_``: this data gets the same columns and categories. Columns named in
-        ``drop`` and ``categorical`` may then be missing. LETOR text, which has no names, is matched by position and
-        must have as many features; only where the reference is LETOR text too may the last ones be missing, which are
-        then 0, with a warning that names them.
+        ``drop``, ``categorical`` and ``fields`` may then be missing. LETOR text, which has no names, is matched by
+        position and must have as many features; only where the reference is LETOR text too may the last ones be
+        missing, which are then 0, with a warning that names them.
 
     Examples
     --------
@@ -99,7 +99,9 @@ def read_data(
     if labelled is None:
         labelled = any(name in columns for name in labels)
     if reference is not None:
-        drop, categorical = ([name for name in names if name in columns] for names in (drop, categorical))
+        drop, categorical, fields = (
+            [name for name in names if name in columns] for names in (drop, categorical, fields)
+        )
     if not labelled:
         drop = [*drop, *(name for name in labels if name in columns and name not in drop)]
     required = [("label", name) for name in labels] if labelled else []
@@ -124,10 +126,14 @@ def read_data(
         raise ValueError(f"{path}: {error}") from None
 
 
-def read_parts(paths: Sequence[PathLike], **options: Any) -> list[RankingData]:
+def read_parts(
+    paths: Sequence[PathLike], *, pairs: PathLike | None = None, document: str | None = None, **options: Any
+) -> list[RankingData]:
     r"""Read files that belong together, such as training and validation data, with the columns of the first file.
 
     The number of features of LETOR files is the largest index in any of them. ``options`` are those of `read_data`.
+    ``pairs``, as in `RankingData`, belong to the rows of the first file, by number or by the column ``document``; where
+    there are some, the files need no labels.
 
     Examples
     --------
@@ -138,7 +144,13 @@ def read_parts(paths: Sequence[PathLike], **options: Any) -> list[RankingData]:
     ...     [part.X.tolist() for part in read_parts(paths)]
     [[[0.5, 0.0]], [[0.0, 0.5]]]
     """
-    if options.get("reference") is None and all(_extension(path) in _LETOR for path in paths):
+    if pairs is not None:
+        fields = [*options.get("fields", ()), *([] if document is None else [document])]
+        labelled = None if "label" not in options else True
+        first, *others = read_parts(paths, **{"labelled": labelled, **options, "fields": fields})
+        return [first.with_pairs(pairs, document, as_given=True), *others]
+    letor = all(_extension(path) in _LETOR for path in paths) and not options.get("fields")
+    if options.get("reference") is None and letor and isinstance(options.get("label", ""), str):
         return read_letor(list(paths), zero_based=options.get("zero_based", False))
     first = read_data(paths[0], **options)
     return [first, *(read_data(path, **{**options, "reference": first}) for path in paths[1:])]
