@@ -548,6 +548,8 @@ def _describe(data: RankingData) -> dict[str, Any]:
         "queries": data.n_queries,
         "features": len(data.feature_names),
         "fingerprint": fingerprint(data),
+        **({"labels": list(data.label_names)} if len(data.label_names) != 1 else {}),
+        **({} if data.pairs is None else {"pairs": len(data.pairs)}),
     }
 
 

@@ -50,6 +50,8 @@ def train(
             show_default=False,
         ),
     ] = None,
+    pairs: options.Pairs = None,
+    document: options.Document = None,
     seed: Annotated[int | None, typer.Option(help="Seed [0].", show_default=False)] = None,
     threads: options.Threads = None,
     set_: Annotated[
@@ -82,6 +84,9 @@ def train(
     resumes a run that was interrupted or killed, and leaves a finished one as it is. The config.toml of a run can be
     used as --config of another.
 
+    Several goals: --label relevance --label margin, with an objective such as "yetiloss + 0.3 yetiloss(label=margin)"
+    and metrics such as "ndcg@10 ndcg@10[margin]". Preferences: --pairs FILE, and an objective such as "ranknet(pairs)".
+
     Example: rankwright train train.txt --valid vali.txt --metric "map ndcg@10" --set num_leaves=31 --out run
     """
     from rankwright.data.tables import read_parts
@@ -101,6 +106,7 @@ def train(
     names = options.named_columns(told)
     reading |= {"fields": names} if names else {}
     verbose = parameters.pop("verbose", 1)
+    options.check_document(pairs, document)
     if parameters.get("early_stopping_rounds") is not None and valid is None:
         raise typer.BadParameter("early stopping needs validation data; give it with --valid.")
     try:
@@ -112,7 +118,9 @@ def train(
         check_same(earlier, settings)
     paths = {"train": data} | ({} if valid is None else {"valid": valid})
     start = time.perf_counter()
-    parts = read_parts(list(paths.values()), **reading)
+    parts = read_parts(list(paths.values()), pairs=pairs, document=document, **reading)
+    if document is not None:
+        reading = {**reading, "fields": [document]}
     run = train_run(
         out,
         *parts,

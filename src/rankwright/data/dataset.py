@@ -317,10 +317,11 @@ class RankingData:
                 data.pairs = self.pairs.moved(place, queries)
         return data
 
-    def with_pairs(self, pairs: Any, document: str | None = None) -> RankingData:
+    def with_pairs(self, pairs: Any, document: str | None = None, *, as_given: bool = False) -> RankingData:
         """Return the same rows with preferences to learn from; arguments as in the constructor.
 
-        Row numbers are those of this data, in the order of its ``y`` and ``qid``; ``document`` names a field.
+        Row numbers are those of this data, in the order of its ``y`` and ``qid``, or with ``as_given`` those of the
+        rows that it was created from, such as a file's. ``document`` names a field.
 
         Examples
         --------
@@ -331,7 +332,7 @@ class RankingData:
         if self.pairs is not None:
             raise ValueError("the data has pairs already; give them once.")
         data = copy.copy(self)
-        data.pairs = self._read_pairs(pairs, document, self.queries.grouped())
+        data.pairs = self._read_pairs(pairs, document, self.queries if as_given else self.queries.grouped())
         return data
 
     def _read_pairs(self, pairs: Any, document: str | None, queries: Queries) -> Pairs:

@@ -134,10 +134,14 @@ def read_table(path: PathLike, qid: str, texts: Sequence[str] = ()) -> Any:
     return _read_parquet(path) if extension in _PARQUET else _read_csv(path, _CSV[extension], qid, texts)
 
 
-def read_parts(paths: Sequence[PathLike], **options: Any) -> list[RankingData]:
+def read_parts(
+    paths: Sequence[PathLike], *, pairs: PathLike | None = None, document: str | None = None, **options: Any
+) -> list[RankingData]:
     r"""Read files that belong together, such as training and validation data, with the columns of the first file.
 
     The number of features of LETOR files is the largest index in any of them. ``options`` are those of `read_data`.
+    ``pairs``, as in `RankingData`, belong to the rows of the first file, by number or by the column ``document``; where
+    there are some, the files need no labels.
 
     Examples
     --------
@@ -148,8 +152,13 @@ def read_parts(paths: Sequence[PathLike], **options: Any) -> list[RankingData]:
     ...     [part.X.tolist() for part in read_parts(paths)]
     [[[0.5, 0.0]], [[0.0, 0.5]]]
     """
-    letor = all(_extension(path) in _LETOR for path in paths)
-    if letor and options.get("reference") is None and not options.get("fields"):
+    if pairs is not None:
+        fields = [*options.get("fields", ()), *([] if document is None else [document])]
+        labelled = None if "label" not in options else True
+        first, *others = read_parts(paths, **{"labelled": labelled, **options, "fields": fields})
+        return [first.with_pairs(pairs, document, as_given=True), *others]
+    letor = all(_extension(path) in _LETOR for path in paths) and not options.get("fields")
+    if options.get("reference") is None and letor and isinstance(options.get("label", ""), str):
         return read_letor(list(paths), zero_based=options.get("zero_based", False))
     first = read_data(paths[0], **options)
     return [first, *(read_data(path, **{**options, "reference": first}) for path in paths[1:])]
