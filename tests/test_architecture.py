@@ -23,7 +23,7 @@ MODULES = {
 
 # What each module may import of the package; a name stands for the modules below it too, the longest that fits counts.
 # ARCHITECTURE.md lists the rooms in this order.
-FILES = ("_io", "_lazy", "_html", "environment")
+FILES = ("_io", "_lazy", "_frames", "_html", "environment")
 PROCESS = ("interrupts", "locks")
 DATA = ("kernels", "data.queries", "data.encoding", "data.within_query", "data.dataset")
 READING = (*FILES, *DATA, "data.letor", "data.tables", "data.trec", "data.synthetic", "data.corruption", "data.folds")
@@ -33,6 +33,7 @@ HARNESS = (*READING, "metrics", "evaluation", "training.defaults", "ranker")
 MAY_IMPORT = {
     "_io": (),
     "_lazy": (),
+    "_frames": (),
     "_html": (),
     "environment": (),
     "interrupts": (),
@@ -47,6 +48,7 @@ MAY_IMPORT = {
     "data.within_query": ("kernels", "data.encoding"),
     "data.row_order": ("kernels", "data.queries", "data.dataset"),
     "data.dataset": (*FILES, *DATA, "data.row_order"),
+    "data.bins": ("kernels", "data.queries", "data.row_order"),
     "data.arguments": DATA,
     "data.letor_parser": ("kernels", "data.queries"),
     "data.letor": (*FILES, *DATA, "data.letor_parser"),
@@ -57,15 +59,20 @@ MAY_IMPORT = {
     "data.trec": FILES,
     "data.folds": (*DATA, "data.letor", "data.tables"),
     "metrics": (*DATA, "notation"),
-    "evaluation": ("_lazy", "_html", "reducer", *DATA, "metrics"),
+    "evaluation": ("_lazy", "_frames", "_html", "reducer", *DATA, "metrics"),
     "evaluation.significance": (),
     "evaluation.pairing": ("evaluation.significance",),
     "evaluation.comparison": ("evaluation.significance", "evaluation.pairing"),
+    "clicks": (*READING, "data.row_order", "data.streams", "metrics", "evaluation", "engines", "clicks"),
+    "evaluation.permutation": ("_frames", "_html", *DATA, "metrics", "evaluation"),
     "objectives.options": ("kernels",),
     "objectives.base": ("kernels", "data.queries", "metrics", "notation", "ranges", "objectives.options"),
     "objectives": ("kernels", "data.queries", "metrics", "ranges", "objectives.base", "objectives.options"),
-    "engines": ("interrupts", "kernels", "data.dataset", "engines"),
+    "engines": ("interrupts", "reducer", "kernels", "data.dataset", "engines"),
+    "engines.xgboost": ("reducer", "kernels", "data.dataset", "data.bins", "engines"),
     "persistence": FILES,
+    "calibration": ("kernels.isotonic",),
+    "explanation": ("_frames", "_html"),
     "model": (
         "_io",
         "kernels.threads",
@@ -74,6 +81,8 @@ MAY_IMPORT = {
         "data.within_query",
         "engines",
         "persistence",
+        "calibration",
+        "explanation",
     ),
     "export": (*FILES, "kernels", "data.encoding", "data.within_query", "model", "export"),
     "serve": (*FILES, "kernels", "data.encoding", "model", "serve"),
@@ -90,14 +99,16 @@ MAY_IMPORT = {
     "training.progress": ("metrics", "training.state"),
     "training.summary": ("_html",),
     "training.checkpoint": (*LEARNING, "persistence", "training"),
+    "training.cross_fitting": ("data.dataset",),
     "training.outcome": (*LEARNING, "notation", "model", "training"),
     "training.fitting": (*PROCESS, *LEARNING, "training"),
-    "estimator": (*LEARNING, "_html", "notation", "data.arguments", "model", "training"),
+    "estimator": (*LEARNING, "_html", "notation", "data.arguments", "calibration", "explanation", "model", "training"),
     "ranker": (*LEARNING, "data.arguments", "estimator", "training"),
     "transformer": DATA,
     "runs": (*PROCESS, *READING, "persistence", "training", "ranker"),
     "diagnostics": (*SCORING, "objectives", "diagnostics", "report.page"),
     "plots": ("metrics", "evaluation", "model", "ranker", "runs", "report.theme", "report.page"),
+    "score_plots": ("evaluation", "explanation", "plots", "report.theme", "report.page"),
     "report.theme": (),
     "report.page": ("_io", "report.theme"),
     "report": (*SCORING, "training.checkpoint", "ranker", "runs", "report"),

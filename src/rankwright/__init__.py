@@ -9,6 +9,9 @@ from rankwright._lazy import lazy_names
 
 if TYPE_CHECKING:
     from rankwright import diagnostics, metrics, objectives
+    from rankwright.clicks.log import ClickLog
+    from rankwright.clicks.reading import read_clicks
+    from rankwright.clicks.simulation import simulate_clicks
     from rankwright.data.dataset import RankingData
     from rankwright.data.letor import read_letor, write_letor
     from rankwright.data.synthetic import make_web_search
@@ -16,6 +19,9 @@ if TYPE_CHECKING:
     from rankwright.data.trec import align, read_qrels, read_trec_run, write_qrels, write_trec_run
     from rankwright.evaluation.comparison import Comparison, compare
     from rankwright.evaluation.per_query import Evaluation, evaluate
+    from rankwright.evaluation.permutation import PermutationImportance
+    from rankwright.evaluation.reliability import Reliability, reliability
+    from rankwright.explanation import Explanation
     from rankwright.export import export
     from rankwright.metrics import Metric, metric
     from rankwright.model import Model, load
@@ -24,6 +30,7 @@ if TYPE_CHECKING:
     from rankwright.ranges import Choice, Range
     from rankwright.ranker import Ranker
     from rankwright.runs import Run, train_run
+    from rankwright.score_plots import plot_explanation, plot_reliability
     from rankwright.transformer import WithinQuery
     from rankwright.tuning.search import Tuning, tune
     from rankwright.tuning.space import search_space
@@ -31,13 +38,17 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 __all__ = [
     "Choice",
+    "ClickLog",
     "Comparison",
     "Evaluation",
+    "Explanation",
     "Metric",
     "Model",
+    "PermutationImportance",
     "Range",
     "Ranker",
     "RankingData",
+    "Reliability",
     "Run",
     "Tuning",
     "WithinQuery",
@@ -56,13 +67,18 @@ __all__ = [
     "objectives",
     "plot_comparison",
     "plot_curves",
+    "plot_explanation",
     "plot_importance",
     "plot_queries",
+    "plot_reliability",
+    "read_clicks",
     "read_data",
     "read_letor",
     "read_qrels",
     "read_trec_run",
+    "reliability",
     "search_space",
+    "simulate_clicks",
     "train_run",
     "tune",
     "write_data",
@@ -74,6 +90,9 @@ __all__ = [
 __getattr__, __dir__ = lazy_names(
     __name__,
     {
+        "clicks.log": ("ClickLog",),
+        "clicks.reading": ("read_clicks",),
+        "clicks.simulation": ("simulate_clicks",),
         "data.dataset": ("RankingData",),
         "data.letor": ("read_letor", "write_letor"),
         "data.synthetic": ("make_web_search",),
@@ -81,6 +100,9 @@ __getattr__, __dir__ = lazy_names(
         "data.trec": ("align", "read_qrels", "read_trec_run", "write_qrels", "write_trec_run"),
         "evaluation.comparison": ("Comparison", "compare"),
         "evaluation.per_query": ("Evaluation", "evaluate"),
+        "evaluation.permutation": ("PermutationImportance",),
+        "evaluation.reliability": ("Reliability", "reliability"),
+        "explanation": ("Explanation",),
         "metrics": ("Metric", "metric"),
         "model": ("Model", "load"),
         "objectives": ("bind", "gradients", "objective"),
@@ -88,6 +110,7 @@ __getattr__, __dir__ = lazy_names(
         "ranges": ("Choice", "Range"),
         "ranker": ("Ranker",),
         "runs": ("Run", "train_run"),
+        "score_plots": ("plot_explanation", "plot_reliability"),
         "transformer": ("WithinQuery",),
         "tuning.search": ("Tuning", "tune"),
         "tuning.space": ("search_space",),

@@ -29,6 +29,7 @@ SquaredDiscount(at=5, threshold=2)
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, field, fields
 from typing import Any, ClassVar
@@ -44,6 +45,7 @@ Floats = NDArray[np.floating[Any]]
 
 
 _NOTATION = Notation("metric", "'ndcg@10' or 'err(gain=linear)@5'", hidden=("at",))
+_LARGEST_CUTOFF = 2**31 - 1  # no query has as many documents
 _SHORT_NAMES = {"p": "precision"}  # as trec_eval's users write it
 
 
@@ -75,8 +77,11 @@ class Metric:
 
     def __post_init__(self) -> None:
         whole = isinstance(self.at, int | np.integer) and not isinstance(self.at, bool)
-        if self.at is not None and not (whole and self.at >= 1):
-            raise ValueError(f"the cutoff of {self.name} must be a whole number from 1; got {self.at!r}.")
+        if self.at is not None and not (whole and 1 <= self.at <= _LARGEST_CUTOFF):
+            raise ValueError(
+                f"the cutoff of {self.name} must be a whole number from 1 to {_LARGEST_CUTOFF}, or None for no cutoff; "
+                f"got {self.at!r}."
+            )
 
     def weights(self, n: int) -> Floats:
         """Position weights w_1 ... w_n, without regard to the cutoff."""
@@ -235,7 +240,8 @@ def _choose(owner: Metric, option: str, *allowed: str) -> None:
 
 def _check_range(owner: Metric, option: str, low: float, high: float) -> None:
     number = getattr(owner, option)
-    if isinstance(number, bool) or not (isinstance(number, int | float) and low < number < high):
+    most = min(high, sys.float_info.max)  # Python compares whole numbers that no float can hold, but NumPy fails
+    if isinstance(number, bool) or not (isinstance(number, int | float) and low < number < high and number <= most):
         raise ValueError(f"{owner.name} needs {option} strictly between {low} and {high}; got {number!r}.")
 
 

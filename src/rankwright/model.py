@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from rankwright._io import PathLike
+from rankwright.calibration import Calibration
 from rankwright.data.encoding import (
     Columns,
     drop_columns,
@@ -22,6 +23,7 @@ from rankwright.data.queries import Queries
 from rankwright.data.within_query import stored_recipe
 from rankwright.engines import load_engine
 from rankwright.engines.contract import Forest
+from rankwright.explanation import Explanation, check_rows, explain_pair
 from rankwright.kernels.threads import available_threads
 from rankwright.persistence import has_model, read_model, write_model
 
@@ -68,6 +70,8 @@ class Model:
         self.columns = columns
         self.manifest = manifest
         self.recipe = stored_recipe(manifest.get("within_query", {}), columns.feature_names)
+        described = manifest.get("calibration")
+        self.calibration = None if described is None else Calibration.of_manifest(described)
 
     @property
     def feature_names(self) -> list[str]:
@@ -86,6 +90,7 @@ class Model:
         qid: Any = None,
         group: ArrayLike | None = None,
         contributions: bool = False,
+        calibrated: bool = False,
         threads: int | None = None,
     ) -> Floats:
         """Scores of rows, in their order; with ``contributions`` the SHAP values [rows, columns + 1] they sum.
@@ -102,14 +107,68 @@ class Model:
         contributions
             Return what each column adds to the score, and the expected score as the last column. This needs the
             engine's library.
+        calibrated
+            Return expected labels, or probabilities of relevance, instead of scores: see `Ranker.calibrate`. The order
+            is that of the scores.
         threads
             Number of threads; all cores by default. The scores do not depend on it.
         """
+        calibration = self.require_calibration() if calibrated else None
+        if calibrated and contributions:
+            raise ValueError("contributions add up to scores, not to calibrated values; ask for one of the two.")
         n_threads = available_threads(threads)
         matrix = self.encode(X, qid=qid, group=group, threads=n_threads)
         if contributions:
             return self.forest.contributions(matrix, threads=n_threads)
-        return self.forest.predict(matrix, threads=n_threads)
+        scores = self.forest.predict(matrix, threads=n_threads)
+        return scores if calibration is None else calibration(scores)
+
+    def require_calibration(self) -> Calibration:
+        """Return the calibration, and raise ValueError if there is none."""
+        if self.calibration is None:
+            raise ValueError("the model is not calibrated; call calibrate(...) of its Ranker with held-out queries.")
+        return self.calibration
+
+    def with_calibration(self, calibration: Calibration) -> Model:
+        """Return the same trees with a calibration in the manifest."""
+        return Model(self.forest, self.columns, {**self.manifest, "calibration": calibration.to_manifest()})
+
+    def explain(self, X: Any, a: int, b: int, *, qid: Any = None, group: ArrayLike | None = None) -> Explanation:
+        """Explain why row ``a`` of X is above row ``b``, or below it: what each feature adds to the difference.
+
+        Parameters
+        ----------
+        X
+            Rows, as for `predict`.
+        a, b
+            Numbers of two rows, from 0.
+        qid, group
+            Queries of the rows, as for `predict`.
+
+        Examples
+        --------
+        >>> import rankwright as rw
+        >>> data = rw.make_web_search(30, seed=1)
+        >>> why = rw.Ranker(n_estimators=5, verbose=0).fit(data).model_.explain(data, 3, 7)
+        >>> len(why.features), why.difference == why.score_a - why.score_b
+        (136, True)
+        """
+        matrix = self.encode(X, qid=qid, group=group)
+        check_rows(a, b, matrix.shape[0])
+        rows = matrix[[a, b]]
+        dense = rows.toarray() if hasattr(rows, "toarray") else np.asarray(rows, dtype=np.float64)
+        contributions, scores = self.forest.contributions(dense), self.forest.predict(dense)
+        return explain_pair(
+            self.feature_names, (self._shown(dense[0]), self._shown(dense[1])), contributions, scores, (a, b)
+        )
+
+    def _shown(self, row: Floats) -> list[Any]:
+        """Return the values of a row, categories as their levels; a missing value is NaN."""
+        levels = [self.columns.categories.get(name) for name in self.feature_names]
+        return [
+            value if known is None or not 0 <= value < len(known) else known[int(value)]
+            for value, known in zip(row.tolist(), levels, strict=True)
+        ]
 
     def rank(self, features: Any, ids: Sequence[Any], *, threads: int | None = 1) -> Ranking:
         """Rank the documents of one query.

@@ -35,7 +35,8 @@ class Ranker(FittedRanker):
         What to optimise and evaluate, or several, as a list or separated by spaces: the first is optimised and
         decides about early stopping.
     engine
-        Which library grows the trees: ``"lightgbm"``.
+        Which library grows the trees: ``"lightgbm"``, or ``"xgboost"`` (the extra ``xgboost``), which also trains on
+        several machines. XGBoost bounds leaves by curvature: ``min_child_samples`` counts rows of mean curvature.
     within_query
         Features within the query, added to the columns: one or several of ``"rank"``, ``"z"``, ``"gap"``, ``"share"``,
         ``"mean"`` and ``"max"`` for all columns, or a dict of them by column; see `rankwright.WithinQuery`. The model

@@ -32,7 +32,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from rankwright._io import PathLike, part_of, read_plain, replacing
+from rankwright._io import PathLike, appending, part_of, read_plain, replacing
 from rankwright.data.dataset import RankingData
 from rankwright.environment import environment
 from rankwright.locks import locked_folder
@@ -47,6 +47,7 @@ _MANIFEST, _CONFIG, _ENVIRONMENT = "manifest.json", "config.toml", "environment.
 _METRICS, _LOG, _MODEL, _CHECKPOINT = "metrics.jsonl", "log.txt", "model", "checkpoint"
 _OURS = (_MODEL, _CHECKPOINT, _METRICS, _LOG, _CONFIG, _ENVIRONMENT, _MANIFEST)  # the manifest goes last
 _FREE = ("n_jobs", "verbose", "checkpoint")  # parameters that do not change the model
+_READING = ("label", "qid", "weight", "drop", "categorical", "zero_based")
 _SECONDS_BETWEEN_LINES = 10.0
 _MOST_BYTES, _MOST_HISTORY_BYTES = 1 << 26, 1 << 31
 _PACKAGES = ("rankwright", "numpy", "scipy", "numba", "lightgbm", "scikit-learn", "pyarrow", "narwhals")
@@ -112,6 +113,7 @@ class Run:
                 f"{folder} was written by a newer version, rankwright {manifest.get('rankwright', '?')} (run format "
                 f"{written}; this one reads up to {RUN_VERSION}). Upgrade rankwright to use it."
             )
+        _check_manifest(folder / _MANIFEST, manifest)
         return cls(folder, manifest)
 
     @classmethod
@@ -145,6 +147,12 @@ class Run:
         return _json(self.path / _ENVIRONMENT)
 
     @property
+    def reading(self) -> dict[str, Any]:
+        """Options of `read_data` that the training data was read with."""
+        options = self.manifest.get("reading", {})
+        return {name: options[name] for name in _READING if name in options}
+
+    @property
     def times(self) -> dict[str, float]:
         """Seconds of each phase."""
         return dict(self.manifest.get("times", {}))
@@ -167,6 +175,36 @@ class Run:
 
     def __repr__(self) -> str:
         return f"Run({os.fspath(self.path)!r}, {self.manifest.get('status')})"
+
+
+def _check_manifest(path: Path, manifest: Mapping[str, Any]) -> None:
+    """Raise ValueError where an entry that is used is not of its type; other entries are only shown."""
+    described = manifest.get("data", {})
+    times = manifest.get("times", {})
+    checks = {
+        "status": manifest.get("status") in ("training", "interrupted", "finished"),
+        "data": isinstance(described, dict) and all(isinstance(part, dict) for part in described.values()),
+        "reading": _is_reading(manifest.get("reading", {})),
+        "times": isinstance(times, dict) and all(type(value) in (int, float) for value in times.values()),
+        "iterations": type(manifest.get("iterations", 0)) is int,
+        "best_iteration": type(manifest.get("best_iteration", 0)) is int,
+        "metrics": _is_texts(manifest.get("metrics", [])),
+    }
+    for name, valid in checks.items():
+        if not valid:
+            raise ValueError(f"{path}: {name} is {str(manifest.get(name))[:60]!r}, which no run has; it was damaged.")
+
+
+def _is_texts(values: Any) -> bool:
+    return isinstance(values, list) and all(isinstance(value, str) for value in values)
+
+
+def _is_reading(options: Any) -> bool:
+    """Tell whether these can be keyword arguments of `read_data`."""
+    return isinstance(options, dict) and all(
+        isinstance(value, bool) if name == "zero_based" else isinstance(value, str) or _is_texts(value)
+        for name, value in options.items()
+    )
 
 
 def is_run(path: PathLike) -> bool:
@@ -376,7 +414,7 @@ class _Recorder:
             self._resume_after(done, history)
 
     def log(self, text: str) -> None:
-        with open(self._folder / _LOG, "a", encoding="utf-8") as file:
+        with appending(self._folder / _LOG) as file:
             file.write(f"{_now()}  {text}\n")
 
     def _resume_after(self, iterations: int, history: _History) -> None:
@@ -398,7 +436,7 @@ class _Recorder:
             part: {name: curve[iteration - 1] for name, curve in curves.items()}
             for part, curves in sorted(zip(self._parts, history, strict=True))
         }
-        with open(self._folder / _METRICS, "a", encoding="utf-8") as file:
+        with appending(self._folder / _METRICS) as file:
             file.write(_line({"iteration": iteration, "seconds": seconds, **values}) + "\n")
         self.lines = iteration
 
@@ -448,7 +486,8 @@ def _create(folder: Path, config: dict[str, Any], described: dict[str, Any], sou
         part.mkdir()
         _write_json(part / _MANIFEST, manifest)
         _write_json(part / _ENVIRONMENT, _environment())
-        (part / _CONFIG).write_bytes(tomli_w.dumps(config).encode())
+        with replacing(part / _CONFIG) as file:
+            file.write(tomli_w.dumps(config).encode())
         (part / _METRICS).touch()
         (part / _LOG).touch()
         if not folder.exists():

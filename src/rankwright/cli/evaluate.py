@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from rankwright.cli import options, scoring
+from rankwright.cli.terminal import echo
 
 
 @options.with_data_options()
@@ -48,10 +49,10 @@ def evaluate(
         summary = {"mean": result.mean, "queries": len(ids), "ties": ties, "empty": empty}
         if per_query:
             summary["per_query"] = {qid: {name: values[name][row] for name in names} for row, qid in enumerate(ids)}
-        typer.echo(options.to_json(summary))
+        echo(options.to_json(summary))
         return
-    typer.echo(str(result))
+    echo(str(result))
     if per_query:
-        typer.echo("\n" + "\t".join(["query", *names]))
+        echo("\n" + "\t".join(["query", *names]))
         for row, qid in enumerate(ids):
-            typer.echo("\t".join([qid, *(f"{values[name][row]:.4f}" for name in names)]))
+            echo("\t".join([qid, *(f"{values[name][row]:.4f}" for name in names)]))

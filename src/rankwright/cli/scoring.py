@@ -17,7 +17,7 @@ def load_system(path: Path) -> tuple[Ranker, dict[str, Any]]:
 
     if is_run(path):
         run = Run.open(path)
-        return run.ranker, dict(run.manifest.get("reading", {}))
+        return run.ranker, run.reading
     ranker = load_ranker(path)
     options: dict[str, Any] = {"label": ranker.label_column_, "qid": ranker.qid_column_}
     if ranker.columns_.first_index == 0:

@@ -9,6 +9,9 @@ from typing import Annotated, Any
 import typer
 
 from rankwright.cli import options
+from rankwright.cli.terminal import echo
+
+_INTERRUPTED = 130  # exit code of a command that Ctrl-C ended: 128 and the number of the signal
 
 _TABLES = ("engine_params", "checkpoint", "within_query")  # parameters of Ranker that may be tables
 
@@ -96,16 +99,18 @@ def train(
         verbose=0 if quiet else verbose,
     )
     if not run.finished:
-        raise ValueError(
-            f"training was interrupted after {run.manifest['iterations']} trees. {out} has the model so far; the same "
-            "command resumes it."
+        echo(
+            f"rankwright: training was interrupted after {run.manifest['iterations']} trees. {out} has the model so "
+            "far; the same command resumes it.",
+            err=True,
         )
+        raise typer.Exit(_INTERRUPTED)
     if quiet:
         return
     if earlier is not None and earlier.finished:
-        typer.echo(f"{out} is already finished: nothing to do. Overwrite it with --force, or choose another folder.")
+        echo(f"{out} is already finished: nothing to do. Overwrite it with --force, or choose another folder.")
         return
-    typer.echo(_summary(run, out))
+    echo(_summary(run, out))
 
 
 def _summary(run: Any, out: Path) -> str:

@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from rankwright.cli import options, scoring
+from rankwright.cli.terminal import echo
 
 
 @options.with_data_options(weight=False)
@@ -52,6 +53,6 @@ def verify_export(
         raise ValueError(f"{file}: not a file for {target.name}: {type(error).__name__}, {error}.") from None
     except ValueError as error:
         raise ValueError(f"{file}: {error}") from None
-    typer.echo(options.to_json(result.to_dict()) if json else str(result))
+    echo(options.to_json(result.to_dict()) if json else str(result))
     if not result.exact:
         raise typer.Exit(1)

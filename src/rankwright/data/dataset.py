@@ -23,7 +23,7 @@ from rankwright.data.encoding import (
     matched_names,
     take_column,
 )
-from rankwright.data.queries import Queries, check_labels, plain_ids
+from rankwright.data.queries import Queries, as_floats, check_labels, plain_ids
 from rankwright.data.row_order import canonical_order
 from rankwright.data.within_query import Recipe
 
@@ -473,11 +473,10 @@ class RankingData:
         >>> RankingData.from_arrow(table, drop=["url"]).X.tolist()
         [[1.5], [2.5]]
         """
-        metadata = json.loads((table.schema.metadata or {}).get(b"rankwright", b"{}"))
+        metadata = _metadata(table)
         if weight is None and metadata.get("weighted"):
             weight = "weight"
-        index = (table.schema.pandas_metadata or {}).get("index_columns", [])
-        unused = [name for name in index if isinstance(name, str) and name not in (label, qid, weight)]
+        unused = [name for name in _index_columns(table) if name not in (label, qid, weight)]
         table = table.drop_columns(list({*unused, *drop}))  # pandas stores row numbers as a column
         weights = None
         if weight is not None:
@@ -485,6 +484,9 @@ class RankingData:
             table = frame.to_native()
         stored = {name: v for name, v in metadata.get("categories", {}).items() if name not in drop}
         levels: Levels = {name: None if v is None else tuple(v) for name, v in stored.items()}
+        for name, texts in levels.items():
+            if texts is not None:
+                _check_levels(table, name, texts)
         if reference is not None:
             for name, texts in levels.items():
                 if texts is not None:
@@ -533,6 +535,48 @@ def _field(name: str, values: Any, queries: Queries) -> NDArray[Any]:
     if array.shape != (queries.n_rows,):
         raise ValueError(f"the field {name!r} has shape {array.shape} for {queries.n_rows} rows; give one per row.")
     return array if queries.order is None else array[queries.order]
+
+
+def _metadata(table: Any) -> dict[str, Any]:
+    """Read what `RankingData.to_parquet` wrote about the columns; raise ValueError where it was changed."""
+    try:
+        metadata = json.loads((table.schema.metadata or {}).get(b"rankwright", b"{}"))
+        categories, fields = metadata.get("categories", {}), metadata.get("fields", [])
+        valid = (
+            all(levels is None or isinstance(levels, list) for levels in categories.values())
+            and isinstance(fields, list)
+            and {*categories, *fields} <= {*table.column_names}
+            and all(isinstance(level, str | int | float) for levels in categories.values() for level in levels or ())
+        )
+    except (ValueError, AttributeError, TypeError, RecursionError):
+        valid = False
+    if not valid:
+        raise ValueError(
+            "the file's description of its columns (the metadata named rankwright) was damaged; write the file again, "
+            "or remove the metadata to read its columns as they are."
+        )
+    return dict(metadata)
+
+
+def _index_columns(table: Any) -> list[str]:
+    """Return the columns that hold the row numbers of a pandas frame."""
+    try:
+        names = (table.schema.pandas_metadata or {}).get("index_columns", [])
+        return [name for name in names if isinstance(name, str) and name in table.column_names]
+    except (ValueError, AttributeError, TypeError, RecursionError):  # not what pandas writes
+        return []
+
+
+def _check_levels(table: Any, name: str, levels: tuple[Any, ...]) -> None:
+    """Raise ValueError unless a column holds codes of these levels, or is missing."""
+    codes = as_floats(table[name].to_numpy(), f"column {name!r} must hold the codes of its {len(levels)} categories.")
+    bad = np.flatnonzero(~(np.isnan(codes) | ((codes >= 0) & (codes < len(levels)) & (codes == np.trunc(codes)))))
+    if len(bad) or len(set(levels)) < len(levels):
+        found = f"{codes[bad[0]]:g} in row {bad[0]}" if len(bad) else "a category twice"
+        raise ValueError(
+            f"column {name!r} holds codes of {len(levels)} categories, from 0 to {len(levels) - 1}, and has {found}; "
+            "write the file again."
+        )
 
 
 def _with_levels(table: Any, name: str, levels: tuple[Any, ...]) -> Any:

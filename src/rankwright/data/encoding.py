@@ -152,6 +152,7 @@ def encode_frame(
     columns = []
     for name in names:
         series = by_name[name]
+        _check_dictionary(series)
         is_category = series.dtype in (nw.Categorical, nw.Enum) or name in categorical_names or name in known_levels
         if is_category and not (series.dtype.is_numeric() and known_levels.get(name) is None):
             values, levels[name] = _codes(series, known_levels.get(name))
@@ -167,6 +168,16 @@ def encode_frame(
         columns.append(np.asarray(values, dtype=np.float64))
     matrix = np.column_stack(columns) if columns else np.empty((len(frame), 0))
     return matrix, names, levels
+
+
+def _check_dictionary(series: nw.Series[Any]) -> None:
+    """Raise ValueError where an Arrow column has codes outside of its dictionary, which Arrow follows unchecked."""
+    native = series.to_native()
+    if series.dtype == nw.Categorical and hasattr(native, "validate"):
+        try:
+            native.validate(full=True)
+        except ValueError as error:  # ArrowInvalid
+            raise ValueError(f"column {series.name!r} is not a valid Arrow column: {error}") from None
 
 
 def _codes(series: nw.Series[Any], known_levels: tuple[Any, ...] | None) -> tuple[NDArray[np.float64], tuple[Any, ...]]:

@@ -79,7 +79,7 @@ def read_data(
     if extension in _LETOR:
         return _read_letor(path, zero_based, labelled, reference)
     texts = () if reference is None else tuple(name for name, levels in reference.categories.items() if levels)
-    table = _read_parquet(path) if extension in _PARQUET else _read_csv(path, _CSV[extension], qid, texts)
+    table = read_table(path, qid, texts)
     columns = table.column_names
     if reference is not None:
         drop, categorical = ([name for name in names if name in columns] for names in (drop, categorical))
@@ -103,6 +103,14 @@ def read_data(
         )
     except ValueError as error:
         raise ValueError(f"{path}: {error}") from None
+
+
+def read_table(path: PathLike, qid: str, texts: Sequence[str] = ()) -> Any:
+    """Read Parquet or CSV as an Arrow table; ``texts`` are columns of CSV that hold text."""
+    extension = _extension(path)
+    if extension in _LETOR:
+        raise ValueError(f"{os.fspath(path)!r} is LETOR text, which has no columns; give Parquet or CSV.")
+    return _read_parquet(path) if extension in _PARQUET else _read_csv(path, _CSV[extension], qid, texts)
 
 
 def read_parts(paths: Sequence[PathLike], **options: Any) -> list[RankingData]:

@@ -6,14 +6,14 @@ import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
-from importlib import import_module
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from rankwright._frames import Library, data_frame
 from rankwright._html import table
-from rankwright.data.queries import Queries, check_labels, plain_ids
+from rankwright.data.queries import Queries, as_floats, check_labels, plain_ids
 from rankwright.kernels import evaluate as kernel
 from rankwright.kernels.threads import available_threads, equal_ranges, even_ranges, run_ranges
 from rankwright.metrics import Metric, metric, metric_texts
@@ -63,7 +63,7 @@ class Evaluation:
     empty: str
     weights: NDArray[np.float64] | None = None
 
-    def to_dataframe(self, library: Literal["pandas", "polars", "pyarrow"] = "pandas") -> Any:
+    def to_dataframe(self, library: Library = "pandas") -> Any:
         """Return a data frame with one row per query: ``qid``, its ``weight`` where there are weights, the metrics.
 
         Parameters
@@ -77,17 +77,9 @@ class Evaluation:
         >>> print(result.to_dataframe("polars").rows())
         [('a', 1.0, 1.0), ('b', 0.5, 0.0)]
         """
-        import narwhals as nw
-
-        if library not in ("pandas", "polars", "pyarrow"):
-            raise ValueError(f"library must be 'pandas', 'polars' or 'pyarrow'; got {library!r}.")
-        try:
-            import_module(library)
-        except ImportError:
-            raise ImportError(f"to_dataframe needs {library}, which is not installed: pip install {library}.") from None
         weights = {} if self.weights is None else {"weight": self.weights}
         columns = {"qid": plain_ids(self.query_ids), **weights, **self.per_query}
-        return nw.from_dict(columns, backend=library).to_native()
+        return data_frame(columns, library)
 
     def _repr_html_(self) -> str:
         rows = [[name, f"{value:.4f}"] for name, value in self.mean.items()]
@@ -241,7 +233,7 @@ def ranks_within_queries(scores: NDArray[np.float64], queries: Queries) -> NDArr
 
 
 def _check_scores(scores: ArrayLike, queries: Queries) -> NDArray[np.float64]:
-    values = np.asarray(scores, dtype=np.float64)
+    values = as_floats(scores, "scores must be numbers, one per row.")
     if values.shape != (queries.n_rows,):
         raise ValueError(f"scores have shape {values.shape} for {queries.n_rows} rows; give one per row.")
     values = np.ascontiguousarray(queries.group(values))

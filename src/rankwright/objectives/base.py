@@ -11,7 +11,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from rankwright.data.queries import Queries, check_labels
+from rankwright.data.queries import Queries, as_floats, check_labels
 from rankwright.kernels.arithmetic import finish
 from rankwright.kernels.exchange import Chain
 from rankwright.kernels.pairs import PairSums
@@ -248,6 +248,20 @@ class Objective:
         return self.name + (f"({', '.join(options)})" if options else "")
 
 
+def _factors(factor: float, power: float, sizes: Floats) -> Floats:
+    """Return factor * size^power of each query."""
+    with np.errstate(over="ignore", under="ignore"):
+        factors: Floats = factor * sizes**power
+    bad = np.flatnonzero(~((factors > 0) & (factors < np.inf)))
+    if len(bad):
+        n = int(sizes[bad[0]])
+        raise ValueError(
+            f"the factor {factor:g} n^{power:g} of the objective is {factors[bad[0]]:g} for a query of n = {n} "
+            "documents; choose a power for which it is a positive number."
+        )
+    return factors
+
+
 def known_objectives() -> dict[str, type[Objective]]:
     """Every objective class that has been defined, yours included, by name."""
     return dict(NOTATION.known)
@@ -353,7 +367,7 @@ class BoundObjective:
         self._factors: list[Floats] = []
         work = np.zeros(len(sizes))
         for factor, power, term in objective.terms():
-            self._factors.append(np.full(len(sizes), factor) * sizes**power)
+            self._factors.append(_factors(factor, power, sizes))
             self._terms.append(term.prepare(problem))
             work += term.work(sizes)
         self._leaf_ranges = even_ranges(work, min(1 + queries.n_rows // _LEAF_PART_ROWS, _LEAF_PARTS))
@@ -456,7 +470,7 @@ class BoundObjective:
             term.add_between_leaves(*self._leaf_ranges[part], z, stream, sums[part])
 
     def _check(self, scores: ArrayLike) -> Floats:
-        z = np.asarray(scores, dtype=np.float64)
+        z = as_floats(scores, "scores must be numbers, one per row.")
         if z.shape != (self.queries.n_rows,):
             raise ValueError(f"scores have shape {z.shape} for {self.queries.n_rows} rows; give one per row.")
         z = np.ascontiguousarray(self.queries.group(z))

@@ -96,7 +96,7 @@ class Boosting:
         self._evaluators = [self._evaluator(number) for number in range(len(valid))]
         engine = load_engine(settings.engine)
         self.grower = engine.grower(
-            self._parts, settings.tree_options, settings.engine_params, settings.seed, settings.threads
+            self._parts, settings.tree_options, settings.engine_params, settings.seed, settings.threads, reducer
         )
         self._start = State()
         self._run: tuple[State, State] | None = None  # where the trees of the grower start, and where training stands
