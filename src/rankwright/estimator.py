@@ -381,6 +381,7 @@ class FittedRanker(BaseEstimator):  # type: ignore[misc]
             setattr(self, f"{name}_", value)
         int(manifest["best_iteration"])  # the first models did not count the trees of init_model in it
         self.best_iteration_ = model.n_trees
+        self.stopping_ = manifest.get("stopping")
         self.evals_result_ = manifest["evals_result"]
         self.interrupted_ = bool(manifest["interrupted"])
         self.times_ = dict(manifest.get("times", {}))

@@ -71,7 +71,11 @@ class Ranker(FittedRanker):
         objective ``"auto"``, where it has curvature, weights are the same within each query and ``engine_params`` do
         not need the engine's own values; otherwise diagonal.
     early_stopping_rounds
-        Stop when the first metric on the first evaluation set has not improved for this many trees, and keep the best.
+        Stop this many trees after the one that the model would end with by ``stopping_rule``, which watches the first
+        metric on the first evaluation set.
+    stopping_rule
+        Which tree the model ends with under early stopping: ``"within_error"``, the last one whose difference from the
+        best is within one standard error, query by query; ``"best"``, the best one, which is the luckiest of many.
     langevin
         Langevin boosting (SGLB): noise in the gradients and shrinking of earlier trees, for global optima.
     diffusion_temperature, shrink_rate
@@ -100,7 +104,10 @@ class Ranker(FittedRanker):
     ----------
     best_iteration_ : int
         Trees in the model, those of ``init_model`` included: the last stage of ``staged_predict``. With early stopping
-        it ends with the best one.
+        it ends with the one that ``stopping_rule`` chose.
+    stopping_ : dict or None
+        With early stopping the ``rule``, the iterations ``best_iteration`` and ``chosen_iteration``, and how flat the
+        curve is between them: the ``difference`` of the metric and its standard ``error`` over queries.
     learning_rate_, num_leaves_, max_bin_, subsample_, bagging_temperature_, leaf_values_
         What was used where the parameter left the choice; the learning rate is that of the first tree.
     learning_rates_ : list
@@ -151,6 +158,7 @@ class Ranker(FittedRanker):
         bagging_temperature: float | None = None,
         leaf_values: str = "auto",
         early_stopping_rounds: int | None = None,
+        stopping_rule: str = "within_error",
         langevin: bool = False,
         diffusion_temperature: float | None = None,
         shrink_rate: float | None = None,
@@ -177,6 +185,7 @@ class Ranker(FittedRanker):
         self.bagging_temperature = bagging_temperature
         self.leaf_values = leaf_values
         self.early_stopping_rounds = early_stopping_rounds
+        self.stopping_rule = stopping_rule
         self.langevin = langevin
         self.diffusion_temperature = diffusion_temperature
         self.shrink_rate = shrink_rate

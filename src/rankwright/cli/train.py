@@ -126,9 +126,12 @@ def _summary(run: Any, out: Path) -> str:
 
 
 def _best_tree(run: Any) -> str:
-    """Say where validation was best, if later trees made it worse and nothing stopped them."""
+    """Say where validation was best, if later trees made it worse and nothing stopped them, or what did stop them."""
     from rankwright import metric
+    from rankwright.training.stopping import stopping_sentence
 
+    if run.ranker.stopping_ is not None:
+        return f"{stopping_sentence(run.ranker.stopping_)}\n"
     if run.config.get("early_stopping_rounds") is not None or "valid" not in run.history[0]:
         return ""
     name = next(iter(run.history[0]["valid"]))

@@ -144,7 +144,8 @@ def _hash(state: Any) -> str:
 
 def _key_of(plan: Plan, parts: Sequence[RankingData], initial: Forest | None) -> str:
     """Hash what decides about a training; neither the number of trees nor that of threads does."""
-    settings = {k: repr(v) for k, v in asdict(plan.settings).items() if k not in ("n_trees", "threads")}
+    unused = ("n_trees", "threads", *(["stopping_rule"] if plan.settings.patience is None else []))
+    settings = {k: repr(v) for k, v in asdict(plan.settings).items() if k not in unused}
     data = [fingerprint(part) for part in parts]
     start = None if initial is None else initial.dump().decode("utf-8", "backslashreplace")
     key = repr((str(plan.objective), list(plan.metrics), sorted(settings.items()), data, start))

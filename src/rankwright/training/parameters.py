@@ -19,6 +19,7 @@ from rankwright.metrics import metric as parse_metric
 from rankwright.objectives import Objective
 from rankwright.training.defaults import is_auto, resolve_objective
 from rankwright.training.settings import Langevin, Plan, Settings
+from rankwright.training.stopping import RULES
 
 
 @dataclass(frozen=True)
@@ -78,6 +79,7 @@ CONSTRAINTS: dict[str, Number | OneOf] = {
     "bagging_temperature": Number(0, 10, others=(None,), remark="None to choose"),
     "leaf_values": OneOf(("auto", "diagonal", "full")),
     "early_stopping_rounds": Number(1, whole=True, others=(None,), remark="None for no stopping"),
+    "stopping_rule": OneOf(RULES),
     "langevin": OneOf((True, False)),
     "diffusion_temperature": Number(0, above=True, others=(None,)),
     "shrink_rate": Number(0, others=(None,)),
@@ -119,6 +121,7 @@ def read_parameters(parameters: Mapping[str, Any]) -> Plan:
         bagging_temperature=0.0,
         langevin=langevin,
         patience=parameters["early_stopping_rounds"],
+        stopping_rule=parameters["stopping_rule"],
         seed=_seed(parameters),
         threads=read_threads(parameters["n_jobs"]),
     )

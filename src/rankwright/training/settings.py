@@ -47,6 +47,7 @@ class Settings:
     bagging_temperature: float
     langevin: Langevin | None
     patience: int | None
+    stopping_rule: str
     seed: int
     threads: int
 

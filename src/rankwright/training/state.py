@@ -31,6 +31,9 @@ class State:
         Where the learning rate is steered: that of the next tree, after each iteration.
     history
         Metrics of each evaluation set after each iteration, by name.
+    choices, errors
+        Where an evaluation set is watched: the iteration, from 1, that the model would end with after each iteration,
+        and the standard error of each iteration's difference from the best (`rankwright.training.stopping`).
     finished_after
         The iteration, from 1, after which more would change nothing; None if it is not known yet.
     times
@@ -43,6 +46,8 @@ class State:
     factors: list[float] = field(default_factory=list)
     rates: list[float] = field(default_factory=list)
     history: list[dict[str, list[float]]] = field(default_factory=list)
+    choices: list[int] = field(default_factory=list)
+    errors: list[float] = field(default_factory=list)
     finished_after: int | None = None
     times: dict[str, float] = field(default_factory=lambda: dict.fromkeys(PHASES, 0.0))
 
@@ -81,6 +86,8 @@ class State:
             factors=self.factors[:iterations],
             rates=self.rates[:iterations],
             history=[{name: curve[:iterations] for name, curve in curves.items()} for curves in self.history],
+            choices=self.choices[:iterations],
+            errors=self.errors[:iterations],
             finished_after=self.finished_after if self.finished and iterations >= self.iteration else None,
             times=dict(self.times),
         )

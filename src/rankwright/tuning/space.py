@@ -136,6 +136,7 @@ _RESERVED = {
     "random_state": "seed",
     "n_jobs": "threads",
     "early_stopping_rounds": "preset",
+    "stopping_rule": "preset",
     "checkpoint": "study",
     "verbose": "progress",
 }
