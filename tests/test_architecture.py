@@ -103,6 +103,7 @@ MAY_IMPORT = {
     "training.cross_fitting": ("data.dataset",),
     "training.outcome": (*LEARNING, "notation", "model", "training"),
     "training.fitting": (*PROCESS, *LEARNING, "training"),
+    "training.passes": (*PROCESS, *LEARNING, "model", "training"),
     "estimator": (*LEARNING, "_html", "notation", "data.arguments", "calibration", "explanation", "model", "training"),
     "ranker": (*LEARNING, "data.arguments", "estimator", "training"),
     "transformer": DATA,

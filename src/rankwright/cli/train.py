@@ -41,6 +41,10 @@ def train(
             metavar="TREES", help="Stop after this many trees without improvement on --valid.", show_default=False
         ),
     ] = None,
+    refit: Annotated[
+        bool,
+        typer.Option("--refit", help="Train once more on --valid too, with the number of trees that was chosen on it."),
+    ] = False,
     seed: Annotated[int | None, typer.Option(help="Seed [0].", show_default=False)] = None,
     threads: options.Threads = None,
     set_: Annotated[
@@ -73,12 +77,14 @@ def train(
         "within_query": within_query,
         "n_estimators": trees,
         "early_stopping_rounds": early_stopping,
+        "refit": refit or None,
         "random_state": seed,
         "n_jobs": threads,
     }
     parameters = _parameters(config, {k: v for k, v in flags.items() if v is not None}, set_ or [])
     verbose = parameters.pop("verbose", 1)
-    if parameters.get("early_stopping_rounds") is not None and valid is None:
+    watches_valid = parameters.get("early_stopping", "valid") != "cv"
+    if parameters.get("early_stopping_rounds") is not None and valid is None and watches_valid:
         raise typer.BadParameter("early stopping needs validation data; give it with --valid.")
     try:
         settings = run_config(parameters)
@@ -115,7 +121,7 @@ def train(
 
 def _summary(run: Any, out: Path) -> str:
     trees = run.manifest["best_iteration"]
-    row = run.history[len(run.ranker.learning_rates_) - 1]
+    row = run.history[run.ranker._evaluated_iteration - 1]
     values = [f"{part} {name} {value:.4f}" for part in ("train", "valid") for name, value in row.get(part, {}).items()]
     seconds = sum(run.times.values())
     return (

@@ -119,6 +119,8 @@ class Progress:
     times
         Seconds in each phase, with those before it resumed: ``"gradients"``, ``"trees"``, ``"leaves"`` (values that
         are not computed by the engine) and ``"evaluation"``.
+    stage
+        Name of the pass of a training that has several, such as ``"refit"``; empty for the one whose curves are kept.
     """
 
     iteration: int
@@ -127,3 +129,4 @@ class Progress:
     history: Sequence[dict[str, list[float]]]
     seconds: float
     times: dict[str, float]
+    stage: str = ""

@@ -15,7 +15,7 @@ _COLUMNS = 10  # of the largest importance
 def fitted_html(ranker: Any) -> str:
     """Return tables of a fitted Ranker in HTML; texts of the manifest suffice, so classes need not be defined."""
     manifest, model = ranker.manifest_, ranker.model_
-    last = len(ranker.learning_rates_) - 1
+    last = ranker._evaluated_iteration - 1
     values = [
         [data, name, f"{curve[last]:.4f}"]
         for data, curves in ranker.evals_result_.items()
