@@ -221,7 +221,7 @@ class Ranker(FittedRanker):
         position
             Where each document was shown when its label, a click, was observed: an array of positions from 1, or the
             name of a column or field. Scores plus a bias of each position are trained; `predict` returns the scores
-            without it (docs/clicks.md). Several columns (a list of names, or a dict of arrays by name) add up, and
+            without it (docs/bias.md). Several columns (a list of names, or a dict of arrays by name) add up, and
             columns of text are categories, such as the device.
         propensity
             Where labels are clicks and the probability that users saw each document is known: an array, or the name of

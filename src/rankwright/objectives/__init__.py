@@ -130,7 +130,7 @@ def bind(
         One per row, or one per query in order of first appearance; they multiply gradient and curvature.
     propensity, clip, self_normalised
         Where labels are clicks: the probability that users saw each document, above 0 and up to 1. Clicked documents
-        weigh 1 / max(propensity, clip), divided by their mean with ``self_normalised`` (docs/clicks.md).
+        weigh 1 / max(propensity, clip), divided by their mean with ``self_normalised`` (docs/bias.md).
     options
         Hyper-parameters of the objective, where it is given by name.
 

@@ -2,7 +2,7 @@
 
 A document that users saw with probability p, and clicked, stands for 1 / p documents that were clicked or would have
 been, had they been seen. Weights enter objectives where they keep the expectation over what users see, as far as the
-objective allows: see `docs/clicks.md`.
+objective allows: see `docs/bias.md`.
 
 Reference: Joachims, Swaminathan and Schnabel, "Unbiased Learning-to-Rank with Biased Feedback", WSDM 2017.
 """
