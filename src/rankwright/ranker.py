@@ -9,7 +9,7 @@ from typing import Any, Self
 from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_is_fitted
 
-from rankwright.data.arguments import by_column, evaluation_sets, ranking_data
+from rankwright.data.arguments import evaluation_sets, ranking_data
 from rankwright.data.dataset import names_columns
 from rankwright.data.encoding import frame_columns
 from rankwright.data.within_query import Option, Recipe, read_recipe
@@ -17,7 +17,7 @@ from rankwright.estimator import FittedRanker
 from rankwright.metrics import Metric
 from rankwright.objectives import Objective
 from rankwright.training.fitting import check_callbacks
-from rankwright.training.from_clicks import with_clicks
+from rankwright.training.from_clicks import ClickColumns
 from rankwright.training.outcome import model_of, naming_classes
 from rankwright.training.parameters import read_parameters
 from rankwright.training.passes import Fitted, Task, train
@@ -248,6 +248,9 @@ class Ranker(FittedRanker):
         pairs: Any = None,
         document: Any = None,
         position: Any = None,
+        propensity: Any = None,
+        clip: float | None = None,
+        self_normalised: bool = False,
         eval_set: Any = None,
         eval_group: Any = None,
         init_model: Ranker | str | os.PathLike[str] | None = None,
@@ -268,8 +271,15 @@ class Ranker(FittedRanker):
         position
             Where each document was shown when its label, a click, was observed: an array of positions from 1, or the
             name of a column or field. Scores plus a bias of each position are trained; `predict` returns the scores
-            without it (docs/clicks.md). Several columns (a list of names, or a dict of arrays by name) add up, and
+            without it (docs/bias.md). Several columns (a list of names, or a dict of arrays by name) add up, and
             columns of text are categories, such as the device.
+        propensity
+            Where labels are clicks and the probability that users saw each document is known: an array, or the name of
+            a column or field. Clicked documents weigh 1 / propensity, in a way that each objective's page describes.
+        clip
+            The least propensity: smaller ones count as this one. None for no limit.
+        self_normalised
+            Divide the weights of clicked documents by their mean.
         eval_set
             Evaluation sets: a list of ``(X, y, qid)`` or of `RankingData`, or one of them; a data frame alone where
             ``y`` and ``qid`` name columns. The `RankingData` that is trained on may be among them, for curves of the
@@ -296,17 +306,17 @@ class Ranker(FittedRanker):
         if cluster is not None:
             several = isinstance(y, Mapping) or isinstance(_names(X, y), list) or None
             refused = {"pairs": pairs, "position": position, "eval_group": eval_group, "several labels": several}
-            refused |= {"within_query": self.within_query, "refit": self.refit or None}
+            refused |= {"propensity": propensity, "within_query": self.within_query, "refit": self.refit or None}
             refused |= {"members": None if self.members == 1 else self.members}
             refused |= {"early_stopping='cv'": None if self.early_stopping == "valid" else self.early_stopping}
             if given_names := [name for name, value in refused.items() if value is not None]:
                 raise ValueError(f"{given_names[0]} cannot be used with cluster=; leave out one of the two.")
             return self._fit_on(cluster, plan, (X, y, qid, group, sample_weight), eval_set, earlier, callbacks)
-        shown = by_column("position", position)
-        others = [name for name in (*shown.values(), document) if isinstance(name, str)]
+        clicks = ClickColumns.of(position, propensity, clip, self_normalised)
+        others = [*clicks.names, *([document] if isinstance(document, str) else [])]
         reference = None if earlier is None else earlier.columns_
-        given = ranking_data(X, y, qid, group, sample_weight, reference, pairs, document, shown)
-        plan = with_clicks(plan, given, shown)
+        given = ranking_data(X, y, qid, group, sample_weight, reference, pairs, document, clicks.fields)
+        plan = clicks.add_to(plan, given)
         recipe = read_recipe(self.within_query, given)
         if earlier is not None and earlier.model_.recipe != recipe:
             raise ValueError(

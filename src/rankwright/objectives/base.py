@@ -49,6 +49,9 @@ class Problem:
         What the objective optimises, if it optimises a metric.
     pairs
         Given preferences, for an objective that learns from them instead of labels.
+    inverse
+        Inverse propensity of each document with a positive label, 1 for the others [documents]; None where propensities
+        are not known.
     mixed
         True for queries with at least two different labels: the others have no order to learn [queries].
     """
@@ -57,12 +60,22 @@ class Problem:
     queries: Queries
     metric: Metric
     pairs: Pairs | None = None
+    inverse: Floats | None = None
     mixed: NDArray[np.bool_] = field(init=False)
 
     def __post_init__(self) -> None:
         starts = self.queries.boundaries[:-1]
         low = np.minimum.reduceat(self.labels, starts)
         object.__setattr__(self, "mixed", np.maximum.reduceat(self.labels, starts) > low)
+
+    @property
+    def weights(self) -> Floats:
+        """Inverse propensities; empty where they are not known."""
+        return np.empty(0) if self.inverse is None else self.inverse
+
+    def weighted_gains(self, chain: Chain) -> Chain:
+        """Multiply the gain of each document by its inverse propensity, where it is known."""
+        return chain if self.inverse is None else chain._replace(gain=chain.gain * self.inverse)
 
     def scratch(self, create: Callable[[int], Arrays]) -> Scratch[Arrays]:
         """Memory for a kernel, large enough for any of the queries."""
@@ -260,6 +273,11 @@ class Objective:
         """Whether the level of scores matters: a shift of a query changes the loss, and equal labels teach too."""
         return False
 
+    @property
+    def uses_propensity(self) -> bool:
+        """Whether the gradient makes use of `Problem.inverse`, where propensities are known."""
+        return False
+
     def searched_options(self, metric: Metric) -> dict[str, Range | Choice]:
         """Return the options worth tuning for a metric."""
         return dict(self.search)
@@ -362,6 +380,11 @@ class Sum(Objective):
         """Whether the level of scores matters to any term."""
         return any(term.absolute for _, _, term in self.parts)
 
+    @property
+    def uses_propensity(self) -> bool:
+        """Whether all terms make use of propensities."""
+        return all(term.uses_propensity for _, _, term in self.parts)
+
     def terms(self) -> tuple[tuple[float, float, Objective], ...]:
         """Return the terms."""
         return self.parts
@@ -428,6 +451,7 @@ class BoundObjective:
         threads: int | None = None,
         weights: ArrayLike | None = None,
         pairs: Pairs | None = None,
+        inverse: Floats | None = None,
     ) -> None:
         self.objective = objective
         self.queries = queries
@@ -437,6 +461,13 @@ class BoundObjective:
         target = parse_metric(metric).first
         none = isinstance(labels, Mapping) and not labels  # where there are pairs alone
         by_name = {} if none else grouped_labels(labels, queries)
+        if inverse is not None and not objective.uses_propensity:
+            able = sorted(name for name, kind in NOTATION.known.items() if kind.uses_propensity is True)
+            raise ValueError(
+                f"{objective} cannot weigh documents by propensities; leave out propensity=, or use an objective that "
+                f"can: {', '.join(able)}."
+            )
+        self._inverse = None if inverse is None else np.ascontiguousarray(queries.group(inverse))
         sizes = queries.sizes.astype(np.float64)
         self._terms: list[Gradient] = []
         self._drawn: dict[int, Callable[[int], Gradient]] = {}  # terms that are prepared for each iteration
@@ -463,6 +494,10 @@ class BoundObjective:
         shares = term.label_shares()
         chosen = [choose_label(labels, metric.label if name is None else name) for name in shares]
         if len(chosen) > 1:
+            if self._inverse is not None:
+                raise ValueError(
+                    f"propensities belong to the first label, and {term} draws one; leave one of them out."
+                )
             limits = np.cumsum(list(shares.values()))[:-1]
 
             def prepare(iteration: int) -> Gradient:
@@ -473,7 +508,8 @@ class BoundObjective:
                 return term.prepare(Problem(mixed, queries, metric))
 
             self._drawn[number] = prepare
-        return term.prepare(Problem(chosen[0], queries, metric))
+        main = chosen[0] is next(iter(labels.values()))
+        return term.prepare(Problem(chosen[0], queries, metric, inverse=self._inverse if main else None))
 
     def _terms_at(self, iteration: int) -> list[Gradient]:
         return [

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from rankwright.data.dataset import RankingData
 from rankwright.evaluation.comparison import Comparison, compare
 from rankwright.metrics import Metric
+from rankwright.report.bias_section import bias_sections
 from rankwright.report.calibration_section import calibration_section
 from rankwright.report.explorer import QueryExplorer
 from rankwright.report.page import Block, Cell, Figure, Page, Section, Table, Text, require
@@ -83,6 +84,7 @@ def run_report(
         Section("Scores and ties", _scores(scored)),
         *calibration_section(scored, runs),
         Section("Features", _importances(runs)),
+        *bias_sections(runs),
         Section("Time", _times(runs)),
         Section("Manifest", _manifest(runs, data)),
     ]
