@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from rankwright.ranges import Choice, Range
     from rankwright.ranker import Ranker
     from rankwright.runs import Run, train_run
+    from rankwright.tuning.goals import GoalSweep, sweep_goals
     from rankwright.tuning.search import Tuning, tune
     from rankwright.tuning.space import search_space
 
@@ -32,6 +33,7 @@ __all__ = [
     "Choice",
     "Comparison",
     "Evaluation",
+    "GoalSweep",
     "Metric",
     "Model",
     "Range",
@@ -61,6 +63,7 @@ __all__ = [
     "read_qrels",
     "read_trec_run",
     "search_space",
+    "sweep_goals",
     "train_run",
     "tune",
     "write_data",
@@ -86,6 +89,7 @@ __getattr__, __dir__ = lazy_names(
         "ranges": ("Choice", "Range"),
         "ranker": ("Ranker",),
         "runs": ("Run", "train_run"),
+        "tuning.goals": ("GoalSweep", "sweep_goals"),
         "tuning.search": ("Tuning", "tune"),
         "tuning.space": ("search_space",),
     },
