@@ -308,6 +308,18 @@ def test_comparison_has_the_figures_of_the_results() -> None:
         assert cells == [f"{row['fit_seconds']:.2f}", f"{row['reach_seconds']:.3f}", f"{row['reached']:.0%}"]
 
 
+def test_goals_have_the_figures_of_the_results() -> None:
+    stored = json.loads((RESULTS / "goals.json").read_text())
+    *sweep, summed = table_after("goals.json", "goals.md")
+    measured = [
+        [f"{share:g}", *(f"{value:.4f}" for value in values)]
+        for share, values in zip(stored["shares"], stored["sweep"], strict=True)
+    ]
+    assert sweep == measured
+    assert summed[1:] == [f"{value:.4f}" for value in stored["sum as one label"]]
+    assert f"means over {stored['seeds']} seeds" in PAGES["goals.md"]
+
+
 @pytest.mark.parametrize("name", sorted(RESULTS.glob("peers-*.json")), ids=lambda path: path.stem)
 def test_tables_of_the_comparison_are_those_of_the_results(name: Path) -> None:
     text = RAW["benchmarks/results/comparison.md"]
