@@ -29,6 +29,7 @@ SquaredDiscount(at=5, threshold=2)
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, field, fields
 from typing import Any, ClassVar
@@ -44,6 +45,7 @@ Floats = NDArray[np.floating[Any]]
 
 
 _NOTATION = Notation("metric", "'ndcg@10', 'err(gain=linear)@5' or 'ndcg@10[margin]'", hidden=("at", "label"))
+_LARGEST_CUTOFF = 2**63 - 1  # what kernels can count to
 _SHORT_NAMES = {"p": "precision"}  # as trec_eval's users write it
 
 
@@ -70,11 +72,14 @@ class Metric:
     higher_is_better: ClassVar[bool] = True
     selects: ClassVar[bool] = False  # True: documents with a positive score, in input order
     start: ClassVar[float] = 1.0  # the user's state before the first position
+    fixed_normaliser: ClassVar[bool] = True  # Z does not depend on labels; a class that defines one must say so itself
 
     at: int | None = field(default=None)
     label: str | None = field(default=None)
 
     def __init_subclass__(cls) -> None:
+        if "normalisers" in vars(cls) and "fixed_normaliser" not in vars(cls):
+            cls.fixed_normaliser = False
         if "__repr__" not in vars(cls):  # a dataclass keeps the one that is there
             cls.__repr__ = short_repr  # type: ignore[method-assign]
         if vars(cls).get("name"):  # a subclass that inherits its name does not take it over
@@ -82,8 +87,9 @@ class Metric:
 
     def __post_init__(self) -> None:
         whole = isinstance(self.at, int | np.integer) and not isinstance(self.at, bool)
-        if self.at is not None and not (whole and self.at >= 1):
-            raise ValueError(f"the cutoff of {self.name} must be a whole number from 1; got {self.at!r}.")
+        if self.at is not None and not (whole and 1 <= self.at <= _LARGEST_CUTOFF):
+            most = " to 2^63 - 1" if whole and self.at >= 1 else ""
+            raise ValueError(f"the cutoff of {self.name} must be a whole number from 1{most}; got {self.at!r}.")
         check_label_name(self.label, self.name)
 
     def terms(self) -> tuple[tuple[float, Metric], ...]:
@@ -314,7 +320,8 @@ def _choose(owner: Metric, option: str, *allowed: str) -> None:
 
 def _check_range(owner: Metric, option: str, low: float, high: float) -> None:
     number = getattr(owner, option)
-    if isinstance(number, bool) or not (isinstance(number, int | float) and low < number < high):
+    most = min(high, sys.float_info.max)  # Python compares whole numbers that no float can hold, but NumPy fails
+    if isinstance(number, bool) or not (isinstance(number, int | float) and low < number < high and number <= most):
         raise ValueError(f"{owner.name} needs {option} strictly between {low} and {high}; got {number!r}.")
 
 
@@ -616,6 +623,7 @@ class Precision(_Counting):
     """
 
     name: ClassVar[str] = "precision"
+    fixed_normaliser: ClassVar[bool] = True
 
     def normalisers(self, weight: Floats, gain: Floats, boundaries: NDArray[np.int64]) -> Floats:
         """The cutoff, or the length of the list."""

@@ -15,6 +15,7 @@ import dataclasses
 import difflib
 import math
 import re
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, NoReturn
@@ -242,6 +243,8 @@ class Notation:
 def literal(text: str) -> Any:
     """Read a value: a number, True, False, None, or text, with or without quotes.
 
+    A whole number that no float can hold is infinite, as any other such number.
+
     Examples
     --------
     >>> [literal(text) for text in ("3", "1e-2", "true", "None", "k+3", "'3'")]
@@ -251,12 +254,15 @@ def literal(text: str) -> Any:
         return _WORDS[text]
     if len(text) > 1 and text[0] in "'\"" and text[-1] == text[0]:
         return text[1:-1]
-    for convert in (int, float):
-        try:
-            return convert(text)
-        except ValueError:
-            continue
-    return text
+    try:
+        value = int(text)
+        return value if -sys.float_info.max <= value <= sys.float_info.max else float(text)
+    except ValueError:
+        pass
+    try:
+        return float(text)
+    except ValueError:
+        return text
 
 
 def written(value: Any) -> str:

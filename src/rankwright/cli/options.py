@@ -101,6 +101,15 @@ def with_data_options(*, weight: bool = True) -> Callable[[Callable[..., None]],
     return decorate
 
 
+def named_columns(clicks: Any) -> list[str]:
+    """Columns that the table ``clicks`` of a config names."""
+    known = ("position", "propensity", "clip", "self_normalised")
+    if not isinstance(clicks, dict) or clicks.keys() - set(known):
+        raise typer.BadParameter(f"clicks has the keys {', '.join(known)}; got {clicks!r}.")
+    names = [clicks.get("position", []), clicks.get("propensity", [])]
+    return [name for one in names for name in ([one] if isinstance(one, str) else one)]
+
+
 def check_document(pairs: Path | None, document: str | None) -> None:
     """Refuse --document without --pairs."""
     if document is not None and pairs is None:

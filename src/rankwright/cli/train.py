@@ -8,7 +8,13 @@ from typing import Annotated, Any
 
 import typer
 
-from rankwright.cli import options
+from rankwright.cli import calibrate, options
+from rankwright.cli.terminal import echo
+
+_INTERRUPTED = 130  # exit code of a command that Ctrl-C ended: 128 and the number of the signal
+_FOLDS = 5  # of a calibration without validation data
+
+_TABLES = ("engine_params", "checkpoint", "within_query")  # parameters of Ranker that may be tables
 
 
 @options.with_data_options()
@@ -21,6 +27,14 @@ def train(
         str | None,
         typer.Option(help="Metric to optimise, then metrics to monitor [ndcg@10].", show_default=False),
     ] = None,
+    within_query: Annotated[
+        str | None,
+        typer.Option(
+            metavar="KINDS",
+            help="Features within the query to add: rank, z, gap, share, mean, max.",
+            show_default=False,
+        ),
+    ] = None,
     trees: Annotated[int | None, typer.Option(help="Number of trees [300].", show_default=False)] = None,
     early_stopping: Annotated[
         int | None,
@@ -28,8 +42,20 @@ def train(
             metavar="TREES", help="Stop after this many trees without improvement on --valid.", show_default=False
         ),
     ] = None,
+    position: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="COLUMN",
+            help="Column of Parquet and CSV with the position, or device, where a click was made; repeatable.",
+            show_default=False,
+        ),
+    ] = None,
     pairs: options.Pairs = None,
     document: options.Document = None,
+    refit: Annotated[
+        bool,
+        typer.Option("--refit", help="Train once more on --valid too, with the number of trees that was chosen on it."),
+    ] = False,
     seed: Annotated[int | None, typer.Option(help="Seed [0].", show_default=False)] = None,
     threads: options.Threads = None,
     set_: Annotated[
@@ -40,6 +66,17 @@ def train(
         Path | None,
         typer.Option(metavar="TOML", help="File of parameters; flags override it.", show_default=False),
     ] = None,
+    calibrate_by: Annotated[
+        calibrate.Method | None,
+        typer.Option(
+            "--calibrate",
+            help="Also learn what scores mean, on --valid, or cross-fitted on DATA in five folds.",
+            show_default=False,
+        ),
+    ] = None,
+    calibrate_to: Annotated[
+        calibrate.Target, typer.Option("--calibrate-target", help="Expected label, or probability of relevance.")
+    ] = "label",
     force: Annotated[bool, typer.Option("--force", help="Overwrite an existing run.")] = False,
     *,
     reading: options.Reading,
@@ -62,18 +99,24 @@ def train(
     flags = {
         "objective": objective,
         "metric": None if metric is None else options.split_metrics(metric),
+        "within_query": within_query,
         "n_estimators": trees,
         "early_stopping_rounds": early_stopping,
+        "refit": refit or None,
         "random_state": seed,
         "n_jobs": threads,
     }
     parameters = _parameters(config, {k: v for k, v in flags.items() if v is not None}, set_ or [])
+    told = parameters.pop("clicks", {}) | ({"position": position} if position else {})
+    names = options.named_columns(told)
+    reading |= {"fields": names} if names else {}
     verbose = parameters.pop("verbose", 1)
     options.check_document(pairs, document)
-    if parameters.get("early_stopping_rounds") is not None and valid is None:
+    watches_valid = parameters.get("early_stopping", "valid") != "cv"
+    if parameters.get("early_stopping_rounds") is not None and valid is None and watches_valid:
         raise typer.BadParameter("early stopping needs validation data; give it with --valid.")
     try:
-        settings = run_config(parameters)
+        settings = run_config(parameters, told)
     except ValueError as error:
         raise typer.BadParameter(str(error)) from None
     earlier = None if force else Run.find(out)
@@ -88,26 +131,42 @@ def train(
         out,
         *parts,
         parameters=parameters,
+        clicks=told,
         sources={"paths": paths, "reading": reading, "seconds": time.perf_counter() - start},
         overwrite=force,
         verbose=0 if quiet else verbose,
     )
     if not run.finished:
-        raise ValueError(
-            f"training was interrupted after {run.manifest['iterations']} trees. {out} has the model so far; the same "
-            "command resumes it."
+        echo(
+            f"rankwright: training was interrupted after {run.manifest['iterations']} trees. {out} has the model so "
+            "far; the same command resumes it.",
+            err=True,
         )
+        raise typer.Exit(_INTERRUPTED)
+    if calibrate_by is not None:
+        _calibrate(run, parts, calibrate_by, calibrate_to, quiet)
     if quiet:
         return
     if earlier is not None and earlier.finished:
-        typer.echo(f"{out} is already finished: nothing to do. Overwrite it with --force, or choose another folder.")
+        echo(f"{out} is already finished: nothing to do. Overwrite it with --force, or choose another folder.")
         return
-    typer.echo(_summary(run, out))
+    echo(_summary(run, out))
+
+
+def _calibrate(run: Any, parts: Any, method: calibrate.Method, target: calibrate.Target, quiet: bool) -> None:
+    """Calibrate a finished run, unless it is calibrated in this way already."""
+    folds = None if len(parts) > 1 else _FOLDS
+    before = run.ranker.calibration_
+    if before is None or (before.method, before.target, before.folds) != (method, target, folds):
+        run.ranker.calibrate(parts[-1], method=method, target=target, folds=folds)
+        calibrate.save_calibrated(run.ranker, run.path)
+    if not quiet:
+        echo(f"{run.path}: {calibrate.describe(run.ranker)}.")
 
 
 def _summary(run: Any, out: Path) -> str:
     trees = run.manifest["best_iteration"]
-    row = run.history[len(run.ranker.learning_rates_) - 1]
+    row = run.history[run.ranker._evaluated_iteration - 1]
     values = [f"{part} {name} {value:.4f}" for part in ("train", "valid") for name, value in row.get(part, {}).items()]
     seconds = sum(run.times.values())
     return (
@@ -118,9 +177,12 @@ def _summary(run: Any, out: Path) -> str:
 
 
 def _best_tree(run: Any) -> str:
-    """Say where validation was best, if later trees made it worse and nothing stopped them."""
+    """Say where validation was best, if later trees made it worse and nothing stopped them, or what did stop them."""
     from rankwright import metric
+    from rankwright.training.stopping import stopping_sentence
 
+    if run.ranker.stopping_ is not None:
+        return f"{stopping_sentence(run.ranker.stopping_)}\n"
     if run.config.get("early_stopping_rounds") is not None or "valid" not in run.history[0]:
         return ""
     name = next(iter(run.history[0]["valid"]))
@@ -142,7 +204,8 @@ def _parameters(config: Path | None, flags: dict[str, Any], settings: list[str])
 
     parameters = {} if config is None else read_config(config)
     for name in parameters:
-        _check_name(name, f"{config} has")
+        if name != "clicks":
+            _check_name(name, f"{config} has")
     parameters |= flags
     for text in settings:
         name, value = options.split_setting(text)
@@ -152,8 +215,8 @@ def _parameters(config: Path | None, flags: dict[str, Any], settings: list[str])
             raise typer.BadParameter(f"{first} is given twice, by --set and by its own flag; keep one.")
         if dot:
             table = parameters.setdefault(first, {})
-            if first not in ("engine_params", "checkpoint") or not isinstance(table, dict) or not inner:
-                raise typer.BadParameter(f"{name!r}: only engine_params and checkpoint have keys of their own.")
+            if first not in _TABLES or not isinstance(table, dict) or not inner:
+                raise typer.BadParameter(f"{name!r}: only {', '.join(_TABLES)} have keys of their own.")
             parameters[first] = {**table, inner: value}
         else:
             parameters[first] = value

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from rankwright.cli import extras, options
+from rankwright.cli.terminal import echo
 
 if TYPE_CHECKING:
     from rankwright.tuning.search import Tuning
@@ -115,7 +116,7 @@ def tune(
         study=out.with_suffix(".study.log") if study is None else study,
         seed=seed,
         threads=threads,
-        progress=None if quiet else lambda so_far: typer.echo(_line(so_far, budget), err=True),
+        progress=None if quiet else lambda so_far: echo(_line(so_far, budget), err=True),
     )
     tuning.save_config(out)
     if report is not None:
@@ -131,7 +132,7 @@ def tune(
     if shortfall := tuning.shortfall():
         typer.echo(f"rankwright: warning: {shortfall}.", err=True)
     if not quiet:
-        typer.echo(f"{tuning}\n{_summary(tuning, out)}")
+        echo(f"{tuning}\n{_summary(tuning, out)}")
 
 
 def _line(so_far: Tuning, budget: int) -> str:

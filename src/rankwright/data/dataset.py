@@ -25,8 +25,9 @@ from rankwright.data.encoding import (
 )
 from rankwright.data.labels import UNNAMED, check_named, named_labels
 from rankwright.data.pairs import Pairs, read_pairs
-from rankwright.data.queries import Queries, check_labels, plain_ids
+from rankwright.data.queries import Queries, as_floats, check_labels, plain_ids
 from rankwright.data.row_order import canonical_order
+from rankwright.data.within_query import Recipe
 
 _ROWS_PER_CHECK = 65_536  # checking for infinities in slices needs less memory
 
@@ -266,20 +267,54 @@ class RankingData:
         >>> bool((a.canonical().X == b.canonical().X).all())
         True
         """
-        order = canonical_order(self, threads)
-        if order is None:
+        return self._arranged(canonical_order(self, threads), Recipe(), threads)
+
+    def with_features(
+        self,
+        recipe: Recipe,
+        *,
+        names: Sequence[str] | None = None,
+        canonical: bool = False,
+        threads: int | None = None,
+    ) -> RankingData:
+        """Return the rows with features within the query behind their columns, optionally in canonical order.
+
+        ``names`` are those by which the recipe knows the columns, where they differ from the data's own.
+
+        Examples
+        --------
+        >>> from rankwright.data.within_query import read_recipe
+        >>> data = RankingData([[1.0], [2.0], [5.0]], [0, 1, 2], qid=[5, 5, 5])
+        >>> data = data.with_features(read_recipe("rank", data))
+        >>> data.feature_names, data.X.tolist()
+        (['f0', 'f0 [rank]'], [[1.0, 3.0], [2.0, 2.0], [5.0, 1.0]])
+        """
+        order = canonical_order(self, threads) if canonical else None
+        return self._arranged(order, recipe, threads, self.feature_names if names is None else names)
+
+    def _arranged(
+        self, order: NDArray[np.int64] | None, recipe: Recipe, threads: int | None, names: Sequence[str] = ()
+    ) -> RankingData:
+        """Return the rows in an order within their queries (None for the same), with the features of a recipe."""
+        if order is None and not recipe:
             return self
         data = copy.copy(self)
-        queries = self.queries
-        rows = order if queries.order is None else queries.order[order]
-        data.queries = Queries(queries.ids, queries.boundaries, queries.keys, rows, queries.first_row)
-        data.X, data.y = self.X[order], self.y[order]
-        data.weights = None if self.weights is None else self.weights[order]
-        data.fields = {name: values[order] for name, values in self.fields.items()}
-        if self.pairs is not None:
-            place = np.empty_like(order)
-            place[order] = np.arange(len(order))
-            data.pairs = self.pairs.moved(place, queries)
+        if recipe:
+            data.X = recipe.extended(self.X, names, self.boundaries, order=order, threads=threads)
+            data.feature_names = [*names, *recipe.names]
+        elif order is not None:
+            data.X = self.X[order]
+        if order is not None:
+            queries = self.queries
+            rows = order if queries.order is None else queries.order[order]
+            data.queries = Queries(queries.ids, queries.boundaries, queries.keys, rows, queries.first_row)
+            data.y = self.y[order]
+            data.weights = None if self.weights is None else self.weights[order]
+            data.fields = {name: values[order] for name, values in self.fields.items()}
+            if self.pairs is not None:
+                place = np.empty_like(order)
+                place[order] = np.arange(len(order))
+                data.pairs = self.pairs.moved(place, queries)
         return data
 
     def with_pairs(self, pairs: Any, document: str | None = None, *, as_given: bool = False) -> RankingData:
@@ -306,6 +341,20 @@ class RankingData:
                 f"document={document!r} is not a field of the data; it has {', '.join(self.fields) or 'none'}."
             )
         return read_pairs(pairs, queries, None if document is None else self.fields[document])
+
+    def with_fields(self, fields: Mapping[str, ArrayLike]) -> RankingData:
+        """Return the same rows with further fields, whose values are in the order of this data.
+
+        Examples
+        --------
+        >>> data = RankingData([[1.0], [2.0]], [0, 1], qid=[5, 5]).with_fields({"position": [2, 1]})
+        >>> data.fields["position"].tolist()
+        [2, 1]
+        """
+        data = copy.copy(self)
+        grouped = self.queries.grouped()
+        data.fields = self.fields | {name: _field(name, values, grouped) for name, values in fields.items()}
+        return data
 
     def check_columns(self, reference: HasColumns) -> None:
         """Raise ValueError unless this data has the columns and categories of ``reference``, in the same order.
@@ -532,14 +581,13 @@ class RankingData:
         >>> RankingData.from_arrow(table, drop=["url"]).X.tolist()
         [[1.5], [2.5]]
         """
-        metadata = json.loads((table.schema.metadata or {}).get(b"rankwright", b"{}"))
+        metadata = _metadata(table)
         if weight is None and metadata.get("weighted"):
             weight = "weight"
         if label == UNNAMED and UNNAMED not in table.column_names and metadata.get("labels"):
             label = list(metadata["labels"])
         labels = [] if label is None else [label] if isinstance(label, str) else list(label)
-        index = (table.schema.pandas_metadata or {}).get("index_columns", [])
-        unused = [name for name in index if isinstance(name, str) and name not in (*labels, qid, weight)]
+        unused = [name for name in _index_columns(table) if name not in (*labels, qid, weight)]
         table = table.drop_columns(list({*unused, *drop}))  # pandas stores row numbers as a column
         weights = None
         if weight is not None:
@@ -547,6 +595,9 @@ class RankingData:
             table = frame.to_native()
         stored = {name: v for name, v in metadata.get("categories", {}).items() if name not in drop}
         levels: Levels = {name: None if v is None else tuple(v) for name, v in stored.items()}
+        for name, texts in levels.items():
+            if texts is not None:
+                _check_levels(table, name, texts)
         if reference is not None:
             for name, texts in levels.items():
                 if texts is not None:
@@ -622,13 +673,59 @@ def _field(name: str, values: Any, queries: Queries) -> NDArray[Any]:
     return array if queries.order is None else array[queries.order]
 
 
+def _metadata(table: Any) -> dict[str, Any]:
+    """Read what `RankingData.to_parquet` wrote about the columns; raise ValueError where it was changed."""
+    try:
+        metadata = json.loads((table.schema.metadata or {}).get(b"rankwright", b"{}"))
+        categories, fields = metadata.get("categories", {}), metadata.get("fields", [])
+        valid = (
+            all(levels is None or isinstance(levels, list) for levels in categories.values())
+            and isinstance(fields, list)
+            and {*categories, *fields} <= {*table.column_names}
+            and all(isinstance(level, str | int | float) for levels in categories.values() for level in levels or ())
+        )
+    except (ValueError, AttributeError, TypeError, RecursionError):
+        valid = False
+    if not valid:
+        raise ValueError(
+            "the file's description of its columns (the metadata named rankwright) was damaged; write the file again, "
+            "or remove the metadata to read its columns as they are."
+        )
+    return dict(metadata)
+
+
+def _index_columns(table: Any) -> list[str]:
+    """Return the columns that hold the row numbers of a pandas frame."""
+    try:
+        names = (table.schema.pandas_metadata or {}).get("index_columns", [])
+        return [name for name in names if isinstance(name, str) and name in table.column_names]
+    except (ValueError, AttributeError, TypeError, RecursionError):  # not what pandas writes
+        return []
+
+
+def _check_levels(table: Any, name: str, levels: tuple[Any, ...]) -> None:
+    """Raise ValueError unless a column holds codes of these levels, or is missing."""
+    codes = as_floats(table[name].to_numpy(), f"column {name!r} must hold the codes of its {len(levels)} categories.")
+    bad = np.flatnonzero(~(np.isnan(codes) | ((codes >= 0) & (codes < len(levels)) & (codes == np.trunc(codes)))))
+    if len(bad) or len(set(levels)) < len(levels):
+        found = f"{codes[bad[0]]:g} in row {bad[0]}" if len(bad) else "a category twice"
+        raise ValueError(
+            f"column {name!r} holds codes of {len(levels)} categories, from 0 to {len(levels) - 1}, and has {found}; "
+            "write the file again."
+        )
+
+
 def _with_levels(table: Any, name: str, levels: tuple[Any, ...]) -> Any:
     """Replace the codes in a column of an Arrow table by the levels they stand for."""
     import pyarrow as pa
 
     codes = table[name].to_numpy()
     values = [None if np.isnan(code) else levels[int(code)] for code in codes]
-    return table.set_column(table.column_names.index(name), name, pa.array(values))
+    try:
+        column = pa.array(values)
+    except (pa.ArrowException, TypeError):
+        raise ValueError(f"column {name!r} has categories of several types; write the file with text only.") from None
+    return table.set_column(table.column_names.index(name), name, column)
 
 
 def _check_features(data: RankingData) -> None:

@@ -6,7 +6,7 @@ import json
 import os
 import re
 import warnings
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -59,7 +59,8 @@ def read_data(
     categorical
         Columns that hold categories.
     fields
-        Columns that are not features and travel with the rows, such as document ids.
+        Columns that are not features and travel with the rows, such as the position at which a document was shown;
+        LETOR text has none.
     zero_based
         Whether the first feature of LETOR text has index 0; by default it has index 1.
     labelled
@@ -83,14 +84,13 @@ def read_data(
     """
     extension = _extension(path)
     if extension in _LETOR:
-        if len(fields) or not isinstance(label, str):
-            what = f"field {fields[0]!r}" if len(fields) else f"labels {', '.join(label)}"
-            raise ValueError(
-                f"{path} is LETOR text, which has one label and no other columns, so no {what}; use Parquet or CSV."
-            )
+        if not isinstance(label, str):
+            raise ValueError(f"{path} is LETOR text, which has one label, not {', '.join(label)}; use Parquet or CSV.")
+        if len(fields) and reference is None:
+            raise ValueError(f"{path} is LETOR text, which has no column {fields[0]!r}; give Parquet or CSV.")
         return _read_letor(path, zero_based, labelled is not False, reference)
     texts = () if reference is None else tuple(name for name, levels in reference.categories.items() if levels)
-    table = _read_parquet(path) if extension in _PARQUET else _read_csv(path, _CSV[extension], qid, texts)
+    table = read_table(path, qid, texts)
     columns = table.column_names
     written = json.loads((table.schema.metadata or {}).get(b"rankwright", b"{}")).get("labels", [])
     if label == "label" and label not in columns and written:
@@ -105,9 +105,9 @@ def read_data(
     if not labelled:
         drop = [*drop, *(name for name in labels if name in columns and name not in drop)]
     required = [("label", name) for name in labels] if labelled else []
-    required += [("fields", name) for name in fields]
     required += [("qid", qid)] + ([] if weight is None else [("weight", weight)])
-    required += [*(("drop", name) for name in drop), *(("categorical", name) for name in categorical)]
+    for option, names in (("drop", drop), ("categorical", categorical), ("fields", fields)):
+        required += [(option, name) for name in names]
     for option, name in required:
         if name not in columns:
             raise ValueError(f"{path} has no column {name!r}; it has {_shown(columns)}. Name one of them in {option}=.")
@@ -124,6 +124,14 @@ def read_data(
         )
     except ValueError as error:
         raise ValueError(f"{path}: {error}") from None
+
+
+def read_table(path: PathLike, qid: str, texts: Sequence[str] = ()) -> Any:
+    """Read Parquet or CSV as an Arrow table; ``texts`` are columns of CSV that hold text."""
+    extension = _extension(path)
+    if extension in _LETOR:
+        raise ValueError(f"{os.fspath(path)!r} is LETOR text, which has no columns; give Parquet or CSV.")
+    return _read_parquet(path) if extension in _PARQUET else _read_csv(path, _CSV[extension], qid, texts)
 
 
 def read_parts(
@@ -181,6 +189,23 @@ def write_data(data: RankingData, path: PathLike) -> None:
         data.to_parquet(path)
     else:
         _write_csv(data, path, _CSV[extension])
+
+
+def write_table(columns: Mapping[str, Sequence[Any]], path: PathLike) -> None:
+    """Write columns to Parquet or CSV, by the extension; the file is complete or absent."""
+    import pyarrow as pa
+    import pyarrow.csv as pc
+    import pyarrow.parquet as pq
+
+    extension = _extension(path)
+    if extension in _LETOR or Path(path).suffix == ".gz":
+        raise ValueError(f"{os.fspath(path)!r} must end in .parquet, .csv or .tsv.")
+    table = pa.table({name: list(values) for name, values in columns.items()})
+    with replacing(path) as file:
+        if extension in _PARQUET:
+            pq.write_table(table, file)
+        else:
+            pc.write_csv(table, file, pc.WriteOptions(delimiter=_CSV[extension]))
 
 
 def document_names(data: RankingData) -> list[str]:

@@ -17,6 +17,7 @@ from rankwright.data.labels import number_of_rows
 from rankwright.data.pairs import read_pairs
 from rankwright.data.queries import Queries
 from rankwright.metrics import Metric
+from rankwright.objectives.anchors import RMSE, Logistic
 from rankwright.objectives.base import (
     NOTATION,
     BoundObjective,
@@ -38,12 +39,14 @@ OBJECTIVES = known_objectives()  # those of the package: users' own are not defi
 
 __all__ = [
     "OBJECTIVES",
+    "RMSE",
     "XENDCG",
     "BoundObjective",
     "Gradient",
     "LambdaLoss",
     "LambdaMART",
     "ListNet",
+    "Logistic",
     "Objective",
     "Problem",
     "QueryRMSE",

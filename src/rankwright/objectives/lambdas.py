@@ -12,6 +12,7 @@ eq. (1) to (5) and section 4.2; Bruch et al., WSDM 2020 (noisy lambdas).
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -200,7 +201,7 @@ class Lambdas(Objective):
                 )
             return _UNTRUNCATED if self.extend is None or at is None else at
         if isinstance(self.truncation, str):
-            match = re.fullmatch(r"k(?:\+(\d+))?", self.truncation.replace(" ", ""))
+            match = re.fullmatch(r"k(?:\+(\d{1,9}))?", self.truncation.replace(" ", ""))
             if match is not None:
                 if at is None and not check_only:
                     raise ValueError(
@@ -211,10 +212,10 @@ class Lambdas(Objective):
         elif (
             isinstance(self.truncation, Real)
             and not isinstance(self.truncation, bool)
-            and self.truncation >= 1
+            and 1 <= self.truncation < math.inf
             and self.truncation % 1 == 0
         ):
-            return int(self.truncation)
+            return min(int(self.truncation), _UNTRUNCATED)
         raise ValueError(
             f"{self.name}: truncation must be a whole number from 1, 'k', 'k+3' or None; got {self.truncation!r}."
         )

@@ -12,7 +12,7 @@ from rankwright.metrics import Metric
 from rankwright.objectives import Objective
 from rankwright.objectives import objective as parse_objective
 from rankwright.objectives.base import BoundObjective
-from rankwright.reducer import ALONE, Reducer
+from rankwright.reducer import ALONE, Reducer, addable
 from rankwright.training.settings import Plan
 from rankwright.training.steering import Steering
 
@@ -101,7 +101,7 @@ def for_data(plan: Plan, train: RankingData, reducer: Reducer = ALONE) -> Plan:
         if objective.first_order:
             queries = train.queries.grouped()
             bound = BoundObjective(objective, train.labels, queries, plan.target, seed=settings.seed, pairs=train.pairs)
-            squares = np.square(bound(np.zeros(train.n_rows))[0]).sum()
+            squares = addable(np.square(bound(np.zeros(train.n_rows))[0]), counts.rows, reducer).sum()
             size = float(np.sqrt(reducer.sum(np.array([squares]))[0] / counts.rows))
             rate = 0.03 * rate / size if size > 0 else rate
     if langevin is not None and langevin.shrink_rate * rate >= 1:
