@@ -388,13 +388,13 @@ def load(path: PathLike) -> Model:
 
 def _columns(manifest: dict[str, Any]) -> Columns:
     """Read the columns, after a look at every entry: values of other types would fail later, and less clearly."""
-    names, categories = manifest["feature_names"], manifest["categories"]
+    names, categories, label = manifest["feature_names"], manifest["categories"], manifest.get("label_column")
     checks = {
-        "feature_names": isinstance(names, list) and all(isinstance(name, str) for name in names),
+        "feature_names": isinstance(names, list) and all(map(_is_text, names)),
         "categories": isinstance(categories, dict) and all(map(_is_levels, categories.values())),
         "named": isinstance(manifest.get("named", True), bool),
         "first_index": manifest.get("first_index") in (None, 0, 1),
-        "label_column": isinstance(manifest.get("label_column"), str | None),
+        "label_column": isinstance(label, str | None) or (isinstance(label, list) and all(map(_is_text, label))),
         "qid_column": isinstance(manifest.get("qid_column"), str | None),
     }
     for name, valid in checks.items():
@@ -406,6 +406,10 @@ def _columns(manifest: dict[str, Any]) -> Columns:
     # The first models called the columns of arrays and of LETOR text f0, f1, ... alike, some as if they were given.
     named = bool(manifest.get("named", True)) and ("first_index" in manifest or names != generated_names(len(names)))
     return Columns(list(names), levels, named, manifest.get("first_index", None if named else 1))
+
+
+def _is_text(value: Any) -> bool:
+    return isinstance(value, str)
 
 
 def _is_levels(known: Any) -> bool:
