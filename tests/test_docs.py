@@ -186,7 +186,8 @@ def test_objective_has_a_page_with_its_options_and_defaults(name: str) -> None:
     assert heads == [f"`{name}`", "What it optimises", "When to use it", "Cost", "Options", "Example", "Reference"]
     options = page.partition("## Options")[2].partition("## Example")[0]
     documented = {row[0].strip("`"): row[1].strip("`") for table in tables(options) for row in table}
-    expected = {field.name: json_like(field.default) for field in dataclasses.fields(OBJECTIVES[name])}
+    own = [field for field in dataclasses.fields(OBJECTIVES[name]) if not field.kw_only]  # label is on the index page
+    expected = {field.name: json_like(field.default) for field in own}
     assert documented == expected
     assert expected or options.strip() == "None."
 
@@ -237,7 +238,7 @@ def test_metrics_page_has_every_metric_with_its_options_and_defaults() -> None:
     table = next(rows for rows in tables(PAGES["metrics.md"]) if rows[0][0] == "`dcg`")
     documented = {row[0].strip("`"): set(re.findall(r"`(\w+=[^`]+)`", row[-1])) for row in table}
     expected = {
-        name: {f"{field.name}={field.default}" for field in dataclasses.fields(kind) if field.name != "at"}
+        name: {f"{field.name}={field.default}" for field in dataclasses.fields(kind) if not field.kw_only}
         for name, kind in METRICS.items()
     }
     assert documented == expected
@@ -305,6 +306,18 @@ def test_comparison_has_the_figures_of_the_results() -> None:
     for system, *cells in table_after("speed", "comparison.md"):
         row = speed[system]
         assert cells == [f"{row['fit_seconds']:.2f}", f"{row['reach_seconds']:.3f}", f"{row['reached']:.0%}"]
+
+
+def test_goals_have_the_figures_of_the_results() -> None:
+    stored = json.loads((RESULTS / "goals.json").read_text())
+    *sweep, summed = table_after("goals.json", "goals.md")
+    measured = [
+        [f"{share:g}", *(f"{value:.4f}" for value in values)]
+        for share, values in zip(stored["shares"], stored["sweep"], strict=True)
+    ]
+    assert sweep == measured
+    assert summed[1:] == [f"{value:.4f}" for value in stored["sum as one label"]]
+    assert f"means over {stored['seeds']} seeds" in PAGES["goals.md"]
 
 
 @pytest.mark.parametrize("name", sorted(RESULTS.glob("peers-*.json")), ids=lambda path: path.stem)

@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from rankwright.runs import Run, train_run
     from rankwright.score_plots import plot_explanation, plot_reliability
     from rankwright.transformer import WithinQuery
+    from rankwright.tuning.goals import GoalSweep, sweep_goals
     from rankwright.tuning.search import Tuning, tune
     from rankwright.tuning.space import search_space
 
@@ -49,6 +50,7 @@ __all__ = [
     "Comparison",
     "Evaluation",
     "Explanation",
+    "GoalSweep",
     "InterleavedList",
     "InterleavingResult",
     "Metric",
@@ -96,6 +98,7 @@ __all__ = [
     "search_space",
     "simulate_clicks",
     "simulate_interleaving",
+    "sweep_goals",
     "train_run",
     "tune",
     "write_data",
@@ -132,6 +135,7 @@ __getattr__, __dir__ = lazy_names(
         "ranges": ("Choice", "Range"),
         "ranker": ("Ranker",),
         "runs": ("Run", "train_run"),
+        "tuning.goals": ("GoalSweep", "sweep_goals"),
         "score_plots": ("plot_explanation", "plot_reliability"),
         "transformer": ("WithinQuery",),
         "tuning.search": ("Tuning", "tune"),

@@ -388,13 +388,13 @@ def load(path: PathLike) -> Model:
 
 def _columns(manifest: dict[str, Any]) -> Columns:
     """Read the columns, after a look at every entry: values of other types would fail later, and less clearly."""
-    names, categories = manifest["feature_names"], manifest["categories"]
+    names, categories, label = manifest["feature_names"], manifest["categories"], manifest.get("label_column")
     checks = {
         "feature_names": _is_texts(names),
         "categories": isinstance(categories, dict) and all(map(_is_levels, categories.values())),
         "named": isinstance(manifest.get("named", True), bool),
         "first_index": manifest.get("first_index") in (None, 0, 1),
-        "label_column": isinstance(label := manifest.get("label_column"), str | None) or _is_texts(label),
+        "label_column": isinstance(label, str | None) or _is_texts(label),
         "qid_column": isinstance(manifest.get("qid_column"), str | None),
         "other_columns": _is_texts(manifest.get("other_columns", [])),
     }

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_is_fitted
 
 from rankwright.data.arguments import evaluation_sets, ranking_data
-from rankwright.data.dataset import names_columns
+from rankwright.data.dataset import RankingData, names_columns
 from rankwright.data.encoding import frame_columns
 from rankwright.data.within_query import Option, Recipe, read_recipe
 from rankwright.estimator import FittedRanker
@@ -305,6 +305,8 @@ class Ranker(FittedRanker):
         check_callbacks(callbacks)
         if cluster is not None:
             several = isinstance(y, Mapping) or isinstance(_names(X, y), list) or None
+            if isinstance(X, RankingData):
+                several, pairs = len(X.label_names) != 1 or None, X.pairs if pairs is None else pairs
             refused = {"pairs": pairs, "position": position, "eval_group": eval_group, "several labels": several}
             refused |= {"propensity": propensity, "within_query": self.within_query, "refit": self.refit or None}
             refused |= {"members": None if self.members == 1 else self.members}

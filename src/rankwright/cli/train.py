@@ -182,7 +182,7 @@ def _summary(run: Any, out: Path) -> str:
     values = [f"{part} {name} {value:.4f}" for part in ("train", "valid") for name, value in row.get(part, {}).items()]
     seconds = sum(run.times.values())
     return (
-        f"{out}: {trees} trees in {seconds:.1f} s; {', '.join(values)}.\n"
+        f"{out}: {trees} trees in {seconds:.1f} s{'; ' if values else ''}{', '.join(values)}.\n"
         f"{_best_tree(run)}"
         f"Next: rankwright evaluate {out} DATA, or rankwright predict {out} DATA --out scores.txt"
     )
