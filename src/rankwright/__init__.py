@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from rankwright.clicks.propensities import Propensities, estimate_propensities
     from rankwright.clicks.reading import read_clicks
     from rankwright.clicks.simulation import simulate_clicks
+    from rankwright.cluster.options import Cluster
     from rankwright.data.dataset import RankingData
     from rankwright.data.letor import read_letor, write_letor
     from rankwright.data.synthetic import make_web_search
@@ -44,6 +45,7 @@ __all__ = [
     "Choice",
     "ClickEvaluation",
     "ClickLog",
+    "Cluster",
     "Comparison",
     "Evaluation",
     "Explanation",
@@ -111,6 +113,7 @@ __getattr__, __dir__ = lazy_names(
         "clicks.propensities": ("Propensities", "estimate_propensities"),
         "clicks.reading": ("read_clicks",),
         "clicks.simulation": ("simulate_clicks",),
+        "cluster.options": ("Cluster",),
         "data.dataset": ("RankingData",),
         "data.letor": ("read_letor", "write_letor"),
         "data.synthetic": ("make_web_search",),

@@ -18,6 +18,7 @@ from rankwright.cli import (
     diagnose,
     evaluate,
     export,
+    interleave,
     predict,
     report,
     reproduce,
@@ -62,6 +63,7 @@ app.command()(demo.demo)
 app.command()(train.train)
 app.command()(evaluate.evaluate)
 app.command()(compare.compare)
+app.command()(interleave.interleave)
 app.command()(predict.predict)
 app.command()(calibrate.calibrate)
 app.command()(convert.convert)

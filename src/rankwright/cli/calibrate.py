@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from rankwright.cli import options, scoring
+from rankwright.cli.terminal import echo
 
 if TYPE_CHECKING:
     from rankwright import Ranker
@@ -45,9 +46,7 @@ def calibrate(
     ranker.calibrate(rows, method=method, target=target, threshold=threshold, folds=folds)
     save_calibrated(ranker, system)
     if not quiet:
-        typer.echo(
-            f"{system}: {describe(ranker)}.\nNext: rankwright predict {system} DATA --calibrated --out values.txt"
-        )
+        echo(f"{system}: {describe(ranker)}.\nNext: rankwright predict {system} DATA --calibrated --out values.txt")
 
 
 def save_calibrated(ranker: Ranker, system: Path) -> None:

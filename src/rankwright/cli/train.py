@@ -42,6 +42,20 @@ def train(
             metavar="TREES", help="Stop after this many trees without improvement on --valid.", show_default=False
         ),
     ] = None,
+    position: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="COLUMN",
+            help="Column of Parquet and CSV with the position, or device, where a click was made; repeatable.",
+            show_default=False,
+        ),
+    ] = None,
+    pairs: options.Pairs = None,
+    document: options.Document = None,
+    refit: Annotated[
+        bool,
+        typer.Option("--refit", help="Train once more on --valid too, with the number of trees that was chosen on it."),
+    ] = False,
     seed: Annotated[int | None, typer.Option(help="Seed [0].", show_default=False)] = None,
     threads: options.Threads = None,
     set_: Annotated[
@@ -74,6 +88,9 @@ def train(
     resumes a run that was interrupted or killed, and leaves a finished one as it is. The config.toml of a run can be
     used as --config of another.
 
+    Several goals: --label relevance --label margin, with an objective such as "yetiloss + 0.3 yetiloss(label=margin)"
+    and metrics such as "ndcg@10 ndcg@10[margin]". Preferences: --pairs FILE, and an objective such as "ranknet(pairs)".
+
     Example: rankwright train train.txt --valid vali.txt --metric "map ndcg@10" --set num_leaves=31 --out run
     """
     from rankwright.data.tables import read_parts
@@ -85,15 +102,21 @@ def train(
         "within_query": within_query,
         "n_estimators": trees,
         "early_stopping_rounds": early_stopping,
+        "refit": refit or None,
         "random_state": seed,
         "n_jobs": threads,
     }
     parameters = _parameters(config, {k: v for k, v in flags.items() if v is not None}, set_ or [])
+    told = parameters.pop("clicks", {}) | ({"position": position} if position else {})
+    names = options.named_columns(told)
+    reading |= {"fields": names} if names else {}
     verbose = parameters.pop("verbose", 1)
-    if parameters.get("early_stopping_rounds") is not None and valid is None:
+    options.check_document(pairs, document)
+    watches_valid = parameters.get("early_stopping", "valid") != "cv"
+    if parameters.get("early_stopping_rounds") is not None and valid is None and watches_valid:
         raise typer.BadParameter("early stopping needs validation data; give it with --valid.")
     try:
-        settings = run_config(parameters)
+        settings = run_config(parameters, told)
     except ValueError as error:
         raise typer.BadParameter(str(error)) from None
     earlier = None if force else Run.find(out)
@@ -101,11 +124,14 @@ def train(
         check_same(earlier, settings)
     paths = {"train": data} | ({} if valid is None else {"valid": valid})
     start = time.perf_counter()
-    parts = read_parts(list(paths.values()), **reading)
+    parts = read_parts(list(paths.values()), pairs=pairs, document=document, **reading)
+    if document is not None:
+        reading = {**reading, "fields": [document]}
     run = train_run(
         out,
         *parts,
         parameters=parameters,
+        clicks=told,
         sources={"paths": paths, "reading": reading, "seconds": time.perf_counter() - start},
         overwrite=force,
         verbose=0 if quiet else verbose,
@@ -140,7 +166,7 @@ def _calibrate(run: Any, parts: Any, method: calibrate.Method, target: calibrate
 
 def _summary(run: Any, out: Path) -> str:
     trees = run.manifest["best_iteration"]
-    row = run.history[len(run.ranker.learning_rates_) - 1]
+    row = run.history[run.ranker._evaluated_iteration - 1]
     values = [f"{part} {name} {value:.4f}" for part in ("train", "valid") for name, value in row.get(part, {}).items()]
     seconds = sum(run.times.values())
     return (
@@ -151,9 +177,12 @@ def _summary(run: Any, out: Path) -> str:
 
 
 def _best_tree(run: Any) -> str:
-    """Say where validation was best, if later trees made it worse and nothing stopped them."""
+    """Say where validation was best, if later trees made it worse and nothing stopped them, or what did stop them."""
     from rankwright import metric
+    from rankwright.training.stopping import stopping_sentence
 
+    if run.ranker.stopping_ is not None:
+        return f"{stopping_sentence(run.ranker.stopping_)}\n"
     if run.config.get("early_stopping_rounds") is not None or "valid" not in run.history[0]:
         return ""
     name = next(iter(run.history[0]["valid"]))
@@ -175,7 +204,8 @@ def _parameters(config: Path | None, flags: dict[str, Any], settings: list[str])
 
     parameters = {} if config is None else read_config(config)
     for name in parameters:
-        _check_name(name, f"{config} has")
+        if name != "clicks":
+            _check_name(name, f"{config} has")
     parameters |= flags
     for text in settings:
         name, value = options.split_setting(text)

@@ -317,10 +317,11 @@ class RankingData:
                 data.pairs = self.pairs.moved(place, queries)
         return data
 
-    def with_pairs(self, pairs: Any, document: str | None = None) -> RankingData:
+    def with_pairs(self, pairs: Any, document: str | None = None, *, as_given: bool = False) -> RankingData:
         """Return the same rows with preferences to learn from; arguments as in the constructor.
 
-        Row numbers are those of this data, in the order of its ``y`` and ``qid``; ``document`` names a field.
+        Row numbers are those of this data, in the order of its ``y`` and ``qid``, or with ``as_given`` those of the
+        rows that it was created from, such as a file's. ``document`` names a field.
 
         Examples
         --------
@@ -331,7 +332,7 @@ class RankingData:
         if self.pairs is not None:
             raise ValueError("the data has pairs already; give them once.")
         data = copy.copy(self)
-        data.pairs = self._read_pairs(pairs, document, self.queries.grouped())
+        data.pairs = self._read_pairs(pairs, document, self.queries if as_given else self.queries.grouped())
         return data
 
     def _read_pairs(self, pairs: Any, document: str | None, queries: Queries) -> Pairs:
@@ -340,6 +341,20 @@ class RankingData:
                 f"document={document!r} is not a field of the data; it has {', '.join(self.fields) or 'none'}."
             )
         return read_pairs(pairs, queries, None if document is None else self.fields[document])
+
+    def with_fields(self, fields: Mapping[str, ArrayLike]) -> RankingData:
+        """Return the same rows with further fields, whose values are in the order of this data.
+
+        Examples
+        --------
+        >>> data = RankingData([[1.0], [2.0]], [0, 1], qid=[5, 5]).with_fields({"position": [2, 1]})
+        >>> data.fields["position"].tolist()
+        [2, 1]
+        """
+        data = copy.copy(self)
+        grouped = self.queries.grouped()
+        data.fields = self.fields | {name: _field(name, values, grouped) for name, values in fields.items()}
+        return data
 
     def check_columns(self, reference: HasColumns) -> None:
         """Raise ValueError unless this data has the columns and categories of ``reference``, in the same order.
@@ -706,7 +721,11 @@ def _with_levels(table: Any, name: str, levels: tuple[Any, ...]) -> Any:
 
     codes = table[name].to_numpy()
     values = [None if np.isnan(code) else levels[int(code)] for code in codes]
-    return table.set_column(table.column_names.index(name), name, pa.array(values))
+    try:
+        column = pa.array(values)
+    except (pa.ArrowException, TypeError):
+        raise ValueError(f"column {name!r} has categories of several types; write the file with text only.") from None
+    return table.set_column(table.column_names.index(name), name, column)
 
 
 def _check_features(data: RankingData) -> None:

@@ -33,7 +33,7 @@ def canonical_order(data: RankingData, threads: int | None) -> NDArray[np.int64]
     order = np.lexsort((hashes, query))
     groups = _starts(hashes[order], query[order])
     if not groups.all():
-        fields = [values for _, values in sorted(data.fields.items()) if values.dtype.kind in "iufb"]
+        fields = [_sortable(values) for _, values in sorted(data.fields.items())]
         values = [*fields, *([] if data.weights is None else [data.weights]), data.y]
         if data.pairs is not None:
             values.insert(0, _pair_hashes(data.pairs.arrays, hashes))
@@ -56,6 +56,11 @@ def _pair_hashes(pairs: GivenPairs, hashes: NDArray[np.uint64]) -> NDArray[np.ui
     np.add.at(total, pairs.winner, mix(mix(hashes[pairs.loser]) + weight))
     np.add.at(total, pairs.loser, mix(hashes[pairs.winner] + weight))
     return total
+
+
+def _sortable(values: NDArray[Any]) -> NDArray[Any]:
+    """Return numbers in the order of the values; texts and other objects count as text."""
+    return values if values.dtype.kind in "iufb" else np.unique(values.astype(str), return_inverse=True)[1]
 
 
 def _starts(*values: NDArray[Any]) -> NDArray[np.bool_]:

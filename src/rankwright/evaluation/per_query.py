@@ -17,9 +17,9 @@ from rankwright.data.labels import choose_label, grouped_labels, number_of_rows
 from rankwright.data.queries import Queries, as_floats, plain_ids
 from rankwright.kernels import evaluate as kernel
 from rankwright.kernels.exchange import Chain
-from rankwright.kernels.threads import available_threads, equal_ranges, even_ranges, run_ranges
+from rankwright.kernels.threads import LONG_WORK, available_threads, equal_ranges, even_ranges, run_ranges, stop_flag
 from rankwright.metrics import Metric, metric, metric_texts
-from rankwright.reducer import ALONE, Reducer
+from rankwright.reducer import ALONE, Reducer, addable
 
 TIES = {
     "worst": kernel.WORST,
@@ -177,6 +177,7 @@ class Evaluator:
         self.ties, self.empty = ties, empty
         self._reducer = reducer
         self.queries = queries = Queries.of(number_of_rows(labels), qid, group)
+        self._n_queries = int(reducer.sum(np.array([float(queries.n_queries)]))[0])  # on all machines
         self.labels = grouped_labels(labels, queries)
         self.weights = None if weights is None else _query_weights(weights, queries)
         self._sums: dict[str, list[tuple[float, int]]] = {}  # factors and numbers of the terms, by name
@@ -195,19 +196,20 @@ class Evaluator:
         sizes = queries.sizes.astype(np.float64)
         self._query_ranges = even_ranges(sizes, 1 + queries.n_rows // _ROWS_AT_ONCE)
         n_threads = min(available_threads(threads), 1 + queries.n_rows // _ROWS_PER_THREAD)
+        self._long = ties == "expected" and bool((sizes**2).sum() > LONG_WORK)  # all scores may be equal
         self._thread_ranges = equal_ranges(len(self._query_ranges), n_threads)
 
     def __call__(self, scores: ArrayLike) -> Evaluation:
         """Evaluate scores, one per row."""
         z = _check_scores(scores, self.queries)
         values = [np.empty(self.queries.n_queries) for _ in self._chains]
-        run_ranges(partial(self._fill, z, values), self._thread_ranges)
+        run_ranges(partial(self._fill, z, values), self._thread_ranges, long=self._long)
         for chain, of_term in zip(self._chains, values, strict=True):
             of_term[chain.scale == 0] = EMPTY[self.empty]
         per_query, mean = {}, {}
         for name, terms in self._sums.items():
             per_query[name] = np.sum([factor * values[term] for factor, term in terms], axis=0)
-            mean[name] = _mean(name, per_query[name], self.weights, self._reducer)
+            mean[name] = _mean(name, per_query[name], self.weights, self._n_queries, self._reducer)
         return Evaluation(
             mean=mean,
             per_query=per_query,
@@ -220,17 +222,20 @@ class Evaluator:
     def _fill(self, z: Floats, values: list[Floats], r0: int, r1: int) -> None:
         """Write the values of the query ranges [r0, r1)."""
         bounds, sizes, expected = self.queries.boundaries, self.queries.sizes, self.ties == "expected"
+        halt = stop_flag()
         for q0, q1 in self._query_ranges[r0:r1]:
             order = np.empty(int(bounds[q1] - bounds[q0]), dtype=np.int64)
             for label, terms in self._ranking.items():
                 own, deepest = choose_label(self.labels, label), max(self._chains[term].depth for term in terms)
                 kernel.order_queries(q0, q1, bounds, z, own, TIES[self.ties], deepest, order)
                 for term in terms:
-                    kernel.value_queries(q0, q1, bounds, z, order, sizes, expected, self._chains[term], values[term])
+                    chain, into = self._chains[term], values[term]
+                    kernel.value_queries(q0, q1, bounds, z, order, sizes, expected, chain, into, halt)
             for term in self._selecting:
                 n_selected = np.empty(self.queries.n_queries, dtype=np.int64)
                 kernel.select_queries(q0, q1, bounds, z, order, n_selected)
-                kernel.value_queries(q0, q1, bounds, z, order, n_selected, False, self._chains[term], values[term])
+                chain, into = self._chains[term], values[term]
+                kernel.value_queries(q0, q1, bounds, z, order, n_selected, False, chain, into, halt)
 
 
 def ranks_within_queries(scores: NDArray[np.float64], queries: Queries) -> NDArray[np.int64]:
@@ -273,10 +278,13 @@ def _query_weights(weights: ArrayLike, queries: Queries) -> NDArray[np.float64]:
     return first
 
 
-def _mean(name: str, values: NDArray[np.float64], weights: NDArray[np.float64] | None, reducer: Reducer) -> float:
+def _mean(
+    name: str, values: NDArray[np.float64], weights: NDArray[np.float64] | None, n_queries: int, reducer: Reducer
+) -> float:
     counted = ~np.isnan(values)
     weight = np.ones(len(values)) if weights is None else weights
-    local = (counted.sum(), weight[counted].sum(), (values[counted] * weight[counted]).sum())
+    terms = [addable(part, n_queries, reducer).sum() for part in (weight[counted], values[counted] * weight[counted])]
+    local = (counted.sum(), *terms)
     n_counted, total_weight, total = reducer.sum(np.array(local, dtype=np.float64)).tolist()
     if n_counted == 0:
         warnings.warn(

@@ -19,7 +19,7 @@ from rankwright.kernels.exchange import Chain
 from rankwright.kernels.pairs import PairSums
 from rankwright.kernels.random import stream_of, uniform_by_key
 from rankwright.kernels.scratch import Arrays, Results, Scratch
-from rankwright.kernels.threads import available_threads, equal_ranges, even_ranges, run_ranges
+from rankwright.kernels.threads import LONG_WORK, available_threads, equal_ranges, even_ranges, run_ranges, stop_flag
 from rankwright.metrics import Metric
 from rankwright.metrics import metric as parse_metric
 from rankwright.notation import Notation, check_label_name, short_repr, split_factor, written
@@ -91,6 +91,7 @@ class LeafSums(NamedTuple):
     leaf: NDArray[np.int64]  # of each document
     grad: Floats  # [documents]
     between: Floats  # [leaves, leaves]
+    rounding: float = 0.0  # (x + rounding) - rounding is added in place of x, so that sums in any order are exact
 
 
 class Gradient:
@@ -132,7 +133,8 @@ class PairGradient(Gradient):
     def add_between_leaves(self, q0: int, q1: int, scores: Floats, stream: np.uint64, into: LeafSums) -> None:
         """Sum with leaves."""
         hess = np.zeros_like(into.grad)
-        self.run(q0, q1, scores, stream, PairSums(into.grad, hess, into.query_weight, into.leaf, into.between))
+        into_sums = (into.query_weight, into.leaf, into.between, stop_flag(), into.rounding)
+        self.run(q0, q1, scores, stream, PairSums(into.grad, hess, *into_sums))
 
     def run(self, q0: int, q1: int, scores: Floats, stream: np.uint64, sums: PairSums) -> None:
         """Call the kernel."""
@@ -141,7 +143,7 @@ class PairGradient(Gradient):
 
 def without_leaves(grad: Floats, hess: Floats) -> PairSums:
     """Sums over pairs that are not wanted between leaves."""
-    return PairSums(grad, hess, np.zeros(0), np.zeros(0, dtype=np.int64), np.zeros((0, 0)))
+    return PairSums(grad, hess, np.zeros(0), np.zeros(0, dtype=np.int64), np.zeros((0, 0)), stop_flag())
 
 
 NOTATION = Notation("objective", "'yetiloss(neighbours=3)' or 'yetiloss + 0.5 n^-0.5 queryrmse'", reserved=("auto",))
@@ -400,7 +402,8 @@ class Point:
     grad, hess
         As `BoundObjective` returns them.
     leaf_system
-        Function of (leaf_of, n_leaves, query_weight=None): `BoundObjective.leaf_system` at these scores.
+        Function of (leaf_of, n_leaves, query_weight=None, rounding=(0, 0)): `BoundObjective.leaf_system` at these
+        scores.
     """
 
     grad: Floats
@@ -445,6 +448,7 @@ class BoundObjective:
             work += term.work(sizes)
         self._leaf_ranges = even_ranges(work, min(1 + queries.n_rows // _LEAF_PART_ROWS, _LEAF_PARTS))
         self._ranges = even_ranges(work, available_threads(threads))
+        self._long = bool(work.sum() > LONG_WORK)
         self._leaf_shares = equal_ranges(len(self._leaf_ranges), len(self._ranges))
 
     def _prepare(self, term: Objective, labels: Labels, metric: Metric, pairs: Pairs | None, number: int) -> Gradient:
@@ -494,7 +498,7 @@ class BoundObjective:
         for number, (query_factor, term) in enumerate(zip(self._factors, terms, strict=True)):
             g, h = (grad, hess) if alone else (np.zeros(len(z)), np.zeros(len(z)))
             add = partial(term.add, scores=z, stream=stream_of(self.seed, iteration, number), grad=g, hess=h)
-            run_ranges(partial(self._add, add, grad=g, hess=h) if alone else add, self._ranges)
+            run_ranges(partial(self._add, add, grad=g, hess=h) if alone else add, self._ranges, long=self._long)
             if not (alone and np.all(query_factor == 1.0)):
                 factor = np.repeat(query_factor, self.queries.sizes)
                 g *= factor
@@ -520,15 +524,18 @@ class BoundObjective:
         iteration: int = 0,
         *,
         query_weight: Floats | None = None,
+        rounding: tuple[float, float] = (0.0, 0.0),
     ) -> tuple[Floats, Floats]:
         """Gradient [leaves] and full curvature [leaves, leaves] summed over the leaves of a tree.
 
         If row i lies in leaf ``leaf_of[i]``, the best leaf values to second order solve (H + ridge) v = -g.
         Weights multiply both; a pair of rows has the weight of its query, so they must be constant within a query.
-        ``query_weight`` [queries] are further factors, such as 0 to leave a query out.
+        ``query_weight`` [queries] are further factors, such as 0 to leave a query out. ``rounding`` of gradient and
+        curvature (`rankwright.reducer.rounding`) makes the sums independent of the order of the queries.
         """
         z = self._check(scores)
-        return self._leaf_system(self._terms_at(iteration), z, iteration, leaf_of, n_leaves, query_weight=query_weight)
+        weights: dict[str, Any] = {"query_weight": query_weight, "rounding": rounding}
+        return self._leaf_system(self._terms_at(iteration), z, iteration, leaf_of, n_leaves, **weights)
 
     def _leaf_system(
         self,
@@ -539,6 +546,7 @@ class BoundObjective:
         n_leaves: int,
         *,
         query_weight: Floats | None = None,
+        rounding: tuple[float, float] = (0.0, 0.0),
     ) -> tuple[Floats, Floats]:
         if not self.objective.full_curvature:
             solvable = sorted(name for name, kind in NOTATION.known.items() if kind.full_curvature is True)
@@ -563,9 +571,10 @@ class BoundObjective:
             stream = stream_of(self.seed, iteration, number)
             factor = query_factor * weight
             own = np.zeros(len(z))
-            sums = [LeafSums(factor, leaf, own, part) for part in parts]
-            run_ranges(partial(self._add_parts, term, z, stream, sums), self._leaf_shares)
+            sums = [LeafSums(factor, leaf, own, part, rounding[1]) for part in parts]
+            run_ranges(partial(self._add_parts, term, z, stream, sums), self._leaf_shares, long=self._long)
             grad += own * np.repeat(factor, self.queries.sizes)
+        grad = (grad + rounding[0]) - rounding[0] if rounding[0] else grad
         return np.bincount(leaf, grad, n_leaves).astype(np.float64), parts.sum(axis=0)
 
     def _add_parts(self, term: Gradient, z: Floats, stream: np.uint64, sums: list[LeafSums], p0: int, p1: int) -> None:

@@ -12,7 +12,7 @@ from rankwright.metrics import Metric
 from rankwright.objectives import Objective
 from rankwright.objectives import objective as parse_objective
 from rankwright.objectives.base import BoundObjective
-from rankwright.reducer import ALONE, Reducer
+from rankwright.reducer import ALONE, Reducer, addable
 from rankwright.training.settings import Plan
 from rankwright.training.steering import Steering
 
@@ -21,7 +21,7 @@ _FEW = 0.1  # of the documents: a smaller share of relevant ones is few
 # Weights of 0.03 make the default reg_lambda of 0.3 count as 10 would, which measured better. Where few documents are
 # relevant, squared error would mostly fit the others, so its weight falls with their share.
 _AUTO = "0.03 yetiloss(permutations=2, neighbours=3) + {} n^-0.5 queryrmse"
-_AUTO_PAIRS = "ranknet(pairs)"  # where there are pairs and no labels
+AUTO_PAIRS = "ranknet(pairs)"  # where there are pairs and no labels
 _AUTO_WEIGHT = 0.03
 _FIRST_RATE = 0.03  # of a training whose learning rate is steered
 _ENOUGH_QUERIES = 20  # to steer by: halves of fewer say nothing about each other
@@ -74,7 +74,7 @@ def for_data(plan: Plan, train: RankingData, reducer: Reducer = ALONE) -> Plan:
     settings, counts = plan.settings, Counts.of(train, plan.target.first.label, reducer)
     objective = resolve_objective(plan.parameters["objective"], plan.target, counts.relevant_share)
     if is_auto(plan.parameters["objective"]) and not train.labels:
-        objective = parse_objective(_AUTO_PAIRS)
+        objective = parse_objective(AUTO_PAIRS)
     if train.pairs is not None and not any(term.from_pairs for _, _, term in objective.terms()):
         raise ValueError(
             f"there are pairs, and the objective {plan.parameters['objective']} does not learn from them; add a term "
@@ -101,7 +101,7 @@ def for_data(plan: Plan, train: RankingData, reducer: Reducer = ALONE) -> Plan:
         if objective.first_order:
             queries = train.queries.grouped()
             bound = BoundObjective(objective, train.labels, queries, plan.target, seed=settings.seed, pairs=train.pairs)
-            squares = np.square(bound(np.zeros(train.n_rows))[0]).sum()
+            squares = addable(np.square(bound(np.zeros(train.n_rows))[0]), counts.rows, reducer).sum()
             size = float(np.sqrt(reducer.sum(np.array([squares]))[0] / counts.rows))
             rate = 0.03 * rate / size if size > 0 else rate
     if langevin is not None and langevin.shrink_rate * rate >= 1:

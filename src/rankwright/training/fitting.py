@@ -5,12 +5,15 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
+from dataclasses import replace
 from typing import Any
 
 from rankwright.data.dataset import RankingData
+from rankwright.engines import load_engine
 from rankwright.engines.contract import Forest
 from rankwright.interrupts import deferred_interrupts
 from rankwright.locks import locked_folder
+from rankwright.reducer import ALONE, EXACT_ALONE, Reducer
 from rankwright.training.boosting import Boosting
 from rankwright.training.checkpoint import Checkpoint
 from rankwright.training.progress import Display
@@ -29,6 +32,11 @@ def check_callbacks(callbacks: Any) -> None:
         raise ValueError(f"callbacks must be a list of functions that take a Progress; got {callbacks!r}.")
 
 
+def reducer_alone(plan: Plan) -> Reducer:
+    """One machine; it adds as several would where the engine could use them, so that they would give the same model."""
+    return EXACT_ALONE if load_engine(plan.settings.engine).several_machines else ALONE
+
+
 def run_training(
     plan: Plan,
     train: RankingData,
@@ -39,6 +47,7 @@ def run_training(
     verbose: int,
     callbacks: Callbacks | None,
     finish: Callable[[State, bool], None],
+    stage: str = "",
 ) -> None:
     """Train, and call ``finish`` with the final state and whether Ctrl-C ended the training.
 
@@ -56,14 +65,16 @@ def run_training(
         What to show, and functions to call, after each tree.
     finish
         Takes over the result; a second Ctrl-C takes effect only when it is done.
+    stage
+        Name of this part of a training that has several; empty for the one that the curves are of.
     """
     state = State() if initial is None else State(forest=initial, initial_trees=initial.n_trees)
     saved = Checkpoint.of(checkpoint, plan, [train, *valid], initial)
     with nullcontext() if saved is None else locked_folder(saved.path, "a training"):
         if saved is not None:
             state = saved.load() or state
-        boosting = Boosting(plan.objective, plan.metrics, train, valid, plan.settings)
-        interrupted = _run(boosting, state, plan, verbose, callbacks or (), saved)
+        boosting = Boosting(plan.objective, plan.metrics, train, valid, plan.settings, reducer_alone(plan))
+        interrupted = _run(boosting, state, plan, verbose, callbacks or (), saved, stage)
         with deferred_interrupts():
             state = boosting.snapshot()
             if saved is not None:
@@ -82,13 +93,20 @@ def run_training(
 
 
 def _run(
-    boosting: Boosting, start: State, plan: Plan, verbose: int, callbacks: Callbacks, checkpoint: Checkpoint | None
+    boosting: Boosting,
+    start: State,
+    plan: Plan,
+    verbose: int,
+    callbacks: Callbacks,
+    checkpoint: Checkpoint | None,
+    stage: str,
 ) -> bool:
     """Train; return whether Ctrl-C ended it."""
     try:
         with Display(verbose, plan.settings.n_trees, plan.target) as display:
 
             def after(progress: Progress) -> bool:
+                progress = replace(progress, stage=stage)
                 display.update(progress)
                 answers = [callback(progress) is True for callback in callbacks]
                 if checkpoint is not None:

@@ -11,21 +11,30 @@ from typing import Any
 import numpy as np
 
 from rankwright.data.dataset import RankingData
-from rankwright.data.encoding import Columns
+from rankwright.data.encoding import Columns, HasColumns
 from rankwright.data.within_query import Recipe
 from rankwright.engines import load_engine
 from rankwright.model import Model
 from rankwright.notation import UnknownName
 from rankwright.objectives.base import Sum
-from rankwright.training.checkpoint import fingerprint
+from rankwright.training.bias_columns import describe_biases
 from rankwright.training.settings import Plan
 from rankwright.training.state import State
+from rankwright.training.stopping import describe_stopping
 
 
 def last_iteration(state: State, plan: Plan) -> int:
-    """The iteration of this training that the model ends with: the best with early stopping, otherwise the last."""
-    best = state.best(plan.target) if plan.settings.patience is not None else None
-    return state.iteration if best is None else best
+    """The iteration of this training that the model ends with: with early stopping the rule's, otherwise the last."""
+    return state.choices[-1] if plan.settings.patience is not None and state.choices else state.iteration
+
+
+def stopping(state: State, plan: Plan) -> dict[str, Any] | None:
+    """What decided about the number of trees, and how flat the curve is; None without early stopping."""
+    best = state.best(plan.target)
+    if plan.settings.patience is None or best is None:
+        return None
+    choice, curve = last_iteration(state, plan), next(iter(state.history[0].values()))
+    return describe_stopping(plan.settings.stopping_rule, best, choice, curve, state.errors[choice - 1])
 
 
 def chosen_settings(state: State, plan: Plan) -> dict[str, Any]:
@@ -82,8 +91,14 @@ def naming_classes(model: Model | None) -> Iterator[None]:
         ) from error
 
 
-def model_of(state: State, plan: Plan, train: RankingData, recipe: Recipe, **more: Any) -> Model:
-    """Build the model with its manifest; ``more`` is added to it.
+def position_bias_of(state: State, plan: Plan, train: RankingData) -> dict[str, Any]:
+    """Describe the biases of the iteration that the model ends with, for its manifest."""
+    bias = plan.settings.bias
+    return {} if bias is None else describe_biases(bias, train, state.biases[last_iteration(state, plan) - 1])
+
+
+def model_of(state: State, plan: Plan, train: HasColumns, fingerprint: str, recipe: Recipe, **more: Any) -> Model:
+    """Build the model with its manifest; ``fingerprint`` is that of the training data, ``more`` is added to it.
 
     ``train`` has the columns of the data and, behind them, those of the recipe.
     """
@@ -109,9 +124,10 @@ def model_of(state: State, plan: Plan, train: RankingData, recipe: Recipe, **mor
         "first_index": train.first_index,
         "categories": {k: None if v is None else list(v) for k, v in train.categories.items()},
         "seed": plan.settings.seed,
-        "data_fingerprint": fingerprint(train),
+        "data_fingerprint": fingerprint,
         "best_iteration": forest.n_trees,
         "initial_trees": state.initial_trees,
+        "stopping": stopping(state, plan),
         "times": dict(state.times),
         "evals_result": {f"valid_{number}": curves for number, curves in enumerate(state.history)},
         **more,

@@ -29,8 +29,13 @@ class State:
         Common factor of all trees after each iteration.
     rates
         Where the learning rate is steered: that of the next tree, after each iteration.
+    biases
+        Where position bias is learned: its values, all columns in a row, after each iteration.
     history
         Metrics of each evaluation set after each iteration, by name.
+    choices, errors
+        Where an evaluation set is watched: the iteration, from 1, that the model would end with after each iteration,
+        and the standard error of each iteration's difference from the best (`rankwright.training.stopping`).
     finished_after
         The iteration, from 1, after which more would change nothing; None if it is not known yet.
     times
@@ -42,7 +47,10 @@ class State:
     trees: list[int] = field(default_factory=list)
     factors: list[float] = field(default_factory=list)
     rates: list[float] = field(default_factory=list)
+    biases: list[list[float]] = field(default_factory=list)
     history: list[dict[str, list[float]]] = field(default_factory=list)
+    choices: list[int] = field(default_factory=list)
+    errors: list[float] = field(default_factory=list)
     finished_after: int | None = None
     times: dict[str, float] = field(default_factory=lambda: dict.fromkeys(PHASES, 0.0))
 
@@ -80,7 +88,10 @@ class State:
             trees=trees,
             factors=self.factors[:iterations],
             rates=self.rates[:iterations],
+            biases=self.biases[:iterations],
             history=[{name: curve[:iterations] for name, curve in curves.items()} for curves in self.history],
+            choices=self.choices[:iterations],
+            errors=self.errors[:iterations],
             finished_after=self.finished_after if self.finished and iterations >= self.iteration else None,
             times=dict(self.times),
         )
@@ -112,6 +123,8 @@ class Progress:
     times
         Seconds in each phase, with those before it resumed: ``"gradients"``, ``"trees"``, ``"leaves"`` (values that
         are not computed by the engine) and ``"evaluation"``.
+    stage
+        Name of the pass of a training that has several, such as ``"refit"``; empty for the one whose curves are kept.
     """
 
     iteration: int
@@ -120,3 +133,4 @@ class Progress:
     history: Sequence[dict[str, list[float]]]
     seconds: float
     times: dict[str, float]
+    stage: str = ""

@@ -7,12 +7,15 @@ right, a split of the second to the left. Among categories, missing is one more.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from rankwright.data.bins import Bins
+
+if TYPE_CHECKING:
+    pass
 
 
 class Layout:
