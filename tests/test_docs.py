@@ -331,6 +331,22 @@ def test_tables_of_the_comparison_are_those_of_the_results(name: Path) -> None:
         assert any(line.startswith(f"| {row['system']} |") and f"| {value} |" in line for line in text.splitlines())
 
 
+def test_scores_page_has_the_figures_of_the_results() -> None:
+    measured = json.loads((RESULTS / "calibration.json").read_text())
+    maps = ("raw", "logistic", "isotonic")
+    errors = [
+        [row["data"], row["objective"], row["target"], *(f"{row[name]:.4f}" for name in maps)]
+        for row in measured["errors"]
+    ]
+    assert table_after("calibration.json", "scores.md") == errors
+    assert all(row["isotonic"] <= row["raw"] / 3 and row["orders_changed"] == 0 for row in measured["errors"])
+    assert measured["largest_gap_of_explanations"] == 0
+    assert table_after("anchors", "scores.md") == [
+        [f"`{row['objective']}`", f"{row['ndcg@10']:.4f}", f"{row['across_queries']:.4f}"]
+        for row in measured["anchors"]
+    ]
+
+
 def test_results_count_the_claims_of_the_papers() -> None:
     full, contradicted = tables(RAW["benchmarks/results/papers.md"])[:2]
     names = ["stochasticrank", "tricks", "xendcg", "lambdaex", "softrank"]

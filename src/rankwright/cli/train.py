@@ -167,10 +167,11 @@ def train(
 
 def _calibrate(run: Any, parts: Any, method: calibrate.Method, target: calibrate.Target, quiet: bool) -> None:
     """Calibrate a finished run, unless it is calibrated in this way already."""
-    folds = None if len(parts) > 1 else _FOLDS
+    held_out = len(parts) > 1 and not run.config.get("refit")  # a second training has seen the validation queries
+    folds = None if held_out else _FOLDS
     before = run.ranker.calibration_
     if before is None or (before.method, before.target, before.folds) != (method, target, folds):
-        run.ranker.calibrate(parts[-1], method=method, target=target, folds=folds)
+        run.ranker.calibrate(parts[1] if held_out else parts[0], method=method, target=target, folds=folds)
         calibrate.save_calibrated(run.ranker, run.path)
     if not quiet:
         echo(f"{run.path}: {calibrate.describe(run.ranker)}.")
