@@ -160,6 +160,20 @@ def test_cross_fitting_takes_the_trees_of_early_stopping():
     assert found == expected
 
 
+def test_features_within_the_query(trained):
+    """A calibration, an explanation and shuffled columns of a model whose features need the whole query."""
+    _, train, held_out, test = trained
+    ranker = rw.Ranker(metric="ndcg@10", within_query="rank", n_estimators=8, n_jobs=1, verbose=0).fit(train)
+    values = ranker.calibrate(held_out).predict(test, calibrated=True)
+    np.testing.assert_array_equal(values, ranker.calibration_(ranker.predict(test)))
+    with pytest.raises(ValueError, match="these are the data that the model was trained on"):
+        ranker.calibrate(train)
+    assert ranker.calibrate(train, folds=2).calibration_.folds == 2
+    why = ranker.explain(test, 0, 1)
+    assert len(why.features) > 25
+    assert math.fsum(why.differences) == why.difference == ranker.predict(test)[0] - ranker.predict(test)[1]
+
+
 def test_frames_name_their_columns(trained):
     pd = pytest.importorskip("pandas")
     _, train, held_out, _ = trained
@@ -222,7 +236,7 @@ def test_a_damaged_calibration_is_refused_with_the_file(trained, tmp_path, damag
 
 
 def test_refusals(trained):
-    ranker, _, held_out, test = trained
+    ranker, train, held_out, test = trained
     scores, labels, _ = noisy()
     few = {"n_queries": LEAST_QUERIES - 1}
     with pytest.raises(ValueError, match="there are 19 queries, and a calibration needs at least 20"):
@@ -242,6 +256,8 @@ def test_refusals(trained):
         ranker.calibrate(held_out, target="clicks")
     with pytest.raises(ValueError, match="threshold must be a number above 0"):
         ranker.calibrate(held_out, target="relevance", threshold=0)
+    with pytest.raises(ValueError, match="these are the data that the model was trained on"):
+        ranker.calibrate(train.X[::-1], train.y[::-1], qid=train.qid[::-1])
     with pytest.raises(ValueError, match="folds must be a whole number from 2"):
         ranker.calibrate(held_out, folds=1)
     with pytest.raises(ValueError, match="48 queries for 100 folds"):

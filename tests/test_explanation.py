@@ -211,7 +211,7 @@ def test_charts_have_the_numbers(trained):
     result = ranker.permutation_importance(data, repeats=1)
     layers = rw.plot_importance(result, top=3).to_dict()
     assert len(layers["datasets"].popitem()[1] if "datasets" in layers else layers["data"]["values"]) == 3
-    curve = ranker.calibrate(data).reliability(data, bins=5)
+    curve = ranker.calibrate(data, folds=2).reliability(data, bins=5)
     chart = rw.plot_reliability(curve, curve, names=["a", "b"]).to_dict()
     points = [layer["data"]["values"] for layer in chart["layer"] if "data" in layer]
     assert max(map(len, points)) == 10 or len(chart["data"]["values"]) == 10

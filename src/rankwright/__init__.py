@@ -9,9 +9,14 @@ from rankwright._lazy import lazy_names
 
 if TYPE_CHECKING:
     from rankwright import diagnostics, metrics, objectives
+    from rankwright.clicks.interleaving import InterleavedList, interleave, simulate_interleaving
     from rankwright.clicks.log import ClickLog
+    from rankwright.clicks.offline import ClickEvaluation, evaluate_clicks
+    from rankwright.clicks.preference import InterleavingResult, compare_interleaved, interleaving_sample_size
+    from rankwright.clicks.propensities import Propensities, estimate_propensities
     from rankwright.clicks.reading import read_clicks
     from rankwright.clicks.simulation import simulate_clicks
+    from rankwright.cluster.options import Cluster
     from rankwright.data.dataset import RankingData
     from rankwright.data.letor import read_letor, write_letor
     from rankwright.data.synthetic import make_web_search
@@ -38,13 +43,18 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 __all__ = [
     "Choice",
+    "ClickEvaluation",
     "ClickLog",
+    "Cluster",
     "Comparison",
     "Evaluation",
     "Explanation",
+    "InterleavedList",
+    "InterleavingResult",
     "Metric",
     "Model",
     "PermutationImportance",
+    "Propensities",
     "Range",
     "Ranker",
     "RankingData",
@@ -55,10 +65,15 @@ __all__ = [
     "align",
     "bind",
     "compare",
+    "compare_interleaved",
     "diagnostics",
+    "estimate_propensities",
     "evaluate",
+    "evaluate_clicks",
     "export",
     "gradients",
+    "interleave",
+    "interleaving_sample_size",
     "load",
     "make_web_search",
     "metric",
@@ -79,6 +94,7 @@ __all__ = [
     "reliability",
     "search_space",
     "simulate_clicks",
+    "simulate_interleaving",
     "train_run",
     "tune",
     "write_data",
@@ -90,9 +106,14 @@ __all__ = [
 __getattr__, __dir__ = lazy_names(
     __name__,
     {
+        "clicks.interleaving": ("InterleavedList", "interleave", "simulate_interleaving"),
         "clicks.log": ("ClickLog",),
+        "clicks.offline": ("ClickEvaluation", "evaluate_clicks"),
+        "clicks.preference": ("InterleavingResult", "compare_interleaved", "interleaving_sample_size"),
+        "clicks.propensities": ("Propensities", "estimate_propensities"),
         "clicks.reading": ("read_clicks",),
         "clicks.simulation": ("simulate_clicks",),
+        "cluster.options": ("Cluster",),
         "data.dataset": ("RankingData",),
         "data.letor": ("read_letor", "write_letor"),
         "data.synthetic": ("make_web_search",),

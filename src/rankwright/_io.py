@@ -126,9 +126,11 @@ def read_plain(path: PathLike, most: int) -> bytes:
         status = os.fstat(descriptor)
         if not stat.S_ISREG(status.st_mode):
             raise ValueError(f"{path} is not a plain file but a pipe, a device or a folder; it is not read.")
-        content = file.read(most + 1)
-    if len(content) > most:
-        raise ValueError(f"{path} has {status.st_size} bytes, more than the {most} that are read; it was damaged.")
+        if status.st_size > most:
+            raise ValueError(f"{path} has {status.st_size} bytes, more than the {most} that are read; it was damaged.")
+        content = file.read(status.st_size + 1)  # Python takes the memory for as many bytes as it is asked for
+    if len(content) > status.st_size:
+        raise ValueError(f"{path} grew while it was read; wait until it is complete.")
     return content
 
 

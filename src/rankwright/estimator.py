@@ -12,8 +12,8 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from rankwright.calibration import Calibration, check_options, fit_calibration, targets_of
-from rankwright.data.arguments import ranking_data
-from rankwright.data.dataset import RankingData
+from rankwright.data.arguments import named_labels_of, ranking_data
+from rankwright.data.dataset import RankingData, names_columns
 from rankwright.data.encoding import Columns, drop_columns, frame_columns, named_column
 from rankwright.data.queries import Queries
 from rankwright.engines.contract import Forest
@@ -27,6 +27,7 @@ from rankwright.model import Model, load
 from rankwright.notation import UnknownName
 from rankwright.objectives import Objective
 from rankwright.objectives import objective as parse_objective
+from rankwright.training.checkpoint import fingerprint
 from rankwright.training.cross_fitting import cross_fitted, held_out
 from rankwright.training.outcome import naming_classes
 from rankwright.training.parameters import Number, read_threads
@@ -42,7 +43,7 @@ class FittedRanker(BaseEstimator):  # type: ignore[misc]
     subsample: float | None
     colsample: float | None
     model_: Model
-    label_column_: str | None
+    label_column_: str | list[str] | None
     qid_column_: str | None
     _metrics: list[Metric] | None  # None until they are read from the manifest
     _objective: Objective | None
@@ -64,8 +65,9 @@ class FittedRanker(BaseEstimator):  # type: ignore[misc]
         """
         check_is_fitted(self)
         threads = read_threads(self.n_jobs)
-        options: dict[str, Any] = {"contributions": contributions, "calibrated": calibrated, "threads": threads}
-        return self.model_.predict(X, qid=qid, group=group, **options)
+        return self.model_.predict(
+            X, qid=qid, group=group, contributions=contributions, calibrated=calibrated, threads=threads
+        )
 
     def staged_predict(
         self, X: Any, *, qid: Any = None, group: ArrayLike | None = None, every: int = 1
@@ -116,8 +118,9 @@ class FittedRanker(BaseEstimator):  # type: ignore[misc]
         """
         data = self._labelled(X, y, qid, group, sample_weight)
         target, threads = self.metrics_[0], read_threads(self.n_jobs)
-        scores = self.predict(data)
-        result = evaluate(scores, data.y, group=data.group, metrics=[target], weights=data.weights, threads=threads)
+        result = evaluate(
+            self.predict(data), data.labels, group=data.group, metrics=[target], weights=data.weights, threads=threads
+        )
         mean = result.mean[str(target)]
         return mean if target.higher_is_better else -mean
 
@@ -164,6 +167,13 @@ class FittedRanker(BaseEstimator):  # type: ignore[misc]
         check_is_fitted(self)
         check_options(method, target, threshold)
         data = self._labelled(X, y, qid, group, sample_weight)
+        names = self.columns_.feature_names
+        seen = data.with_features(self.model_.recipe, names=names, canonical=True) if folds is None else None
+        if seen is not None and fingerprint(seen) == self.manifest_.get("data_fingerprint"):
+            raise ValueError(
+                "these are the data that the model was trained on, whose scores are too good to learn from; "
+                "give held-out queries, or cross-fit with folds=5."
+            )
         scored = held_out(self, data) if folds is None else cross_fitted(self, data, folds)
         calibration = fit_calibration(
             scored.scores,
@@ -236,28 +246,17 @@ class FittedRanker(BaseEstimator):  # type: ignore[misc]
         Number(0, whole=True).check("seed", seed)
         Number(0.5, 0.9999).check("confidence", confidence)
         data = self._labelled(X, y, qid, group, sample_weight)
-        names, recipe = self.columns_.feature_names, self.model_.recipe
-        splits = dict(zip(self.model_.feature_names, self.forest_.importances("split"), strict=True))
-        used = [
-            splits[name] + sum(splits[f"{name} [{kind}]"] for kind in recipe.table.get(name, ())) > 0 for name in names
-        ]
-
-        def scores(matrix: Any) -> Floats:
-            """Score rows whose column is shuffled; features within the query follow it."""
-            if recipe:
-                matrix = recipe.extended(matrix, names, data.boundaries, threads=read_threads(self.n_jobs))
-            return self.forest_.predict(matrix, threads=read_threads(self.n_jobs))
-
+        names = self.columns_.feature_names
         wanted = names if columns is None else list(columns)
         if isinstance(columns, str) or not wanted or not set(wanted) <= set(names):
             unknown = next((name for name in wanted if name not in names), columns)
             raise ValueError(f"columns must be a list of names of the model's columns; got {unknown!r}.")
         return permutation_importance(
-            scores,
+            self.predict,
             data,
             self.metrics_[0] if metric is None else parse_metric(metric),
             columns=[names.index(name) for name in wanted],
-            used=np.array(used),
+            used=self.model_.used_columns(),
             repeats=int(repeats),
             seed=int(seed),
             confidence=float(confidence),
@@ -371,7 +370,8 @@ class FittedRanker(BaseEstimator):  # type: ignore[misc]
         if isinstance(X, RankingData):
             return ranking_data(X, y, qid, group, sample_weight, self.columns_)
         columns = frame_columns(X)
-        if y is None and self.label_column_ in columns:
+        labels = [self.label_column_] if isinstance(self.label_column_, str) else self.label_column_ or []
+        if y is None and labels and set(labels) <= set(columns):
             y = self.label_column_
         if qid is None and group is None and self.qid_column_ in columns:
             qid = self.qid_column_
@@ -380,9 +380,10 @@ class FittedRanker(BaseEstimator):  # type: ignore[misc]
                 "no query ids: pass qid= (one id per row) or group= to score. In a search or cross-validation of "
                 "scikit-learn metadata routing passes qid on: sklearn.set_config(enable_metadata_routing=True)."
             )
-        names = [name for name in (y, qid) if isinstance(name, str)]
-        others = [name for name in (self.label_column_, self.qid_column_) if name is not None]
-        y, qid = named_column(X, y, "y"), named_column(X, qid, "qid")
+        named = list(y) if names_columns(y, columns) and not isinstance(y, str) else [y]
+        names = [name for name in (*named, qid) if isinstance(name, str)]
+        others = [*labels, *([] if self.qid_column_ is None else [self.qid_column_])]
+        y, qid = named_labels_of(X, y), named_column(X, qid, "qid")
         return ranking_data(drop_columns(X, [*names, *others]), y, qid, group, sample_weight, self.columns_)
 
     def _set_model(self, model: Model, metrics: list[Metric] | None, objective: Objective | None) -> None:
@@ -400,6 +401,10 @@ class FittedRanker(BaseEstimator):  # type: ignore[misc]
         self.evals_result_ = manifest["evals_result"]
         self.interrupted_ = bool(manifest["interrupted"])
         self.times_ = dict(manifest.get("times", {}))
+        biases = manifest.get("position_bias", {})
+        self.position_bias_ = {
+            name: dict(zip(found["levels"], found["values"], strict=True)) for name, found in biases.items()
+        }
         self.n_features_in_ = len(model.columns.feature_names)
         if manifest.get("named"):
             self.feature_names_in_ = np.array(model.columns.feature_names, dtype=object)

@@ -69,9 +69,9 @@ class Model:
         self.forest = forest
         self.columns = columns
         self.manifest = manifest
-        self.recipe = stored_recipe(manifest.get("within_query", {}), columns.feature_names)
         described = manifest.get("calibration")
         self.calibration = None if described is None else Calibration.of_manifest(described)
+        self.recipe = stored_recipe(manifest.get("within_query", {}), columns.feature_names)
 
     @property
     def feature_names(self) -> list[str]:
@@ -138,7 +138,7 @@ class Model:
 
         Parameters
         ----------
-        X
+        X, qid, group
             Rows, as for `predict`.
         a, b
             Numbers of two rows, from 0.
@@ -273,6 +273,15 @@ class Model:
         gains = self.forest.importances("gain")
         return gains / gains.sum() if gains.sum() > 0 else gains
 
+    def used_columns(self) -> NDArray[np.bool_]:
+        """Whether a tree looks at each column of the data, itself or as a feature within the query."""
+        used = self.forest.importances("split") > 0
+        looked_at = used[: len(self.columns.feature_names)].copy()
+        columns, targets = self.recipe.steps(self.columns.feature_names)
+        for column, features in zip(columns.tolist(), targets, strict=True):
+            looked_at[column] |= used[features[features >= 0]].any()
+        return np.asarray(looked_at, dtype=np.bool_)
+
     def encode(
         self,
         X: Any,
@@ -318,7 +327,9 @@ class Model:
 
     def _given(self, X: Any, leave_out: Sequence[str] = ()) -> Any:
         """Turn rows into the matrix of the columns of the data."""
-        others = [self.manifest.get("label_column"), self.manifest.get("qid_column"), *leave_out]
+        label, qid = (self.manifest.get(f"{name}_column") for name in ("label", "qid"))
+        others = [*(label if isinstance(label, list) else [label]), qid, *leave_out]
+        others += self.manifest.get("other_columns", [])
         return encode_features(drop_columns(X, [name for name in others if name is not None]), self.columns)
 
     def save(self, path: PathLike) -> None:
@@ -376,8 +387,26 @@ def load(path: PathLike) -> Model:
 
 
 def _columns(manifest: dict[str, Any]) -> Columns:
-    names = list(manifest["feature_names"])
-    levels = {name: None if known is None else tuple(known) for name, known in manifest["categories"].items()}
+    """Read the columns, after a look at every entry: values of other types would fail later, and less clearly."""
+    names, categories = manifest["feature_names"], manifest["categories"]
+    checks = {
+        "feature_names": isinstance(names, list) and all(isinstance(name, str) for name in names),
+        "categories": isinstance(categories, dict) and all(map(_is_levels, categories.values())),
+        "named": isinstance(manifest.get("named", True), bool),
+        "first_index": manifest.get("first_index") in (None, 0, 1),
+        "label_column": isinstance(manifest.get("label_column"), str | None),
+        "qid_column": isinstance(manifest.get("qid_column"), str | None),
+    }
+    for name, valid in checks.items():
+        if not valid:
+            raise ValueError(f"{name} of the manifest is {str(manifest.get(name))[:60]!r}; it was damaged.")
+    if not categories.keys() <= set(names) or len(set(names)) < len(names):
+        raise ValueError("the manifest names a column twice, or categories of none; it was damaged.")
+    levels = {name: None if known is None else tuple(known) for name, known in categories.items()}
     # The first models called the columns of arrays and of LETOR text f0, f1, ... alike, some as if they were given.
     named = bool(manifest.get("named", True)) and ("first_index" in manifest or names != generated_names(len(names)))
-    return Columns(names, levels, named, manifest.get("first_index", None if named else 1))
+    return Columns(list(names), levels, named, manifest.get("first_index", None if named else 1))
+
+
+def _is_levels(known: Any) -> bool:
+    return known is None or (isinstance(known, list) and all(isinstance(level, str | int | float) for level in known))

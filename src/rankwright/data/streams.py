@@ -16,6 +16,7 @@ class Purpose(IntEnum):
     NEGATIVES = 3
     CLICKS = 4
     SHOWN_CLICKS = 5
+    INTERLEAVING = 6
 
 
 def random_stream(seed: int, purpose: Purpose, key: int) -> np.random.Generator:

@@ -8,6 +8,7 @@ Reference: Breiman, Machine Learning, 2001, section 10, who shuffles over all ro
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -94,7 +95,7 @@ class PermutationImportance:
 
 
 def permutation_importance(
-    score: Callable[[Any], Floats],
+    score: Callable[[RankingData], Floats],
     data: RankingData,
     metric: Metric,
     *,
@@ -111,7 +112,7 @@ def permutation_importance(
     Parameters
     ----------
     score
-        Function from a matrix to the scores of its rows.
+        Function from data to the scores of its rows.
     data
         Queries that the model was not trained on.
     metric
@@ -127,9 +128,9 @@ def permutation_importance(
     from rich.progress import track
 
     data = data.canonical(threads=threads)  # so that draws do not depend on the order of the rows
-    evaluator = Evaluator(data.y, group=data.group, metrics=[metric], weights=data.weights, threads=threads)
+    evaluator = Evaluator(data.labels, group=data.group, metrics=[metric], weights=data.weights, threads=threads)
     name, sign = str(metric), 1.0 if metric.higher_is_better else -1.0
-    start = evaluator(score(data.X))
+    start = evaluator(score(data))
     before = start.per_query[name]
     counted = ~np.isnan(before)
     weight = None if start.weights is None else start.weights[counted]
@@ -157,19 +158,21 @@ def permutation_importance(
     )
 
 
-def _shuffled(data: RankingData, column: int, seed: int, repeat: int) -> Any:
-    """Return the features with one column shuffled within queries."""
+def _shuffled(data: RankingData, column: int, seed: int, repeat: int) -> RankingData:
+    """Return the data with one column shuffled within queries."""
     queries = data.queries
     draws = np.empty(data.n_rows)
     stream = stream_of(seed, column, repeat)
     noise_by_query(0, queries.n_queries, queries.boundaries, queries.keys, UNIFORM, stream, 0, draws)
     order = np.lexsort((draws, queries.query_of_row))
+    shuffled = copy.copy(data)
     if isinstance(data.X, np.ndarray):
-        shuffled = data.X.copy()
-        shuffled[:, column] = data.X[order, column]
+        shuffled.X = data.X.copy()
+        shuffled.X[:, column] = data.X[order, column]
         return shuffled
     import scipy.sparse as sp
 
     by_column = data.X.tocsc()
     parts = [by_column[:, :column], data.X[order][:, [column]].tocsc(), by_column[:, column + 1 :]]
-    return sp.hstack(parts).tocsr()
+    shuffled.X = sp.hstack(parts).tocsr()
+    return shuffled

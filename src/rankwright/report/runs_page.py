@@ -12,8 +12,10 @@ from numpy.typing import NDArray
 from rankwright.data.dataset import RankingData
 from rankwright.evaluation.comparison import Comparison, compare
 from rankwright.metrics import Metric
+from rankwright.report.calibration_section import calibration_section
 from rankwright.report.explorer import QueryExplorer
 from rankwright.report.page import Block, Cell, Figure, Page, Section, Table, Text, require
+from rankwright.report.reasons import reasons_section
 from rankwright.report.scored_runs import TOP, ScoredRuns, count_ties, distinct_names, groups_of, mean_interval
 from rankwright.report.theme import SERIES
 from rankwright.training.stopping import stopping_sentence
@@ -76,8 +78,10 @@ def run_report(
         Section("Overview", _overview(scored, data_name)),
         Section("Learning curves", _learning_curves(runs)),
         Section("Query by query", _queries(scored)),
+        *reasons_section(scored, runs),
         Section("Kinds of queries", _kinds(scored)),
         Section("Scores and ties", _scores(scored)),
+        *calibration_section(scored, runs),
         Section("Features", _importances(runs)),
         Section("Time", _times(runs)),
         Section("Manifest", _manifest(runs, data)),

@@ -49,6 +49,9 @@ class ServedModel:
 
     def rank(self, query: Query) -> dict[str, Any]:
         """Score a query and return the answer: documents by descending score, ties in the order of the request."""
+        calibration = self.model.calibration
+        if query.calibrated and calibration is None:
+            raise Problem(422, "the model is not calibrated; leave out calibrated, or calibrate the model first.")
         scores = self._scores(query.matrix)
         order = np.argsort(-scores, kind="stable")[: query.top]
         numbers = order.tolist()
@@ -57,6 +60,9 @@ class ServedModel:
             for number, score in zip(numbers, scores[order].tolist(), strict=True)
         ]
         answer: dict[str, Any] = {"model": self.version, "results": results}
+        if query.calibrated and calibration is not None:
+            for result, value in zip(results, calibration(scores[order]).tolist(), strict=True):
+                result["calibrated"] = value
         if query.contributions and results:
             values = self._contributions(query.matrix, order)
             answer["expected_score"] = float(values[0, -1])
@@ -90,7 +96,7 @@ class ServedModel:
 
     def describe(self) -> dict[str, Any]:
         """Return what clients need to know of the model."""
-        categories = self.model.columns.categories
+        categories, calibration = self.model.columns.categories, self.model.calibration
         return {
             "model": self.version,
             "trees": self.model.n_trees,
@@ -99,6 +105,7 @@ class ServedModel:
             "features": self.table.names,
             "within_query": self.model.recipe.names,
             "categories": {name: None if levels is None else list(levels) for name, levels in categories.items()},
+            "calibration": None if calibration is None else calibration.describe(),
         }
 
 
@@ -145,6 +152,7 @@ class ModelHolder:
                         "service for it, because clients must change what they send."
                     )
                 same = new.model.columns == old.model.columns and new.model.recipe == old.model.recipe
+                same &= new.model.manifest.get("calibration") == old.model.manifest.get("calibration")
                 if new.version == old.version and same:
                     old.fingerprint = seen
                     return False

@@ -87,6 +87,9 @@ CONSTRAINTS: dict[str, Number | OneOf] = {
     "diffusion_temperature": Number(0, above=True, others=(None,)),
     "shrink_rate": Number(0, others=(None,)),
     "leaf_noise": OneOf(("shared", "independent")),
+    "position_ridge": Number(0, above=True),
+    "position_smoothness": Number(0),
+    "position_limit": Number(2, 500, whole=True),
     "n_jobs": Number(1, MOST_THREADS, whole=True, others=(None, -1), remark="None or -1 for all cores"),
 }
 

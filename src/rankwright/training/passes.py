@@ -24,8 +24,8 @@ from rankwright.interrupts import deferred_interrupts
 from rankwright.model import Model
 from rankwright.training.checkpoint import fingerprint
 from rankwright.training.defaults import for_data
-from rankwright.training.fitting import Callbacks, run_training
-from rankwright.training.outcome import model_of
+from rankwright.training.fitting import Callbacks, reducer_alone, run_training
+from rankwright.training.outcome import model_of, position_bias_of
 from rankwright.training.settings import Plan
 from rankwright.training.state import State
 from rankwright.training.stopping import Watch, describe_stopping
@@ -97,8 +97,9 @@ class _Pass(NamedTuple):
         return ended and not self.interrupted
 
     def model(self, task: Task, **more: Any) -> Model:
-        described = {**task.columns, "interrupted": self.interrupted, **more}
-        return model_of(self.state, self.plan, self.train, task.recipe, **described)
+        bias = position_bias_of(self.state, self.plan, self.train)
+        described = {**task.columns, "position_bias": bias, "interrupted": self.interrupted, **more}
+        return model_of(self.state, self.plan, self.train, fingerprint(self.train), task.recipe, **described)
 
 
 def train(task: Task, finish: Callable[[Fitted], None]) -> None:
@@ -118,7 +119,7 @@ def _run(task: Task, finish: Callable[[_Pass], None]) -> None:
     """One pass."""
     threads, names = task.plan.settings.threads, task.given.feature_names
     rows = task.given.with_features(task.recipe, canonical=True, threads=threads)
-    plan = for_data(task.plan, rows, derived=len(task.recipe.names))
+    plan = for_data(task.plan, rows, reducer_alone(task.plan), derived=len(task.recipe.names))
     valid = [
         rows if data is task.given else data.with_features(task.recipe, names=names, threads=threads)
         for data in task.evaluated
@@ -138,6 +139,12 @@ def _run(task: Task, finish: Callable[[_Pass], None]) -> None:
 
 def _train_twice(task: Task, finish: Callable[[Fitted], None]) -> None:
     """Choose the number of trees on the first evaluation set, then train on its queries too."""
+    bias = task.plan.settings.bias
+    if bias is not None and not set(bias.columns) <= task.evaluated[0].fields.keys():
+        raise ValueError(
+            "refit trains on the queries of eval_set[0] too, for which no position is given; give it as a RankingData "
+            f"with the fields {', '.join(bias.columns)}, or leave out refit."
+        )
     first: list[Fitted] = []
     complete: list[bool] = []
 
@@ -151,7 +158,8 @@ def _train_twice(task: Task, finish: Callable[[Fitted], None]) -> None:
     if not complete[0]:
         return
     chosen = first[0].model.manifest
-    joined = RankingData.concatenate([_without_fields(task.given), _without_fields(task.evaluated[0])])
+    parts = (task.given, task.evaluated[0])
+    joined = RankingData.concatenate([_with_common_fields(part, parts) for part in parts])
     trees = _scaled(chosen["stopping"]["chosen_iteration"], joined.n_rows / task.given.n_rows, task.plan)
     second = task.part("refit", plan=_without_stopping(task.plan, trees), given=joined, evaluated=())
 
@@ -283,7 +291,9 @@ def _held_out_values(ended: _Pass, held_out: RankingData, task: Task) -> tuple[F
     assert state.forest is not None
     names = task.given.feature_names
     X = held_out.with_features(task.recipe, names=names, threads=threads).X
-    evaluator = Evaluator(held_out.y, group=held_out.group, metrics=[target], weights=held_out.weights, threads=threads)
+    evaluator = Evaluator(
+        held_out.labels, group=held_out.group, metrics=[target], weights=held_out.weights, threads=threads
+    )
     sums, before = np.zeros(held_out.n_rows), 0
     values = np.empty((state.iteration, held_out.n_queries))
     for number, (trees, factor) in enumerate(zip(state.trees, state.factors, strict=True)):
@@ -308,10 +318,10 @@ def _without_stopping(plan: Plan, trees: int) -> Plan:
     return plan._replace(settings=replace(plan.settings, n_trees=trees, patience=None))
 
 
-def _without_fields(data: RankingData) -> RankingData:
-    """Return the data without its fields, which training does not need and which the parts may not share."""
+def _with_common_fields(data: RankingData, parts: Sequence[RankingData]) -> RankingData:
+    """Return the data with the fields that all parts have."""
     plain = copy.copy(data)
-    plain.fields = {}
+    plain.fields = {name: v for name, v in data.fields.items() if all(name in part.fields for part in parts)}
     return plain
 
 

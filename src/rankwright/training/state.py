@@ -29,6 +29,8 @@ class State:
         Common factor of all trees after each iteration.
     rates
         Where the learning rate is steered: that of the next tree, after each iteration.
+    biases
+        Where position bias is learned: its values, all columns in a row, after each iteration.
     history
         Metrics of each evaluation set after each iteration, by name.
     choices, errors
@@ -45,6 +47,7 @@ class State:
     trees: list[int] = field(default_factory=list)
     factors: list[float] = field(default_factory=list)
     rates: list[float] = field(default_factory=list)
+    biases: list[list[float]] = field(default_factory=list)
     history: list[dict[str, list[float]]] = field(default_factory=list)
     choices: list[int] = field(default_factory=list)
     errors: list[float] = field(default_factory=list)
@@ -85,6 +88,7 @@ class State:
             trees=trees,
             factors=self.factors[:iterations],
             rates=self.rates[:iterations],
+            biases=self.biases[:iterations],
             history=[{name: curve[:iterations] for name, curve in curves.items()} for curves in self.history],
             choices=self.choices[:iterations],
             errors=self.errors[:iterations],

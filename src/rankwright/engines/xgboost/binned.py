@@ -7,13 +7,15 @@ right, a split of the second to the left. Among categories, missing is one more.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import xgboost as xgb
 from numpy.typing import NDArray
 
 from rankwright.data.bins import Bins
+
+if TYPE_CHECKING:
+    pass
 
 
 class Layout:
@@ -38,8 +40,10 @@ class Layout:
         """Whether any column has two different values."""
         return bool(np.any(self.bins.n_bins + self.bins.has_missing > 1))
 
-    def matrix(self, codes: NDArray[Any], threads: int) -> xgb.QuantileDMatrix:
+    def matrix(self, codes: NDArray[Any], threads: int) -> Any:
         """Build XGBoost's matrix from bins, whose numbers are its bins too: it finds no edges of its own."""
+        import xgboost as xgb
+
         bins, n = self.bins, len(self.bins.edges)
         with_missing = np.flatnonzero(bins.has_missing)
         if len(with_missing):

@@ -194,4 +194,6 @@ def _refusals() -> Iterator[None]:
         yield
     except xgb.core.XGBoostError as error:
         first = str(error).split("\n")[0]
+        if xgb.collective.is_distributed():  # it accepted the data, so what fails later is the network
+            raise ConnectionError(f"XGBoost could not grow a tree with the other machines: {first}") from None
         raise ValueError(f"XGBoost refuses the data or engine_params: {first}") from None
