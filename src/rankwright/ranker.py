@@ -64,7 +64,8 @@ class Ranker(FittedRanker):
         L2 regularisation of leaf values; the ridge of ``leaf_values="full"``.
     subsample_queries, subsample, colsample
         Share of the queries, of the rows and of the columns that a tree is grown from. ``subsample=None`` is 1 where
-        queries have random weights (see the next), and 0.7 otherwise.
+        queries have random weights (see the next), and 0.7 otherwise. ``colsample=None`` is 0.7; with features within
+        the query as much less as makes the number of columns the same as without them.
     bagging_temperature
         Queries count with random weights when a tree is grown, drawn anew for each: (-log u)^bagging_temperature with u
         between 0 and 1. 1 is the Bayesian bootstrap, 0 weighs all alike. Full leaf values are solved with equal weights
@@ -130,7 +131,7 @@ class Ranker(FittedRanker):
     stopping_ : dict or None
         With early stopping the ``rule``, the iterations ``best_iteration`` and ``chosen_iteration``, and how flat the
         curve is between them: the ``difference`` of the metric and its standard ``error`` over queries.
-    learning_rate_, num_leaves_, max_bin_, subsample_, bagging_temperature_, leaf_values_
+    learning_rate_, num_leaves_, max_bin_, subsample_, colsample_, bagging_temperature_, leaf_values_
         What was used where the parameter left the choice; the learning rate is that of the first tree.
     out_of_sample_ : ndarray or None
         With several members, the score of each training row by the member that did not train on its query, in the order
@@ -183,7 +184,7 @@ class Ranker(FittedRanker):
         reg_lambda: float = 0.3,
         subsample_queries: float = 1.0,
         subsample: float | None = None,
-        colsample: float = 0.7,
+        colsample: float | None = None,
         bagging_temperature: float | None = None,
         leaf_values: str = "auto",
         early_stopping_rounds: int | None = None,

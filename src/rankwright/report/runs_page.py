@@ -19,10 +19,10 @@ from rankwright.report.page import Block, Cell, Figure, Page, Section, Table, Te
 from rankwright.report.reasons import reasons_section
 from rankwright.report.scored_runs import TOP, ScoredRuns, count_ties, distinct_names, groups_of, mean_interval
 from rankwright.report.theme import SERIES
+from rankwright.training.stopping import stopping_sentence
 
 if TYPE_CHECKING:
-    from rankwright.training.stopping import stopping_sentence
-from rankwright.runs import Run
+    from rankwright.runs import Run
 
 _CURVE_POINTS = 4000  # in all learning curves together
 _FEATURES = 20

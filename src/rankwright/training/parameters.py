@@ -75,7 +75,7 @@ CONSTRAINTS: dict[str, Number | OneOf] = {
     "reg_lambda": Number(0),
     "subsample_queries": _SHARE,
     "subsample": Number(0, 1, above=True, others=(None,), remark="None to choose"),
-    "colsample": _SHARE,
+    "colsample": Number(0, 1, above=True, others=(None,), remark="None to choose"),
     "bagging_temperature": Number(0, 10, others=(None,), remark="None to choose"),
     "leaf_values": OneOf(("auto", "diagonal", "full")),
     "early_stopping_rounds": Number(1, whole=True, others=(None,), remark="None for no stopping"),

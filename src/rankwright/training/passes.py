@@ -119,7 +119,7 @@ def _run(task: Task, finish: Callable[[_Pass], None]) -> None:
     """One pass."""
     threads, names = task.plan.settings.threads, task.given.feature_names
     rows = task.given.with_features(task.recipe, canonical=True, threads=threads)
-    plan = for_data(task.plan, rows, reducer_alone(task.plan))
+    plan = for_data(task.plan, rows, reducer_alone(task.plan), derived=len(task.recipe.names))
     valid = [
         rows if data is task.given else data.with_features(task.recipe, names=names, threads=threads)
         for data in task.evaluated
