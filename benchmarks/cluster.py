@@ -96,16 +96,14 @@ def kill(times: int, documents: int, trees: int, n_workers: int) -> None:
         Ranker(engine="xgboost", n_estimators=trees, verbose=0, n_jobs=1).fit(data, cluster=client)
         whole = time.perf_counter() - start
         print(f"{data}, {trees} trees, {n_workers} workers: {whole:.1f} s without a kill", flush=True)
-        for _ in range(times):
-            client.wait_for_workers(n_workers, timeout=120)
+    for _ in range(times):
+        with started(n_workers) as client:
             moment = draw.uniform(0.02, 0.95) * whole
-            killed: list[float] = []
 
-            def end(moment: float = moment, killed: list[float] = killed) -> None:
+            def end(client: Any = client, moment: float = moment) -> None:
                 time.sleep(moment)
                 victim = draw.choice(sorted(client.run(os.getpid).items()))
                 os.kill(victim[1], signal.SIGKILL)
-                killed.append(time.perf_counter())
 
             thread = threading.Thread(target=end)
             thread.start()
@@ -118,7 +116,7 @@ def kill(times: int, documents: int, trees: int, n_workers: int) -> None:
                 result = f"{type(error).__name__}: {error}"
             seconds = time.perf_counter() - start
             thread.join()
-            print(f"killed after {moment:5.1f} s of {seconds:5.1f} s: {result}", flush=True)
+            print(f"killed after {moment:5.1f} s, done after {seconds:5.1f} s: {result}", flush=True)
 
 
 def speed(documents: int, trees: int, rounds: int) -> None:

@@ -81,6 +81,8 @@ def check_versions(client: Any, workers: Sequence[Worker]) -> None:
     expected = _versions()
     found = client.run(_versions, workers=[worker.address for worker in workers])
     for worker in workers:
+        if worker.address not in found:
+            raise LostWorker(f"worker {worker.name} ({worker.address}) is gone")
         for library, version in expected.items():
             other = found[worker.address][library]
             if other != version:
@@ -324,6 +326,20 @@ def _wait(client: Any, workers: Sequence[Worker], futures: Sequence[Any], look: 
             looked = time.perf_counter()
             if gone := _missing(client, workers):
                 raise LostWorker(f"worker {gone[0].name} ({gone[0].address}) is gone")
+
+
+@contextmanager
+def noticing_losses(client: Any, workers: Sequence[Worker]) -> Iterator[None]:
+    """Turn whatever goes wrong while a worker is lost into `LostWorker`."""
+    try:
+        yield
+    except (LostWorker, ValueError):
+        raise
+    except Exception as error:
+        time.sleep(_SECONDS_BETWEEN_LOOKS)  # the scheduler may not know yet
+        if gone := _missing(client, workers):
+            raise LostWorker(f"worker {gone[0].name} ({gone[0].address}) is gone") from error
+        raise
 
 
 def _missing(client: Any, workers: Sequence[Worker]) -> list[Worker]:
