@@ -38,6 +38,14 @@ def train(
         Path | None,
         typer.Option(metavar="TOML", help="File of parameters; flags override it.", show_default=False),
     ] = None,
+    workers: Annotated[
+        int | None,
+        typer.Option(min=1, help="Train on this many workers of this machine, from Parquet files.", show_default=False),
+    ] = None,
+    scheduler: Annotated[
+        str | None,
+        typer.Option(metavar="ADDRESS", help="Train on the workers of this Dask scheduler.", show_default=False),
+    ] = None,
     force: Annotated[bool, typer.Option("--force", help="Overwrite an existing run.")] = False,
     *,
     reading: options.Reading,
@@ -62,7 +70,10 @@ def train(
         "random_state": seed,
         "n_jobs": threads,
     }
+    cluster = _cluster(workers, scheduler)
     parameters = _parameters(config, {k: v for k, v in flags.items() if v is not None}, set_ or [])
+    if cluster is not None:
+        parameters.setdefault("engine", "xgboost")
     verbose = parameters.pop("verbose", 1)
     if parameters.get("early_stopping_rounds") is not None and valid is None:
         raise typer.BadParameter("early stopping needs validation data; give it with --valid.")
@@ -75,7 +86,7 @@ def train(
         check_same(earlier, settings)
     paths = {"train": data} | ({} if valid is None else {"valid": valid})
     start = time.perf_counter()
-    parts = read_parts(list(paths.values()), **reading)
+    parts: Any = read_parts(list(paths.values()), **reading) if cluster is None else _files(paths, reading)
     run = train_run(
         out,
         *parts,
@@ -83,6 +94,7 @@ def train(
         sources={"paths": paths, "reading": reading, "seconds": time.perf_counter() - start},
         overwrite=force,
         verbose=0 if quiet else verbose,
+        cluster=cluster,
     )
     if not run.finished:
         raise ValueError(
@@ -95,6 +107,34 @@ def train(
         typer.echo(f"{out} is already finished: nothing to do. Overwrite it with --force, or choose another folder.")
         return
     typer.echo(_summary(run, out))
+
+
+def _cluster(workers: int | None, scheduler: str | None) -> Any:
+    """Where to train, checked before any work; None for this process."""
+    if workers is not None and scheduler is not None:
+        raise typer.BadParameter("give --workers or --scheduler, not both.")
+    if workers is None and scheduler is None:
+        return None
+    from rankwright.cluster.dask import require
+    from rankwright.cluster.options import Cluster
+
+    require()
+    try:
+        return Cluster(scheduler if workers is None else workers)
+    except ValueError as error:
+        raise typer.BadParameter(str(error)) from None
+
+
+def _files(paths: dict[str, Path], reading: dict[str, Any]) -> list[Any]:
+    """Parquet files that only the workers read."""
+    from rankwright.cluster.files import ParquetFiles
+
+    if "zero_based" in reading:
+        raise typer.BadParameter("--zero-based and --one-based are for LETOR text, and workers read Parquet files.")
+    chosen: dict[str, Any] = {
+        name: tuple(value) if isinstance(value, list) else value for name, value in reading.items()
+    }
+    return [ParquetFiles(str(path), **chosen) for path in paths.values()]
 
 
 def _summary(run: Any, out: Path) -> str:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import glob
-import os
 import pickle
 import time
 import uuid
@@ -15,6 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from rankwright.cluster.collective import start_tracker
+from rankwright.cluster.files import ParquetFiles
 from rankwright.cluster.pieces import Loaded, Piece, load
 from rankwright.data.dataset import RankingData
 
@@ -110,19 +109,6 @@ def is_collection(X: Any) -> bool:
     return hasattr(X, "__dask_graph__")
 
 
-def parquet_paths(text: str | os.PathLike[str]) -> list[str]:
-    """Return the files of a folder or of a pattern, ascending."""
-    path = os.fspath(text)
-    found = sorted(
-        glob.glob(os.path.join(path, "**", "*.parquet"), recursive=True) if os.path.isdir(path) else glob.glob(path)
-    )
-    if not found:
-        raise ValueError(
-            f"there is no Parquet file at {path}; give a folder, a file or a pattern such as data/*.parquet."
-        )
-    return [os.path.abspath(name) for name in found]
-
-
 def loaded_pieces(client: Any, workers: Sequence[Worker], data: Any, columns: Piece) -> list[Any]:
     """Have the workers read data; returns futures of `Loaded`.
 
@@ -131,14 +117,14 @@ def loaded_pieces(client: Any, workers: Sequence[Worker], data: Any, columns: Pi
     client, workers
         Who reads.
     data
-        A folder or pattern of Parquet files, which the workers must be able to open; (X, y, qid, weights) of Dask
-        collections with the same partitions, y, qid and weights perhaps names of columns; or a `RankingData`.
+        Parquet files, which the workers must be able to open; (X, y, qid, weights) of Dask collections with the same
+        partitions, y, qid and weights perhaps names of columns; or a `RankingData`.
     columns
         Names of columns, in the form of a piece without a source.
     """
     addresses = [worker.address for worker in workers]
-    if isinstance(data, str | os.PathLike):
-        pieces = [columns._replace(name=path, source=path) for path in parquet_paths(data)]
+    if isinstance(data, ParquetFiles):
+        pieces = [columns._replace(name=path, source=path) for path in data.files]
         return [client.submit(_load, piece, workers=addresses, pure=False) for piece in pieces]
     if isinstance(data, RankingData):
         n_pieces = min(_PIECES_PER_WORKER * len(workers), data.n_queries)
