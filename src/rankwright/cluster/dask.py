@@ -55,7 +55,7 @@ def connect(where: Any, threads: int) -> Iterator[Any]:
             yield client
         return
     n_workers = threads if where == "local" else int(where)
-    options: dict[str, Any] = {"threads_per_worker": max(1, threads // n_workers), "dashboard_address": None}
+    options: dict[str, Any] = {"threads_per_worker": max(1, threads // n_workers), "dashboard_address": ":0"}
     with (
         LocalCluster(n_workers=n_workers, processes=True, host="127.0.0.1", silence_logs=50, **options) as cluster,
         Client(cluster) as client,
@@ -219,13 +219,11 @@ class Mailbox:
         self._queue, self._event = Queue(name, client=client), Event(f"{name}-stop", client=client)
 
     def messages(self, seconds: float) -> Iterator[tuple[str, Any]]:
-        """Yield what has arrived, after a wait for the first."""
-        try:
-            yield pickle.loads(self._queue.get(timeout=seconds))
-            while self._queue.qsize():
-                yield pickle.loads(self._queue.get(timeout=seconds))
-        except TimeoutError:
-            return
+        """Yield what has arrived, or wait for a while if nothing has: a wait in Dask would be logged as an error."""
+        if not self._queue.qsize():
+            time.sleep(seconds)
+        while self._queue.qsize():
+            yield pickle.loads(self._queue.get())
 
     def stop(self) -> None:
         """Ask the worker to end training."""

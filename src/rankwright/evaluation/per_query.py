@@ -177,9 +177,10 @@ class Evaluator:
         self.ties, self.empty = ties, empty
         self._reducer = reducer
         self.queries = queries = Queries.of(np.size(labels), qid, group)
-        self._n_queries = int(reducer.sum(np.array([float(queries.n_queries)]))[0])  # on all machines
         self.labels = check_labels(labels, queries)
         self.weights = None if weights is None else _query_weights(weights, queries)
+        local = queries.n_queries if self.weights is None else np.count_nonzero(self.weights)
+        self._n_queries = int(reducer.sum(np.array([float(local)]))[0])  # that count, on all machines
         self._chains = {name: value.bind(self.labels, queries.boundaries) for name, value in by_name.items()}
         self._ranking = [name for name, value in by_name.items() if not value.selects]
         self._selecting = [name for name, value in by_name.items() if value.selects]
