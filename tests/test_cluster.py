@@ -15,6 +15,7 @@ import pytest
 
 import rankwright as rw
 from rankwright import Cluster, Ranker, RankingData, make_web_search
+from rankwright.cli import main
 from rankwright.cluster import dask as dask_room
 from rankwright.cluster import pieces
 from rankwright.data.encoding import Columns
@@ -276,3 +277,47 @@ def test_when_retries_are_used_up_the_error_says_what_is_left(
         ranker().fit(DATA, cluster=Cluster(client, retries=1))
     with pytest.raises(RuntimeError, match="has the first 0 trees, and the same fit resumes from there"):
         ranker(checkpoint=tmp_path / "c").fit(DATA, cluster=Cluster(client, retries=0))
+
+
+def command(monkeypatch: pytest.MonkeyPatch, *arguments: Any) -> int:
+    monkeypatch.setattr("sys.argv", ["rankwright", *map(str, arguments)])
+    try:
+        main()
+    except SystemExit as end:
+        return int(end.code or 0)
+    return 0
+
+
+def test_the_command_line(client: Any, files: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    where = ["--scheduler", client.scheduler.address]
+    options = ["--trees", 6, "--set", "min_child_samples=5", "--quiet", "--out", tmp_path / "run"]
+    for _ in range(2):  # the second time it is finished already
+        assert command(monkeypatch, "train", files / "*.parquet", *where, *options) == 0
+    run = rw.Run.open(tmp_path / "run")
+    assert run.finished
+    assert run.manifest["data"]["train"]["rows"] == DATA.n_rows
+    assert run.config["engine"] == "xgboost"
+    expected = ranker().fit(DATA, eval_set=DATA)
+    assert run.ranker.forest_.dump() == expected.forest_.dump()
+    assert [row["train"]["ndcg@10"] for row in run.history] == expected.evals_result_["valid_0"]["ndcg@10"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "reason"),
+    [
+        (["--workers", 2, "--scheduler", "tcp://x:1"], "not both"),
+        (["--workers", 2, "--zero-based"], "are for LETOR text"),
+        (["--scheduler", "nowhere"], "not an address"),
+        (["--workers", 2, "--set", "engine=lightgbm"], "trains on one machine"),
+    ],
+)
+def test_commands_that_cannot_be_run(
+    files: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    arguments: list[Any],
+    reason: str,
+) -> None:
+    assert command(monkeypatch, "train", files, *arguments, "--out", tmp_path / "run") != 0
+    assert reason in " ".join(capsys.readouterr().err.replace("│", "").split())
