@@ -8,7 +8,13 @@ from typing import Annotated, Any
 
 import typer
 
-from rankwright.cli import options
+from rankwright.cli import calibrate, options
+from rankwright.cli.terminal import echo
+
+_INTERRUPTED = 130  # exit code of a command that Ctrl-C ended: 128 and the number of the signal
+_FOLDS = 5  # of a calibration without validation data
+
+_TABLES = ("engine_params", "checkpoint", "within_query")  # parameters of Ranker that may be tables
 
 
 @options.with_data_options()
@@ -21,6 +27,14 @@ def train(
         str | None,
         typer.Option(help="Metric to optimise, then metrics to monitor [ndcg@10].", show_default=False),
     ] = None,
+    within_query: Annotated[
+        str | None,
+        typer.Option(
+            metavar="KINDS",
+            help="Features within the query to add: rank, z, gap, share, mean, max.",
+            show_default=False,
+        ),
+    ] = None,
     trees: Annotated[int | None, typer.Option(help="Number of trees [300].", show_default=False)] = None,
     early_stopping: Annotated[
         int | None,
@@ -28,6 +42,16 @@ def train(
             metavar="TREES", help="Stop after this many trees without improvement on --valid.", show_default=False
         ),
     ] = None,
+    position: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="COLUMN",
+            help="Column of Parquet and CSV with the position, or device, where a click was made; repeatable.",
+            show_default=False,
+        ),
+    ] = None,
+    pairs: options.Pairs = None,
+    document: options.Document = None,
     seed: Annotated[int | None, typer.Option(help="Seed [0].", show_default=False)] = None,
     threads: options.Threads = None,
     set_: Annotated[
@@ -46,6 +70,17 @@ def train(
         str | None,
         typer.Option(metavar="ADDRESS", help="Train on the workers of this Dask scheduler.", show_default=False),
     ] = None,
+    calibrate_by: Annotated[
+        calibrate.Method | None,
+        typer.Option(
+            "--calibrate",
+            help="Also learn what scores mean, on --valid, or cross-fitted on DATA in five folds.",
+            show_default=False,
+        ),
+    ] = None,
+    calibrate_to: Annotated[
+        calibrate.Target, typer.Option("--calibrate-target", help="Expected label, or probability of relevance.")
+    ] = "label",
     force: Annotated[bool, typer.Option("--force", help="Overwrite an existing run.")] = False,
     *,
     reading: options.Reading,
@@ -57,6 +92,9 @@ def train(
     resumes a run that was interrupted or killed, and leaves a finished one as it is. The config.toml of a run can be
     used as --config of another.
 
+    Several goals: --label relevance --label margin, with an objective such as "yetiloss + 0.3 yetiloss(label=margin)"
+    and metrics such as "ndcg@10 ndcg@10[margin]". Preferences: --pairs FILE, and an objective such as "ranknet(pairs)".
+
     Example: rankwright train train.txt --valid vali.txt --metric "map ndcg@10" --set num_leaves=31 --out run
     """
     from rankwright.data.tables import read_parts
@@ -65,20 +103,28 @@ def train(
     flags = {
         "objective": objective,
         "metric": None if metric is None else options.split_metrics(metric),
+        "within_query": within_query,
         "n_estimators": trees,
         "early_stopping_rounds": early_stopping,
         "random_state": seed,
         "n_jobs": threads,
     }
     cluster = _cluster(workers, scheduler)
+    local = {"--pairs": pairs, "--document": document, "--position": position, "--calibrate": calibrate_by}
+    if cluster is not None and (flag := next((name for name, value in local.items() if value), None)):
+        raise typer.BadParameter(f"{flag} cannot be used on several workers; train without --workers and --scheduler.")
     parameters = _parameters(config, {k: v for k, v in flags.items() if v is not None}, set_ or [])
     if cluster is not None:
         parameters.setdefault("engine", "xgboost")
+    told = parameters.pop("clicks", {}) | ({"position": position} if position else {})
+    names = options.named_columns(told)
+    reading |= {"fields": names} if names else {}
     verbose = parameters.pop("verbose", 1)
+    options.check_document(pairs, document)
     if parameters.get("early_stopping_rounds") is not None and valid is None:
         raise typer.BadParameter("early stopping needs validation data; give it with --valid.")
     try:
-        settings = run_config(parameters)
+        settings = run_config(parameters, told)
     except ValueError as error:
         raise typer.BadParameter(str(error)) from None
     earlier = None if force else Run.find(out)
@@ -86,27 +132,48 @@ def train(
         check_same(earlier, settings)
     paths = {"train": data} | ({} if valid is None else {"valid": valid})
     start = time.perf_counter()
-    parts: Any = read_parts(list(paths.values()), **reading) if cluster is None else _files(paths, reading)
+    if cluster is None:
+        parts: Any = read_parts(list(paths.values()), pairs=pairs, document=document, **reading)
+    else:
+        parts = _files(paths, reading)
+    if document is not None:
+        reading = {**reading, "fields": [document]}
     run = train_run(
         out,
         *parts,
         parameters=parameters,
+        clicks=told,
         sources={"paths": paths, "reading": reading, "seconds": time.perf_counter() - start},
         overwrite=force,
         verbose=0 if quiet else verbose,
         cluster=cluster,
     )
     if not run.finished:
-        raise ValueError(
-            f"training was interrupted after {run.manifest['iterations']} trees. {out} has the model so far; the same "
-            "command resumes it."
+        echo(
+            f"rankwright: training was interrupted after {run.manifest['iterations']} trees. {out} has the model so "
+            "far; the same command resumes it.",
+            err=True,
         )
+        raise typer.Exit(_INTERRUPTED)
+    if calibrate_by is not None:
+        _calibrate(run, parts, calibrate_by, calibrate_to, quiet)
     if quiet:
         return
     if earlier is not None and earlier.finished:
-        typer.echo(f"{out} is already finished: nothing to do. Overwrite it with --force, or choose another folder.")
+        echo(f"{out} is already finished: nothing to do. Overwrite it with --force, or choose another folder.")
         return
-    typer.echo(_summary(run, out))
+    echo(_summary(run, out))
+
+
+def _calibrate(run: Any, parts: Any, method: calibrate.Method, target: calibrate.Target, quiet: bool) -> None:
+    """Calibrate a finished run, unless it is calibrated in this way already."""
+    folds = None if len(parts) > 1 else _FOLDS
+    before = run.ranker.calibration_
+    if before is None or (before.method, before.target, before.folds) != (method, target, folds):
+        run.ranker.calibrate(parts[-1], method=method, target=target, folds=folds)
+        calibrate.save_calibrated(run.ranker, run.path)
+    if not quiet:
+        echo(f"{run.path}: {calibrate.describe(run.ranker)}.")
 
 
 def _cluster(workers: int | None, scheduler: str | None) -> Any:
@@ -131,9 +198,12 @@ def _files(paths: dict[str, Path], reading: dict[str, Any]) -> list[Any]:
 
     if "zero_based" in reading:
         raise typer.BadParameter("--zero-based and --one-based are for LETOR text, and workers read Parquet files.")
-    chosen: dict[str, Any] = {
-        name: tuple(value) if isinstance(value, list) else value for name, value in reading.items()
-    }
+    chosen: dict[str, Any] = dict(reading)
+    if isinstance(label := chosen.get("label"), list | tuple):
+        if len(label) > 1:
+            raise typer.BadParameter("several workers train for one label; give --label once.")
+        chosen["label"] = label[0]
+    chosen |= {name: tuple(value) for name, value in chosen.items() if isinstance(value, list)}
     return [ParquetFiles(str(path), **chosen) for path in paths.values()]
 
 
@@ -174,7 +244,8 @@ def _parameters(config: Path | None, flags: dict[str, Any], settings: list[str])
 
     parameters = {} if config is None else read_config(config)
     for name in parameters:
-        _check_name(name, f"{config} has")
+        if name != "clicks":
+            _check_name(name, f"{config} has")
     parameters |= flags
     for text in settings:
         name, value = options.split_setting(text)
@@ -184,8 +255,8 @@ def _parameters(config: Path | None, flags: dict[str, Any], settings: list[str])
             raise typer.BadParameter(f"{first} is given twice, by --set and by its own flag; keep one.")
         if dot:
             table = parameters.setdefault(first, {})
-            if first not in ("engine_params", "checkpoint") or not isinstance(table, dict) or not inner:
-                raise typer.BadParameter(f"{name!r}: only engine_params and checkpoint have keys of their own.")
+            if first not in _TABLES or not isinstance(table, dict) or not inner:
+                raise typer.BadParameter(f"{name!r}: only {', '.join(_TABLES)} have keys of their own.")
             parameters[first] = {**table, inner: value}
         else:
             parameters[first] = value

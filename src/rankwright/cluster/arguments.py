@@ -37,7 +37,13 @@ def spread_data(X: Any, y: Any, qid: Any, group: Any, weights: Any) -> Any:
         if group is not None or y is None or qid is None:
             raise ValueError("a Dask collection needs y and qid: names of columns, or collections; and no group.")
         return X, y, qid, weights
-    return ranking_data(X, y, qid, group, weights)
+    return _checked(ranking_data(X, y, qid, group, weights))
+
+
+def _checked(data: RankingData) -> RankingData:
+    if len(data.label_names) != 1 or data.pairs is not None:
+        raise ValueError("several labels and pairs cannot be used with cluster=; give data with one label.")
+    return data
 
 
 def spread_sets(eval_set: Any, X: Any, y: Any, qid: Any) -> list[Any]:
@@ -58,7 +64,7 @@ def spread_sets(eval_set: Any, X: Any, y: Any, qid: Any) -> list[Any]:
 def _evaluation_set(item: Any, number: int, y: Any, qid: Any) -> Any:
     try:
         if isinstance(item, RankingData | ParquetFiles):
-            return item
+            return item if isinstance(item, ParquetFiles) else _checked(item)
         if isinstance(item, str | os.PathLike):
             return ParquetFiles(os.fspath(item))
         if is_collection(item) or frame_columns(item):

@@ -45,6 +45,11 @@ class ParquetFiles:
         return [os.path.abspath(name) for name in found]
 
     @property
+    def labels(self) -> tuple[str, ...]:
+        """Names of the labels."""
+        return (self.label,)
+
+    @property
     def one_weight_per_query(self) -> bool:
         """Whether there are no weights, which might differ within a query."""
         return self.weight is None

@@ -80,8 +80,12 @@ def smoothed_ranking(
     stream: Any,
     grad: Any,
     scratch: Any,
+    halt: Any,
 ) -> None:
-    """Subtract from ``grad`` an unbiased estimate of the smoothed metric's gradient at score - sigma mu label."""
+    """Subtract from ``grad`` an unbiased estimate of the smoothed metric's gradient at score - sigma mu label.
+
+    Nobody reads it once the flag ``halt`` is raised.
+    """
     clean, noise, noisy, order = scratch.clean, scratch.noise, scratch.noisy, scratch.order
     b, c, g, d, e = scratch.b, scratch.c, scratch.g, scratch.d, scratch.e
     state, term, jumps, documents = scratch.state, scratch.term, scratch.jumps, scratch.documents
@@ -129,6 +133,8 @@ def smoothed_ranking(
             factor = chain.scale[q] * _DENSITY / (sigma * samples)
             if chain.additive:
                 for i in range(last):
+                    if halt[0] != 0:
+                        return
                     jumps[i] = _row_of_jumps(i, n, last, c[i], sigma, b, g, drop, term)
                 _columns_of_jumps(last, n, c, sigma, b, g, drop, jumps)
                 for i in range(n):
@@ -142,6 +148,8 @@ def smoothed_ranking(
                 steepest = _steepest_jump(n, g, d, e)
                 before = 0  # active positions above i
                 for i in range(n):
+                    if halt[0] != 0:
+                        return
                     if g[i] == 0.0 and d[i] == passed and e[i] == 0.0:
                         worth = _jumps_of_idle(i, before, n_active, passed, sigma, w, peak, steepest, scratch)
                     else:

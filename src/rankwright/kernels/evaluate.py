@@ -105,6 +105,7 @@ def value_queries(
     expected: bool,
     chain: Any,
     out: Any,
+    halt: Any,
 ) -> None:
     """Write the metric of each query's first ``length[q]`` documents in ``order``, or its mean over orders of ties."""
     for q in range(q0, q1):
@@ -115,7 +116,17 @@ def value_queries(
         here = order[start - bounds[q0] : stop - bounds[q0]]
         if expected:
             worth = expected_value(
-                here, score[start:stop], length[q], chain.depth, chain.additive, chain.weight, g, d, e, chain.start
+                here,
+                score[start:stop],
+                length[q],
+                chain.depth,
+                chain.additive,
+                chain.weight,
+                g,
+                d,
+                e,
+                chain.start,
+                halt,
             )
         else:
             worth = value(here, min(length[q], chain.depth), chain.additive, chain.weight, g, d, e, chain.start)

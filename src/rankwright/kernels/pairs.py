@@ -69,13 +69,17 @@ class Sample(NamedTuple):
 
 
 class PairSums(NamedTuple):
-    """What the sums over pairs are added to; ``leaf`` is empty where none are wanted between leaves."""
+    """What the sums over pairs are added to; ``leaf`` is empty where none are wanted between leaves.
+
+    Nobody reads the sums once ``stop`` (`threads.stop_flag`) is raised.
+    """
 
     grad: NDArray[Any]  # [documents]
     hess: NDArray[Any]  # [documents]
     query_weight: NDArray[Any]  # factor of the curvature between leaves [queries]
     leaf: NDArray[Any]  # of each document
     between: NDArray[Any]  # curvature between leaves [leaves, leaves]
+    stop: NDArray[Any]
     rounding: float = 0.0  # of what is added between leaves: see `rankwright.reducer.rounding`
 
 
@@ -269,6 +273,7 @@ def _sum_pairs(
     Where ``leaf_at`` is empty the sums go to ``row``, and the size of all pushes is returned for the normalisation;
     otherwise the curvature times ``scale`` goes between the leaves of ``sums``.
     """
+    stop = sums.stop
     y, z, odds, g, d, e, state = ranked
     push, curv, row_grad, row_hess = row
     pushed = 0.0
@@ -279,6 +284,8 @@ def _sum_pairs(
         low = top if extension else stretch * tile
         high = n if extension else min(low + tile, n)
         for x in range(extra.size if extension else min(top, high)):
+            if stop[0] != 0:
+                return pushed
             i = extra[x] if extension else x
             first = low if extension else max(i + 1, low)
             _pair_weights(i, first, high, chain, weights, g, d, e, y, state, curv)
@@ -465,7 +472,7 @@ def neighbour_pairs(
     y, _, odds, g, d, e, state = scratch.ranked
     worth, through, gathered = scratch.passage
     push, curv, row_grad, row_hess = scratch.row
-    grad, hess, query_weight, leaf, between, rounding = sums
+    grad, hess, query_weight, leaf, between, stop, rounding = sums
     for q in range(q0, q1):
         start = queries.bounds[q]
         n = queries.bounds[q + 1] - start
@@ -524,6 +531,8 @@ def neighbour_pairs(
                         leaf_at[i] = leaf[start + order[low + i]]
                 w = chain.weight[low:]
                 for apart in range(1, min(reach, m - 1) + 1):
+                    if stop[0] != 0:
+                        return
                     rows = min(tile, m - apart, chain.depth - low)
                     if chain.additive:
                         _exchanges_apart(apart, rows, w, g, curv)

@@ -15,13 +15,32 @@ Machine Intelligence 2020 (algorithm 2); Mitchell, Frank and Holmes, "GPUTreeSha
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from rankwright.kernels.jit import internal, jit
 from rankwright.kernels.tree_arrays import MISSING_LEFT, SPECIAL, PackedTrees
 from rankwright.kernels.trees import goes_left_at_special
+
+
+class Covers(NamedTuple):
+    """Curvature of the training rows below each node and leaf."""
+
+    node: NDArray[Any]
+    leaf: NDArray[Any]
+
+
+class Path(NamedTuple):
+    """Memory for a path: its nodes from the root, and its distinct columns [levels + 1]."""
+
+    node: NDArray[Any]
+    side: NDArray[Any]  # 0 before the left child, 1 before the right one, 2 past both
+    column: NDArray[Any]
+    zero: NDArray[Any]
+    one: NDArray[Any]
+    weight: NDArray[Any]  # sums over sets of each size [levels + 2]
 
 
 @internal
@@ -60,70 +79,50 @@ def _left(row: int, node: int, X: Any, trees: PackedTrees) -> bool:
 
 
 @jit
-def add_shap_values(
-    start: int, stop: int, X: Any, trees: PackedTrees, node_cover: Any, leaf_cover: Any, levels: int, out: Any
-) -> None:
+def add_shap_values(start: int, stop: int, X: Any, trees: PackedTrees, covers: Any, levels: int, out: Any) -> None:
     """Add the SHAP values of the rows [start, stop) to ``out`` [rows, columns + 1], the mean score in the last column.
 
     Columns of ``out`` are float64. A walk through each tree keeps the path so far: by its distinct columns, the share
     that goes its way, for both children of each node one after the other.
     """
     expected = out.shape[1] - 1
-    path = np.empty(levels + 1, np.int64)  # nodes from the root
-    side = np.empty(levels + 1, np.int64)  # 0 before the left child, 1 before the right one, 2 past both
-    column = np.empty(levels + 1, np.int64)  # distinct columns of the path
-    zero = np.empty(levels + 1)
-    one = np.empty(levels + 1)
-    weight = np.empty(levels + 2)
+    n = levels + 1
+    path = Path(
+        np.empty(n, np.int64), np.empty(n, np.int64), np.empty(n, np.int64), np.empty(n), np.empty(n), np.empty(n + 1)
+    )
     for row in range(start, stop):
         for tree in range(trees.root.size):
             if trees.root[tree] < 0:
                 out[row, expected] += trees.value[~trees.root[tree]]
                 continue
             depth = 0
-            path[0], side[0] = trees.root[tree], 0
+            path.node[0], path.side[0] = trees.root[tree], 0
             while depth >= 0:
-                node = path[depth]
-                if side[depth] == 2:
+                node = path.node[depth]
+                if path.side[depth] == 2:
                     depth -= 1
                     continue
-                child = trees.left[node] if side[depth] == 0 else trees.right[node]
-                side[depth] += 1
+                child = trees.left[node] if path.side[depth] == 0 else trees.right[node]
+                path.side[depth] += 1
                 if child >= 0:
                     depth += 1
-                    path[depth], side[depth] = child, 0
+                    path.node[depth], path.side[depth] = child, 0
                     continue
-                _add_leaf(
-                    row, depth, ~child, path, side, X, trees, node_cover, leaf_cover, column, zero, one, weight, out
-                )
+                _add_leaf(row, depth, ~child, path, X, trees, covers, out)
 
 
 @internal
-def _add_leaf(
-    row: int,
-    depth: int,
-    leaf: int,
-    path: Any,
-    side: Any,
-    X: Any,
-    trees: PackedTrees,
-    node_cover: Any,
-    leaf_cover: Any,
-    column: Any,
-    zero: Any,
-    one: Any,
-    weight: Any,
-    out: Any,
-) -> None:
-    """Add what a leaf contributes; ``side`` is 1 where the path goes left and 2 where it goes right."""
+def _add_leaf(row: int, depth: int, leaf: int, path: Any, X: Any, trees: PackedTrees, covers: Any, out: Any) -> None:
+    """Add what a leaf contributes; the path's side is 1 where it goes left and 2 where it goes right."""
+    column, zero, one, weight = path.column, path.zero, path.one, path.weight
     size = 0
     share = 1.0
     for level in range(depth + 1):
-        node = path[level]
-        goes_left = side[level] == 1
-        cover = leaf_cover[leaf] if level == depth else node_cover[path[level + 1]]
+        node = path.node[level]
+        goes_left = path.side[level] == 1
+        cover = covers.leaf[leaf] if level == depth else covers.node[path.node[level + 1]]
         sibling = trees.right[node] if goes_left else trees.left[node]
-        other = node_cover[sibling] if sibling >= 0 else leaf_cover[~sibling]
+        other = covers.node[sibling] if sibling >= 0 else covers.leaf[~sibling]
         part = cover / (cover + other) if cover + other > 0 else 0.5
         share *= part
         follows = 1.0 if _left(row, node, X, trees) == goes_left else 0.0

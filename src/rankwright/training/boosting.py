@@ -26,6 +26,7 @@ from numpy.typing import NDArray
 from rankwright.data.dataset import RankingData
 from rankwright.engines import load_engine
 from rankwright.evaluation.per_query import Evaluator
+from rankwright.kernels.cholesky import solve_positive
 from rankwright.kernels.trees import add_leaf_values
 from rankwright.metrics import Metric
 from rankwright.objectives import Objective
@@ -33,6 +34,7 @@ from rankwright.objectives.base import BoundObjective, Point
 from rankwright.reducer import ALONE, Reducer, addable, rounding
 from rankwright.training.draws import Purpose, QueryDraws
 from rankwright.training.grid import to_grid
+from rankwright.training.position_bias import PositionBias
 from rankwright.training.settings import Settings
 from rankwright.training.state import Progress, State
 from rankwright.training.steering import agreement
@@ -83,13 +85,15 @@ class Boosting:
         self.draws = QueryDraws(self.queries, settings)
         self.gradient = BoundObjective(
             objective,
-            train.y,
+            train.labels,
             self.queries,
             self.target,
             seed=settings.seed,
             threads=settings.threads if train.n_rows >= ROWS_TO_SHARE else 1,
             weights=train.weights,
+            pairs=train.pairs,
         )
+        self.bias = None if settings.bias is None else PositionBias(settings.bias, train, self.gradient, reducer)
         if settings.full_leaves:  # raises now, not after the first tree, where the objective or the weights forbid it
             self.gradient.leaf_system(np.zeros(train.n_rows), np.zeros(train.n_rows, dtype=np.int64), 1)
         self._evaluators = [self._evaluator(number) for number in range(len(valid))]
@@ -153,7 +157,8 @@ class Boosting:
         factor = state.factor * shrink
         agreed: float | None = None
         with _timed(state, "gradients"):
-            point = self.gradient.at(state.factor * scores[0], it, leaves=settings.full_leaves)
+            sums_leaves = settings.full_leaves or (self.bias is not None and self.bias.full)
+            point = self.gradient.at(self._biased(state, scores[0]), it, leaves=sums_leaves)
             subsample = self.draws.subsample(it)
             grad, hess = self._for_splits(it, point, subsample)
         with _timed(state, "trees"):
@@ -169,17 +174,31 @@ class Boosting:
             tree.set(values)
             for part, leaf in enumerate(leaves):
                 add_leaf_values(0, len(leaf), leaf, values, scores[part])
+        with _timed(state, "leaves"):
+            self._step_bias(state, point, subsample)
         with _timed(state, "evaluation"):
             self._evaluate(state, factor, scores)
         state.factors.append(factor)
         if settings.steering is not None:
             state.rates.append(rate if agreed is None else settings.steering.next(rate, agreed))
-        finished = tree is None and not self._may_split_later()
+        finished = tree is None and not self._may_split_later(state)
         best = state.best(self.target)
         if settings.patience is not None and best is not None:
             finished |= it + 1 - best >= settings.patience
         state.finished_after = it + 1 if finished else None
         state.trees.append(state.n_trees + (tree is not None))  # the iteration is complete in this one step
+
+    def _biased(self, state: State, scores: Floats) -> Floats:
+        """Scores at which gradients are taken: of the trees, plus the bias of where documents were shown."""
+        total = state.factor * scores
+        if self.bias is not None and state.biases:
+            total += self.bias.of_rows(np.array(state.biases[-1]))
+        return total
+
+    def _step_bias(self, state: State, point: Point, subsample: Floats | None) -> None:
+        if self.bias is not None:
+            values = np.array(state.biases[-1]) if state.biases else np.zeros(self.bias.size)
+            state.biases.append(self.bias.step(values, point, subsample).tolist())
 
     def _for_splits(self, it: int, point: Point, subsample: Floats | None) -> tuple[Floats, Floats]:
         """Gradient and curvature that splits are chosen by: with weights of queries, and with noise."""
@@ -220,7 +239,7 @@ class Boosting:
         between = self._reducer.sum(between)
         curvatures = np.array([between[i * n : (i + 1) * n, i * n : (i + 1) * n] for i in range(halves)])
         total = curvatures.sum(axis=0) + ridge * np.eye(n)
-        values: Floats = first(-np.linalg.solve(total, gradients.sum(axis=0) + noise))
+        values: Floats = first(-solve_positive(total, gradients.sum(axis=0) + noise))
         if settings.steering is None:
             return values, None
         return values, float(first(np.array([agreement(gradients, curvatures, ridge)]))[0])
@@ -236,19 +255,23 @@ class Boosting:
         grad, hess = self._reducer.sum(np.array(sizes)).tolist()
         return rounding(grad), rounding(hess)
 
-    def _may_split_later(self) -> bool:
+    def _may_split_later(self, state: State) -> bool:
         """Tell whether a later iteration may find a split where this one found none."""
         settings = self.settings
+        if len(state.biases) > 1 and state.biases[-1] != state.biases[-2]:  # gradients at other scores
+            return self.grower.can_split
         weighted = settings.subsample_queries < 1 or settings.bagging_temperature > 0
         drawn = weighted or self.grower.draws or settings.langevin is not None
-        return self.grower.can_split and (drawn or self.gradient.objective.stochastic)
+        return self.grower.can_split and (drawn or self.gradient.objective.varies)
 
     def _evaluator(self, number: int) -> Evaluator | None:
         """Bind the metrics that are defined on an evaluation set; the user is warned of others once."""
         data = self.valid[number]
+        if not data.labels:
+            raise ValueError(f"eval_set[{number}] has no labels to evaluate with; give (X, y, qid), or leave it out.")
         bind = partial(
             Evaluator,
-            data.y,
+            data.labels,
             group=data.group,
             weights=data.weights,
             threads=self.settings.threads,

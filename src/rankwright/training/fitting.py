@@ -76,6 +76,12 @@ def run_training(
             if saved is not None:
                 saved.save(state)
             finish(state, interrupted)
+            if state.n_trees == state.initial_trees and not interrupted:
+                _LOG.warning(
+                    "no tree found a split, so the model is constant: features may be constant, min_child_samples too "
+                    "large for %d rows, or weights so small that no leaf has curvature",
+                    train.n_rows,
+                )
             if interrupted:
                 _LOG.warning(
                     "training was interrupted after %d iterations; the model has the trees so far", state.iteration

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from rankwright.data.bins import Bins
 
 if TYPE_CHECKING:
-    import xgboost as xgb
+    pass
 
 
 class Layout:
@@ -40,7 +40,7 @@ class Layout:
         """Whether any column has two different values."""
         return bool(np.any(self.bins.n_bins + self.bins.has_missing > 1))
 
-    def matrix(self, codes: NDArray[Any], threads: int) -> xgb.QuantileDMatrix:
+    def matrix(self, codes: NDArray[Any], threads: int) -> Any:
         """Build XGBoost's matrix from bins, whose numbers are its bins too: it finds no edges of its own."""
         import xgboost as xgb
 

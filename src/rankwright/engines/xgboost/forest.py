@@ -97,13 +97,15 @@ class Forest:
 
     def contributions(self, X: Any, *, threads: int = 1) -> Floats:
         """Exact SHAP values [rows, columns + 1], the last column the expected value."""
-        from rankwright.kernels.shap import add_shap_values
+        from rankwright.kernels.shap import Covers, add_shap_values
 
         if (levels := depth(self._packed)) > _DEEPEST:
             raise ValueError(f"SHAP values need trees of at most {_DEEPEST} levels; the model has one of {levels}.")
         out = np.zeros((X.shape[0], self.n_features + 1))
-        node_cover = np.concatenate([tree.cover for tree in self._trees] or [np.empty(0)])
-        leaf_cover = np.concatenate([tree.leaf_cover for tree in self._trees] or [np.empty(0)])
+        covers = Covers(
+            np.concatenate([tree.cover for tree in self._trees] or [np.empty(0)]),
+            np.concatenate([tree.leaf_cover for tree in self._trees] or [np.empty(0)]),
+        )
         for low in range(0, len(out), _ROWS_AT_ONCE):
             rows = X[low : low + _ROWS_AT_ONCE]
             dense = np.ascontiguousarray(rows.toarray() if hasattr(rows, "toarray") else rows, dtype=np.float64)
@@ -111,8 +113,7 @@ class Forest:
                 add_shap_values,
                 X=dense,
                 trees=self._packed,
-                node_cover=node_cover,
-                leaf_cover=leaf_cover,
+                covers=covers,
                 levels=levels,
                 out=out[low : low + _ROWS_AT_ONCE],
             )
