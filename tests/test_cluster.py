@@ -162,6 +162,18 @@ def test_training_resumes_from_a_checkpoint_and_stops_when_a_callback_says_so(cl
     assert rest.forest_.dump() == ranker(n_estimators=n).fit(DATA).forest_.dump()
 
 
+def test_an_interrupt_keeps_the_trees_so_far(client: Any) -> None:
+    def interrupt(progress: Any) -> None:
+        if progress.iteration == 2:
+            raise KeyboardInterrupt
+
+    found = ranker(n_estimators=4000).fit(DATA, callbacks=[interrupt], cluster=client)
+    assert found.interrupted_
+    n = len(found.learning_rates_)
+    assert 2 <= n < 4000
+    assert found.forest_.dump() == ranker(n_estimators=n).fit(DATA).forest_.dump()
+
+
 def test_sums_need_not_be_exact(client: Any) -> None:
     found = ranker().fit(DATA, cluster=Cluster(client, exact=False))
     np.testing.assert_allclose(found.predict(VALID), ranker().fit(DATA).predict(VALID), atol=0.05)
@@ -247,6 +259,7 @@ def test_levels_of_two_parts_become_one_list() -> None:
     assert pieces.common_columns(parts, Columns(["c"], {"c": ("b",)})).categories == {"c": ("b",)}
 
 
+@pytest.mark.slow
 def test_a_killed_worker_costs_a_restart_but_changes_nothing(caplog: pytest.LogCaptureFixture) -> None:
     expected = ranker(n_estimators=60).fit(DATA)
     killed = threading.Event()

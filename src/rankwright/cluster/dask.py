@@ -258,7 +258,8 @@ def together(
     """Run a function on all workers at once, as machines that can add up; returns the result of the first.
 
     It is called with its arguments, then (tracker, number) and, with ``on_message``, the name of a mailbox.
-    ``on_message`` takes messages, and returns whether training shall end.
+    ``on_message`` takes messages, and returns whether training shall end. A first Ctrl-C ends it in the same way, with
+    the message ``"interrupted"``.
     """
     tracker = start_tracker(len(workers), _own_address(client))
     mailbox = None if on_message is None else Mailbox(client)
@@ -276,11 +277,21 @@ def together(
                 if on_message(kind, content):
                     mailbox.stop()
 
-        _wait(client, workers, futures, None if mailbox is None else look)
+        try:
+            _wait(client, workers, futures, None if mailbox is None else look)
+        except KeyboardInterrupt:
+            if mailbox is None or on_message is None:
+                raise
+            mailbox.stop()
+            on_message("interrupted", None)
+            _wait(client, workers, futures, look)
         if mailbox is not None:
             look(0.01)
         return futures[0].result()
     except BaseException:
+        if mailbox is not None:
+            with suppress(Exception):
+                mailbox.stop()
         _stop(client, workers, futures)
         raise
     finally:

@@ -251,6 +251,9 @@ def _train(
     with Display(verbose, plan.settings.n_trees, plan.target) as display:
 
         def on_message(kind: str, content: Any) -> bool:
+            if kind == "interrupted":
+                led.interrupted = led.stop = True
+                return True
             if kind == "state":
                 led.saved = content
                 if saved is not None:
@@ -279,6 +282,8 @@ def _train(
     state = worker.load_state(result, plan, n_initial, len(others))
     if saved is not None:
         saved.save(state)
+    if led.interrupted:
+        _LOG.warning("training was interrupted after %d iterations; the model has the trees so far", state.iteration)
     return Fitted(state, plan, train.columns, train.fingerprint, led.interrupted)
 
 
