@@ -33,9 +33,12 @@ from rankwright import Cluster, Ranker, RankingData, make_web_search
 OBJECTIVES = ("auto", "lambdamart")
 
 
+COLUMNS = 30  # of the documents
+
+
 def data_of(documents: int) -> RankingData:
-    per_query = make_web_search(20, seed=1).n_rows / 20
-    return make_web_search(round(documents / per_query), seed=1)
+    per_query = make_web_search(20, n_features=COLUMNS, seed=1).n_rows / 20
+    return make_web_search(round(documents / per_query), n_features=COLUMNS, seed=1)
 
 
 def sha(ranker: Ranker) -> str:
@@ -59,7 +62,6 @@ def partitions(data: RankingData, folder: Path) -> dict[str, dict[str, Any]]:
 
 def hashes(documents: int, trees: int, workers: list[int], objectives: list[str]) -> None:
     data, valid = data_of(documents).split(0.2)
-    # Columns of files have names, which are part of no tree.
     print(f"{data}; {trees} trees")
     with tempfile.TemporaryDirectory() as folder:
         forms = partitions(data, Path(folder))
