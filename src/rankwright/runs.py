@@ -418,6 +418,11 @@ class _Recorder:
         self._logged = time.perf_counter()
 
     def __call__(self, progress: Progress) -> None:
+        if progress.stage:  # another pass, whose curves are not those of the run
+            if time.perf_counter() - self._logged >= _SECONDS_BETWEEN_LINES:
+                self._logged = time.perf_counter()
+                self.log(f"{progress.stage}: {progress.iteration}/{progress.n_estimators} trees")
+            return
         if not self._started:
             self._resume_after(progress.iteration - 1, progress.history)
         self._write(progress.iteration, self._before + progress.seconds, progress.history)

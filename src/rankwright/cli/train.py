@@ -52,6 +52,10 @@ def train(
     ] = None,
     pairs: options.Pairs = None,
     document: options.Document = None,
+    refit: Annotated[
+        bool,
+        typer.Option("--refit", help="Train once more on --valid too, with the number of trees that was chosen on it."),
+    ] = False,
     seed: Annotated[int | None, typer.Option(help="Seed [0].", show_default=False)] = None,
     threads: options.Threads = None,
     set_: Annotated[
@@ -106,6 +110,7 @@ def train(
         "within_query": within_query,
         "n_estimators": trees,
         "early_stopping_rounds": early_stopping,
+        "refit": refit or None,
         "random_state": seed,
         "n_jobs": threads,
     }
@@ -121,7 +126,8 @@ def train(
     reading |= {"fields": names} if names else {}
     verbose = parameters.pop("verbose", 1)
     options.check_document(pairs, document)
-    if parameters.get("early_stopping_rounds") is not None and valid is None:
+    watches_valid = parameters.get("early_stopping", "valid") != "cv"
+    if parameters.get("early_stopping_rounds") is not None and valid is None and watches_valid:
         raise typer.BadParameter("early stopping needs validation data; give it with --valid.")
     try:
         settings = run_config(parameters, told)
@@ -209,7 +215,7 @@ def _files(paths: dict[str, Path], reading: dict[str, Any]) -> list[Any]:
 
 def _summary(run: Any, out: Path) -> str:
     trees = run.manifest["best_iteration"]
-    row = run.history[len(run.ranker.learning_rates_) - 1]
+    row = run.history[run.ranker._evaluated_iteration - 1]
     values = [f"{part} {name} {value:.4f}" for part in ("train", "valid") for name, value in row.get(part, {}).items()]
     seconds = sum(run.times.values())
     return (
@@ -220,9 +226,12 @@ def _summary(run: Any, out: Path) -> str:
 
 
 def _best_tree(run: Any) -> str:
-    """Say where validation was best, if later trees made it worse and nothing stopped them."""
+    """Say where validation was best, if later trees made it worse and nothing stopped them, or what did stop them."""
     from rankwright import metric
+    from rankwright.training.stopping import stopping_sentence
 
+    if run.ranker.stopping_ is not None:
+        return f"{stopping_sentence(run.ranker.stopping_)}\n"
     if run.config.get("early_stopping_rounds") is not None or "valid" not in run.history[0]:
         return ""
     name = next(iter(run.history[0]["valid"]))

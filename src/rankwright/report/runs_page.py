@@ -20,7 +20,8 @@ from rankwright.report.scored_runs import TOP, ScoredRuns, count_ties, distinct_
 from rankwright.report.theme import SERIES
 
 if TYPE_CHECKING:
-    from rankwright.runs import Run
+    from rankwright.training.stopping import stopping_sentence
+from rankwright.runs import Run
 
 _CURVE_POINTS = 4000  # in all learning curves together
 _FEATURES = 20
@@ -189,7 +190,9 @@ def _learning_curves(runs: Sequence[Run]) -> list[Block]:
     if not curves:
         return [Text("The runs recorded no metrics during training.")]
     at_most = max(2, _CURVE_POINTS // sum(map(len, curves.values())))
-    return [_curves(metric, parts, names, at_most) for metric, parts in curves.items()]
+    stopped = [(name, run.ranker.stopping_) for name, run in zip(names, runs, strict=True)]
+    texts = [Text(f"{name}: {stopping_sentence(stopping)}") for name, stopping in stopped if stopping is not None]
+    return [*texts, *(_curves(metric, parts, names, at_most) for metric, parts in curves.items())]
 
 
 def _curves(

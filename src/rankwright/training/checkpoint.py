@@ -160,7 +160,8 @@ def _hash(state: Any) -> str:
 
 def _key_of(plan: Plan, data: Sequence[str], initial: Forest | None) -> str:
     """Hash what decides about a training; neither the number of trees nor that of threads does."""
-    settings = {k: repr(v) for k, v in asdict(plan.settings).items() if k not in ("n_trees", "threads")}
+    unused = ("n_trees", "threads", *(["stopping_rule"] if plan.settings.patience is None else []))
+    settings = {k: repr(v) for k, v in asdict(plan.settings).items() if k not in unused}
     if plan.settings.bias is None:
         del settings["bias"]  # the first checkpoints had none
     data = list(data)
