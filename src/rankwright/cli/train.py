@@ -77,6 +77,14 @@ def train(
         Path | None,
         typer.Option(metavar="TOML", help="File of parameters; flags override it.", show_default=False),
     ] = None,
+    workers: Annotated[
+        int | None,
+        typer.Option(min=1, help="Train on this many workers of this machine, from Parquet files.", show_default=False),
+    ] = None,
+    scheduler: Annotated[
+        str | None,
+        typer.Option(metavar="ADDRESS", help="Train on the workers of this Dask scheduler.", show_default=False),
+    ] = None,
     calibrate_by: Annotated[
         calibrate.Method | None,
         typer.Option(
@@ -117,7 +125,14 @@ def train(
         "random_state": seed,
         "n_jobs": threads,
     }
+    cluster = _cluster(workers, scheduler)
+    local = {"--pairs": pairs, "--document": document, "--position": position, "--calibrate": calibrate_by}
+    local |= {"--propensity": propensity, "--refit": refit}
+    if cluster is not None and (flag := next((name for name, value in local.items() if value), None)):
+        raise typer.BadParameter(f"{flag} cannot be used on several workers; train without --workers and --scheduler.")
     parameters = _parameters(config, {k: v for k, v in flags.items() if v is not None}, set_ or [])
+    if cluster is not None:
+        parameters.setdefault("engine", "xgboost")
     given = {"position": position or None, "propensity": propensity, "clip": clip}
     told = parameters.pop("clicks", {}) | {name: value for name, value in given.items() if value is not None}
     names = options.named_columns(told)
@@ -136,7 +151,10 @@ def train(
         check_same(earlier, settings)
     paths = {"train": data} | ({} if valid is None else {"valid": valid})
     start = time.perf_counter()
-    parts = read_parts(list(paths.values()), pairs=pairs, document=document, **reading)
+    if cluster is None:
+        parts: Any = read_parts(list(paths.values()), pairs=pairs, document=document, **reading)
+    else:
+        parts = _files(paths, reading)
     if document is not None:
         reading = {**reading, "fields": [document]}
     run = train_run(
@@ -147,6 +165,7 @@ def train(
         sources={"paths": paths, "reading": reading, "seconds": time.perf_counter() - start},
         overwrite=force,
         verbose=0 if quiet else verbose,
+        cluster=cluster,
     )
     if not run.finished:
         echo(
@@ -175,6 +194,37 @@ def _calibrate(run: Any, parts: Any, method: calibrate.Method, target: calibrate
         calibrate.save_calibrated(run.ranker, run.path)
     if not quiet:
         echo(f"{run.path}: {calibrate.describe(run.ranker)}.")
+
+
+def _cluster(workers: int | None, scheduler: str | None) -> Any:
+    """Where to train, checked before any work; None for this process."""
+    if workers is not None and scheduler is not None:
+        raise typer.BadParameter("give --workers or --scheduler, not both.")
+    if workers is None and scheduler is None:
+        return None
+    from rankwright.cluster.dask import require
+    from rankwright.cluster.options import Cluster
+
+    require()
+    try:
+        return Cluster(scheduler if workers is None else workers)
+    except ValueError as error:
+        raise typer.BadParameter(str(error)) from None
+
+
+def _files(paths: dict[str, Path], reading: dict[str, Any]) -> list[Any]:
+    """Parquet files that only the workers read."""
+    from rankwright.cluster.files import ParquetFiles
+
+    if "zero_based" in reading:
+        raise typer.BadParameter("--zero-based and --one-based are for LETOR text, and workers read Parquet files.")
+    chosen: dict[str, Any] = dict(reading)
+    if isinstance(label := chosen.get("label"), list | tuple):
+        if len(label) > 1:
+            raise typer.BadParameter("several workers train for one label; give --label once.")
+        chosen["label"] = label[0]
+    chosen |= {name: tuple(value) for name, value in chosen.items() if isinstance(value, list)}
+    return [ParquetFiles(str(path), **chosen) for path in paths.values()]
 
 
 def _summary(run: Any, out: Path) -> str:
