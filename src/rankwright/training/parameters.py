@@ -65,15 +65,14 @@ class OneOf:
             raise ValueError(f"{name} must be one of {', '.join(map(str, self.values))}; got {value!r}.")
 
 
-_LARGEST_COUNT = 2**31 - 1  # of an engine
 _BY_DATA = {"others": (None,), "remark": "None to choose by the data"}
 _SHARE = Number(0, 1, above=True)
 CONSTRAINTS: dict[str, Number | OneOf] = {
     "n_estimators": Number(1, whole=True),
     "learning_rate": Number(0, above=True, **_BY_DATA),  # type: ignore[arg-type]
     "num_leaves": Number(2, 131072, whole=True, **_BY_DATA),  # type: ignore[arg-type]
-    "max_depth": Number(1, _LARGEST_COUNT, whole=True, others=(-1, None), remark="-1 for no limit"),
-    "min_child_samples": Number(1, _LARGEST_COUNT, whole=True),
+    "max_depth": Number(1, whole=True, others=(-1, None), remark="-1 for no limit"),
+    "min_child_samples": Number(1, whole=True),
     "reg_lambda": Number(0),
     "subsample_queries": _SHARE,
     "subsample": Number(0, 1, above=True, others=(None,), remark="None to choose"),
