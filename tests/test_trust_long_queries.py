@@ -18,6 +18,7 @@ from rankwright import evaluate, gradients
 from rankwright.kernels import threads
 from rankwright.kernels.threads import run_ranges, stop_flag
 from rankwright.objectives import bind
+from waiting import wait_for
 
 DRAW = np.random.default_rng(0)
 
@@ -44,7 +45,8 @@ def test_ctrl_c_ends_long_work_in_every_thread(parts: int) -> None:
     threading.Thread(target=interrupt_soon, args=(all_started,), daemon=True).start()
     with pytest.raises(KeyboardInterrupt, match=r"^$"):
         run_ranges(work, [(k, k + 1) for k in range(parts)], long=True)
-    assert [bool(stopped) for stopped in ended] == [True] * parts
+    wait_for(lambda: len(ended) == parts)  # the caller does not wait for its threads
+    assert all(ended)
 
 
 def test_an_error_in_a_thread_is_raised_by_the_caller() -> None:

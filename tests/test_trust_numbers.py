@@ -119,9 +119,13 @@ def test_weights_beyond_the_engines_numbers_are_refused(weight: float, objective
         quick(objective=objective).fit(X, Y, qid=QID, sample_weight=np.full(N, weight))
 
 
-def test_a_ridge_that_is_lost_beside_the_curvature_is_explained() -> None:
-    with pytest.raises(ValueError, match=r"have no unique solution: reg_lambda=0\.3 is lost beside a curvature of"):
-        quick(n_estimators=60, reg_lambda=0.3).fit(TRAIN.X, TRAIN.y, qid=TRAIN.qid, sample_weight=[1e29] * len(TRAIN))
+def test_a_ridge_that_is_lost_beside_the_curvature_does_no_harm() -> None:
+    """Where the equations do not decide about a leaf value, it is 0 (`kernels.cholesky`)."""
+    plain = quick(n_estimators=60, reg_lambda=0.3).fit(TRAIN.X, TRAIN.y, qid=TRAIN.qid)
+    heavy = quick(n_estimators=60, reg_lambda=0.3)
+    heavy.fit(TRAIN.X, TRAIN.y, qid=TRAIN.qid, sample_weight=[1e29] * len(TRAIN))
+    assert np.isfinite(heavy.predict(TRAIN)).all()
+    assert abs(heavy.score(TRAIN) - plain.score(TRAIN)) < 0.1
 
 
 @pytest.mark.parametrize("weight", [0.0, 1e-300])
@@ -161,7 +165,7 @@ def test_gradients_are_finite_at_the_edge(objective: str, case: str) -> None:
     for query in np.unique(qid):
         mine = qid == query
         if mine.sum() == 1:
-            assert (grad[mine] == 0).all() or objective == "queryrmse"
+            assert (grad[mine] == 0).all() or objective in ("queryrmse", "logistic", "rmse")
 
 
 @pytest.mark.parametrize("sigma", [1e-6, 1e6])

@@ -64,10 +64,10 @@ def naming(path: PathLike, part: Path | None = None) -> Iterator[None]:
 
     Examples
     --------
-    >>> with naming("model.txt"):
+    >>> with naming("scores.csv"):
     ...     raise OSError(28, "No space left on device")
     Traceback (most recent call last):
-    OSError: [Errno 28] No space left on device: 'model.txt'
+    OSError: [Errno 28] No space left on device: 'scores.csv'
     """
     try:
         yield

@@ -67,7 +67,7 @@ class Run:
     manifest : dict
         Status, data, times and versions; ``manifest["status"]`` is ``"training"``, ``"interrupted"`` or ``"finished"``.
     config : dict
-        Parameters of the Ranker.
+        Parameters of the Ranker, and under ``"clicks"`` what ``fit`` was told about them.
     history : list of dict
         One per iteration: ``{"iteration": 1, "seconds": 0.1, "train": {"ndcg@10": 0.4}, "valid": {"ndcg@10": 0.3}}``;
         ``"valid"`` only where there was validation data, ``"train"`` unless weights differ within a query. Seconds
@@ -231,6 +231,7 @@ def train_run(
     valid: RankingData | None = None,
     *,
     parameters: Mapping[str, Any],
+    clicks: Mapping[str, Any] | None = None,
     sources: Mapping[str, Any] | None = None,
     overwrite: bool = False,
     verbose: int = 1,
@@ -250,6 +251,9 @@ def train_run(
         stopping watches ``valid``.
     parameters
         Those of `Ranker`. ``checkpoint`` may choose ``trees`` and ``seconds`` between checkpoints, not a path.
+    clicks
+        Where the labels are clicks: arguments of ``Ranker.fit`` about them, ``position`` for example, which name fields
+        of ``train``.
     sources
         What the manifest shall say about where the data came from: ``paths``, ``reading``, ``seconds`` of reading.
     overwrite
@@ -268,10 +272,12 @@ def train_run(
     ...     same.manifest["started"] == run.manifest["started"], run.ranker.best_iteration_
     (True, 2)
     """
-    config = run_config(parameters)
+    config = run_config(parameters, clicks)
     described = {name: _describe(data) for name, data in (("train", train), ("valid", valid)) if data is not None}
     with locked_folder(Path(path), "a training"):
-        return _train_locked(Path(path), train, valid, parameters, sources, overwrite, verbose, config, described)
+        return _train_locked(
+            Path(path), train, valid, parameters, clicks or {}, sources, overwrite, verbose, config, described
+        )
 
 
 def _train_locked(
@@ -279,6 +285,7 @@ def _train_locked(
     train: RankingData,
     valid: RankingData | None,
     parameters: Mapping[str, Any],
+    clicks: Mapping[str, Any],
     sources: Mapping[str, Any] | None,
     overwrite: bool,
     verbose: int,
@@ -301,12 +308,12 @@ def _train_locked(
     chosen = {k: v for k, v in (parameters.get("checkpoint") or {}).items() if k != "path"}
     ranker = Ranker(**{**parameters, "checkpoint": {"path": folder / _CHECKPOINT, **chosen}, "verbose": verbose})
     watched = {} if valid is None else {"valid": valid}
-    if train.one_weight_per_query:  # a mean over queries needs one
+    if train.one_weight_per_query and train.labels:  # a mean over queries needs one weight each, and a metric labels
         watched["train"] = train
     recorder = _Recorder(folder, list(watched))
     with _remove_on_failure(folder):
         recorder.log("training starts" if earlier is None else "training resumes")
-        ranker.fit(train, eval_set=list(watched.values()), callbacks=[recorder])
+        ranker.fit(train, eval_set=list(watched.values()), callbacks=[recorder], **clicks)
         recorder.complete(ranker)
         began = time.perf_counter()
         ranker.save(folder / _MODEL)
@@ -335,8 +342,11 @@ def _train_locked(
     return run
 
 
-def run_config(parameters: Mapping[str, Any]) -> dict[str, Any]:
-    """All parameters of the Ranker as plain values, those that are None left out; raise where one cannot be used."""
+def run_config(parameters: Mapping[str, Any], clicks: Mapping[str, Any] | None = None) -> dict[str, Any]:
+    """All parameters of the Ranker as plain values, those that are None left out; raise where one cannot be used.
+
+    What ``fit`` is told about clicks is in a table of its own.
+    """
     from rankwright.ranker import Ranker
 
     chosen = parameters.get("checkpoint")
@@ -347,7 +357,16 @@ def run_config(parameters: Mapping[str, Any]) -> dict[str, Any]:
     if ranker.random_state is None:
         raise ValueError("a run needs a random_state, or it could not be resumed after an interruption; set one.")
     config = {k: _plain(v) for k, v in ranker.get_params(deep=False).items() if v is not None and k != "verbose"}
-    return config | ({} if chosen is None else {"checkpoint": dict(chosen)})
+    return config | ({} if chosen is None else {"checkpoint": dict(chosen)}) | _click_columns(clicks or {})
+
+
+def _click_columns(clicks: Mapping[str, Any]) -> dict[str, Any]:
+    given = {name: value for name, value in clicks.items() if value is not None}
+    for name, value in given.items():
+        names = value if isinstance(value, list | tuple) else [value]
+        if name in ("position", "propensity") and not all(isinstance(one, str) for one in names):
+            raise ValueError(f"{name} of a run names fields of the training data, so that it can be resumed.")
+    return {"clicks": _plain(given)} if given else {}
 
 
 def read_config(path: PathLike) -> dict[str, Any]:
@@ -529,6 +548,8 @@ def _describe(data: RankingData) -> dict[str, Any]:
         "queries": data.n_queries,
         "features": len(data.feature_names),
         "fingerprint": fingerprint(data),
+        **({"labels": list(data.label_names)} if len(data.label_names) != 1 else {}),
+        **({} if data.pairs is None else {"pairs": len(data.pairs)}),
     }
 
 

@@ -11,12 +11,14 @@ import typer
 
 from rankwright.cli import (
     bench,
+    calibrate,
     compare,
     convert,
     demo,
     diagnose,
     evaluate,
     export,
+    interleave,
     predict,
     report,
     reproduce,
@@ -61,7 +63,9 @@ app.command()(demo.demo)
 app.command()(train.train)
 app.command()(evaluate.evaluate)
 app.command()(compare.compare)
+app.command()(interleave.interleave)
 app.command()(predict.predict)
+app.command()(calibrate.calibrate)
 app.command()(convert.convert)
 app.command()(export.export)
 app.command()(verify_export.verify_export)

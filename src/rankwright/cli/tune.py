@@ -31,6 +31,16 @@ def tune(
     ] = None,
     metric: Annotated[str, typer.Option(help="Metric to optimise.")] = "ndcg@10",
     objective: Annotated[str, typer.Option(help="Training objective; its options are tuned too.")] = "auto",
+    such_that: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="CONSTRAINT",
+            help='What the result has to meet, such as "ndcg@10[margin] >= 0.4"; repeatable.',
+            show_default=False,
+        ),
+    ] = None,
+    pairs: options.Pairs = None,
+    document: options.Document = None,
     preset: Annotated[
         Literal["default", "paper"], typer.Option(help="paper: 20 random trials, then 80 guided ones, 1000 trees each.")
     ] = "default",
@@ -79,6 +89,8 @@ def tune(
         raise typer.BadParameter(f"only one metric can be optimised; got {len(names)}.", param_hint="--metric")
     if valid is not None and folds is not None:
         raise typer.BadParameter("--folds splits DATA in place of --valid; keep one of the two.")
+    options.check_document(pairs, document)
+    constraints = _constraints(such_that or [])
     space = dict(map(options.split_setting, set_ or []))
     _check_usage(objective, names[0], space)
     if out.exists() and not is_config(out):
@@ -86,12 +98,14 @@ def tune(
     load_optuna()
     if report is not None:
         extras.require_report()
-    parts = read_parts([data] if valid is None else [data, valid], **reading)
+    paths = [data] if valid is None else [data, valid]
+    parts = read_parts(paths, pairs=pairs, document=document, **reading)
     budget = PRESETS[preset].trials if trials is None else trials
     tuning = tune(
         parts[0],
         metric=names[0],
         objective=objective,
+        constraint=constraints,
         valid=None if valid is None else parts[1],
         folds=folds,
         preset=preset,
@@ -115,6 +129,8 @@ def tune(
             f"the search was interrupted after {len(tuning.trials)} trials. {out} has the best so far; the same "
             "command resumes it."
         )
+    if shortfall := tuning.shortfall():
+        typer.echo(f"rankwright: warning: {shortfall}.", err=True)
     if not quiet:
         echo(f"{tuning}\n{_summary(tuning, out)}")
 
@@ -134,6 +150,15 @@ def _summary(tuning: Tuning, out: Path) -> str:
         + f"{out}: {tuning.metric} {tuning.best_trial.value:.4f} on validation queries.\n"
         + f"Next: rankwright train DATA --config {out} --out RUN"
     )
+
+
+def _constraints(texts: list[str]) -> tuple[Any, ...]:
+    from rankwright.tuning.constraint import read_constraints
+
+    try:
+        return read_constraints(texts)
+    except ValueError as error:
+        raise typer.BadParameter(str(error), param_hint="--such-that") from None
 
 
 def _seconds(text: str) -> float:

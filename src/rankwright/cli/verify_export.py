@@ -48,7 +48,7 @@ def verify_export(
     rows = scoring.DataFile(data, reading).read(**training_options, labelled=False, reference=ranker.columns_)
     choices = export_options(ranker.model_, target_version, feature_set)
     try:
-        result = verify_content(content, ranker.model_, target, choices, rows.X, rows.qid)
+        result = verify_content(content, ranker.model_, target, choices, ranker.model_.encode(rows), rows.qid)
     except (KeyError, IndexError, TypeError, UnicodeDecodeError) as error:
         raise ValueError(f"{file}: not a file for {target.name}: {type(error).__name__}, {error}.") from None
     except ValueError as error:

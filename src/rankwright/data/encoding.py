@@ -72,6 +72,15 @@ def frame_columns(X: Any) -> list[str]:
     return list(frame.columns) if isinstance(frame, nw.DataFrame) else []
 
 
+def named_column(X: Any, value: Any, argument: str) -> Any:
+    """Return the column that a text names, or the value itself if it is not a text."""
+    if not isinstance(value, str):
+        return value
+    if value not in frame_columns(X):
+        raise ValueError(f"{argument}={value!r} is not a column of X; name one of a data frame, or give an array.")
+    return X[value]
+
+
 def drop_columns(X: Any, names: Sequence[str]) -> Any:
     """Remove the columns that a data frame has of these; anything else is returned unchanged."""
     present = set(names) & set(frame_columns(X))

@@ -80,6 +80,7 @@ class PairSums(NamedTuple):
     leaf: NDArray[Any]  # of each document
     between: NDArray[Any]  # curvature between leaves [leaves, leaves]
     stop: NDArray[Any]
+    rounding: float = 0.0  # of what is added between leaves: see `rankwright.reducer.rounding`
 
 
 class StoredPairs(NamedTuple):
@@ -270,9 +271,9 @@ def _sum_pairs(
     """Sum the pairs of the top with all positions below each, and of the extension with all below the top.
 
     Where ``leaf_at`` is empty the sums go to ``row``, and the size of all pushes is returned for the normalisation;
-    otherwise the curvature times ``scale`` goes ``sums.between`` the leaves.
+    otherwise the curvature times ``scale`` goes between the leaves of ``sums``.
     """
-    between, stop = sums.between, sums.stop
+    stop = sums.stop
     y, z, odds, g, d, e, state = ranked
     push, curv, row_grad, row_hess = row
     pushed = 0.0
@@ -293,7 +294,7 @@ def _sum_pairs(
                 _drop_seen(x, extra, push, curv)
             if leaf_at.size > 0:
                 for j in range(first, high):
-                    add_pair(leaf_at[i], leaf_at[j], scale * curv[j], between)
+                    add_pair(leaf_at[i], leaf_at[j], scale * curv[j], sums.rounding, sums.between)
                 continue
             row_grad[i] -= total(push, first, high)
             row_hess[i] += total(curv, first, high)
@@ -381,13 +382,14 @@ def _pair_weights(
 
 
 @inlined
-def add_pair(a: int, b: int, curv: float, between: Any) -> None:
+def add_pair(a: int, b: int, curv: float, rounding: float, between: Any) -> None:
     """Add a pair's curvature to the leaves a and b of its documents; within one leaf it cancels."""
     if a != b:
-        between[a, a] += curv
-        between[b, b] += curv
-        between[a, b] -= curv
-        between[b, a] -= curv
+        rounded = (curv + rounding) - rounding
+        between[a, a] += rounded
+        between[b, b] += rounded
+        between[a, b] -= rounded
+        between[b, a] -= rounded
 
 
 @internal
@@ -470,7 +472,7 @@ def neighbour_pairs(
     y, _, odds, g, d, e, state = scratch.ranked
     worth, through, gathered = scratch.passage
     push, curv, row_grad, row_hess = scratch.row
-    grad, hess, query_weight, leaf, between, stop = sums
+    grad, hess, query_weight, leaf, between, stop, rounding = sums
     for q in range(q0, q1):
         start = queries.bounds[q]
         n = queries.bounds[q + 1] - start
@@ -542,7 +544,7 @@ def neighbour_pairs(
                     if leaf.size > 0:
                         weight = query_weight[q]
                         for i in range(rows):
-                            add_pair(leaf_at[i], leaf_at[i + apart], weight * (scale * curv[i]), between)
+                            add_pair(leaf_at[i], leaf_at[i + apart], weight * (scale * curv[i]), rounding, between)
                     step = np.uint64(apart)
                     for i in range(np.uint64(rows)):
                         row_grad[i] -= push[i]
@@ -574,11 +576,14 @@ def _store(apart: int, rows: int, start: int, order: Any, scale: float, curv: An
 
 
 @jit
-def stored_pairs_between(q0: int, q1: int, stored: Any, query_weight: Any, leaf: Any, between: Any) -> None:
+def stored_pairs_between(
+    q0: int, q1: int, stored: Any, query_weight: Any, leaf: Any, rounding: float, between: Any
+) -> None:
     """Sum the curvature of stored pairs between the leaves of their rows."""
     for q in range(q0, q1):
         for k in range(stored.start[q], stored.start[q] + stored.used[q]):
-            add_pair(leaf[stored.rows[k, 0]], leaf[stored.rows[k, 1]], query_weight[q] * stored.curv[k], between)
+            a, b = leaf[stored.rows[k, 0]], leaf[stored.rows[k, 1]]
+            add_pair(a, b, query_weight[q] * stored.curv[k], rounding, between)
 
 
 @internal

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from rankwright.data.within_query import check_option
 from rankwright.engines import load_engine
 from rankwright.engines.contract import Needs
 from rankwright.kernels.threads import MOST_THREADS, available_threads
@@ -84,6 +85,9 @@ CONSTRAINTS: dict[str, Number | OneOf] = {
     "diffusion_temperature": Number(0, above=True, others=(None,)),
     "shrink_rate": Number(0, others=(None,)),
     "leaf_noise": OneOf(("shared", "independent")),
+    "position_ridge": Number(0, above=True),
+    "position_smoothness": Number(0),
+    "position_limit": Number(2, 500, whole=True),
     "n_jobs": Number(1, MOST_THREADS, whole=True, others=(None, -1), remark="None or -1 for all cores"),
 }
 
@@ -94,6 +98,7 @@ def read_parameters(parameters: Mapping[str, Any]) -> Plan:
     objective = resolve_objective(parameters["objective"], next(iter(metrics.values())))
     for name, constraint in CONSTRAINTS.items():
         constraint.check(name, parameters[name])
+    check_option(parameters["within_query"])
     langevin = _langevin(parameters)
     params = parameters["engine_params"] or {}
     if not isinstance(params, dict):
