@@ -24,7 +24,9 @@ def test_promises_stand_in_rows_with_a_test_each() -> None:
 NOTHING_RAISED = {
     "test_equal_numbers_overlap",
     "test_names_of_c_functions_compile",
+    "test_metrics_in_the_text_exist_with_their_options",
     "test_objectives_in_the_text_exist_with_their_options",
+    "test_overlap_is_used_without_a_warning",
     "test_peers_without_limits",
 }
 
