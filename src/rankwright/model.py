@@ -400,7 +400,7 @@ def _columns(manifest: dict[str, Any]) -> Columns:
     }
     for name, valid in checks.items():
         if not valid:
-            raise ValueError(f"{name} of the manifest is {str(manifest.get(name))[:60]!r}; it was damaged.")
+            raise ValueError(f"the manifest lacks or garbles {name!r}; it was damaged.")
     if not categories.keys() <= set(names) or len(set(names)) < len(names):
         raise ValueError("the manifest names a column twice, or categories of none; it was damaged.")
     levels = {name: None if known is None else tuple(known) for name, known in categories.items()}

@@ -183,7 +183,7 @@ def _check_manifest(path: Path, manifest: Mapping[str, Any]) -> None:
     described = manifest.get("data", {})
     times = manifest.get("times", {})
     checks = {
-        "status": manifest.get("status") in ("training", "interrupted", "finished"),
+        "status": manifest.get("status", "training") in ("training", "interrupted", "finished"),
         "data": isinstance(described, dict) and all(isinstance(part, dict) for part in described.values()),
         "reading": _is_reading(manifest.get("reading", {})),
         "times": isinstance(times, dict) and all(type(value) in (int, float) for value in times.values()),

@@ -479,7 +479,7 @@ class BoundObjective:
             work += term.work(sizes)
         self._leaf_ranges = even_ranges(work, min(1 + queries.n_rows // _LEAF_PART_ROWS, _LEAF_PARTS))
         self._ranges = even_ranges(work, available_threads(threads))
-        self._long = bool(work.sum() > LONG_WORK)
+        self._long = bool(np.maximum(work, sizes**2).sum() > LONG_WORK)
         self._leaf_shares = equal_ranges(len(self._leaf_ranges), len(self._ranges))
 
     def _prepare(self, term: Objective, labels: Labels, metric: Metric, pairs: Pairs | None, number: int) -> Gradient:
