@@ -15,7 +15,7 @@ from rankwright._html import table
 from rankwright.clicks.cells import Cells, Floats, by_document, by_randomised_positions, limited, sums_by
 from rankwright.clicks.log import ClickLog
 from rankwright.clicks.multiplicative import fit_curve, informative, unreachable
-from rankwright.clicks.relevance import fit_relevance
+from rankwright.clicks.relevance import curve_given, learn_curve
 
 _METHODS = {"swaps": "randomised positions", "harvest": "documents shown at several positions", "em": "regression EM"}
 
@@ -128,7 +128,7 @@ def estimate_propensities(
     limit
         Positions past this one share a propensity.
     resamples
-        Bootstrap resamples of queries for the intervals; 0 for none.
+        Bootstrap resamples of queries for the intervals; 0 for none. "em" takes its model of relevance as given.
     confidence
         Level of the intervals.
     seed
@@ -215,12 +215,13 @@ def _by_features(log: ClickLog, limit: int, seed: int) -> tuple[Cells, _Estimate
         )
     rows = np.unique(log.document)
     shown = data._like(data.X[rows], data.y[rows], data.qid[rows], None, {})
-    chosen = fit_relevance(shown, cells, seed=seed)
+    if shown.n_queries < 2:
+        raise ValueError("method='em' learns relevance from other queries, so it needs at least two.")
+    gamma, _ = learn_curve(shown, cells, seed)
 
     def estimate(query_weight: Floats | None) -> Floats:
-        if query_weight is None:
-            return np.log(chosen.curve)
-        return np.log(fit_relevance(shown, cells, query_weight, rounds=chosen.n_trees, seed=seed).curve)
+        weight = np.ones(len(gamma)) if query_weight is None else query_weight[cells.query]
+        return np.log(curve_given(cells, gamma, weight))
 
     return cells, estimate
 
