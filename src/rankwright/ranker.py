@@ -9,14 +9,14 @@ from typing import Any, Self
 from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_is_fitted
 
-from rankwright.data.arguments import by_column, evaluation_sets, ranking_data
+from rankwright.data.arguments import evaluation_sets, ranking_data
 from rankwright.data.dataset import RankingData
 from rankwright.estimator import FittedRanker
 from rankwright.metrics import Metric
 from rankwright.objectives import Objective
 from rankwright.training.defaults import for_data
 from rankwright.training.fitting import check_callbacks, run_training
-from rankwright.training.from_clicks import with_clicks
+from rankwright.training.from_clicks import ClickColumns
 from rankwright.training.outcome import model_of, naming_classes
 from rankwright.training.parameters import read_parameters
 from rankwright.training.settings import Plan
@@ -204,6 +204,9 @@ class Ranker(FittedRanker):
         group: ArrayLike | None = None,
         sample_weight: ArrayLike | None = None,
         position: Any = None,
+        propensity: Any = None,
+        clip: float | None = None,
+        self_normalised: bool = False,
         eval_set: Any = None,
         init_model: Ranker | str | os.PathLike[str] | None = None,
         callbacks: Sequence[Callable[[Progress], object]] | None = None,
@@ -218,8 +221,15 @@ class Ranker(FittedRanker):
         position
             Where each document was shown when its label, a click, was observed: an array of positions from 1, or the
             name of a column or field. Scores plus a bias of each position are trained; `predict` returns the scores
-            without it (docs/clicks.md). Several columns (a list of names, or a dict of arrays by name) add up, and
+            without it (docs/bias.md). Several columns (a list of names, or a dict of arrays by name) add up, and
             columns of text are categories, such as the device.
+        propensity
+            Where labels are clicks and the probability that users saw each document is known: an array, or the name of
+            a column or field. Clicked documents weigh 1 / propensity, in a way that each objective's page describes.
+        clip
+            The least propensity: smaller ones count as this one. None for no limit.
+        self_normalised
+            Divide the weights of clicked documents by their mean.
         eval_set
             Evaluation sets: a list of ``(X, y, qid)`` or of `RankingData`, or one of them; a data frame alone where
             ``y`` and ``qid`` name columns. The `RankingData` that is trained on may be among them, for curves of the
@@ -233,14 +243,13 @@ class Ranker(FittedRanker):
         with naming_classes(getattr(earlier or self, "model_", None)):
             plan = read_parameters(self.get_params(deep=False))
         check_callbacks(callbacks)
-        shown = by_column("position", position)
+        clicks = ClickColumns.of(position, propensity, clip, self_normalised)
         reference = None if earlier is None else earlier.columns_
-        given = ranking_data(X, y, qid, group, sample_weight, reference, shown)
-        plan = with_clicks(plan, given, shown)
+        given = ranking_data(X, y, qid, group, sample_weight, reference, clicks.fields)
+        plan = clicks.add_to(plan, given)
         train = given.canonical(threads=plan.settings.threads)
         plan = for_data(plan, train)
-        not_features = [name for name in shown.values() if isinstance(name, str)]
-        sets = evaluation_sets(eval_set, given, y, qid, not_features)
+        sets = evaluation_sets(eval_set, given, y, qid, clicks.names)
         valid = [train if data is given or data is X else data for data in sets]
         if plan.settings.patience is not None and not valid:
             raise ValueError("early_stopping_rounds needs an eval_set to watch; pass eval_set=[(X, y, qid)].")
@@ -248,7 +257,7 @@ class Ranker(FittedRanker):
         def finish(state: State, interrupted: bool) -> None:
             self.label_column_ = y if isinstance(y, str) else None
             self.qid_column_ = qid if isinstance(qid, str) else None
-            self._set_fitted(state, plan, train, shown_columns=not_features, interrupted=interrupted)
+            self._set_fitted(state, plan, train, shown_columns=clicks.names, interrupted=interrupted)
 
         run_training(
             plan,

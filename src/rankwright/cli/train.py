@@ -36,6 +36,17 @@ def train(
             show_default=False,
         ),
     ] = None,
+    propensity: Annotated[
+        str | None,
+        typer.Option(
+            metavar="COLUMN",
+            help="Column of Parquet and CSV with the probability that a clicked document was seen.",
+            show_default=False,
+        ),
+    ] = None,
+    clip: Annotated[
+        float | None, typer.Option(help="Least propensity; smaller ones count as it.", show_default=False)
+    ] = None,
     seed: Annotated[int | None, typer.Option(help="Seed [0].", show_default=False)] = None,
     threads: options.Threads = None,
     set_: Annotated[
@@ -71,7 +82,8 @@ def train(
         "n_jobs": threads,
     }
     parameters = _parameters(config, {k: v for k, v in flags.items() if v is not None}, set_ or [])
-    told = parameters.pop("clicks", {}) | ({"position": position} if position else {})
+    given = {"position": position or None, "propensity": propensity, "clip": clip}
+    told = parameters.pop("clicks", {}) | {name: value for name, value in given.items() if value is not None}
     names = options.named_columns(told)
     reading |= {"fields": names} if names else {}
     verbose = parameters.pop("verbose", 1)

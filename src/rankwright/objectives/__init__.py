@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from rankwright.data.queries import Queries
+from rankwright.data.queries import Queries, check_labels
 from rankwright.metrics import Metric
 from rankwright.objectives.base import (
     NOTATION,
@@ -28,6 +28,7 @@ from rankwright.objectives.base import (
 )
 from rankwright.objectives.lambdas import LambdaLoss, LambdaMART, RankNet
 from rankwright.objectives.pointwise import QueryRMSE
+from rankwright.objectives.propensity import inverse_propensities
 from rankwright.objectives.softmax import XENDCG, ListNet
 from rankwright.objectives.softrank import SoftRank
 from rankwright.objectives.stochastic import StochasticRank
@@ -103,6 +104,9 @@ def bind(
     seed: int = 0,
     threads: int | None = None,
     weights: ArrayLike | None = None,
+    propensity: ArrayLike | None = None,
+    clip: float | None = None,
+    self_normalised: bool = False,
     **options: Any,
 ) -> BoundObjective:
     """Prepare an objective for labels: a callable ``(scores, iteration) -> (grad, hess)`` for training loops.
@@ -124,6 +128,9 @@ def bind(
         Number of threads; all cores by default. The result does not depend on it.
     weights
         One per row, or one per query in order of first appearance; they multiply gradient and curvature.
+    propensity, clip, self_normalised
+        Where labels are clicks: the probability that users saw each document, above 0 and up to 1. Clicked documents
+        weigh 1 / max(propensity, clip), divided by their mean with ``self_normalised`` (docs/bias.md).
     options
         Hyper-parameters of the objective, where it is given by name.
 
@@ -136,7 +143,16 @@ def bind(
     """
     queries = Queries.of(np.size(labels), qid, group)
     value = _read(objective, options)
-    return BoundObjective(value, labels, queries, metric, seed=seed, threads=threads, weights=weights)
+    inverse = None
+    if propensity is not None:
+        if np.shape(propensity) != (queries.n_rows,):
+            raise ValueError(
+                f"propensity has shape {np.shape(propensity)} for {queries.n_rows} rows; give one per row."
+            )
+        y, seen = check_labels(labels, queries), queries.group(np.asarray(propensity, dtype=np.float64))
+        weight = inverse_propensities(seen, y, queries, clip=clip, self_normalised=self_normalised)
+        inverse = queries.ungroup(weight)
+    return BoundObjective(value, labels, queries, metric, seed=seed, threads=threads, weights=weights, inverse=inverse)
 
 
 def gradients(
@@ -151,6 +167,9 @@ def gradients(
     iteration: int = 0,
     threads: int | None = None,
     weights: ArrayLike | None = None,
+    propensity: ArrayLike | None = None,
+    clip: float | None = None,
+    self_normalised: bool = False,
     **options: Any,
 ) -> tuple[Floats, Floats]:
     """Gradient and curvature of an objective at given scores, in one call; parameters as in `bind`.
@@ -172,6 +191,9 @@ def gradients(
         seed=seed,
         threads=threads,
         weights=weights,
+        propensity=propensity,
+        clip=clip,
+        self_normalised=self_normalised,
         **options,
     )
     return bound(scores, iteration)

@@ -44,6 +44,9 @@ class Problem:
         Boundaries and keys.
     metric
         What the objective optimises, if it optimises a metric.
+    inverse
+        Inverse propensity of each document with a positive label, 1 for the others [documents]; None where propensities
+        are not known.
     mixed
         True for queries with at least two different labels: the others have no order to learn [queries].
     """
@@ -51,12 +54,22 @@ class Problem:
     labels: Floats
     queries: Queries
     metric: Metric
+    inverse: Floats | None = None
     mixed: NDArray[np.bool_] = field(init=False)
 
     def __post_init__(self) -> None:
         starts = self.queries.boundaries[:-1]
         low = np.minimum.reduceat(self.labels, starts)
         object.__setattr__(self, "mixed", np.maximum.reduceat(self.labels, starts) > low)
+
+    @property
+    def weights(self) -> Floats:
+        """Inverse propensities; empty where they are not known."""
+        return np.empty(0) if self.inverse is None else self.inverse
+
+    def weighted_gains(self, chain: Chain) -> Chain:
+        """Multiply the gain of each document by its inverse propensity, where it is known."""
+        return chain if self.inverse is None else chain._replace(gain=chain.gain * self.inverse)
 
     def scratch(self, create: Callable[[int], Arrays]) -> Scratch[Arrays]:
         """Memory for a kernel, large enough for any of the queries."""
@@ -212,6 +225,11 @@ class Objective:
         """Whether the metric must add up over positions, as NDCG does and MAP does not."""
         return False
 
+    @property
+    def uses_propensity(self) -> bool:
+        """Whether the gradient makes use of `Problem.inverse`, where propensities are known."""
+        return False
+
     def searched_options(self, metric: Metric) -> dict[str, Range | Choice]:
         """Return the options worth tuning for a metric."""
         return dict(self.search)
@@ -290,6 +308,11 @@ class Sum(Objective):
         """Whether any term needs a metric that adds up over positions."""
         return any(term.additive_only for _, _, term in self.parts)
 
+    @property
+    def uses_propensity(self) -> bool:
+        """Whether all terms make use of propensities."""
+        return all(term.uses_propensity for _, _, term in self.parts)
+
     def terms(self) -> tuple[tuple[float, float, Objective], ...]:
         """Return the terms."""
         return self.parts
@@ -341,13 +364,21 @@ class BoundObjective:
         seed: int = 0,
         threads: int | None = None,
         weights: ArrayLike | None = None,
+        inverse: Floats | None = None,
     ) -> None:
         self.objective = objective
         self.queries = queries
         self.seed = int(seed)
         self._weights = np.empty(0) if weights is None else queries.per_row(weights)
         self._results = Results()
-        problem = Problem(check_labels(labels, queries), queries, parse_metric(metric))
+        if inverse is not None and not objective.uses_propensity:
+            able = sorted(name for name, kind in NOTATION.known.items() if kind.uses_propensity is True)
+            raise ValueError(
+                f"{objective} cannot weigh documents by propensities; leave out propensity=, or use an objective that "
+                f"can: {', '.join(able)}."
+            )
+        own_weights = None if inverse is None else np.ascontiguousarray(queries.group(inverse))
+        problem = Problem(check_labels(labels, queries), queries, parse_metric(metric), own_weights)
         sizes = queries.sizes.astype(np.float64)
         self._terms: list[Gradient] = []
         self._factors: list[Floats] = []

@@ -14,7 +14,13 @@ from typing import ClassVar
 
 import numpy as np
 
-from rankwright.kernels.listwise import SoftmaxOptions, SoftmaxScratch, mass_between_leaves, softmax_cross_entropy
+from rankwright.kernels.listwise import (
+    SoftmaxOptions,
+    SoftmaxScratch,
+    Target,
+    mass_between_leaves,
+    softmax_cross_entropy,
+)
 from rankwright.kernels.random import KeyedQueries
 from rankwright.objectives.base import Floats, Gradient, LeafSums, Objective, Problem
 from rankwright.objectives.options import check_positive
@@ -49,6 +55,7 @@ class XENDCG(Objective):
 
     name: ClassVar[str] = "xendcg"
     full_curvature: ClassVar[bool] = True
+    uses_propensity: ClassVar[bool] = True
     search: ClassVar[Mapping[str, Range | Choice]] = {
         "gamma": Choice(("uniform", 0.0, 0.5, 1.0)),
         "newton": Choice((True, False)),
@@ -93,6 +100,7 @@ class ListNet(Objective):
 
     name: ClassVar[str] = "listnet"
     full_curvature: ClassVar[bool] = True
+    uses_propensity: ClassVar[bool] = True
 
     def prepare(self, problem: Problem) -> Gradient:
         """Compute the numerators of the softmax, relative to the largest label of each query."""
@@ -105,7 +113,8 @@ class ListNet(Objective):
 class _CrossEntropy(Gradient):
     def __init__(self, problem: Problem, target: Floats, gamma: float, epsilon: float, newton: bool) -> None:
         super().__init__(problem)
-        self.target = target
+        mass = np.ones(0 if problem.inverse is None else problem.queries.n_queries)
+        self.target = Target(target, problem.weights, mass)
         self.gamma = gamma
         self.epsilon = epsilon
         self.newton = newton
@@ -117,7 +126,8 @@ class _CrossEntropy(Gradient):
     def add_between_leaves(self, q0: int, q1: int, scores: Floats, stream: np.uint64, into: LeafSums) -> None:
         # Solving with the full curvature is Newton's method already: the plain gradient belongs to it.
         self._run(q0, q1, scores, stream, False, into.grad, np.zeros_like(into.grad))
-        mixed, weight = self.problem.mixed, into.query_weight
+        weight = into.query_weight * self.target.mass if self.target.mass.size else into.query_weight
+        mixed = self.problem.mixed
         mass_between_leaves(q0, q1, self.bounds, scores, mixed, weight, True, self.epsilon, into.leaf, into.between)
 
     def _run(

@@ -46,6 +46,7 @@ class SoftRank(Objective):
     name: ClassVar[str] = "softrank"
     first_order: ClassVar[bool] = True  # the smoothed metric is not convex
     uses_metric: ClassVar[bool] = True
+    uses_propensity: ClassVar[bool] = True
     additive_only: ClassVar[bool] = True
     search: ClassVar[Mapping[str, Range | Choice]] = {"sigma": Range(0.1, 3.0, log=True)}
     sigma: float = 1.0
@@ -61,7 +62,7 @@ class SoftRank(Objective):
                 f"softrank is exact for metrics that add up over positions, and {problem.metric} does not; "
                 "use stochasticrank(mu=0, sfa=False), the same smoothing by sampling."
             )
-        return _Expected(problem, self.sigma, chain)
+        return _Expected(problem, self.sigma, problem.weighted_gains(chain))
 
     def work(self, sizes: Floats) -> Floats:
         """All pairs."""

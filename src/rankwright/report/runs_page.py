@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from rankwright.data.dataset import RankingData
 from rankwright.evaluation.comparison import Comparison, compare
 from rankwright.metrics import Metric
+from rankwright.report.bias_section import bias_sections
 from rankwright.report.explorer import QueryExplorer
 from rankwright.report.page import Block, Cell, Figure, Page, Section, Table, Text, require
 from rankwright.report.scored_runs import TOP, ScoredRuns, count_ties, distinct_names, groups_of, mean_interval
@@ -78,6 +79,7 @@ def run_report(
         Section("Kinds of queries", _kinds(scored)),
         Section("Scores and ties", _scores(scored)),
         Section("Features", _importances(runs)),
+        *bias_sections(runs),
         Section("Time", _times(runs)),
         Section("Manifest", _manifest(runs, data)),
     ]

@@ -32,6 +32,7 @@ from rankwright.objectives import Objective
 from rankwright.objectives.base import BoundObjective, Point
 from rankwright.reducer import ALONE, Reducer
 from rankwright.training.draws import Purpose, QueryDraws
+from rankwright.training.from_clicks import document_weights
 from rankwright.training.grid import to_grid
 from rankwright.training.position_bias import PositionBias
 from rankwright.training.settings import Settings
@@ -90,6 +91,7 @@ class Boosting:
             seed=settings.seed,
             threads=settings.threads if train.n_rows >= ROWS_TO_SHARE else 1,
             weights=train.weights,
+            inverse=document_weights(settings.propensity, train),
         )
         self.bias = None if settings.bias is None else PositionBias(settings.bias, train, self.gradient, reducer)
         if settings.full_leaves:  # raises now, not after the first tree, where the objective or the weights forbid it

@@ -145,9 +145,10 @@ def _hash(state: Any) -> str:
 def _key_of(plan: Plan, parts: Sequence[RankingData], initial: Forest | None) -> str:
     """Hash what decides about a training; neither the number of trees nor that of threads does."""
     settings = {k: repr(v) for k, v in asdict(plan.settings).items() if k not in ("n_trees", "threads")}
-    columns = [] if plan.settings.bias is None else plan.settings.bias.columns
+    bias, propensity = plan.settings.bias, plan.settings.propensity
+    columns = [*(() if bias is None else bias.columns), *(() if propensity is None else (propensity.column,))]
     if not columns:
-        del settings["bias"]  # the first checkpoints had none
+        del settings["bias"], settings["propensity"]  # the first checkpoints had none
     data = [fingerprint(parts[0], columns), *(fingerprint(part) for part in parts[1:])]
     start = None if initial is None else initial.dump().decode("utf-8", "backslashreplace")
     key = repr((str(plan.objective), list(plan.metrics), sorted(settings.items()), data, start))

@@ -12,6 +12,7 @@ from rankwright.objectives import Objective
 from rankwright.objectives import objective as parse_objective
 from rankwright.objectives.base import BoundObjective
 from rankwright.reducer import ALONE, Reducer
+from rankwright.training.from_clicks import document_weights
 from rankwright.training.settings import Plan
 from rankwright.training.steering import Steering
 
@@ -89,7 +90,9 @@ def for_data(plan: Plan, train: RankingData, reducer: Reducer = ALONE) -> Plan:
     elif rate is None:
         rate = min(0.1, 0.06 * ratio**0.25)
         if objective.first_order:
-            bound = BoundObjective(objective, train.y, train.queries.grouped(), plan.target, seed=settings.seed)
+            inverse = document_weights(settings.propensity, train)
+            queries, seed = train.queries.grouped(), settings.seed
+            bound = BoundObjective(objective, train.y, queries, plan.target, seed=seed, inverse=inverse)
             squares = np.square(bound(np.zeros(train.n_rows))[0]).sum()
             size = float(np.sqrt(reducer.sum(np.array([squares]))[0] / counts.rows))
             rate = 0.03 * rate / size if size > 0 else rate

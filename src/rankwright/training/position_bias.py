@@ -11,7 +11,7 @@ whatever the scale of the objective. Several columns add up: f + b[position] + b
 all combinations of their values first, and then over each column.
 
 The step is a whole step of Newton's method, although trees take a fraction of theirs: trees then learn from documents
-shown at the same place, and what they have not learned yet inflates b instead of f (docs/clicks.md has measurements).
+shown at the same place, and what they have not learned yet inflates b instead of f (docs/bias.md has measurements).
 
 References: Guo et al., "PAL", RecSys 2019, for the additive form; LightGBM's lambdarank has a diagonal step of it.
 """
