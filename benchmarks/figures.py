@@ -171,7 +171,12 @@ def pair(cell: str) -> tuple[float, float]:
     return first, second
 
 
-FIGURES: dict[str, Callable[[], Any]] = {"papers": papers, "comparison": comparison, "defaults": defaults, "propensities": propensities}
+FIGURES: dict[str, Callable[[], Any]] = {
+    "papers": papers,
+    "comparison": comparison,
+    "defaults": defaults,
+    "propensities": propensities,
+}
 
 
 def svg(chart: Any) -> str:

@@ -206,6 +206,15 @@ def test_what_cannot_be_estimated_is_said(log, arguments, message):
         rw.estimate_propensities(log, **arguments)
 
 
+def test_em_needs_clicks_at_every_position_and_other_queries():
+    data = rw.RankingData(np.arange(3.0)[:, None], [2, 1, 0], qid=[1, 1, 1])
+    log = rw.simulate_clicks(data, None, impressions=30, noise=0.5)
+    with pytest.raises(ValueError, match="relevance from other queries, so it needs at least two"):
+        rw.estimate_propensities(log, "em")
+    with pytest.raises(ValueError, match="no click at position 2 to learn from"):
+        rw.estimate_propensities(rw.simulate_clicks(data, [3.0, 2.0, 1.0], noise=0.0, exponent=20.0), "em")
+
+
 @pytest.mark.parametrize(
     ("values", "message"),
     [

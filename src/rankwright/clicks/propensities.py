@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
+from functools import partial
 from statistics import NormalDist
 from typing import Any, Literal
 
@@ -187,26 +188,20 @@ def _by_shows(log: ClickLog, method: str, limit: int) -> tuple[Cells, _Estimate]
             + ("Lower limit, or use" if lost[0] > 2 else "Use")
             + " method='em', or log lists of several rankers or with exchanged places."
         )
-    clicks = sums_by(cells.position, cells.clicks, cells.n_positions)
-    if not clicks.all():
-        raise ValueError(
-            f"there is no click at position {int(np.argmin(clicks)) + 1} to learn from; lower limit, so that late "
-            "positions share a propensity."
-        )
+    _require_clicks(cells)
 
-    def estimate(query_weight: Floats | None) -> Floats:
+    def fit(query_weight: Floats | None, start: Floats | None) -> Floats:
         shows, clicks = cells.tables(query_weight)
         used = clicks.sum(axis=1) > 0
         return fit_curve(shows[used], clicks[used], start)
 
-    start = None
-    start = estimate(None)
-    return cells, estimate
+    return cells, partial(fit, start=fit(None, None))
 
 
 def _by_features(log: ClickLog, limit: int, seed: int) -> tuple[Cells, _Estimate]:
     data = log.require_data("method='em'")
     cells = by_document(log, limited(log, limit))
+    _require_clicks(cells)
     if unreachable(informative(cells)):
         warnings.warn(
             "no document was clicked and shown at several positions: position bias and relevance are told apart by the "
@@ -224,6 +219,15 @@ def _by_features(log: ClickLog, limit: int, seed: int) -> tuple[Cells, _Estimate
         return np.log(curve_given(cells, gamma, weight))
 
     return cells, estimate
+
+
+def _require_clicks(cells: Cells) -> None:
+    clicks = sums_by(cells.position, cells.clicks, cells.n_positions)
+    if not clicks.all():
+        raise ValueError(
+            f"there is no click at position {int(np.argmin(clicks)) + 1} to learn from; lower limit, so that late "
+            "positions share a propensity."
+        )
 
 
 def _deviations(estimate: _Estimate, n_queries: int, resamples: int, seed: int) -> Floats:
