@@ -375,6 +375,30 @@ def test_defaults_have_the_figures_of_the_tables() -> None:
     assert all(row[1:] in measured for row in steps)
 
 
+def test_clicks_have_the_measured_figures() -> None:
+    measured = json.loads((RESULTS / "offline-evaluation.json").read_text())
+    expected = [
+        [name, f"{row['mean'] / row['truth']:.3f}", f"{row['z']:+.1f}", f"{100 * row['coverage']:.1f} %"]
+        for name, row in measured["estimators"]["estimators"].items()
+    ]
+    assert table_after("estimators", "clicks.md") == expected
+    expected = [
+        [str(row["impressions"]), *(f"{100 * share:.0f} %" for share in row["power"].values())]
+        for row in measured["power"]["rows"]
+    ]
+    assert table_after("power", "clicks.md") == expected
+    errors = {
+        (row["method"], kind, row["exponent"]): f"{100 * row['worst_error']:.0f} %"
+        for kind in ("short", "web")
+        for row in measured[f"propensities {kind}"]["rows"]
+    }
+    for method, _, *cells in table_after("propensities", "clicks.md"):
+        name = method.replace("`", "")
+        assert cells == [f"{errors[name, kind, 1.0]}, {errors[name, kind, 2.0]}" for kind in ("short", "web")]
+    alarms = [f"{100 * share:.1f} %" for share in measured["alarms"]["alarms"].values()]
+    assert f"{alarms[0]}, {alarms[1]} and {alarms[2]}" in PAGES["clicks.md"]
+
+
 def test_figures_are_drawn_from_the_results(tmp_path: Path) -> None:
     script = [sys.executable, str(ROOT / "benchmarks" / "figures.py"), str(tmp_path)]
     subprocess.run(script, check=True, capture_output=True)
