@@ -157,7 +157,7 @@ class Boosting:
         factor = state.factor * shrink
         agreed: float | None = None
         with _timed(state, "gradients"):
-            sums_leaves = settings.full_leaves or (self.bias is not None and self.bias.full)
+            sums_leaves = settings.full_leaves or (self.bias is not None and self.bias.sums_all)
             point = self.gradient.at(self._biased(state, scores[0]), it, leaves=sums_leaves)
             subsample = self.draws.subsample(it)
             grad, hess = self._for_splits(it, point, subsample)
@@ -198,7 +198,7 @@ class Boosting:
     def _step_bias(self, state: State, point: Point, subsample: Floats | None) -> None:
         if self.bias is not None:
             values = np.array(state.biases[-1]) if state.biases else np.zeros(self.bias.size)
-            state.biases.append(self.bias.step(values, point, subsample).tolist())
+            state.biases.append(self.bias.step(values, point, state.iteration, subsample).tolist())
 
     def _for_splits(self, it: int, point: Point, subsample: Floats | None) -> tuple[Floats, Floats]:
         """Gradient and curvature that splits are chosen by: with weights of queries, and with noise."""
