@@ -174,8 +174,10 @@ class Boosting:
             tree.set(values)
             for part, leaf in enumerate(leaves):
                 add_leaf_values(0, len(leaf), leaf, values, scores[part])
-        with _timed(state, "leaves"):
-            self._step_bias(state, point, subsample)
+        if self.bias is not None:
+            with _timed(state, "leaves"):
+                earlier = np.array(state.biases[-1] if state.biases else [0.0] * self.bias.size)
+                state.biases.append(self.bias.step(earlier, point, it, subsample).tolist())
         with _timed(state, "evaluation"):
             self._evaluate(state, factor, scores)
         state.factors.append(factor)
@@ -194,11 +196,6 @@ class Boosting:
         if self.bias is not None and state.biases:
             total += self.bias.of_rows(np.array(state.biases[-1]))
         return total
-
-    def _step_bias(self, state: State, point: Point, subsample: Floats | None) -> None:
-        if self.bias is not None:
-            values = np.array(state.biases[-1]) if state.biases else np.zeros(self.bias.size)
-            state.biases.append(self.bias.step(values, point, state.iteration, subsample).tolist())
 
     def _for_splits(self, it: int, point: Point, subsample: Floats | None) -> tuple[Floats, Floats]:
         """Gradient and curvature that splits are chosen by: with weights of queries, and with noise."""
