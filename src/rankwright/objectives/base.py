@@ -278,6 +278,11 @@ class Objective:
         """Whether the gradient makes use of `Problem.inverse`, where propensities are known."""
         return False
 
+    @property
+    def preconditioned(self) -> bool:
+        """Whether the gradient is that of the loss times a matrix, chosen for engines that divide by the curvature."""
+        return False
+
     def searched_options(self, metric: Metric) -> dict[str, Range | Choice]:
         """Return the options worth tuning for a metric."""
         return dict(self.search)
@@ -385,6 +390,11 @@ class Sum(Objective):
         """Whether all terms make use of propensities."""
         return all(term.uses_propensity for _, _, term in self.parts)
 
+    @property
+    def preconditioned(self) -> bool:
+        """Whether any term has a gradient that is not that of its loss."""
+        return any(term.preconditioned for _, _, term in self.parts)
+
     def terms(self) -> tuple[tuple[float, float, Objective], ...]:
         """Return the terms."""
         return self.parts
@@ -425,8 +435,8 @@ class Point:
     grad, hess
         As `BoundObjective` returns them.
     leaf_system
-        Function of (leaf_of, n_leaves, query_weight=None, rounding=(0, 0)): `BoundObjective.leaf_system` at these
-        scores.
+        Function of (leaf_of, n_leaves, query_weight=None, rounding=(0, 0), part=None): `BoundObjective.leaf_system`
+        at these scores.
     """
 
     grad: Floats
@@ -516,6 +526,12 @@ class BoundObjective:
             self._drawn[number](iteration) if number in self._drawn else term for number, term in enumerate(self._terms)
         ]
 
+    @property
+    def leaf_parts(self) -> list[slice]:
+        """Rows, in grouped order, of the parts in which curvature is summed; they depend on the queries alone."""
+        rows = self.queries.boundaries
+        return [slice(int(rows[q0]), int(rows[q1])) for q0, q1 in self._leaf_ranges]
+
     def __call__(self, scores: ArrayLike, iteration: int = 0) -> tuple[Floats, Floats]:
         """Gradient and curvature of the loss at ``scores``, one each per row."""
         point = self.at(scores, iteration)
@@ -561,17 +577,19 @@ class BoundObjective:
         *,
         query_weight: Floats | None = None,
         rounding: tuple[float, float] = (0.0, 0.0),
+        part: int | None = None,
     ) -> tuple[Floats, Floats]:
         """Gradient [leaves] and full curvature [leaves, leaves] summed over the leaves of a tree.
 
         If row i lies in leaf ``leaf_of[i]``, the best leaf values to second order solve (H + ridge) v = -g.
         Weights multiply both; a pair of rows has the weight of its query, so they must be constant within a query.
         ``query_weight`` [queries] are further factors, such as 0 to leave a query out. ``rounding`` of gradient and
-        curvature (`rankwright.reducer.rounding`) makes the sums independent of the order of the queries.
+        curvature (`rankwright.reducer.rounding`) makes the sums independent of the order of the queries. With ``part``
+        only that one of `leaf_parts` is summed.
         """
         z = self._check(scores)
-        weights: dict[str, Any] = {"query_weight": query_weight, "rounding": rounding}
-        return self._leaf_system(self._terms_at(iteration), z, iteration, leaf_of, n_leaves, **weights)
+        options: dict[str, Any] = {"query_weight": query_weight, "rounding": rounding, "part": part}
+        return self._leaf_system(self._terms_at(iteration), z, iteration, leaf_of, n_leaves, **options)
 
     def _leaf_system(
         self,
@@ -583,6 +601,7 @@ class BoundObjective:
         *,
         query_weight: Floats | None = None,
         rounding: tuple[float, float] = (0.0, 0.0),
+        part: int | None = None,
     ) -> tuple[Floats, Floats]:
         if not self.objective.full_curvature:
             solvable = sorted(name for name, kind in NOTATION.known.items() if kind.full_curvature is True)
@@ -602,20 +621,18 @@ class BoundObjective:
                 )
             weight = weight * own_weight
         grad = np.zeros(len(z))
-        parts = np.zeros((len(self._leaf_ranges), n_leaves, n_leaves))
+        ranges = self._leaf_ranges if part is None else [self._leaf_ranges[part]]
+        shares = self._leaf_shares if part is None else [(0, 1)]
+        parts = np.zeros((len(ranges), n_leaves, n_leaves))
         for number, (query_factor, term) in enumerate(zip(self._factors, terms, strict=True)):
             stream = stream_of(self.seed, iteration, number)
             factor = query_factor * weight
             own = np.zeros(len(z))
-            sums = [LeafSums(factor, leaf, own, part, rounding[1]) for part in parts]
-            run_ranges(partial(self._add_parts, term, z, stream, sums), self._leaf_shares, long=self._long)
+            sums = [LeafSums(factor, leaf, own, into, rounding[1]) for into in parts]
+            run_ranges(partial(_add_parts, term, z, stream, ranges, sums), shares, long=self._long)
             grad += own * np.repeat(factor, self.queries.sizes)
         grad = (grad + rounding[0]) - rounding[0] if rounding[0] else grad
         return np.bincount(leaf, grad, n_leaves).astype(np.float64), parts.sum(axis=0)
-
-    def _add_parts(self, term: Gradient, z: Floats, stream: np.uint64, sums: list[LeafSums], p0: int, p1: int) -> None:
-        for part in range(p0, p1):
-            term.add_between_leaves(*self._leaf_ranges[part], z, stream, sums[part])
 
     def _check(self, scores: ArrayLike) -> Floats:
         z = as_floats(scores, "scores must be numbers, one per row.")
@@ -629,3 +646,16 @@ class BoundObjective:
                 "Lower the learning rate if training diverged."
             )
         return z
+
+
+def _add_parts(
+    term: Gradient,
+    z: Floats,
+    stream: np.uint64,
+    ranges: list[tuple[int, int]],
+    sums: list[LeafSums],
+    p0: int,
+    p1: int,
+) -> None:
+    for part in range(p0, p1):
+        term.add_between_leaves(*ranges[part], z, stream, sums[part])
