@@ -12,14 +12,16 @@ from sklearn.utils.validation import check_is_fitted
 from rankwright.data.arguments import evaluation_sets, ranking_data
 from rankwright.data.dataset import RankingData
 from rankwright.estimator import FittedRanker
+from rankwright.kernels.compilation import announcing
 from rankwright.metrics import Metric
 from rankwright.objectives import Objective
 from rankwright.training.defaults import for_data
 from rankwright.training.fitting import check_callbacks, run_training
 from rankwright.training.outcome import model_of, naming_classes
 from rankwright.training.parameters import read_parameters
+from rankwright.training.progress import show_notice
 from rankwright.training.settings import Plan
-from rankwright.training.state import Progress, State
+from rankwright.training.state import Progress, State, no_times, timed
 
 
 class Ranker(FittedRanker):
@@ -111,8 +113,9 @@ class Ranker(FittedRanker):
     interrupted_ : bool
         True if Ctrl-C ended the training; the model has the trees up to then.
     times_ : dict
-        Seconds of training in each phase, over all parts of a resumed training: ``"gradients"``, ``"trees"``,
-        ``"leaves"`` (values computed here, not by the engine) and ``"evaluation"``.
+        Seconds of training in each phase, over all parts of a resumed training: ``"preparation"`` of the data,
+        ``"compilation"`` of kernels (first run only), ``"gradients"``, ``"trees"``, ``"leaves"`` (values computed here,
+        not by the engine) and ``"evaluation"``.
 
     Examples
     --------
@@ -212,10 +215,12 @@ class Ranker(FittedRanker):
         with naming_classes(getattr(earlier or self, "model_", None)):
             plan = read_parameters(self.get_params(deep=False))
         check_callbacks(callbacks)
-        given = ranking_data(X, y, qid, group, sample_weight, None if earlier is None else earlier.columns_)
-        train = given.canonical(threads=plan.settings.threads)
-        plan = for_data(plan, train)
-        valid = [train if data is given else data for data in evaluation_sets(eval_set, given, y, qid)]
+        times = no_times()
+        with announcing(show_notice(self.verbose)), timed(times, "preparation"):
+            given = ranking_data(X, y, qid, group, sample_weight, None if earlier is None else earlier.columns_)
+            train = given.canonical(threads=plan.settings.threads)
+            plan = for_data(plan, train)
+            valid = [train if data is given else data for data in evaluation_sets(eval_set, given, y, qid)]
         if plan.settings.patience is not None and not valid:
             raise ValueError("early_stopping_rounds needs an eval_set to watch; pass eval_set=[(X, y, qid)].")
 
@@ -229,6 +234,7 @@ class Ranker(FittedRanker):
             train,
             valid,
             None if earlier is None else earlier.forest_,
+            times=times,
             checkpoint=self.checkpoint,
             verbose=self.verbose,
             callbacks=callbacks,

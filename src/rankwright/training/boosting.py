@@ -15,8 +15,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
 
@@ -26,6 +25,7 @@ from numpy.typing import NDArray
 from rankwright.data.dataset import RankingData
 from rankwright.engines import load_engine
 from rankwright.evaluation.per_query import Evaluator
+from rankwright.kernels.compilation import compile_seconds
 from rankwright.kernels.trees import add_leaf_values
 from rankwright.metrics import Metric
 from rankwright.objectives import Objective
@@ -34,7 +34,7 @@ from rankwright.reducer import ALONE, Reducer
 from rankwright.training.draws import Purpose, QueryDraws
 from rankwright.training.grid import to_grid
 from rankwright.training.settings import Settings
-from rankwright.training.state import Progress, State
+from rankwright.training.state import Progress, State, timed
 from rankwright.training.steering import agreement
 
 Floats = NDArray[np.float64]
@@ -114,7 +114,7 @@ class Boosting:
         state = replace(start.first(start.iteration), forest=None)
         scores = self._scores_of(start)
         self._run = start, state  # in one step: an interrupt may hit between any two lines
-        began = time.perf_counter()
+        began, compiled = time.perf_counter(), compile_seconds()
         while state.iteration < self.settings.n_trees and not state.finished:
             self._iterate(state, scores)
             progress = Progress(
@@ -124,6 +124,7 @@ class Boosting:
                 history=state.history,
                 seconds=time.perf_counter() - began,
                 times=dict(state.times),
+                compile_seconds=compile_seconds() - compiled,
             )
             if after(progress):
                 break
@@ -152,24 +153,25 @@ class Boosting:
         shrink = 1.0 - settings.langevin.shrink_rate * rate if settings.langevin is not None else 1.0
         factor = state.factor * shrink
         agreed: float | None = None
-        with _timed(state, "gradients"):
+        with timed(state.times, "gradients"):
             point = self.gradient.at(state.factor * scores[0], it, leaves=settings.full_leaves)
             subsample = self.draws.subsample(it)
             grad, hess = self._for_splits(it, point, subsample)
-        with _timed(state, "trees"):
+        with timed(state.times, "trees"):
             tree = self.grower.grow(self._on_grid(grad if factor == 1.0 else grad / factor), self._on_grid(hess))
             leaves = [] if tree is None else [tree.leaves(part) for part in range(len(scores))]
         if tree is not None:
             if settings.own_leaves:
-                with _timed(state, "leaves"):
+                with timed(state.times, "leaves"):
                     values, agreed = self._leaf_values(it, point, leaves[0], len(tree.values), subsample)
                 values *= rate / factor
             else:
                 values = tree.values * rate
-            tree.set(values)
-            for part, leaf in enumerate(leaves):
-                add_leaf_values(0, len(leaf), leaf, values, scores[part])
-        with _timed(state, "evaluation"):
+            with timed(state.times, "trees"):
+                tree.set(values)
+                for part, leaf in enumerate(leaves):
+                    add_leaf_values(0, len(leaf), leaf, values, scores[part])
+        with timed(state.times, "evaluation"):
             self._evaluate(state, factor, scores)
         state.factors.append(factor)
         if settings.steering is not None:
@@ -258,10 +260,3 @@ class Boosting:
 
 def _sums(leaf: Leaves, values: Floats, n_leaves: int) -> Floats:
     return np.bincount(leaf, values, n_leaves).astype(np.float64, copy=False)
-
-
-@contextmanager
-def _timed(state: State, phase: str) -> Iterator[None]:
-    start = time.perf_counter()
-    yield
-    state.times[phase] += time.perf_counter() - start
