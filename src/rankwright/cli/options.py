@@ -40,6 +40,13 @@ DATA_OPTIONS: dict[str, Any] = {
     "categorical": Annotated[
         list[str] | None, typer.Option(help="Column that holds categories; repeatable.", show_default=False)
     ],
+    "docid": Annotated[
+        str | None,
+        typer.Option(help="Document id column of Parquet and CSV; LETOR has it in comments.", show_default=False),
+    ],
+    "query_text": Annotated[
+        str | None, typer.Option(help="Column of Parquet and CSV with the text of the query.", show_default=False)
+    ],
     "zero_based": Annotated[
         bool | None,
         typer.Option("--zero-based/--one-based", help="Index of the first LETOR feature.", show_default=False),
