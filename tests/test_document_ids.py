@@ -69,7 +69,7 @@ def test_columns_become_fields(tmp_path: Path, ending: str) -> None:
     assert data.feature_names == ["a", "b", "c"]
     assert together(data) == EXPECTED
     assert data.fields["query_text"][data.qid == 7].tolist() == ["red shoes"] * 10
-    with pytest.raises(ValueError, match="has no column 'uri'.* Name one of them in docid="):
+    with pytest.raises(ValueError, match=r"has no column 'uri'.* Name one of them in docid="):
         rw.read_data(path, docid="uri")
     FRAME.assign(docid=1).to_parquet(tmp_path / "two.parquet")
     with pytest.raises(ValueError, match="has a column 'docid' beside 'url'; name it in drop="):

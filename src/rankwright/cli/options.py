@@ -10,7 +10,9 @@ from typing import Annotated, Any, Literal
 
 import typer
 
-Metrics = Annotated[str, typer.Option(help="Space-separated metrics.")]
+from rankwright.cli import completion
+
+Metrics = Annotated[str, typer.Option(help="Space-separated metrics.", autocompletion=completion.metrics)]
 Ties = Annotated[Literal["worst", "best", "expected", "input"], typer.Option(help="How ties are broken.")]
 Empty = Annotated[Literal["skip", "zero", "one"], typer.Option(help="Value of queries without a relevant document.")]
 Threads = Annotated[int | None, typer.Option(help="Number of threads [all cores].", show_default=False)]

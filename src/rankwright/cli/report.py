@@ -46,11 +46,11 @@ def report(
     *,
     reading: options.Reading,
 ) -> None:
-    """Write a page about runs on test data, or about a benchmark, to read and to share.
+    """Write a page about runs or a benchmark.
 
-    The page works offline. It shows learning curves, means with significance, each query with both rankings side by
-    side, metrics by kind of query, scores and ties, features, times and the provenance of the runs. Data is read like
-    the first run's training data, unless you give other options.
+    The page works offline, to read and to share. It shows learning curves, means with significance, each query with
+    both rankings side by side, metrics by kind of query, scores and ties, features, times and the provenance of the
+    runs. Data is read like the first run's training data, unless you give other options.
 
     Example: rankwright report old-run new-run --data test.txt --out report.html
     """
