@@ -430,8 +430,9 @@ def test_a_text_may_name_several_metrics() -> None:
     listed = rw.evaluate(scores, labels, metrics=["map", "err(gain=linear, max_label=2)@3"], **options)
     assert rw.evaluate(scores, labels, metrics=" map  err(gain=linear, max_label=2)@3 ", **options).mean == listed.mean
     assert list(rw.evaluate(scores, labels, metrics="ndcg @2", **options).mean) == ["ndcg @2"]
-    with pytest.raises(ValueError, match="it is a sum"):
-        rw.evaluate(scores, labels, metrics="map + ndcg", **options)
+    assert list(rw.evaluate(scores, labels, metrics="map + ndcg mrr", **options).mean) == ["map + ndcg", "mrr"]
+    with pytest.raises(ValueError, match=r"it ends with \+"):
+        rw.evaluate(scores, labels, metrics="map +", **options)
     with pytest.raises(ValueError, match="no metric to evaluate"):
         rw.evaluate(scores, labels, metrics=" ", **options)
     ranker = quick(metric="map ndcg@5").fit(X, Y, qid=QID, eval_set=[(X, Y, QID)])

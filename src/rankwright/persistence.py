@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from rankwright._io import PathLike, read_plain, replacing, sync, unpacked_limit
+from rankwright._io import PathLike, naming, read_plain, replacing, sync, unpacked_limit
 
 FORMAT_VERSION = 1
 MANIFEST = "manifest.json"
@@ -55,7 +55,7 @@ def write_model(path: PathLike, content: bytes, manifest: dict[str, Any], file_n
     try:
         for name, data in new_files.items():
             (target / name).unlink(missing_ok=True)
-            with open(target / name, "xb") as file:  # never follows a link that somebody put there
+            with naming(target / name), open(target / name, "xb") as file:  # never follows a link that was put there
                 file.write(data)
                 sync(file)
     except BaseException:  # a full disk, for example: leave what was there before

@@ -3,21 +3,25 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Self
 
 from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_is_fitted
 
-from rankwright.data.arguments import evaluation_sets, ranking_data
-from rankwright.data.dataset import RankingData
+from rankwright.data.arguments import by_column, evaluation_sets, ranking_data
+from rankwright.data.dataset import names_columns
+from rankwright.data.encoding import HasColumns, frame_columns
+from rankwright.data.within_query import Option, Recipe, read_recipe
 from rankwright.estimator import FittedRanker
 from rankwright.kernels.compilation import announcing
 from rankwright.metrics import Metric
 from rankwright.objectives import Objective
+from rankwright.training.checkpoint import fingerprint
 from rankwright.training.defaults import for_data
-from rankwright.training.fitting import check_callbacks, run_training
-from rankwright.training.outcome import model_of, naming_classes
+from rankwright.training.fitting import check_callbacks, reducer_alone, run_training
+from rankwright.training.from_clicks import with_clicks
+from rankwright.training.outcome import model_of, naming_classes, position_bias_of
 from rankwright.training.parameters import read_parameters
 from rankwright.training.progress import show_notice
 from rankwright.training.settings import Plan
@@ -36,9 +40,15 @@ class Ranker(FittedRanker):
         (docs/defaults.md); or stochasticrank for a metric that selects documents.
     metric
         What to optimise and evaluate, or several, as a list or separated by spaces: the first is optimised and
-        decides about early stopping.
+        decides about early stopping. ``"ndcg@10[margin]"`` reads the label ``margin``; ``"ndcg@10 + 0.3
+        ndcg@10[margin]"`` is a weighted sum, of which the objective optimises the first term.
     engine
-        Which library grows the trees: ``"lightgbm"``.
+        Which library grows the trees: ``"lightgbm"``, or ``"xgboost"`` (the extra ``xgboost``), which also trains on
+        several machines. XGBoost bounds leaves by curvature: ``min_child_samples`` counts rows of mean curvature.
+    within_query
+        Features within the query, added to the columns: one or several of ``"rank"``, ``"z"``, ``"gap"``, ``"share"``,
+        ``"mean"`` and ``"max"`` for all columns, or a dict of them by column; see `rankwright.WithinQuery`. The model
+        then scores all documents of a query together, so that ``predict`` needs ``qid``.
     n_estimators
         Number of trees.
     learning_rate
@@ -78,6 +88,11 @@ class Ranker(FittedRanker):
     leaf_noise
         ``"shared"``: splits and leaf values see the same noise. ``"independent"``: leaf values get a draw of
         their own, as in the SGLB algorithm; they are then computed by the training instead of the engine.
+    position_ridge, position_smoothness
+        L2 regularisation of the position bias that ``fit(position=...)`` learns, and of the differences between
+        neighbouring positions, both in documents: 1 counts as much as one document.
+    position_limit
+        Positions from this one on share one bias.
     random_state
         Seed. The same seed gives the same model, for any number of threads: gradients are rounded to 2^-28 of the
         largest, so that the engine's sums are exact. None draws one.
@@ -107,9 +122,13 @@ class Ranker(FittedRanker):
         Metrics of each evaluation set after each iteration of this training, those past the best one included:
         ``evals_result_["valid_0"]["ndcg@10"]``. The model's own value is at ``len(learning_rates_) - 1``.
     feature_importances_ : ndarray
-        Total gain of the splits on each column, as shares of 1.
+        Total gain of the splits on each column, as shares of 1; ``model_.feature_names`` names them, features within
+        the query last.
     n_features_in_, feature_names_in_
-        Columns of the training data.
+        Columns of the training data, without the features within the query.
+    position_bias_ : dict
+        The bias found for each column of ``position``: a dict of its values (positions, relative to the first, or
+        categories, relative to the most frequent one), as an amount of score. Empty without ``position``.
     interrupted_ : bool
         True if Ctrl-C ended the training; the model has the trees up to then.
     times_ : dict
@@ -136,6 +155,7 @@ class Ranker(FittedRanker):
         metric: str | Metric | Sequence[str | Metric] = "ndcg@10",
         engine: str = "lightgbm",
         *,
+        within_query: Option = None,
         n_estimators: int = 300,
         learning_rate: float | None = None,
         num_leaves: int | None = None,
@@ -152,6 +172,9 @@ class Ranker(FittedRanker):
         diffusion_temperature: float | None = None,
         shrink_rate: float | None = None,
         leaf_noise: str = "shared",
+        position_ridge: float = 1.0,
+        position_smoothness: float = 0.0,
+        position_limit: int = 50,
         random_state: int | None = 0,
         n_jobs: int | None = None,
         checkpoint: str | os.PathLike[str] | dict[str, Any] | None = None,
@@ -161,6 +184,7 @@ class Ranker(FittedRanker):
         self.objective = objective
         self.metric = metric
         self.engine = engine
+        self.within_query = within_query
         self.n_estimators = n_estimators
         self.learning_rate = learning_rate
         self.num_leaves = num_leaves
@@ -177,6 +201,9 @@ class Ranker(FittedRanker):
         self.diffusion_temperature = diffusion_temperature
         self.shrink_rate = shrink_rate
         self.leaf_noise = leaf_noise
+        self.position_ridge = position_ridge
+        self.position_smoothness = position_smoothness
+        self.position_limit = position_limit
         self.random_state = random_state
         self.n_jobs = n_jobs
         self.checkpoint = checkpoint
@@ -191,9 +218,14 @@ class Ranker(FittedRanker):
         qid: Any = None,
         group: ArrayLike | None = None,
         sample_weight: ArrayLike | None = None,
+        pairs: Any = None,
+        document: Any = None,
+        position: Any = None,
         eval_set: Any = None,
+        eval_group: Any = None,
         init_model: Ranker | str | os.PathLike[str] | None = None,
         callbacks: Sequence[Callable[[Progress], object]] | None = None,
+        cluster: Any = None,
     ) -> Self:
         """Train.
 
@@ -201,33 +233,72 @@ class Ranker(FittedRanker):
         ----------
         X, y, qid, group, sample_weight
             As in `RankingData` (whose ``weights`` are ``sample_weight`` here); or a `RankingData` as ``X`` alone.
-            Rows may come in any order; ``qid`` and ``y`` may name columns of a data frame.
+            Rows may come in any order; ``qid`` and ``y`` may name columns of a data frame. Several labels are a dict or
+            a data frame ``y``, or a list of names of columns; the first is the main one (docs/goals.md).
+        pairs, document
+            Preferences to learn from, as in `RankingData`, with an objective such as ``"ranknet(pairs)"``, alone or
+            beside labels. Without labels the objective ``"auto"`` is that one.
+        position
+            Where each document was shown when its label, a click, was observed: an array of positions from 1, or the
+            name of a column or field. Scores plus a bias of each position are trained; `predict` returns the scores
+            without it (docs/clicks.md). Several columns (a list of names, or a dict of arrays by name) add up, and
+            columns of text are categories, such as the device.
         eval_set
             Evaluation sets: a list of ``(X, y, qid)`` or of `RankingData`, or one of them; a data frame alone where
             ``y`` and ``qid`` name columns. The `RankingData` that is trained on may be among them, for curves of the
             training, and costs no second copy.
+        eval_group
+            Sizes of the queries of each evaluation set, where these are pairs ``(X, y)``: the form of LightGBM and
+            PyTerrier.
         init_model
             A fitted Ranker, or the path of a saved one, to add trees to.
         callbacks
             Functions called with a `Progress` after each tree; training stops when one returns True.
+        cluster
+            Train on several machines with ``engine="xgboost"``: a Dask client, the address of a scheduler, a number of
+            workers to start on this machine, ``"local"`` for one per core, or a `Cluster`. ``X`` may then also be a
+            folder or pattern of Parquet files that the workers can open (``y`` and ``qid`` name columns, by default
+            ``label`` and ``qid``), or Dask collections. The model is the same for any number of workers.
         """
         earlier = _fitted(init_model)
         with naming_classes(getattr(earlier or self, "model_", None)):
             plan = read_parameters(self.get_params(deep=False))
         check_callbacks(callbacks)
+        if cluster is not None:
+            several = isinstance(y, Mapping) or isinstance(_names(X, y), list) or None
+            refused = {"pairs": pairs, "position": position, "eval_group": eval_group, "several labels": several}
+            refused["within_query"] = self.within_query
+            if given_names := [name for name, value in refused.items() if value is not None]:
+                raise ValueError(f"{given_names[0]} cannot be used with cluster=; leave out one of the two.")
+            return self._fit_on(cluster, plan, (X, y, qid, group, sample_weight), eval_set, earlier, callbacks)
         times = no_times()
         with announcing(show_notice(self.verbose)), timed(times, "preparation"):
-            given = ranking_data(X, y, qid, group, sample_weight, None if earlier is None else earlier.columns_)
-            train = given.canonical(threads=plan.settings.threads)
-            plan = for_data(plan, train)
-            valid = [train if data is given else data for data in evaluation_sets(eval_set, given, y, qid)]
+            shown = by_column("position", position)
+            others = [name for name in (*shown.values(), document) if isinstance(name, str)]
+            reference = None if earlier is None else earlier.columns_
+            given = ranking_data(X, y, qid, group, sample_weight, reference, pairs, document, shown)
+            plan = with_clicks(plan, given, shown)
+            recipe, threads = read_recipe(self.within_query, given), plan.settings.threads
+            if earlier is not None and earlier.model_.recipe != recipe:
+                raise ValueError(
+                    f"init_model was trained with within_query={earlier.within_query!r}, not {self.within_query!r}; "
+                    "its trees need the same columns."
+                )
+            evaluated = evaluation_sets(eval_set, given, y, qid, eval_group, others)
+            train = given.with_features(recipe, canonical=True, threads=threads)
+            plan = for_data(plan, train, reducer_alone(plan))
+            names = given.feature_names
+            valid = [
+                train if data is given or data is X else data.with_features(recipe, names=names, threads=threads)
+                for data in evaluated
+            ]
         if plan.settings.patience is not None and not valid:
             raise ValueError("early_stopping_rounds needs an eval_set to watch; pass eval_set=[(X, y, qid)].")
 
         def finish(state: State, interrupted: bool) -> None:
-            self.label_column_ = y if isinstance(y, str) else None
-            self.qid_column_ = qid if isinstance(qid, str) else None
-            self._set_fitted(state, plan, train, interrupted=interrupted)
+            columns = {"label_column": _names(X, y), "qid_column": _names(X, qid), "other_columns": others}
+            more = {"position_bias": position_bias_of(state, plan, train), "interrupted": interrupted}
+            self._set_fitted(state, plan, train, fingerprint(train), recipe, **columns, **more)
 
         run_training(
             plan,
@@ -246,11 +317,48 @@ class Ranker(FittedRanker):
         """Raise ValueError where a parameter cannot be used, as ``fit`` does before any work."""
         read_parameters(self.get_params(deep=False))
 
-    def _set_fitted(self, state: State, plan: Plan, train: RankingData, *, interrupted: bool) -> None:
-        """Turn the state of a training into fitted attributes."""
-        columns = {"label_column": self.label_column_, "qid_column": self.qid_column_}
-        model = model_of(state, plan, train, **columns, interrupted=interrupted)
+    def _fit_on(
+        self, cluster: Any, plan: Plan, data: tuple[Any, ...], eval_set: Any, earlier: Ranker | None, callbacks: Any
+    ) -> Self:
+        """Train on several machines."""
+        from rankwright.cluster import arguments, training
+        from rankwright.cluster.options import Cluster
+
+        X, y, qid, group, weights = data
+        names = arguments.column_names(X, y, qid, weights)
+        valid = arguments.spread_sets(eval_set, X, y, qid)
+        if plan.settings.patience is not None and not valid:
+            raise ValueError("early_stopping_rounds needs an eval_set to watch; pass eval_set=[(X, y, qid)].")
+        fitted = training.fit(
+            plan,
+            Cluster.of(cluster),
+            arguments.spread_data(X, y, qid, group, weights),
+            valid,
+            names,
+            reference=None if earlier is None else earlier.columns_,
+            initial=None if earlier is None else earlier.forest_,
+            checkpoint=self.checkpoint,
+            verbose=self.verbose,
+            callbacks=callbacks,
+        )
+        more = {"label_column": _names(X, y), "qid_column": _names(X, qid), "interrupted": fitted.interrupted}
+        self._set_fitted(fitted.state, fitted.plan, fitted.columns, fitted.fingerprint, Recipe(), **more)
+        return self
+
+    def _set_fitted(
+        self, state: State, plan: Plan, train: HasColumns, data_print: str, recipe: Recipe, **more: Any
+    ) -> None:
+        """Turn the state of a training into fitted attributes; ``more`` is added to the manifest."""
+        self.label_column_, self.qid_column_ = more["label_column"], more["qid_column"]
+        model = model_of(state, plan, train, data_print, recipe, **more)
         self._set_model(model, list(plan.metrics.values()), plan.objective)
+
+
+def _names(X: Any, value: Any) -> Any:
+    """Return the name of a column, or a list of names, where a value is that; otherwise None."""
+    if isinstance(value, str):
+        return value
+    return list(value) if names_columns(value, frame_columns(X)) else None
 
 
 def _fitted(init_model: Any) -> Ranker | None:

@@ -32,7 +32,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from rankwright._io import PathLike, part_of, read_plain, replacing
+from rankwright._io import PathLike, appending, part_of, read_plain, replacing
 from rankwright.data.dataset import RankingData
 from rankwright.environment import environment
 from rankwright.locks import locked_folder
@@ -47,6 +47,7 @@ _MANIFEST, _CONFIG, _ENVIRONMENT = "manifest.json", "config.toml", "environment.
 _METRICS, _LOG, _MODEL, _CHECKPOINT = "metrics.jsonl", "log.txt", "model", "checkpoint"
 _OURS = (_MODEL, _CHECKPOINT, _METRICS, _LOG, _CONFIG, _ENVIRONMENT, _MANIFEST)  # the manifest goes last
 _FREE = ("n_jobs", "verbose", "checkpoint")  # parameters that do not change the model
+_READING = ("label", "qid", "weight", "drop", "categorical", "zero_based")
 _SECONDS_BETWEEN_LINES = 10.0
 _MOST_BYTES, _MOST_HISTORY_BYTES = 1 << 26, 1 << 31
 _PACKAGES = ("rankwright", "numpy", "scipy", "numba", "lightgbm", "scikit-learn", "pyarrow", "narwhals")
@@ -66,7 +67,7 @@ class Run:
     manifest : dict
         Status, data, times and versions; ``manifest["status"]`` is ``"training"``, ``"interrupted"`` or ``"finished"``.
     config : dict
-        Parameters of the Ranker.
+        Parameters of the Ranker, and under ``"clicks"`` what ``fit`` was told about them.
     history : list of dict
         One per iteration: ``{"iteration": 1, "seconds": 0.1, "train": {"ndcg@10": 0.4}, "valid": {"ndcg@10": 0.3}}``;
         ``"valid"`` only where there was validation data, ``"train"`` unless weights differ within a query. Seconds
@@ -112,6 +113,7 @@ class Run:
                 f"{folder} was written by a newer version, rankwright {manifest.get('rankwright', '?')} (run format "
                 f"{written}; this one reads up to {RUN_VERSION}). Upgrade rankwright to use it."
             )
+        _check_manifest(folder / _MANIFEST, manifest)
         return cls(folder, manifest)
 
     @classmethod
@@ -145,6 +147,12 @@ class Run:
         return _json(self.path / _ENVIRONMENT)
 
     @property
+    def reading(self) -> dict[str, Any]:
+        """Options of `read_data` that the training data was read with."""
+        options = self.manifest.get("reading", {})
+        return {name: options[name] for name in _READING if name in options}
+
+    @property
     def times(self) -> dict[str, float]:
         """Seconds of each phase."""
         return dict(self.manifest.get("times", {}))
@@ -167,6 +175,36 @@ class Run:
 
     def __repr__(self) -> str:
         return f"Run({os.fspath(self.path)!r}, {self.manifest.get('status')})"
+
+
+def _check_manifest(path: Path, manifest: Mapping[str, Any]) -> None:
+    """Raise ValueError where an entry that is used is not of its type; other entries are only shown."""
+    described = manifest.get("data", {})
+    times = manifest.get("times", {})
+    checks = {
+        "status": manifest.get("status") in ("training", "interrupted", "finished"),
+        "data": isinstance(described, dict) and all(isinstance(part, dict) for part in described.values()),
+        "reading": _is_reading(manifest.get("reading", {})),
+        "times": isinstance(times, dict) and all(type(value) in (int, float) for value in times.values()),
+        "iterations": type(manifest.get("iterations", 0)) is int,
+        "best_iteration": type(manifest.get("best_iteration", 0)) is int,
+        "metrics": _is_texts(manifest.get("metrics", [])),
+    }
+    for name, valid in checks.items():
+        if not valid:
+            raise ValueError(f"{path}: {name} is {str(manifest.get(name))[:60]!r}, which no run has; it was damaged.")
+
+
+def _is_texts(values: Any) -> bool:
+    return isinstance(values, list) and all(isinstance(value, str) for value in values)
+
+
+def _is_reading(options: Any) -> bool:
+    """Tell whether these can be keyword arguments of `read_data`."""
+    return isinstance(options, dict) and all(
+        isinstance(value, bool) if name == "zero_based" else isinstance(value, str) or _is_texts(value)
+        for name, value in options.items()
+    )
 
 
 def is_run(path: PathLike) -> bool:
@@ -193,6 +231,7 @@ def train_run(
     valid: RankingData | None = None,
     *,
     parameters: Mapping[str, Any],
+    clicks: Mapping[str, Any] | None = None,
     sources: Mapping[str, Any] | None = None,
     overwrite: bool = False,
     verbose: int = 1,
@@ -212,6 +251,9 @@ def train_run(
         stopping watches ``valid``.
     parameters
         Those of `Ranker`. ``checkpoint`` may choose ``trees`` and ``seconds`` between checkpoints, not a path.
+    clicks
+        Where the labels are clicks: arguments of ``Ranker.fit`` about them, ``position`` for example, which name fields
+        of ``train``.
     sources
         What the manifest shall say about where the data came from: ``paths``, ``reading``, ``seconds`` of reading.
     overwrite
@@ -230,10 +272,12 @@ def train_run(
     ...     same.manifest["started"] == run.manifest["started"], run.ranker.best_iteration_
     (True, 2)
     """
-    config = run_config(parameters)
+    config = run_config(parameters, clicks)
     described = {name: _describe(data) for name, data in (("train", train), ("valid", valid)) if data is not None}
     with locked_folder(Path(path), "a training"):
-        return _train_locked(Path(path), train, valid, parameters, sources, overwrite, verbose, config, described)
+        return _train_locked(
+            Path(path), train, valid, parameters, clicks or {}, sources, overwrite, verbose, config, described
+        )
 
 
 def _train_locked(
@@ -241,6 +285,7 @@ def _train_locked(
     train: RankingData,
     valid: RankingData | None,
     parameters: Mapping[str, Any],
+    clicks: Mapping[str, Any],
     sources: Mapping[str, Any] | None,
     overwrite: bool,
     verbose: int,
@@ -263,12 +308,12 @@ def _train_locked(
     chosen = {k: v for k, v in (parameters.get("checkpoint") or {}).items() if k != "path"}
     ranker = Ranker(**{**parameters, "checkpoint": {"path": folder / _CHECKPOINT, **chosen}, "verbose": verbose})
     watched = {} if valid is None else {"valid": valid}
-    if train.one_weight_per_query:  # a mean over queries needs one
+    if train.one_weight_per_query and train.labels:  # a mean over queries needs one weight each, and a metric labels
         watched["train"] = train
     recorder = _Recorder(folder, list(watched))
     with _remove_on_failure(folder):
         recorder.log("training starts" if earlier is None else "training resumes")
-        ranker.fit(train, eval_set=list(watched.values()), callbacks=[recorder])
+        ranker.fit(train, eval_set=list(watched.values()), callbacks=[recorder], **clicks)
         recorder.complete(ranker)
         began = time.perf_counter()
         ranker.save(folder / _MODEL)
@@ -297,8 +342,11 @@ def _train_locked(
     return run
 
 
-def run_config(parameters: Mapping[str, Any]) -> dict[str, Any]:
-    """All parameters of the Ranker as plain values, those that are None left out; raise where one cannot be used."""
+def run_config(parameters: Mapping[str, Any], clicks: Mapping[str, Any] | None = None) -> dict[str, Any]:
+    """All parameters of the Ranker as plain values, those that are None left out; raise where one cannot be used.
+
+    What ``fit`` is told about clicks is in a table of its own.
+    """
     from rankwright.ranker import Ranker
 
     chosen = parameters.get("checkpoint")
@@ -309,7 +357,16 @@ def run_config(parameters: Mapping[str, Any]) -> dict[str, Any]:
     if ranker.random_state is None:
         raise ValueError("a run needs a random_state, or it could not be resumed after an interruption; set one.")
     config = {k: _plain(v) for k, v in ranker.get_params(deep=False).items() if v is not None and k != "verbose"}
-    return config | ({} if chosen is None else {"checkpoint": dict(chosen)})
+    return config | ({} if chosen is None else {"checkpoint": dict(chosen)}) | _click_columns(clicks or {})
+
+
+def _click_columns(clicks: Mapping[str, Any]) -> dict[str, Any]:
+    given = {name: value for name, value in clicks.items() if value is not None}
+    for name, value in given.items():
+        names = value if isinstance(value, list | tuple) else [value]
+        if name in ("position", "propensity") and not all(isinstance(one, str) for one in names):
+            raise ValueError(f"{name} of a run names fields of the training data, so that it can be resumed.")
+    return {"clicks": _plain(given)} if given else {}
 
 
 def read_config(path: PathLike) -> dict[str, Any]:
@@ -376,7 +433,7 @@ class _Recorder:
             self._resume_after(done, history)
 
     def log(self, text: str) -> None:
-        with open(self._folder / _LOG, "a", encoding="utf-8") as file:
+        with appending(self._folder / _LOG) as file:
             file.write(f"{_now()}  {text}\n")
 
     def _resume_after(self, iterations: int, history: _History) -> None:
@@ -398,7 +455,7 @@ class _Recorder:
             part: {name: curve[iteration - 1] for name, curve in curves.items()}
             for part, curves in sorted(zip(self._parts, history, strict=True))
         }
-        with open(self._folder / _METRICS, "a", encoding="utf-8") as file:
+        with appending(self._folder / _METRICS) as file:
             file.write(_line({"iteration": iteration, "seconds": seconds, **values}) + "\n")
         self.lines = iteration
 
@@ -448,7 +505,8 @@ def _create(folder: Path, config: dict[str, Any], described: dict[str, Any], sou
         part.mkdir()
         _write_json(part / _MANIFEST, manifest)
         _write_json(part / _ENVIRONMENT, _environment())
-        (part / _CONFIG).write_bytes(tomli_w.dumps(config).encode())
+        with replacing(part / _CONFIG) as file:
+            file.write(tomli_w.dumps(config).encode())
         (part / _METRICS).touch()
         (part / _LOG).touch()
         if not folder.exists():
@@ -490,6 +548,8 @@ def _describe(data: RankingData) -> dict[str, Any]:
         "queries": data.n_queries,
         "features": len(data.feature_names),
         "fingerprint": fingerprint(data),
+        **({"labels": list(data.label_names)} if len(data.label_names) != 1 else {}),
+        **({} if data.pairs is None else {"pairs": len(data.pairs)}),
     }
 
 

@@ -12,12 +12,14 @@ import typer
 
 from rankwright.cli import (
     bench,
+    calibrate,
     compare,
     convert,
     demo,
     diagnose,
     evaluate,
     export,
+    interleave,
     predict,
     report,
     reproduce,
@@ -28,6 +30,7 @@ from rankwright.cli import (
     warmup,
 )
 from rankwright.cli.options import DATA_OPTIONS
+from rankwright.cli.terminal import echo
 
 app = typer.Typer(
     help="Train and evaluate rankers that optimise the ranking metric itself.",
@@ -42,7 +45,7 @@ def _show_version(wanted: bool) -> None:
     if wanted:
         from rankwright import __version__
 
-        typer.echo(f"rankwright {__version__}")
+        echo(f"rankwright {__version__}")
         raise typer.Exit
 
 
@@ -62,7 +65,9 @@ app.command()(demo.demo)
 app.command()(train.train)
 app.command()(evaluate.evaluate)
 app.command()(compare.compare)
+app.command()(interleave.interleave)
 app.command()(predict.predict)
+app.command()(calibrate.calibrate)
 app.command()(convert.convert)
 app.command()(export.export)
 app.command()(verify_export.verify_export)
@@ -76,7 +81,7 @@ app.command()(warmup.warmup)
 
 
 def main() -> None:
-    """Run a command. Exit code 0: done, 1: failed, with one sentence on stderr, 2: wrong usage."""
+    """Run a command. Exit code 0: done, 1: failed, with one sentence on stderr, 2: wrong usage, 130: Ctrl-C."""
     arguments = [argument for argument in sys.argv[1:] if argument != "--debug"]
     debug = len(arguments) < len(sys.argv) - 1
     with warnings.catch_warnings():
@@ -87,7 +92,7 @@ def main() -> None:
         except (ValueError, OSError, ImportError, MemoryError) as error:
             if debug:
                 raise
-            typer.echo(f"rankwright: {_sentence(error)}", err=True)
+            echo(f"rankwright: {_sentence(error)}", err=True)
             sys.exit(1)
 
 
@@ -116,4 +121,4 @@ def _with_flags(message: str) -> str:
 
 
 def _show_warning(message: Warning | str, *_: Any, **__: Any) -> None:
-    typer.echo(f"rankwright: warning: {message}", err=True)
+    echo(f"rankwright: warning: {message}", err=True)

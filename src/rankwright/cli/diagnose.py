@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from rankwright.cli import extras, options, scoring
+from rankwright.cli.terminal import echo
 
 
 @options.with_data_options()
@@ -66,17 +67,17 @@ def diagnose(
         every=every,
         max_queries=queries,
         seed=seed,
-        tell=None if quiet else lambda text: typer.echo(f"{text} ...", err=True),
+        tell=None if quiet else lambda text: echo(f"{text} ...", err=True),
     )
     if target is not None:
         from rankwright.report.page import save_page
 
         save_page(diagnosis.page(data.name), target, "md" if target.suffix == ".md" else "html")
     if json:
-        typer.echo(options.to_json(diagnosis.to_dict()))
+        echo(options.to_json(diagnosis.to_dict()))
     elif not quiet:
-        typer.echo(str(diagnosis))
-        typer.echo(f"wrote {target}")
+        echo(str(diagnosis))
+        echo(f"wrote {target}")
 
 
 def _names(run: Path, against: Path | None) -> tuple[str, str]:

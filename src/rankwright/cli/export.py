@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from rankwright.cli import completion, options
+from rankwright.cli.terminal import echo
 
 
 def export(
@@ -49,5 +50,5 @@ def export(
     choices = export_options(model, target_version, feature_set, name)
     file, notes = write_export(model, target, Path(target.file_name) if out is None else out, choices)
     for note in notes:
-        typer.echo(f"rankwright: warning: {note}", err=True)
-    typer.echo(f"wrote {file} ({model.n_trees} trees, {file.stat().st_size:,} bytes)")
+        echo(f"rankwright: warning: {note}", err=True)
+    echo(f"wrote {file} ({model.n_trees} trees, {file.stat().st_size:,} bytes)")

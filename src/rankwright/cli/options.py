@@ -27,13 +27,32 @@ FeatureSetFile = Annotated[
         show_default=False,
     ),
 ]
+Pairs = Annotated[
+    Path | None,
+    typer.Option(
+        metavar="FILE",
+        help="CSV or Parquet of preferences in DATA: columns winner, loser and optionally weight, qid.",
+        show_default=False,
+    ),
+]
+Document = Annotated[
+    str | None,
+    typer.Option(
+        metavar="COLUMN", help="Column of ids that --pairs names documents by [row numbers from 0].", show_default=False
+    ),
+]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Show errors and warnings only.")]
 Reading = dict[str, Any]  # keyword arguments of `read_data`
 
 # The keyword arguments of `read_data` that have a flag.
 DATA_OPTIONS: dict[str, Any] = {
-    "label": Annotated[str | None, typer.Option(help="Label column of Parquet and CSV [label].", show_default=False)],
+    "label": Annotated[
+        list[str] | None,
+        typer.Option(
+            help="Label column of Parquet and CSV [label]; repeatable, the main one first.", show_default=False
+        ),
+    ],
     "qid": Annotated[str | None, typer.Option(help="Query column of Parquet and CSV [qid].", show_default=False)],
     "weight": Annotated[str | None, typer.Option(help="Weight column of Parquet and CSV.", show_default=False)],
     "drop": Annotated[
@@ -77,6 +96,8 @@ def with_data_options(*, weight: bool = True) -> Callable[[Callable[..., None]],
         def run(**arguments: Any) -> None:
             values = {flag.name: arguments.pop(flag.name) for flag in flags}
             reading = {name: value for name, value in values.items() if value not in (None, [])}
+            if len(reading.get("label", ())) == 1:
+                reading["label"] = reading["label"][0]
             command(**arguments, reading=reading)
 
         parameters: list[Parameter] = []
@@ -87,6 +108,21 @@ def with_data_options(*, weight: bool = True) -> Callable[[Callable[..., None]],
         return run
 
     return decorate
+
+
+def named_columns(clicks: Any) -> list[str]:
+    """Columns that the table ``clicks`` of a config names."""
+    known = ("position", "propensity", "clip", "self_normalised")
+    if not isinstance(clicks, dict) or clicks.keys() - set(known):
+        raise typer.BadParameter(f"clicks has the keys {', '.join(known)}; got {clicks!r}.")
+    names = [clicks.get("position", []), clicks.get("propensity", [])]
+    return [name for one in names for name in ([one] if isinstance(one, str) else one)]
+
+
+def check_document(pairs: Path | None, document: str | None) -> None:
+    """Refuse --document without --pairs."""
+    if document is not None and pairs is None:
+        raise typer.BadParameter("--document says how --pairs names documents; give --pairs too.")
 
 
 def split_metrics(text: str) -> list[str]:

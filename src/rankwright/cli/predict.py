@@ -31,6 +31,9 @@ def predict(
         ),
     ] = None,
     tag: Annotated[str | None, typer.Option(help="Tag of the TREC run [the name of RUN].", show_default=False)] = None,
+    calibrated: Annotated[
+        bool, typer.Option("--calibrated", help="Expected labels or probabilities in place of scores; see calibrate.")
+    ] = False,
     *,
     reading: options.Reading,
 ) -> None:
@@ -54,9 +57,11 @@ def predict(
     if tag is not None and not trec:
         raise typer.BadParameter("only a TREC run file has a tag; add --format trec.", param_hint="--tag")
     ranker, training_options = scoring.load_system(system)
+    if calibrated and ranker.calibration_ is None:
+        raise ValueError(f"{system} is not calibrated; run rankwright calibrate {system} HELD_OUT_DATA first.")
     training_options.pop("weight", None)
     rows = scoring.DataFile(data, reading).read(**training_options, labelled=False, reference=ranker.columns_)
-    scores = ranker.predict(rows)
+    scores = ranker.predict(rows, calibrated=calibrated)
     if trec:
         name = tag or "_".join(system.resolve().stem.split())
         rw.write_trec_run(TrecRun([str(qid) for qid in rows.qid.tolist()], document_names(rows), scores, name), out)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from rankwright.cli import extras, options, scoring
+from rankwright.cli.terminal import echo
 
 if TYPE_CHECKING:
     from rankwright.report import Page
@@ -71,7 +72,7 @@ def report(
     target = out or Path(f"report.{format}")
     save_page(page, target, format, png)
     if not quiet:
-        typer.echo(f"wrote {target}")
+        echo(f"wrote {target}")
 
 
 def _benchmark_page(path: Path, title: str | None) -> Page:
@@ -88,6 +89,6 @@ def _runs_page(
     from rankwright.runs import Run
 
     opened = [Run.open(path) for path in runs]
-    training_options = opened[0].manifest.get("reading", {})
+    training_options = opened[0].reading
     test = scoring.DataFile(data, reading).read(**training_options, reference=opened[0].ranker.columns_)
     return run_report(opened, test, metrics=metrics, title=title, data_name=data.name)

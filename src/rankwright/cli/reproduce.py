@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from rankwright.cli import completion
+from rankwright.cli.terminal import echo
 
 if TYPE_CHECKING:
     from rankwright.research.experiments import Record
@@ -58,12 +59,12 @@ def reproduce(
     if summary is not None:
         if name:
             raise typer.BadParameter("--summary is about all experiments; leave out the name.")
-        typer.echo(results_page(read_records(summary), list(EXPERIMENTS)).markdown(), nl=False)
+        echo(results_page(read_records(summary), list(EXPERIMENTS)).markdown(), nl=False)
         return
     if not name:
         width = max(map(len, EXPERIMENTS))
         for entry in EXPERIMENTS.values():
-            typer.echo(f"{entry.name:<{width}}  {entry.title} ({entry.paper}, {entry.source})")
+            echo(f"{entry.name:<{width}}  {entry.title} ({entry.paper}, {entry.source})")
         return
     changes = {"queries": queries, "length": length, "folds": folds, "seeds": seeds, "trees": trees, "trials": trials}
     chosen_targets = tuple(targets.split())
@@ -103,17 +104,17 @@ def _run(
     parts = [name, *([] if data is None else [data.resolve().name]), *(["quick"] if quick else [])]
     folder = out or Path("reproduce", "-".join(parts))
     if not quiet:
-        typer.echo(f"{entry.title} ({entry.paper}, {entry.source}): {settings.command()}", err=True)
+        echo(f"{entry.title} ({entry.paper}, {entry.source}): {settings.command()}", err=True)
     _print_verdicts(run(entry, settings, folder, progress=None if quiet else _print_outcome, note=note), folder)
 
 
 def _print_outcome(outcome: Outcome) -> None:
     value = "" if outcome.valid != outcome.valid else f": {outcome.valid:.4f} on validation, {outcome.trees} trees"
     line = f"{outcome.system}, {outcome.target}, fold {outcome.fold}, seed {outcome.seed}{value}"
-    typer.echo(f"  {line} ({outcome.fit_seconds:.1f} s)", err=True)
+    echo(f"  {line} ({outcome.fit_seconds:.1f} s)", err=True)
 
 
 def _print_verdicts(record: Record, folder: Path) -> None:
     for verdict in record.verdicts:
-        typer.echo(f"{verdict['outcome']:>15}: {verdict['claim']} ({verdict['evidence']})")
-    typer.echo(f"Tables: {folder / 'table.md'}")
+        echo(f"{verdict['outcome']:>15}: {verdict['claim']} ({verdict['evidence']})")
+    echo(f"Tables: {folder / 'table.md'}")

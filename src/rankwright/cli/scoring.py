@@ -17,12 +17,12 @@ def load_system(path: Path) -> tuple[Ranker, dict[str, Any]]:
 
     if is_run(path):
         run = Run.open(path)
-        reading = run.manifest.get("reading", {})
-        return run.ranker, {name: value for name, value in reading.items() if name not in ("docid", "query_text")}
+        return run.ranker, {name: value for name, value in run.reading.items() if name not in ("docid", "query_text")}
     ranker = load_ranker(path)
     options: dict[str, Any] = {"label": ranker.label_column_, "qid": ranker.qid_column_}
     if ranker.columns_.first_index == 0:
         options["zero_based"] = True
+    options["fields"] = ranker.manifest_.get("other_columns") or None
     return ranker, {name: value for name, value in options.items() if value is not None}
 
 
@@ -59,16 +59,30 @@ def evaluate_system(system: Path, data: DataFile, **options: Any) -> Evaluation:
     """Evaluate a run folder, a saved model or a TREC run file, on a data set or qrels."""
     import rankwright as rw
 
-    if system.is_dir() or system.suffix == ".zip":
-        ranker, training_options = load_system(system)
-        rows = data.read(**training_options, reference=ranker.columns_)
-        return _evaluate(ranker.predict(rows), rows, options)
-    run = rw.read_trec_run(system)
-    if _is_qrels(data.path):
-        scores, labels, qid = rw.align(run, rw.read_qrels(data.path))
+    if not _is_model(system) and _is_qrels(data.path):
+        scores, labels, qid = rw.align(rw.read_trec_run(system), rw.read_qrels(data.path))
         return rw.evaluate(scores, labels, qid=qid, **options)
-    rows = data.read()
-    return _evaluate(_scores_in_run(run, rows, data.path), rows, options)
+    scores, rows = score_system(system, data)
+    return rw.evaluate(scores, rows.labels, qid=rows.qid, weights=rows.weights, **options)
+
+
+def score_system(system: Path, data: DataFile, **reading: Any) -> tuple[Any, RankingData]:
+    """Return the scores of a run folder, a saved model or a TREC run file, and the rows of the data."""
+    import rankwright as rw
+
+    if not _is_model(system):
+        rows = data.read(**reading)
+        return _scores_in_run(rw.read_trec_run(system), rows, data.path), rows
+    ranker, training_options = load_system(system)
+    fields = [*training_options.pop("fields", ()), *reading.pop("fields", ())]
+    if fields:
+        reading["fields"] = fields
+    rows = data.read(**training_options, **reading, reference=ranker.columns_)
+    return ranker.predict(rows), rows
+
+
+def _is_model(system: Path) -> bool:
+    return system.is_dir() or system.suffix == ".zip"
 
 
 def _is_qrels(path: Path) -> bool:
@@ -79,12 +93,6 @@ def _is_qrels(path: Path) -> bool:
 
     words = read_text(path).split(b"\n", 1)[0].split()
     return len(words) == 4 and not words[1].startswith(b"qid:")
-
-
-def _evaluate(scores: Any, data: RankingData, options: dict[str, Any]) -> Evaluation:
-    import rankwright as rw
-
-    return rw.evaluate(scores, data.y, qid=data.qid, weights=data.weights, **options)
 
 
 def _scores_in_run(run: TrecRun, data: RankingData, source: Path) -> Any:

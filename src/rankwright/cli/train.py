@@ -8,7 +8,13 @@ from typing import Annotated, Any
 
 import typer
 
-from rankwright.cli import completion, options
+from rankwright.cli import calibrate, completion, options
+from rankwright.cli.terminal import echo
+
+_INTERRUPTED = 130  # exit code of a command that Ctrl-C ended: 128 and the number of the signal
+_FOLDS = 5  # of a calibration without validation data
+
+_TABLES = ("engine_params", "checkpoint", "within_query")  # parameters of Ranker that may be tables
 
 
 @options.with_data_options()
@@ -28,6 +34,14 @@ def train(
             autocompletion=completion.metrics,
         ),
     ] = None,
+    within_query: Annotated[
+        str | None,
+        typer.Option(
+            metavar="KINDS",
+            help="Features within the query to add: rank, z, gap, share, mean, max.",
+            show_default=False,
+        ),
+    ] = None,
     trees: Annotated[int | None, typer.Option(help="Number of trees [300].", show_default=False)] = None,
     early_stopping: Annotated[
         int | None,
@@ -35,6 +49,16 @@ def train(
             metavar="TREES", help="Stop after this many trees without improvement on --valid.", show_default=False
         ),
     ] = None,
+    position: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="COLUMN",
+            help="Column of Parquet and CSV with the position, or device, where a click was made; repeatable.",
+            show_default=False,
+        ),
+    ] = None,
+    pairs: options.Pairs = None,
+    document: options.Document = None,
     seed: Annotated[int | None, typer.Option(help="Seed [0].", show_default=False)] = None,
     threads: options.Threads = None,
     set_: Annotated[
@@ -45,6 +69,17 @@ def train(
         Path | None,
         typer.Option(metavar="TOML", help="File of parameters; flags override it.", show_default=False),
     ] = None,
+    calibrate_by: Annotated[
+        calibrate.Method | None,
+        typer.Option(
+            "--calibrate",
+            help="Also learn what scores mean, on --valid, or cross-fitted on DATA in five folds.",
+            show_default=False,
+        ),
+    ] = None,
+    calibrate_to: Annotated[
+        calibrate.Target, typer.Option("--calibrate-target", help="Expected label, or probability of relevance.")
+    ] = "label",
     force: Annotated[bool, typer.Option("--force", help="Overwrite an existing run.")] = False,
     *,
     reading: options.Reading,
@@ -56,6 +91,9 @@ def train(
     resumes a run that was interrupted or killed, and leaves a finished one as it is. The config.toml of a run can be
     used as --config of another.
 
+    Several goals: --label relevance --label margin, with an objective such as "yetiloss + 0.3 yetiloss(label=margin)"
+    and metrics such as "ndcg@10 ndcg@10[margin]". Preferences: --pairs FILE, and an objective such as "ranknet(pairs)".
+
     Example: rankwright train train.txt --valid vali.txt --metric "map ndcg@10" --set num_leaves=31 --out run
     """
     from rankwright.data.tables import read_parts
@@ -64,17 +102,22 @@ def train(
     flags = {
         "objective": objective,
         "metric": None if metric is None else options.split_metrics(metric),
+        "within_query": within_query,
         "n_estimators": trees,
         "early_stopping_rounds": early_stopping,
         "random_state": seed,
         "n_jobs": threads,
     }
     parameters = _parameters(config, {k: v for k, v in flags.items() if v is not None}, set_ or [])
+    told = parameters.pop("clicks", {}) | ({"position": position} if position else {})
+    names = options.named_columns(told)
+    reading |= {"fields": names} if names else {}
     verbose = parameters.pop("verbose", 1)
+    options.check_document(pairs, document)
     if parameters.get("early_stopping_rounds") is not None and valid is None:
         raise typer.BadParameter("early stopping needs validation data; give it with --valid.")
     try:
-        settings = run_config(parameters)
+        settings = run_config(parameters, told)
     except ValueError as error:
         raise typer.BadParameter(str(error)) from None
     earlier = None if force else Run.find(out)
@@ -82,26 +125,44 @@ def train(
         check_same(earlier, settings)
     paths = {"train": data} | ({} if valid is None else {"valid": valid})
     start = time.perf_counter()
-    parts = read_parts(list(paths.values()), **reading)
+    parts = read_parts(list(paths.values()), pairs=pairs, document=document, **reading)
+    if document is not None:
+        reading = {**reading, "fields": [document]}
     run = train_run(
         out,
         *parts,
         parameters=parameters,
+        clicks=told,
         sources={"paths": paths, "reading": reading, "seconds": time.perf_counter() - start},
         overwrite=force,
         verbose=0 if quiet else verbose,
     )
     if not run.finished:
-        raise ValueError(
-            f"training was interrupted after {run.manifest['iterations']} trees. {out} has the model so far; the same "
-            "command resumes it."
+        echo(
+            f"rankwright: training was interrupted after {run.manifest['iterations']} trees. {out} has the model so "
+            "far; the same command resumes it.",
+            err=True,
         )
+        raise typer.Exit(_INTERRUPTED)
+    if calibrate_by is not None:
+        _calibrate(run, parts, calibrate_by, calibrate_to, quiet)
     if quiet:
         return
     if earlier is not None and earlier.finished:
-        typer.echo(f"{out} is already finished: nothing to do. Overwrite it with --force, or choose another folder.")
+        echo(f"{out} is already finished: nothing to do. Overwrite it with --force, or choose another folder.")
         return
-    typer.echo(_summary(run, out))
+    echo(_summary(run, out))
+
+
+def _calibrate(run: Any, parts: Any, method: calibrate.Method, target: calibrate.Target, quiet: bool) -> None:
+    """Calibrate a finished run, unless it is calibrated in this way already."""
+    folds = None if len(parts) > 1 else _FOLDS
+    before = run.ranker.calibration_
+    if before is None or (before.method, before.target, before.folds) != (method, target, folds):
+        run.ranker.calibrate(parts[-1], method=method, target=target, folds=folds)
+        calibrate.save_calibrated(run.ranker, run.path)
+    if not quiet:
+        echo(f"{run.path}: {calibrate.describe(run.ranker)}.")
 
 
 def _summary(run: Any, out: Path) -> str:
@@ -141,7 +202,8 @@ def _parameters(config: Path | None, flags: dict[str, Any], settings: list[str])
 
     parameters = {} if config is None else read_config(config)
     for name in parameters:
-        _check_name(name, f"{config} has")
+        if name != "clicks":
+            _check_name(name, f"{config} has")
     parameters |= flags
     for text in settings:
         name, value = options.split_setting(text)
@@ -151,8 +213,8 @@ def _parameters(config: Path | None, flags: dict[str, Any], settings: list[str])
             raise typer.BadParameter(f"{first} is given twice, by --set and by its own flag; keep one.")
         if dot:
             table = parameters.setdefault(first, {})
-            if first not in ("engine_params", "checkpoint") or not isinstance(table, dict) or not inner:
-                raise typer.BadParameter(f"{name!r}: only engine_params and checkpoint have keys of their own.")
+            if first not in _TABLES or not isinstance(table, dict) or not inner:
+                raise typer.BadParameter(f"{name!r}: only {', '.join(_TABLES)} have keys of their own.")
             parameters[first] = {**table, inner: value}
         else:
             parameters[first] = value

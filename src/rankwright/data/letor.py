@@ -146,6 +146,9 @@ def write_letor(data: RankingData, path: PathLike, *, zero_based: bool = False, 
     1 qid:4 1:0.1 2:3
     0 qid:4 1:0 2:5
     """
+    if len(data.label_names) > 1 or data.pairs is not None:
+        more = "pairs" if data.pairs is not None else f"the labels {', '.join(data.label_names)}"
+        raise ValueError(f"LETOR text holds one label per row, but this data has {more}; write Parquet or CSV.")
     if data.weights is not None:
         raise ValueError(
             "LETOR text cannot hold weights, but this data has them. Write Parquet or CSV, or create "

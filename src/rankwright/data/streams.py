@@ -15,6 +15,8 @@ class Purpose(IntEnum):
     LABEL_NOISE = 2
     NEGATIVES = 3
     CLICKS = 4
+    SHOWN_CLICKS = 5
+    INTERLEAVING = 6
 
 
 def random_stream(seed: int, purpose: Purpose, key: int) -> np.random.Generator:

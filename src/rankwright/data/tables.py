@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import warnings
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -28,15 +29,16 @@ _INTEGER = re.compile(r"[+-]?[0-9]{1,18}")
 def read_data(
     path: PathLike,
     *,
-    label: str = "label",
+    label: str | Sequence[str] = "label",
     qid: str = "qid",
     weight: str | None = None,
     drop: Sequence[str] = (),
     categorical: Sequence[str] = (),
+    fields: Sequence[str] = (),
     docid: str | None = None,
     query_text: str | None = None,
     zero_based: bool = False,
-    labelled: bool = True,
+    labelled: bool | None = True,
     reference: RankingData | Columns | None = None,
 ) -> RankingData:
     r"""Read ranking data from a file.
@@ -52,11 +54,15 @@ def read_data(
     path
         The file.
     label, qid, weight
-        Names of the columns. Without ``weight``, weights are read only from Parquet that `write_data` wrote.
+        Names of the columns. Several labels are a list of names, the main one first; without ``label``, those of a
+        Parquet file that `write_data` wrote. Without ``weight``, weights are read only from such a file.
     drop
         Columns to ignore.
     categorical
         Columns that hold categories.
+    fields
+        Columns that are not features and travel with the rows, such as the position at which a document was shown;
+        LETOR text has none.
     docid, query_text
         Columns with document ids and with the text of each row's query. They become the fields ``"docid"`` and
         ``"query_text"``, which travel with the rows into predictions, TREC files and reports. LETOR text has document
@@ -64,12 +70,13 @@ def read_data(
     zero_based
         Whether the first feature of LETOR text has index 0; by default it has index 1.
     labelled
-        False for rows to predict: labels are not needed, and all are 0.
+        False for rows to predict, which need no labels; None for rows with pairs, which may have none: labels are
+        read where the file has the column.
     reference
         Training data, or a model's ``columns_``: this data gets the same columns and categories. Columns named in
-        ``drop`` and ``categorical`` may then be missing. LETOR text, which has no names, is matched by position and
-        must have as many features; only where the reference is LETOR text too may the last ones be missing, which are
-        then 0, with a warning that names them.
+        ``drop``, ``categorical`` and ``fields`` may then be missing. LETOR text, which has no names, is matched by
+        position and must have as many features; only where the reference is LETOR text too may the last ones be
+        missing, which are then 0, with a warning that names them.
 
     Examples
     --------
@@ -83,42 +90,68 @@ def read_data(
     """
     extension = _extension(path)
     if extension in _LETOR:
-        return _read_letor(path, zero_based, labelled, reference)
+        if not isinstance(label, str):
+            raise ValueError(f"{path} is LETOR text, which has one label, not {', '.join(label)}; use Parquet or CSV.")
+        if len(fields) and reference is None:
+            raise ValueError(f"{path} is LETOR text, which has no column {fields[0]!r}; give Parquet or CSV.")
+        return _read_letor(path, zero_based, labelled is not False, reference)
     texts = () if reference is None else tuple(name for name, levels in reference.categories.items() if levels)
-    table = _read_parquet(path) if extension in _PARQUET else _read_csv(path, _CSV[extension], qid, texts)
+    table = read_table(path, qid, texts)
     columns = table.column_names
+    written = json.loads((table.schema.metadata or {}).get(b"rankwright", b"{}")).get("labels", [])
+    if label == "label" and label not in columns and written:
+        label = list(written)
+    labels = [label] if isinstance(label, str) else list(label)
+    if labelled is None:
+        labelled = any(name in columns for name in labels)
     if reference is not None:
-        drop, categorical = ([name for name in names if name in columns] for names in (drop, categorical))
-    if not labelled and label in columns:
-        drop = [*drop, label]
-    required = [("label", label)] if labelled else []
+        drop, categorical, fields = (
+            [name for name in names if name in columns] for names in (drop, categorical, fields)
+        )
+    if not labelled:
+        drop = [*drop, *(name for name in labels if name in columns and name not in drop)]
+    required = [("label", name) for name in labels] if labelled else []
     required += [("qid", qid)] + ([] if weight is None else [("weight", weight)])
-    fields = {"docid": docid, "query_text": query_text}
-    required += [(option, name) for option, name in fields.items() if name is not None]
-    required += [*(("drop", name) for name in drop), *(("categorical", name) for name in categorical)]
+    named = {"docid": docid, "query_text": query_text}
+    required += [(option, name) for option, name in named.items() if name is not None]
+    for option, names in (("drop", drop), ("categorical", categorical), ("fields", fields)):
+        required += [(option, name) for name in names]
     for option, name in required:
         if name not in columns:
             raise ValueError(f"{path} has no column {name!r}; it has {_shown(columns)}. Name one of them in {option}=.")
-    table, named = _name_fields(table, path, {option: name for option, name in fields.items() if name is not None})
+    given = {option: name for option, name in named.items() if name is not None}
+    table, fields = _name_fields(table, path, given, fields)
     try:
         return RankingData.from_arrow(
             table,
-            fields=named,
-            label=label if labelled else None,
+            label=None if not labelled else labels[0] if len(labels) == 1 else labels,
             qid=qid,
             weight=weight,
             drop=drop,
             categorical=categorical,
+            fields=fields,
             reference=reference,
         )
     except ValueError as error:
         raise ValueError(f"{path}: {error}") from None
 
 
-def read_parts(paths: Sequence[PathLike], **options: Any) -> list[RankingData]:
+def read_table(path: PathLike, qid: str, texts: Sequence[str] = ()) -> Any:
+    """Read Parquet or CSV as an Arrow table; ``texts`` are columns of CSV that hold text."""
+    extension = _extension(path)
+    if extension in _LETOR:
+        raise ValueError(f"{os.fspath(path)!r} is LETOR text, which has no columns; give Parquet or CSV.")
+    return _read_parquet(path) if extension in _PARQUET else _read_csv(path, _CSV[extension], qid, texts)
+
+
+def read_parts(
+    paths: Sequence[PathLike], *, pairs: PathLike | None = None, document: str | None = None, **options: Any
+) -> list[RankingData]:
     r"""Read files that belong together, such as training and validation data, with the columns of the first file.
 
     The number of features of LETOR files is the largest index in any of them. ``options`` are those of `read_data`.
+    ``pairs``, as in `RankingData`, belong to the rows of the first file, by number or by the column ``document``; where
+    there are some, the files need no labels.
 
     Examples
     --------
@@ -129,7 +162,13 @@ def read_parts(paths: Sequence[PathLike], **options: Any) -> list[RankingData]:
     ...     [part.X.tolist() for part in read_parts(paths)]
     [[[0.5, 0.0]], [[0.0, 0.5]]]
     """
-    if options.get("reference") is None and all(_extension(path) in _LETOR for path in paths):
+    if pairs is not None:
+        fields = [*options.get("fields", ()), *([] if document is None else [document])]
+        labelled = None if "label" not in options else True
+        first, *others = read_parts(paths, **{"labelled": labelled, **options, "fields": fields})
+        return [first.with_pairs(pairs, document, as_given=True), *others]
+    letor = all(_extension(path) in _LETOR for path in paths) and not options.get("fields")
+    if options.get("reference") is None and letor and isinstance(options.get("label", ""), str):
         return read_letor(list(paths), zero_based=options.get("zero_based", False))
     first = read_data(paths[0], **options)
     return [first, *(read_data(path, **{**options, "reference": first}) for path in paths[1:])]
@@ -160,6 +199,23 @@ def write_data(data: RankingData, path: PathLike) -> None:
         data.to_parquet(path)
     else:
         _write_csv(data, path, _CSV[extension])
+
+
+def write_table(columns: Mapping[str, Sequence[Any]], path: PathLike) -> None:
+    """Write columns to Parquet or CSV, by the extension; the file is complete or absent."""
+    import pyarrow as pa
+    import pyarrow.csv as pc
+    import pyarrow.parquet as pq
+
+    extension = _extension(path)
+    if extension in _LETOR or Path(path).suffix == ".gz":
+        raise ValueError(f"{os.fspath(path)!r} must end in .parquet, .csv or .tsv.")
+    table = pa.table({name: list(values) for name, values in columns.items()})
+    with replacing(path) as file:
+        if extension in _PARQUET:
+            pq.write_table(table, file)
+        else:
+            pc.write_csv(table, file, pc.WriteOptions(delimiter=_CSV[extension]))
 
 
 def document_names(data: RankingData) -> list[str]:
@@ -196,7 +252,7 @@ def numbered_names(data: RankingData) -> list[str]:
     ]
 
 
-def _name_fields(table: Any, path: PathLike, columns: dict[str, str]) -> tuple[Any, list[str]]:
+def _name_fields(table: Any, path: PathLike, columns: dict[str, str], fields: Sequence[str]) -> tuple[Any, list[str]]:
     """Give the columns of fields the names that the rest of the package knows them by."""
     for field, column in columns.items():
         if column == field:
@@ -204,8 +260,8 @@ def _name_fields(table: Any, path: PathLike, columns: dict[str, str]) -> tuple[A
         if field in table.column_names:
             raise ValueError(f"{path} has a column {field!r} beside {column!r}; name it in drop=, or as {field}=.")
         table = table.append_column(field, table[column])
-    others = set(columns.values()) - columns.keys()
-    return table.drop_columns(sorted(others)) if others else table, list(columns)
+    others = set(columns.values()) - columns.keys() - set(fields)
+    return table.drop_columns(sorted(others)) if others else table, [*columns, *fields]
 
 
 def _extension(path: PathLike) -> str:

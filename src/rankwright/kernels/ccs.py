@@ -26,6 +26,7 @@ from rankwright.kernels.jit import inlined, internal, jit
 from rankwright.kernels.ordering import longest_query, sort_descending, sort_scratch
 from rankwright.kernels.random import fill_gaussian
 from rankwright.kernels.shared import shared
+from rankwright.kernels.threads import stop_flag
 
 _REACH = 8.5  # phi(8.5) is below the rounding of phi(0): breakpoints farther away add nothing
 _WORTH_SEARCHING = 64  # in shorter lists a scan is faster than a search for the breakpoints in reach
@@ -82,8 +83,12 @@ def smoothed_ranking(
     stream: Any,
     grad: Any,
     scratch: Any,
+    halt: Any,
 ) -> None:
-    """Subtract from ``grad`` an unbiased estimate of the smoothed metric's gradient at score - sigma mu label."""
+    """Subtract from ``grad`` an unbiased estimate of the smoothed metric's gradient at score - sigma mu label.
+
+    Nobody reads it once the flag ``halt`` is raised.
+    """
     clean, noise, noisy, order = scratch.clean, scratch.noise, scratch.noisy, scratch.order
     b, c, g, d, e = scratch.b, scratch.c, scratch.g, scratch.d, scratch.e
     state, term, jumps, documents = scratch.state, scratch.term, scratch.jumps, scratch.documents
@@ -131,6 +136,8 @@ def smoothed_ranking(
             factor = chain.scale[q] * _DENSITY / (sigma * samples)
             if chain.additive:
                 for i in range(last):
+                    if halt[0] != 0:
+                        return
                     jumps[i] = _row_of_jumps(i, n, last, c[i], sigma, b, g, drop, term)
                 _columns_of_jumps(last, n, c, sigma, b, g, drop, jumps)
             else:
@@ -138,7 +145,7 @@ def smoothed_ranking(
                     d[i] = chain.cont[start + order[i]]
                     e[i] = chain.carry[start + order[i]]
                 walk(n, d, e, chain.start, state)
-                _chained_jumps(n, last, sigma, w, peak, scratch)
+                _chained_jumps(n, last, sigma, w, peak, scratch, halt)
             for i in range(n):
                 grad[start + order[i]] -= factor * jumps[i]
 
@@ -146,14 +153,20 @@ def smoothed_ranking(
 _ROW = types.float64[::1]
 
 
-@shared(types.void(types.int64, types.int64, types.float64, _ROW, _ROW, typeof(SmoothingScratch.create(1))))
-def _chained_jumps(n: int, last: int, sigma: float, w: Any, peak: Any, scratch: Any) -> None:
+@shared(
+    types.void(
+        types.int64, types.int64, types.float64, _ROW, _ROW, typeof(SmoothingScratch.create(1)), typeof(stop_flag())
+    )
+)
+def _chained_jumps(n: int, last: int, sigma: float, w: Any, peak: Any, scratch: Any, halt: Any) -> None:
     """Sum jump times density over the breakpoints of each document, for a chain that is not additive."""
     g, d, e, jumps = scratch.g, scratch.d, scratch.e, scratch.jumps
     n_active, passed = _find_active(last, g, d, e, scratch.active)
     steepest = _steepest_jump(n, g, d, e)
     before = 0  # active positions above i
     for i in range(n):
+        if halt[0] != 0:
+            return
         if g[i] == 0.0 and d[i] == passed and e[i] == 0.0:
             jumps[i] = _jumps_of_idle(i, before, n_active, passed, sigma, w, peak, steepest, scratch)
         else:

@@ -106,6 +106,7 @@ def value_queries(
     expected: bool,
     chain: Any,
     out: Any,
+    halt: Any,
 ) -> None:
     """Write the metric of each query's first ``length[q]`` documents in ``order``, or its mean over orders of ties."""
     for q in range(q0, q1):
@@ -116,7 +117,17 @@ def value_queries(
         here = order[start - bounds[q0] : stop - bounds[q0]]
         if expected:
             worth = expected_value(
-                here, score[start:stop], length[q], chain.depth, chain.additive, chain.weight, g, d, e, chain.start
+                here,
+                score[start:stop],
+                length[q],
+                chain.depth,
+                chain.additive,
+                chain.weight,
+                g,
+                d,
+                e,
+                chain.start,
+                halt,
             )
         else:
             worth = value(here, min(length[q], chain.depth), chain.additive, chain.weight, g, d, e, chain.start)

@@ -23,6 +23,7 @@ from rankwright.kernels.jit import inlined, internal, jit
 from rankwright.kernels.ordering import shell_sort, sort_descending, sort_scratch
 from rankwright.kernels.random import fill_noise
 from rankwright.kernels.shared import shared
+from rankwright.kernels.threads import stop_flag
 
 STATIC, RANDOM, ALL, ALL_STATIC, ALL_RANDOM = range(1, 6)
 NO_NOISE = -1
@@ -71,13 +72,18 @@ class Sample(NamedTuple):
 
 
 class PairSums(NamedTuple):
-    """What the sums over pairs are added to; ``leaf`` is empty where none are wanted between leaves."""
+    """What the sums over pairs are added to; ``leaf`` is empty where none are wanted between leaves.
+
+    Nobody reads the sums once ``stop`` (`threads.stop_flag`) is raised.
+    """
 
     grad: NDArray[Any]  # [documents]
     hess: NDArray[Any]  # [documents]
     query_weight: NDArray[Any]  # factor of the curvature between leaves [queries]
     leaf: NDArray[Any]  # of each document
     between: NDArray[Any]  # curvature between leaves [leaves, leaves]
+    stop: NDArray[Any]
+    rounding: float = 0.0  # of what is added between leaves: see `rankwright.reducer.rounding`
 
 
 class StoredPairs(NamedTuple):
@@ -243,7 +249,7 @@ def ranked_pairs(
         extra = scratch.extra[:n_extra]
         form = (wide, spread)
         ranked, row, w, additive = scratch.ranked, scratch.row, chain.weight, chain.additive
-        pushed = _sum_pairs(n, top, extra, additive, w, weights, form, ranked, row, 0.0, nowhere, sums.between)
+        pushed = _sum_pairs(n, top, extra, additive, w, weights, form, ranked, row, 0.0, nowhere, sums)
         scale = weights.sigma * chain.scale[q] * sample.share
         if weights.normalize and pushed > 0.0:
             twice = 2.0 * weights.sigma * chain.scale[q] * pushed
@@ -253,11 +259,12 @@ def ranked_pairs(
             hess[start + order[i]] += scale * weights.sigma * row_hess[i]
         if sums.leaf.size > 0:  # a second round, now that the scale is known
             scale *= weights.sigma * sums.query_weight[q]
-            _sum_pairs(n, top, extra, additive, w, weights, form, ranked, row, scale, leaf_at, sums.between)
+            _sum_pairs(n, top, extra, additive, w, weights, form, ranked, row, scale, leaf_at, sums)
 
 
 _ROW = types.float64[::1]
 _WEIGHTS = typeof(PairWeights(1.0, False, False, False, np.empty(0), 1.0, False))
+_SUMS = typeof(PairSums(*np.empty((3, 0)), np.empty(0, np.int64), np.empty((0, 0)), stop_flag()))
 
 
 @shared(
@@ -273,7 +280,7 @@ _WEIGHTS = typeof(PairWeights(1.0, False, False, False, np.empty(0), 1.0, False)
         types.NamedUniTuple(_ROW, 4, PairRow),
         types.float64,
         types.int64[::1],
-        types.float64[:, ::1],
+        _SUMS,
     )
 )
 def _sum_pairs(
@@ -288,13 +295,14 @@ def _sum_pairs(
     row: Any,
     scale: float,
     leaf_at: Any,
-    between: Any,
+    sums: Any,
 ) -> float:
     """Sum the pairs of the top with all positions below each, and of the extension with all below the top.
 
     Where ``leaf_at`` is empty the sums go to ``row``, and the size of all pushes is returned for the normalisation;
-    otherwise the curvature times ``scale`` goes ``between`` the leaves.
+    otherwise the curvature times ``scale`` goes between the leaves of ``sums``.
     """
+    stop = sums.stop
     y, z, odds, g, d, e, state = ranked
     push, curv, row_grad, row_hess = row
     pushed = 0.0
@@ -306,6 +314,8 @@ def _sum_pairs(
         low = top if extension else stretch * tile
         high = n if extension else min(low + tile, n)
         for x in range(extra.size if extension else min(top, high)):
+            if stop[0] != 0:
+                return pushed
             i = extra[x] if extension else x
             first = low if extension else max(i + 1, low)
             _pair_weights(i, first, high, additive, w, weights, g, d, e, y, state, curv)
@@ -316,7 +326,7 @@ def _sum_pairs(
                     curv[extra[before]] = 0.0
             if leaf_at.size > 0:
                 for j in range(first, high):
-                    add_pair(leaf_at[i], leaf_at[j], scale * curv[j], between)
+                    add_pair(leaf_at[i], leaf_at[j], scale * curv[j], sums.rounding, sums.between)
                 continue
             row_grad[i] -= total(push, first, high)
             row_hess[i] += total(curv, first, high)
@@ -410,13 +420,14 @@ def _pair_weights(
 
 
 @inlined
-def add_pair(a: int, b: int, curv: float, between: Any) -> None:
+def add_pair(a: int, b: int, curv: float, rounding: float, between: Any) -> None:
     """Add a pair's curvature to the leaves a and b of its documents; within one leaf it cancels."""
     if a != b:
-        between[a, a] += curv
-        between[b, b] += curv
-        between[a, b] -= curv
-        between[b, a] -= curv
+        rounded = (curv + rounding) - rounding
+        between[a, a] += rounded
+        between[b, b] += rounded
+        between[a, b] -= rounded
+        between[b, a] -= rounded
 
 
 @shared("int64(int64, int64, boolean, boolean, boolean, float64, int64, float64[::1], float64[::1], int64[::1])")
@@ -495,7 +506,7 @@ def neighbour_pairs(
     y, _, odds, g, d, e, state = scratch.ranked
     worth, through, gathered = scratch.passage
     push, curv, row_grad, row_hess = scratch.row
-    grad, hess, query_weight, leaf, between = sums
+    grad, hess, query_weight, leaf, between, stop, rounding = sums
     for q in range(q0, q1):
         start = queries.bounds[q]
         n = queries.bounds[q + 1] - start
@@ -554,6 +565,8 @@ def neighbour_pairs(
                         leaf_at[i] = leaf[start + order[low + i]]
                 w = chain.weight[low:]
                 for apart in range(1, min(reach, m - 1) + 1):
+                    if stop[0] != 0:
+                        return
                     rows = min(tile, m - apart, chain.depth - low)
                     if chain.additive:
                         _exchanges_apart(apart, rows, w, g, curv)
@@ -565,7 +578,7 @@ def neighbour_pairs(
                     if leaf.size > 0:
                         weight = query_weight[q]
                         for i in range(rows):
-                            add_pair(leaf_at[i], leaf_at[i + apart], weight * (scale * curv[i]), between)
+                            add_pair(leaf_at[i], leaf_at[i + apart], weight * (scale * curv[i]), rounding, between)
                     step = np.uint64(apart)
                     for i in range(np.uint64(rows)):
                         row_grad[i] -= push[i]
@@ -597,11 +610,14 @@ def _store(apart: int, rows: int, start: int, order: Any, scale: float, curv: An
 
 
 @jit
-def stored_pairs_between(q0: int, q1: int, stored: Any, query_weight: Any, leaf: Any, between: Any) -> None:
+def stored_pairs_between(
+    q0: int, q1: int, stored: Any, query_weight: Any, leaf: Any, rounding: float, between: Any
+) -> None:
     """Sum the curvature of stored pairs between the leaves of their rows."""
     for q in range(q0, q1):
         for k in range(stored.start[q], stored.start[q] + stored.used[q]):
-            add_pair(leaf[stored.rows[k, 0]], leaf[stored.rows[k, 1]], query_weight[q] * stored.curv[k], between)
+            a, b = leaf[stored.rows[k, 0]], leaf[stored.rows[k, 1]]
+            add_pair(a, b, query_weight[q] * stored.curv[k], rounding, between)
 
 
 @internal

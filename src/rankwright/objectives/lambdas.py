@@ -12,6 +12,7 @@ eq. (1) to (5) and section 4.2; Bruch et al., WSDM 2020 (noisy lambdas).
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -22,6 +23,7 @@ import numpy as np
 
 from rankwright.kernels.evaluate import INPUT, order_queries
 from rankwright.kernels.exchange import Chain
+from rankwright.kernels.given_pairs import GivenPairs, given_pairs
 from rankwright.kernels.pairs import (
     ALL,
     ALL_RANDOM,
@@ -63,6 +65,8 @@ class RankNet(Objective):
     ----------
     sigma
         Steepness σ of the logistic loss.
+    pairs
+        Learn from given pairs, each with its weight, instead of labels: ``"ranknet(pairs)"``.
 
     Examples
     --------
@@ -70,18 +74,24 @@ class RankNet(Objective):
     >>> grad, hess = gradients("ranknet", scores=[0, 0], labels=[1, 0], group=[2])
     >>> grad.tolist(), hess.tolist()
     ([-0.5, 0.5], [0.25, 0.25])
+    >>> gradients("ranknet(pairs)", [0, 0], [0, 0], group=[2], pairs=[(1, 0, 3.0)])[0].tolist()
+    [1.5, -1.5]
     """
 
     name: ClassVar[str] = "ranknet"
     full_curvature: ClassVar[bool] = True
     search: ClassVar[Mapping[str, Range | Choice]] = {"sigma": Range(0.3, 3.0, log=True)}
     sigma: float = 1.0
+    pairs: bool = False
 
     def __post_init__(self) -> None:
         check_positive(self, "sigma")
+        check_choice(self, "pairs", (True, False))
 
     def prepare(self, problem: Problem) -> Gradient:
-        """Give every pair the weight 1."""
+        """Give every pair the weight 1, or that which it was given with."""
+        if problem.pairs is not None:
+            return _GivenPairs(problem, problem.pairs.arrays, self.sigma)
         n = len(problem.labels)
         chain = Chain(
             weight=np.zeros(2),
@@ -191,7 +201,7 @@ class Lambdas(Objective):
                 )
             return _UNTRUNCATED if self.extend is None or at is None else at
         if isinstance(self.truncation, str):
-            match = re.fullmatch(r"k(?:\+(\d+))?", self.truncation.replace(" ", ""))
+            match = re.fullmatch(r"k(?:\+(\d{1,9}))?", self.truncation.replace(" ", ""))
             if match is not None:
                 if at is None and not check_only:
                     raise ValueError(
@@ -202,10 +212,10 @@ class Lambdas(Objective):
         elif (
             isinstance(self.truncation, Real)
             and not isinstance(self.truncation, bool)
-            and self.truncation >= 1
+            and 1 <= self.truncation < math.inf
             and self.truncation % 1 == 0
         ):
-            return int(self.truncation)
+            return min(int(self.truncation), _UNTRUNCATED)
         raise ValueError(
             f"{self.name}: truncation must be a whole number from 1, 'k', 'k+3' or None; got {self.truncation!r}."
         )
@@ -346,6 +356,17 @@ class LambdaLoss(Lambdas):
 
 def _top_only(top: int) -> PairChoice:
     return PairChoice(top, 0, False, np.zeros(0), np.zeros(0, np.int64), np.zeros(0, np.bool_))
+
+
+class _GivenPairs(PairGradient):
+    def __init__(self, problem: Problem, pairs: GivenPairs, sigma: float) -> None:
+        super().__init__(problem)
+        self.pairs = pairs
+        self.sigma = float(sigma)
+
+    def run(self, q0: int, q1: int, scores: Floats, stream: np.uint64, sums: PairSums) -> None:
+        """Call the kernel."""
+        given_pairs(q0, q1, self.pairs, self.sigma, scores, sums)
 
 
 class _RankedPairs(PairGradient):

@@ -118,7 +118,10 @@ class _CrossEntropy(Gradient):
         # Solving with the full curvature is Newton's method already: the plain gradient belongs to it.
         self._run(q0, q1, scores, stream, False, into.grad, np.zeros_like(into.grad))
         mixed, weight = self.problem.mixed, into.query_weight
-        mass_between_leaves(q0, q1, self.bounds, scores, mixed, weight, True, self.epsilon, into.leaf, into.between)
+        leaf, rounding = into.leaf, into.rounding
+        mass_between_leaves(
+            q0, q1, self.bounds, scores, mixed, weight, True, self.epsilon, leaf, rounding, into.between
+        )
 
     def _run(
         self,

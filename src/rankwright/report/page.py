@@ -30,6 +30,23 @@ if TYPE_CHECKING:
     from jinja2 import Environment
 
 _FOLDER = Path(__file__).parent / "templates"
+# What every object of JavaScript has: a run or a feature may have such a name.
+_PROPERTIES = frozenset(
+    {
+        "__defineGetter__",
+        "__defineSetter__",
+        "__lookupGetter__",
+        "__lookupSetter__",
+        "__proto__",
+        "constructor",
+        "hasOwnProperty",
+        "isPrototypeOf",
+        "propertyIsEnumerable",
+        "toLocaleString",
+        "toString",
+        "valueOf",
+    }
+)
 _PNG_WIDTH, _PNG_SCALE = 560, 3.0  # a column of a paper at about 400 dots per inch
 _NUMERIC = re.compile(r"(?=.*\d)([\d\s.,/%*<>+\-\u2212±\[\]()]|(?<=\d)e(?=[+-]\d))+(of [\d,]+)?")
 Cell = str | int | float | None
@@ -92,7 +109,7 @@ class Figure:
 
     def specification(self) -> dict[str, Any]:
         """Return the Vega-Lite specification with the page's colours and width."""
-        spec: dict[str, Any] = self.chart.to_dict()
+        spec: dict[str, Any] = _harmless(self.chart.to_dict())
         spec["config"] = merged(chart_config(), spec.get("config", {}))
         if not {"hconcat", "vconcat", "concat", "facet", "repeat"} & spec.keys():
             spec.setdefault("width", "container")
@@ -355,6 +372,15 @@ def _rows(blocks: Sequence[Block]) -> list[list[Block]]:
         else:
             rows.append([block])
     return rows
+
+
+def _harmless(value: Any) -> Any:
+    """Append an invisible space to names that Vega, which keeps groups in plain objects, would take for its own."""
+    if isinstance(value, dict):
+        return {key: _harmless(inner) for key, inner in value.items()}
+    if isinstance(value, list):
+        return [_harmless(inner) for inner in value]
+    return f"{value}\u200b" if isinstance(value, str) and value in _PROPERTIES else value
 
 
 def render(template: str, **values: Any) -> str:

@@ -12,8 +12,10 @@ from numpy.typing import NDArray
 from rankwright.data.dataset import RankingData
 from rankwright.evaluation.comparison import Comparison, compare
 from rankwright.metrics import Metric
+from rankwright.report.calibration_section import calibration_section
 from rankwright.report.explorer import QueryExplorer
 from rankwright.report.page import Block, Cell, Figure, Page, Section, Table, Text, require
+from rankwright.report.reasons import reasons_section
 from rankwright.report.scored_runs import TOP, ScoredRuns, count_ties, distinct_names, groups_of, mean_interval
 from rankwright.report.theme import SERIES
 
@@ -75,8 +77,10 @@ def run_report(
         Section("Overview", _overview(scored, data_name)),
         Section("Learning curves", _learning_curves(runs)),
         Section("Query by query", _queries(scored)),
+        *reasons_section(scored, runs),
         Section("Kinds of queries", _kinds(scored)),
         Section("Scores and ties", _scores(scored)),
+        *calibration_section(scored, runs),
         Section("Features", _importances(runs)),
         Section("Time", _times(runs)),
         Section("Manifest", _manifest(runs, data)),
@@ -388,7 +392,7 @@ def _importances(runs: Sequence[Run]) -> list[Block]:
 
 def _importance(name: str, run: Run, colour: str) -> Figure:
     alt = require("altair")
-    features, shares = run.ranker.columns_.feature_names, run.ranker.feature_importances_
+    features, shares = run.ranker.model_.feature_names, run.ranker.feature_importances_
     top = np.argsort(-shares, kind="stable")[:_FEATURES]
     values = [{"f": _short(features[place], 60), "s": round(float(shares[place]), 5)} for place in top]
     chart = (

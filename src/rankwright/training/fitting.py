@@ -8,9 +8,11 @@ from contextlib import nullcontext
 from typing import Any
 
 from rankwright.data.dataset import RankingData
+from rankwright.engines import load_engine
 from rankwright.engines.contract import Forest
 from rankwright.interrupts import deferred_interrupts
 from rankwright.locks import locked_folder
+from rankwright.reducer import ALONE, EXACT_ALONE, Reducer
 from rankwright.training.boosting import Boosting
 from rankwright.training.checkpoint import Checkpoint
 from rankwright.training.progress import Display
@@ -27,6 +29,11 @@ def check_callbacks(callbacks: Any) -> None:
     functions = [] if callbacks is None else callbacks
     if not isinstance(functions, list | tuple) or not all(callable(function) for function in functions):
         raise ValueError(f"callbacks must be a list of functions that take a Progress; got {callbacks!r}.")
+
+
+def reducer_alone(plan: Plan) -> Reducer:
+    """One machine; it adds as several would where the engine could use them, so that they would give the same model."""
+    return EXACT_ALONE if load_engine(plan.settings.engine).several_machines else ALONE
 
 
 def run_training(
@@ -67,7 +74,7 @@ def run_training(
             state = saved.load() or state
         with Display(verbose, plan.settings.n_trees, plan.target) as display:
             with timed(times, "preparation"):
-                boosting = Boosting(plan.objective, plan.metrics, train, valid, plan.settings)
+                boosting = Boosting(plan.objective, plan.metrics, train, valid, plan.settings, reducer_alone(plan))
             for phase, seconds in times.items():
                 state.times[phase] += seconds
             interrupted = _run(boosting, state, display, callbacks or (), saved)
@@ -76,6 +83,12 @@ def run_training(
             if saved is not None:
                 saved.save(state)
             finish(state, interrupted)
+            if state.n_trees == state.initial_trees and not interrupted:
+                _LOG.warning(
+                    "no tree found a split, so the model is constant: features may be constant, min_child_samples too "
+                    "large for %d rows, or weights so small that no leaf has curvature",
+                    train.n_rows,
+                )
             if interrupted:
                 _LOG.warning(
                     "training was interrupted after %d iterations; the model has the trees so far", state.iteration

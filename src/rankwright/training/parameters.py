@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from rankwright.data.within_query import check_option
 from rankwright.engines import load_engine
 from rankwright.engines.contract import Needs
 from rankwright.kernels.threads import MOST_THREADS, available_threads
@@ -35,9 +37,11 @@ class Number:
         if any(value is other or (type(value) is type(other) and value == other) for other in self.others):
             return
         kinds = (int, np.integer) if self.whole else (int, float, np.integer, np.floating)
-        if isinstance(value, kinds) and not isinstance(value, bool) and math.isfinite(value):
+        if isinstance(value, kinds) and not isinstance(value, bool):
             number: Any = value
-            if self.low <= number <= self.high and not (self.above and number == self.low):
+            # Without math.isfinite, which fails for a whole number that no float can hold.
+            largest = self.high if self.whole else min(self.high, sys.float_info.max)
+            if self.low <= number <= largest and not (self.above and number == self.low):
                 return
         kind = "a whole number" if self.whole else "a number"
         least = f"above {self.low:g}" if self.above else f"from {self.low:g}"
@@ -58,14 +62,15 @@ class OneOf:
             raise ValueError(f"{name} must be one of {', '.join(map(str, self.values))}; got {value!r}.")
 
 
+_LARGEST_COUNT = 2**31 - 1  # of an engine
 _BY_DATA = {"others": (None,), "remark": "None to choose by the data"}
 _SHARE = Number(0, 1, above=True)
 CONSTRAINTS: dict[str, Number | OneOf] = {
     "n_estimators": Number(1, whole=True),
     "learning_rate": Number(0, above=True, **_BY_DATA),  # type: ignore[arg-type]
     "num_leaves": Number(2, 131072, whole=True, **_BY_DATA),  # type: ignore[arg-type]
-    "max_depth": Number(1, whole=True, others=(-1, None), remark="-1 for no limit"),
-    "min_child_samples": Number(1, whole=True),
+    "max_depth": Number(1, _LARGEST_COUNT, whole=True, others=(-1, None), remark="-1 for no limit"),
+    "min_child_samples": Number(1, _LARGEST_COUNT, whole=True),
     "reg_lambda": Number(0),
     "subsample_queries": _SHARE,
     "subsample": Number(0, 1, above=True, others=(None,), remark="None to choose"),
@@ -77,6 +82,9 @@ CONSTRAINTS: dict[str, Number | OneOf] = {
     "diffusion_temperature": Number(0, above=True, others=(None,)),
     "shrink_rate": Number(0, others=(None,)),
     "leaf_noise": OneOf(("shared", "independent")),
+    "position_ridge": Number(0, above=True),
+    "position_smoothness": Number(0),
+    "position_limit": Number(2, 500, whole=True),
     "n_jobs": Number(1, MOST_THREADS, whole=True, others=(None, -1), remark="None or -1 for all cores"),
 }
 
@@ -87,6 +95,7 @@ def read_parameters(parameters: Mapping[str, Any]) -> Plan:
     objective = resolve_objective(parameters["objective"], next(iter(metrics.values())))
     for name, constraint in CONSTRAINTS.items():
         constraint.check(name, parameters[name])
+    check_option(parameters["within_query"])
     langevin = _langevin(parameters)
     params = parameters["engine_params"] or {}
     if not isinstance(params, dict):

@@ -31,6 +31,26 @@ class Langevin:
 
 
 @dataclass(frozen=True)
+class BiasSettings:
+    """Position bias to learn.
+
+    Parameters
+    ----------
+    columns
+        Fields of the training data whose values have a bias each.
+    ridge, smoothness
+        Regularisation, in documents; see `rankwright.training.position_bias`.
+    limit
+        Positions from this one on share one value.
+    """
+
+    columns: tuple[str, ...]
+    ridge: float = 1.0
+    smoothness: float = 0.0
+    limit: int = 50
+
+
+@dataclass(frozen=True)
 class Settings:
     """What the loop needs to know besides data and objective.
 
@@ -49,6 +69,7 @@ class Settings:
     patience: int | None
     seed: int
     threads: int
+    bias: BiasSettings | None = None
 
     @property
     def own_leaves(self) -> bool:

@@ -47,6 +47,8 @@ class State:
         Common factor of all trees after each iteration.
     rates
         Where the learning rate is steered: that of the next tree, after each iteration.
+    biases
+        Where position bias is learned: its values, all columns in a row, after each iteration.
     history
         Metrics of each evaluation set after each iteration, by name.
     finished_after
@@ -60,6 +62,7 @@ class State:
     trees: list[int] = field(default_factory=list)
     factors: list[float] = field(default_factory=list)
     rates: list[float] = field(default_factory=list)
+    biases: list[list[float]] = field(default_factory=list)
     history: list[dict[str, list[float]]] = field(default_factory=list)
     finished_after: int | None = None
     times: dict[str, float] = field(default_factory=no_times)
@@ -98,6 +101,7 @@ class State:
             trees=trees,
             factors=self.factors[:iterations],
             rates=self.rates[:iterations],
+            biases=self.biases[:iterations],
             history=[{name: curve[:iterations] for name, curve in curves.items()} for curves in self.history],
             finished_after=self.finished_after if self.finished and iterations >= self.iteration else None,
             times=dict(self.times),

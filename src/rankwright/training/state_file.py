@@ -10,11 +10,12 @@ from rankwright.engines.contract import Forest
 from rankwright.training.state import PHASES, State
 
 _FIELDS = {"initial_trees", "trees", "factors", "rates", "history", "finished", "times"}
+_OPTIONAL = {"biases"}  # where position bias is learned
 
 
 def describe_state(state: State) -> dict[str, Any]:
     """All but the forest as values that JSON can hold."""
-    return {
+    values = {
         "initial_trees": state.initial_trees,
         "trees": state.trees,
         "factors": state.factors,
@@ -23,6 +24,7 @@ def describe_state(state: State) -> dict[str, Any]:
         "finished": state.finished,
         "times": state.times,
     }
+    return values | ({"biases": state.biases} if state.biases else {})
 
 
 def read_state(values: Any, forest: Forest, initial_trees: int, curves: Sequence[Sequence[str]]) -> State:
@@ -39,7 +41,7 @@ def read_state(values: Any, forest: Forest, initial_trees: int, curves: Sequence
     curves
         Names of the metrics on each evaluation set.
     """
-    if not isinstance(values, dict) or values.keys() != _FIELDS:
+    if not isinstance(values, dict) or values.keys() - _OPTIONAL != _FIELDS:
         raise ValueError(f"a state consists of {', '.join(sorted(_FIELDS))}")
     initial, trees = values["initial_trees"], values["trees"]
     if initial != initial_trees or not _is_whole(initial):
@@ -71,10 +73,22 @@ def read_state(values: Any, forest: Forest, initial_trees: int, curves: Sequence
         trees=list(trees),
         factors=factors,
         rates=rates,
+        biases=_biases(values.get("biases"), n),
         history=_history(values["history"], curves, n),
         finished_after=n if values["finished"] else None,
         times=dict(zip(PHASES, seconds, strict=True)),
     )
+
+
+def _biases(values: Any, n: int) -> list[list[float]]:
+    if values is None:
+        return []
+    if not isinstance(values, list) or len(values) != n or not all(isinstance(one, list) for one in values):
+        raise ValueError(f"biases has not one list for each of {n} iterations")
+    biases = [_numbers(one, "biases", len(values[0])) for one in values]
+    if not all(math.isfinite(number) for one in biases for number in one):
+        raise ValueError("a bias is not finite")
+    return biases
 
 
 def _history(values: Any, curves: Sequence[Sequence[str]], n: int) -> list[dict[str, list[float]]]:

@@ -1,0 +1,1 @@
+"""Clicks: logs, simulated users, estimated propensities, evaluation and interleaving."""

@@ -1,0 +1,70 @@
+"""The position-based model without a model of relevance: click rate of group g at position k = γ_g θ_k.
+
+Given the clicks of a group, they fall on its positions in proportion to n_gk θ_k, with n_gk the number of shows; γ_g
+cancels. So θ maximises
+
+    Σ_g [ Σ_k c_gk log θ_k - c_g log Σ_k n_gk θ_k ],      c_gk the clicks, c_g their sum,
+
+which is concave in log θ, and the estimate is consistent however many groups there are (Wooldridge, Journal of
+Econometrics 1999). A position is identified if groups with clicks connect it with the first one.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from rankwright.clicks.cells import Cells, Floats
+
+_RIDGE = 1e-6  # clicks; keeps a position without clicks in a resample finite
+_STEPS = 60
+_TOLERANCE = 1e-9
+
+
+def fit_curve(shows: Floats, clicks: Floats, start: Floats | None = None) -> Floats:
+    """Return log θ, 0 at the first position.
+
+    Examples
+    --------
+    >>> np.exp(fit_curve(np.array([[10.0, 10.0], [20.0, 10.0]]), np.array([[4.0, 2.0], [8.0, 2.0]]))).round(3)
+    array([1. , 0.5])
+    """
+    log_curve = np.zeros(shows.shape[1]) if start is None else start.copy()
+    total, at_position = clicks.sum(axis=1), clicks.sum(axis=0)
+
+    def value(point: Floats) -> float:
+        return float(at_position @ point - total @ np.log(shows @ np.exp(point)) - _RIDGE / 2 * point @ point)
+
+    current = value(log_curve)
+    for _ in range(_STEPS):
+        share = shows * np.exp(log_curve)
+        share /= share.sum(axis=1, keepdims=True)
+        expected = total @ share
+        gradient = at_position - expected - _RIDGE * log_curve
+        curvature = np.diag(expected + _RIDGE) - (share * total[:, None]).T @ share
+        step = np.zeros_like(log_curve)
+        step[1:] = np.linalg.solve(curvature[1:, 1:], gradient[1:])
+        size = 1.0
+        while (reached := value(log_curve + size * step)) < current - _TOLERANCE and size > _TOLERANCE:
+            size /= 2
+        log_curve, current = log_curve + size * step, reached
+        if np.abs(step).max() < _TOLERANCE:
+            break
+    return log_curve
+
+
+def informative(cells: Cells) -> Cells:
+    """Keep groups that were clicked and shown at several positions; the others say nothing about θ."""
+    shows, clicks = cells.tables()
+    useful = ((shows > 0).sum(axis=1) > 1) & (clicks.sum(axis=1) > 0)
+    return cells.chosen(useful[cells.group])
+
+
+def unreachable(cells: Cells) -> list[int]:
+    """Return the positions, from 1, that no chain of groups connects with the first one."""
+    shows = cells.tables()[0] > 0 if len(cells.group) else np.zeros((1, cells.n_positions), dtype=bool)
+    connected = shows.T.astype(np.float64) @ shows.astype(np.float64) > 0
+    reached = np.zeros(cells.n_positions, dtype=bool)
+    reached[0] = True
+    for _ in range(cells.n_positions):
+        reached |= connected[reached].any(axis=0)
+    return (np.flatnonzero(~reached) + 1).tolist()

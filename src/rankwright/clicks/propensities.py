@@ -1,0 +1,236 @@
+"""Propensities: how likely each position is examined, relative to the first, estimated from a click log."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from statistics import NormalDist
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from rankwright._html import table
+from rankwright.clicks.cells import Cells, Floats, by_document, by_randomised_positions, limited, sums_by
+from rankwright.clicks.log import ClickLog
+from rankwright.clicks.multiplicative import fit_curve, informative, unreachable
+from rankwright.clicks.relevance import fit_relevance
+
+_METHODS = {"swaps": "randomised positions", "harvest": "documents shown at several positions", "em": "regression EM"}
+
+
+@dataclass(frozen=True, eq=False)
+class Propensities:
+    """Examination of positions relative to the first, with intervals; called with positions it returns theirs.
+
+    Parameters
+    ----------
+    values
+        Propensity of position 1, 2, ...; later positions have the last one [positions].
+    low, high
+        Bounds of the intervals [positions].
+    shows, clicks
+        What the estimate rests on: shows and clicks at each position [positions].
+    method, confidence
+        The arguments of `estimate_propensities`.
+
+    Examples
+    --------
+    >>> curve = Propensities.known([1.0, 0.5, 0.25])
+    >>> curve([1, 3, 9]).tolist()
+    [1.0, 0.25, 0.25]
+    """
+
+    values: Floats
+    low: Floats
+    high: Floats
+    shows: Floats
+    clicks: Floats
+    method: str
+    confidence: float
+
+    @classmethod
+    def known(cls, values: ArrayLike) -> Propensities:
+        """Create propensities that are known: probabilities above 0 and up to 1, of position 1, 2, ..."""
+        curve = np.asarray(values, dtype=np.float64)
+        if curve.ndim != 1 or len(curve) == 0:
+            raise ValueError(f"give the propensities of position 1, 2, ... as a list; got shape {curve.shape}.")
+        check_propensities(curve)
+        nothing = np.zeros(len(curve))
+        return cls(curve, curve, curve, nothing, nothing, "known", 1.0)
+
+    def __call__(self, position: ArrayLike) -> Floats:
+        """Return the propensity of each position, counted from 1."""
+        places = np.asarray(position)
+        if places.size and places.min() < 1:
+            raise ValueError(f"positions start at 1; got {places.min()}.")
+        values: Floats = self.values[np.minimum(places, len(self.values)) - 1]
+        return values
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the attributes, arrays as lists."""
+        return {name: v.tolist() if isinstance(v, np.ndarray) else v for name, v in asdict(self).items()}
+
+    def _cells(self) -> tuple[list[str], list[list[str]]]:
+        header = ["position", "propensity", f"{100 * self.confidence:g}% interval", "shows", "clicks"]
+        rows = [
+            [str(k), f"{value:.4f}", f"[{low:.4f}, {high:.4f}]", f"{shows:.0f}", f"{clicks:.0f}"]
+            for k, (value, low, high, shows, clicks) in enumerate(
+                zip(self.values, self.low, self.high, self.shows, self.clicks, strict=True), start=1
+            )
+        ]
+        return header, rows
+
+    def __str__(self) -> str:
+        header, rows = self._cells()
+        widths = [max(map(len, column)) for column in zip(header, *rows, strict=True)]
+        return "\n".join(
+            "  ".join(cell.rjust(width) for cell, width in zip(cells, widths, strict=True)) for cells in [header, *rows]
+        )
+
+    def _repr_html_(self) -> str:
+        header, rows = self._cells()
+        return table(header, rows, f"Relative to position 1, by {_METHODS.get(self.method, self.method)}.")
+
+
+def check_propensities(values: NDArray[np.float64]) -> None:
+    """Raise ValueError unless all are probabilities above 0."""
+    bad = np.flatnonzero(~((values > 0) & (values <= 1)))
+    if len(bad):
+        raise ValueError(
+            f"propensity number {bad[0]} is {values[bad[0]]:g}; a propensity is a probability above 0 and up to 1. "
+            "What is never examined has no clicks to weigh: leave it out."
+        )
+
+
+def estimate_propensities(
+    log: ClickLog,
+    method: Literal["swaps", "harvest", "em"] = "harvest",
+    *,
+    limit: int = 50,
+    resamples: int = 100,
+    confidence: float = 0.95,
+    seed: int = 0,
+) -> Propensities:
+    """Estimate how likely each position is examined, relative to the first.
+
+    Parameters
+    ----------
+    log
+        A click log. Users are taken to follow the position-based model: a click needs an examined position and a
+        document that attracts, independently.
+    method
+        ``"swaps"`` uses documents whose places were exchanged by chance, which the field ``"randomised"`` marks.
+        ``"harvest"`` uses documents that were shown at several positions, as when two rankers answer the same queries,
+        which of them being independent of relevance. ``"em"`` needs neither, but features: it learns the relevance of
+        documents from them, and takes for position bias what features do not explain.
+    limit
+        Positions past this one share a propensity.
+    resamples
+        Bootstrap resamples of queries for the intervals; 0 for none.
+    confidence
+        Level of the intervals.
+    seed
+        Seed of the resamples.
+
+    Returns
+    -------
+    Propensities
+        Values, intervals and counts by position.
+
+    References
+    ----------
+    Joachims, Swaminathan and Schnabel, WSDM 2017 (swaps); Agarwal et al., WSDM 2019 (harvesting); Wang et al., WSDM
+    2018 (regression EM). The first two are fitted by the likelihood in `rankwright.clicks.multiplicative`.
+
+    Examples
+    --------
+    >>> from rankwright import make_web_search, simulate_clicks
+    >>> data = make_web_search(100, kind="short", n_features=20)
+    >>> log = simulate_clicks(data, data.X[:, 0], impressions=200, shown=3, randomise="swap")
+    >>> print(estimate_propensities(log, "swaps"))        # 1, 1/2 and 1/3
+    position  propensity         95% interval  shows  clicks
+    ...
+    """
+    if method not in _METHODS:
+        raise ValueError(f"unknown method {method!r}; choose one of {', '.join(_METHODS)}.")
+    if not 0 < confidence < 1:
+        raise ValueError(f"confidence must be between 0 and 1; got {confidence}.")
+    if resamples < 0 or limit < 1:
+        raise ValueError(f"resamples must not be negative and limit at least 1; got {resamples} and {limit}.")
+    if log.position.max() == log.position.min() or limit == 1:
+        raise ValueError("the log has one position only, so position bias and relevance cannot be told apart.")
+    cells, estimate = _by_features(log, limit, seed) if method == "em" else _by_shows(log, method, limit)
+    log_curve = estimate(None)
+    low = high = np.full(cells.n_positions, np.nan)
+    if resamples:
+        deviation = _deviations(estimate, log.queries.n_queries, resamples, seed)
+        half = NormalDist().inv_cdf((1 + confidence) / 2) * deviation
+        low, high = np.exp(log_curve - half), np.exp(log_curve + half)
+    shows, clicks = (sums_by(cells.position, v, cells.n_positions) for v in (cells.shows, cells.clicks))
+    return Propensities(np.exp(log_curve), low, high, shows, clicks, method, confidence)
+
+
+_Estimate = Callable[[Floats | None], Floats]  # query weights to log propensities
+
+
+def _by_shows(log: ClickLog, method: str, limit: int) -> tuple[Cells, _Estimate]:
+    table_of = by_randomised_positions if method == "swaps" else by_document
+    cells = informative(table_of(log, limited(log, limit)))
+    lost = unreachable(cells)
+    if lost:
+        what = "lists whose places were exchanged" if method == "swaps" else "documents shown at both"
+        raise ValueError(
+            f"position {lost[0]} is not connected with position 1 by {what} and clicked, so its bias and the relevance "
+            "of what stood there cannot be told apart: the log has no overlap. "
+            + ("Lower limit, or use" if lost[0] > 2 else "Use")
+            + " method='em', or log lists of several rankers or with exchanged places."
+        )
+    clicks = sums_by(cells.position, cells.clicks, cells.n_positions)
+    if not clicks.all():
+        raise ValueError(
+            f"there is no click at position {int(np.argmin(clicks)) + 1} to learn from; lower limit, so that late "
+            "positions share a propensity."
+        )
+
+    def estimate(query_weight: Floats | None) -> Floats:
+        shows, clicks = cells.tables(query_weight)
+        used = clicks.sum(axis=1) > 0
+        return fit_curve(shows[used], clicks[used], start)
+
+    start = None
+    start = estimate(None)
+    return cells, estimate
+
+
+def _by_features(log: ClickLog, limit: int, seed: int) -> tuple[Cells, _Estimate]:
+    data = log.require_data("method='em'")
+    cells = by_document(log, limited(log, limit))
+    if unreachable(informative(cells)):
+        warnings.warn(
+            "no document was clicked and shown at several positions: position bias and relevance are told apart by the "
+            "features alone, as far as these explain relevance.",
+            stacklevel=4,
+        )
+    rows = np.unique(log.document)
+    shown = data._like(data.X[rows], data.y[rows], data.qid[rows], None, {})
+    chosen = fit_relevance(shown, cells, seed=seed)
+
+    def estimate(query_weight: Floats | None) -> Floats:
+        if query_weight is None:
+            return np.log(chosen.curve)
+        return np.log(fit_relevance(shown, cells, query_weight, rounds=chosen.n_trees, seed=seed).curve)
+
+    return cells, estimate
+
+
+def _deviations(estimate: _Estimate, n_queries: int, resamples: int, seed: int) -> Floats:
+    """Return the standard deviation of log propensities over resamples of queries."""
+    rng = np.random.default_rng(seed)
+    draws = [
+        estimate(rng.multinomial(n_queries, np.full(n_queries, 1 / n_queries)).astype(np.float64))
+        for _ in range(resamples)
+    ]
+    deviation: Floats = np.std(draws, axis=0, ddof=1 if resamples > 1 else 0)
+    return deviation

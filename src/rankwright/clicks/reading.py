@@ -1,0 +1,97 @@
+"""Click logs from frames and files."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from rankwright._io import PathLike
+from rankwright.clicks.log import ClickLog
+from rankwright.data.dataset import RankingData
+from rankwright.data.tables import read_table
+
+
+def read_clicks(
+    source: PathLike | Any,
+    data: RankingData | None = None,
+    *,
+    query: str = "query",
+    document: str = "document",
+    position: str = "position",
+    click: str = "click",
+    session: str | None = "session",
+    fields: Sequence[str] | None = None,
+    first_position: int = 1,
+) -> ClickLog:
+    """Read a click log: one row for each document in each list that was shown.
+
+    Parameters
+    ----------
+    source
+        A Parquet or CSV file, a pandas, polars or Arrow frame, or a dictionary of columns.
+    data
+        The documents with their features, if they are at hand: see `ClickLog.attach`. Its field named ``document``
+        holds the ids.
+    query, document, position, click
+        Names of the columns. A click is 1 or 0.
+    session
+        Column that tells lists of the same query apart. If there is no such column, a new list starts where the query
+        changes or the position does not grow, in the order of the rows.
+    fields
+        Further columns to keep; by default all.
+    first_position
+        Number of the top position: 1, or 0 where positions are counted from 0.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> rows = pd.DataFrame({"query": ["a", "a", "a", "a"], "document": ["x", "y", "x", "y"],
+    ...                      "position": [1, 2, 1, 2], "click": [0, 1, 1, 0]})
+    >>> log = read_clicks(rows)
+    >>> log.session.tolist(), log.click.tolist()
+    ([0, 0, 1, 1], [False, True, True, False])
+    """
+    columns = _columns(source, query)
+    for argument, name in (("query", query), ("document", document), ("position", position), ("click", click)):
+        if name not in columns:
+            raise ValueError(
+                f"the log has no column {name!r}; it has {', '.join(columns)}. Name one of them in {argument}=."
+            )
+    required = [query, document, position, click, session]
+    if fields is None:
+        fields = [name for name in columns if name not in required]
+    missing = [name for name in fields if name not in columns]
+    if missing:
+        raise ValueError(f"the log has no column {missing[0]!r}; it has {', '.join(columns)}.")
+    log = ClickLog.of(
+        columns[query],
+        columns[document],
+        columns[position],
+        columns[click],
+        columns.get(session) if session is not None else None,
+        fields={name: _array(columns[name]) for name in fields},
+        first_position=first_position,
+    )
+    return log if data is None else log.attach(data, document=document)
+
+
+def _columns(source: Any, query: str) -> dict[str, Any]:
+    if isinstance(source, Mapping):
+        return dict(source)
+    if isinstance(source, str | os.PathLike):
+        source = read_table(source, query)
+    import narwhals as nw
+
+    frame = nw.from_native(source, eager_only=True, pass_through=True)
+    if not isinstance(frame, nw.DataFrame):
+        raise ValueError(
+            f"a click log is a file, a data frame or a dictionary of columns; got {type(source).__name__}."
+        )
+    return {name: frame[name].to_native() for name in frame.columns}
+
+
+def _array(values: Any) -> Any:
+    return np.asarray(values.to_pylist() if hasattr(values, "to_pylist") else values)

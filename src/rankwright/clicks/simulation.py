@@ -1,0 +1,243 @@
+"""Simulated click logs: lists that rankers show, and the clicks of simulated users.
+
+All draws of an impression come from a random stream of (seed, query key), in an order that gives each impression its
+own draws: more impressions, other queries or another order of rows change none of them. Draws about a document go
+with the document, so that two rankers meet the same users.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rankwright.clicks.log import ClickLog
+from rankwright.clicks.users import Lists, UserModel, require_probability, user_model
+from rankwright.data.dataset import RankingData
+from rankwright.data.queries import Queries
+from rankwright.data.row_order import canonical_order
+from rankwright.data.streams import Purpose, random_stream
+
+Floats = NDArray[np.float64]
+_Integers = NDArray[np.int64]
+_DRAWS_AT_ONCE = 1 << 20  # 8 MB
+_PER_LIST, _PER_DOCUMENT = 3, 5  # draws of an impression
+
+
+def simulate_clicks(
+    data: RankingData,
+    scores: Any = None,
+    *,
+    examination: Literal["position", "cascade", "dbn", "trust"] = "position",
+    exponent: float | None = None,
+    persistence: float | None = None,
+    trust: float | None = None,
+    noise: float = 0.1,
+    impressions: int = 10,
+    shown: int | None = 10,
+    temperature: float = 0.0,
+    randomise: Literal["swap", "shuffle"] | None = None,
+    max_label: float | None = None,
+    seed: int = 0,
+) -> ClickLog:
+    """Simulate users who click in the lists that a ranker shows.
+
+    Parameters
+    ----------
+    data
+        Documents with graded labels: a label r is the relevance (2^r - 1) / (2^max_label - 1).
+    scores
+        The ranker that makes the lists: a ranker, or scores of the rows of `data`. A list of several shows each
+        impression by one of them, drawn with equal chances. Without it every list is in a random order of its own.
+    examination
+        Which positions users examine: ``"position"`` examines position k with probability k^-exponent, ``"cascade"``
+        reads from the top to the first click, ``"dbn"`` (dynamic Bayesian network) reads on until satisfied by a
+        click, and ``"trust"`` is position-based with more clicks on documents that are not relevant near the top.
+    exponent
+        Of ``"position"`` and ``"trust"``, 1 by default; 0 is no position bias.
+    persistence
+        Of ``"dbn"``: probability, 0.9 by default, that a user who is not satisfied continues.
+    trust
+        Of ``"trust"``, 0.65 by default: at position k the noise is noise + (1 - noise) trust / k.
+    noise
+        Probability of a click on an examined document of label 0.
+    impressions
+        Number of lists shown for each query.
+    shown
+        Number of positions shown; None for all documents.
+    temperature
+        Strength of Gumbel noise added to the scores of each list: it draws lists from the Plackett-Luce distribution
+        of scores / temperature.
+    randomise
+        ``"swap"`` exchanges, with probability 1/2, the first document of each list with one at another position,
+        which is drawn with equal chances; ``"shuffle"`` puts the whole list in random order. Rows that took part
+        are marked in the field ``"randomised"``, from which `estimate_propensities` learns.
+    max_label
+        The largest grade there is; by default the largest in `data`.
+    seed
+        Equal arguments give equal logs.
+
+    Returns
+    -------
+    ClickLog
+        Sessions are numbers from 0 for each query. Fields: ``"ranker"``, the number of the ranker, if there are
+        several, and ``"randomised"`` if documents were.
+
+    Examples
+    --------
+    >>> from rankwright import make_web_search
+    >>> data = make_web_search(20, kind="short")
+    >>> log = simulate_clicks(data, data.X[:, 0], impressions=50)
+    >>> log
+    ClickLog(9650 rows, 1000 impressions of 20 queries, 706 clicks)
+    >>> rate = [log.click[log.position == k].mean() for k in (1, 2, 5)]
+    >>> bool(rate[0] > rate[1] > rate[2])
+    True
+    """
+    user = user_model(examination, exponent=exponent, persistence=persistence, trust=trust)
+    if randomise not in (None, "swap", "shuffle"):
+        raise ValueError(f"randomise must be 'swap', 'shuffle' or None; got {randomise!r}.")
+    if not (np.isfinite(temperature) and temperature >= 0):
+        raise ValueError(f"temperature must be finite and non-negative; got {temperature}.")
+    if scores is None and (temperature or randomise):
+        option = "temperature" if temperature else "randomise"
+        raise ValueError(f"without scores lists are in random order already; give scores, or leave out {option}.")
+    rankers = score_rows(data, scores)
+
+    def show(query: Candidates) -> tuple[_Integers, dict[str, NDArray[Any]]]:
+        return _lists(query, rankers[:, query.rows], temperature, randomise)
+
+    return simulated_log(data, show, user, noise, impressions, shown, max_label, seed)
+
+
+class Candidates(NamedTuple):
+    """The documents of one query, in an order that does not depend on that of the rows, and random draws."""
+
+    rows: _Integers  # rows of the data [documents]
+    n_shown: int
+    per_list: Floats  # uniform [impressions, 3]
+    gumbel: Floats  # Gumbel [impressions, documents]
+    shuffle: Floats  # uniform [impressions, documents]
+
+
+def simulated_log(
+    data: RankingData,
+    show: Callable[[Candidates], tuple[_Integers, dict[str, NDArray[Any]]]],
+    user: UserModel,
+    noise: float,
+    impressions: int,
+    shown: int | None,
+    max_label: float | None,
+    seed: int,
+) -> ClickLog:
+    """Simulate clicks in lists that ``show`` makes: numbers of candidates [impressions, positions], and fields."""
+    require_probability("noise", noise)
+    for name, number in (("impressions", impressions), ("shown", shown)):
+        if number is not None and not (isinstance(number, int | np.integer) and number >= 1):
+            raise ValueError(f"{name} must be a whole number, at least 1; got {number!r}.")
+    relevance = relevance_of(data, max_label)
+    order = canonical_order(data, None)
+    parts: list[dict[str, NDArray[Any]]] = []
+    bounds = np.zeros(data.n_queries + 1, dtype=np.int64)
+    for q, key in enumerate(data.query_keys.tolist()):
+        start, end = int(data.boundaries[q]), int(data.boundaries[q + 1])
+        rows = np.arange(start, end) if order is None else order[start:end]
+        n = end - start
+        for first, uniform in _draws(seed, key, impressions, n):
+            n_shown = n if shown is None else min(shown, n)
+            by_document = uniform[:, _PER_LIST:].reshape(len(uniform), _PER_DOCUMENT, n)
+            gumbel = -np.log(-np.log(np.maximum(by_document[:, 0], np.finfo(float).tiny)))
+            query = Candidates(rows, n_shown, uniform[:, :_PER_LIST], gumbel, by_document[:, 1])
+            lists, fields = show(query)
+            like, satisfy = (np.take_along_axis(by_document[:, i], lists, axis=1) for i in (3, 4))
+            look = by_document[:, 2, : lists.shape[1]]
+            click = user.clicks(Lists(relevance[rows][lists], look, like, satisfy), noise)
+            places: _Integers = np.indices(lists.shape)
+            fields |= {"session": places[0] + first, "position": places[1] + 1, "document": rows[lists], "click": click}
+            parts.append({name: np.ravel(values) for name, values in fields.items()})
+            bounds[q + 1] += lists.size
+    columns = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
+    bounds = np.cumsum(bounds)
+    return ClickLog(
+        queries=Queries(data.query_ids, bounds, data.query_keys, None, bounds[:-1]),
+        document=columns.pop("document"),
+        position=columns.pop("position"),
+        click=columns.pop("click"),
+        session=columns.pop("session"),
+        fields=columns,
+        data=data,
+    )
+
+
+def relevance_of(data: RankingData, max_label: float | None) -> Floats:
+    """Return the relevance (2^label - 1) / (2^max_label - 1) of each row."""
+    top = float(data.y.max()) if max_label is None else max_label
+    if top <= 0:
+        raise ValueError("no document has a positive label, so clicks would be noise alone; give max_label.")
+    if data.y.max() > top:
+        raise ValueError(f"there is a label {data.y.max():g} above max_label={top:g}; raise max_label.")
+    relevance: Floats = np.expm1(data.y * np.log(2)) / np.expm1(top * np.log(2))
+    return relevance
+
+
+def score_rows(data: RankingData, scores: Any) -> Floats:
+    """Return the scores of the rows by one or several rankers [rankers, rows]; no rankers for None."""
+    if scores is None:
+        return np.empty((0, data.n_rows))
+    several = isinstance(scores, list | tuple) and len(scores) and (hasattr(scores[0], "predict") or np.ndim(scores[0]))
+    values = [
+        np.asarray(item.predict(data) if hasattr(item, "predict") else item, dtype=np.float64)
+        for item in (scores if several else [scores])
+    ]
+    for item in values:
+        if item.shape != (data.n_rows,):
+            raise ValueError(f"scores have shape {item.shape} for {data.n_rows} rows; give one per row.")
+        if np.isnan(item).any():
+            where = data.queries.where(int(np.argmax(np.isnan(item))))
+            raise ValueError(f"the score at {where} is NaN and cannot be ranked; check the model's output.")
+    return np.stack(values)
+
+
+def _draws(seed: int, key: int, impressions: int, n: int) -> Iterator[tuple[int, Floats]]:
+    """Yield the uniform draws of the impressions of a query, in batches that fit into memory."""
+    rng = random_stream(seed, Purpose.SHOWN_CLICKS, key)
+    width = _PER_LIST + _PER_DOCUMENT * n
+    step = max(1, _DRAWS_AT_ONCE // width)
+    for first in range(0, impressions, step):
+        yield first, rng.random((min(step, impressions - first), width))
+
+
+def _lists(
+    query: Candidates, rankers: Floats, temperature: float, randomise: str | None
+) -> tuple[_Integers, dict[str, NDArray[Any]]]:
+    """Return lists of the rankers, and the fields that say how they were made."""
+    n_lists = len(query.per_list)
+    fields: dict[str, NDArray[Any]] = {}
+    ranker = np.minimum((query.per_list[:, 0] * len(rankers)).astype(np.int64), max(len(rankers) - 1, 0))
+    if len(rankers) == 0:
+        lists = np.argsort(-query.gumbel, axis=1)
+    elif temperature:
+        lists = np.argsort(-(rankers[ranker] + temperature * query.gumbel), axis=1, kind="stable")
+    else:
+        lists = np.argsort(-rankers, axis=1, kind="stable")[ranker]
+    lists = lists[:, : query.n_shown]
+    if len(rankers) > 1:
+        fields["ranker"] = np.repeat(ranker, query.n_shown)
+    if len(rankers) == 0 or randomise == "shuffle":
+        fields["randomised"] = np.ones(lists.shape, dtype=bool)
+    if randomise == "shuffle":
+        by_chance = np.argsort(np.take_along_axis(query.shuffle, lists, axis=1), axis=1)
+        lists = np.take_along_axis(lists, by_chance, axis=1)
+    elif randomise == "swap":
+        chosen = np.zeros(lists.shape, dtype=bool)
+        if query.n_shown > 1:
+            other = 1 + (query.per_list[:, 1] * (query.n_shown - 1)).astype(np.int64)
+            chosen[:, 0] = chosen[np.arange(n_lists), other] = True
+            swapped = np.flatnonzero(query.per_list[:, 2] < 0.5)
+            upper, lower = lists[swapped, 0], lists[swapped, other[swapped]]
+            lists = lists.copy()
+            lists[swapped, 0], lists[swapped, other[swapped]] = lower, upper
+        fields["randomised"] = chosen
+    return lists, fields

@@ -1,0 +1,211 @@
+"""Columns that say where or how documents were shown: checked, and numbered by their levels."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rankwright.data.dataset import RankingData
+from rankwright.data.queries import Queries
+from rankwright.data.row_order import row_hashes
+from rankwright.reducer import ALONE, Reducer
+from rankwright.training.settings import BiasSettings
+
+_MOST_CATEGORIES = 500
+_ROWS_TO_TEST = 20_000  # for overlap of the logged rankings
+
+
+@dataclass(frozen=True, eq=False)
+class BiasColumn:
+    """A column whose values have a bias each.
+
+    Parameters
+    ----------
+    name
+        Of the column.
+    levels
+        Its values: positions from 1 on, the last of which stands for all from there on; or categories.
+    codes
+        Number of the level of each row [rows].
+    ordered
+        Whether levels are positions, whose neighbours are alike.
+    """
+
+    name: str
+    levels: tuple[Any, ...]
+    codes: NDArray[np.int64]
+    ordered: bool
+
+
+def read_columns(settings: BiasSettings, data: RankingData, reducer: Reducer = ALONE) -> list[BiasColumn]:
+    """Read the bias columns from the fields of the data; raise ValueError where one cannot be used.
+
+    A column of numbers holds positions, any other one categories.
+
+    Examples
+    --------
+    >>> shown = {"position": [1, 2, 1, 7], "device": ["phone", "phone", "desk", "desk"]}
+    >>> data = RankingData([[0.1], [0.2], [0.3], [0.4]], [0, 1, 1, 0], qid=[1, 1, 2, 2], fields=shown)
+    >>> columns = read_columns(BiasSettings(("position", "device"), limit=3), data)
+    >>> [(column.levels, column.codes.tolist()) for column in columns]
+    [((1, 2, 3), [0, 1, 0, 2]), (('desk', 'phone'), [1, 1, 0, 0])]
+    """
+    columns = []
+    for name in settings.columns:
+        values = data.fields[name]
+        is_position = values.dtype.kind in "iuf"
+        columns.append(
+            _positions(name, values, data.queries, settings.limit, reducer)
+            if is_position
+            else _categories(name, values, data.queries, reducer)
+        )
+    return columns
+
+
+def describe_biases(settings: BiasSettings, data: RankingData, values: Sequence[float]) -> dict[str, Any]:
+    """The biases as plain values by column: levels, biases, and documents of each level.
+
+    Positions are relative to the first, categories to the most frequent one. Levels without documents are left out.
+    """
+    described = {}
+    start = 0
+    for column in read_columns(settings, data):
+        own = np.array(values[start : start + len(column.levels)])
+        start += len(own)
+        documents = np.bincount(column.codes, minlength=len(own))
+        seen = np.flatnonzero(documents)
+        first = seen[0] if column.ordered else int(np.argmax(documents))
+        described[column.name] = {
+            "levels": [column.levels[i] for i in seen],
+            "values": (own - own[first])[seen].tolist(),
+            "documents": documents[seen].tolist(),
+            "ordered": column.ordered,
+        }
+    return described
+
+
+def _positions(name: str, values: NDArray[Any], queries: Queries, limit: int, reducer: Reducer) -> BiasColumn:
+    known = np.isfinite(values)
+    if not known.all():
+        row = int(np.argmin(known))
+        raise ValueError(
+            f"{name} is missing ({values[row]}) at {queries.where(row)}; a document without a position was not shown: "
+            "leave it out, or give its position."
+        )
+    if np.any(values % 1 != 0):
+        row = int(np.argmax(values % 1 != 0))
+        raise ValueError(
+            f"{name} is {values[row]} at {queries.where(row)}, and positions are whole numbers; categories are text."
+        )
+    lowest = int(values.min())
+    if lowest == 0:
+        tops = np.minimum.reduceat(values, queries.boundaries[:-1])
+        from_0, from_1 = int(np.sum(tops == 0)), int(np.sum(tops == 1))
+        if from_1:
+            raise ValueError(
+                f"{name} counts from 0 in {from_0} queries and from 1 in {from_1}, so the two are mixed; "
+                "positions count from 1: add 1 where they count from 0."
+            )
+        raise ValueError(f"{name} counts from 0, and positions count from 1; add 1.")
+    if lowest < 1:
+        row = int(np.argmin(values))
+        raise ValueError(
+            f"{name} is {values[row]:g} at {queries.where(row)}; positions count from 1, and codes of categories must "
+            "be text."
+        )
+    last = int(reducer.max(np.array([min(float(values.max()), float(limit))]))[0])
+    codes = np.minimum(values, last).astype(np.int64) - 1
+    _require_variation(name, codes, queries, reducer)
+    return BiasColumn(name, tuple(range(1, last + 1)), codes, ordered=True)
+
+
+def _categories(name: str, values: NDArray[Any], queries: Queries, reducer: Reducer) -> BiasColumn:
+    if reducer is not ALONE:
+        raise ValueError(f"{name} holds text, whose levels several machines cannot agree on; give numbers from 1.")
+    missing = np.array([value is None or value != value for value in values])
+    if missing.any():
+        row = int(np.argmax(missing))
+        raise ValueError(f"{name} is missing at {queries.where(row)}; give a category of its own, such as 'unknown'.")
+    levels, codes = np.unique(values.astype(str), return_inverse=True)
+    if len(levels) > _MOST_CATEGORIES:
+        raise ValueError(
+            f"{name} has {len(levels)} categories, and a bias is learned for at most {_MOST_CATEGORIES}; merge the "
+            "rare ones."
+        )
+    _require_variation(name, codes, queries, reducer)
+    return BiasColumn(name, tuple(levels.tolist()), codes.astype(np.int64), ordered=False)
+
+
+def _require_variation(name: str, codes: NDArray[Any], queries: Queries, reducer: Reducer) -> None:
+    first = queries.boundaries[:-1]
+    ranges = np.maximum.reduceat(codes, first) - np.minimum.reduceat(codes, first)
+    if reducer.max(np.array([float(ranges.max())]))[0] == 0:
+        raise ValueError(
+            f"{name} is the same for all documents of each query, so its bias is not identifiable: it changes no "
+            "order. Leave it out, or give logs in which it varies."
+        )
+
+
+def warn_without_overlap(settings: BiasSettings, data: RankingData) -> None:
+    """Warn where a log looks as if bias and relevance could not be told apart.
+
+    What a sample of the rows can show: the same document is never seen at two positions although documents repeat, or
+    one feature has the order of the positions in every query.
+    """
+    last = int(np.searchsorted(data.boundaries, min(_ROWS_TO_TEST, data.n_rows), side="left"))
+    rows = slice(0, int(data.boundaries[max(last, 1)]))
+    for name in settings.columns:
+        positions = data.fields[name][rows]
+        if positions.dtype.kind not in "iuf":
+            continue
+        feature = _ordering_feature(data, positions, max(last, 1))
+        if feature is not None:
+            warnings.warn(
+                f"the feature {feature!r} has the order of {name} in every query: the bias of a position and the "
+                "relevance that this feature shows cannot be told apart. Leave the feature out of training, or log "
+                "some rankings in another order.",
+                UserWarning,
+                stacklevel=4,
+            )
+        elif _never_moves(data, positions, rows):
+            warnings.warn(
+                f"no document was seen at two values of {name} although documents repeat: the logged rankings look "
+                "deterministic, so bias and relevance can be told apart only by features that different documents "
+                "share. Log some rankings in another order (swaps of two documents suffice) to be sure.",
+                UserWarning,
+                stacklevel=4,
+            )
+
+
+def _ordering_feature(data: RankingData, positions: NDArray[Any], n_queries: int) -> str | None:
+    """Return a feature whose order is that of the positions in every one of the first queries."""
+    query = data.queries.query_of_row[: len(positions)]
+    order = np.lexsort((positions, query))
+    step = (query[order][1:] == query[order][:-1]) & (positions[order][1:] > positions[order][:-1])
+    if n_queries < 2 or not step.any():
+        return None
+    for number, feature in enumerate(data.feature_names):
+        column = data.X[: len(positions), [number]]
+        values = np.asarray(column.todense() if hasattr(column, "todense") else column).ravel()[order]
+        change = np.diff(values)[step]
+        falls = np.all(change <= 0) or np.all(change >= 0)  # not for NaN
+        if falls and np.mean(change != 0) > 0.9:
+            return feature
+    return None
+
+
+def _never_moves(data: RankingData, positions: NDArray[Any], rows: slice) -> bool:
+    """Tell whether some documents repeat, and each has one position only."""
+    hashes = row_hashes(data.X[rows], 1)
+    documents, number = np.unique(hashes, return_inverse=True)
+    if len(documents) > 0.5 * len(hashes):  # too few repeat to conclude anything
+        return False
+    lowest, highest = np.full(len(documents), np.inf), np.full(len(documents), -np.inf)
+    np.minimum.at(lowest, number, positions)
+    np.maximum.at(highest, number, positions)
+    return bool(np.all(lowest == highest))
