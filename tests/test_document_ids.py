@@ -135,3 +135,14 @@ def test_the_query_view_of_the_report_shows_them(runs: Path, tmp_path: Path, cal
     assert len(first) == 10
     assert "red shoes" in text
     assert "<b>tea</b>" not in text
+
+
+def test_ids_of_the_training_data_are_not_needed_in_other_data(runs: Path, tmp_path: Path, call: Command) -> None:  # noqa: F811
+    test, run = runs / "test.parquet", tmp_path / "run"
+    call("train", test, *OPTIONS, "--trees", 2, "--set", "n_jobs=1", "--out", run)
+    FRAME.drop(columns=["url", "words"]).to_parquet(tmp_path / "plain.parquet")
+    for path in (test, tmp_path / "plain.parquet"):
+        code, _, error = call("predict", run, path, "--out", tmp_path / "scores.csv")
+        assert code == 0, error
+    code, _, error = call("predict", run, tmp_path / "plain.parquet", "--docid", "uri", "--out", tmp_path / "s.csv")
+    assert (code, "has no column 'uri'" in error) == (1, True)

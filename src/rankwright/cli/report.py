@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import shlex
+import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -70,7 +73,7 @@ def report(
     else:
         page = _runs_page(runs, data, metric_names, title, reading)
     target = out or Path(f"report.{format}")
-    save_page(page, target, format, png)
+    save_page(replace(page, command=f"rankwright {shlex.join(sys.argv[1:])}"), target, format, png)
     if not quiet:
         echo(f"wrote {target}")
 

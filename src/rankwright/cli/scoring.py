@@ -17,7 +17,7 @@ def load_system(path: Path) -> tuple[Ranker, dict[str, Any]]:
 
     if is_run(path):
         run = Run.open(path)
-        return run.ranker, {name: value for name, value in run.reading.items() if name not in ("docid", "query_text")}
+        return run.ranker, run.reading
     ranker = load_ranker(path)
     options: dict[str, Any] = {"label": ranker.label_column_, "qid": ranker.qid_column_}
     if ranker.columns_.first_index == 0:
@@ -52,7 +52,12 @@ class DataFile:
             with warnings.catch_warnings():
                 warnings.simplefilter("always")  # how columns were matched is shown for every file
                 self._cache[key] = read_data(self.path, **options)
-        return self._cache[key]
+        data = self._cache[key]
+        for option in ("docid", "query_text"):
+            name, letor = self._reading.get(option), data.first_index is not None or not data.named
+            if name is not None and option not in data.fields and not letor:
+                raise ValueError(f"{self.path} has no column {name!r}; name one of its own in {option}=.")
+        return data
 
 
 def evaluate_system(system: Path, data: DataFile, **options: Any) -> Evaluation:

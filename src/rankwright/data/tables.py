@@ -74,9 +74,9 @@ def read_data(
         read where the file has the column.
     reference
         Training data, or a model's ``columns_``: this data gets the same columns and categories. Columns named in
-        ``drop``, ``categorical`` and ``fields`` may then be missing. LETOR text, which has no names, is matched by
-        position and must have as many features; only where the reference is LETOR text too may the last ones be
-        missing, which are then 0, with a warning that names them.
+        ``drop``, ``categorical``, ``fields``, ``docid`` and ``query_text`` may then be missing. LETOR text, which has
+        no names, is matched by position and must have as many features; only where the reference is LETOR text too may
+        the last ones be missing, which are then 0, with a warning that names them.
 
     Examples
     --------
@@ -113,6 +113,8 @@ def read_data(
     required = [("label", name) for name in labels] if labelled else []
     required += [("qid", qid)] + ([] if weight is None else [("weight", weight)])
     named = {"docid": docid, "query_text": query_text}
+    if reference is not None:
+        named = {option: name if name in columns else None for option, name in named.items()}
     required += [(option, name) for option, name in named.items() if name is not None]
     for option, names in (("drop", drop), ("categorical", categorical), ("fields", fields)):
         required += [(option, name) for name in names]

@@ -101,7 +101,7 @@ class QueryExplorer:
         return [
             {
                 "q": self._id(query),
-                "t": self._text(query),
+                **({"t": self._text(query)} if "query_text" in self.scored.data.fields else {}),
                 "n": int(self.scored.data.group[self.scored.counted[query]]),
                 "r": int(relevant[self.scored.counted[query]]),
                 "v": np.round(self.scored.values[:, query], 5).tolist(),

@@ -29,6 +29,10 @@ for (const root of document.querySelectorAll(".explorer")) {
     for (const layer of specs.scatter.layer) {
       layer.encoding.x.title = `${metric}, ${systems[first]}`;
       layer.encoding.y.title = `${metric}, ${systems[second]}`;
+      for (const line of layer.encoding.tooltip ?? []) {
+        if (line.field === "x") line.title = systems[first];
+        if (line.field === "y") line.title = systems[second];
+      }
     }
     specs.histogram.encoding.x.title = `${metric}, ${systems[second]} minus ${systems[first]}`;
     for (const name of ["scatter", "histogram"]) views[name] = await page.draw(boxes[name], specs[name]);
@@ -57,10 +61,10 @@ for (const root of document.querySelectorAll(".explorer")) {
 
   function list() {
     const wanted = part("find").value.trim().toLowerCase();
-    const shown = queries.filter((point) => `${point.q} ${point.t}`.toLowerCase().includes(wanted)).sort(orders[part("order").value]);
+    const shown = queries.filter((point) => `${point.q} ${point.t ?? ""}`.toLowerCase().includes(wanted)).sort(orders[part("order").value]);
     part("queries").replaceChildren(
       ...shown.map((point) => {
-        const option = element("option", `${point.q}   ${signed(difference(point))}   ${point.t}`.trimEnd());
+        const option = element("option", `${point.q}   ${signed(difference(point))}   ${point.t ?? ""}`.trimEnd());
         option.value = point.k;
         option.selected = point.k === picked;
         return option;
