@@ -722,7 +722,8 @@ def test_the_headline_says_who_is_best(page: Page, runs: list[Run]) -> None:
 def test_curves_mark_the_best_tree(page: Page, runs: list[Run]) -> None:
     section = next(section for section in page.sections if section.title == "Learning curves")
     figure = next(block for block in section.blocks if isinstance(block, Figure))
-    marks = figure.chart.to_dict()["layer"][2]["data"]["values"]
+    marks = [row for row in rows_of(figure) if "b" in row]
+    assert [mark["r"] for mark in marks] == [run.name for run in runs]
     for mark in marks:
         run = next(run for run in runs if run.name == mark["r"])
         curve = [row["valid"][figure.title] for row in run.history]

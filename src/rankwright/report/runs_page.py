@@ -243,6 +243,8 @@ def _curves(
         for (name, part), curve in parts.items()
         for iteration, value in _thin(curve, at_most)
     ]
+    marks = _best_trees(metric, parts)
+    values += marks  # in one data set with the curves, which would be on the page twice otherwise
     base = alt.Chart(alt.Data(values=values)).encode(
         x=alt.X("i:Q", title="trees", scale=alt.Scale(nice=False)),
         y=alt.Y("v:Q", title=metric, scale=alt.Scale(zero=False)),
@@ -271,14 +273,10 @@ def _curves(
         f"{name} {'training' if part == 'train' else 'validation'} {curve[-1][1]:.4f} after {curve[-1][0]}"
         for (name, part), curve in parts.items()
     )
-    marks = _best_trees(metric, parts)
     best = (
-        alt.Chart(alt.Data(values=marks))
+        base.transform_filter("isValid(datum.b)")
         .mark_point(shape="diamond", filled=True, size=110, opacity=1)
         .encode(
-            x="i:Q",
-            y="v:Q",
-            color=_run_colours(names),
             tooltip=[
                 alt.Tooltip("r:N", title="best tree of"),
                 alt.Tooltip("i:Q", title="trees"),
@@ -298,7 +296,7 @@ def _best_trees(metric: str, parts: Mapping[tuple[str, str], Sequence[tuple[int,
     for (name, part), curve in parts.items():
         if part == "valid" and sign:
             iteration, value = max(curve, key=lambda point: (sign * point[1], -point[0]))
-            marks.append({"i": iteration, "v": round(value, 6), "r": name})
+            marks.append({"i": iteration, "v": round(value, 6), "r": name, "s": "validation", "b": 1})
     return marks
 
 
