@@ -20,6 +20,7 @@ from typing import Any
 
 import pytest
 
+import fake_wandb
 import rankwright as rw
 from rankwright.cli import main
 from rankwright.metrics import known_metrics
@@ -79,12 +80,18 @@ RUNNING = [page for page, text in PAGES.items() if any(language in ("python", "s
 @pytest.mark.usefixtures("one_core")
 def test_examples_and_commands_run(page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setitem(sys.modules, "wandb", fake_wandb)  # which wants an account
+    monkeypatch.setenv("MLFLOW_ALLOW_FILE_STORE", "true")  # as a page sets it, but only until the end of the test
     names: dict[str, Any] = {}
     for language, content, line in blocks(PAGES[page]):
         if language == "python":
             run_examples(content, names, page, line)
         elif language == "sh":
             run_commands(content, page, line)
+    if "import wandb" in PAGES[page]:
+        curve = names["ranker"].evals_result_["valid_0"]["ndcg@10"]
+        logged = [values for run in fake_wandb.RUNS for values in run["logged"]]
+        assert [(values["step"], values["valid_0/ndcg@10"]) for values in logged] == list(enumerate(curve, start=1))
 
 
 def run_examples(content: str, names: dict[str, Any], page: str, line: int) -> None:

@@ -14,6 +14,7 @@ from rankwright.data.dataset import RankingData, names_columns
 from rankwright.data.encoding import frame_columns
 from rankwright.data.within_query import Option, Recipe, read_recipe
 from rankwright.estimator import FittedRanker
+from rankwright.kernels.compilation import announcing
 from rankwright.metrics import Metric
 from rankwright.objectives import Objective
 from rankwright.training.fitting import check_callbacks
@@ -21,8 +22,9 @@ from rankwright.training.from_clicks import ClickColumns
 from rankwright.training.outcome import model_of, naming_classes
 from rankwright.training.parameters import read_parameters
 from rankwright.training.passes import Fitted, Task, train
+from rankwright.training.progress import show_notice
 from rankwright.training.settings import Plan
-from rankwright.training.state import Progress
+from rankwright.training.state import Progress, no_times, timed
 
 
 class Ranker(FittedRanker):
@@ -153,8 +155,9 @@ class Ranker(FittedRanker):
     interrupted_ : bool
         True if Ctrl-C ended the training; the model has the trees up to then.
     times_ : dict
-        Seconds of training in each phase, over all parts of a resumed training: ``"gradients"``, ``"trees"``,
-        ``"leaves"`` (values computed here, not by the engine) and ``"evaluation"``.
+        Seconds of training in each phase, over all parts of a resumed training: ``"preparation"`` of the data,
+        ``"compilation"`` of kernels (first run only), ``"gradients"``, ``"trees"``, ``"leaves"`` (values computed here,
+        not by the engine) and ``"evaluation"``.
 
     Examples
     --------
@@ -315,19 +318,20 @@ class Ranker(FittedRanker):
             if given_names := [name for name, value in refused.items() if value is not None]:
                 raise ValueError(f"{given_names[0]} cannot be used with cluster=; leave out one of the two.")
             return self._fit_on(cluster, plan, (X, y, qid, group, sample_weight), eval_set, earlier, callbacks)
-        clicks = ClickColumns.of(position, propensity, clip, self_normalised)
-        others = [*clicks.names, *([document] if isinstance(document, str) else [])]
-        reference = None if earlier is None else earlier.columns_
-        given = ranking_data(X, y, qid, group, sample_weight, reference, pairs, document, clicks.fields)
-        plan = clicks.add_to(plan, given)
-        recipe = read_recipe(self.within_query, given)
-        if earlier is not None and earlier.model_.recipe != recipe:
-            raise ValueError(
-                f"init_model was trained with within_query={earlier.within_query!r}, not {self.within_query!r}; "
-                "its trees need the same columns."
-            )
-        sets = evaluation_sets(eval_set, given, y, qid, eval_group, others)
-        evaluated = [given if data is X else data for data in sets]
+        clicks, times = ClickColumns.of(position, propensity, clip, self_normalised), no_times()
+        with announcing(show_notice(self.verbose)), timed(times, "preparation"):
+            others = [*clicks.names, *([document] if isinstance(document, str) else [])]
+            reference = None if earlier is None else earlier.columns_
+            given = ranking_data(X, y, qid, group, sample_weight, reference, pairs, document, clicks.fields)
+            plan = clicks.add_to(plan, given)
+            recipe = read_recipe(self.within_query, given)
+            if earlier is not None and earlier.model_.recipe != recipe:
+                raise ValueError(
+                    f"init_model was trained with within_query={earlier.within_query!r}, not {self.within_query!r}; "
+                    "its trees need the same columns."
+                )
+            sets = evaluation_sets(eval_set, given, y, qid, eval_group, others)
+            evaluated = [given if data is X else data for data in sets]
         if plan.settings.patience is not None and self.early_stopping != "cv" and not evaluated:
             raise ValueError("early_stopping_rounds needs an eval_set to watch; pass eval_set=[(X, y, qid)].")
         columns = {"label_column": _names(X, y), "qid_column": _names(X, qid), "other_columns": others}
@@ -344,6 +348,7 @@ class Ranker(FittedRanker):
             evaluated,
             recipe,
             None if earlier is None else earlier.forest_,
+            times=times,
             checkpoint=self.checkpoint,
             verbose=self.verbose,
             callbacks=tuple(callbacks or ()),

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
-from rankwright.cli import calibrate, options
+from rankwright.cli import calibrate, completion, options
 from rankwright.cli.terminal import echo
 
 _INTERRUPTED = 130  # exit code of a command that Ctrl-C ended: 128 and the number of the signal
@@ -22,10 +22,17 @@ def train(
     data: Annotated[Path, typer.Argument(metavar="DATA", help="LETOR, Parquet or CSV.", show_default=False)],
     out: Annotated[Path, typer.Option(metavar="RUN", help="Run folder to create or to resume.", show_default=False)],
     valid: Annotated[Path | None, typer.Option(metavar="DATA", help="Validation data.", show_default=False)] = None,
-    objective: Annotated[str | None, typer.Option(help="Training objective [auto].", show_default=False)] = None,
+    objective: Annotated[
+        str | None,
+        typer.Option(help="Training objective [auto].", show_default=False, autocompletion=completion.objectives),
+    ] = None,
     metric: Annotated[
         str | None,
-        typer.Option(help="Metric to optimise, then metrics to monitor [ndcg@10].", show_default=False),
+        typer.Option(
+            help="Metric to optimise, then metrics to monitor [ndcg@10].",
+            show_default=False,
+            autocompletion=completion.metrics,
+        ),
     ] = None,
     within_query: Annotated[
         str | None,

@@ -105,7 +105,7 @@ class RankNet(Objective):
             additive=True,
             depth=0,
         )
-        weights = PairWeights(1.0, False, False, False, np.zeros(1), self.sigma, False)
+        weights = PairWeights(1.0, False, False, False, np.zeros(1), float(self.sigma), False)
         return _RankedPairs(problem, chain, weights, _top_only(_UNTRUNCATED), NOISELESS)
 
     def work(self, sizes: Floats) -> Floats:
@@ -280,7 +280,7 @@ class LambdaMART(Lambdas):
 
     def pair_weights(self, problem: Problem, chain: Chain) -> PairWeights:
         """|dM|."""
-        return PairWeights(0.0, True, False, False, np.zeros(1), self.sigma, self.normalize)
+        return PairWeights(0.0, True, False, False, np.zeros(1), float(self.sigma), bool(self.normalize))
 
 
 @dataclass(frozen=True)
@@ -345,7 +345,7 @@ class LambdaLoss(Lambdas):
                 f"{problem.metric} does not. Use lambdamart for it."
             )
         if self.variant == "ndcg-loss1":
-            return PairWeights(0.0, False, False, True, np.zeros(1), self.sigma, self.normalize)
+            return PairWeights(0.0, False, False, True, np.zeros(1), float(self.sigma), bool(self.normalize))
         longest = len(chain.weight) - 2
         offset = 0 if self.loss2_offset == "paper" else 1
         w = problem.metric.weights(longest + 2)
@@ -354,7 +354,7 @@ class LambdaLoss(Lambdas):
         distance[apart] = np.abs(w[apart - 1 + offset] - w[apart + offset])
         both = self.variant == "ndcg-loss2++"
         distance *= self.mu if both else 1.0
-        return PairWeights(0.0, both, True, False, distance, self.sigma, self.normalize)
+        return PairWeights(0.0, both, True, False, distance, float(self.sigma), bool(self.normalize))
 
 
 def _top_only(top: int) -> PairChoice:

@@ -120,7 +120,7 @@ class _Smoothed(Gradient):
 
     def add(self, q0: int, q1: int, scores: Floats, stream: np.uint64, grad: Floats, hess: Floats) -> None:
         o = self.options
-        smoothing = Smoothing(o.sigma, o.mu, o.estimations, o.estimator == "ccs")
+        smoothing = Smoothing(float(o.sigma), float(o.mu), o.estimations, o.estimator == "ccs")
         bounds, labels, chain = self.bounds, self.problem.labels, self.chain
         queries = KeyedQueries(bounds, self.keys)
         if self.selects:

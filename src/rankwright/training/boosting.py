@@ -15,8 +15,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
 
@@ -27,6 +26,7 @@ from rankwright.data.dataset import RankingData
 from rankwright.engines import load_engine
 from rankwright.evaluation.per_query import Evaluator
 from rankwright.kernels.cholesky import solve_positive
+from rankwright.kernels.compilation import compile_seconds
 from rankwright.kernels.trees import add_leaf_values
 from rankwright.metrics import Metric
 from rankwright.objectives import Objective
@@ -37,7 +37,7 @@ from rankwright.training.from_clicks import document_weights
 from rankwright.training.grid import to_grid
 from rankwright.training.position_bias import PositionBias
 from rankwright.training.settings import Settings
-from rankwright.training.state import Progress, State
+from rankwright.training.state import Progress, State, timed
 from rankwright.training.steering import agreement
 from rankwright.training.stopping import Watch
 
@@ -123,7 +123,7 @@ class Boosting:
         scores = self._scores_of(start)
         self._resume_watch(start)
         self._run = start, state  # in one step: an interrupt may hit between any two lines
-        began = time.perf_counter()
+        began, compiled = time.perf_counter(), compile_seconds()
         while state.iteration < self.settings.n_trees and not state.finished:
             self._iterate(state, scores)
             progress = Progress(
@@ -133,6 +133,7 @@ class Boosting:
                 history=state.history,
                 seconds=time.perf_counter() - began,
                 times=dict(state.times),
+                compile_seconds=compile_seconds() - compiled,
             )
             if after(progress):
                 break
@@ -161,29 +162,30 @@ class Boosting:
         shrink = 1.0 - settings.langevin.shrink_rate * rate if settings.langevin is not None else 1.0
         factor = state.factor * shrink
         agreed: float | None = None
-        with _timed(state, "gradients"):
+        with timed(state.times, "gradients"):
             sums_leaves = settings.full_leaves or (self.bias is not None and self.bias.sums_all)
             point = self.gradient.at(self._biased(state, scores[0]), it, leaves=sums_leaves)
             subsample = self.draws.subsample(it)
             grad, hess = self._for_splits(it, point, subsample)
-        with _timed(state, "trees"):
+        with timed(state.times, "trees"):
             tree = self.grower.grow(self._on_grid(grad if factor == 1.0 else grad / factor), self._on_grid(hess))
             leaves = [] if tree is None else [tree.leaves(part) for part in range(len(scores))]
         if tree is not None:
             if settings.own_leaves:
-                with _timed(state, "leaves"):
+                with timed(state.times, "leaves"):
                     values, agreed = self._leaf_values(it, point, leaves[0], len(tree.values), subsample)
                 values *= rate / factor
             else:
                 values = tree.values * rate
-            tree.set(values)
-            for part, leaf in enumerate(leaves):
-                add_leaf_values(0, len(leaf), leaf, values, scores[part])
+            with timed(state.times, "trees"):
+                tree.set(values)
+                for part, leaf in enumerate(leaves):
+                    add_leaf_values(0, len(leaf), leaf, values, scores[part])
         if self.bias is not None:
-            with _timed(state, "leaves"):
+            with timed(state.times, "leaves"):
                 earlier = np.array(state.biases[-1] if state.biases else [0.0] * self.bias.size)
                 state.biases.append(self.bias.step(earlier, point, it, subsample).tolist())
-        with _timed(state, "evaluation"):
+        with timed(state.times, "evaluation"):
             self._evaluate(state, factor, scores)
         state.factors.append(factor)
         if settings.steering is not None:
@@ -320,10 +322,3 @@ class Boosting:
         scores = start.forest.predict(part.X, threads=self.settings.threads, stop=start.trees[best - 1])
         result = evaluator(start.factors[best - 1] * scores)
         self._watch.resume(result.per_query[str(self.target)], start.choices[-1])
-
-
-@contextmanager
-def _timed(state: State, phase: str) -> Iterator[None]:
-    start = time.perf_counter()
-    yield
-    state.times[phase] += time.perf_counter() - start
