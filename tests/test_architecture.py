@@ -26,6 +26,7 @@ MODULES = {
 FILES = ("_io", "_lazy", "_frames", "_html", "environment")
 PROCESS = ("interrupts", "locks")
 DATA = ("kernels", "data.queries", "data.labels", "data.pairs", "data.encoding", "data.within_query", "data.dataset")
+OBJECTIVE_PARTS = ("objectives.base", "objectives.options", "objectives.propensity")
 LABELLED = ("kernels", "data.queries", "data.labels", "data.pairs")
 READING = (*FILES, *DATA, "data.letor", "data.tables", "data.trec", "data.synthetic", "data.corruption", "data.folds")
 DATA_AND_ORDER = (*DATA, "data.row_order")
@@ -73,7 +74,8 @@ MAY_IMPORT = {
     "engines": ("interrupts", "reducer", "kernels", "data.dataset", "engines"),
     "engines.xgboost": ("reducer", "kernels", "data.dataset", "data.bins", "engines"),
     "objectives.base": (*LABELLED, "metrics", "notation", "ranges", "objectives.options"),
-    "objectives": (*LABELLED, "metrics", "ranges", "objectives.base", "objectives.options"),
+    "objectives": (*LABELLED, "metrics", "ranges", *OBJECTIVE_PARTS),
+    "objectives.propensity": ("data.queries",),
     "persistence": FILES,
     "calibration": ("kernels.isotonic",),
     "explanation": ("_frames", "_html"),
@@ -99,10 +101,10 @@ MAY_IMPORT = {
     "training.grid": ("kernels", "reducer"),
     "training.bias_columns": (*DATA, "data.row_order", "reducer", "training.settings"),
     "training.position_bias": (*LEARNING, "training.bias_columns", "training.settings"),
-    "training.from_clicks": (*LEARNING, "training.bias_columns", "training.settings"),
+    "training.from_clicks": (*LEARNING, "data.arguments", "training.bias_columns", "training.settings"),
     "training.draws": ("kernels", "data.queries", "training.settings"),
-    "training.defaults": (*LEARNING, "training.settings", "training.steering"),
     "training.parameters": (*LEARNING, "training.defaults", "training.settings", "training.stopping"),
+    "training.defaults": (*LEARNING, "training.from_clicks", "training.settings", "training.steering"),
     "training.boosting": (*LEARNING, "training"),
     "training.progress": ("metrics", "training.state"),
     "training.summary": ("_html", "training.stopping"),
@@ -115,11 +117,12 @@ MAY_IMPORT = {
     "transformer": DATA,
     "cluster": (),
     "cluster.options": (),
+    "cluster.files": (),
     "cluster.collective": (),
     "cluster.pieces": DATA_AND_ORDER,
     "cluster.worker": (*LEARNING, "data.bins", "training", "cluster.collective"),
-    "cluster.dask": (*DATA, "cluster.collective", "cluster.pieces"),
-    "cluster.arguments": (*DATA, "data.arguments", "cluster.dask", "cluster.pieces"),
+    "cluster.dask": (*DATA, "cluster.collective", "cluster.files", "cluster.pieces"),
+    "cluster.arguments": (*DATA, "data.arguments", "cluster.dask", "cluster.files", "cluster.pieces"),
     "cluster.training": (*PROCESS, *LEARNING, "data.bins", "training", "cluster"),
     "ranker": (*LEARNING, "data.arguments", "estimator", "training", "cluster"),
     "runs": (*PROCESS, *READING, "persistence", "training", "ranker"),

@@ -331,6 +331,22 @@ def test_tables_of_the_comparison_are_those_of_the_results(name: Path) -> None:
         assert any(line.startswith(f"| {row['system']} |") and f"| {value} |" in line for line in text.splitlines())
 
 
+def test_scores_page_has_the_figures_of_the_results() -> None:
+    measured = json.loads((RESULTS / "calibration.json").read_text())
+    maps = ("raw", "logistic", "isotonic")
+    errors = [
+        [row["data"], row["objective"], row["target"], *(f"{row[name]:.4f}" for name in maps)]
+        for row in measured["errors"]
+    ]
+    assert table_after("calibration.json", "scores.md") == errors
+    assert all(row["isotonic"] <= row["raw"] / 3 and row["orders_changed"] == 0 for row in measured["errors"])
+    assert measured["largest_gap_of_explanations"] == 0
+    assert table_after("anchors", "scores.md") == [
+        [f"`{row['objective']}`", f"{row['ndcg@10']:.4f}", f"{row['across_queries']:.4f}"]
+        for row in measured["anchors"]
+    ]
+
+
 def test_results_count_the_claims_of_the_papers() -> None:
     full, contradicted = tables(RAW["benchmarks/results/papers.md"])[:2]
     names = ["stochasticrank", "tricks", "xendcg", "lambdaex", "softrank"]
@@ -357,6 +373,30 @@ def test_defaults_have_the_figures_of_the_tables() -> None:
     steps = table_after("defaults.md", "defaults.md")
     assert len(steps) == 3
     assert all(row[1:] in measured for row in steps)
+
+
+def test_clicks_have_the_measured_figures() -> None:
+    measured = json.loads((RESULTS / "offline-evaluation.json").read_text())
+    expected = [
+        [name, f"{row['mean'] / row['truth']:.3f}", f"{row['z']:+.1f}", f"{100 * row['coverage']:.1f} %"]
+        for name, row in measured["estimators"]["estimators"].items()
+    ]
+    assert table_after("estimators", "clicks.md") == expected
+    expected = [
+        [str(row["impressions"]), *(f"{100 * share:.0f} %" for share in row["power"].values())]
+        for row in measured["power"]["rows"]
+    ]
+    assert table_after("power", "clicks.md") == expected
+    errors = {
+        (row["method"], kind, row["exponent"]): f"{100 * row['worst_error']:.0f} %"
+        for kind in ("short", "web")
+        for row in measured[f"propensities {kind}"]["rows"]
+    }
+    for method, _, *cells in table_after("propensities", "clicks.md"):
+        name = method.replace("`", "")
+        assert cells == [f"{errors[name, kind, 1.0]}, {errors[name, kind, 2.0]}" for kind in ("short", "web")]
+    alarms = [f"{100 * share:.1f} %" for share in measured["alarms"]["alarms"].values()]
+    assert f"{alarms[0]}, {alarms[1]} and {alarms[2]}" in PAGES["clicks.md"]
 
 
 def test_figures_are_drawn_from_the_results(tmp_path: Path) -> None:

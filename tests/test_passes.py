@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import rankwright as rw
+from rankwright.training.stopping import stopping_sentence
 
 DATA = rw.make_web_search(60, n_features=20, mean_length=15, seed=2)
 TRAIN, REST = DATA.split(0.5, seed=1)
@@ -198,3 +199,7 @@ def test_a_run_folder_records_the_first_pass_and_the_second_in_its_log(tmp_path)
     assert run.finished
     assert len(run.history) == len(run.ranker.evals_result_["valid_0"]["ndcg@10"])
     assert run.manifest["best_iteration"] == run.ranker.manifest_["refit"]["trees"]
+    from rankwright.report import run_report
+
+    curves = next(section for section in run_report([run], TEST).sections if section.title == "Learning curves")
+    assert curves.blocks[0].text == f"run: {stopping_sentence(run.ranker.stopping_)}"

@@ -148,7 +148,7 @@ def test_training_is_that_on_columns_made_beforehand(ranker):
     assert len(ranker.feature_importances_) == 7 * 20
     assert ranker.n_features_in_ == 20
     # Rows are sorted by all their columns, so both see them in another order: an objective that does not mind.
-    plain = {"objective": "queryrmse", "subsample": 1.0}
+    plain = {"objective": "queryrmse", "subsample": 1.0, "colsample": 1.0}
     beforehand = quick(**plain).fit(made(TRAIN)).predict(made(TEST))
     np.testing.assert_allclose(quick(within_query=ALL, **plain).fit(TRAIN).predict(TEST), beforehand, rtol=1e-9)
 
@@ -336,3 +336,9 @@ def test_explanations_and_importances_follow_the_features(ranker):
     assert importance.features == ["f0", "f1"]
     assert importance.losses[0] > 0.1
     assert importance.losses[1] == 0
+
+
+def test_a_tree_looks_at_as_many_columns_as_without_them(ranker):
+    assert quick().fit(TRAIN).colsample_ == 0.7
+    assert ranker.colsample_ == pytest.approx(0.7 / 7)
+    assert quick(within_query="rank", colsample=0.9).fit(TRAIN).colsample_ == 0.9

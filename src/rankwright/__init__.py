@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from rankwright.metrics import Metric, metric
     from rankwright.model import Model, load
     from rankwright.objectives import bind, gradients, objective
-    from rankwright.plots import plot_comparison, plot_curves, plot_importance, plot_queries
+    from rankwright.plots import plot_comparison, plot_curves, plot_importance, plot_position_bias, plot_queries
     from rankwright.ranges import Choice, Range
     from rankwright.ranker import Ranker
     from rankwright.runs import Run, train_run
@@ -86,6 +86,7 @@ __all__ = [
     "plot_curves",
     "plot_explanation",
     "plot_importance",
+    "plot_position_bias",
     "plot_queries",
     "plot_reliability",
     "read_clicks",
@@ -130,7 +131,7 @@ __getattr__, __dir__ = lazy_names(
         "metrics": ("Metric", "metric"),
         "model": ("Model", "load"),
         "objectives": ("bind", "gradients", "objective"),
-        "plots": ("plot_comparison", "plot_curves", "plot_importance", "plot_queries"),
+        "plots": ("plot_comparison", "plot_curves", "plot_importance", "plot_position_bias", "plot_queries"),
         "ranges": ("Choice", "Range"),
         "ranker": ("Ranker",),
         "runs": ("Run", "train_run"),

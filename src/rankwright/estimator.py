@@ -41,6 +41,7 @@ class FittedRanker(BaseEstimator):  # type: ignore[misc]
 
     n_jobs: int | None
     subsample: float | None
+    colsample: float | None
     model_: Model
     label_column_: str | list[str] | None
     qid_column_: str | None
@@ -390,7 +391,8 @@ class FittedRanker(BaseEstimator):  # type: ignore[misc]
         self._metrics, self._objective = metrics, objective
         manifest = model.manifest
         # The first models did not record all of these.
-        first = {"learning_rates": [], "max_bin": 255, "subsample": self.subsample, "bagging_temperature": 0.0}
+        first = {"learning_rates": [], "max_bin": 255, "bagging_temperature": 0.0}
+        first |= {"subsample": self.subsample, "colsample": self.colsample}
         for name, value in {**first, **manifest["chosen"]}.items():
             setattr(self, f"{name}_", value)
         int(manifest["best_iteration"])  # the first models did not count the trees of init_model in it

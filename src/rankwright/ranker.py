@@ -9,7 +9,7 @@ from typing import Any, Self
 from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_is_fitted
 
-from rankwright.data.arguments import by_column, evaluation_sets, ranking_data
+from rankwright.data.arguments import evaluation_sets, ranking_data
 from rankwright.data.dataset import RankingData, names_columns
 from rankwright.data.encoding import frame_columns
 from rankwright.data.within_query import Option, Recipe, read_recipe
@@ -17,7 +17,7 @@ from rankwright.estimator import FittedRanker
 from rankwright.metrics import Metric
 from rankwright.objectives import Objective
 from rankwright.training.fitting import check_callbacks
-from rankwright.training.from_clicks import with_clicks
+from rankwright.training.from_clicks import ClickColumns
 from rankwright.training.outcome import model_of, naming_classes
 from rankwright.training.parameters import read_parameters
 from rankwright.training.passes import Fitted, Task, train
@@ -64,7 +64,8 @@ class Ranker(FittedRanker):
         L2 regularisation of leaf values; the ridge of ``leaf_values="full"``.
     subsample_queries, subsample, colsample
         Share of the queries, of the rows and of the columns that a tree is grown from. ``subsample=None`` is 1 where
-        queries have random weights (see the next), and 0.7 otherwise.
+        queries have random weights (see the next), and 0.7 otherwise. ``colsample=None`` is 0.7; with features within
+        the query as much less as makes the number of columns the same as without them.
     bagging_temperature
         Queries count with random weights when a tree is grown, drawn anew for each: (-log u)^bagging_temperature with u
         between 0 and 1. 1 is the Bayesian bootstrap, 0 weighs all alike. Full leaf values are solved with equal weights
@@ -130,7 +131,7 @@ class Ranker(FittedRanker):
     stopping_ : dict or None
         With early stopping the ``rule``, the iterations ``best_iteration`` and ``chosen_iteration``, and how flat the
         curve is between them: the ``difference`` of the metric and its standard ``error`` over queries.
-    learning_rate_, num_leaves_, max_bin_, subsample_, bagging_temperature_, leaf_values_
+    learning_rate_, num_leaves_, max_bin_, subsample_, colsample_, bagging_temperature_, leaf_values_
         What was used where the parameter left the choice; the learning rate is that of the first tree.
     out_of_sample_ : ndarray or None
         With several members, the score of each training row by the member that did not train on its query, in the order
@@ -183,7 +184,7 @@ class Ranker(FittedRanker):
         reg_lambda: float = 0.3,
         subsample_queries: float = 1.0,
         subsample: float | None = None,
-        colsample: float = 0.7,
+        colsample: float | None = None,
         bagging_temperature: float | None = None,
         leaf_values: str = "auto",
         early_stopping_rounds: int | None = None,
@@ -248,6 +249,9 @@ class Ranker(FittedRanker):
         pairs: Any = None,
         document: Any = None,
         position: Any = None,
+        propensity: Any = None,
+        clip: float | None = None,
+        self_normalised: bool = False,
         eval_set: Any = None,
         eval_group: Any = None,
         init_model: Ranker | str | os.PathLike[str] | None = None,
@@ -268,8 +272,15 @@ class Ranker(FittedRanker):
         position
             Where each document was shown when its label, a click, was observed: an array of positions from 1, or the
             name of a column or field. Scores plus a bias of each position are trained; `predict` returns the scores
-            without it (docs/clicks.md). Several columns (a list of names, or a dict of arrays by name) add up, and
+            without it (docs/bias.md). Several columns (a list of names, or a dict of arrays by name) add up, and
             columns of text are categories, such as the device.
+        propensity
+            Where labels are clicks and the probability that users saw each document is known: an array, or the name of
+            a column or field. Clicked documents weigh 1 / propensity, in a way that each objective's page describes.
+        clip
+            The least propensity: smaller ones count as this one. None for no limit.
+        self_normalised
+            Divide the weights of clicked documents by their mean.
         eval_set
             Evaluation sets: a list of ``(X, y, qid)`` or of `RankingData`, or one of them; a data frame alone where
             ``y`` and ``qid`` name columns. The `RankingData` that is trained on may be among them, for curves of the
@@ -298,17 +309,17 @@ class Ranker(FittedRanker):
             if isinstance(X, RankingData):
                 several, pairs = len(X.label_names) != 1 or None, X.pairs if pairs is None else pairs
             refused = {"pairs": pairs, "position": position, "eval_group": eval_group, "several labels": several}
-            refused |= {"within_query": self.within_query, "refit": self.refit or None}
+            refused |= {"propensity": propensity, "within_query": self.within_query, "refit": self.refit or None}
             refused |= {"members": None if self.members == 1 else self.members}
             refused |= {"early_stopping='cv'": None if self.early_stopping == "valid" else self.early_stopping}
             if given_names := [name for name, value in refused.items() if value is not None]:
                 raise ValueError(f"{given_names[0]} cannot be used with cluster=; leave out one of the two.")
             return self._fit_on(cluster, plan, (X, y, qid, group, sample_weight), eval_set, earlier, callbacks)
-        shown = by_column("position", position)
-        others = [name for name in (*shown.values(), document) if isinstance(name, str)]
+        clicks = ClickColumns.of(position, propensity, clip, self_normalised)
+        others = [*clicks.names, *([document] if isinstance(document, str) else [])]
         reference = None if earlier is None else earlier.columns_
-        given = ranking_data(X, y, qid, group, sample_weight, reference, pairs, document, shown)
-        plan = with_clicks(plan, given, shown)
+        given = ranking_data(X, y, qid, group, sample_weight, reference, pairs, document, clicks.fields)
+        plan = clicks.add_to(plan, given)
         recipe = read_recipe(self.within_query, given)
         if earlier is not None and earlier.model_.recipe != recipe:
             raise ValueError(

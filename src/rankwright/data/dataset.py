@@ -582,7 +582,7 @@ class RankingData:
         >>> RankingData.from_arrow(table, drop=["url"]).X.tolist()
         [[1.5], [2.5]]
         """
-        metadata = _metadata(table)
+        metadata = table_metadata(table)
         if weight is None and metadata.get("weighted"):
             weight = "weight"
         if label == UNNAMED and UNNAMED not in table.column_names and metadata.get("labels"):
@@ -674,15 +674,18 @@ def _field(name: str, values: Any, queries: Queries) -> NDArray[Any]:
     return array if queries.order is None else array[queries.order]
 
 
-def _metadata(table: Any) -> dict[str, Any]:
+def table_metadata(table: Any) -> dict[str, Any]:
     """Read what `RankingData.to_parquet` wrote about the columns; raise ValueError where it was changed."""
     try:
         metadata = json.loads((table.schema.metadata or {}).get(b"rankwright", b"{}"))
         categories, fields = metadata.get("categories", {}), metadata.get("fields", [])
+        labels = metadata.get("labels") or []
         valid = (
             all(levels is None or isinstance(levels, list) for levels in categories.values())
             and isinstance(fields, list)
-            and {*categories, *fields} <= {*table.column_names}
+            and isinstance(labels, list)
+            and all(isinstance(label, str) for label in labels)
+            and {*categories, *fields, *labels} <= {*table.column_names}
             and all(isinstance(level, str | int | float) for levels in categories.values() for level in levels or ())
         )
     except (ValueError, AttributeError, TypeError, RecursionError):

@@ -12,16 +12,17 @@ from numpy.typing import NDArray
 from rankwright.data.dataset import RankingData
 from rankwright.evaluation.comparison import Comparison, compare
 from rankwright.metrics import Metric
+from rankwright.report.bias_section import bias_sections
 from rankwright.report.calibration_section import calibration_section
 from rankwright.report.explorer import QueryExplorer
 from rankwright.report.page import Block, Cell, Figure, Page, Section, Table, Text, require
 from rankwright.report.reasons import reasons_section
 from rankwright.report.scored_runs import TOP, ScoredRuns, count_ties, distinct_names, groups_of, mean_interval
 from rankwright.report.theme import SERIES
+from rankwright.training.stopping import stopping_sentence
 
 if TYPE_CHECKING:
-    from rankwright.training.stopping import stopping_sentence
-from rankwright.runs import Run
+    from rankwright.runs import Run
 
 _CURVE_POINTS = 4000  # in all learning curves together
 _FEATURES = 20
@@ -83,6 +84,7 @@ def run_report(
         Section("Scores and ties", _scores(scored)),
         *calibration_section(scored, runs),
         Section("Features", _importances(runs)),
+        *bias_sections(runs),
         Section("Time", _times(runs)),
         Section("Manifest", _manifest(runs, data)),
     ]

@@ -48,6 +48,7 @@ def chosen_settings(state: State, plan: Plan) -> dict[str, Any]:
         "num_leaves": options["num_leaves"],
         "max_bin": options["max_bin"],
         "subsample": options["subsample"],
+        "colsample": options["colsample"],
         "bagging_temperature": settings.bagging_temperature,
         "leaf_values": "full" if settings.full_leaves else "diagonal",
     }

@@ -119,7 +119,7 @@ def _run(task: Task, finish: Callable[[_Pass], None]) -> None:
     """One pass."""
     threads, names = task.plan.settings.threads, task.given.feature_names
     rows = task.given.with_features(task.recipe, canonical=True, threads=threads)
-    plan = for_data(task.plan, rows, reducer_alone(task.plan))
+    plan = for_data(task.plan, rows, reducer_alone(task.plan), derived=len(task.recipe.names))
     valid = [
         rows if data is task.given else data.with_features(task.recipe, names=names, threads=threads)
         for data in task.evaluated
@@ -139,11 +139,12 @@ def _run(task: Task, finish: Callable[[_Pass], None]) -> None:
 
 def _train_twice(task: Task, finish: Callable[[Fitted], None]) -> None:
     """Choose the number of trees on the first evaluation set, then train on its queries too."""
-    bias = task.plan.settings.bias
-    if bias is not None and not set(bias.columns) <= task.evaluated[0].fields.keys():
+    bias, propensity = task.plan.settings.bias, task.plan.settings.propensity
+    needed = [*(() if bias is None else bias.columns), *(() if propensity is None else (propensity.column,))]
+    if missing := [name for name in needed if name not in task.evaluated[0].fields]:
         raise ValueError(
-            "refit trains on the queries of eval_set[0] too, for which no position is given; give it as a RankingData "
-            f"with the fields {', '.join(bias.columns)}, or leave out refit."
+            f"refit trains on the queries of eval_set[0] too, which has no field {missing[0]!r}; give it as a "
+            "RankingData with that field, or leave out refit."
         )
     first: list[Fitted] = []
     complete: list[bool] = []
