@@ -126,7 +126,12 @@ def train(
         "n_jobs": threads,
     }
     cluster = _cluster(workers, scheduler)
-    local: dict[str, Any] = {"--pairs": pairs, "--document": document, "--position": position, "--calibrate": calibrate_by}
+    local: dict[str, Any] = {
+        "--pairs": pairs,
+        "--document": document,
+        "--position": position,
+        "--calibrate": calibrate_by,
+    }
     local |= {"--propensity": propensity, "--refit": refit}
     if cluster is not None and (flag := next((name for name, value in local.items() if value), None)):
         raise typer.BadParameter(f"{flag} cannot be used on several workers; train without --workers and --scheduler.")
