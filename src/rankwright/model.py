@@ -348,12 +348,13 @@ def _columns(manifest: dict[str, Any]) -> Columns:
     """Read the columns, after a look at every entry: values of other types would fail later, and less clearly."""
     names, categories = manifest["feature_names"], manifest["categories"]
     checks = {
-        "feature_names": isinstance(names, list) and all(isinstance(name, str) for name in names),
+        "feature_names": _is_names(names),
         "categories": isinstance(categories, dict) and all(map(_is_levels, categories.values())),
         "named": isinstance(manifest.get("named", True), bool),
         "first_index": manifest.get("first_index") in (None, 0, 1),
         "label_column": isinstance(manifest.get("label_column"), str | None),
         "qid_column": isinstance(manifest.get("qid_column"), str | None),
+        "other_columns": _is_names(manifest.get("other_columns", [])),
     }
     for name, valid in checks.items():
         if not valid:
@@ -364,6 +365,10 @@ def _columns(manifest: dict[str, Any]) -> Columns:
     # The first models called the columns of arrays and of LETOR text f0, f1, ... alike, some as if they were given.
     named = bool(manifest.get("named", True)) and ("first_index" in manifest or names != generated_names(len(names)))
     return Columns(list(names), levels, named, manifest.get("first_index", None if named else 1))
+
+
+def _is_names(names: Any) -> bool:
+    return isinstance(names, list) and all(isinstance(name, str) for name in names)
 
 
 def _is_levels(known: Any) -> bool:
