@@ -26,7 +26,7 @@ OTHERS = (
     "pytest",
     "pytrec-eval-terrier",
     "tl2cgen",
-)  # of the tests, any version
+)
 TESTS = (
     *("data", "tables", "trec", "queries", "fields", "model", "cli", "sklearn", "export_engines"),
     *("trust_numbers", "trust_files", "tuning"),

@@ -478,7 +478,8 @@ class RankingData:
                 f"the parts have different fields: {sorted({tuple(part.fields) for part in parts})}; "
                 "give each the same."
             )
-        if any(part.label_names != first.label_names for part in parts):
+        several = any(len(part.label_names) != 1 for part in parts)  # a label alone needs no name
+        if several and any(part.label_names != first.label_names for part in parts):
             raise ValueError(
                 f"the parts have different labels: {sorted({part.label_names for part in parts})}; give each the same."
             )
@@ -617,7 +618,7 @@ class RankingData:
     def _like(self, X: Any, y: Any, qid: Any, weights: Any, fields: Mapping[str, Any]) -> RankingData:
         """Create data from other rows with the same columns and categories; labels past the main one are fields."""
         data = RankingData(X, y, qid=qid, weights=weights, feature_names=self.feature_names, fields=fields)
-        data.label_names = self.label_names
+        data.label_names = tuple(name for name in self.label_names if name in fields or name == self.label_names[0])
         data.categories, data.named, data.first_index = self.categories, self.named, self.first_index
         return data
 

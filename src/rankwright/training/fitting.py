@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
+from dataclasses import replace
 from typing import Any
 
 from rankwright.data.dataset import RankingData
@@ -46,6 +47,7 @@ def run_training(
     verbose: int,
     callbacks: Callbacks | None,
     finish: Callable[[State, bool], None],
+    stage: str = "",
 ) -> None:
     """Train, and call ``finish`` with the final state and whether Ctrl-C ended the training.
 
@@ -63,6 +65,8 @@ def run_training(
         What to show, and functions to call, after each tree.
     finish
         Takes over the result; a second Ctrl-C takes effect only when it is done.
+    stage
+        Name of this part of a training that has several; empty for the one that the curves are of.
     """
     state = State() if initial is None else State(forest=initial, initial_trees=initial.n_trees)
     saved = Checkpoint.of(checkpoint, plan, [train, *valid], initial)
@@ -70,7 +74,7 @@ def run_training(
         if saved is not None:
             state = saved.load() or state
         boosting = Boosting(plan.objective, plan.metrics, train, valid, plan.settings, reducer_alone(plan))
-        interrupted = _run(boosting, state, plan, verbose, callbacks or (), saved)
+        interrupted = _run(boosting, state, plan, verbose, callbacks or (), saved, stage)
         with deferred_interrupts():
             state = boosting.snapshot()
             if saved is not None:
@@ -89,13 +93,20 @@ def run_training(
 
 
 def _run(
-    boosting: Boosting, start: State, plan: Plan, verbose: int, callbacks: Callbacks, checkpoint: Checkpoint | None
+    boosting: Boosting,
+    start: State,
+    plan: Plan,
+    verbose: int,
+    callbacks: Callbacks,
+    checkpoint: Checkpoint | None,
+    stage: str,
 ) -> bool:
     """Train; return whether Ctrl-C ended it."""
     try:
         with Display(verbose, plan.settings.n_trees, plan.target) as display:
 
             def after(progress: Progress) -> bool:
+                progress = replace(progress, stage=stage)
                 display.update(progress)
                 answers = [callback(progress) is True for callback in callbacks]
                 if checkpoint is not None:
