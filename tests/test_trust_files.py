@@ -121,6 +121,27 @@ def test_options_that_read_data_does_not_have_are_left_out(run: Path) -> None:
     assert opened.reading == {"label": "grade"}
 
 
+GARBLED = {
+    "feature_names": [3, "abc", [1], [None], {}],
+    "categories": [3, [1], {"none": None}, {"count_0": 3}, {"count_0": [[]]}],
+    "named": ["yes", 1],
+    "first_index": ["1", 2, []],
+    "label_column": [3, {"a": 1}, []],
+    "qid_column": [3, {}],
+    "other_columns": [None, [[]], "abc"],
+}
+
+
+@pytest.mark.parametrize("name", GARBLED)
+def test_a_garbled_manifest_of_a_model_is_one_error(tmp_path: Path, name: str) -> None:
+    quick(n_estimators=2).fit(TRAIN).save(tmp_path)
+    before = json.loads((tmp_path / "manifest.json").read_text())
+    for value in GARBLED[name]:
+        (tmp_path / "manifest.json").write_text(json.dumps({**before, name: value}))
+        with pytest.raises(ValueError, match=r"it was damaged"):
+            load(tmp_path)
+
+
 def full_disk(*_: Any) -> None:
     raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 

@@ -19,8 +19,14 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 PINNED = ("report", "tune", "serve", "onnx", "treelite")  # extras
-LIBRARIES = ("hypothesis", "pandas", "polars", "psutil", "pytest")  # of the tests, with minima of their own
-OTHERS = ("onnxruntime", "openapi-spec-validator", "pytrec-eval-terrier", "tl2cgen")  # of the tests, any version
+LIBRARIES = ("hypothesis", "pandas", "polars", "psutil")  # of the tests, with minima of their own
+OTHERS = (
+    "onnxruntime",
+    "openapi-spec-validator",
+    "pytest",
+    "pytrec-eval-terrier",
+    "tl2cgen",
+)
 TESTS = (
     *("data", "tables", "trec", "queries", "fields", "model", "cli", "sklearn", "export_engines"),
     *("trust_numbers", "trust_files", "tuning"),

@@ -121,6 +121,7 @@ def main() -> None:
                 outcome = check_files(folder, answers)
                 shutil.rmtree(folder)
             outcomes[f"{kind.name}: {outcome}"] += 1
+            print(f"{number + 1:>4}  {kind.name}: {outcome}", file=sys.stderr, flush=True)
     wrong = sum(n for outcome, n in outcomes.items() if "WRONG" in outcome)
     for outcome, n in sorted(outcomes.items()):
         print(f"{n:>5}  {outcome}")

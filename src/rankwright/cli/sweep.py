@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from rankwright.cli import extras, options
+from rankwright.cli.terminal import echo
 
 if TYPE_CHECKING:
     from rankwright.tuning.goals import GoalSweep
@@ -88,7 +89,7 @@ def sweep(
         parameters=parameters,
         seed=seed,
         threads=threads,
-        progress=None if quiet else lambda so_far: typer.echo(_line(so_far), err=True),
+        progress=None if quiet else lambda so_far: echo(_line(so_far), err=True),
     )
     if report is not None:
         from rankwright.report.goals_page import goals_report
@@ -96,9 +97,9 @@ def sweep(
 
         save_page(goals_report(result, title=f"Goals on {data.name}"), report)
     if json:
-        typer.echo(options.to_json({"goals": result.goals, "metrics": result.metrics, "trainings": result.table()}))
+        echo(options.to_json({"goals": result.goals, "metrics": result.metrics, "trainings": result.table()}))
     elif not quiet:
-        typer.echo(str(result))
+        echo(str(result))
 
 
 def _line(so_far: GoalSweep) -> str:
