@@ -107,11 +107,13 @@ class PositionBias:
         part = iteration % len(self._parts)
         _, between = point.leaf_system(self._cell, self._member.shape[1], query_weight=query_weight, part=part)
         sampled = self._by_level(point.hess, self._parts[part])
-        seen = sampled > 0
-        scale = np.sqrt(np.divide(own, sampled, out=np.zeros_like(own), where=seen))
-        curvature = self._member @ self._reducer.sum(between) @ self._member.T
-        scaled: Floats = scale[:, None] * curvature * scale + np.diag(np.where(seen, 0.0, own))
-        return scaled
+        if not sampled.sum() > 0:
+            return np.diag(own)
+        # One factor for all levels, so that a shift of all values still has no curvature: nothing but the ridge would
+        # stop a step in a direction that has none by mistake. Levels that the part has too few of are made stiffer.
+        scale = own.sum() / sampled.sum()
+        curvature: Floats = scale * self._member @ self._reducer.sum(between) @ self._member.T
+        return curvature + np.diag(np.maximum(own - scale * sampled, 0.0))
 
     def _by_level(self, of_rows: Floats, rows: slice = slice(None)) -> Floats:
         """Sum by level, all columns in a row."""
