@@ -230,6 +230,11 @@ class Objective:
         """Whether the gradient makes use of `Problem.inverse`, where propensities are known."""
         return False
 
+    @property
+    def preconditioned(self) -> bool:
+        """Whether the gradient is that of the loss times a matrix, chosen for engines that divide by the curvature."""
+        return False
+
     def searched_options(self, metric: Metric) -> dict[str, Range | Choice]:
         """Return the options worth tuning for a metric."""
         return dict(self.search)
@@ -313,6 +318,11 @@ class Sum(Objective):
         """Whether all terms make use of propensities."""
         return all(term.uses_propensity for _, _, term in self.parts)
 
+    @property
+    def preconditioned(self) -> bool:
+        """Whether any term has a gradient that is not that of its loss."""
+        return any(term.preconditioned for _, _, term in self.parts)
+
     def terms(self) -> tuple[tuple[float, float, Objective], ...]:
         """Return the terms."""
         return self.parts
@@ -340,7 +350,7 @@ class Point:
     grad, hess
         As `BoundObjective` returns them.
     leaf_system
-        Function of (leaf_of, n_leaves, query_weight=None): `BoundObjective.leaf_system` at these scores.
+        Function of (leaf_of, n_leaves, query_weight=None, part=None): `BoundObjective.leaf_system` at these scores.
     """
 
     grad: Floats
@@ -391,6 +401,12 @@ class BoundObjective:
         self._ranges = even_ranges(work, available_threads(threads))
         self._leaf_shares = equal_ranges(len(self._leaf_ranges), len(self._ranges))
 
+    @property
+    def leaf_parts(self) -> list[slice]:
+        """Rows, in grouped order, of the parts in which curvature is summed; they depend on the queries alone."""
+        rows = self.queries.boundaries
+        return [slice(int(rows[q0]), int(rows[q1])) for q0, q1 in self._leaf_ranges]
+
     def __call__(self, scores: ArrayLike, iteration: int = 0) -> tuple[Floats, Floats]:
         """Gradient and curvature of the loss at ``scores``, one each per row."""
         point = self.at(scores, iteration)
@@ -434,15 +450,17 @@ class BoundObjective:
         iteration: int = 0,
         *,
         query_weight: Floats | None = None,
+        part: int | None = None,
     ) -> tuple[Floats, Floats]:
         """Gradient [leaves] and full curvature [leaves, leaves] summed over the leaves of a tree.
 
         If row i lies in leaf ``leaf_of[i]``, the best leaf values to second order solve (H + ridge) v = -g.
         Weights multiply both; a pair of rows has the weight of its query, so they must be constant within a query.
-        ``query_weight`` [queries] are further factors, such as 0 to leave a query out.
+        ``query_weight`` [queries] are further factors, such as 0 to leave a query out. With ``part`` only that one of
+        `leaf_parts` is summed.
         """
         z = self._check(scores)
-        return self._leaf_system(self._terms, z, iteration, leaf_of, n_leaves, query_weight=query_weight)
+        return self._leaf_system(self._terms, z, iteration, leaf_of, n_leaves, query_weight=query_weight, part=part)
 
     def _leaf_system(
         self,
@@ -453,6 +471,7 @@ class BoundObjective:
         n_leaves: int,
         *,
         query_weight: Floats | None = None,
+        part: int | None = None,
     ) -> tuple[Floats, Floats]:
         if not self.objective.full_curvature:
             solvable = sorted(name for name, kind in NOTATION.known.items() if kind.full_curvature is True)
@@ -472,19 +491,17 @@ class BoundObjective:
                 )
             weight = weight * own_weight
         grad = np.zeros(len(z))
-        parts = np.zeros((len(self._leaf_ranges), n_leaves, n_leaves))
+        ranges = self._leaf_ranges if part is None else [self._leaf_ranges[part]]
+        shares = self._leaf_shares if part is None else [(0, 1)]
+        parts = np.zeros((len(ranges), n_leaves, n_leaves))
         for number, (query_factor, term) in enumerate(zip(self._factors, terms, strict=True)):
             stream = stream_of(self.seed, iteration, number)
             factor = query_factor * weight
             own = np.zeros(len(z))
-            sums = [LeafSums(factor, leaf, own, part) for part in parts]
-            run_ranges(partial(self._add_parts, term, z, stream, sums), self._leaf_shares)
+            sums = [LeafSums(factor, leaf, own, into) for into in parts]
+            run_ranges(partial(_add_parts, term, z, stream, ranges, sums), shares)
             grad += own * np.repeat(factor, self.queries.sizes)
         return np.bincount(leaf, grad, n_leaves).astype(np.float64), parts.sum(axis=0)
-
-    def _add_parts(self, term: Gradient, z: Floats, stream: np.uint64, sums: list[LeafSums], p0: int, p1: int) -> None:
-        for part in range(p0, p1):
-            term.add_between_leaves(*self._leaf_ranges[part], z, stream, sums[part])
 
     def _check(self, scores: ArrayLike) -> Floats:
         z = np.asarray(scores, dtype=np.float64)
@@ -498,3 +515,16 @@ class BoundObjective:
                 "Lower the learning rate if training diverged."
             )
         return z
+
+
+def _add_parts(
+    term: Gradient,
+    z: Floats,
+    stream: np.uint64,
+    ranges: list[tuple[int, int]],
+    sums: list[LeafSums],
+    p0: int,
+    p1: int,
+) -> None:
+    for part in range(p0, p1):
+        term.add_between_leaves(*ranges[part], z, stream, sums[part])

@@ -78,6 +78,11 @@ class XENDCG(Objective):
         """A fresh gamma each time."""
         return self.gamma == "uniform"
 
+    @property
+    def preconditioned(self) -> bool:
+        """D H^-1."""
+        return bool(self.newton)
+
     def prepare(self, problem: Problem) -> Gradient:
         """Compute 2^r once."""
         if problem.labels.max() > 1000:

@@ -157,7 +157,7 @@ class Boosting:
         factor = state.factor * shrink
         agreed: float | None = None
         with _timed(state, "gradients"):
-            sums_leaves = settings.full_leaves or (self.bias is not None and self.bias.full)
+            sums_leaves = settings.full_leaves or (self.bias is not None and self.bias.sums_all)
             point = self.gradient.at(self._biased(state, scores[0]), it, leaves=sums_leaves)
             subsample = self.draws.subsample(it)
             grad, hess = self._for_splits(it, point, subsample)
@@ -174,8 +174,10 @@ class Boosting:
             tree.set(values)
             for part, leaf in enumerate(leaves):
                 add_leaf_values(0, len(leaf), leaf, values, scores[part])
-        with _timed(state, "leaves"):
-            self._step_bias(state, point, subsample)
+        if self.bias is not None:
+            with _timed(state, "leaves"):
+                earlier = np.array(state.biases[-1] if state.biases else [0.0] * self.bias.size)
+                state.biases.append(self.bias.step(earlier, point, it, subsample).tolist())
         with _timed(state, "evaluation"):
             self._evaluate(state, factor, scores)
         state.factors.append(factor)
@@ -194,11 +196,6 @@ class Boosting:
         if self.bias is not None and state.biases:
             total += self.bias.of_rows(np.array(state.biases[-1]))
         return total
-
-    def _step_bias(self, state: State, point: Point, subsample: Floats | None) -> None:
-        if self.bias is not None:
-            values = np.array(state.biases[-1]) if state.biases else np.zeros(self.bias.size)
-            state.biases.append(self.bias.step(values, point, subsample).tolist())
 
     def _for_splits(self, it: int, point: Point, subsample: Floats | None) -> tuple[Floats, Floats]:
         """Gradient and curvature that splits are chosen by: with weights of queries, and with noise."""
