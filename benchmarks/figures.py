@@ -131,14 +131,16 @@ def propensities() -> Any:
                 title = f"{kind}, exponent {row['exponent']:g}"
                 for position, value in enumerate(row["values"][:10], start=1):
                     point = {"position": position, "propensity": round(value, 4), "method": methods[row["method"]]}
+                    point["beside"] = position + 0.2 * (list(methods).index(row["method"]) - 1)
                     values.append({"panel": title, "true": round(position ** -row["exponent"], 4), **point})
     titles = list(dict.fromkeys(value["panel"] for value in values))
     base = alt.Chart(alt.Data(values=values), width=230, height=170).encode(x=alt.X("position:Q", axis=ticks(1, 1, 10)))
     y = {"scale": alt.Scale(type="log", domain=[0.005, 1.2]), "title": "propensity"}
     true = base.mark_line(strokeDash=[4, 3], color="#57616c").encode(y=alt.Y("true:Q", **y))
     colour = alt.Color("method:N", sort=list(methods.values()))
-    dots = base.mark_point(size=40, filled=True, opacity=0.8).encode(y=alt.Y("propensity:Q", **y), color=colour)
-    dots = dots.encode(shape=alt.Shape("method:N", sort=list(methods.values())))
+    dots = base.mark_circle(size=35, opacity=1).encode(
+        x=alt.X("beside:Q", title="position", axis=ticks(1, 1, 10)), y=alt.Y("propensity:Q", **y), color=colour
+    )
     panels = [
         alt.layer(*(mark.transform_filter(alt.datum.panel == title) for mark in (true, dots))).properties(title=title)
         for title in titles
