@@ -19,7 +19,8 @@ HEAD = """# Command line
 
 `rankwright COMMAND -h` shows the same. `--debug` anywhere on the line shows the traceback of an error, `--version` the
 version. `rankwright --install-completion` teaches the shell commands, options, and the names of objectives, metrics,
-experiments and targets. A command ends with 0 if it is done, 1 if it failed, with one sentence on standard error, 2 if it was called wrongly.
+experiments and targets. A command ends with 0 if it is done, 1 if it failed, with one sentence on standard error, 2 if
+it was called wrongly.
 
 This page is written by `tools/command_line_page.py`.
 """
