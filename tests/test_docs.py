@@ -19,10 +19,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from typer.main import get_command
 
 import fake_wandb
 import rankwright as rw
-from rankwright.cli import main
+from rankwright.cli import app, main
 from rankwright.metrics import known_metrics
 from rankwright.objectives import OBJECTIVES
 
@@ -166,6 +167,21 @@ def anchors(text: str) -> set[str]:
     """Ids of the headings, as the site makes them."""
     heads = re.findall(r"^#+ (.+)$", BLOCK.sub("", text), re.MULTILINE)
     return {re.sub(r"[\s-]+", "-", re.sub(r"[^\w\s-]", "", head).strip().lower()) for head in heads}
+
+
+def test_the_page_of_the_command_line_has_every_command_and_option() -> None:
+    commands = get_command(app).commands  # type: ignore[attr-defined]
+    sections = dict(re.findall(r"^## (\S+)\n(.*?)(?=^## |\Z)", PAGES["cli.md"], re.MULTILINE | re.DOTALL))
+    assert list(sections) == list(commands)
+    for name, command in commands.items():
+        options = [one for one in command.params if one.param_type_name == "option" and one.name != "help"]
+        expected = {flag for option in options for flag in (*option.opts, *option.secondary_opts)}
+        cells = re.findall(r"^\| `(-[^`]*)` \| .+ \|$", sections[name], re.MULTILINE)
+        assert {flag for cell in cells for flag in re.findall(r"(?<!\S)--?[a-z][a-z0-9-]*", cell)} == expected, (
+            f"{name}: run tools/command_line_page.py"
+        )
+        summary = command.help.strip().split("\n\n")[0]
+        assert " ".join(summary.split()).replace("[", "\\[").split(" <")[0] in sections[name].replace("\\]", "]")
 
 
 def test_every_page_is_in_the_navigation_of_the_site() -> None:
