@@ -61,7 +61,8 @@ def sweep(
 ) -> None:
     """Show what more of one goal costs of another.
 
-    Trains for several goals with different weights, and finds the Pareto front. Every training has the same number of trees. Choose a point of the front, and train with its objective.
+    Trains for several goals with different weights, and finds the Pareto front. Every training has the same number of
+    trees. Choose a point of the front, and train with its objective.
 
     Example: rankwright sweep data.parquet --label relevance --label margin --trees 100 --report goals.html
     """
