@@ -384,6 +384,38 @@ def test_version_and_short_help(call: Command) -> None:
     assert "Usage: rankwright train" in call("train", "-h")[1]
 
 
+def test_command_summaries_fit_80_columns(call: Command, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    help_text = call("-h")[1]
+    assert "..." not in help_text.split("Commands:")[1]
+    assert len(help_text.split("Commands:")[1].strip().splitlines()) == len(cli.app.registered_commands)
+
+
+@pytest.mark.parametrize(
+    ("line", "proposals"),
+    [
+        ("train a.txt --objective lambda", ["lambdamart", "lambdaloss"]),
+        ("tune a.txt --metric nd", ["ndcg"]),
+        ("evaluate run a.txt --metrics", None),
+        ("reproduce xendcg-t", ["xendcg-table1"]),
+        ("export run --to open", ["opensearch"]),
+    ],
+)
+def test_a_shell_completes_names(
+    line: str, proposals: list[str] | None, call: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    words = f"rankwright {line}".split()
+    monkeypatch.setenv("_RANKWRIGHT_COMPLETE", "complete_bash")
+    monkeypatch.setenv("COMP_WORDS", " ".join(words) if proposals is not None else f"{' '.join(words)} ")
+    monkeypatch.setenv("COMP_CWORD", str(len(words) - 1 if proposals is not None else len(words)))
+    code, out, _ = call()
+    assert code == 0
+    if proposals is None:
+        assert {"ndcg", "map", "err"} <= set(out.split())
+    else:
+        assert sorted(out.split()) == sorted(proposals)
+
+
 def test_p_is_precision() -> None:
     assert rw.metric("p@5") == rw.metrics.Precision(at=5)
     assert rw.metric("P(threshold=2)@3") == rw.metrics.Precision(at=3, threshold=2)

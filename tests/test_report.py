@@ -384,7 +384,7 @@ def test_learning_curves_are_the_history(page: Page, runs: list[Run]) -> None:
     assert [figure.title for figure in section.blocks if isinstance(figure, Figure)] == METRICS
     for figure in section.blocks:
         assert isinstance(figure, Figure)
-        rows = rows_of(figure)
+        rows = [row for row in rows_of(figure) if "b" not in row]  # the best trees are there already
         assert len(rows) == len(runs) * 2 * QUICK["n_estimators"]
         for row in rows:
             run = next(one for one in runs if one.name == row["r"])
@@ -404,7 +404,7 @@ def test_times_and_manifest(page: Page, runs: list[Run]) -> None:
     (times,) = tables(page, "Time").values()
     assert [row[-1] for row in times.rows] == [f"{sum(run.times.values()):.2f}" for run in runs]
     manifest = tables(page, "Manifest")
-    assert list(manifest) == ["Parameters", "Runs and data", "Environment"]
+    assert list(manifest) == ["Parameters", "Settings that the data chose", "Runs and data", "Environment"]
     parameters = {row[0]: row[1:] for row in manifest["Parameters"].rows}
     assert parameters["objective"] == ["lambdamart", "queryrmse"]
     assert parameters["n_estimators"] == ["12", "12"]
@@ -544,6 +544,8 @@ def fakes(scorers: Sequence[Any]) -> list[Any]:
             predict=lambda data: scorer(data.y),
             calibration_=None,
             metrics_=["ndcg@10"],
+            learning_rates_=[0.1, 0.1],
+            manifest_={"objective": "lambdamart", "chosen": {}},
             model_=SimpleNamespace(
                 feature_names=names,
                 encode=lambda data: np.zeros((data.n_rows, 700)),
@@ -702,3 +704,40 @@ def test_the_command_called_wrongly(tmp_path: Path, runs: list[Run]) -> None:
     assert CliRunner().invoke(app, ["report", run]).exit_code == 2
     missing = CliRunner().invoke(app, ["report", str(tmp_path / "none"), "--data", "test.txt"])
     assert isinstance(missing.exception, FileNotFoundError)
+
+
+def test_the_headline_says_who_is_best(page: Page, runs: list[Run]) -> None:
+    text = page.sections[0].blocks[0]
+    assert isinstance(text, Text)
+    means = next(block for block in page.sections[0].blocks if isinstance(block, Table) and block.title == "Means")
+    values = [float(str(row[1]).split()[0].rstrip("*")) for row in means.rows]
+    best = int(np.argmax(values))
+    assert text.text.startswith(f"{means.rows[best][0]} is best: {means.columns[1]} {values[best]:.4f}, ")
+    assert re.search(r"\(p (= 0|= 1|< 0)\.[0-9]+(, which may be chance)?\)\.$", text.text)
+    assert (best, 1) in means.strong
+    assert f"<b>{means.rows[best][1]}</b>" in means.html()
+    assert f"| **{values[best]:.4f} [" in means.markdown({})
+
+
+def test_curves_mark_the_best_tree(page: Page, runs: list[Run]) -> None:
+    section = next(section for section in page.sections if section.title == "Learning curves")
+    figure = next(block for block in section.blocks if isinstance(block, Figure))
+    marks = [row for row in rows_of(figure) if "b" in row]
+    assert [mark["r"] for mark in marks] == [run.name for run in runs]
+    for mark in marks:
+        run = next(run for run in runs if run.name == mark["r"])
+        curve = [row["valid"][figure.title] for row in run.history]
+        assert (mark["i"], mark["v"]) == (curve.index(max(curve)) + 1, round(max(curve), 6))
+
+
+def test_what_is_the_same_for_all_runs_is_shown_once(page: Page) -> None:
+    section = next(section for section in page.sections if section.title == "Manifest")
+    tables = {block.title: block for block in section.blocks if isinstance(block, Table)}
+    assert list(tables["Environment"].columns) == ["", "all runs"]
+    assert "Settings that the data chose" in tables
+
+
+def test_the_page_says_which_command_wrote_it() -> None:
+    page = Page("Results", [], command="rankwright report a '<b>'")
+    assert "<code>rankwright report a &#39;&lt;b&gt;&#39;</code>" in page.html()
+    assert page.markdown().endswith("Written by `rankwright report a '<b>'`.\n")

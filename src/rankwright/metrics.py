@@ -37,7 +37,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from rankwright.kernels.evaluate import ideal_queries
+from rankwright.kernels.evaluate import ideal_values
 from rankwright.kernels.exchange import Chain
 from rankwright.notation import Notation, Term, check_label_name, short_repr, written
 
@@ -167,7 +167,7 @@ class Metric:
             cont=cont,
             carry=carry,
             scale=scale,
-            start=self.start,
+            start=float(self.start),
             additive=not (counts or stops),
             depth=int(weighted[-1]) + 1 if len(weighted) else 0,
         )
@@ -377,10 +377,7 @@ class NDCG(DCG):
 
     def normalisers(self, weight: Floats, gain: Floats, boundaries: NDArray[np.int64]) -> Floats:
         """DCG of the ideal order."""
-        ideal = np.empty(len(boundaries) - 1)
-        depth = len(weight) if self.at is None else self.at
-        ideal_queries(0, len(ideal), boundaries, weight, depth, gain, ideal)
-        return ideal
+        return ideal_values(boundaries, weight, len(weight) if self.at is None else self.at, gain)
 
 
 @dataclass(frozen=True)

@@ -392,24 +392,29 @@ def load(path: PathLike) -> Model:
 
 def _columns(manifest: dict[str, Any]) -> Columns:
     """Read the columns, after a look at every entry: values of other types would fail later, and less clearly."""
-    names, categories = manifest["feature_names"], manifest["categories"]
+    names, categories, label = manifest["feature_names"], manifest["categories"], manifest.get("label_column")
     checks = {
-        "feature_names": isinstance(names, list) and all(isinstance(name, str) for name in names),
+        "feature_names": _is_texts(names),
         "categories": isinstance(categories, dict) and all(map(_is_levels, categories.values())),
         "named": isinstance(manifest.get("named", True), bool),
         "first_index": manifest.get("first_index") in (None, 0, 1),
-        "label_column": isinstance(manifest.get("label_column"), str | None),
+        "label_column": isinstance(label, str | None) or _is_texts(label),
         "qid_column": isinstance(manifest.get("qid_column"), str | None),
+        "other_columns": _is_texts(manifest.get("other_columns", [])),
     }
     for name, valid in checks.items():
         if not valid:
-            raise ValueError(f"{name} of the manifest is {str(manifest.get(name))[:60]!r}; it was damaged.")
+            raise ValueError(f"the manifest lacks or garbles {name!r}; it was damaged.")
     if not categories.keys() <= set(names) or len(set(names)) < len(names):
         raise ValueError("the manifest names a column twice, or categories of none; it was damaged.")
     levels = {name: None if known is None else tuple(known) for name, known in categories.items()}
     # The first models called the columns of arrays and of LETOR text f0, f1, ... alike, some as if they were given.
     named = bool(manifest.get("named", True)) and ("first_index" in manifest or names != generated_names(len(names)))
     return Columns(list(names), levels, named, manifest.get("first_index", None if named else 1))
+
+
+def _is_texts(values: Any) -> bool:
+    return isinstance(values, list) and all(isinstance(value, str) for value in values)
 
 
 def _is_levels(known: Any) -> bool:

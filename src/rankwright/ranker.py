@@ -9,20 +9,22 @@ from typing import Any, Self
 from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_is_fitted
 
-from rankwright.data.arguments import by_column, evaluation_sets, ranking_data
-from rankwright.data.dataset import names_columns
+from rankwright.data.arguments import evaluation_sets, ranking_data
+from rankwright.data.dataset import RankingData, names_columns
 from rankwright.data.encoding import frame_columns
 from rankwright.data.within_query import Option, Recipe, read_recipe
 from rankwright.estimator import FittedRanker
+from rankwright.kernels.compilation import announcing
 from rankwright.metrics import Metric
 from rankwright.objectives import Objective
 from rankwright.training.fitting import check_callbacks
-from rankwright.training.from_clicks import with_clicks
+from rankwright.training.from_clicks import ClickColumns
 from rankwright.training.outcome import model_of, naming_classes
 from rankwright.training.parameters import read_parameters
 from rankwright.training.passes import Fitted, Task, train
+from rankwright.training.progress import show_notice
 from rankwright.training.settings import Plan
-from rankwright.training.state import Progress
+from rankwright.training.state import Progress, no_times, timed
 
 
 class Ranker(FittedRanker):
@@ -153,8 +155,9 @@ class Ranker(FittedRanker):
     interrupted_ : bool
         True if Ctrl-C ended the training; the model has the trees up to then.
     times_ : dict
-        Seconds of training in each phase, over all parts of a resumed training: ``"gradients"``, ``"trees"``,
-        ``"leaves"`` (values computed here, not by the engine) and ``"evaluation"``.
+        Seconds of training in each phase, over all parts of a resumed training: ``"preparation"`` of the data,
+        ``"compilation"`` of kernels (first run only), ``"gradients"``, ``"trees"``, ``"leaves"`` (values computed here,
+        not by the engine) and ``"evaluation"``.
 
     Examples
     --------
@@ -249,6 +252,9 @@ class Ranker(FittedRanker):
         pairs: Any = None,
         document: Any = None,
         position: Any = None,
+        propensity: Any = None,
+        clip: float | None = None,
+        self_normalised: bool = False,
         eval_set: Any = None,
         eval_group: Any = None,
         init_model: Ranker | str | os.PathLike[str] | None = None,
@@ -269,8 +275,15 @@ class Ranker(FittedRanker):
         position
             Where each document was shown when its label, a click, was observed: an array of positions from 1, or the
             name of a column or field. Scores plus a bias of each position are trained; `predict` returns the scores
-            without it (docs/clicks.md). Several columns (a list of names, or a dict of arrays by name) add up, and
+            without it (docs/bias.md). Several columns (a list of names, or a dict of arrays by name) add up, and
             columns of text are categories, such as the device.
+        propensity
+            Where labels are clicks and the probability that users saw each document is known: an array, or the name of
+            a column or field. Clicked documents weigh 1 / propensity, in a way that each objective's page describes.
+        clip
+            The least propensity: smaller ones count as this one. None for no limit.
+        self_normalised
+            Divide the weights of clicked documents by their mean.
         eval_set
             Evaluation sets: a list of ``(X, y, qid)`` or of `RankingData`, or one of them; a data frame alone where
             ``y`` and ``qid`` name columns. The `RankingData` that is trained on may be among them, for curves of the
@@ -296,26 +309,29 @@ class Ranker(FittedRanker):
         check_callbacks(callbacks)
         if cluster is not None:
             several = isinstance(y, Mapping) or isinstance(_names(X, y), list) or None
+            if isinstance(X, RankingData):
+                several, pairs = len(X.label_names) != 1 or None, X.pairs if pairs is None else pairs
             refused = {"pairs": pairs, "position": position, "eval_group": eval_group, "several labels": several}
-            refused |= {"within_query": self.within_query, "refit": self.refit or None}
+            refused |= {"propensity": propensity, "within_query": self.within_query, "refit": self.refit or None}
             refused |= {"members": None if self.members == 1 else self.members}
             refused |= {"early_stopping='cv'": None if self.early_stopping == "valid" else self.early_stopping}
             if given_names := [name for name, value in refused.items() if value is not None]:
                 raise ValueError(f"{given_names[0]} cannot be used with cluster=; leave out one of the two.")
             return self._fit_on(cluster, plan, (X, y, qid, group, sample_weight), eval_set, earlier, callbacks)
-        shown = by_column("position", position)
-        others = [name for name in (*shown.values(), document) if isinstance(name, str)]
-        reference = None if earlier is None else earlier.columns_
-        given = ranking_data(X, y, qid, group, sample_weight, reference, pairs, document, shown)
-        plan = with_clicks(plan, given, shown)
-        recipe = read_recipe(self.within_query, given)
-        if earlier is not None and earlier.model_.recipe != recipe:
-            raise ValueError(
-                f"init_model was trained with within_query={earlier.within_query!r}, not {self.within_query!r}; "
-                "its trees need the same columns."
-            )
-        sets = evaluation_sets(eval_set, given, y, qid, eval_group, others)
-        evaluated = [given if data is X else data for data in sets]
+        clicks, times = ClickColumns.of(position, propensity, clip, self_normalised), no_times()
+        with announcing(show_notice(self.verbose)), timed(times, "preparation"):
+            others = [*clicks.names, *([document] if isinstance(document, str) else [])]
+            reference = None if earlier is None else earlier.columns_
+            given = ranking_data(X, y, qid, group, sample_weight, reference, pairs, document, clicks.fields)
+            plan = clicks.add_to(plan, given)
+            recipe = read_recipe(self.within_query, given)
+            if earlier is not None and earlier.model_.recipe != recipe:
+                raise ValueError(
+                    f"init_model was trained with within_query={earlier.within_query!r}, not {self.within_query!r}; "
+                    "its trees need the same columns."
+                )
+            sets = evaluation_sets(eval_set, given, y, qid, eval_group, others)
+            evaluated = [given if data is X else data for data in sets]
         if plan.settings.patience is not None and self.early_stopping != "cv" and not evaluated:
             raise ValueError("early_stopping_rounds needs an eval_set to watch; pass eval_set=[(X, y, qid)].")
         columns = {"label_column": _names(X, y), "qid_column": _names(X, qid), "other_columns": others}
@@ -332,6 +348,7 @@ class Ranker(FittedRanker):
             evaluated,
             recipe,
             None if earlier is None else earlier.forest_,
+            times=times,
             checkpoint=self.checkpoint,
             verbose=self.verbose,
             callbacks=tuple(callbacks or ()),

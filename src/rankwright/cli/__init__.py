@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import sys
 import warnings
+from contextlib import AbstractContextManager, nullcontext
 from typing import Annotated, Any
 
 import typer
@@ -23,9 +24,11 @@ from rankwright.cli import (
     report,
     reproduce,
     serve,
+    sweep,
     train,
     tune,
     verify_export,
+    warmup,
 )
 from rankwright.cli.options import DATA_OPTIONS
 from rankwright.cli.terminal import echo
@@ -73,8 +76,10 @@ app.command()(report.report)
 app.command()(diagnose.diagnose)
 app.command()(reproduce.reproduce)
 app.command()(tune.tune)
+app.command()(sweep.sweep)
 app.command()(bench.bench)
 app.command()(serve.serve)
+app.command()(warmup.warmup)
 
 
 def main() -> None:
@@ -84,12 +89,22 @@ def main() -> None:
     with warnings.catch_warnings():
         warnings.showwarning = _show_warning
         try:
-            app(arguments, prog_name="rankwright")
+            with _announcing_compilation(arguments):
+                app(arguments, prog_name="rankwright")
         except (ValueError, OSError, ImportError, MemoryError) as error:
             if debug:
                 raise
             echo(f"rankwright: {_sentence(error)}", err=True)
             sys.exit(1)
+
+
+def _announcing_compilation(arguments: list[str]) -> AbstractContextManager[None]:
+    """Say on a terminal when kernels are compiled, unless the user wants quiet, or help, which needs no kernels."""
+    if not arguments or {"-q", "--quiet", "-h", "--help", "--version"} & {*arguments} or not sys.stderr.isatty():
+        return nullcontext()
+    from rankwright.kernels.compilation import announcing
+
+    return announcing(lambda message: typer.echo(f"rankwright: {message}", err=True))
 
 
 def _sentence(error: BaseException) -> str:

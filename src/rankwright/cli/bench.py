@@ -75,10 +75,11 @@ def bench(
     ] = None,
     quiet: options.Quiet = False,
 ) -> None:
-    """Compare rankwright with LightGBM, CatBoost and XGBoost: quality, times and memory on the same folds.
+    """Compare with LightGBM, CatBoost and XGBoost.
 
-    Every system is warmed up, then all take turns. The same command resumes an interrupted benchmark. `rankwright
-    report JSON` turns the result into a page. Nothing else should run on the machine.
+    Quality, times and memory on the same folds. Every system is warmed up, then all take turns. The same command
+    resumes an interrupted benchmark. `rankwright report JSON` turns the result into a page. Nothing else should run
+    on the machine.
 
     Example: rankwright bench --kinds web,short --queries 500 --seeds 2 --trees 100 --out bench.json
     """

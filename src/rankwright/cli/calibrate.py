@@ -34,9 +34,10 @@ def calibrate(
     reading: options.Reading,
     quiet: options.Quiet = False,
 ) -> None:
-    """Learn what the scores of a model mean, and save it with the model.
+    """Learn what the scores of a model mean.
 
-    `predict --calibrated` then writes expected labels or probabilities of relevance. Rankings do not change.
+    It is saved with the model: `predict --calibrated` then writes expected labels or probabilities of relevance.
+    Rankings do not change.
 
     Example: rankwright calibrate run vali.txt --target relevance
     """

@@ -40,10 +40,11 @@ def diagnose(
     *,
     reading: options.Reading,
 ) -> None:
-    """Explain what a model learned: incoherent gradients, directness, gradient noise, generalisation gap and changes.
+    """Explain what a model learned.
 
-    Writes a page and prints a short summary, or all numbers with --json. Data is read like the run's training data,
-    unless you give other options.
+    Incoherent gradients, directness, gradient noise, generalisation gap and changed queries. Writes a page and
+    prints a short summary, or all numbers with --json. Data is read like the run's training data, unless you give
+    other options.
 
     Example: rankwright diagnose run --data test.txt --train train.txt --against old-run --out diagnose.html
     """

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from rankwright.cli import click_logs, options, scoring
+from rankwright.cli import click_logs, completion, options, scoring
 from rankwright.cli.terminal import echo
 
 
@@ -27,7 +27,11 @@ def evaluate(
     ],
     metrics: Annotated[
         str | None,
-        typer.Option(help="Space-separated metrics [ndcg@10 map mrr; dcg@10 with --clicks].", show_default=False),
+        typer.Option(
+            help="Space-separated metrics [ndcg@10 map mrr; dcg@10 with --clicks].",
+            show_default=False,
+            autocompletion=completion.metrics,
+        ),
     ] = None,
     ties: options.Ties = "worst",
     empty: options.Empty = "skip",

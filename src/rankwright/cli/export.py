@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from rankwright.cli import options
+from rankwright.cli import completion, options
 from rankwright.cli.terminal import echo
 
 
@@ -21,6 +21,7 @@ def export(
             help="opensearch, elasticsearch-ltr, ranklib, solr, vespa, elastic, json, lightgbm, xgboost, onnx, "
             "treelite or c.",
             show_default=False,
+            autocompletion=completion.targets,
         ),
     ],
     out: Annotated[
@@ -35,7 +36,7 @@ def export(
     feature_set: options.FeatureSetFile = None,
     name: Annotated[str, typer.Option(help="Name of the model in the target.")] = "rankwright",
 ) -> None:
-    """Write a model in the form of a search engine or another runtime.
+    """Write a model for a search engine or a runtime.
 
     Warns of what means something else there, such as missing values, with the number of splits it concerns. Check the
     file with `verify-export`.

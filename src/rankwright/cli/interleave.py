@@ -55,7 +55,9 @@ def interleave(
     *,
     reading: options.Reading,
 ) -> None:
-    """Make interleaved lists of two rankers, test their clicks, or say how many impressions a test needs.
+    """Compare two rankers by interleaved lists.
+
+    Makes the lists, tests their clicks, or says how many impressions a test needs.
 
     With two systems, data and --out it writes the columns query, session, position, document, team, rank_a and rank_b.
     Show these lists, add a column click, and give the log as --clicks: the test says which ranker users prefer.

@@ -10,7 +10,9 @@ from typing import Annotated, Any, Literal
 
 import typer
 
-Metrics = Annotated[str, typer.Option(help="Space-separated metrics.")]
+from rankwright.cli import completion
+
+Metrics = Annotated[str, typer.Option(help="Space-separated metrics.", autocompletion=completion.metrics)]
 Ties = Annotated[Literal["worst", "best", "expected", "input"], typer.Option(help="How ties are broken.")]
 Empty = Annotated[Literal["skip", "zero", "one"], typer.Option(help="Value of queries without a relevant document.")]
 Threads = Annotated[int | None, typer.Option(help="Number of threads [all cores].", show_default=False)]
@@ -58,6 +60,13 @@ DATA_OPTIONS: dict[str, Any] = {
     ],
     "categorical": Annotated[
         list[str] | None, typer.Option(help="Column that holds categories; repeatable.", show_default=False)
+    ],
+    "docid": Annotated[
+        str | None,
+        typer.Option(help="Document id column of Parquet and CSV; LETOR has it in comments.", show_default=False),
+    ],
+    "query_text": Annotated[
+        str | None, typer.Option(help="Column of Parquet and CSV with the text of the query.", show_default=False)
     ],
     "zero_based": Annotated[
         bool | None,

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import shlex
+import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -47,11 +50,11 @@ def report(
     *,
     reading: options.Reading,
 ) -> None:
-    """Write a page about runs on test data, or about a benchmark, to read and to share.
+    """Write a page about runs or a benchmark.
 
-    The page works offline. It shows learning curves, means with significance, each query with both rankings side by
-    side, metrics by kind of query, scores and ties, features, times and the provenance of the runs. Data is read like
-    the first run's training data, unless you give other options.
+    The page works offline, to read and to share. It shows learning curves, means with significance, each query with
+    both rankings side by side, metrics by kind of query, scores and ties, features, times and the provenance of the
+    runs. Data is read like the first run's training data, unless you give other options.
 
     Example: rankwright report old-run new-run --data test.txt --out report.html
     """
@@ -70,7 +73,7 @@ def report(
     else:
         page = _runs_page(runs, data, metric_names, title, reading)
     target = out or Path(f"report.{format}")
-    save_page(page, target, format, png)
+    save_page(replace(page, command=f"rankwright {shlex.join(sys.argv[1:])}"), target, format, png)
     if not quiet:
         echo(f"wrote {target}")
 

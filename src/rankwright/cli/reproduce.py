@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from rankwright.cli import completion
 from rankwright.cli.terminal import echo
 
 if TYPE_CHECKING:
@@ -15,7 +16,12 @@ if TYPE_CHECKING:
 
 
 def reproduce(
-    name: Annotated[str, typer.Argument(help="An experiment, or 'all'; left out, the experiments are listed.")] = "",
+    name: Annotated[
+        str,
+        typer.Argument(
+            help="An experiment, or 'all'; left out, the experiments are listed.", autocompletion=completion.experiments
+        ),
+    ] = "",
     data: Annotated[
         Path | None,
         typer.Option(help="LETOR folder (MQ2008, MSLR, Yahoo, Istella layouts) or file, instead of generated data."),
@@ -41,10 +47,10 @@ def reproduce(
     ] = None,
     quiet: Annotated[bool, typer.Option("--quiet", help="Do not show progress.")] = False,
 ) -> None:
-    """Run an experiment from a paper and show the results next to the published ones.
+    """Run an experiment of a paper.
 
-    Finished parts are stored: the same command resumes after an interruption. The folder gets table.md, table.json and
-    the outcomes of every fold and seed.
+    Shows the results next to the published ones. Finished parts are stored: the same command resumes after an
+    interruption. The folder gets table.md, table.json and the outcomes of every fold and seed.
 
     Example: rankwright reproduce xendcg-robustness --data MQ2008 --quick
     """

@@ -52,7 +52,12 @@ class DataFile:
             with warnings.catch_warnings():
                 warnings.simplefilter("always")  # how columns were matched is shown for every file
                 self._cache[key] = read_data(self.path, **options)
-        return self._cache[key]
+        data = self._cache[key]
+        for option in ("docid", "query_text"):
+            name, letor = self._reading.get(option), data.first_index is not None or not data.named
+            if name is not None and option not in data.fields and not letor:
+                raise ValueError(f"{self.path} has no column {name!r}; name one of its own in {option}=.")
+        return data
 
 
 def evaluate_system(system: Path, data: DataFile, **options: Any) -> Evaluation:
@@ -99,18 +104,21 @@ def _scores_in_run(run: TrecRun, data: RankingData, source: Path) -> Any:
     """Look up the scores of the data's rows in a run; documents that it did not retrieve come last."""
     import numpy as np
 
-    from rankwright.data.tables import document_names
+    from rankwright.data.tables import document_names, numbered_names
 
-    row_of = {
-        (str(qid), name): row
-        for row, (qid, name) in enumerate(zip(data.qid.tolist(), document_names(data), strict=True))
-    }
+    def rows_by(names: list[str]) -> dict[tuple[str, str], int]:
+        return {pair: row for row, pair in enumerate(zip(map(str, data.qid.tolist()), names, strict=True))}
+
+    row_of = rows_by(document_names(data))
+    if (run.qid[0], run.docno[0]) not in row_of:  # a run may name documents by their rows though they have ids
+        row_of = rows_by(numbered_names(data))
     scores = np.full(data.n_rows, np.nan)
     for qid, docno, score in zip(run.qid.tolist(), run.docno.tolist(), run.score.tolist(), strict=True):
         if (qid, docno) not in row_of:
             raise ValueError(
                 f"{source} has no document {docno!r} of query {qid!r}, which the run {run.tag!r} retrieved. "
-                "The run must name the documents QID-1, QID-2, ... in the order of the rows, as `predict` does."
+                "The run must name the documents as `predict` does: by their ids (--docid), or QID-1, QID-2, ... in "
+                "the order of the rows."
             )
         scores[row_of[qid, docno]] = score
     last = np.nextafter(np.nanmin(scores), -np.inf)

@@ -28,10 +28,11 @@ def serve(
     watch: Annotated[float, typer.Option(help="Seconds between looks for a new model; 0 never looks.", min=0)] = 2.0,
     log: Annotated[str, typer.Option(metavar="FILE", help="Access log, JSON lines; - for stdout, or off.")] = "-",
 ) -> None:
-    """Rank over HTTP with a model: POST /rank, described at /docs.
+    """Rank over HTTP with a model.
 
-    The service listens on this machine only unless you name another --host. A new model in RUN is taken over without
-    a dropped request; SIGHUP does so at once. SIGTERM and Ctrl-C finish the requests under way.
+    POST /rank, described at /docs. The service listens on this machine only unless you name another --host. A new
+    model in RUN is taken over without a dropped request; SIGHUP does so at once. SIGTERM and Ctrl-C finish the
+    requests under way.
 
     Example: rankwright serve run --port 8000
     """

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
-from rankwright.cli import calibrate, options
+from rankwright.cli import calibrate, completion, options
 from rankwright.cli.terminal import echo
 
 _INTERRUPTED = 130  # exit code of a command that Ctrl-C ended: 128 and the number of the signal
@@ -22,10 +22,17 @@ def train(
     data: Annotated[Path, typer.Argument(metavar="DATA", help="LETOR, Parquet or CSV.", show_default=False)],
     out: Annotated[Path, typer.Option(metavar="RUN", help="Run folder to create or to resume.", show_default=False)],
     valid: Annotated[Path | None, typer.Option(metavar="DATA", help="Validation data.", show_default=False)] = None,
-    objective: Annotated[str | None, typer.Option(help="Training objective [auto].", show_default=False)] = None,
+    objective: Annotated[
+        str | None,
+        typer.Option(help="Training objective [auto].", show_default=False, autocompletion=completion.objectives),
+    ] = None,
     metric: Annotated[
         str | None,
-        typer.Option(help="Metric to optimise, then metrics to monitor [ndcg@10].", show_default=False),
+        typer.Option(
+            help="Metric to optimise, then metrics to monitor [ndcg@10].",
+            show_default=False,
+            autocompletion=completion.metrics,
+        ),
     ] = None,
     within_query: Annotated[
         str | None,
@@ -56,6 +63,17 @@ def train(
         bool,
         typer.Option("--refit", help="Train once more on --valid too, with the number of trees that was chosen on it."),
     ] = False,
+    propensity: Annotated[
+        str | None,
+        typer.Option(
+            metavar="COLUMN",
+            help="Column of Parquet and CSV with the probability that a clicked document was seen.",
+            show_default=False,
+        ),
+    ] = None,
+    clip: Annotated[
+        float | None, typer.Option(help="Least propensity; smaller ones count as it.", show_default=False)
+    ] = None,
     seed: Annotated[int | None, typer.Option(help="Seed [0].", show_default=False)] = None,
     threads: options.Threads = None,
     set_: Annotated[
@@ -65,6 +83,14 @@ def train(
     config: Annotated[
         Path | None,
         typer.Option(metavar="TOML", help="File of parameters; flags override it.", show_default=False),
+    ] = None,
+    workers: Annotated[
+        int | None,
+        typer.Option(min=1, help="Train on this many workers of this machine, from Parquet files.", show_default=False),
+    ] = None,
+    scheduler: Annotated[
+        str | None,
+        typer.Option(metavar="ADDRESS", help="Train on the workers of this Dask scheduler.", show_default=False),
     ] = None,
     calibrate_by: Annotated[
         calibrate.Method | None,
@@ -106,8 +132,21 @@ def train(
         "random_state": seed,
         "n_jobs": threads,
     }
+    cluster = _cluster(workers, scheduler)
+    local: dict[str, Any] = {
+        "--pairs": pairs,
+        "--document": document,
+        "--position": position,
+        "--calibrate": calibrate_by,
+    }
+    local |= {"--propensity": propensity, "--refit": refit}
+    if cluster is not None and (flag := next((name for name, value in local.items() if value), None)):
+        raise typer.BadParameter(f"{flag} cannot be used on several workers; train without --workers and --scheduler.")
     parameters = _parameters(config, {k: v for k, v in flags.items() if v is not None}, set_ or [])
-    told = parameters.pop("clicks", {}) | ({"position": position} if position else {})
+    if cluster is not None:
+        parameters.setdefault("engine", "xgboost")
+    given = {"position": position or None, "propensity": propensity, "clip": clip}
+    told = parameters.pop("clicks", {}) | {name: value for name, value in given.items() if value is not None}
     names = options.named_columns(told)
     reading |= {"fields": names} if names else {}
     verbose = parameters.pop("verbose", 1)
@@ -124,7 +163,10 @@ def train(
         check_same(earlier, settings)
     paths = {"train": data} | ({} if valid is None else {"valid": valid})
     start = time.perf_counter()
-    parts = read_parts(list(paths.values()), pairs=pairs, document=document, **reading)
+    if cluster is None:
+        parts: Any = read_parts(list(paths.values()), pairs=pairs, document=document, **reading)
+    else:
+        parts = _files(paths, reading)
     if document is not None:
         reading = {**reading, "fields": [document]}
     run = train_run(
@@ -135,6 +177,7 @@ def train(
         sources={"paths": paths, "reading": reading, "seconds": time.perf_counter() - start},
         overwrite=force,
         verbose=0 if quiet else verbose,
+        cluster=cluster,
     )
     if not run.finished:
         echo(
@@ -155,13 +198,45 @@ def train(
 
 def _calibrate(run: Any, parts: Any, method: calibrate.Method, target: calibrate.Target, quiet: bool) -> None:
     """Calibrate a finished run, unless it is calibrated in this way already."""
-    folds = None if len(parts) > 1 else _FOLDS
+    held_out = len(parts) > 1 and not run.config.get("refit")  # a second training has seen the validation queries
+    folds = None if held_out else _FOLDS
     before = run.ranker.calibration_
     if before is None or (before.method, before.target, before.folds) != (method, target, folds):
-        run.ranker.calibrate(parts[-1], method=method, target=target, folds=folds)
+        run.ranker.calibrate(parts[1] if held_out else parts[0], method=method, target=target, folds=folds)
         calibrate.save_calibrated(run.ranker, run.path)
     if not quiet:
         echo(f"{run.path}: {calibrate.describe(run.ranker)}.")
+
+
+def _cluster(workers: int | None, scheduler: str | None) -> Any:
+    """Where to train, checked before any work; None for this process."""
+    if workers is not None and scheduler is not None:
+        raise typer.BadParameter("give --workers or --scheduler, not both.")
+    if workers is None and scheduler is None:
+        return None
+    from rankwright.cluster.dask import require
+    from rankwright.cluster.options import Cluster
+
+    require()
+    try:
+        return Cluster(scheduler if workers is None else workers)
+    except ValueError as error:
+        raise typer.BadParameter(str(error)) from None
+
+
+def _files(paths: dict[str, Path], reading: dict[str, Any]) -> list[Any]:
+    """Parquet files that only the workers read."""
+    from rankwright.cluster.files import ParquetFiles
+
+    if "zero_based" in reading:
+        raise typer.BadParameter("--zero-based and --one-based are for LETOR text, and workers read Parquet files.")
+    chosen: dict[str, Any] = dict(reading)
+    if isinstance(label := chosen.get("label"), list | tuple):
+        if len(label) > 1:
+            raise typer.BadParameter("several workers train for one label; give --label once.")
+        chosen["label"] = label[0]
+    chosen |= {name: tuple(value) for name, value in chosen.items() if isinstance(value, list)}
+    return [ParquetFiles(str(path), **chosen) for path in paths.values()]
 
 
 def _summary(run: Any, out: Path) -> str:
@@ -170,7 +245,7 @@ def _summary(run: Any, out: Path) -> str:
     values = [f"{part} {name} {value:.4f}" for part in ("train", "valid") for name, value in row.get(part, {}).items()]
     seconds = sum(run.times.values())
     return (
-        f"{out}: {trees} trees in {seconds:.1f} s; {', '.join(values)}.\n"
+        f"{out}: {trees} trees in {seconds:.1f} s{'; ' if values else ''}{', '.join(values)}.\n"
         f"{_best_tree(run)}"
         f"Next: rankwright evaluate {out} DATA, or rankwright predict {out} DATA --out scores.txt"
     )

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from rankwright.cli import extras, options
+from rankwright.cli import completion, extras, options
 from rankwright.cli.terminal import echo
 
 if TYPE_CHECKING:
@@ -29,8 +29,11 @@ def tune(
             metavar="DATA", help="Validation data; without it, DATA is split into folds by query.", show_default=False
         ),
     ] = None,
-    metric: Annotated[str, typer.Option(help="Metric to optimise.")] = "ndcg@10",
-    objective: Annotated[str, typer.Option(help="Training objective; its options are tuned too.")] = "auto",
+    metric: Annotated[str, typer.Option(help="Metric to optimise.", autocompletion=completion.metrics)] = "ndcg@10",
+    objective: Annotated[
+        str,
+        typer.Option(help="Training objective; its options are tuned too.", autocompletion=completion.objectives),
+    ] = "auto",
     such_that: Annotated[
         list[str] | None,
         typer.Option(
@@ -71,10 +74,11 @@ def tune(
     reading: options.Reading,
     quiet: options.Quiet = False,
 ) -> None:
-    """Choose hyper-parameters on validation queries, and write them to a file for train --config.
+    """Search hyper-parameters on validation queries.
 
-    Each trial is stored in the study file: the same command resumes a search that was interrupted or killed, and with
-    larger --trials extends a finished one. Ctrl-C writes the best parameters so far.
+    The best are written to a file for train --config. Each trial is stored in the study file: the same command
+    resumes a search that was interrupted or killed, and with larger --trials extends a finished one. Ctrl-C writes
+    the best parameters so far.
 
     Example: rankwright tune train.txt --valid vali.txt --metric map --time 10m --set subsample=1 --out best.toml
     """
@@ -130,7 +134,7 @@ def tune(
             "command resumes it."
         )
     if shortfall := tuning.shortfall():
-        typer.echo(f"rankwright: warning: {shortfall}.", err=True)
+        echo(f"rankwright: warning: {shortfall}.", err=True)
     if not quiet:
         echo(f"{tuning}\n{_summary(tuning, out)}")
 

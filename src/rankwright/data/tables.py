@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import warnings
@@ -15,9 +14,9 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from rankwright._io import PathLike, read_text, replacing
-from rankwright.data.dataset import RankingData, label_columns
+from rankwright.data.dataset import RankingData, label_columns, table_metadata
 from rankwright.data.encoding import Columns
-from rankwright.data.letor import letor_data, read_letor, widen, write_letor
+from rankwright.data.letor import comment_fields, letor_data, read_letor, widen, write_letor
 from rankwright.data.letor_parser import parse_letor
 
 _LETOR = (".txt", ".letor", ".svm", ".svmlight", ".dat")
@@ -35,6 +34,8 @@ def read_data(
     drop: Sequence[str] = (),
     categorical: Sequence[str] = (),
     fields: Sequence[str] = (),
+    docid: str | None = None,
+    query_text: str | None = None,
     zero_based: bool = False,
     labelled: bool | None = True,
     reference: RankingData | Columns | None = None,
@@ -61,6 +62,10 @@ def read_data(
     fields
         Columns that are not features and travel with the rows, such as the position at which a document was shown;
         LETOR text has none.
+    docid, query_text
+        Columns with document ids and with the text of each row's query. They become the fields ``"docid"`` and
+        ``"query_text"``, which travel with the rows into predictions, TREC files and reports. LETOR text has document
+        ids in its comments.
     zero_based
         Whether the first feature of LETOR text has index 0; by default it has index 1.
     labelled
@@ -68,9 +73,9 @@ def read_data(
         read where the file has the column.
     reference
         Training data, or a model's ``columns_``: this data gets the same columns and categories. Columns named in
-        ``drop``, ``categorical`` and ``fields`` may then be missing. LETOR text, which has no names, is matched by
-        position and must have as many features; only where the reference is LETOR text too may the last ones be
-        missing, which are then 0, with a warning that names them.
+        ``drop``, ``categorical``, ``fields``, ``docid`` and ``query_text`` may then be missing. LETOR text, which has
+        no names, is matched by position and must have as many features; only where the reference is LETOR text too may
+        the last ones be missing, which are then 0, with a warning that names them.
 
     Examples
     --------
@@ -92,7 +97,10 @@ def read_data(
     texts = () if reference is None else tuple(name for name, levels in reference.categories.items() if levels)
     table = read_table(path, qid, texts)
     columns = table.column_names
-    written = json.loads((table.schema.metadata or {}).get(b"rankwright", b"{}")).get("labels", [])
+    try:
+        written = table_metadata(table).get("labels")
+    except ValueError as error:
+        raise ValueError(f"{path}: {error}") from None
     if label == "label" and label not in columns and written:
         label = list(written)
     labels = [label] if isinstance(label, str) else list(label)
@@ -106,11 +114,17 @@ def read_data(
         drop = [*drop, *(name for name in labels if name in columns and name not in drop)]
     required = [("label", name) for name in labels] if labelled else []
     required += [("qid", qid)] + ([] if weight is None else [("weight", weight)])
+    named = {"docid": docid, "query_text": query_text}
+    if reference is not None:
+        named = {option: name if name in columns else None for option, name in named.items()}
+    required += [(option, name) for option, name in named.items() if name is not None]
     for option, names in (("drop", drop), ("categorical", categorical), ("fields", fields)):
         required += [(option, name) for name in names]
     for option, name in required:
         if name not in columns:
             raise ValueError(f"{path} has no column {name!r}; it has {_shown(columns)}. Name one of them in {option}=.")
+    given = {option: name for option, name in named.items() if name is not None}
+    table, fields = _name_fields(table, path, given, fields)
     try:
         return RankingData.from_arrow(
             table,
@@ -209,20 +223,49 @@ def write_table(columns: Mapping[str, Sequence[Any]], path: PathLike) -> None:
 
 
 def document_names(data: RankingData) -> list[str]:
-    """Name the documents by query and row, ``qid-1``, ``qid-2``, ..., in the order of the data's rows.
+    """Name the documents, in the order of the data's rows, by the field ``"docid"``.
 
-    The names do not depend on the order of the queries in the file.
+    A row without one is named by query and row, ``qid-1``, ``qid-2``, ..., which does not depend on the order of the
+    queries in the file.
 
     Examples
     --------
     >>> document_names(RankingData([[1], [2], [3]], [0, 1, 0], qid=["b", "a", "b"]))
     ['a-1', 'b-1', 'b-2']
+    >>> document_names(RankingData([[1], [2]], [0, 1], qid=["b", "b"], fields={"docid": ["x", ""]}))
+    ['x', 'b-2']
     """
+    numbered = numbered_names(data)
+    if "docid" not in data.fields:
+        return numbered
+    names = [str(docid) or number for docid, number in zip(data.fields["docid"].tolist(), numbered, strict=True)]
+    seen: set[tuple[Any, str]] = set()
+    for pair in zip(data.qid.tolist(), names, strict=True):
+        if pair in seen:
+            raise ValueError(f"query {pair[0]!r} has two documents with the id {pair[1]!r}; give each its own id.")
+        seen.add(pair)
+    return names
+
+
+def numbered_names(data: RankingData) -> list[str]:
+    """Name the documents by query and row, whatever ids they have."""
     return [
         f"{qid}-{number}"
         for qid, size in zip(data.query_ids.tolist(), data.group.tolist(), strict=True)
         for number in range(1, size + 1)
     ]
+
+
+def _name_fields(table: Any, path: PathLike, columns: dict[str, str], fields: Sequence[str]) -> tuple[Any, list[str]]:
+    """Give the columns of fields the names that the rest of the package knows them by."""
+    for field, column in columns.items():
+        if column == field:
+            continue
+        if field in table.column_names:
+            raise ValueError(f"{path} has a column {field!r} beside {column!r}; name it in drop=, or as {field}=.")
+        table = table.append_column(field, table[column])
+    others = set(columns.values()) - columns.keys() - set(fields)
+    return table.drop_columns(sorted(others)) if others else table, [*columns, *fields]
 
 
 def _extension(path: PathLike) -> str:
@@ -249,8 +292,8 @@ def _read_letor(
     labels = y if labelled else np.zeros(len(y))
     try:
         if reference is None:
-            return letor_data(X, labels, qid, zero_based=zero_based)
-        return RankingData(X, labels, qid=qid, reference=reference)
+            return letor_data(X, labels, qid, comment_fields(text), zero_based=zero_based)
+        return RankingData(X, labels, qid=qid, reference=reference, fields=comment_fields(text))
     except ValueError as error:
         raise ValueError(f"{path}: {error}") from None
 

@@ -1,6 +1,7 @@
 """Logistic losses of document pairs: pairs of one ranking, and neighbours in noisy rankings.
 
-A pair of documents a (better label) and b at scores z has the loss W log(1 + exp(-sigma (z_a - z_b))):
+A pair of documents a (better label) and b at scores z has the loss W log(1 + exp(-sigma (z_a - z_b))), where W may
+have the factor u_a, a weight of the better document:
 
     push = sigma W p        to grad_b, its negative to grad_a          p = 1 / (1 + exp(sigma (z_a - z_b)))
     curv = sigma^2 W p (1 - p)      to both on the diagonal, its negative between them
@@ -14,19 +15,29 @@ import math
 from typing import Any, NamedTuple
 
 import numpy as np
+from numba import typeof, types
 from numpy.typing import NDArray
 
 from rankwright.kernels.arithmetic import exp_negative, total
 from rankwright.kernels.exchange import swap_change, swap_row, walk
 from rankwright.kernels.jit import inlined, internal, jit
-from rankwright.kernels.ordering import SortScratch, shell_sort, sort_descending, sort_scratch
+from rankwright.kernels.ordering import shell_sort, sort_descending, sort_scratch
 from rankwright.kernels.random import fill_noise
+from rankwright.kernels.shared import shared
+from rankwright.kernels.threads import stop_flag
 
 STATIC, RANDOM, ALL, ALL_STATIC, ALL_RANDOM = range(1, 6)
 NO_NOISE = -1
 
 _TILE = 1024  # positions that are paired at a time: their arrays stay in the cache
 _WIDE = 650.0  # a larger range of sigma z underflows in exp(sigma (z - max))
+
+
+class Judged(NamedTuple):
+    """What is known of the documents; ``weight`` is empty where all pairs have the weight W alone."""
+
+    label: NDArray[Any]  # [documents]
+    weight: NDArray[Any]  # factor of W in the pairs whose better document it is [documents]
 
 
 class PairWeights(NamedTuple):
@@ -39,6 +50,7 @@ class PairWeights(NamedTuple):
     distance: NDArray[Any]  # by number of positions apart [longest query + 1]
     sigma: float
     normalize: bool
+    by_document: bool = False  # times the better document's weight
 
 
 class PairChoice(NamedTuple):
@@ -93,7 +105,7 @@ class StoredPairs(NamedTuple):
 
 
 class Ranked(NamedTuple):
-    """The documents of a ranking, by position [longest query + 1]: labels, scores, and the chain's g, d, e, s."""
+    """The documents of a ranking, by position [longest query + 1]: labels, scores, the chain's g, d, e, s, weights."""
 
     y: NDArray[Any]
     z: NDArray[Any]
@@ -102,6 +114,7 @@ class Ranked(NamedTuple):
     d: NDArray[Any]
     e: NDArray[Any]
     state: NDArray[Any]
+    u: NDArray[Any]
 
 
 class PairRow(NamedTuple):
@@ -123,16 +136,16 @@ class RankedScratch(NamedTuple):
     order: NDArray[Any]
     extra: NDArray[Any]  # positions in the extension of the top
     leaf: NDArray[Any]  # by position
-    sorting: SortScratch
+    sorting: NDArray[Any]  # of `sort_descending`
 
     @classmethod
     def create(cls, longest: int) -> RankedScratch:
         """Allocate for queries of up to ``longest`` documents."""
-        noisy, *rest = np.empty((12, longest + 1))
+        noisy, *rest = np.empty((13, longest + 1))
         return cls(
             noisy,
-            Ranked(*rest[:7]),
-            PairRow(*rest[7:]),
+            Ranked(*rest[:8]),
+            PairRow(*rest[8:]),
             np.empty(longest, _RANKED_DOCUMENT),
             *np.empty((3, longest), np.int64),
             sort_scratch(longest),
@@ -157,17 +170,17 @@ class NeighbourScratch(NamedTuple):
     documents: NDArray[Any]  # records: what moves together shares a cache line
     order: NDArray[Any]
     leaf: NDArray[Any]  # by position
-    sorting: SortScratch
+    sorting: NDArray[Any]  # of `sort_descending`
 
     @classmethod
     def create(cls, longest: int) -> NeighbourScratch:
         """Allocate for queries of up to ``longest`` documents."""
-        noisy, *rest = np.empty((15, longest + 1))
+        noisy, *rest = np.empty((16, longest + 1))
         return cls(
             noisy,
-            Ranked(*rest[:7]),
-            Passage(*rest[7:10]),
-            PairRow(*rest[10:]),
+            Ranked(*rest[:8]),
+            Passage(*rest[8:11]),
+            PairRow(*rest[11:]),
             np.empty(longest, _NEIGHBOUR_DOCUMENT),
             *np.empty((2, longest), np.int64),
             sort_scratch(longest),
@@ -186,7 +199,7 @@ def ranked_pairs(
     q1: int,
     bounds: Any,
     score: Any,
-    label: Any,
+    judged: Any,
     chain: Any,
     weights: Any,
     choice: Any,
@@ -196,7 +209,7 @@ def ranked_pairs(
 ) -> None:
     """Sum pair losses over the ranking by current scores, or by scores plus noise, times the sample's share."""
     noisy, documents, order, leaf_at = scratch.noisy, scratch.documents, scratch.order, scratch.leaf
-    y, z, odds, g, d, e, state = scratch.ranked
+    y, z, odds, g, d, e, state, u = scratch.ranked
     row_grad, row_hess = scratch.row.grad, scratch.row.hess
     grad, hess = sums.grad, sums.hess
     nowhere = np.empty(0, np.int64)
@@ -212,7 +225,7 @@ def ranked_pairs(
         wide = not weights.sigma * (highest - noisy[order[n - 1]]) < _WIDE
         for a in range(n):
             documents[a]["score"] = noisy[a]
-            documents[a]["label"] = label[start + a]
+            documents[a]["label"] = judged.label[start + a]
             documents[a]["gain"] = chain.gain[start + a]
         for i in range(n):
             document = documents[order[i]]
@@ -228,6 +241,9 @@ def ranked_pairs(
                 d[i] = chain.cont[start + order[i]]
                 e[i] = chain.carry[start + order[i]]
             walk(n, d, e, chain.start, state)
+        if weights.by_document:
+            for i in range(n):
+                u[i] = judged.weight[start + order[i]]
         if sums.leaf.size > 0:
             for i in range(n):
                 leaf_at[i] = sums.leaf[start + order[i]]
@@ -236,11 +252,17 @@ def ranked_pairs(
         top = min(choice.top, n)
         n_extra = 0
         if choice.extend > 0:
-            n_extra = _extend(q, n, top, choice, y, sample.selection_draws[start:], order, noisy, scratch.extra)
+            at_random = choice.extend == RANDOM or choice.extend == ALL_RANDOM
+            take_all = choice.extend == ALL or (choice.extend >= ALL_STATIC and not choice.crowded[q])
+            least, quota = choice.true_label[q], choice.quota[q]
+            if at_random and not take_all:
+                for i in range(n):
+                    noisy[i] = sample.selection_draws[start + order[i]]
+            n_extra = _extend(n, top, take_all, at_random, choice.by_quota, least, quota, y, noisy, scratch.extra)
         extra = scratch.extra[:n_extra]
-        pushed = _sum_pairs(
-            n, top, extra, chain, weights, wide, spread, scratch.ranked, scratch.row, 0.0, nowhere, sums
-        )
+        form = (wide, spread)
+        ranked, row, w, additive = scratch.ranked, scratch.row, chain.weight, chain.additive
+        pushed = _sum_pairs(n, top, extra, additive, w, weights, form, ranked, row, 0.0, nowhere, sums)
         scale = weights.sigma * chain.scale[q] * sample.share
         if weights.normalize and pushed > 0.0:
             twice = 2.0 * weights.sigma * chain.scale[q] * pushed
@@ -250,18 +272,38 @@ def ranked_pairs(
             hess[start + order[i]] += scale * weights.sigma * row_hess[i]
         if sums.leaf.size > 0:  # a second round, now that the scale is known
             scale *= weights.sigma * sums.query_weight[q]
-            _sum_pairs(n, top, extra, chain, weights, wide, spread, scratch.ranked, scratch.row, scale, leaf_at, sums)
+            _sum_pairs(n, top, extra, additive, w, weights, form, ranked, row, scale, leaf_at, sums)
 
 
-@internal
+_ROW = types.float64[::1]
+_WEIGHTS = typeof(PairWeights(1.0, False, False, False, np.empty(0), 1.0, False))
+_SUMS = typeof(PairSums(*np.empty((3, 0)), np.empty(0, np.int64), np.empty((0, 0)), stop_flag()))
+
+
+@shared(
+    types.float64(
+        types.int64,
+        types.int64,
+        types.int64[::1],
+        types.boolean,
+        _ROW,
+        _WEIGHTS,
+        types.UniTuple(types.boolean, 2),
+        types.NamedUniTuple(_ROW, 8, Ranked),
+        types.NamedUniTuple(_ROW, 4, PairRow),
+        types.float64,
+        types.int64[::1],
+        _SUMS,
+    )
+)
 def _sum_pairs(
     n: int,
     top: int,
     extra: Any,
-    chain: Any,
+    additive: bool,
+    w: Any,
     weights: Any,
-    wide: bool,
-    spread: bool,
+    form: tuple[bool, bool],
     ranked: Any,
     row: Any,
     scale: float,
@@ -274,10 +316,11 @@ def _sum_pairs(
     otherwise the curvature times ``scale`` goes between the leaves of ``sums``.
     """
     stop = sums.stop
-    y, z, odds, g, d, e, state = ranked
+    y, z, odds = ranked.y, ranked.z, ranked.odds
     push, curv, row_grad, row_hess = row
     pushed = 0.0
-    tile = _TILE if chain.additive else n
+    wide, spread = form
+    tile = _TILE if additive else n
     tiles = (n + tile - 1) // tile
     for stretch in range(tiles + 1):
         extension = stretch == tiles
@@ -288,10 +331,12 @@ def _sum_pairs(
                 return pushed
             i = extra[x] if extension else x
             first = low if extension else max(i + 1, low)
-            _pair_weights(i, first, high, chain, weights, g, d, e, y, state, curv)
+            _pair_weights(i, first, high, additive, w, weights, ranked, curv)
             _pair_row(i, first, high, weights.sigma, wide, spread, y, z, odds, push, curv)
-            if extension:
-                _drop_seen(x, extra, push, curv)
+            if extension:  # clear the pairs with itself and with those of the extension before it
+                for before in range(x + 1):
+                    push[extra[before]] = 0.0
+                    curv[extra[before]] = 0.0
             if leaf_at.size > 0:
                 for j in range(first, high):
                     add_pair(leaf_at[i], leaf_at[j], scale * curv[j], sums.rounding, sums.between)
@@ -340,11 +385,7 @@ def _pair_row(
         for j in range(first, end):
             curv[j] /= 0.01 + abs(z_i - z[j])
     if wide:
-        for j in range(first, end):
-            p = 1.0 / (1.0 + math.exp(min(sigma * (z_i - z[j]), 700.0)))
-            weight = curv[j]
-            push[j] = weight * (p if weight > 0.0 else 1.0 - p)
-            curv[j] = abs(weight) * p * (1.0 - p)
+        _wide_pushes(z_i, low, high, sigma, z, push, curv)
     else:
         for j in range(first, end):
             p = odds[j] / (odds_i + odds[j])  # chance that j beats i
@@ -353,24 +394,22 @@ def _pair_row(
             curv[j] = abs(weight) * p * (1.0 - p)
 
 
+@shared("void(float64, int64, int64, float64, float64[::1], float64[::1], float64[::1])")
+def _wide_pushes(z_i: float, low: int, high: int, sigma: float, z: Any, push: Any, curv: Any) -> None:
+    """Write push and curvature of a score with those of [low, high) where odds would underflow."""
+    for j in range(low, high):
+        p = 1.0 / (1.0 + math.exp(min(sigma * (z_i - z[j]), 700.0)))
+        weight = curv[j]
+        push[j] = weight * (p if weight > 0.0 else 1.0 - p)
+        curv[j] = abs(weight) * p * (1.0 - p)
+
+
 @inlined
-def _pair_weights(
-    i: int,
-    low: int,
-    high: int,
-    chain: Any,
-    weights: Any,
-    g: Any,
-    d: Any,
-    e: Any,
-    y: Any,
-    state: Any,
-    out: Any,
-) -> None:
+def _pair_weights(i: int, low: int, high: int, additive: bool, w: Any, weights: Any, ranked: Any, out: Any) -> None:
     """Write W of position i with each position in [low, high), up to its sign."""
-    w = chain.weight
+    y, _, _, g, d, e, state, u = ranked
     if weights.by_swap:
-        swap_row(i, low, high, chain.additive, w, g, d, e, state, out)
+        swap_row(i, low, high, additive, w, g, d, e, state, out)
     else:
         out[low:high] = weights.unit
     if weights.by_distance:
@@ -379,6 +418,9 @@ def _pair_weights(
     if weights.by_own:
         for j in range(low, high):
             out[j] = abs(out[j]) + (g[i] * w[i] if y[i] > y[j] else g[j] * w[j])
+    if weights.by_document:
+        for j in range(low, high):
+            out[j] *= u[i] if y[i] > y[j] else u[j]
 
 
 @inlined
@@ -392,25 +434,25 @@ def add_pair(a: int, b: int, curv: float, rounding: float, between: Any) -> None
         between[b, a] -= rounded
 
 
-@internal
-def _drop_seen(x: int, extra: Any, push: Any, curv: Any) -> None:
-    """Clear the pairs of the extension's position number x with itself and with those before it."""
-    for before in range(x + 1):
-        push[extra[before]] = 0.0
-        curv[extra[before]] = 0.0
-
-
-@internal
+@shared("int64(int64, int64, boolean, boolean, boolean, float64, int64, float64[::1], float64[::1], int64[::1])")
 def _extend(
-    q: int, n: int, top: int, choice: Any, y: Any, selection_draws: Any, order: Any, draw_at: Any, extra: Any
+    n: int,
+    top: int,
+    take_all: bool,
+    at_random: bool,
+    by_quota: bool,
+    least: float,
+    quota: int,
+    y: Any,
+    draw_at: Any,
+    extra: Any,
 ) -> int:
     """Choose positions below the top whose documents belong into it; return how many.
 
-    A label belongs from ``choice.true_label`` on: the label at the last place of the ideal order's top, or the lowest
+    A label belongs from ``least`` on: the label at the last place of the ideal order's top, or the lowest
     relevant one there. By the paper's count, as many are taken as the top holds documents of lower labels; by quota,
     as many of each label as the top lacks ("Lambda-eX" paper, section 4.2).
     """
-    least = choice.true_label[q]
     false_top = 0
     at_least = 0
     for i in range(top):
@@ -418,24 +460,20 @@ def _extend(
             false_top += 1
         elif y[i] == least:
             at_least += 1
-    lacking = choice.quota[q] - at_least
-    take_all = choice.extend == ALL or (choice.extend >= ALL_STATIC and not choice.crowded[q])
-    at_random = choice.extend == RANDOM or choice.extend == ALL_RANDOM
+    lacking = quota - at_least
 
     missed = 0
     for i in range(top, n):
-        if y[i] >= least and y[i] > 0.0 and not (choice.by_quota and y[i] == least and lacking <= 0):
+        if y[i] >= least and y[i] > 0.0 and not (by_quota and y[i] == least and lacking <= 0):
             extra[missed] = i
             missed += 1
     if not take_all:
         if at_random:
-            for i in range(n):
-                draw_at[i] = selection_draws[order[i]]
             shell_sort(draw_at, extra, np.int64(0), np.int64(missed))
         taken = 0
         for x in range(missed):
             i = extra[x]
-            if choice.by_quota:
+            if by_quota:
                 if y[i] == least:
                     if lacking <= 0:
                         continue
@@ -454,7 +492,7 @@ def neighbour_pairs(
     q1: int,
     queries: Any,
     score: Any,
-    label: Any,
+    judged: Any,
     chain: Any,
     reach: int,
     noise: Any,
@@ -469,7 +507,7 @@ def neighbour_pairs(
     without noise. Where ``stored`` has room, it receives the pairs.
     """
     noisy, documents, order, leaf_at = scratch.noisy, scratch.documents, scratch.order, scratch.leaf
-    y, _, odds, g, d, e, state = scratch.ranked
+    y, _, odds, g, d, e, state, u = scratch.ranked
     worth, through, gathered = scratch.passage
     push, curv, row_grad, row_hess = scratch.row
     grad, hess, query_weight, leaf, between, stop, rounding = sums
@@ -487,7 +525,7 @@ def neighbour_pairs(
         for a in range(n):  # the loss needs scores only in the form of odds, unless these would underflow
             document = documents[a]
             document["odds"] = score[start + a] if wide else exp_negative(score[start + a] - highest)
-            document["label"] = label[start + a]
+            document["label"] = judged.label[start + a]
             document["gain"] = chain.gain[start + a]
             document["cont"] = 1.0 if chain.additive else chain.cont[start + a]
             document["carry"] = 0.0 if chain.additive else chain.carry[start + a]
@@ -526,6 +564,9 @@ def neighbour_pairs(
                         gathered[i] = 0.0
                     walk(m, d, e, state_here, state)
                     state_here = state[min(tile, m - 1)]
+                if judged.weight.size > 0:
+                    for i in range(m):
+                        u[i] = judged.weight[start + order[low + i]]
                 if leaf.size > 0:
                     for i in range(m):
                         leaf_at[i] = leaf[start + order[low + i]]
@@ -538,6 +579,8 @@ def neighbour_pairs(
                         _exchanges_apart(apart, rows, w, g, curv)
                     else:
                         _chained_exchanges_apart(apart, rows, w, g, d, e, state, worth, through, gathered, curv)
+                    if judged.weight.size > 0:
+                        _weigh_apart(apart, rows, y, u, curv)
                     _pushes_apart(apart, rows, wide, y, odds, push, curv)
                     if stored.curv.size > 0:
                         k = _store(apart, rows, start, order[low:], scale, curv, k, stored)
@@ -595,7 +638,7 @@ def _exchanges_apart(apart: int, rows: int, w: Any, g: Any, delta: Any) -> None:
         delta[i] = (w[i] - w[j]) * (g[j] - g[i])
 
 
-@internal
+@shared("void(int64, int64, " + ", ".join(9 * ["float64[::1]"]) + ")")
 def _chained_exchanges_apart(
     apart: int,
     rows: int,
@@ -622,6 +665,21 @@ def _chained_exchanges_apart(
         through[i] *= d[j]
 
 
+@shared("void(int64, int64, float64[::1], float64[::1])")
+def _wide_chances(apart: int, rows: int, score: Any, chance: Any) -> None:
+    """Write the chance that i + apart beats i, i < rows, where odds would underflow."""
+    for i in range(rows):
+        chance[i] = 1.0 / (1.0 + math.exp(min(score[i] - score[i + apart], 700.0)))
+
+
+@internal
+def _weigh_apart(apart: int, rows: int, y: Any, u: Any, delta: Any) -> None:
+    """Multiply what the positions i and i + apart trade by the weight of the better document, i < rows."""
+    step = np.uint64(apart)
+    for i in range(np.uint64(rows)):
+        delta[i] *= u[i] if y[i] > y[i + step] else u[i + step]
+
+
 @internal
 def _pushes_apart(apart: int, rows: int, wide: bool, y: Any, odds: Any, push: Any, curv: Any) -> None:
     """Write push (on i + apart; the opposite on i) and curvature of the pairs (i, i + apart), i < rows.
@@ -635,8 +693,7 @@ def _pushes_apart(apart: int, rows: int, wide: bool, y: Any, odds: Any, push: An
         better = weight if y[i] > y[j] else -weight
         curv[i] = better if y[i] != y[j] else 0.0
     if wide:
-        for i in range(np.uint64(rows)):
-            push[i] = 1.0 / (1.0 + math.exp(min(odds[i] - odds[i + step], 700.0)))
+        _wide_chances(apart, rows, odds, push)
     else:
         for i in range(np.uint64(rows)):
             push[i] = odds[i + step] / (odds[i] + odds[i + step])

@@ -64,6 +64,7 @@ class StochasticRank(Objective):
     stochastic: ClassVar[bool] = True
     first_order: ClassVar[bool] = True  # the smoothed metric is not convex
     uses_metric: ClassVar[bool] = True
+    uses_propensity: ClassVar[bool] = True
     search: ClassVar[Mapping[str, Range | Choice]] = {
         "sigma": Range(0.1, 3.0, log=True),
         "mu": Range(0.0, 0.5),
@@ -115,10 +116,11 @@ class _Smoothed(Gradient):
             self.chain = problem.metric.bind(problem.labels, self.bounds)
         else:
             self.chain = problem.ranking_chain(options.name, truncate=True, signed=True)
+        self.chain = problem.weighted_gains(self.chain)
 
     def add(self, q0: int, q1: int, scores: Floats, stream: np.uint64, grad: Floats, hess: Floats) -> None:
         o = self.options
-        smoothing = Smoothing(o.sigma, o.mu, o.estimations, o.estimator == "ccs")
+        smoothing = Smoothing(float(o.sigma), float(o.mu), o.estimations, o.estimator == "ccs")
         bounds, labels, chain = self.bounds, self.problem.labels, self.chain
         queries = KeyedQueries(bounds, self.keys)
         if self.selects:

@@ -15,7 +15,7 @@ import hashlib
 import json
 import os
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib import import_module
@@ -142,6 +142,8 @@ class Table:
         numbers are right-aligned.
     note
         A remark below the table.
+    strong
+        Cells to emphasise: their row and column, from 0.
 
     Examples
     --------
@@ -158,6 +160,7 @@ class Table:
     columns: Sequence[str]
     rows: Sequence[Sequence[Cell]]
     note: str = ""
+    strong: Collection[tuple[int, int]] = ()
     script: ClassVar[str] = ""
 
     def __post_init__(self) -> None:
@@ -177,7 +180,8 @@ class Table:
         """Return the table as Markdown."""
         cells = [[_cell(value) for value in row] for row in self.rows]
         rule = "|".join("--:" if numeric else "---" for numeric in self._numeric(cells))
-        lines = [_markdown_row(self.columns), f"|{rule}|", *map(_markdown_row, cells)]
+        lines = [_markdown_row(self.columns), f"|{rule}|"]
+        lines += [_markdown_row(row, [j for i, j in self.strong if i == number]) for number, row in enumerate(cells)]
         title = f"**{_plain_markdown(self.title)}**" if self.title else ""
         parts = [title, "\n".join(lines), _plain_markdown(self.note)]
         return "\n\n".join(part for part in parts if part)
@@ -246,6 +250,8 @@ class Page:
         Its parts; their titles make the table of contents.
     subtitle
         A line below the title.
+    command
+        The command that wrote the page, shown at its end.
 
     Examples
     --------
@@ -262,6 +268,7 @@ class Page:
     title: str
     sections: Sequence[Section]
     subtitle: str = ""
+    command: str = ""
 
     def figures(self) -> list[Figure]:
         """Return all figures, from the top."""
@@ -297,6 +304,8 @@ class Page:
                 f"## {_plain_markdown(section.title)}",
                 *(block.markdown(files or {}) for block in section.blocks),
             ]
+        if self.command:
+            parts.append(f"Written by `{self.command.replace('`', '')}`.")
         return "\n\n".join(part for part in parts if part) + "\n"
 
 
@@ -350,8 +359,9 @@ def _cell(value: Cell) -> str:
     return f"{value:,}" if isinstance(value, int) else f"{value:.4f}"
 
 
-def _markdown_row(cells: Sequence[str]) -> str:
-    return f"| {' | '.join(map(_plain_markdown, cells))} |"
+def _markdown_row(cells: Sequence[str], strong: Collection[int] = ()) -> str:
+    texts = [f"**{_plain_markdown(cell)}**" if i in strong else _plain_markdown(cell) for i, cell in enumerate(cells)]
+    return f"| {' | '.join(texts)} |"
 
 
 def _plain_markdown(text: str) -> str:

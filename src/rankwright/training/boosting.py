@@ -15,8 +15,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
 
@@ -27,16 +26,18 @@ from rankwright.data.dataset import RankingData
 from rankwright.engines import load_engine
 from rankwright.evaluation.per_query import Evaluator
 from rankwright.kernels.cholesky import solve_positive
+from rankwright.kernels.compilation import compile_seconds
 from rankwright.kernels.trees import add_leaf_values
 from rankwright.metrics import Metric
 from rankwright.objectives import Objective
 from rankwright.objectives.base import BoundObjective, Point
 from rankwright.reducer import ALONE, Reducer, addable, rounding
 from rankwright.training.draws import Purpose, QueryDraws
+from rankwright.training.from_clicks import document_weights
 from rankwright.training.grid import to_grid
 from rankwright.training.position_bias import PositionBias
 from rankwright.training.settings import Settings
-from rankwright.training.state import Progress, State
+from rankwright.training.state import Progress, State, timed
 from rankwright.training.steering import agreement
 from rankwright.training.stopping import Watch
 
@@ -93,6 +94,7 @@ class Boosting:
             threads=settings.threads if train.n_rows >= ROWS_TO_SHARE else 1,
             weights=train.weights,
             pairs=train.pairs,
+            inverse=document_weights(settings.propensity, train),
         )
         self.bias = None if settings.bias is None else PositionBias(settings.bias, train, self.gradient, reducer)
         if settings.full_leaves:  # raises now, not after the first tree, where the objective or the weights forbid it
@@ -121,7 +123,7 @@ class Boosting:
         scores = self._scores_of(start)
         self._resume_watch(start)
         self._run = start, state  # in one step: an interrupt may hit between any two lines
-        began = time.perf_counter()
+        began, compiled = time.perf_counter(), compile_seconds()
         while state.iteration < self.settings.n_trees and not state.finished:
             self._iterate(state, scores)
             progress = Progress(
@@ -131,6 +133,7 @@ class Boosting:
                 history=state.history,
                 seconds=time.perf_counter() - began,
                 times=dict(state.times),
+                compile_seconds=compile_seconds() - compiled,
             )
             if after(progress):
                 break
@@ -159,27 +162,30 @@ class Boosting:
         shrink = 1.0 - settings.langevin.shrink_rate * rate if settings.langevin is not None else 1.0
         factor = state.factor * shrink
         agreed: float | None = None
-        with _timed(state, "gradients"):
-            sums_leaves = settings.full_leaves or (self.bias is not None and self.bias.full)
+        with timed(state.times, "gradients"):
+            sums_leaves = settings.full_leaves or (self.bias is not None and self.bias.sums_all)
             point = self.gradient.at(self._biased(state, scores[0]), it, leaves=sums_leaves)
             subsample = self.draws.subsample(it)
             grad, hess = self._for_splits(it, point, subsample)
-        with _timed(state, "trees"):
+        with timed(state.times, "trees"):
             tree = self.grower.grow(self._on_grid(grad if factor == 1.0 else grad / factor), self._on_grid(hess))
             leaves = [] if tree is None else [tree.leaves(part) for part in range(len(scores))]
         if tree is not None:
             if settings.own_leaves:
-                with _timed(state, "leaves"):
+                with timed(state.times, "leaves"):
                     values, agreed = self._leaf_values(it, point, leaves[0], len(tree.values), subsample)
                 values *= rate / factor
             else:
                 values = tree.values * rate
-            tree.set(values)
-            for part, leaf in enumerate(leaves):
-                add_leaf_values(0, len(leaf), leaf, values, scores[part])
-        with _timed(state, "leaves"):
-            self._step_bias(state, point, subsample)
-        with _timed(state, "evaluation"):
+            with timed(state.times, "trees"):
+                tree.set(values)
+                for part, leaf in enumerate(leaves):
+                    add_leaf_values(0, len(leaf), leaf, values, scores[part])
+        if self.bias is not None:
+            with timed(state.times, "leaves"):
+                earlier = np.array(state.biases[-1] if state.biases else [0.0] * self.bias.size)
+                state.biases.append(self.bias.step(earlier, point, it, subsample).tolist())
+        with timed(state.times, "evaluation"):
             self._evaluate(state, factor, scores)
         state.factors.append(factor)
         if settings.steering is not None:
@@ -196,11 +202,6 @@ class Boosting:
         if self.bias is not None and state.biases:
             total += self.bias.of_rows(np.array(state.biases[-1]))
         return total
-
-    def _step_bias(self, state: State, point: Point, subsample: Floats | None) -> None:
-        if self.bias is not None:
-            values = np.array(state.biases[-1]) if state.biases else np.zeros(self.bias.size)
-            state.biases.append(self.bias.step(values, point, subsample).tolist())
 
     def _for_splits(self, it: int, point: Point, subsample: Floats | None) -> tuple[Floats, Floats]:
         """Gradient and curvature that splits are chosen by: with weights of queries, and with noise."""
@@ -321,10 +322,3 @@ class Boosting:
         scores = start.forest.predict(part.X, threads=self.settings.threads, stop=start.trees[best - 1])
         result = evaluator(start.factors[best - 1] * scores)
         self._watch.resume(result.per_query[str(self.target)], start.choices[-1])
-
-
-@contextmanager
-def _timed(state: State, phase: str) -> Iterator[None]:
-    start = time.perf_counter()
-    yield
-    state.times[phase] += time.perf_counter() - start

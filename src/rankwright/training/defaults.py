@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
@@ -13,6 +14,7 @@ from rankwright.objectives import Objective
 from rankwright.objectives import objective as parse_objective
 from rankwright.objectives.base import BoundObjective
 from rankwright.reducer import ALONE, Reducer, addable
+from rankwright.training.from_clicks import document_weights
 from rankwright.training.settings import Plan
 from rankwright.training.steering import Steering
 
@@ -103,8 +105,9 @@ def for_data(plan: Plan, train: RankingData, reducer: Reducer = ALONE, *, derive
     elif rate is None:
         rate = min(0.1, 0.06 * ratio**0.25)
         if objective.first_order:
-            queries = train.queries.grouped()
-            bound = BoundObjective(objective, train.labels, queries, plan.target, seed=settings.seed, pairs=train.pairs)
+            inverse, queries = document_weights(settings.propensity, train), train.queries.grouped()
+            shared: dict[str, Any] = {"seed": settings.seed, "pairs": train.pairs, "inverse": inverse}
+            bound = BoundObjective(objective, train.labels, queries, plan.target, **shared)
             squares = addable(np.square(bound(np.zeros(train.n_rows))[0]), counts.rows, reducer).sum()
             size = float(np.sqrt(reducer.sum(np.array([squares]))[0] / counts.rows))
             rate = 0.03 * rate / size if size > 0 else rate

@@ -18,7 +18,7 @@ from rankwright.training.boosting import Boosting
 from rankwright.training.checkpoint import Checkpoint
 from rankwright.training.progress import Display
 from rankwright.training.settings import Plan
-from rankwright.training.state import Progress, State
+from rankwright.training.state import Progress, State, timed
 
 _LOG = logging.getLogger("rankwright")
 
@@ -43,6 +43,7 @@ def run_training(
     valid: Sequence[RankingData],
     initial: Forest | None,
     *,
+    times: dict[str, float],
     checkpoint: Any,
     verbose: int,
     callbacks: Callbacks | None,
@@ -59,6 +60,8 @@ def run_training(
         Data to train on and to evaluate.
     initial
         Trees to add to.
+    times
+        Seconds of each phase so far.
     checkpoint
         The estimator's option.
     verbose, callbacks
@@ -73,8 +76,12 @@ def run_training(
     with nullcontext() if saved is None else locked_folder(saved.path, "a training"):
         if saved is not None:
             state = saved.load() or state
-        boosting = Boosting(plan.objective, plan.metrics, train, valid, plan.settings, reducer_alone(plan))
-        interrupted = _run(boosting, state, plan, verbose, callbacks or (), saved, stage)
+        with Display(verbose, plan.settings.n_trees, plan.target) as display:
+            with timed(times, "preparation"):
+                boosting = Boosting(plan.objective, plan.metrics, train, valid, plan.settings, reducer_alone(plan))
+            for phase, seconds in times.items():
+                state.times[phase] += seconds
+            interrupted = _run(boosting, state, display, callbacks or (), saved, stage)
         with deferred_interrupts():
             state = boosting.snapshot()
             if saved is not None:
@@ -95,25 +102,23 @@ def run_training(
 def _run(
     boosting: Boosting,
     start: State,
-    plan: Plan,
-    verbose: int,
+    display: Display,
     callbacks: Callbacks,
     checkpoint: Checkpoint | None,
     stage: str,
 ) -> bool:
     """Train; return whether Ctrl-C ended it."""
+
+    def after(progress: Progress) -> bool:
+        progress = replace(progress, stage=stage)
+        display.update(progress)
+        answers = [callback(progress) is True for callback in callbacks]
+        if checkpoint is not None:
+            checkpoint.save_if_due(boosting)  # last: what callbacks recorded covers it
+        return any(answers)
+
     try:
-        with Display(verbose, plan.settings.n_trees, plan.target) as display:
-
-            def after(progress: Progress) -> bool:
-                progress = replace(progress, stage=stage)
-                display.update(progress)
-                answers = [callback(progress) is True for callback in callbacks]
-                if checkpoint is not None:
-                    checkpoint.save_if_due(boosting)  # last: what callbacks recorded covers it
-                return any(answers)
-
-            boosting.run(start, after)
+        boosting.run(start, after)
     except KeyboardInterrupt:
         if boosting.iteration == 0:
             raise  # there is no tree to keep

@@ -21,13 +21,15 @@ from rankwright.data.within_query import Recipe
 from rankwright.engines.contract import Forest
 from rankwright.evaluation.per_query import Evaluator
 from rankwright.interrupts import deferred_interrupts
+from rankwright.kernels.compilation import announcing
 from rankwright.model import Model
 from rankwright.training.checkpoint import fingerprint
 from rankwright.training.defaults import for_data
 from rankwright.training.fitting import Callbacks, reducer_alone, run_training
 from rankwright.training.outcome import model_of, position_bias_of
+from rankwright.training.progress import show_notice
 from rankwright.training.settings import Plan
-from rankwright.training.state import State
+from rankwright.training.state import State, no_times, timed
 from rankwright.training.stopping import Watch, describe_stopping
 
 Floats = NDArray[np.float64]
@@ -61,6 +63,8 @@ class Task:
         As in `run_training`.
     columns
         What the manifest says about columns of labels and queries.
+    times
+        Seconds spent before, by phase.
     stage
         Name of the pass, for progress; empty for the one that the curves are of.
     """
@@ -74,12 +78,15 @@ class Task:
     verbose: int
     callbacks: Callbacks
     columns: Mapping[str, Any]
+    times: Mapping[str, float]
     stage: str = ""
 
     def part(self, name: str, **changes: Any) -> Task:
         """Return a pass of this training with a checkpoint of its own."""
         stage = ", ".join(text for text in (self.stage, name) if text)
-        return replace(self, **{"checkpoint": _inside(self.checkpoint, name), "stage": stage, **changes})
+        return replace(
+            self, **{"checkpoint": _inside(self.checkpoint, name), "stage": stage, "times": no_times(), **changes}
+        )
 
 
 class _Pass(NamedTuple):
@@ -118,17 +125,20 @@ def train(task: Task, finish: Callable[[Fitted], None]) -> None:
 def _run(task: Task, finish: Callable[[_Pass], None]) -> None:
     """One pass."""
     threads, names = task.plan.settings.threads, task.given.feature_names
-    rows = task.given.with_features(task.recipe, canonical=True, threads=threads)
-    plan = for_data(task.plan, rows, reducer_alone(task.plan), derived=len(task.recipe.names))
-    valid = [
-        rows if data is task.given else data.with_features(task.recipe, names=names, threads=threads)
-        for data in task.evaluated
-    ]
+    times = dict(task.times)
+    with announcing(show_notice(task.verbose)), timed(times, "preparation"):
+        rows = task.given.with_features(task.recipe, canonical=True, threads=threads)
+        plan = for_data(task.plan, rows, reducer_alone(task.plan), derived=len(task.recipe.names))
+        valid = [
+            rows if data is task.given else data.with_features(task.recipe, names=names, threads=threads)
+            for data in task.evaluated
+        ]
     run_training(
         plan,
         rows,
         valid,
         task.initial,
+        times=times,
         checkpoint=task.checkpoint,
         verbose=task.verbose,
         callbacks=task.callbacks,
@@ -139,11 +149,12 @@ def _run(task: Task, finish: Callable[[_Pass], None]) -> None:
 
 def _train_twice(task: Task, finish: Callable[[Fitted], None]) -> None:
     """Choose the number of trees on the first evaluation set, then train on its queries too."""
-    bias = task.plan.settings.bias
-    if bias is not None and not set(bias.columns) <= task.evaluated[0].fields.keys():
+    bias, propensity = task.plan.settings.bias, task.plan.settings.propensity
+    needed = [*(() if bias is None else bias.columns), *(() if propensity is None else (propensity.column,))]
+    if missing := [name for name in needed if name not in task.evaluated[0].fields]:
         raise ValueError(
-            "refit trains on the queries of eval_set[0] too, for which no position is given; give it as a RankingData "
-            f"with the fields {', '.join(bias.columns)}, or leave out refit."
+            f"refit trains on the queries of eval_set[0] too, which has no field {missing[0]!r}; give it as a "
+            "RankingData with that field, or leave out refit."
         )
     first: list[Fitted] = []
     complete: list[bool] = []

@@ -71,6 +71,8 @@ def read_state(values: Any, forest: Forest, initial_trees: int, curves: Sequence
     if not isinstance(values["finished"], bool):
         raise ValueError("finished is neither true nor false")
     times = values["times"]
+    if isinstance(times, dict) and set(times) == {"gradients", "trees", "leaves", "evaluation"}:
+        times = {"preparation": 0.0, "compilation": 0.0, **times}  # of version 0.1.0, which did not count these
     if not isinstance(times, dict) or set(times) != set(PHASES):
         raise ValueError(f"times are not those of {', '.join(PHASES)}")
     seconds = _numbers([times[phase] for phase in PHASES], "times", len(PHASES))

@@ -21,7 +21,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from rankwright.reducer import ALONE, Reducer
+from rankwright.reducer import ALONE, Reducer, addable
 
 Floats = NDArray[np.float64]
 
@@ -92,10 +92,12 @@ class Watch:
         assert self._best is not None
         d = self._sign * (self._best - values)
         w = np.ones(len(d)) if self._weights is None else self._weights
-        counted = ~np.isnan(d)
+        counted = ~np.isnan(d) & (w > 0)
         d, w = d[counted], w[counted]
-        local = [len(d), w.sum(), (w * d).sum(), (w * w).sum(), (w * w * d).sum(), (w * w * d * d).sum()]
-        n, weight, wd, w2, w2d, w2d2 = self._reducer.sum(np.array(local, dtype=np.float64)).tolist()
+        n = int(self._reducer.sum(np.array([float(len(d))]))[0])
+        terms = (w, w * d, w * w, w * w * d, w * w * d * d)
+        local = [addable(term, n, self._reducer).sum() for term in terms]
+        weight, wd, w2, w2d, w2d2 = self._reducer.sum(np.array(local)).tolist()
         mean = wd / weight
         squares = max(0.0, w2d2 - 2 * mean * w2d + mean * mean * w2)
         return mean, math.sqrt(squares * n / max(n - 1, 1)) / weight
