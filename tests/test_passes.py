@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import logging
 from typing import Any
 
@@ -158,6 +159,22 @@ def test_an_average_is_the_mean_of_its_members(tmp_path):
     np.testing.assert_array_equal(rw.load(tmp_path / "model").spread(TEST), average.spread(TEST))
     with pytest.raises(ValueError, match="not an average"):
         ranker(n_estimators=2).fit(TRAIN).spread(TEST)
+
+
+def test_damaged_entries_of_a_manifest_are_refused(tmp_path):
+    ranker(members=2, n_estimators=2).fit(TRAIN).save(tmp_path / "model")
+    file = tmp_path / "model" / "manifest.json"
+    manifest = json.loads(file.read_text())
+    changes: list[tuple[str, Any, str]] = [
+        ("members", [1, 9], "do not add up"),
+        ("members", "2", "do not add up"),
+        ("stopping", {"rule": "within_error"}, "early stopping"),
+        ("stopping", [1], "early stopping"),
+    ]
+    for name, value, reason in changes:
+        file.write_text(json.dumps({**manifest, name: value}))
+        with pytest.raises(ValueError, match=reason):
+            rw.Ranker.load(tmp_path / "model")
 
 
 def test_out_of_sample_scores_are_of_a_member_that_did_not_see_the_query():

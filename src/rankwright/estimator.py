@@ -31,6 +31,7 @@ from rankwright.training.checkpoint import fingerprint
 from rankwright.training.cross_fitting import cross_fitted, held_out
 from rankwright.training.outcome import naming_classes
 from rankwright.training.parameters import Number, read_threads
+from rankwright.training.stopping import read_stopping
 from rankwright.training.summary import fitted_html
 
 Floats = NDArray[np.float64]
@@ -397,7 +398,7 @@ class FittedRanker(BaseEstimator):  # type: ignore[misc]
             setattr(self, f"{name}_", value)
         int(manifest["best_iteration"])  # the first models did not count the trees of init_model in it
         self.best_iteration_ = model.n_trees
-        self.stopping_ = manifest.get("stopping")
+        self.stopping_ = read_stopping(manifest.get("stopping"))
         self.evals_result_ = manifest["evals_result"]
         self.interrupted_ = bool(manifest["interrupted"])
         self.times_ = dict(manifest.get("times", {}))

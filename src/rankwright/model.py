@@ -72,6 +72,10 @@ class Model:
         described = manifest.get("calibration")
         self.calibration = None if described is None else Calibration.of_manifest(described)
         self.recipe = stored_recipe(manifest.get("within_query", {}), columns.feature_names)
+        self.members: list[int] = manifest.get("members", [])  # trees of each member of an average
+        whole = isinstance(self.members, list) and all(type(count) is int and count >= 0 for count in self.members)
+        if not whole or (self.members and sum(self.members) != forest.n_trees):
+            raise ValueError("the trees of the members of an average, in the manifest, do not add up to the model's.")
 
     @property
     def feature_names(self) -> list[str]:
@@ -229,8 +233,8 @@ class Model:
         >>> bool((ranker.model_.spread(test) >= 0).all()), ranker.out_of_sample_.shape == train.y.shape
         (True, True)
         """
-        counts = self.manifest.get("members", [])
-        if len(counts) < 2 or sum(counts) != self.n_trees:
+        counts = self.members
+        if len(counts) < 2:
             raise ValueError("the model is not an average, so there is no spread; train it with Ranker(members=8).")
         n_threads = available_threads(threads)
         matrix = self.encode(X, qid=qid, group=group, threads=n_threads)

@@ -118,6 +118,21 @@ def describe_stopping(rule: str, best: int, choice: int, curve: Any, error: floa
     }
 
 
+def read_stopping(values: Any) -> dict[str, Any] | None:
+    """Check what a manifest says about the end of a training; raise ValueError where it is damaged."""
+    if values is None:
+        return None
+    numbers = ("best_iteration", "chosen_iteration", "difference", "error")
+    if (
+        not isinstance(values, dict)
+        or values.get("rule") not in RULES
+        or not all(isinstance(values.get(name), int | float) for name in numbers)
+        or not all(type(values[name]) is int and values[name] >= 1 for name in numbers[:2])
+    ):
+        raise ValueError("the manifest's entry about early stopping is not one; it was damaged.")
+    return values
+
+
 def stopping_sentence(stopping: dict[str, Any]) -> str:
     """Say in a sentence which tree a training ended with, and how flat the curve is.
 
