@@ -18,8 +18,7 @@ ARG CPU=generic
 ENV PATH=/opt/rankwright/bin:$PATH NUMBA_CACHE_DIR=/kernels NUMBA_CPU_NAME=$CPU NUMBA_CPU_FEATURES="" PYTHONUNBUFFERED=1
 USER rankwright
 # Compile the kernels now, not at the first request.
-COPY --chown=rankwright tools/warm_kernels.py /tmp/warm_kernels.py
-RUN python /tmp/warm_kernels.py && rm /tmp/warm_kernels.py
+RUN rankwright warmup
 EXPOSE 8000
 STOPSIGNAL SIGTERM
 HEALTHCHECK --interval=10s --timeout=3s --start-period=20s CMD ["python", "-c", \

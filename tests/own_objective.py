@@ -9,12 +9,12 @@ from rankwright.objectives import Gradient, Objective
 
 @dataclass(frozen=True)
 class OwnLoss(Objective):
-    """Squared error of scores and shifted labels; ``label`` does nothing."""
+    """Squared error of scores and shifted labels; ``note`` does nothing."""
 
     name: ClassVar[str] = "own-loss"
     search: ClassVar[dict[str, Range | Choice]] = {"shift": Range(0.5, 2.0)}
     shift: float = 1.0
-    label: str = ""
+    note: str = ""
 
     def prepare(self, problem):
         return ShiftedErrors(problem, self.shift)

@@ -315,7 +315,7 @@ REFUSALS: dict[str, tuple[Callable[[], Any], str]] = {
     "no qid": (lambda: RankingData(X3, [0, 1, 2]), r"no query ids.*Pass qid="),
     "short qid": (lambda: RankingData(X3, [0, 1, 2], qid=[1]), "qid has 1 entries for 3 rows"),
     "long y": (lambda: RankingData(X3, [0, 1, 2, 3], group=[3]), r"labels have shape \(4,\) for 3 rows"),
-    "y a table": (lambda: RankingData(X3, pd.DataFrame({"y": [0, 1, 2]}), group=[3]), r"shape \(3, 1\)"),
+    "y a matrix": (lambda: RankingData(X3, np.array([[0], [1], [2]]), group=[3]), r"shape \(3, 1\)"),
     "short group": (lambda: RankingData(X3, [0, 1, 2], group=[2]), "group adds up to 2 rows but there are 3"),
     "ids as group": (lambda: RankingData(X3, [0, 1, 2], group=[8, 8, 9]), "pass it as qid= instead"),
     "ids from 0 as group": (lambda: RankingData(X3, [0, 1, 2], group=[0, 0, 1]), "pass it as qid= instead"),

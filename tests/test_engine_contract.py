@@ -333,5 +333,5 @@ class TestContract:
 
 
 def test_an_engine_that_does_not_exist() -> None:
-    with pytest.raises(ValueError, match="unknown engine 'catboost'; choose one of lightgbm"):
+    with pytest.raises(ValueError, match="unknown engine 'catboost'; choose one of lightgbm, xgboost"):
         load_engine("catboost")

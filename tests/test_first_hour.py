@@ -384,6 +384,38 @@ def test_version_and_short_help(call: Command) -> None:
     assert "Usage: rankwright train" in call("train", "-h")[1]
 
 
+def test_command_summaries_fit_80_columns(call: Command, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    help_text = call("-h")[1]
+    assert "..." not in help_text.split("Commands:")[1]
+    assert len(help_text.split("Commands:")[1].strip().splitlines()) == len(cli.app.registered_commands)
+
+
+@pytest.mark.parametrize(
+    ("line", "proposals"),
+    [
+        ("train a.txt --objective lambda", ["lambdamart", "lambdaloss"]),
+        ("tune a.txt --metric nd", ["ndcg"]),
+        ("evaluate run a.txt --metrics", None),
+        ("reproduce xendcg-t", ["xendcg-table1"]),
+        ("export run --to open", ["opensearch"]),
+    ],
+)
+def test_a_shell_completes_names(
+    line: str, proposals: list[str] | None, call: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    words = f"rankwright {line}".split()
+    monkeypatch.setenv("_RANKWRIGHT_COMPLETE", "complete_bash")
+    monkeypatch.setenv("COMP_WORDS", " ".join(words) if proposals is not None else f"{' '.join(words)} ")
+    monkeypatch.setenv("COMP_CWORD", str(len(words) - 1 if proposals is not None else len(words)))
+    code, out, _ = call()
+    assert code == 0
+    if proposals is None:
+        assert {"ndcg", "map", "err"} <= set(out.split())
+    else:
+        assert sorted(out.split()) == sorted(proposals)
+
+
 def test_p_is_precision() -> None:
     assert rw.metric("p@5") == rw.metrics.Precision(at=5)
     assert rw.metric("P(threshold=2)@3") == rw.metrics.Precision(at=3, threshold=2)
@@ -398,8 +430,9 @@ def test_a_text_may_name_several_metrics() -> None:
     listed = rw.evaluate(scores, labels, metrics=["map", "err(gain=linear, max_label=2)@3"], **options)
     assert rw.evaluate(scores, labels, metrics=" map  err(gain=linear, max_label=2)@3 ", **options).mean == listed.mean
     assert list(rw.evaluate(scores, labels, metrics="ndcg @2", **options).mean) == ["ndcg @2"]
-    with pytest.raises(ValueError, match="it is a sum"):
-        rw.evaluate(scores, labels, metrics="map + ndcg", **options)
+    assert list(rw.evaluate(scores, labels, metrics="map + ndcg mrr", **options).mean) == ["map + ndcg", "mrr"]
+    with pytest.raises(ValueError, match=r"it ends with \+"):
+        rw.evaluate(scores, labels, metrics="map +", **options)
     with pytest.raises(ValueError, match="no metric to evaluate"):
         rw.evaluate(scores, labels, metrics=" ", **options)
     ranker = quick(metric="map ndcg@5").fit(X, Y, qid=QID, eval_set=[(X, Y, QID)])

@@ -48,9 +48,10 @@ VARIANTS = {
     ],
     "softrank": ["softrank", "softrank(sigma=0.3)"],
     "xendcg": ["xendcg", "xendcg(gamma=0.5, newton=false)"],
+    "logistic": ["logistic", "logistic(threshold=2)"],
 }
 SINGLE = [text for name in OBJECTIVES for text in VARIANTS.get(name, [name])]
-TEXTS = [*SINGLE, "lambdamart + 0.5 n^-0.5 queryrmse"]
+TEXTS = [*SINGLE, "lambdamart + 0.5 n^-0.5 queryrmse", "lambdamart + 0.1 rmse + 0.2 logistic"]
 RANDOM = [text for text in TEXTS if objective(text).stochastic]
 
 
@@ -64,10 +65,11 @@ def metrics_for(text):
 
 GRID = [(text, metric) for text in TEXTS for metric in metrics_for(text)]
 every_case = pytest.mark.parametrize(("name", "metric"), GRID)
-every_balanced_case = pytest.mark.parametrize(
-    ("name", "metric"),
-    [case for case in GRID if case[0] != "xendcg"],  # a step of Newton's method does not balance
-)
+# What looks at the level of scores does not balance; neither does a step of Newton's method.
+RELATIVE = [case for case in GRID if not objective(case[0]).absolute]
+every_relative_case = pytest.mark.parametrize(("name", "metric"), RELATIVE)
+every_balanced_case = pytest.mark.parametrize(("name", "metric"), [case for case in RELATIVE if case[0] != "xendcg"])
+every_absolute_case = pytest.mark.parametrize(("name", "metric"), [case for case in GRID if case not in RELATIVE])
 every_fixed_case = pytest.mark.parametrize(("name", "metric"), [case for case in GRID if case[0] not in RANDOM])
 
 SIZES = [2, 5, 12, 8, 6]
@@ -142,6 +144,8 @@ def test_what_an_objective_declares_is_true(text):
     assert value.stochastic is differ(at_iterations)
     assert value.uses_metric is differ([run(text, metric)[0] for metric in ADDITIVE])
     assert value.additive_only is refuses_map(value)
+    shifted = run(text, "ndcg@3", SCORES + 3.0)[0] - run(text, "ndcg@3")[0]
+    assert value.absolute is bool(np.abs(shifted).max() > 1e-6)
     assert value.full_curvature is sums_between_leaves(value)
     if len(value.terms()) == 1:
         flat = np.all(run(text, "ndcg@3")[1] == 1)
@@ -175,7 +179,7 @@ def test_the_gradient_of_a_query_sums_to_zero(name, metric):
         assert abs(mine.sum()) <= 1e-9 * np.abs(mine).sum()
 
 
-@every_case
+@every_relative_case
 def test_a_shift_of_scores_changes_nothing(name, metric):
     shift = np.array([3.0, -2.0, 0.5, 4000.0, -4000.0])[QID]
     assert_close(run(name, metric, SCORES + shift), run(name, metric))
@@ -234,7 +238,17 @@ def test_scores_of_any_size(name, metric, size):
             assert (hess[grad != 0] > 0).all()
 
 
-@every_case
+@every_absolute_case
+def test_equal_labels_teach_the_level(name, metric):
+    """Every document pulls towards its label, whatever the others of its query are; higher scores are pulled down."""
+    sizes, labels = [1, 3, 2], np.array([2, 0, 0, 0, 2, 2], dtype=float)
+    low, high = (run(name, metric, np.full(6, level), labels, group=sizes)[0] for level in (-3.0, 3.0))
+    assert (low[labels > 0] < 0).all()
+    assert (high[labels == 0] > 0).all()
+    assert (low < high).all()
+
+
+@every_relative_case
 def test_nothing_to_learn(name, metric):
     """One document, equal labels, nothing relevant, between two queries that teach something."""
     sizes = [2, 1, 3, 3, 2]
@@ -293,7 +307,16 @@ def test_a_metric_may_be_given_as_a_value():
 
 def test_kernels_run_as_plain_python_too():
     """For debuggers and coverage: without compilation the same numbers, and no warning on the way."""
-    names = ["lambdamart(noise=gumbel)", "yetiloss", "stochasticrank", "softrank", "xendcg", "queryrmse"]
+    names = [
+        "lambdamart(noise=gumbel)",
+        "yetiloss",
+        "stochasticrank",
+        "softrank",
+        "xendcg",
+        "queryrmse",
+        "rmse",
+        "logistic",
+    ]
     code = f"""if True:
         import json
         from rankwright.objectives import bind

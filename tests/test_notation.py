@@ -130,10 +130,10 @@ def test_metrics_and_objectives_read_the_same_values() -> None:
     assert objective("""lambdamart(truncation="k", extend='all')""") == LambdaMART(truncation="k", extend="all")
     with pytest.raises(ValueError, match="mrr needs threshold strictly between 0 and inf; got True"):
         metric("mrr(threshold=true)")
-    with pytest.raises(ValueError, match="'2 ndcg' is not a metric: it has a factor or a second term"):
+    with pytest.raises(ValueError, match="'2 ndcg' is not a metric: it has a factor and no second term"):
         metric("2 ndcg")
-    with pytest.raises(ValueError, match=r"'ndcg \+ map' is not a metric: it has a factor or a second term"):
-        metric("ndcg + map")
+    with pytest.raises(ValueError, match=r"'n\^2 ndcg' is not a metric: it has a power of n"):
+        metric("n^2 ndcg")
     with pytest.raises(
         ValueError, match="'yetiloss@10' is not an objective: it has a cutoff, which belongs to the metric"
     ):

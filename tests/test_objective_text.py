@@ -133,7 +133,7 @@ def test_summands_draw_noise_of_their_own():
         ("yetiloss(neighbours=1, neighbours=2)", {}, "yetiloss has the option neighbours twice; give it once"),
         ("yetiloss(neighbours=1)", {"neighbours": 2}, "has the option neighbours twice, in the text and as a keyword"),
         ("lambdamart", {"truncaton": 3}, "has no option 'truncaton'; did you mean 'truncation'"),
-        ("queryrmse", {"sigma": 3}, "queryrmse has no option 'sigma'.*Its options: none"),
+        ("queryrmse", {"sigma": 3}, "queryrmse has no option 'sigma'.*Its options: label"),
         ("ranknet", {"noise": "gumbel"}, "ranknet has no option 'noise'.*Its options: sigma"),
         ("yetiloss + queryrmse", {"neighbours": 3}, "a sum takes its options in the text"),
         (YetiLoss(), {"neighbours": 3}, "options neighbours cannot be added to an Objective; give them"),
@@ -200,7 +200,7 @@ def test_options_may_be_numbers_of_numpy():
 
 def test_a_users_own_objective_is_used_by_name():
     assert objective("own-loss(shift=2)") == OwnLoss(shift=2) == pickle.loads(pickle.dumps(OwnLoss(shift=2)))
-    assert objective(str(OwnLoss(label="3, 'x'"))) == OwnLoss(label="3, 'x'")
+    assert objective(str(OwnLoss(note="3, 'x'"))) == OwnLoss(note="3, 'x'")
     assert known_objectives()["own-loss"] is OwnLoss
     assert "own-loss" not in OBJECTIVES
     assert gradients("own-loss(shift=2)", [0, 1], [1, 0], group=[2])[0].tolist() == [-3.0, -1.0]

@@ -12,7 +12,8 @@ import pytest
 
 from rankwright import RankingData, make_web_search
 from rankwright.evaluation.per_query import Evaluator
-from rankwright.reducer import ALONE
+from rankwright.objectives import bind
+from rankwright.reducer import ALONE, EXACT_ALONE, rounding
 from rankwright.training.boosting import Boosting
 from rankwright.training.defaults import for_data
 from rankwright.training.grid import to_grid
@@ -26,7 +27,8 @@ HALVES = [WHOLE.subset(np.arange(60) % 3 == 0), WHOLE.subset(np.arange(60) % 3 !
 class Machine:
     """One of several machines that run in threads; each call waits for the others."""
 
-    def __init__(self, number: int, shared: list[Any], barrier: threading.Barrier) -> None:
+    def __init__(self, number: int, shared: list[Any], barrier: threading.Barrier, exact: bool) -> None:
+        self.exact = exact
         self._number, self._shared, self._barrier = number, shared, barrier
 
     def _combined(self, values: Any, combine: Callable[[Any], Any]) -> Any:
@@ -42,13 +44,16 @@ class Machine:
     def max(self, values: Any) -> Any:
         return self._combined(values, lambda all_values: all_values.max(axis=0))
 
+    def first(self, values: Any) -> Any:
+        return self._combined(values, lambda all_values: all_values[0])
 
-def on_both(run: Callable[[RankingData, Machine], Any]) -> list[Any]:
+
+def on_both(run: Callable[[RankingData, Machine], Any], exact: bool = False) -> list[Any]:
     """Run a function on two machines at once."""
     shared: list[Any] = [None, None]
     barrier = threading.Barrier(2)
     with ThreadPoolExecutor(2) as pool:
-        return list(pool.map(run, HALVES, [Machine(number, shared, barrier) for number in (0, 1)]))
+        return list(pool.map(run, HALVES, [Machine(number, shared, barrier, exact) for number in (0, 1)]))
 
 
 @pytest.mark.parametrize("weighted", [False, True])
@@ -97,18 +102,66 @@ SETTINGS: dict[str, dict[str, Any]] = {
 }
 
 
+def leaf_values(name: str, data: RankingData, machine: Any) -> Any:
+    ranker = quick(objective="lambdamart", engine="xgboost", **SETTINGS[name])
+    plan = for_data(read_parameters(ranker.get_params()), data, machine)
+    boosting = Boosting(plan.objective, plan.metrics, data, [], plan.settings, machine)
+    point = boosting.gradient.at(data.X[:, 1], 3, leaves=plan.settings.full_leaves)
+    leaf = (data.X[:, 0] > np.median(WHOLE.X[:, 0])) + 2 * (data.X[:, 1] > np.median(WHOLE.X[:, 1]))
+    return boosting._leaf_values(3, point, leaf.astype(np.int64), 4, boosting.draws.subsample(3))
+
+
 @pytest.mark.parametrize("name", SETTINGS)
 def test_leaf_values_are_those_of_all_queries(name: str) -> None:
-    def values(data: RankingData, machine: Any) -> Any:
-        plan = for_data(read_parameters(quick(objective="lambdamart", **SETTINGS[name]).get_params()), data, machine)
-        boosting = Boosting(plan.objective, plan.metrics, data, [], plan.settings, machine)
-        point = boosting.gradient.at(data.X[:, 1], 3, leaves=plan.settings.full_leaves)
-        leaf = (data.X[:, 0] > np.median(WHOLE.X[:, 0])) + 2 * (data.X[:, 1] > np.median(WHOLE.X[:, 1]))
-        return boosting._leaf_values(3, point, leaf.astype(np.int64), 4, boosting.draws.subsample(3))
-
-    expected, agreement = values(WHOLE, ALONE)
+    expected, agreement = leaf_values(name, WHOLE, ALONE)
     assert (agreement is not None) == (name == "steered")
-    for seen, agreed in on_both(values):
+    for seen, agreed in on_both(lambda data, machine: leaf_values(name, data, machine)):
         np.testing.assert_allclose(seen, expected, rtol=1e-10)
         assert agreed == (None if agreement is None else pytest.approx(agreement, rel=1e-10))
-    assert not np.allclose(values(HALVES[0], ALONE)[0], expected, rtol=1e-3)
+    assert not np.allclose(leaf_values(name, HALVES[0], ALONE)[0], expected, rtol=1e-3)
+
+
+@pytest.mark.parametrize("name", SETTINGS)
+def test_exact_sums_have_the_same_bits_on_any_number_of_machines(name: str) -> None:
+    expected, agreement = leaf_values(name, WHOLE, EXACT_ALONE)
+    for seen, agreed in on_both(lambda data, machine: leaf_values(name, data, machine), exact=True):
+        assert seen.tolist() == expected.tolist()
+        assert agreed == agreement
+    near, _ = leaf_values(name, WHOLE, ALONE)
+    np.testing.assert_allclose(near, expected, rtol=1e-9)
+
+
+@pytest.mark.parametrize("objective", ["queryrmse", "listnet", "yetiloss", "xendcg", "lambdaloss"])
+def test_leaf_systems_of_every_kernel_are_exact(objective: str) -> None:
+    bound = bind(objective, WHOLE.y, group=WHOLE.group, metric="ndcg@5", seed=1)
+    leaf = np.arange(WHOLE.n_rows) % 7
+    scores = WHOLE.X[:, 1]
+    digits = tuple(rounding(float(np.abs(values).sum())) for values in bound(scores, 2))
+    whole = bound.leaf_system(scores, leaf, 7, 2, rounding=digits)
+    parts = [np.arange(60) % 4 == part for part in range(4)]
+    weighted = [
+        bound.leaf_system(scores, leaf, 7, 2, query_weight=part.astype(float), rounding=digits) for part in parts
+    ]
+    for number in (0, 1):
+        assert np.array_equal(sum(part[number] for part in weighted), whole[number])
+    plain = bound.leaf_system(scores, leaf, 7, 2)
+    np.testing.assert_allclose(whole[1], plain[1], rtol=1e-9, atol=1e-12 * np.abs(plain[1]).max())
+    assert not np.array_equal(whole[1], plain[1])
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_exact_means_have_the_same_bits(weighted: bool) -> None:
+    def means(data: RankingData, machine: Any) -> Any:
+        weights = 1 / (data.query_ids.astype(float) + 1) if weighted else None
+        metrics = ["ndcg@5", "mrr", "map"]
+        return Evaluator(data.y, group=data.group, metrics=metrics, weights=weights, reducer=machine)(data.X[:, 0]).mean
+
+    expected = means(WHOLE, EXACT_ALONE)
+    assert on_both(means, exact=True) == [expected, expected]
+    assert expected == pytest.approx(means(WHOLE, ALONE), rel=1e-12)
+
+
+def test_lightgbm_trains_on_one_machine() -> None:
+    plan = for_data(read_parameters(quick().get_params()), WHOLE)
+    with pytest.raises(ValueError, match="engine='lightgbm' trains on one machine; use engine='xgboost'"):
+        Boosting(plan.objective, plan.metrics, WHOLE, [], plan.settings, EXACT_ALONE)

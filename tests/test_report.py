@@ -24,6 +24,7 @@ from rankwright import RankingData, compare, evaluate
 from rankwright.cli import app
 from rankwright.report import Figure, Page, Section, Table, Text, run_report, save_page
 from rankwright.report.explorer import QueryExplorer
+from rankwright.report.reasons import ReasonExplorer
 from rankwright.report.scored_runs import ScoredRuns, count_ties, distinct_names, groups_of, mean_interval
 from rankwright.report.theme import COLOURS, merged, on_paper
 from rankwright.runs import Run, train_run
@@ -115,7 +116,7 @@ def test_a_page_loads_nothing_and_runs_only_its_own_scripts(page: Page) -> None:
         for script in elements.texts("script")
         if not script.lstrip().startswith("{")
     ]
-    assert len(digests) == 3
+    assert len(digests) == 4
     assert policy == "default-src 'none'; style-src 'unsafe-inline'; img-src data:; script-src " + " ".join(
         f"'sha256-{digest}'" for digest in digests
     )
@@ -346,6 +347,7 @@ def test_sections(page: Page) -> None:
         "Overview",
         "Learning curves",
         "Query by query",
+        "Reasons",
         "Kinds of queries",
         "Scores and ties",
         "Features",
@@ -382,7 +384,7 @@ def test_learning_curves_are_the_history(page: Page, runs: list[Run]) -> None:
     assert [figure.title for figure in section.blocks if isinstance(figure, Figure)] == METRICS
     for figure in section.blocks:
         assert isinstance(figure, Figure)
-        rows = rows_of(figure)
+        rows = [row for row in rows_of(figure) if "b" not in row]  # the best trees are there already
         assert len(rows) == len(runs) * 2 * QUICK["n_estimators"]
         for row in rows:
             run = next(one for one in runs if one.name == row["r"])
@@ -391,7 +393,8 @@ def test_learning_curves_are_the_history(page: Page, runs: list[Run]) -> None:
 
 
 def test_features_are_the_twenty_largest(page: Page, runs: list[Run]) -> None:
-    for figure, run in zip(page.sections[5].blocks, runs, strict=True):
+    (features,) = (section for section in page.sections if section.title == "Features")
+    for figure, run in zip(features.blocks, runs, strict=True):
         assert isinstance(figure, Figure)
         shares = sorted(run.ranker.feature_importances_, reverse=True)[:20]
         assert [row["s"] for row in rows_of(figure)] == pytest.approx(shares, abs=1e-5)
@@ -401,7 +404,7 @@ def test_times_and_manifest(page: Page, runs: list[Run]) -> None:
     (times,) = tables(page, "Time").values()
     assert [row[-1] for row in times.rows] == [f"{sum(run.times.values()):.2f}" for run in runs]
     manifest = tables(page, "Manifest")
-    assert list(manifest) == ["Parameters", "Runs and data", "Environment"]
+    assert list(manifest) == ["Parameters", "Settings that the data chose", "Runs and data", "Environment"]
     parameters = {row[0]: row[1:] for row in manifest["Parameters"].rows}
     assert parameters["objective"] == ["lambdamart", "queryrmse"]
     assert parameters["n_estimators"] == ["12", "12"]
@@ -539,8 +542,15 @@ def fakes(scorers: Sequence[Any]) -> list[Any]:
         shares = np.random.default_rng(number).dirichlet(np.ones(700))
         ranker = SimpleNamespace(
             predict=lambda data: scorer(data.y),
+            calibration_=None,
             metrics_=["ndcg@10"],
-            columns_=SimpleNamespace(feature_names=names),
+            learning_rates_=[0.1, 0.1],
+            manifest_={"objective": "lambdamart", "chosen": {}},
+            model_=SimpleNamespace(
+                feature_names=names,
+                encode=lambda data: np.zeros((data.n_rows, 700)),
+                forest=SimpleNamespace(contributions=lambda rows: np.tile(np.append(shares, 0), (len(rows), 1))),
+            ),
             feature_importances_=shares,
         )
         return SimpleNamespace(
@@ -590,6 +600,86 @@ def test_markdown_lists_the_queries_that_changed_most(page: Page, runs: list[Run
     )
 
 
+# Reasons for an order
+
+
+def reasons_of(page: Page) -> ReasonExplorer:
+    (block,) = next(section for section in page.sections if section.title == "Reasons").blocks
+    assert isinstance(block, ReasonExplorer)
+    return block
+
+
+def test_reasons_are_the_contributions_of_the_first_documents(page: Page, runs: list[Run]) -> None:
+    block = reasons_of(page)
+    assert len(block.queries) == block.n_queries
+    for item in block.queries:
+        query = [str(one) for one in VALID.query_ids].index(item["q"])
+        start, stop = VALID.boundaries[query : query + 2]
+        for run, ranking in zip(runs, item["runs"], strict=True):
+            scores = run.ranker.predict(VALID.X[start:stop])
+            shap = run.ranker.predict(VALID.X[start:stop], contributions=True)
+            order = np.lexsort((VALID.y[start:stop], -scores))[:12]
+            assert ranking["d"] == (order + 1).tolist()
+            assert ranking["l"] == VALID.y[start:stop][order].tolist()
+            np.testing.assert_allclose(ranking["s"], scores[order], rtol=1e-5)
+            columns = [VALID.feature_names.index(name) for name in ranking["f"]]
+            np.testing.assert_allclose(ranking["c"], shap[order][:, columns], rtol=1e-3)
+            spread = np.ptp(shap[order][:, :-1], axis=0)
+            assert spread[columns].min() >= np.sort(spread)[-10]
+    found = json.loads(Elements(block.html()).texts("script", **{"class": "reasons-data"})[0])
+    first = found["queries"][0]["runs"][1]
+    assert [found["names"][number] for number in first["f"]] == block.queries[0]["runs"][1]["f"]
+
+
+def test_reasons_start_with_the_worst_query_and_a_wrong_pair(page: Page, runs: list[Run]) -> None:
+    block = reasons_of(page)
+    values = np.mean(
+        [
+            evaluate(run.ranker.predict(VALID), VALID.y, qid=VALID.qid, metrics="ndcg@5").per_query["ndcg@5"]
+            for run in runs
+        ],
+        axis=0,
+    )
+    assert block.queries[0]["q"] == str(VALID.query_ids[int(np.nanargmin(values))])
+    ranking, (a, b) = block.queries[0]["runs"][0], block.queries[0]["pairs"][0]
+    assert b == a + 1
+    assert ranking["l"][b] > ranking["l"][a]
+    text = page.markdown().split("## Reasons")[1].split("## Kinds")[0]
+    cells = [line.split("|")[-2].strip() for line in text.splitlines() if line.startswith("| ")][1:]
+    assert sum(map(float, cells)) == pytest.approx(ranking["s"][a] - ranking["s"][b], abs=1e-3)
+
+
+def test_no_reasons_without_pairs_or_without_the_library(runs: list[Run], monkeypatch: pytest.MonkeyPatch) -> None:
+    alone = RankingData(VALID.X[:3], [1, 1, 1], qid=[1, 2, 3], reference=VALID)
+    titles = [section.title for section in run_report(runs[:1], alone, metrics="mrr").sections]
+    assert "Reasons" not in titles
+
+    def without(self: Any, X: Any, *, threads: int = 1) -> Any:
+        raise ImportError("No module named 'lightgbm'")
+
+    monkeypatch.setattr(type(runs[0].ranker.forest_), "contributions", without)
+    (block,) = next(one for one in run_report(runs[:1], VALID).sections if one.title == "Reasons").blocks
+    assert block.html() == "<p>There are no reasons to show: No module named &#39;lightgbm&#39;</p>"
+
+
+# Calibration
+
+
+def test_calibrated_runs_have_a_section(runs: list[Run], tmp_path: Path) -> None:
+    calibrated = train_run(tmp_path / "calibrated", TRAIN, parameters={**QUICK, "metric": METRICS}, verbose=0)
+    calibrated.ranker.calibrate(TRAIN, target="relevance", folds=2)
+    page = run_report([runs[0], calibrated], VALID)
+    table = tables(page, "Calibration")["Calibration errors"]
+    curve = calibrated.ranker.reliability(VALID)
+    assert table.rows == [["calibrated", calibrated.ranker.calibration_.describe(), curve.error, curve.largest]]
+    (figure,) = next(one for one in page.sections if one.title == "Calibration").blocks[1:2]
+    assert isinstance(figure, Figure)
+    points = rows_of(figure)
+    assert [point["o"] for point in points] == curve.observed.tolist()
+    assert str(curve) in figure.alt
+    assert "Calibration" not in [section.title for section in run_report(runs, VALID).sections]
+
+
 # The command
 
 
@@ -614,3 +704,40 @@ def test_the_command_called_wrongly(tmp_path: Path, runs: list[Run]) -> None:
     assert CliRunner().invoke(app, ["report", run]).exit_code == 2
     missing = CliRunner().invoke(app, ["report", str(tmp_path / "none"), "--data", "test.txt"])
     assert isinstance(missing.exception, FileNotFoundError)
+
+
+def test_the_headline_says_who_is_best(page: Page, runs: list[Run]) -> None:
+    text = page.sections[0].blocks[0]
+    assert isinstance(text, Text)
+    means = next(block for block in page.sections[0].blocks if isinstance(block, Table) and block.title == "Means")
+    values = [float(str(row[1]).split()[0].rstrip("*")) for row in means.rows]
+    best = int(np.argmax(values))
+    assert text.text.startswith(f"{means.rows[best][0]} is best: {means.columns[1]} {values[best]:.4f}, ")
+    assert re.search(r"\(p (= 0|= 1|< 0)\.[0-9]+(, which may be chance)?\)\.$", text.text)
+    assert (best, 1) in means.strong
+    assert f"<b>{means.rows[best][1]}</b>" in means.html()
+    assert f"| **{values[best]:.4f} [" in means.markdown({})
+
+
+def test_curves_mark_the_best_tree(page: Page, runs: list[Run]) -> None:
+    section = next(section for section in page.sections if section.title == "Learning curves")
+    figure = next(block for block in section.blocks if isinstance(block, Figure))
+    marks = [row for row in rows_of(figure) if "b" in row]
+    assert [mark["r"] for mark in marks] == [run.name for run in runs]
+    for mark in marks:
+        run = next(run for run in runs if run.name == mark["r"])
+        curve = [row["valid"][figure.title] for row in run.history]
+        assert (mark["i"], mark["v"]) == (curve.index(max(curve)) + 1, round(max(curve), 6))
+
+
+def test_what_is_the_same_for_all_runs_is_shown_once(page: Page) -> None:
+    section = next(section for section in page.sections if section.title == "Manifest")
+    tables = {block.title: block for block in section.blocks if isinstance(block, Table)}
+    assert list(tables["Environment"].columns) == ["", "all runs"]
+    assert "Settings that the data chose" in tables
+
+
+def test_the_page_says_which_command_wrote_it() -> None:
+    page = Page("Results", [], command="rankwright report a '<b>'")
+    assert "<code>rankwright report a &#39;&lt;b&gt;&#39;</code>" in page.html()
+    assert page.markdown().endswith("Written by `rankwright report a '<b>'`.\n")

@@ -150,6 +150,29 @@ def test_picking_a_query_changes_both_rankings(opened: Opened) -> None:
     assert [row[4] for row in after[0]] == [there.get(row[1], "–") for row in after[0]]
 
 
+def test_reasons_add_up_for_any_pair(opened: Opened) -> None:
+    page = opened.page
+    seen = set()
+    for system, query, above, below in (("0", "0", "0", "3"), ("2", "1", "4", "1"), ("1", "2", "2", "0")):
+        for name, value in (("system", system), ("query", query), ("above", above), ("below", below)):
+            page.select_option(f".reasons .{name}", value)
+        cells = page.locator(".reasons .bars tbody td:nth-child(4)").all_text_contents()
+        total = sum(float(cell.replace("\u2212", "-")) for cell in cells)
+        summary = page.locator(".reasons .explained").text_content()
+        claimed = float(summary.split("a difference of ")[1].split(",")[0].replace("\u2212", "-"))
+        assert total == pytest.approx(claimed, abs=1e-4 * len(cells))
+        assert page.locator(".reasons .bars tbody tr").count() == 11
+        seen.add(summary)
+    assert len(seen) == 3
+    widths = page.eval_on_selector_all(
+        ".reasons .bar span", "bars => bars.map(bar => bar.getBoundingClientRect().width)"
+    )
+    assert widths[:-1] == sorted(widths[:-1], reverse=True)
+    page.select_option(".reasons .below", "2")
+    assert page.locator(".reasons .explained").text_content() == "Choose two different documents."
+    assert not opened.complaints
+
+
 def test_a_click_on_a_point_picks_its_query(opened: Opened) -> None:
     page = opened.page
     title = page.locator(".rankings .title")

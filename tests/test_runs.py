@@ -79,7 +79,16 @@ def test_a_run_holds_model_manifest_config_metrics_log_and_environment(whole: Ru
     assert whole.config["metric"] == ["ndcg@10", "map"]
     assert "max_depth" in whole.config  # defaults are written down too
     assert whole.environment["packages"]["numpy"] == np.__version__
-    assert set(whole.times) == {"read", "gradients", "trees", "leaves", "evaluation", "write"}
+    assert set(whole.times) == {
+        "read",
+        "preparation",
+        "compilation",
+        "gradients",
+        "trees",
+        "leaves",
+        "evaluation",
+        "write",
+    }
     assert whole.times["trees"] > 0
     log = (whole.path / "log.txt").read_text().splitlines()
     assert log[0].endswith("training starts")

@@ -39,7 +39,7 @@ X: Any = np.nan_to_num(VALID.X.astype(np.float64))[:20]
 def models(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Two models of the same columns, and one of others."""
     folder = tmp_path_factory.mktemp("models")
-    quick().fit(TRAIN).save(folder / "first")
+    quick().fit(TRAIN).calibrate(TRAIN, target="relevance", folds=2).save(folder / "first")
     quick(n_estimators=7).fit(TRAIN).save(folder / "second")
     quick().fit(TRAIN.X[:, :5], TRAIN.y, qid=TRAIN.qid).save(folder / "narrow")
     return folder
@@ -163,6 +163,19 @@ def test_contributions_sum_to_the_score(service: Service, first: rw.Model) -> No
         assert total == pytest.approx(result["score"], abs=1e-9)
 
 
+def test_calibrated_values_come_beside_scores(service: Service, first: rw.Model) -> None:
+    answer = service.rank(rows=X.tolist(), calibrated=True, top=7)
+    values = first.predict(X, calibrated=True, threads=1)
+    assert pairs(answer) == expected(first, X)[:7]
+    assert [result["calibrated"] for result in answer["results"]] == [
+        values[result["id"]] for result in answer["results"]
+    ]
+    assert "calibrated" not in service.rank(rows=X.tolist())["results"][0]
+    assert service.rank(rows=[], calibrated=True)["results"] == []
+    described = service.call("GET", "/model")[1]["calibration"]
+    assert described == "probability of a label of at least 1, isotonic, from 28 cross-fitted queries"
+
+
 def test_levels_of_categories_by_name_and_codes_in_rows(tmp_path: Path) -> None:
     import pandas as pd
 
@@ -211,7 +224,7 @@ def test_the_description_is_valid_and_answers_follow_it(service: Service, strict
         status, document, _ = running.call("GET", "/openapi.json")
         assert status == 200
         OpenAPIV31SpecValidator(document).validate()
-    query = {"rows": X.tolist(), "contributions": True}
+    query = {"rows": X.tolist(), "contributions": True, "calibrated": True}
     answers = {
         "Query": query,
         "Ranking": service.rank(**query),

@@ -16,12 +16,12 @@ import numpy as np
 import pytest
 
 from rankwright import cli
-from rankwright.model import Model
 from rankwright.serve.application import Application
 from rankwright.serve.bodies import MemoryBudget
 from rankwright.serve.log import JsonLog
 from rankwright.serve.model_holder import ModelHolder
 from rankwright.serve.problems import Problem
+from rankwright.serve.requests import parse_query
 from rankwright.serve.settings import Settings, Token, read_token
 from small import TRAIN, VALID, quick
 
@@ -76,14 +76,11 @@ def test_it_is_ready_once_it_is_warm(app: Application) -> None:
 
 def test_contributions_without_the_engines_library(app: Application, monkeypatch: pytest.MonkeyPatch) -> None:
     app.holder.warm_up()
-    predict = Model.predict
 
-    def without(self: Model, X: Any, *, contributions: bool = False, threads: int | None = None) -> Any:
-        if contributions:
-            raise ImportError("No module named 'lightgbm'")
-        return predict(self, X, threads=threads)
+    def without(*_: Any, **__: Any) -> Any:
+        raise ImportError("No module named 'lightgbm'")
 
-    monkeypatch.setattr(Model, "predict", without)
+    monkeypatch.setattr(type(app.holder.current.model.forest), "contributions", without)
     status, content = ask(app, query(contributions=True))
     assert status == 501
     assert "need the library of the engine lightgbm" in content["error"]
@@ -223,3 +220,16 @@ def test_the_command_says_what_is_wrong(
     monkeypatch.setattr(builtins, "__import__", without)
     assert run(monkeypatch, str(path)) == 1
     assert 'pip install "rankwright[serve]"' in capsys.readouterr().err
+
+
+def test_a_model_that_was_calibrated_meanwhile_is_read_again(tmp_path: Path) -> None:
+    ranker = quick().fit(TRAIN)
+    ranker.save(tmp_path / "model")
+    holder = ModelHolder(tmp_path / "model")
+    request = parse_query(json.dumps({"rows": ROWS, "calibrated": True}).encode(), holder.current.table, 100)
+    with pytest.raises(Problem, match="the model is not calibrated; leave out calibrated"):
+        holder.current.rank(request)
+    ranker.calibrate(TRAIN, folds=2).save(tmp_path / "model")
+    assert holder.reload()
+    assert 0 < holder.current.rank(request)["results"][0]["calibrated"] < 4
+    assert not holder.reload()

@@ -151,3 +151,54 @@ def test_scores_without_routing_say_what_to_turn_on() -> None:
         cross_val_score(quick(), X, Y, cv=folds, params={"qid": QID}, error_score="raise")
     with pytest.warns(UserWarning, match="enable_metadata_routing=True"):
         assert np.isnan(cross_val_score(quick(), X, Y, cv=folds, params={"qid": QID})).all()
+
+
+# The form in which PyTerrier (`pt.ltr.apply_learned_model(ranker, form="ltr")`) and users of LightGBM call fit.
+
+
+def by_group(rows: Any) -> tuple[Any, Any, Any]:
+    """Features, labels and sizes of the queries of rows that are sorted by query."""
+    rows = rows[np.argsort(QID[rows], kind="stable")]
+    return X[rows], Y[rows], np.unique(QID[rows], return_counts=True)[1]
+
+
+def test_pairs_of_eval_set_take_their_queries_from_eval_group() -> None:
+    train, valid = (np.flatnonzero(QID % 3 == 0), np.flatnonzero(QID % 3 == 1))
+    (a, b, sizes), (c, d, valid_sizes) = by_group(train), by_group(valid)
+    watched = {"early_stopping_rounds": 3, "n_estimators": 20}
+    form = quick(**watched).fit(a, b, group=sizes, eval_set=[(c, d)], eval_group=[valid_sizes])
+    triples = quick(**watched).fit(
+        a, b, group=sizes, eval_set=[(c, d, np.repeat(np.arange(len(valid_sizes)), valid_sizes))]
+    )
+    assert form.evals_result_ == triples.evals_result_
+    assert np.array_equal(form.predict(X), triples.predict(X))
+    two = quick().fit(a, b, group=sizes, eval_set=[(c, d), (a, b)], eval_group=[valid_sizes, list(sizes)])
+    assert list(two.evals_result_) == ["valid_0", "valid_1"]
+    assert two.evals_result_["valid_0"] != two.evals_result_["valid_1"]
+
+
+@pytest.mark.parametrize(
+    ("eval_set", "eval_group", "message"),
+    [
+        (None, [[3]], r"eval_group needs a list of \(X, y\) as eval_set"),
+        ([(X, Y)], 3, r"eval_group needs a list of \(X, y\) as eval_set"),
+        ([(X, Y)], [[3], [4]], "eval_group has 2 entries for 1 evaluation sets"),
+        ([(X, Y, QID)], [[3]], r"eval_set\[0\]: expected \(X, y\), since eval_group has the queries"),
+        ([(X, Y)], [[3]], rf"eval_set\[0\]: .*{len(Y)}"),
+        ([(X, Y)], None, r"eval_set\[0\]: expected \(X, y, qid\) or a RankingData; \(X, y\) needs eval_group"),
+    ],
+)
+def test_eval_groups_that_cannot_be_used(eval_set: Any, eval_group: Any, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        quick().fit(X, Y, qid=QID, eval_set=eval_set, eval_group=eval_group)
+
+
+def test_evaluation_sets_are_routed_like_query_ids() -> None:
+    """A search passes the same evaluation set to every candidate, once it is requested."""
+    train, valid = np.flatnonzero(QID % 3 > 0), np.flatnonzero(QID % 3 == 0)
+    c, d, sizes = by_group(valid)
+    with sklearn.config_context(enable_metadata_routing=True):
+        ranker = quick(early_stopping_rounds=2).set_fit_request(eval_set=True, eval_group=True)
+        search = GridSearchCV(ranker, {"num_leaves": [3, 15]}, cv=GroupKFold(2), error_score="raise")
+        search.fit(X[train], Y[train], qid=QID[train], groups=QID[train], eval_set=[(c, d)], eval_group=[sizes])
+    assert list(search.best_estimator_.evals_result_) == ["valid_0"]

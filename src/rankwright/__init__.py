@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from rankwright.clicks.propensities import Propensities, estimate_propensities
     from rankwright.clicks.reading import read_clicks
     from rankwright.clicks.simulation import simulate_clicks
+    from rankwright.cluster.options import Cluster
     from rankwright.data.dataset import RankingData
     from rankwright.data.letor import read_letor, write_letor
     from rankwright.data.synthetic import make_web_search
@@ -23,6 +24,9 @@ if TYPE_CHECKING:
     from rankwright.data.trec import align, read_qrels, read_trec_run, write_qrels, write_trec_run
     from rankwright.evaluation.comparison import Comparison, compare
     from rankwright.evaluation.per_query import Evaluation, evaluate
+    from rankwright.evaluation.permutation import PermutationImportance
+    from rankwright.evaluation.reliability import Reliability, reliability
+    from rankwright.explanation import Explanation
     from rankwright.export import export
     from rankwright.metrics import Metric, metric
     from rankwright.model import Model, load
@@ -31,6 +35,9 @@ if TYPE_CHECKING:
     from rankwright.ranges import Choice, Range
     from rankwright.ranker import Ranker
     from rankwright.runs import Run, train_run
+    from rankwright.score_plots import plot_explanation, plot_reliability
+    from rankwright.transformer import WithinQuery
+    from rankwright.tuning.goals import GoalSweep, sweep_goals
     from rankwright.tuning.search import Tuning, tune
     from rankwright.tuning.space import search_space
 
@@ -39,18 +46,24 @@ __all__ = [
     "Choice",
     "ClickEvaluation",
     "ClickLog",
+    "Cluster",
     "Comparison",
     "Evaluation",
+    "Explanation",
+    "GoalSweep",
     "InterleavedList",
     "InterleavingResult",
     "Metric",
     "Model",
+    "PermutationImportance",
     "Propensities",
     "Range",
     "Ranker",
     "RankingData",
+    "Reliability",
     "Run",
     "Tuning",
+    "WithinQuery",
     "align",
     "bind",
     "compare",
@@ -71,17 +84,21 @@ __all__ = [
     "objectives",
     "plot_comparison",
     "plot_curves",
+    "plot_explanation",
     "plot_importance",
     "plot_position_bias",
     "plot_queries",
+    "plot_reliability",
     "read_clicks",
     "read_data",
     "read_letor",
     "read_qrels",
     "read_trec_run",
+    "reliability",
     "search_space",
     "simulate_clicks",
     "simulate_interleaving",
+    "sweep_goals",
     "train_run",
     "tune",
     "write_data",
@@ -100,6 +117,7 @@ __getattr__, __dir__ = lazy_names(
         "clicks.propensities": ("Propensities", "estimate_propensities"),
         "clicks.reading": ("read_clicks",),
         "clicks.simulation": ("simulate_clicks",),
+        "cluster.options": ("Cluster",),
         "data.dataset": ("RankingData",),
         "data.letor": ("read_letor", "write_letor"),
         "data.synthetic": ("make_web_search",),
@@ -107,6 +125,9 @@ __getattr__, __dir__ = lazy_names(
         "data.trec": ("align", "read_qrels", "read_trec_run", "write_qrels", "write_trec_run"),
         "evaluation.comparison": ("Comparison", "compare"),
         "evaluation.per_query": ("Evaluation", "evaluate"),
+        "evaluation.permutation": ("PermutationImportance",),
+        "evaluation.reliability": ("Reliability", "reliability"),
+        "explanation": ("Explanation",),
         "metrics": ("Metric", "metric"),
         "model": ("Model", "load"),
         "objectives": ("bind", "gradients", "objective"),
@@ -114,6 +135,9 @@ __getattr__, __dir__ = lazy_names(
         "ranges": ("Choice", "Range"),
         "ranker": ("Ranker",),
         "runs": ("Run", "train_run"),
+        "tuning.goals": ("GoalSweep", "sweep_goals"),
+        "score_plots": ("plot_explanation", "plot_reliability"),
+        "transformer": ("WithinQuery",),
         "tuning.search": ("Tuning", "tune"),
         "tuning.space": ("search_space",),
     },

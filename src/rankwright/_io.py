@@ -30,20 +30,51 @@ def part_of(path: PathLike) -> Path:
 
 @contextmanager
 def replacing(path: PathLike) -> Iterator[IO[bytes]]:
-    """Open a file to write that takes the place of ``path`` once complete; gzip if so named."""
-    target, part = Path(path), part_of(path)
+    """Open a file to write that takes the place of ``path`` once complete; gzip if so named.
+
+    A link to another file is replaced too, and that file left alone. A pipe or a device, such as ``/dev/stdout``, is
+    written to: a file in its place would be of no use to anyone.
+    """
+    target = Path(path)
+    special = target.exists() and not target.is_file() and not target.is_dir()
+    part = target if special else part_of(target)
+    with naming(path, part):
+        try:
+            with open(part, "wb" if special else "xb") as file:
+                if target.suffix == ".gz":
+                    # Neither time nor name goes in, so that equal content is equal bytes.
+                    with gzip.GzipFile("", "wb", compresslevel=6, fileobj=file, mtime=0) as packed:
+                        yield packed  # type: ignore[misc]
+                else:
+                    yield file
+                if not special:
+                    sync(file)
+            if not special:
+                os.replace(part, target)
+        finally:
+            if not special:
+                part.unlink(missing_ok=True)
+
+
+@contextmanager
+def naming(path: PathLike, part: Path | None = None) -> Iterator[None]:
+    """Let an error of the operating system that names no file, such as a full disk, name this one.
+
+    So does one that names ``part``, which is to take its place.
+
+    Examples
+    --------
+    >>> with naming("scores.csv"):
+    ...     raise OSError(28, "No space left on device")
+    Traceback (most recent call last):
+    OSError: [Errno 28] No space left on device: 'scores.csv'
+    """
     try:
-        with open(part, "xb") as file:
-            if target.suffix == ".gz":
-                # Neither time nor name goes in, so that equal content is equal bytes.
-                with gzip.GzipFile("", "wb", compresslevel=6, fileobj=file, mtime=0) as packed:
-                    yield packed  # type: ignore[misc]
-            else:
-                yield file
-            sync(file)
-        os.replace(part, target)
-    finally:
-        part.unlink(missing_ok=True)
+        yield
+    except OSError as error:
+        if error.errno is None or error.filename not in (None, None if part is None else str(part)):
+            raise
+        raise OSError(error.errno, error.strerror, os.fspath(path)) from None
 
 
 def write_together(contents: Mapping[Path, bytes]) -> None:
@@ -55,7 +86,7 @@ def write_together(contents: Mapping[Path, bytes]) -> None:
             new_folders += [folder for folder in (target.parent, *target.parent.parents) if not folder.exists()]
             target.parent.mkdir(parents=True, exist_ok=True)
             part = parts[target] = part_of(target)
-            with open(part, "xb") as file:
+            with naming(target), open(part, "xb") as file:
                 file.write(content)
                 sync(file)
         for target, part in parts.items():
@@ -67,6 +98,14 @@ def write_together(contents: Mapping[Path, bytes]) -> None:
             if folder.exists() and not any(folder.iterdir()):
                 folder.rmdir()
         raise
+
+
+@contextmanager
+def appending(path: PathLike) -> Iterator[IO[str]]:
+    """Open a file to append text to; a link that somebody put in its place is an error, not followed."""
+    flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | getattr(os, "O_NOFOLLOW", 0)
+    with naming(path), open(os.open(path, flags, 0o666), "a", encoding="utf-8") as file:
+        yield file
 
 
 def sync(file: IO[bytes]) -> None:
@@ -87,9 +126,11 @@ def read_plain(path: PathLike, most: int) -> bytes:
         status = os.fstat(descriptor)
         if not stat.S_ISREG(status.st_mode):
             raise ValueError(f"{path} is not a plain file but a pipe, a device or a folder; it is not read.")
-        content = file.read(most + 1)
-    if len(content) > most:
-        raise ValueError(f"{path} has {status.st_size} bytes, more than the {most} that are read; it was damaged.")
+        if status.st_size > most:
+            raise ValueError(f"{path} has {status.st_size} bytes, more than the {most} that are read; it was damaged.")
+        content = file.read(status.st_size + 1)  # Python takes the memory for as many bytes as it is asked for
+    if len(content) > status.st_size:
+        raise ValueError(f"{path} grew while it was read; wait until it is complete.")
     return content
 
 
@@ -97,6 +138,8 @@ def read_text(path: PathLike) -> bytearray:
     """Read a whole file, decompressed if it is gzip; a final newline is added if missing."""
     content = bytearray()
     with open(path, "rb") as file:
+        if stat.S_ISCHR(os.fstat(file.fileno()).st_mode) and not file.isatty():
+            raise ValueError(f"{path} is a device, which may never end; give a file or a pipe.")
         size = os.fstat(file.fileno()).st_size
         is_gzip = file.peek(len(_GZIP_MAGIC)).startswith(_GZIP_MAGIC)
         stream = gzip.GzipFile(fileobj=file) if is_gzip else file

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any, Self
 
 import numpy as np
@@ -11,18 +11,24 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
-from rankwright.data.arguments import named_column, ranking_data
-from rankwright.data.dataset import RankingData
-from rankwright.data.encoding import Columns, frame_columns
+from rankwright.calibration import Calibration, check_options, fit_calibration, targets_of
+from rankwright.data.arguments import named_labels_of, ranking_data
+from rankwright.data.dataset import RankingData, names_columns
+from rankwright.data.encoding import Columns, drop_columns, frame_columns, named_column
 from rankwright.data.queries import Queries
 from rankwright.engines.contract import Forest
 from rankwright.evaluation.per_query import evaluate, ranks_within_queries
+from rankwright.evaluation.permutation import PermutationImportance, permutation_importance
+from rankwright.evaluation.reliability import Reliability, reliability
+from rankwright.explanation import Explanation
 from rankwright.metrics import Metric
 from rankwright.metrics import metric as parse_metric
 from rankwright.model import Model, load
 from rankwright.notation import UnknownName
 from rankwright.objectives import Objective
 from rankwright.objectives import objective as parse_objective
+from rankwright.training.checkpoint import fingerprint
+from rankwright.training.cross_fitting import cross_fitted, held_out
 from rankwright.training.outcome import naming_classes
 from rankwright.training.parameters import Number, read_threads
 from rankwright.training.summary import fitted_html
@@ -35,24 +41,49 @@ class FittedRanker(BaseEstimator):  # type: ignore[misc]
 
     n_jobs: int | None
     subsample: float | None
-    label_column_: str | None
+    colsample: float | None
+    model_: Model
+    label_column_: str | list[str] | None
     qid_column_: str | None
     _metrics: list[Metric] | None  # None until they are read from the manifest
     _objective: Objective | None
 
-    def predict(self, X: Any, *, contributions: bool = False) -> Floats:
+    def predict(
+        self,
+        X: Any,
+        *,
+        qid: Any = None,
+        group: ArrayLike | None = None,
+        contributions: bool = False,
+        calibrated: bool = False,
+    ) -> Floats:
         """Scores of rows, in their order; with ``contributions`` the SHAP values [rows, columns + 1] they sum.
 
-        The rows of a `RankingData` are in its own order, that of its ``y`` and ``qid``.
+        With ``calibrated`` expected labels or probabilities of relevance, see `calibrate`. The rows of a `RankingData`
+        are in its own order, that of its ``y`` and ``qid``. A model with features within the query needs ``qid`` or
+        ``group``, see `Model.predict`.
         """
         check_is_fitted(self)
-        return self.model_.predict(X, contributions=contributions, threads=read_threads(self.n_jobs))
+        threads = read_threads(self.n_jobs)
+        return self.model_.predict(
+            X, qid=qid, group=group, contributions=contributions, calibrated=calibrated, threads=threads
+        )
 
-    def staged_predict(self, X: Any, *, every: int = 1) -> Iterator[Floats]:
-        """Yield scores after ``every`` trees, twice as many, and so on: for learning curves."""
+    def staged_predict(
+        self, X: Any, *, qid: Any = None, group: ArrayLike | None = None, every: int = 1
+    ) -> Iterator[Floats]:
+        """Yield scores after ``every`` trees, twice as many, and so on: for learning curves. See `predict`."""
         Number(1, whole=True).check("every", every)
         check_is_fitted(self)
-        yield from self.model_.staged_predict(X, every=every, threads=read_threads(self.n_jobs))
+        threads = read_threads(self.n_jobs)
+        yield from self.model_.staged_predict(X, qid=qid, group=group, every=every, threads=threads)
+
+    def spread(self, X: Any, qid: Any = None, *, group: ArrayLike | None = None) -> Floats:
+        """How far the members of an average differ about each document, as a standard deviation: see `Model.spread`."""
+        check_is_fitted(self)
+        if not isinstance(X, RankingData) and qid is None and group is None and self.qid_column_ in frame_columns(X):
+            qid = self.qid_column_
+        return self.model_.spread(X, qid=qid, group=group, threads=read_threads(self.n_jobs))
 
     def rank(self, X: Any, qid: Any = None, *, group: ArrayLike | None = None) -> NDArray[np.int64]:
         """Rank of each row within its query, 1 for the best; equal scores in row order.
@@ -67,7 +98,7 @@ class FittedRanker(BaseEstimator):  # type: ignore[misc]
         else:
             if qid is None and group is None and self.qid_column_ in frame_columns(X):
                 qid = self.qid_column_
-            scores = self._scores(self.model_.encode(X, leave_out=[qid] if isinstance(qid, str) else []))
+            scores = self.predict(X, qid=qid, group=group)
             queries = Queries.of(len(scores), named_column(X, qid, "qid"), group)
         return ranks_within_queries(scores, queries)
 
@@ -85,26 +116,159 @@ class FittedRanker(BaseEstimator):  # type: ignore[misc]
         ``y`` and ``qid`` may name columns of a data frame, and may be left out where ``fit`` was given their names.
         Weights are weights of queries: one per query, or one per row and the same within a query.
         """
-        check_is_fitted(self)
-        columns = frame_columns(X)
-        if y is None and self.label_column_ in columns:
-            y = self.label_column_
-        if qid is None and group is None and self.qid_column_ in columns:
-            qid = self.qid_column_
-        if qid is None and group is None and y is not None and not isinstance(X, RankingData):
-            raise ValueError(
-                "no query ids: pass qid= (one id per row) or group= to score. In a search or cross-validation of "
-                "scikit-learn metadata routing passes qid on: sklearn.set_config(enable_metadata_routing=True)."
-            )
-        matrix = self.model_.encode(X, leave_out=[name for name in (y, qid) if isinstance(name, str)])
-        if not isinstance(X, RankingData):
-            X, y, qid = matrix, named_column(X, y, "y"), named_column(X, qid, "qid")
-        data = ranking_data(X, y, qid, group, sample_weight)
+        data = self._labelled(X, y, qid, group, sample_weight)
         target, threads = self.metrics_[0], read_threads(self.n_jobs)
-        scores = self._scores(data.X)
-        result = evaluate(scores, data.y, group=data.group, metrics=[target], weights=data.weights, threads=threads)
+        result = evaluate(
+            self.predict(data), data.labels, group=data.group, metrics=[target], weights=data.weights, threads=threads
+        )
         mean = result.mean[str(target)]
         return mean if target.higher_is_better else -mean
+
+    def calibrate(
+        self,
+        X: Any,
+        y: Any = None,
+        qid: Any = None,
+        *,
+        group: ArrayLike | None = None,
+        sample_weight: ArrayLike | None = None,
+        method: str = "isotonic",
+        target: str = "label",
+        threshold: float = 1,
+        folds: int | None = None,
+    ) -> Self:
+        """Learn what scores mean, for ``predict(..., calibrated=True)``; the calibration is saved with the model.
+
+        The map from scores to values rises strictly, so it changes no ranking. ``y`` and ``qid`` may name columns of a
+        data frame, as in `score`.
+
+        Parameters
+        ----------
+        X, y, qid, group, sample_weight
+            Queries that the model was not trained on, at least 20; with ``folds`` the training data.
+        method
+            ``"isotonic"``: any increasing map, which needs more queries. ``"logistic"``: a line through log odds.
+        target
+            ``"label"``: the expected label. ``"relevance"``: the probability that the label is at least ``threshold``.
+        threshold
+            Least relevant label.
+        folds
+            Fit on scores of the training data instead, each fold of its queries scored by a model of the other folds.
+
+        Examples
+        --------
+        >>> import rankwright as rw
+        >>> train, rest = rw.make_web_search(80, seed=1).split(0.5)
+        >>> ranker = rw.Ranker(n_estimators=10, verbose=0).fit(train).calibrate(rest, target="relevance")
+        >>> values = ranker.predict(rest, calibrated=True)
+        >>> bool(0 < values.min() < values.max() < 1)
+        True
+        """
+        check_is_fitted(self)
+        check_options(method, target, threshold)
+        data = self._labelled(X, y, qid, group, sample_weight)
+        names = self.columns_.feature_names
+        seen = data.with_features(self.model_.recipe, names=names, canonical=True) if folds is None else None
+        if seen is not None and fingerprint(seen) == self.manifest_.get("data_fingerprint"):
+            raise ValueError(
+                "these are the data that the model was trained on, whose scores are too good to learn from; "
+                "give held-out queries, or cross-fit with folds=5."
+            )
+        scored = held_out(self, data) if folds is None else cross_fitted(self, data, folds)
+        calibration = fit_calibration(
+            scored.scores,
+            scored.labels,
+            n_queries=scored.n_queries,
+            weights=scored.weights,
+            method=method,
+            target=target,
+            threshold=threshold,
+            folds=folds,
+        )
+        self.model_ = self.model_.with_calibration(calibration)
+        return self
+
+    def reliability(
+        self,
+        X: Any,
+        y: Any = None,
+        qid: Any = None,
+        *,
+        group: ArrayLike | None = None,
+        sample_weight: ArrayLike | None = None,
+        bins: int = 15,
+    ) -> Reliability:
+        """Compare calibrated values with labels of other queries: the reliability curve and the calibration error."""
+        check_is_fitted(self)
+        calibration = self.model_.require_calibration()
+        data = self._labelled(X, y, qid, group, sample_weight)
+        targets = targets_of(data.y, calibration.target, calibration.threshold)
+        values = self.predict(data, calibrated=True)
+        return reliability(values, targets, group=data.group, weights=data.weights, bins=bins)
+
+    def explain(self, X: Any, a: int, b: int, *, qid: Any = None, group: ArrayLike | None = None) -> Explanation:
+        """Explain why row ``a`` of X is above row ``b``, or below it: see `Model.explain`."""
+        check_is_fitted(self)
+        return self.model_.explain(X, a, b, qid=qid, group=group)
+
+    def permutation_importance(
+        self,
+        X: Any,
+        y: Any = None,
+        qid: Any = None,
+        *,
+        group: ArrayLike | None = None,
+        sample_weight: ArrayLike | None = None,
+        metric: str | Metric | None = None,
+        columns: Sequence[str] | None = None,
+        repeats: int = 5,
+        seed: int = 0,
+        confidence: float = 0.95,
+    ) -> PermutationImportance:
+        """Measure by how much a metric gets worse when a column is shuffled within each query.
+
+        Parameters
+        ----------
+        X, y, qid, group, sample_weight
+            Queries, as in `score`; those that the model was not trained on tell more.
+        metric
+            By default the first of the training.
+        columns
+            Names of the columns to shuffle, one at a time; by default all.
+        repeats
+            Shuffles of each column, whose mean is taken.
+        seed
+            The same seed gives the same shuffles, in whatever order the rows are.
+        confidence
+            Of the intervals, which are bootstrapped over queries.
+        """
+        Number(1, whole=True).check("repeats", repeats)
+        Number(0, whole=True).check("seed", seed)
+        Number(0.5, 0.9999).check("confidence", confidence)
+        data = self._labelled(X, y, qid, group, sample_weight)
+        names = self.columns_.feature_names
+        wanted = names if columns is None else list(columns)
+        if isinstance(columns, str) or not wanted or not set(wanted) <= set(names):
+            unknown = next((name for name in wanted if name not in names), columns)
+            raise ValueError(f"columns must be a list of names of the model's columns; got {unknown!r}.")
+        return permutation_importance(
+            self.predict,
+            data,
+            self.metrics_[0] if metric is None else parse_metric(metric),
+            columns=[names.index(name) for name in wanted],
+            used=self.model_.used_columns(),
+            repeats=int(repeats),
+            seed=int(seed),
+            confidence=float(confidence),
+            threads=read_threads(self.n_jobs),
+            verbose=getattr(self, "verbose", 0),
+        )
+
+    @property
+    def calibration_(self) -> Calibration | None:
+        """What `calibrate` learnt; None before."""
+        check_is_fitted(self)
+        return self.model_.calibration
 
     @property
     def feature_importances_(self) -> Floats:
@@ -194,19 +358,46 @@ class FittedRanker(BaseEstimator):  # type: ignore[misc]
             return diagram
         return diagram + fitted_html(self)
 
-    def _scores(self, matrix: Any) -> Floats:
-        return self.forest_.predict(matrix, threads=read_threads(self.n_jobs))
+    @property
+    def _evaluated_iteration(self) -> int:
+        """The iteration, from 1, whose value in the curves is the model's own, or with a refit the first model's."""
+        stopping = self.stopping_ or {"folds": 0}
+        return len(self.learning_rates_) if "folds" in stopping else int(stopping["chosen_iteration"])
+
+    def _labelled(self, X: Any, y: Any, qid: Any, group: Any, sample_weight: Any) -> RankingData:
+        """Return rows with their labels and queries; y and qid may be left out where ``fit`` was given their names."""
+        check_is_fitted(self)
+        if isinstance(X, RankingData):
+            return ranking_data(X, y, qid, group, sample_weight, self.columns_)
+        columns = frame_columns(X)
+        labels = [self.label_column_] if isinstance(self.label_column_, str) else self.label_column_ or []
+        if y is None and labels and set(labels) <= set(columns):
+            y = self.label_column_
+        if qid is None and group is None and self.qid_column_ in columns:
+            qid = self.qid_column_
+        if qid is None and group is None and y is not None:
+            raise ValueError(
+                "no query ids: pass qid= (one id per row) or group= to score. In a search or cross-validation of "
+                "scikit-learn metadata routing passes qid on: sklearn.set_config(enable_metadata_routing=True)."
+            )
+        named = list(y) if names_columns(y, columns) and not isinstance(y, str) else [y]
+        names = [name for name in (*named, qid) if isinstance(name, str)]
+        others = [*labels, *([] if self.qid_column_ is None else [self.qid_column_])]
+        y, qid = named_labels_of(X, y), named_column(X, qid, "qid")
+        return ranking_data(drop_columns(X, [*names, *others]), y, qid, group, sample_weight, self.columns_)
 
     def _set_model(self, model: Model, metrics: list[Metric] | None, objective: Objective | None) -> None:
         """Set the fitted attributes; metrics and objective that are None are read from the manifest on first use."""
         self._metrics, self._objective = metrics, objective
         manifest = model.manifest
         # The first models did not record all of these.
-        first = {"learning_rates": [], "max_bin": 255, "subsample": self.subsample, "bagging_temperature": 0.0}
+        first = {"learning_rates": [], "max_bin": 255, "bagging_temperature": 0.0}
+        first |= {"subsample": self.subsample, "colsample": self.colsample}
         for name, value in {**first, **manifest["chosen"]}.items():
             setattr(self, f"{name}_", value)
         int(manifest["best_iteration"])  # the first models did not count the trees of init_model in it
         self.best_iteration_ = model.n_trees
+        self.stopping_ = manifest.get("stopping")
         self.evals_result_ = manifest["evals_result"]
         self.interrupted_ = bool(manifest["interrupted"])
         self.times_ = dict(manifest.get("times", {}))
@@ -214,9 +405,10 @@ class FittedRanker(BaseEstimator):  # type: ignore[misc]
         self.position_bias_ = {
             name: dict(zip(found["levels"], found["values"], strict=True)) for name, found in biases.items()
         }
-        self.n_features_in_ = len(model.feature_names)
+        self.n_features_in_ = len(model.columns.feature_names)
         if manifest.get("named"):
-            self.feature_names_in_ = np.array(model.feature_names, dtype=object)
+            self.feature_names_in_ = np.array(model.columns.feature_names, dtype=object)
         elif hasattr(self, "feature_names_in_"):
             del self.feature_names_in_
         self.model_ = model
+        self.out_of_sample_: Floats | None = None

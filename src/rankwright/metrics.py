@@ -29,6 +29,7 @@ SquaredDiscount(at=5, threshold=2)
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, field, fields
 from typing import Any, ClassVar
@@ -36,14 +37,15 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from rankwright.kernels.evaluate import ideal_queries
+from rankwright.kernels.evaluate import ideal_values
 from rankwright.kernels.exchange import Chain
-from rankwright.notation import Notation, written
+from rankwright.notation import Notation, Term, check_label_name, short_repr, written
 
 Floats = NDArray[np.floating[Any]]
 
 
-_NOTATION = Notation("metric", "'ndcg@10' or 'err(gain=linear)@5'", hidden=("at",))
+_NOTATION = Notation("metric", "'ndcg@10', 'err(gain=linear)@5' or 'ndcg@10[margin]'", hidden=("at", "label"))
+_LARGEST_CUTOFF = 2**63 - 1  # what kernels can count to
 _SHORT_NAMES = {"p": "precision"}  # as trec_eval's users write it
 
 
@@ -55,11 +57,15 @@ class Metric:
     ----------
     at
         Cutoff: positions past it do not count. None for the whole list.
+    label
+        Name of the label that it reads, where documents have several; None for the main one.
 
     Examples
     --------
     >>> str(NDCG(at=10)), NDCG(at=10) == metric("ndcg@10"), isinstance(NDCG(at=10), Metric)
     ('ndcg@10', True, True)
+    >>> str(NDCG(at=10, label="margin"))
+    'ndcg@10[margin]'
     """
 
     name: ClassVar[str] = ""
@@ -69,17 +75,31 @@ class Metric:
     fixed_normaliser: ClassVar[bool] = True  # Z does not depend on labels; a class that defines one must say so itself
 
     at: int | None = field(default=None)
+    label: str | None = field(default=None)
 
     def __init_subclass__(cls) -> None:
         if "normalisers" in vars(cls) and "fixed_normaliser" not in vars(cls):
             cls.fixed_normaliser = False
+        if "__repr__" not in vars(cls):  # a dataclass keeps the one that is there
+            cls.__repr__ = short_repr  # type: ignore[method-assign]
         if vars(cls).get("name"):  # a subclass that inherits its name does not take it over
             _NOTATION.register(cls.name, cls)
 
     def __post_init__(self) -> None:
         whole = isinstance(self.at, int | np.integer) and not isinstance(self.at, bool)
-        if self.at is not None and not (whole and self.at >= 1):
-            raise ValueError(f"the cutoff of {self.name} must be a whole number from 1; got {self.at!r}.")
+        if self.at is not None and not (whole and 1 <= self.at <= _LARGEST_CUTOFF):
+            most = " to 2^63 - 1" if whole and self.at >= 1 else ""
+            raise ValueError(f"the cutoff of {self.name} must be a whole number from 1{most}; got {self.at!r}.")
+        check_label_name(self.label, self.name)
+
+    def terms(self) -> tuple[tuple[float, Metric], ...]:
+        """Return the terms (factor, metric): itself, unless it is a sum."""
+        return ((1.0, self),)
+
+    @property
+    def first(self) -> Metric:
+        """The metric that an objective optimises: the first of a sum."""
+        return self.terms()[0][1]
 
     def weights(self, n: int) -> Floats:
         """Position weights w_1 ... w_n, without regard to the cutoff."""
@@ -147,7 +167,7 @@ class Metric:
             cont=cont,
             carry=carry,
             scale=scale,
-            start=self.start,
+            start=float(self.start),
             additive=not (counts or stops),
             depth=int(weighted[-1]) + 1 if len(weighted) else 0,
         )
@@ -163,14 +183,67 @@ class Metric:
         options = [
             f"{f.name}={_shown(getattr(self, f.name))}"
             for f in fields(self)
-            if f.name != "at" and getattr(self, f.name) != f.default
+            if f.name not in _NOTATION.hidden and getattr(self, f.name) != f.default
         ]
         text = self.name + (f"({','.join(options)})" if options else "")
-        return text if self.at is None else f"{text}@{self.at}"
+        text += "" if self.at is None else f"@{self.at}"
+        return text if self.label is None else f"{text}[{self.label}]"
+
+
+@dataclass(frozen=True)
+class MetricSum(Metric):
+    """A weighted sum of metrics, for evaluation and early stopping; an objective optimises the first of them.
+
+    A query counts where all of the metrics have a value.
+
+    Parameters
+    ----------
+    parts
+        Terms (factor, metric).
+
+    Examples
+    --------
+    >>> metric("ndcg@10 + 0.5 mrr")
+    MetricSum(at=None, parts=((1.0, NDCG(at=10, ...)), (0.5, MRR(at=None, ...))))
+    >>> metric("precision@1 + 0.5 mrr").of(scores=[2, 1], labels=[0, 1])     # 0 + 0.5 * 1/2
+    0.25
+    """
+
+    parts: tuple[tuple[float, Metric], ...]
+
+    def __post_init__(self) -> None:
+        if self.at is not None or self.label is not None:
+            raise ValueError("a sum of metrics has no cutoff and no label of its own; give them to its terms.")
+        if len({term.higher_is_better for _, term in self.parts}) > 1:
+            raise ValueError(f"{self} adds a metric of which less is better to others; sum metrics of one direction.")
+
+    @property
+    def higher_is_better(self) -> bool:  # type: ignore[override]
+        """That of all of its terms."""
+        return self.first.higher_is_better
+
+    @property
+    def selects(self) -> bool:  # type: ignore[override]
+        """Whether its first term selects documents."""
+        return self.first.selects
+
+    def terms(self) -> tuple[tuple[float, Metric], ...]:
+        """Return the terms."""
+        return self.parts
+
+    def bind(self, labels: Floats, boundaries: NDArray[np.int64], *, truncate: bool = True) -> Chain:
+        """Refuse: a sum of chains is not a chain."""
+        raise ValueError(f"{self} is a sum, which has no arrays of its own; bind its terms.")
+
+    def __str__(self) -> str:
+        return " + ".join(f"{'' if factor == 1 else f'{_shown(factor)} '}{term}" for factor, term in self.parts)
 
 
 def metric(text: str | Metric) -> Metric:
     """Read a metric from its text form, such as ``ndcg@10``, ``err(gain=linear)@5`` or ``rbp(p=0.8)``.
+
+    ``ndcg@10[margin]`` reads the label ``margin``, where documents have several; ``ndcg@10 + 0.3 ndcg@10[margin]`` is a
+    weighted sum.
 
     Examples
     --------
@@ -183,22 +256,31 @@ def metric(text: str | Metric) -> Metric:
     """
     if isinstance(text, Metric):
         return text
-    term, *others = _NOTATION.read(str(text))
-    if others or (term.factor, term.power) != (1.0, 0.0):
-        _NOTATION.refuse(str(text), "it has a factor or a second term")
+    terms = _NOTATION.read(str(text))
+    if any(term.power != 0 for term in terms):
+        _NOTATION.refuse(str(text), "it has a power of n")
+    if len(terms) == 1 and terms[0].factor != 1:
+        _NOTATION.refuse(str(text), "it has a factor and no second term")
+    parts = tuple((term.factor, _of_term(term)) for term in terms)
+    return parts[0][1] if len(parts) == 1 else MetricSum(parts)
+
+
+def _of_term(term: Term) -> Metric:
     if term.name not in _NOTATION.known:
         term = term._replace(name=_SHORT_NAMES.get(term.name, term.name))
-    value: Metric = _NOTATION.create(term, at=term.cutoff)
+    value: Metric = _NOTATION.create(term, at=term.cutoff, label=term.label)
     return value
 
 
 def metric_texts(texts: str | Metric | Sequence[str | Metric]) -> list[str | Metric]:
-    """Return a list of metrics; a text may name several, separated by spaces.
+    """Return a list of metrics; a text may name several, separated by spaces. A sum is one metric.
 
     Examples
     --------
     >>> metric_texts("map err(gain=linear, max_label=2)@5")
     ['map', 'err(gain=linear, max_label=2)@5']
+    >>> metric_texts("ndcg@10 + 0.3 ndcg@10[margin] mrr")
+    ['ndcg@10 + 0.3 ndcg@10[margin]', 'mrr']
     """
     if isinstance(texts, str):
         return list(_NOTATION.split(texts))
@@ -238,7 +320,8 @@ def _choose(owner: Metric, option: str, *allowed: str) -> None:
 
 def _check_range(owner: Metric, option: str, low: float, high: float) -> None:
     number = getattr(owner, option)
-    if isinstance(number, bool) or not (isinstance(number, int | float) and low < number < high):
+    most = min(high, sys.float_info.max)  # Python compares whole numbers that no float can hold, but NumPy fails
+    if isinstance(number, bool) or not (isinstance(number, int | float) and low < number < high and number <= most):
         raise ValueError(f"{owner.name} needs {option} strictly between {low} and {high}; got {number!r}.")
 
 
@@ -294,10 +377,7 @@ class NDCG(DCG):
 
     def normalisers(self, weight: Floats, gain: Floats, boundaries: NDArray[np.int64]) -> Floats:
         """DCG of the ideal order."""
-        ideal = np.empty(len(boundaries) - 1)
-        depth = len(weight) if self.at is None else self.at
-        ideal_queries(0, len(ideal), boundaries, weight, depth, gain, ideal)
-        return ideal
+        return ideal_values(boundaries, weight, len(weight) if self.at is None else self.at, gain)
 
 
 @dataclass(frozen=True)

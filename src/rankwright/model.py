@@ -7,12 +7,23 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from rankwright._io import PathLike
-from rankwright.data.encoding import Columns, drop_columns, encode_features, generated_names
+from rankwright.calibration import Calibration
+from rankwright.data.encoding import (
+    Columns,
+    drop_columns,
+    encode_features,
+    frame_columns,
+    generated_names,
+    named_column,
+)
+from rankwright.data.queries import Queries
+from rankwright.data.within_query import stored_recipe
 from rankwright.engines import load_engine
 from rankwright.engines.contract import Forest
+from rankwright.explanation import Explanation, check_rows, explain_pair
 from rankwright.kernels.threads import available_threads
 from rankwright.persistence import has_model, read_model, write_model
 
@@ -36,9 +47,10 @@ class Model:
     forest
         The trees.
     columns
-        Names of the columns, and levels of the categorical ones.
+        Names of the columns of the data, and levels of the categorical ones.
     manifest
-        What ``manifest.json`` holds: parameters, objective, metrics, versions, curves.
+        What ``manifest.json`` holds: parameters, objective, metrics, versions, curves, and the recipe of features
+        within the query.
 
     Examples
     --------
@@ -57,18 +69,30 @@ class Model:
         self.forest = forest
         self.columns = columns
         self.manifest = manifest
+        described = manifest.get("calibration")
+        self.calibration = None if described is None else Calibration.of_manifest(described)
+        self.recipe = stored_recipe(manifest.get("within_query", {}), columns.feature_names)
 
     @property
     def feature_names(self) -> list[str]:
-        """Names of the columns."""
-        return self.columns.feature_names
+        """Names of the columns that the trees see: those of the data, then the features within the query."""
+        return [*self.columns.feature_names, *self.recipe.names]
 
     @property
     def n_trees(self) -> int:
         """Number of trees."""
         return self.forest.n_trees
 
-    def predict(self, X: Any, *, contributions: bool = False, threads: int | None = None) -> Floats:
+    def predict(
+        self,
+        X: Any,
+        *,
+        qid: Any = None,
+        group: ArrayLike | None = None,
+        contributions: bool = False,
+        calibrated: bool = False,
+        threads: int | None = None,
+    ) -> Floats:
         """Scores of rows, in their order; with ``contributions`` the SHAP values [rows, columns + 1] they sum.
 
         Parameters
@@ -76,16 +100,75 @@ class Model:
         X
             Rows: an array, a sparse matrix, a data frame (columns are matched by name; those of the labels and query
             ids are ignored) or a `RankingData`, whose rows are in its own order.
+        qid, group
+            Which rows belong together: an id per row, the name of a column of a data frame, or sizes in row order.
+            Needed by a model with features within the query, unless X is a `RankingData` or has the query column of
+            the training data; others score each row by itself.
         contributions
             Return what each column adds to the score, and the expected score as the last column. This needs the
             engine's library.
+        calibrated
+            Return expected labels, or probabilities of relevance, instead of scores: see `Ranker.calibrate`. The order
+            is that of the scores.
         threads
             Number of threads; all cores by default. The scores do not depend on it.
         """
-        matrix, n_threads = self.encode(X), available_threads(threads)
+        calibration = self.require_calibration() if calibrated else None
+        if calibrated and contributions:
+            raise ValueError("contributions add up to scores, not to calibrated values; ask for one of the two.")
+        n_threads = available_threads(threads)
+        matrix = self.encode(X, qid=qid, group=group, threads=n_threads)
         if contributions:
             return self.forest.contributions(matrix, threads=n_threads)
-        return self.forest.predict(matrix, threads=n_threads)
+        scores = self.forest.predict(matrix, threads=n_threads)
+        return scores if calibration is None else calibration(scores)
+
+    def require_calibration(self) -> Calibration:
+        """Return the calibration, and raise ValueError if there is none."""
+        if self.calibration is None:
+            raise ValueError("the model is not calibrated; call calibrate(...) of its Ranker with held-out queries.")
+        return self.calibration
+
+    def with_calibration(self, calibration: Calibration) -> Model:
+        """Return the same trees with a calibration in the manifest."""
+        return Model(self.forest, self.columns, {**self.manifest, "calibration": calibration.to_manifest()})
+
+    def explain(self, X: Any, a: int, b: int, *, qid: Any = None, group: ArrayLike | None = None) -> Explanation:
+        """Explain why row ``a`` of X is above row ``b``, or below it: what each feature adds to the difference.
+
+        Parameters
+        ----------
+        X, qid, group
+            Rows, as for `predict`.
+        a, b
+            Numbers of two rows, from 0.
+        qid, group
+            Queries of the rows, as for `predict`.
+
+        Examples
+        --------
+        >>> import rankwright as rw
+        >>> data = rw.make_web_search(30, seed=1)
+        >>> why = rw.Ranker(n_estimators=5, verbose=0).fit(data).model_.explain(data, 3, 7)
+        >>> len(why.features), why.difference == why.score_a - why.score_b
+        (136, True)
+        """
+        matrix = self.encode(X, qid=qid, group=group)
+        check_rows(a, b, matrix.shape[0])
+        rows = matrix[[a, b]]
+        dense = rows.toarray() if hasattr(rows, "toarray") else np.asarray(rows, dtype=np.float64)
+        contributions, scores = self.forest.contributions(dense), self.forest.predict(dense)
+        return explain_pair(
+            self.feature_names, (self._shown(dense[0]), self._shown(dense[1])), contributions, scores, (a, b)
+        )
+
+    def _shown(self, row: Floats) -> list[Any]:
+        """Return the values of a row, categories as their levels; a missing value is NaN."""
+        levels = [self.columns.categories.get(name) for name in self.feature_names]
+        return [
+            value if known is None or not 0 <= value < len(known) else known[int(value)]
+            for value, known in zip(row.tolist(), levels, strict=True)
+        ]
 
     def rank(self, features: Any, ids: Sequence[Any], *, threads: int | None = 1) -> Ranking:
         """Rank the documents of one query.
@@ -93,7 +176,7 @@ class Model:
         Parameters
         ----------
         features
-            One row per document, as for `predict`.
+            One row per document, as for `predict`; all documents of the query.
         ids
             What to call each document, in the order of the rows: any values.
         threads
@@ -116,15 +199,69 @@ class Model:
         >>> model.rank(data.X[[2, 2, 2]], [30, 10, 20]).ids
         [30, 10, 20]
         """
-        scores = self.predict(features, threads=threads)
+        matrix = self._given(features)
+        if self.recipe:
+            matrix = self.recipe.extended(
+                matrix, self.columns.feature_names, np.array([0, matrix.shape[0]]), threads=threads
+            )
+        scores = self.forest.predict(matrix, threads=available_threads(threads))
         if len(ids) != len(scores):
             raise ValueError(f"ids has {len(ids)} entries for {len(scores)} rows of features; give one per row.")
         order = np.argsort(-scores, kind="stable")
         return Ranking([ids[row] for row in order.tolist()], scores[order])
 
-    def staged_predict(self, X: Any, *, every: int = 1, threads: int | None = None) -> Iterator[Floats]:
-        """Yield scores after ``every`` trees, twice as many, and so on: for learning curves."""
-        matrix, n_threads = self.encode(X), available_threads(threads)
+    def spread(self, X: Any, *, qid: Any = None, group: ArrayLike | None = None, threads: int | None = None) -> Floats:
+        """How far the members of an average differ about each document: the standard deviation of their scores.
+
+        Only differences within a query matter, so each member's scores are taken from their mean in the query. A value
+        is on the scale of `predict`: where it exceeds the difference of two scores, their order is uncertain.
+
+        Parameters
+        ----------
+        X, qid, group, threads
+            As for `predict`; the queries are needed.
+
+        Examples
+        --------
+        >>> import rankwright as rw
+        >>> train, test = rw.make_web_search(40, n_features=20, mean_length=15, seed=1).split(0.3)
+        >>> ranker = rw.Ranker(n_estimators=5, members=3, verbose=0).fit(train)
+        >>> bool((ranker.model_.spread(test) >= 0).all()), ranker.out_of_sample_.shape == train.y.shape
+        (True, True)
+        """
+        counts = self.manifest.get("members", [])
+        if len(counts) < 2 or sum(counts) != self.n_trees:
+            raise ValueError("the model is not an average, so there is no spread; train it with Ranker(members=8).")
+        n_threads = available_threads(threads)
+        matrix = self.encode(X, qid=qid, group=group, threads=n_threads)
+        if hasattr(X, "check_columns"):
+            queries = X.queries.grouped()
+        else:
+            queries = Queries.of(matrix.shape[0], named_column(X, qid, "qid"), group)
+        stops = np.cumsum(counts).tolist()
+        scores = np.array(
+            [
+                len(counts) * self.forest.predict(matrix, threads=n_threads, start=stop - count, stop=stop)
+                for count, stop in zip(counts, stops, strict=True)
+            ]
+        )
+        scores = scores if queries.order is None else scores[:, queries.order]
+        means = np.add.reduceat(scores, queries.boundaries[:-1], axis=1) / queries.sizes
+        spread: Floats = np.std(scores - np.repeat(means, queries.sizes, axis=1), axis=0, ddof=1)
+        return np.asarray(queries.ungroup(spread))
+
+    def staged_predict(
+        self,
+        X: Any,
+        *,
+        qid: Any = None,
+        group: ArrayLike | None = None,
+        every: int = 1,
+        threads: int | None = None,
+    ) -> Iterator[Floats]:
+        """Yield scores after ``every`` trees, twice as many, and so on: for learning curves. See `predict`."""
+        n_threads = available_threads(threads)
+        matrix = self.encode(X, qid=qid, group=group, threads=n_threads)
         scores = np.zeros(matrix.shape[0])
         for start in range(0, self.n_trees, every):
             stop = min(start + every, self.n_trees)
@@ -136,13 +273,63 @@ class Model:
         gains = self.forest.importances("gain")
         return gains / gains.sum() if gains.sum() > 0 else gains
 
-    def encode(self, X: Any, leave_out: Sequence[str] = ()) -> Any:
-        """Turn rows into the matrix that the trees see; ``leave_out`` names columns of a frame to ignore."""
+    def used_columns(self) -> NDArray[np.bool_]:
+        """Whether a tree looks at each column of the data, itself or as a feature within the query."""
+        used = self.forest.importances("split") > 0
+        looked_at = used[: len(self.columns.feature_names)].copy()
+        columns, targets = self.recipe.steps(self.columns.feature_names)
+        for column, features in zip(columns.tolist(), targets, strict=True):
+            looked_at[column] |= used[features[features >= 0]].any()
+        return np.asarray(looked_at, dtype=np.bool_)
+
+    def encode(
+        self,
+        X: Any,
+        *,
+        qid: Any = None,
+        group: ArrayLike | None = None,
+        leave_out: Sequence[str] = (),
+        threads: int | None = None,
+    ) -> Any:
+        """Turn rows into the matrix that the trees see, features within the query included.
+
+        Parameters
+        ----------
+        X, qid, group
+            As for `predict`.
+        leave_out
+            Columns of a data frame to ignore, besides those of the labels and query ids of the training data.
+        threads
+            Number of threads; all cores by default.
+        """
         if hasattr(X, "check_columns"):  # a RankingData, whose module need not be imported to tell
+            if qid is not None or group is not None:
+                raise ValueError("X is a RankingData, which has its queries; leave out qid and group.")
             X.check_columns(self.columns)
-            return X.X
-        others = [self.manifest.get("label_column"), self.manifest.get("qid_column"), *leave_out]
-        others += self.manifest.get("shown_columns", [])
+            return X.with_features(self.recipe, names=self.columns.feature_names, threads=threads).X
+        known = self.manifest.get("qid_column")
+        if self.recipe and qid is None and group is None and known is not None and known in frame_columns(X):
+            qid = known
+        matrix = self._given(X, [*leave_out, *([qid] if isinstance(qid, str) else [])])
+        if qid is None and group is None:
+            if self.recipe:
+                raise ValueError(
+                    f"the model has features within the query ({self.recipe.names[0]}), so it scores all documents of "
+                    "a query together: pass qid= (one id per row) or group= (rows per query)."
+                )
+            return matrix
+        queries = Queries.of(matrix.shape[0], named_column(X, qid, "qid"), group)
+        if not self.recipe:
+            return matrix
+        names, order = self.columns.feature_names, queries.order
+        matrix = self.recipe.extended(matrix, names, queries.boundaries, order=order, threads=threads)
+        return matrix if order is None else matrix[np.argsort(order)]
+
+    def _given(self, X: Any, leave_out: Sequence[str] = ()) -> Any:
+        """Turn rows into the matrix of the columns of the data."""
+        label, qid = (self.manifest.get(f"{name}_column") for name in ("label", "qid"))
+        others = [*(label if isinstance(label, list) else [label]), qid, *leave_out]
+        others += self.manifest.get("other_columns", [])
         return encode_features(drop_columns(X, [name for name in others if name is not None]), self.columns)
 
     def save(self, path: PathLike) -> None:
@@ -186,18 +373,45 @@ def load(path: PathLike) -> Model:
         raise ValueError(f"{source}: the manifest lacks or garbles {error}; it was damaged.") from None
     except ValueError as error:
         raise ValueError(f"{source}: {error}") from None
-    if forest.n_features != len(columns.feature_names):
+    stored = ("format_version", "model_file", "model_sha256")
+    try:
+        model = Model(forest, columns, {k: v for k, v in manifest.items() if k not in stored})
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"{source}: {error}") from None
+    if forest.n_features != len(model.feature_names):
         raise ValueError(
             f"{source}: the model has {forest.n_features} features and the manifest names "
-            f"{len(columns.feature_names)}; the files do not belong together."
+            f"{len(model.feature_names)}; the files do not belong together."
         )
-    stored = ("format_version", "model_file", "model_sha256")
-    return Model(forest, columns, {k: v for k, v in manifest.items() if k not in stored})
+    return model
 
 
 def _columns(manifest: dict[str, Any]) -> Columns:
-    names = list(manifest["feature_names"])
-    levels = {name: None if known is None else tuple(known) for name, known in manifest["categories"].items()}
+    """Read the columns, after a look at every entry: values of other types would fail later, and less clearly."""
+    names, categories, label = manifest["feature_names"], manifest["categories"], manifest.get("label_column")
+    checks = {
+        "feature_names": _is_texts(names),
+        "categories": isinstance(categories, dict) and all(map(_is_levels, categories.values())),
+        "named": isinstance(manifest.get("named", True), bool),
+        "first_index": manifest.get("first_index") in (None, 0, 1),
+        "label_column": isinstance(label, str | None) or _is_texts(label),
+        "qid_column": isinstance(manifest.get("qid_column"), str | None),
+        "other_columns": _is_texts(manifest.get("other_columns", [])),
+    }
+    for name, valid in checks.items():
+        if not valid:
+            raise ValueError(f"the manifest lacks or garbles {name!r}; it was damaged.")
+    if not categories.keys() <= set(names) or len(set(names)) < len(names):
+        raise ValueError("the manifest names a column twice, or categories of none; it was damaged.")
+    levels = {name: None if known is None else tuple(known) for name, known in categories.items()}
     # The first models called the columns of arrays and of LETOR text f0, f1, ... alike, some as if they were given.
     named = bool(manifest.get("named", True)) and ("first_index" in manifest or names != generated_names(len(names)))
-    return Columns(names, levels, named, manifest.get("first_index", None if named else 1))
+    return Columns(list(names), levels, named, manifest.get("first_index", None if named else 1))
+
+
+def _is_texts(values: Any) -> bool:
+    return isinstance(values, list) and all(isinstance(value, str) for value in values)
+
+
+def _is_levels(known: Any) -> bool:
+    return known is None or (isinstance(known, list) and all(isinstance(level, str | int | float) for level in known))

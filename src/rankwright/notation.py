@@ -1,8 +1,8 @@
 """The text form of metrics and objectives: ``ndcg(gain=linear)@10``, ``yetiloss(neighbours=3) + 0.5 n^-0.5 queryrmse``.
 
     text    = term {"+" term}
-    term    = [factor] ["n^" power] name ["(" [option {"," option}] ")"] ["@" cutoff]
-    option  = key "=" value
+    term    = [factor] ["n^" power] name ["(" [option {"," option}] ")"] ["@" cutoff] ["[" label "]"]
+    option  = key "=" value, or the key alone of an option that is True or False
     value   = a number, True, False, None, text, or 'quoted text' in single or double quotes
 
 A factor and a power are followed by a space or ``*``. Names are read without regard to case. The time is linear in the
@@ -15,6 +15,7 @@ import dataclasses
 import difflib
 import math
 import re
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, NoReturn
@@ -25,6 +26,7 @@ _FACTOR = re.compile(rf"({_NUMBER}){_TIMES}")
 _POWER = re.compile(rf"n\^(-?+{_NUMBER}){_TIMES}")
 _NAME = re.compile(r"[\w-]++")
 _CUTOFF = re.compile(r"@\s*+(\d++)")
+_LABEL = re.compile(r"\[([^\[\]]*+)\]")
 _WORDS = {"True": True, "true": True, "False": False, "false": False, "None": None}
 _PACKAGE = __name__.partition(".")[0] + "."
 _LONGEST = 80  # characters of a text that an error repeats
@@ -43,6 +45,8 @@ class Term(NamedTuple):
     factor: float = 1.0
     power: float = 0.0
     cutoff: int | None = None
+    label: str | None = None
+    switches: tuple[str, ...] = ()  # keys without a value
 
 
 @dataclass(frozen=True)
@@ -70,7 +74,7 @@ class Notation:
     >>> shapes.create(shapes.read("circle(radius=2)")[0])
     Circle(radius=2)
     >>> shapes.read("0.5 n^-1 circle")[0]
-    Term(text='0.5 n^-1 circle', name='circle', options={}, factor=0.5, power=-1.0, cutoff=None)
+    Term(text='0.5 n^-1 circle', name='circle', options={}, factor=0.5, power=-1.0, cutoff=None, ...)
     """
 
     noun: str
@@ -113,14 +117,18 @@ class Notation:
             place += 1
 
     def split(self, text: str) -> list[str]:
-        """Split a list of values, separated by spaces, into their texts."""
+        """Split a list of values and sums, separated by spaces, into their texts."""
         texts = []
-        place = _skip_spaces(text, 0)
+        start = place = _skip_spaces(text, 0)
         while place < len(text):
-            term, place = self._term(text, place)
+            _, place = self._term(text, place)
             if text.startswith("+", place):
-                self.refuse(text, "it is a sum")
-            texts.append(term.text)
+                place += 1
+                continue
+            texts.append(text[start:place].strip())
+            start = place
+        if start < place:
+            self.refuse(text, "it ends with +")
         return texts
 
     def create(self, term: Term, options: Mapping[str, Any] | None = None, **hidden: Any) -> Any:
@@ -132,7 +140,12 @@ class Notation:
             hint = f"did you mean {_short(written)}? " if near else ""
             raise UnknownName(f"unknown {self.noun} {_short(term.text)}; {hint}Known: {', '.join(sorted(self.known))}.")
         fields = [one for one in dataclasses.fields(kind) if one.init and one.name not in self.hidden]
-        names = [one.name for one in fields]
+        names = [one.name for one in sorted(fields, key=lambda one: one.kw_only is True)]  # those of all classes last
+        for switch in term.switches:
+            if not any(one.name == switch and one.default is False for one in fields):
+                raise ValueError(
+                    f"option {_short(switch)} of {term.name} has no value; write {term.name}(option=value)."
+                )
         for option in options or ():
             if option in term.options:
                 raise ValueError(
@@ -159,7 +172,7 @@ class Notation:
     def _term(self, text: str, start: int) -> tuple[Term, int]:
         """Read the term at ``start``; return it with the place of the next sign, which is no space."""
         start = place = _skip_spaces(text, start)
-        factor, power, cutoff = "1", "0", None
+        factor, power, cutoff, label = "1", "0", None, None
         if match := _FACTOR.match(text, place):
             factor, place = match[1], match.end()
         if match := _POWER.match(text, place):
@@ -169,19 +182,25 @@ class Notation:
             self.refuse(text, f"expected a name, found {_short(text[place:]) if place < len(text) else 'its end'}")
         place = name.end()
         options: dict[str, Any] = {}
+        switches: tuple[str, ...] = ()
         bracket = _skip_spaces(text, place)
         if text.startswith("(", bracket):
             parts, place = self._parts(text, bracket)
             options = self._options(text, name[0], parts)
+            switches = tuple(part for part in parts if part in options)
         if match := _CUTOFF.match(text, _skip_spaces(text, place)):
             place = match.end()
             cutoff = _whole(match[1])
             if cutoff is None:
                 self.refuse(text, "its cutoff has too many digits")
+        if match := _LABEL.match(text, _skip_spaces(text, place)):
+            place, label = match.end(), match[1].strip()
+            if not label:
+                self.refuse(text, "its square brackets name no label")
         weight, exponent = float(factor), float(power)
         if not (0 < weight < math.inf and math.isfinite(exponent)):
             self.refuse(text, f"the factor of {name[0]} must be above 0 and both numbers before it finite")
-        term = Term(text[start:place], name[0].lower(), options, weight, exponent, cutoff)
+        term = Term(text[start:place], name[0].lower(), options, weight, exponent, cutoff, label, switches)
         return term, _skip_spaces(text, place)
 
     def _parts(self, text: str, start: int) -> tuple[list[str], int]:
@@ -210,10 +229,11 @@ class Notation:
         options: dict[str, Any] = {}
         for part in filter(None, parts):
             key, equals, value = (piece.strip() for piece in part.partition("="))
-            if not equals:
-                raise ValueError(f"option {_short(part)} of {name} has no value; write {name}(option=value).")
             if key in options:
                 raise ValueError(f"{name} has the option {key} twice; give it once.")
+            if not equals:
+                options[key] = True
+                continue
             if value[:1] in ("'", '"') and value.find(value[0], 1) != len(value) - 1:
                 self.refuse(text, f"expected a comma after the closing quote in {_short(value)}")
             options[key] = literal(value)
@@ -222,6 +242,8 @@ class Notation:
 
 def literal(text: str) -> Any:
     """Read a value: a number, True, False, None, or text, with or without quotes.
+
+    A whole number that no float can hold is infinite, as any other such number.
 
     Examples
     --------
@@ -232,12 +254,15 @@ def literal(text: str) -> Any:
         return _WORDS[text]
     if len(text) > 1 and text[0] in "'\"" and text[-1] == text[0]:
         return text[1:-1]
-    for convert in (int, float):
-        try:
-            return convert(text)
-        except ValueError:
-            continue
-    return text
+    try:
+        value = int(text)
+        return value if -sys.float_info.max <= value <= sys.float_info.max else float(text)
+    except ValueError:
+        pass
+    try:
+        return float(text)
+    except ValueError:
+        return text
 
 
 def written(value: Any) -> str:
@@ -253,6 +278,42 @@ def written(value: Any) -> str:
         return text
     quote = '"' if "'" in text else "'"
     return f"{quote}{text}{quote}"
+
+
+def split_factor(text: str) -> tuple[float, str]:
+    """Split the factor off a term; 1 where there is none.
+
+    Examples
+    --------
+    >>> split_factor("0.3 margin"), split_factor("margin")
+    ((0.3, 'margin'), (1.0, 'margin'))
+    """
+    match = _FACTOR.match(text)
+    return (1.0, text) if match is None else (float(match[1]), text[match.end() :])
+
+
+def check_label_name(name: Any, owner: str) -> None:
+    """Raise ValueError unless a label's name is None or text that can stand in the notation."""
+    if name is None or (isinstance(name, str) and name == name.strip() != "" and not set(name) & set("[]|'\"")):
+        return
+    raise ValueError(f"{owner}: a label's name must be text without brackets, quotes and |; got {name!r}.")
+
+
+def short_repr(value: Any) -> str:
+    """Return the usual text of a dataclass, without its label where that is None.
+
+    Examples
+    --------
+    >>> @dataclass(frozen=True)
+    ... class Circle:
+    ...     radius: float = 1.0
+    ...     label: str | None = None
+    >>> short_repr(Circle()), short_repr(Circle(label="a"))
+    ('Circle(radius=1.0)', "Circle(radius=1.0, label='a')")
+    """
+    values = ((one.name, getattr(value, one.name)) for one in dataclasses.fields(value) if one.repr)
+    shown = (f"{name}={item!r}" for name, item in values if name != "label" or item is not None)
+    return f"{type(value).__qualname__}({', '.join(shown)})"
 
 
 def _skip_spaces(text: str, start: int) -> int:

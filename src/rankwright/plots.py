@@ -18,13 +18,14 @@ from rankwright.report.theme import COLOURS
 if TYPE_CHECKING:
     from rankwright.evaluation.comparison import Comparison
     from rankwright.evaluation.per_query import Evaluation
+    from rankwright.evaluation.permutation import PermutationImportance
     from rankwright.model import Model
     from rankwright.ranker import Ranker
     from rankwright.runs import Run
 
 _SERIES = [light for name, (light, _) in COLOURS.items() if name.startswith("series-")]
-_FAINT = COLOURS["faint"][0]
-_WIDTH = 480
+FAINT = COLOURS["faint"][0]
+WIDTH = 480
 _BIAS_KEYS = ("levels", "values", "documents")
 _NO_BIAS: dict[str, list[Any]] = {key: [] for key in _BIAS_KEYS}
 _Curves = dict[str, list[float]]  # by metric
@@ -56,7 +57,7 @@ def plot_curves(*models: Ranker | Run, names: Sequence[str] | None = None, metri
     'LayerChart'
     """
     alt = require("altair")
-    labels = _names(names, [getattr(model, "name", f"model {i}") for i, model in enumerate(models, start=1)])
+    labels = distinct_names(names, [getattr(model, "name", f"model {i}") for i, model in enumerate(models, start=1)])
     parts = [_curves_of(model) for model in models]
     available = list(dict.fromkeys(name for sets in parts for curves in sets.values() for name in curves))
     if not available:
@@ -77,7 +78,7 @@ def plot_curves(*models: Ranker | Run, names: Sequence[str] | None = None, metri
             tops += sorted(points, key=lambda point: -better * point["value"])[:1]
     x = alt.X("tree:Q", title="trees", scale=alt.Scale(nice=False))
     y = alt.Y("value:Q", title=chosen, scale=alt.Scale(zero=False))
-    colour = _colour(alt, "model", labels)
+    colour = colour_of(alt, "model", labels)
     lines = (
         alt.Chart(alt.Data(values=rows))
         .mark_line(strokeWidth=2)
@@ -89,16 +90,16 @@ def plot_curves(*models: Ranker | Run, names: Sequence[str] | None = None, metri
         .mark_point(filled=True, size=70)
         .encode(x=x, y=y, color=colour, tooltip=tooltip)
     )
-    return alt.layer(lines, marks).properties(width=_WIDTH, height=300)
+    return alt.layer(lines, marks).properties(width=WIDTH, height=300)
 
 
-def plot_importance(model: Ranker | Model, *, top: int = 20) -> Any:
+def plot_importance(model: Ranker | Model | PermutationImportance, *, top: int = 20) -> Any:
     """Draw how much each column contributes to the gain of the splits, the largest first.
 
     Parameters
     ----------
     model
-        A fitted Ranker, or a Model.
+        A fitted Ranker, or a Model; or what `Ranker.permutation_importance` returns, drawn with its intervals.
     top
         Number of columns to show.
 
@@ -112,7 +113,9 @@ def plot_importance(model: Ranker | Model, *, top: int = 20) -> Any:
     alt = require("altair")
     if isinstance(top, bool) or not isinstance(top, int | np.integer) or top < 1:
         raise ValueError(f"top must be a whole number from 1; got {top!r}.")
-    light = getattr(model, "model_", model)
+    if hasattr(model, "losses"):
+        return _losses(alt, model, top)
+    light: Any = getattr(model, "model_", model)
     shares = light.importances()
     order = np.argsort(-shares, kind="stable")[:top]
     rows = [{"column": light.feature_names[i], "share": float(shares[i])} for i in order]
@@ -124,8 +127,25 @@ def plot_importance(model: Ranker | Model, *, top: int = 20) -> Any:
             y=alt.Y("column:N", title=None, sort=None, axis=alt.Axis(grid=False, labelLimit=240)),
             tooltip=["column:N", alt.Tooltip("share:Q", format=".2%")],
         )
-        .properties(width=_WIDTH, height=alt.Step(20))
+        .properties(width=WIDTH, height=alt.Step(20))
     )
+
+
+def _losses(alt: Any, importance: Any, top: int) -> Any:
+    """Bars of the loss of a metric, with intervals."""
+    names = ("features", "losses", "low", "high")
+    rows = [
+        {"column": name, "loss": float(loss), "low": float(low), "high": float(high)}
+        for name, loss, low, high in zip(*(getattr(importance, name)[:top] for name in names), strict=True)
+    ]
+    base = alt.Chart(alt.Data(values=rows)).encode(
+        y=alt.Y("column:N", title=None, sort=None, axis=alt.Axis(grid=False, labelLimit=240)),
+        tooltip=["column:N", *(alt.Tooltip(f"{name}:Q", format="+.4f") for name in ("loss", "low", "high"))],
+    )
+    title = f"loss of {importance.metric} when the column is shuffled"
+    bars = base.mark_bar(cornerRadiusEnd=2, color=_SERIES[0]).encode(x=alt.X("loss:Q", title=title))
+    intervals = base.mark_rule(strokeWidth=2, color=_SERIES[1]).encode(x="low:Q", x2="high:Q")
+    return alt.layer(bars, intervals).properties(width=WIDTH, height=alt.Step(20))
 
 
 def plot_position_bias(*models: Ranker | Run, names: Sequence[str] | None = None, column: str | None = None) -> Any:
@@ -155,7 +175,7 @@ def plot_position_bias(*models: Ranker | Run, names: Sequence[str] | None = None
     10
     """
     alt = require("altair")
-    labels = _names(names, [getattr(model, "name", f"model {i}") for i, model in enumerate(models, start=1)])
+    labels = distinct_names(names, [getattr(model, "name", f"model {i}") for i, model in enumerate(models, start=1)])
     rankers: list[Any] = [getattr(model, "ranker", model) for model in models]
     found = [ranker.manifest_.get("position_bias", {}) for ranker in rankers]
     available = list(dict.fromkeys(name for biases in found for name in biases))
@@ -170,14 +190,14 @@ def plot_position_bias(*models: Ranker | Run, names: Sequence[str] | None = None
     ordered = all(biases[chosen]["ordered"] for biases in found if chosen in biases)
     base = alt.Chart(alt.Data(values=rows)).encode(
         y=alt.Y("bias:Q", title="bias, as a score"),
-        color=_colour(alt, "model", labels),
+        color=colour_of(alt, "model", labels),
         tooltip=["model:N", "level:N", alt.Tooltip("bias:Q", format=".3f"), "documents:Q"],
     )
     if ordered:
         axis = alt.X("level:Q", title=chosen, axis=alt.Axis(tickMinStep=1), scale=alt.Scale(nice=False))
-        return base.mark_line(point=True, strokeWidth=2).encode(x=axis).properties(width=_WIDTH, height=300)
+        return base.mark_line(point=True, strokeWidth=2).encode(x=axis).properties(width=WIDTH, height=300)
     bars = base.mark_bar(cornerRadiusEnd=2).encode(x=alt.X("level:N", title=chosen, sort=None), xOffset="model:N")
-    return bars.properties(width=_WIDTH, height=300)
+    return bars.properties(width=WIDTH, height=300)
 
 
 def plot_comparison(comparison: Comparison) -> Any:
@@ -213,7 +233,7 @@ def plot_comparison(comparison: Comparison) -> Any:
     base = alt.Chart(alt.Data(values=rows)).encode(
         y=alt.Y("metric:N", title=None, sort=None, axis=alt.Axis(grid=False, ticks=False, domain=False)),
         yOffset=alt.YOffset("system:N", sort=None),
-        color=_colour(alt, "system", systems),
+        color=colour_of(alt, "system", systems),
         tooltip=[
             "system:N",
             "metric:N",
@@ -222,14 +242,14 @@ def plot_comparison(comparison: Comparison) -> Any:
         ],
     )
     x = alt.X("low:Q", title=f"difference to {comparison.baseline}", scale=alt.Scale(zero=True))
-    zero = alt.Chart(alt.Data(values=[{"x": 0}])).mark_rule(color=_FAINT, strokeDash=[4, 4]).encode(x="x:Q")
+    zero = alt.Chart(alt.Data(values=[{"x": 0}])).mark_rule(color=FAINT, strokeDash=[4, 4]).encode(x="x:Q")
     intervals = base.mark_rule(strokeWidth=3, opacity=0.45).encode(x=x, x2="high:Q")
     scale = alt.Scale(domain=systems, range=_palette(systems))
     fill = alt.condition("datum.significant", alt.Fill("system:N", scale=scale, legend=None), alt.value("white"))
     means = base.mark_point(size=90, opacity=1, strokeWidth=2).encode(x="difference:Q", fill=fill)
     n_metrics = len({row["metric"] for row in rows})
     return alt.layer(zero, intervals, means).properties(
-        width=_WIDTH, height=max(80, 26 * n_metrics * max(2, len(systems)))
+        width=WIDTH, height=max(80, 26 * n_metrics * max(2, len(systems)))
     )
 
 
@@ -256,7 +276,7 @@ def plot_queries(*results: Evaluation, names: Sequence[str] | None = None, metri
     alt = require("altair")
     if len(results) not in (1, 2):
         raise ValueError(f"plot_queries draws one evaluation or two against each other; got {len(results)}.")
-    labels = _names(names, [f"system {i}" for i in range(1, len(results) + 1)])
+    labels = distinct_names(names, [f"system {i}" for i in range(1, len(results) + 1)])
     chosen = _one_of(metric, [name for name in results[0].per_query if name in results[-1].per_query])
     columns = [result.per_query[chosen] for result in results]
     ids = [str(qid) for qid in results[0].query_ids.tolist()]
@@ -276,7 +296,7 @@ def plot_queries(*results: Evaluation, names: Sequence[str] | None = None, metri
                 y=alt.Y("queries:Q", axis=alt.Axis(tickMinStep=1)),
                 tooltip=[alt.Tooltip("low:Q", format=".4f"), alt.Tooltip("high:Q", format=".4f"), "queries:Q"],
             )
-            .properties(width=_WIDTH, height=300)
+            .properties(width=WIDTH, height=300)
         )
     if ids != [str(qid) for qid in results[1].query_ids.tolist()]:
         raise ValueError("the two evaluations are of different queries; evaluate both on the same data.")
@@ -306,7 +326,7 @@ def plot_queries(*results: Evaluation, names: Sequence[str] | None = None, metri
     ends = [{"first": value, "second": value} for value in extent]
     diagonal = (
         alt.Chart(alt.Data(values=ends))
-        .mark_line(color=_FAINT, strokeDash=[4, 4])
+        .mark_line(color=FAINT, strokeDash=[4, 4])
         .encode(x=alt.X("first:Q", scale=scale), y=alt.Y("second:Q", scale=scale))
     )
     return alt.layer(diagonal, points).properties(width=360, height=360)
@@ -331,7 +351,8 @@ def _initial_trees(model: Any) -> int:
     return int(model.manifest_.get("initial_trees", 0)) if hasattr(model, "manifest_") else 0
 
 
-def _names(names: Sequence[str] | None, default: list[str]) -> list[str]:
+def distinct_names(names: Sequence[str] | None, default: list[str]) -> list[str]:
+    """Return the names that the user gave, or the default ones; raise ValueError unless each is given once."""
     chosen = default if names is None else [str(name) for name in names]
     if not default:
         raise ValueError("there is nothing to draw; give at least one.")
@@ -349,7 +370,8 @@ def _one_of(metric: str | None, available: list[str]) -> str:
     return chosen
 
 
-def _colour(alt: Any, field: str, names: list[str]) -> Any:
+def colour_of(alt: Any, field: str, names: list[str]) -> Any:
+    """Give each name a colour of the series; a single one needs no legend."""
     legend = alt.Legend(orient="top", title=None) if len(names) > 1 else None
     return alt.Color(f"{field}:N", legend=legend, scale=alt.Scale(domain=names, range=_palette(names)))
 

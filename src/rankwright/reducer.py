@@ -2,10 +2,16 @@
 
 The loop asks a `Reducer` at every such place: the largest gradient, the sums of the leaves, the means of the metrics,
 the counts that settings are chosen by. One machine alone has the identity, `ALONE`.
+
+Sums of doubles depend on their order, and so on who has which rows. Where a reducer is ``exact``, what is added is
+first rounded to whole multiples of a common unit, small enough to be harmless and large enough for the sum to be exact:
+then the result has the same bits for any number of machines. `EXACT_ALONE` is one machine that adds in this way.
 """
 
 from __future__ import annotations
 
+import math
+from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
@@ -13,9 +19,16 @@ from numpy.typing import NDArray
 
 Floats = NDArray[np.float64]
 
+_DIGITS = 52  # bits of a double past the first
+_HEADROOM = 8  # bits by which sums may exceed the total that a rounding is made for
+
 
 class Reducer(Protocol):
     """Combines arrays of the same shape, one from each machine; every machine receives the result."""
+
+    @property
+    def exact(self) -> bool:
+        """Whether sums are to have the same bits for any number of machines."""
 
     def sum(self, values: Floats) -> Floats:
         """Add them, element by element."""
@@ -23,7 +36,11 @@ class Reducer(Protocol):
     def max(self, values: Floats) -> Floats:
         """Take the largest of each element."""
 
+    def first(self, values: Floats) -> Floats:
+        """Take those of the first machine: what all have computed, perhaps with other last bits."""
 
+
+@dataclass(frozen=True)
 class Alone:
     """One machine: its own values are the result.
 
@@ -33,6 +50,8 @@ class Alone:
     [1.0, 2.0]
     """
 
+    exact: bool = False
+
     def sum(self, values: Floats) -> Floats:
         """Return the values."""
         return values
@@ -41,5 +60,50 @@ class Alone:
         """Return the values."""
         return values
 
+    def first(self, values: Floats) -> Floats:
+        """Return the values; sums know no -0."""
+        return values + 0.0 if self.exact else values
+
 
 ALONE = Alone()
+EXACT_ALONE = Alone(exact=True)
+
+
+def addable(values: Floats, n_values: int, reducer: Reducer) -> Floats:
+    """Return the values as they are or, for an exact reducer, rounded so that sums of them are exact in any order.
+
+    ``n_values`` is their number on all machines. The unit is about 2^-52 of what they could add up to.
+
+    Examples
+    --------
+    >>> values = np.array([0.1, 1e9, -1e9, 0.2])
+    >>> values.sum() == values[::-1].sum()
+    np.False_
+    >>> rounded = addable(values, 4, EXACT_ALONE)
+    >>> rounded.sum() == rounded[::-1].sum()
+    np.True_
+    """
+    if not reducer.exact:
+        return values
+    local = np.abs(values).max() if len(values) else 0.0
+    largest = float(reducer.max(np.array([local]))[0])
+    shift = rounding(largest * n_values, headroom=1)
+    return (values + shift) - shift
+
+
+def rounding(total: float, headroom: int = _HEADROOM) -> float:
+    """Return a number r for which (x + r) - r is x rounded to a unit, such that sums up to ``total`` are exact.
+
+    Adding a large number shifts the digits below the unit out of a double, and taking it away leaves the rest. With a
+    ``headroom`` of h bits the unit is 2^(h - 52) of the total, and sums may be 2^h times as large. 0, which rounds
+    nothing, if the total is 0.
+
+    Examples
+    --------
+    >>> r = rounding(1000.0)
+    >>> (0.1 + r) - r == 0.1, abs(((0.1 + r) - r) - 0.1) < 1e-9
+    (False, True)
+    """
+    if not 0 < total < math.inf:
+        return 0.0
+    return 1.5 * 2.0 ** (math.frexp(total)[1] + headroom)

@@ -32,13 +32,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from rankwright._io import PathLike, part_of, read_plain, replacing
+from rankwright._io import PathLike, appending, part_of, read_plain, replacing
 from rankwright.data.dataset import RankingData
 from rankwright.environment import environment
 from rankwright.locks import locked_folder
 from rankwright.persistence import has_model
 
 if TYPE_CHECKING:
+    from rankwright.cluster.files import ParquetFiles
     from rankwright.ranker import Ranker
     from rankwright.training.state import Progress
 
@@ -47,6 +48,7 @@ _MANIFEST, _CONFIG, _ENVIRONMENT = "manifest.json", "config.toml", "environment.
 _METRICS, _LOG, _MODEL, _CHECKPOINT = "metrics.jsonl", "log.txt", "model", "checkpoint"
 _OURS = (_MODEL, _CHECKPOINT, _METRICS, _LOG, _CONFIG, _ENVIRONMENT, _MANIFEST)  # the manifest goes last
 _FREE = ("n_jobs", "verbose", "checkpoint")  # parameters that do not change the model
+_READING = ("label", "qid", "weight", "drop", "categorical", "fields", "zero_based")
 _SECONDS_BETWEEN_LINES = 10.0
 _MOST_BYTES, _MOST_HISTORY_BYTES = 1 << 26, 1 << 31
 _PACKAGES = ("rankwright", "numpy", "scipy", "numba", "lightgbm", "scikit-learn", "pyarrow", "narwhals")
@@ -112,6 +114,7 @@ class Run:
                 f"{folder} was written by a newer version, rankwright {manifest.get('rankwright', '?')} (run format "
                 f"{written}; this one reads up to {RUN_VERSION}). Upgrade rankwright to use it."
             )
+        _check_manifest(folder / _MANIFEST, manifest)
         return cls(folder, manifest)
 
     @classmethod
@@ -145,6 +148,12 @@ class Run:
         return _json(self.path / _ENVIRONMENT)
 
     @property
+    def reading(self) -> dict[str, Any]:
+        """Options of `read_data` that the training data was read with."""
+        options = self.manifest.get("reading", {})
+        return {name: options[name] for name in _READING if name in options}
+
+    @property
     def times(self) -> dict[str, float]:
         """Seconds of each phase."""
         return dict(self.manifest.get("times", {}))
@@ -169,6 +178,36 @@ class Run:
         return f"Run({os.fspath(self.path)!r}, {self.manifest.get('status')})"
 
 
+def _check_manifest(path: Path, manifest: Mapping[str, Any]) -> None:
+    """Raise ValueError where an entry that is used is not of its type; other entries are only shown."""
+    described = manifest.get("data", {})
+    times = manifest.get("times", {})
+    checks = {
+        "status": manifest.get("status", "training") in ("training", "interrupted", "finished"),
+        "data": isinstance(described, dict) and all(isinstance(part, dict) for part in described.values()),
+        "reading": _is_reading(manifest.get("reading", {})),
+        "times": isinstance(times, dict) and all(type(value) in (int, float) for value in times.values()),
+        "iterations": type(manifest.get("iterations", 0)) is int,
+        "best_iteration": type(manifest.get("best_iteration", 0)) is int,
+        "metrics": _is_texts(manifest.get("metrics", [])),
+    }
+    for name, valid in checks.items():
+        if not valid:
+            raise ValueError(f"{path}: {name} is {str(manifest.get(name))[:60]!r}, which no run has; it was damaged.")
+
+
+def _is_texts(values: Any) -> bool:
+    return isinstance(values, list) and all(isinstance(value, str) for value in values)
+
+
+def _is_reading(options: Any) -> bool:
+    """Tell whether these can be keyword arguments of `read_data`."""
+    return isinstance(options, dict) and all(
+        isinstance(value, bool) if name == "zero_based" else isinstance(value, str) or _is_texts(value)
+        for name, value in options.items()
+    )
+
+
 def is_run(path: PathLike) -> bool:
     """Tell whether a folder is a run folder, of whichever version, even a damaged one."""
     folder = Path(path)
@@ -189,14 +228,15 @@ def load_ranker(path: PathLike) -> Ranker:
 
 def train_run(
     path: PathLike,
-    train: RankingData,
-    valid: RankingData | None = None,
+    train: RankingData | ParquetFiles,
+    valid: RankingData | ParquetFiles | None = None,
     *,
     parameters: Mapping[str, Any],
     clicks: Mapping[str, Any] | None = None,
     sources: Mapping[str, Any] | None = None,
     overwrite: bool = False,
     verbose: int = 1,
+    cluster: Any = None,
 ) -> Run:
     """Train a Ranker in a run folder, or resume a training that was interrupted.
 
@@ -222,6 +262,8 @@ def train_run(
         Whether to replace the run that is there; files that are not a run's are never touched.
     verbose
         1 shows progress, 0 nothing.
+    cluster
+        As for `Ranker.fit`; ``train`` and ``valid`` may then be `rankwright.cluster.files.ParquetFiles`.
 
     Examples
     --------
@@ -238,14 +280,14 @@ def train_run(
     described = {name: _describe(data) for name, data in (("train", train), ("valid", valid)) if data is not None}
     with locked_folder(Path(path), "a training"):
         return _train_locked(
-            Path(path), train, valid, parameters, clicks or {}, sources, overwrite, verbose, config, described
+            Path(path), train, valid, parameters, clicks or {}, sources, overwrite, verbose, config, described, cluster
         )
 
 
 def _train_locked(
     folder: Path,
-    train: RankingData,
-    valid: RankingData | None,
+    train: RankingData | ParquetFiles,
+    valid: RankingData | ParquetFiles | None,
     parameters: Mapping[str, Any],
     clicks: Mapping[str, Any],
     sources: Mapping[str, Any] | None,
@@ -253,6 +295,7 @@ def _train_locked(
     verbose: int,
     config: dict[str, Any],
     described: dict[str, Any],
+    cluster: Any,
 ) -> Run:
     """Train in a folder that no other training uses meanwhile."""
     from rankwright.ranker import Ranker
@@ -270,12 +313,12 @@ def _train_locked(
     chosen = {k: v for k, v in (parameters.get("checkpoint") or {}).items() if k != "path"}
     ranker = Ranker(**{**parameters, "checkpoint": {"path": folder / _CHECKPOINT, **chosen}, "verbose": verbose})
     watched = {} if valid is None else {"valid": valid}
-    if train.one_weight_per_query:  # a mean over queries needs one
+    if train.one_weight_per_query and train.labels:  # a mean over queries needs one weight each, and a metric labels
         watched["train"] = train
     recorder = _Recorder(folder, list(watched))
     with _remove_on_failure(folder):
         recorder.log("training starts" if earlier is None else "training resumes")
-        ranker.fit(train, eval_set=list(watched.values()), callbacks=[recorder], **clicks)
+        ranker.fit(train, eval_set=list(watched.values()), callbacks=[recorder], cluster=cluster, **clicks)
         recorder.complete(ranker)
         began = time.perf_counter()
         ranker.save(folder / _MODEL)
@@ -375,6 +418,11 @@ class _Recorder:
         self._logged = time.perf_counter()
 
     def __call__(self, progress: Progress) -> None:
+        if progress.stage:  # another pass, whose curves are not those of the run
+            if time.perf_counter() - self._logged >= _SECONDS_BETWEEN_LINES:
+                self._logged = time.perf_counter()
+                self.log(f"{progress.stage}: {progress.iteration}/{progress.n_estimators} trees")
+            return
         if not self._started:
             self._resume_after(progress.iteration - 1, progress.history)
         self._write(progress.iteration, self._before + progress.seconds, progress.history)
@@ -395,7 +443,7 @@ class _Recorder:
             self._resume_after(done, history)
 
     def log(self, text: str) -> None:
-        with open(self._folder / _LOG, "a", encoding="utf-8") as file:
+        with appending(self._folder / _LOG) as file:
             file.write(f"{_now()}  {text}\n")
 
     def _resume_after(self, iterations: int, history: _History) -> None:
@@ -417,7 +465,7 @@ class _Recorder:
             part: {name: curve[iteration - 1] for name, curve in curves.items()}
             for part, curves in sorted(zip(self._parts, history, strict=True))
         }
-        with open(self._folder / _METRICS, "a", encoding="utf-8") as file:
+        with appending(self._folder / _METRICS) as file:
             file.write(_line({"iteration": iteration, "seconds": seconds, **values}) + "\n")
         self.lines = iteration
 
@@ -467,7 +515,8 @@ def _create(folder: Path, config: dict[str, Any], described: dict[str, Any], sou
         part.mkdir()
         _write_json(part / _MANIFEST, manifest)
         _write_json(part / _ENVIRONMENT, _environment())
-        (part / _CONFIG).write_bytes(tomli_w.dumps(config).encode())
+        with replacing(part / _CONFIG) as file:
+            file.write(tomli_w.dumps(config).encode())
         (part / _METRICS).touch()
         (part / _LOG).touch()
         if not folder.exists():
@@ -501,7 +550,10 @@ def _remove_on_failure(folder: Path) -> Iterator[None]:
         raise
 
 
-def _describe(data: RankingData) -> dict[str, Any]:
+def _describe(data: Any) -> dict[str, Any]:
+    if not hasattr(data, "queries"):  # files, which only workers read
+        described: dict[str, Any] = data.description()
+        return described
     from rankwright.training.checkpoint import fingerprint
 
     return {
@@ -509,6 +561,8 @@ def _describe(data: RankingData) -> dict[str, Any]:
         "queries": data.n_queries,
         "features": len(data.feature_names),
         "fingerprint": fingerprint(data),
+        **({"labels": list(data.label_names)} if len(data.label_names) != 1 else {}),
+        **({} if data.pairs is None else {"pairs": len(data.pairs)}),
     }
 
 

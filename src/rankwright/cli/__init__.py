@@ -5,27 +5,33 @@ from __future__ import annotations
 import re
 import sys
 import warnings
+from contextlib import AbstractContextManager, nullcontext
 from typing import Annotated, Any
 
 import typer
 
 from rankwright.cli import (
     bench,
+    calibrate,
     compare,
     convert,
     demo,
     diagnose,
     evaluate,
     export,
+    interleave,
     predict,
     report,
     reproduce,
     serve,
+    sweep,
     train,
     tune,
     verify_export,
+    warmup,
 )
 from rankwright.cli.options import DATA_OPTIONS
+from rankwright.cli.terminal import echo
 
 app = typer.Typer(
     help="Train and evaluate rankers that optimise the ranking metric itself.",
@@ -40,7 +46,7 @@ def _show_version(wanted: bool) -> None:
     if wanted:
         from rankwright import __version__
 
-        typer.echo(f"rankwright {__version__}")
+        echo(f"rankwright {__version__}")
         raise typer.Exit
 
 
@@ -60,7 +66,9 @@ app.command()(demo.demo)
 app.command()(train.train)
 app.command()(evaluate.evaluate)
 app.command()(compare.compare)
+app.command()(interleave.interleave)
 app.command()(predict.predict)
+app.command()(calibrate.calibrate)
 app.command()(convert.convert)
 app.command()(export.export)
 app.command()(verify_export.verify_export)
@@ -68,23 +76,35 @@ app.command()(report.report)
 app.command()(diagnose.diagnose)
 app.command()(reproduce.reproduce)
 app.command()(tune.tune)
+app.command()(sweep.sweep)
 app.command()(bench.bench)
 app.command()(serve.serve)
+app.command()(warmup.warmup)
 
 
 def main() -> None:
-    """Run a command. Exit code 0: done, 1: failed, with one sentence on stderr, 2: wrong usage."""
+    """Run a command. Exit code 0: done, 1: failed, with one sentence on stderr, 2: wrong usage, 130: Ctrl-C."""
     arguments = [argument for argument in sys.argv[1:] if argument != "--debug"]
     debug = len(arguments) < len(sys.argv) - 1
     with warnings.catch_warnings():
         warnings.showwarning = _show_warning
         try:
-            app(arguments, prog_name="rankwright")
+            with _announcing_compilation(arguments):
+                app(arguments, prog_name="rankwright")
         except (ValueError, OSError, ImportError, MemoryError) as error:
             if debug:
                 raise
-            typer.echo(f"rankwright: {_sentence(error)}", err=True)
+            echo(f"rankwright: {_sentence(error)}", err=True)
             sys.exit(1)
+
+
+def _announcing_compilation(arguments: list[str]) -> AbstractContextManager[None]:
+    """Say on a terminal when kernels are compiled, unless the user wants quiet, or help, which needs no kernels."""
+    if not arguments or {"-q", "--quiet", "-h", "--help", "--version"} & {*arguments} or not sys.stderr.isatty():
+        return nullcontext()
+    from rankwright.kernels.compilation import announcing
+
+    return announcing(lambda message: typer.echo(f"rankwright: {message}", err=True))
 
 
 def _sentence(error: BaseException) -> str:
@@ -103,4 +123,4 @@ def _with_flags(message: str) -> str:
 
 
 def _show_warning(message: Warning | str, *_: Any, **__: Any) -> None:
-    typer.echo(f"rankwright: warning: {message}", err=True)
+    echo(f"rankwright: warning: {message}", err=True)

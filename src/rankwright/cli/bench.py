@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from rankwright.cli import options
+from rankwright.cli.terminal import echo
 
 if TYPE_CHECKING:
     from rankwright.report.page import Table
@@ -74,10 +75,11 @@ def bench(
     ] = None,
     quiet: options.Quiet = False,
 ) -> None:
-    """Compare rankwright with LightGBM, CatBoost and XGBoost: quality, times and memory on the same folds.
+    """Compare with LightGBM, CatBoost and XGBoost.
 
-    Every system is warmed up, then all take turns. The same command resumes an interrupted benchmark. `rankwright
-    report JSON` turns the result into a page. Nothing else should run on the machine.
+    Quality, times and memory on the same folds. Every system is warmed up, then all take turns. The same command
+    resumes an interrupted benchmark. `rankwright report JSON` turns the result into a page. Nothing else should run
+    on the machine.
 
     Example: rankwright bench --kinds web,short --queries 500 --seeds 2 --trees 100 --out bench.json
     """
@@ -85,7 +87,7 @@ def bench(
 
     _check_usage(context, scaling, bool(data) and not kinds)
     earlier = None if against is None else read_result(against)
-    progress = (lambda line: None) if quiet else typer.echo
+    progress = (lambda line: None) if quiet else echo
     chosen_systems = _systems(preset, ours or [], systems)
     if scaling:
         from rankwright.research.bench import QUICK, run_scaling
@@ -112,7 +114,7 @@ def bench(
     if not quiet:
         for table in _tables(result):
             _show(table)
-        typer.echo(f"\nwrote {out}; for a page: rankwright report {out}")
+        echo(f"\nwrote {out}; for a page: rankwright report {out}")
 
 
 def _check_usage(context: typer.Context, scaling: bool, only_files: bool) -> None:
@@ -203,8 +205,8 @@ def _show(table: Table) -> None:
     columns = list(zip(table.columns, *body, strict=True))
     widths = [max(map(len, column)) for column in columns]
     is_text = [any(cell[:1].isalpha() for cell in column[1:]) for column in columns]
-    typer.echo(f"\n{table.title}")
+    echo(f"\n{table.title}")
     for row in (table.columns, *body):
         cells = zip(row, widths, is_text, strict=True)
-        typer.echo("  ".join(cell.ljust(n) if text else cell.rjust(n) for cell, n, text in cells).rstrip())
-    typer.echo(table.note)
+        echo("  ".join(cell.ljust(n) if text else cell.rjust(n) for cell, n, text in cells).rstrip())
+    echo(table.note)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from rankwright.cli import options, scoring
+from rankwright.cli.terminal import echo
 
 if TYPE_CHECKING:
     from rankwright import Evaluation
@@ -63,16 +64,16 @@ def compare(
             "means": {name: result.mean for name, result in zip(names, results, strict=True)},
             "changes": {"metric": metric_names[0], "systems": changes},
         }
-        typer.echo(options.to_json(values))
+        echo(options.to_json(values))
         return
-    typer.echo(str(comparison))
+    echo(str(comparison))
     for name, rows in changes.items() if queries else ():
-        typer.echo(f"\n{name} against {names[0]} by {metric_names[0]}, the queries that changed most:")
+        echo(f"\n{name} against {names[0]} by {metric_names[0]}, the queries that changed most:")
         for row in [*rows["gains"], *rows["losses"]]:
             change = f"{row['baseline']:.4f} -> {row['system']:.4f}  {row['difference']:+.4f}"
-            typer.echo(f"  {row['query']!s:<12}  {change}")
+            echo(f"  {row['query']!s:<12}  {change}")
         if not any(rows.values()):
-            typer.echo("  none changed")
+            echo("  none changed")
 
 
 def _names(paths: list[Path]) -> list[str]:

@@ -24,7 +24,7 @@ def convert(
     The file extensions give the formats: .txt, .letor, .svm, .svmlight, .dat; .parquet, .pq; .csv, .tsv. Text may be
     compressed (.gz). Numbers and missing values keep all their bits; queries are sorted by id, and rows keep their
     order within a query. LETOR text cannot hold feature names or weights: the names are left out, and data with
-    weights is an error. Comments of LETOR text are left out.
+    weights is an error. Of the comments of LETOR text, document ids are kept.
 
     Example: rankwright convert train.txt.gz train.parquet
     """

@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from rankwright.cli import extras, options, scoring
+from rankwright.cli.terminal import echo
 
 
 @options.with_data_options()
@@ -39,10 +40,11 @@ def diagnose(
     *,
     reading: options.Reading,
 ) -> None:
-    """Explain what a model learned: incoherent gradients, directness, gradient noise, generalisation gap and changes.
+    """Explain what a model learned.
 
-    Writes a page and prints a short summary, or all numbers with --json. Data is read like the run's training data,
-    unless you give other options.
+    Incoherent gradients, directness, gradient noise, generalisation gap and changed queries. Writes a page and
+    prints a short summary, or all numbers with --json. Data is read like the run's training data, unless you give
+    other options.
 
     Example: rankwright diagnose run --data test.txt --train train.txt --against old-run --out diagnose.html
     """
@@ -65,17 +67,17 @@ def diagnose(
         every=every,
         max_queries=queries,
         seed=seed,
-        tell=None if quiet else lambda text: typer.echo(f"{text} ...", err=True),
+        tell=None if quiet else lambda text: echo(f"{text} ...", err=True),
     )
     if target is not None:
         from rankwright.report.page import save_page
 
         save_page(diagnosis.page(data.name), target, "md" if target.suffix == ".md" else "html")
     if json:
-        typer.echo(options.to_json(diagnosis.to_dict()))
+        echo(options.to_json(diagnosis.to_dict()))
     elif not quiet:
-        typer.echo(str(diagnosis))
-        typer.echo(f"wrote {target}")
+        echo(str(diagnosis))
+        echo(f"wrote {target}")
 
 
 def _names(run: Path, against: Path | None) -> tuple[str, str]:

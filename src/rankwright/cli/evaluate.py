@@ -7,7 +7,8 @@ from typing import Annotated
 
 import typer
 
-from rankwright.cli import options, scoring
+from rankwright.cli import click_logs, completion, options, scoring
+from rankwright.cli.terminal import echo
 
 
 @options.with_data_options()
@@ -24,10 +25,38 @@ def evaluate(
             show_default=False,
         ),
     ],
-    metrics: options.Metrics = "ndcg@10 map mrr",
+    metrics: Annotated[
+        str | None,
+        typer.Option(
+            help="Space-separated metrics [ndcg@10 map mrr; dcg@10 with --clicks].",
+            show_default=False,
+            autocompletion=completion.metrics,
+        ),
+    ] = None,
     ties: options.Ties = "worst",
     empty: options.Empty = "skip",
     per_query: Annotated[bool, typer.Option("--per-query", help="Also print the value of each query.")] = False,
+    clicks: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="LOG", help="Click log, Parquet or CSV: estimate from clicks, without labels.", show_default=False
+        ),
+    ] = None,
+    propensity: Annotated[
+        str | None,
+        typer.Option(
+            help="With --clicks: estimate propensities by swaps, harvest or em, or take 1,0.5,... [harvest].",
+            show_default=False,
+        ),
+    ] = None,
+    document: Annotated[
+        str | None,
+        typer.Option(help="With --clicks: column of the data with ids of documents [QID-1, ...].", show_default=False),
+    ] = None,
+    clip: Annotated[
+        float | None, typer.Option(help="With --clicks: smallest propensity to divide by [0].", show_default=False)
+    ] = None,
+    log_column: click_logs.Columns = None,
     json: options.AsJson = False,
     *,
     reading: options.Reading,
@@ -38,20 +67,43 @@ def evaluate(
     data set are QID-1, QID-2, ... in the order of its rows; missing documents are ranked last. With qrels, only the
     queries in both files count, as in trec_eval.
 
+    With --clicks the value of the ranking is estimated from clicks in lists of another one: inverse propensity (ips),
+    self-normalised (snips) and doubly robust (dr), with intervals over queries. The log has the columns query,
+    document, position, click and, unless lists follow each other, session.
+
     Example: rankwright evaluate run test.txt --metrics "ndcg@10 err(gain=linear)@5" --ties expected
     """
-    names = options.split_metrics(metrics)
-    result = scoring.evaluate_system(system, scoring.DataFile(data, reading), metrics=names, ties=ties, empty=empty)
+    file = scoring.DataFile(data, reading)
+    if clicks is not None:
+        if per_query or ties != "worst" or empty != "skip":
+            raise typer.BadParameter(
+                "--per-query, --ties and --empty are about labels and have no meaning with --clicks."
+            )
+        estimates, curve = click_logs.evaluate_from_clicks(
+            system,
+            file,
+            click_logs.read_log(clicks, log_column),
+            document,
+            propensity or "harvest",
+            options.split_metrics(metrics or "dcg@10"),
+            clip or 0.0,
+        )
+        echo(click_logs.evaluation_json(estimates, curve) if json else f"{estimates}\n\n{curve}")
+        return
+    if propensity or document or clip is not None or log_column:
+        raise typer.BadParameter("--propensity, --document, --clip and --log-column need --clicks.")
+    names = options.split_metrics(metrics or "ndcg@10 map mrr")
+    result = scoring.evaluate_system(system, file, metrics=names, ties=ties, empty=empty)
     ids = [str(qid) for qid in result.query_ids.tolist()]
     values = {name: result.per_query[name].tolist() for name in names}
     if json:
         summary = {"mean": result.mean, "queries": len(ids), "ties": ties, "empty": empty}
         if per_query:
             summary["per_query"] = {qid: {name: values[name][row] for name in names} for row, qid in enumerate(ids)}
-        typer.echo(options.to_json(summary))
+        echo(options.to_json(summary))
         return
-    typer.echo(str(result))
+    echo(str(result))
     if per_query:
-        typer.echo("\n" + "\t".join(["query", *names]))
+        echo("\n" + "\t".join(["query", *names]))
         for row, qid in enumerate(ids):
-            typer.echo("\t".join([qid, *(f"{values[name][row]:.4f}" for name in names)]))
+            echo("\t".join([qid, *(f"{values[name][row]:.4f}" for name in names)]))

@@ -7,7 +7,8 @@ from typing import Annotated
 
 import typer
 
-from rankwright.cli import options
+from rankwright.cli import completion, options
+from rankwright.cli.terminal import echo
 
 
 def export(
@@ -20,6 +21,7 @@ def export(
             help="opensearch, elasticsearch-ltr, ranklib, solr, vespa, elastic, json, lightgbm, xgboost, onnx, "
             "treelite or c.",
             show_default=False,
+            autocompletion=completion.targets,
         ),
     ],
     out: Annotated[
@@ -34,7 +36,7 @@ def export(
     feature_set: options.FeatureSetFile = None,
     name: Annotated[str, typer.Option(help="Name of the model in the target.")] = "rankwright",
 ) -> None:
-    """Write a model in the form of a search engine or another runtime.
+    """Write a model for a search engine or a runtime.
 
     Warns of what means something else there, such as missing values, with the number of splits it concerns. Check the
     file with `verify-export`.
@@ -48,5 +50,5 @@ def export(
     choices = export_options(model, target_version, feature_set, name)
     file, notes = write_export(model, target, Path(target.file_name) if out is None else out, choices)
     for note in notes:
-        typer.echo(f"rankwright: warning: {note}", err=True)
-    typer.echo(f"wrote {file} ({model.n_trees} trees, {file.stat().st_size:,} bytes)")
+        echo(f"rankwright: warning: {note}", err=True)
+    echo(f"wrote {file} ({model.n_trees} trees, {file.stat().st_size:,} bytes)")

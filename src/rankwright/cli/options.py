@@ -10,7 +10,9 @@ from typing import Annotated, Any, Literal
 
 import typer
 
-Metrics = Annotated[str, typer.Option(help="Space-separated metrics.")]
+from rankwright.cli import completion
+
+Metrics = Annotated[str, typer.Option(help="Space-separated metrics.", autocompletion=completion.metrics)]
 Ties = Annotated[Literal["worst", "best", "expected", "input"], typer.Option(help="How ties are broken.")]
 Empty = Annotated[Literal["skip", "zero", "one"], typer.Option(help="Value of queries without a relevant document.")]
 Threads = Annotated[int | None, typer.Option(help="Number of threads [all cores].", show_default=False)]
@@ -25,13 +27,32 @@ FeatureSetFile = Annotated[
         show_default=False,
     ),
 ]
+Pairs = Annotated[
+    Path | None,
+    typer.Option(
+        metavar="FILE",
+        help="CSV or Parquet of preferences in DATA: columns winner, loser and optionally weight, qid.",
+        show_default=False,
+    ),
+]
+Document = Annotated[
+    str | None,
+    typer.Option(
+        metavar="COLUMN", help="Column of ids that --pairs names documents by [row numbers from 0].", show_default=False
+    ),
+]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Show errors and warnings only.")]
 Reading = dict[str, Any]  # keyword arguments of `read_data`
 
 # The keyword arguments of `read_data` that have a flag.
 DATA_OPTIONS: dict[str, Any] = {
-    "label": Annotated[str | None, typer.Option(help="Label column of Parquet and CSV [label].", show_default=False)],
+    "label": Annotated[
+        list[str] | None,
+        typer.Option(
+            help="Label column of Parquet and CSV [label]; repeatable, the main one first.", show_default=False
+        ),
+    ],
     "qid": Annotated[str | None, typer.Option(help="Query column of Parquet and CSV [qid].", show_default=False)],
     "weight": Annotated[str | None, typer.Option(help="Weight column of Parquet and CSV.", show_default=False)],
     "drop": Annotated[
@@ -39,6 +60,13 @@ DATA_OPTIONS: dict[str, Any] = {
     ],
     "categorical": Annotated[
         list[str] | None, typer.Option(help="Column that holds categories; repeatable.", show_default=False)
+    ],
+    "docid": Annotated[
+        str | None,
+        typer.Option(help="Document id column of Parquet and CSV; LETOR has it in comments.", show_default=False),
+    ],
+    "query_text": Annotated[
+        str | None, typer.Option(help="Column of Parquet and CSV with the text of the query.", show_default=False)
     ],
     "zero_based": Annotated[
         bool | None,
@@ -68,6 +96,8 @@ def with_data_options(*, weight: bool = True) -> Callable[[Callable[..., None]],
         def run(**arguments: Any) -> None:
             values = {flag.name: arguments.pop(flag.name) for flag in flags}
             reading = {name: value for name, value in values.items() if value not in (None, [])}
+            if len(reading.get("label", ())) == 1:
+                reading["label"] = reading["label"][0]
             command(**arguments, reading=reading)
 
         parameters: list[Parameter] = []
@@ -87,6 +117,12 @@ def named_columns(clicks: Any) -> list[str]:
         raise typer.BadParameter(f"clicks has the keys {', '.join(known)}; got {clicks!r}.")
     names = [clicks.get("position", []), clicks.get("propensity", [])]
     return [name for one in names for name in ([one] if isinstance(one, str) else one)]
+
+
+def check_document(pairs: Path | None, document: str | None) -> None:
+    """Refuse --document without --pairs."""
+    if document is not None and pairs is None:
+        raise typer.BadParameter("--document says how --pairs names documents; give --pairs too.")
 
 
 def split_metrics(text: str) -> list[str]:

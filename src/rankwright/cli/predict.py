@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 import typer
 
@@ -23,21 +23,25 @@ def predict(
         ),
     ],
     form: Annotated[
-        Literal["scores", "trec"] | None,
+        Literal["scores", "trec", "csv"] | None,
         typer.Option(
             "--format",
-            help="One score per line, or a TREC run file [trec if the name ends in .trec or .run].",
+            help="One score per line, a TREC run file, or a table [by the name: .trec, .run; .csv].",
             show_default=False,
         ),
     ] = None,
     tag: Annotated[str | None, typer.Option(help="Tag of the TREC run [the name of RUN].", show_default=False)] = None,
+    calibrated: Annotated[
+        bool, typer.Option("--calibrated", help="Expected labels or probabilities in place of scores; see calibrate.")
+    ] = False,
     *,
     reading: options.Reading,
 ) -> None:
     """Score the rows of a file with a model.
 
-    Scores are written one per line in the order of the rows, with all digits. In a TREC run file the documents are
-    QID-1, QID-2, ... in the order of the rows, and `evaluate` knows them by these names.
+    Scores are written one per line in the order of the rows, with all digits. A TREC run file names documents by their
+    ids (--docid, or comments of LETOR text), or QID-1, QID-2, ... in the order of the rows; `evaluate` knows them by
+    these names. A table has the columns qid, docid, score, and those of the fields.
 
     Example: rankwright predict run test.txt --out test.trec
     """
@@ -46,17 +50,44 @@ def predict(
     from rankwright.data.tables import document_names
     from rankwright.data.trec import TrecRun
 
-    trec = form == "trec" or (form is None and out.name.removesuffix(".gz").endswith((".trec", ".run")))
+    if form is None:
+        plain = out.name.removesuffix(".gz")
+        form = "trec" if plain.endswith((".trec", ".run")) else "csv" if plain.endswith(".csv") else "scores"
+    trec = form == "trec"
     if tag is not None and not trec:
         raise typer.BadParameter("only a TREC run file has a tag; add --format trec.", param_hint="--tag")
     ranker, training_options = scoring.load_system(system)
+    if calibrated and ranker.calibration_ is None:
+        raise ValueError(f"{system} is not calibrated; run rankwright calibrate {system} HELD_OUT_DATA first.")
     training_options.pop("weight", None)
     rows = scoring.DataFile(data, reading).read(**training_options, labelled=False, reference=ranker.columns_)
-    scores = ranker.predict(rows)
+    scores = ranker.predict(rows, calibrated=calibrated)
     if trec:
         name = tag or "_".join(system.resolve().stem.split())
         rw.write_trec_run(TrecRun([str(qid) for qid in rows.qid.tolist()], document_names(rows), scores, name), out)
         return
+    if form == "csv":
+        _write_table(rows, document_names(rows), scores, out)
+        return
     with replacing(out) as file:
         for score in rows.ungroup(scores).tolist():
             file.write(f"{score!r}\n".encode())
+
+
+def _write_table(data: Any, names: list[str], scores: Any, out: Path) -> None:
+    """Write a row per document, in the order of the file that was read."""
+    import csv
+    import io
+
+    import numpy as np
+
+    from rankwright._io import replacing
+
+    others = {name: values for name, values in data.fields.items() if name != "docid"}
+    columns = [data.qid, np.array(names, dtype=object), scores, *others.values()]
+    text = io.StringIO()
+    table = csv.writer(text, lineterminator="\n")
+    table.writerow(["qid", "docid", "score", *others])
+    table.writerows(zip(*(data.ungroup(column).tolist() for column in columns), strict=True))
+    with replacing(out) as file:
+        file.write(text.getvalue().encode())

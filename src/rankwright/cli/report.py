@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import shlex
+import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
 from rankwright.cli import extras, options, scoring
+from rankwright.cli.terminal import echo
 
 if TYPE_CHECKING:
     from rankwright.report import Page
@@ -46,11 +50,11 @@ def report(
     *,
     reading: options.Reading,
 ) -> None:
-    """Write a page about runs on test data, or about a benchmark, to read and to share.
+    """Write a page about runs or a benchmark.
 
-    The page works offline. It shows learning curves, means with significance, each query with both rankings side by
-    side, metrics by kind of query, scores and ties, features, times and the provenance of the runs. Data is read like
-    the first run's training data, unless you give other options.
+    The page works offline, to read and to share. It shows learning curves, means with significance, each query with
+    both rankings side by side, metrics by kind of query, scores and ties, features, times and the provenance of the
+    runs. Data is read like the first run's training data, unless you give other options.
 
     Example: rankwright report old-run new-run --data test.txt --out report.html
     """
@@ -69,9 +73,9 @@ def report(
     else:
         page = _runs_page(runs, data, metric_names, title, reading)
     target = out or Path(f"report.{format}")
-    save_page(page, target, format, png)
+    save_page(replace(page, command=f"rankwright {shlex.join(sys.argv[1:])}"), target, format, png)
     if not quiet:
-        typer.echo(f"wrote {target}")
+        echo(f"wrote {target}")
 
 
 def _benchmark_page(path: Path, title: str | None) -> Page:
@@ -88,6 +92,6 @@ def _runs_page(
     from rankwright.runs import Run
 
     opened = [Run.open(path) for path in runs]
-    training_options = opened[0].manifest.get("reading", {})
+    training_options = opened[0].reading
     test = scoring.DataFile(data, reading).read(**training_options, reference=opened[0].ranker.columns_)
     return run_report(opened, test, metrics=metrics, title=title, data_name=data.name)

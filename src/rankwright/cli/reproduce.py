@@ -7,13 +7,21 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from rankwright.cli import completion
+from rankwright.cli.terminal import echo
+
 if TYPE_CHECKING:
     from rankwright.research.experiments import Record
     from rankwright.research.harness import Outcome
 
 
 def reproduce(
-    name: Annotated[str, typer.Argument(help="An experiment, or 'all'; left out, the experiments are listed.")] = "",
+    name: Annotated[
+        str,
+        typer.Argument(
+            help="An experiment, or 'all'; left out, the experiments are listed.", autocompletion=completion.experiments
+        ),
+    ] = "",
     data: Annotated[
         Path | None,
         typer.Option(help="LETOR folder (MQ2008, MSLR, Yahoo, Istella layouts) or file, instead of generated data."),
@@ -39,10 +47,10 @@ def reproduce(
     ] = None,
     quiet: Annotated[bool, typer.Option("--quiet", help="Do not show progress.")] = False,
 ) -> None:
-    """Run an experiment from a paper and show the results next to the published ones.
+    """Run an experiment of a paper.
 
-    Finished parts are stored: the same command resumes after an interruption. The folder gets table.md, table.json and
-    the outcomes of every fold and seed.
+    Shows the results next to the published ones. Finished parts are stored: the same command resumes after an
+    interruption. The folder gets table.md, table.json and the outcomes of every fold and seed.
 
     Example: rankwright reproduce xendcg-robustness --data MQ2008 --quick
     """
@@ -51,12 +59,12 @@ def reproduce(
     if summary is not None:
         if name:
             raise typer.BadParameter("--summary is about all experiments; leave out the name.")
-        typer.echo(results_page(read_records(summary), list(EXPERIMENTS)).markdown(), nl=False)
+        echo(results_page(read_records(summary), list(EXPERIMENTS)).markdown(), nl=False)
         return
     if not name:
         width = max(map(len, EXPERIMENTS))
         for entry in EXPERIMENTS.values():
-            typer.echo(f"{entry.name:<{width}}  {entry.title} ({entry.paper}, {entry.source})")
+            echo(f"{entry.name:<{width}}  {entry.title} ({entry.paper}, {entry.source})")
         return
     changes = {"queries": queries, "length": length, "folds": folds, "seeds": seeds, "trees": trees, "trials": trials}
     chosen_targets = tuple(targets.split())
@@ -96,17 +104,17 @@ def _run(
     parts = [name, *([] if data is None else [data.resolve().name]), *(["quick"] if quick else [])]
     folder = out or Path("reproduce", "-".join(parts))
     if not quiet:
-        typer.echo(f"{entry.title} ({entry.paper}, {entry.source}): {settings.command()}", err=True)
+        echo(f"{entry.title} ({entry.paper}, {entry.source}): {settings.command()}", err=True)
     _print_verdicts(run(entry, settings, folder, progress=None if quiet else _print_outcome, note=note), folder)
 
 
 def _print_outcome(outcome: Outcome) -> None:
     value = "" if outcome.valid != outcome.valid else f": {outcome.valid:.4f} on validation, {outcome.trees} trees"
     line = f"{outcome.system}, {outcome.target}, fold {outcome.fold}, seed {outcome.seed}{value}"
-    typer.echo(f"  {line} ({outcome.fit_seconds:.1f} s)", err=True)
+    echo(f"  {line} ({outcome.fit_seconds:.1f} s)", err=True)
 
 
 def _print_verdicts(record: Record, folder: Path) -> None:
     for verdict in record.verdicts:
-        typer.echo(f"{verdict['outcome']:>15}: {verdict['claim']} ({verdict['evidence']})")
-    typer.echo(f"Tables: {folder / 'table.md'}")
+        echo(f"{verdict['outcome']:>15}: {verdict['claim']} ({verdict['evidence']})")
+    echo(f"Tables: {folder / 'table.md'}")

@@ -17,12 +17,12 @@ def load_system(path: Path) -> tuple[Ranker, dict[str, Any]]:
 
     if is_run(path):
         run = Run.open(path)
-        return run.ranker, dict(run.manifest.get("reading", {}))
+        return run.ranker, run.reading
     ranker = load_ranker(path)
     options: dict[str, Any] = {"label": ranker.label_column_, "qid": ranker.qid_column_}
     if ranker.columns_.first_index == 0:
         options["zero_based"] = True
-    options["fields"] = ranker.manifest_.get("shown_columns") or None
+    options["fields"] = ranker.manifest_.get("other_columns") or None
     return ranker, {name: value for name, value in options.items() if value is not None}
 
 
@@ -52,23 +52,42 @@ class DataFile:
             with warnings.catch_warnings():
                 warnings.simplefilter("always")  # how columns were matched is shown for every file
                 self._cache[key] = read_data(self.path, **options)
-        return self._cache[key]
+        data = self._cache[key]
+        for option in ("docid", "query_text"):
+            name, letor = self._reading.get(option), data.first_index is not None or not data.named
+            if name is not None and option not in data.fields and not letor:
+                raise ValueError(f"{self.path} has no column {name!r}; name one of its own in {option}=.")
+        return data
 
 
 def evaluate_system(system: Path, data: DataFile, **options: Any) -> Evaluation:
     """Evaluate a run folder, a saved model or a TREC run file, on a data set or qrels."""
     import rankwright as rw
 
-    if system.is_dir() or system.suffix == ".zip":
-        ranker, training_options = load_system(system)
-        rows = data.read(**training_options, reference=ranker.columns_)
-        return _evaluate(ranker.predict(rows), rows, options)
-    run = rw.read_trec_run(system)
-    if _is_qrels(data.path):
-        scores, labels, qid = rw.align(run, rw.read_qrels(data.path))
+    if not _is_model(system) and _is_qrels(data.path):
+        scores, labels, qid = rw.align(rw.read_trec_run(system), rw.read_qrels(data.path))
         return rw.evaluate(scores, labels, qid=qid, **options)
-    rows = data.read()
-    return _evaluate(_scores_in_run(run, rows, data.path), rows, options)
+    scores, rows = score_system(system, data)
+    return rw.evaluate(scores, rows.labels, qid=rows.qid, weights=rows.weights, **options)
+
+
+def score_system(system: Path, data: DataFile, **reading: Any) -> tuple[Any, RankingData]:
+    """Return the scores of a run folder, a saved model or a TREC run file, and the rows of the data."""
+    import rankwright as rw
+
+    if not _is_model(system):
+        rows = data.read(**reading)
+        return _scores_in_run(rw.read_trec_run(system), rows, data.path), rows
+    ranker, training_options = load_system(system)
+    fields = [*training_options.pop("fields", ()), *reading.pop("fields", ())]
+    if fields:
+        reading["fields"] = fields
+    rows = data.read(**training_options, **reading, reference=ranker.columns_)
+    return ranker.predict(rows), rows
+
+
+def _is_model(system: Path) -> bool:
+    return system.is_dir() or system.suffix == ".zip"
 
 
 def _is_qrels(path: Path) -> bool:
@@ -81,28 +100,25 @@ def _is_qrels(path: Path) -> bool:
     return len(words) == 4 and not words[1].startswith(b"qid:")
 
 
-def _evaluate(scores: Any, data: RankingData, options: dict[str, Any]) -> Evaluation:
-    import rankwright as rw
-
-    return rw.evaluate(scores, data.y, qid=data.qid, weights=data.weights, **options)
-
-
 def _scores_in_run(run: TrecRun, data: RankingData, source: Path) -> Any:
     """Look up the scores of the data's rows in a run; documents that it did not retrieve come last."""
     import numpy as np
 
-    from rankwright.data.tables import document_names
+    from rankwright.data.tables import document_names, numbered_names
 
-    row_of = {
-        (str(qid), name): row
-        for row, (qid, name) in enumerate(zip(data.qid.tolist(), document_names(data), strict=True))
-    }
+    def rows_by(names: list[str]) -> dict[tuple[str, str], int]:
+        return {pair: row for row, pair in enumerate(zip(map(str, data.qid.tolist()), names, strict=True))}
+
+    row_of = rows_by(document_names(data))
+    if (run.qid[0], run.docno[0]) not in row_of:  # a run may name documents by their rows though they have ids
+        row_of = rows_by(numbered_names(data))
     scores = np.full(data.n_rows, np.nan)
     for qid, docno, score in zip(run.qid.tolist(), run.docno.tolist(), run.score.tolist(), strict=True):
         if (qid, docno) not in row_of:
             raise ValueError(
                 f"{source} has no document {docno!r} of query {qid!r}, which the run {run.tag!r} retrieved. "
-                "The run must name the documents QID-1, QID-2, ... in the order of the rows, as `predict` does."
+                "The run must name the documents as `predict` does: by their ids (--docid), or QID-1, QID-2, ... in "
+                "the order of the rows."
             )
         scores[row_of[qid, docno]] = score
     last = np.nextafter(np.nanmin(scores), -np.inf)

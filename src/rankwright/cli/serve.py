@@ -7,6 +7,8 @@ from typing import Annotated
 
 import typer
 
+from rankwright.cli.terminal import echo
+
 
 def serve(
     run: Annotated[Path, typer.Argument(metavar="RUN", help="Run folder or saved model.", show_default=False)],
@@ -26,10 +28,11 @@ def serve(
     watch: Annotated[float, typer.Option(help="Seconds between looks for a new model; 0 never looks.", min=0)] = 2.0,
     log: Annotated[str, typer.Option(metavar="FILE", help="Access log, JSON lines; - for stdout, or off.")] = "-",
 ) -> None:
-    """Rank over HTTP with a model: POST /rank, described at /docs.
+    """Rank over HTTP with a model.
 
-    The service listens on this machine only unless you name another --host. A new model in RUN is taken over without
-    a dropped request; SIGHUP does so at once. SIGTERM and Ctrl-C finish the requests under way.
+    POST /rank, described at /docs. The service listens on this machine only unless you name another --host. A new
+    model in RUN is taken over without a dropped request; SIGHUP does so at once. SIGTERM and Ctrl-C finish the
+    requests under way.
 
     Example: rankwright serve run --port 8000
     """
@@ -41,13 +44,13 @@ def serve(
     check_library()
     settings = Settings(host, port, read_token(token_file), max_rows, max_body, time_limit, watch)
     if not settings.is_loopback and settings.token is None:
-        typer.echo(
+        echo(
             f"rankwright: warning: {host} can be reached from other machines, and there is no token; "
             "set RANKWRIGHT_TOKEN or --token-file.",
             err=True,
         )
     access_log = JsonLog(log)
     try:
-        run_service(run, settings, access_log, lambda address: typer.echo(f"rankwright: {address}/docs", err=True))
+        run_service(run, settings, access_log, lambda address: echo(f"rankwright: {address}/docs", err=True))
     finally:
         access_log.close()

@@ -8,7 +8,13 @@ from typing import Annotated, Any
 
 import typer
 
-from rankwright.cli import options
+from rankwright.cli import calibrate, completion, options
+from rankwright.cli.terminal import echo
+
+_INTERRUPTED = 130  # exit code of a command that Ctrl-C ended: 128 and the number of the signal
+_FOLDS = 5  # of a calibration without validation data
+
+_TABLES = ("engine_params", "checkpoint", "within_query")  # parameters of Ranker that may be tables
 
 
 @options.with_data_options()
@@ -16,10 +22,25 @@ def train(
     data: Annotated[Path, typer.Argument(metavar="DATA", help="LETOR, Parquet or CSV.", show_default=False)],
     out: Annotated[Path, typer.Option(metavar="RUN", help="Run folder to create or to resume.", show_default=False)],
     valid: Annotated[Path | None, typer.Option(metavar="DATA", help="Validation data.", show_default=False)] = None,
-    objective: Annotated[str | None, typer.Option(help="Training objective [auto].", show_default=False)] = None,
+    objective: Annotated[
+        str | None,
+        typer.Option(help="Training objective [auto].", show_default=False, autocompletion=completion.objectives),
+    ] = None,
     metric: Annotated[
         str | None,
-        typer.Option(help="Metric to optimise, then metrics to monitor [ndcg@10].", show_default=False),
+        typer.Option(
+            help="Metric to optimise, then metrics to monitor [ndcg@10].",
+            show_default=False,
+            autocompletion=completion.metrics,
+        ),
+    ] = None,
+    within_query: Annotated[
+        str | None,
+        typer.Option(
+            metavar="KINDS",
+            help="Features within the query to add: rank, z, gap, share, mean, max.",
+            show_default=False,
+        ),
     ] = None,
     trees: Annotated[int | None, typer.Option(help="Number of trees [300].", show_default=False)] = None,
     early_stopping: Annotated[
@@ -36,6 +57,12 @@ def train(
             show_default=False,
         ),
     ] = None,
+    pairs: options.Pairs = None,
+    document: options.Document = None,
+    refit: Annotated[
+        bool,
+        typer.Option("--refit", help="Train once more on --valid too, with the number of trees that was chosen on it."),
+    ] = False,
     propensity: Annotated[
         str | None,
         typer.Option(
@@ -57,6 +84,25 @@ def train(
         Path | None,
         typer.Option(metavar="TOML", help="File of parameters; flags override it.", show_default=False),
     ] = None,
+    workers: Annotated[
+        int | None,
+        typer.Option(min=1, help="Train on this many workers of this machine, from Parquet files.", show_default=False),
+    ] = None,
+    scheduler: Annotated[
+        str | None,
+        typer.Option(metavar="ADDRESS", help="Train on the workers of this Dask scheduler.", show_default=False),
+    ] = None,
+    calibrate_by: Annotated[
+        calibrate.Method | None,
+        typer.Option(
+            "--calibrate",
+            help="Also learn what scores mean, on --valid, or cross-fitted on DATA in five folds.",
+            show_default=False,
+        ),
+    ] = None,
+    calibrate_to: Annotated[
+        calibrate.Target, typer.Option("--calibrate-target", help="Expected label, or probability of relevance.")
+    ] = "label",
     force: Annotated[bool, typer.Option("--force", help="Overwrite an existing run.")] = False,
     *,
     reading: options.Reading,
@@ -68,6 +114,9 @@ def train(
     resumes a run that was interrupted or killed, and leaves a finished one as it is. The config.toml of a run can be
     used as --config of another.
 
+    Several goals: --label relevance --label margin, with an objective such as "yetiloss + 0.3 yetiloss(label=margin)"
+    and metrics such as "ndcg@10 ndcg@10[margin]". Preferences: --pairs FILE, and an objective such as "ranknet(pairs)".
+
     Example: rankwright train train.txt --valid vali.txt --metric "map ndcg@10" --set num_leaves=31 --out run
     """
     from rankwright.data.tables import read_parts
@@ -76,18 +125,34 @@ def train(
     flags = {
         "objective": objective,
         "metric": None if metric is None else options.split_metrics(metric),
+        "within_query": within_query,
         "n_estimators": trees,
         "early_stopping_rounds": early_stopping,
+        "refit": refit or None,
         "random_state": seed,
         "n_jobs": threads,
     }
+    cluster = _cluster(workers, scheduler)
+    local: dict[str, Any] = {
+        "--pairs": pairs,
+        "--document": document,
+        "--position": position,
+        "--calibrate": calibrate_by,
+    }
+    local |= {"--propensity": propensity, "--refit": refit}
+    if cluster is not None and (flag := next((name for name, value in local.items() if value), None)):
+        raise typer.BadParameter(f"{flag} cannot be used on several workers; train without --workers and --scheduler.")
     parameters = _parameters(config, {k: v for k, v in flags.items() if v is not None}, set_ or [])
+    if cluster is not None:
+        parameters.setdefault("engine", "xgboost")
     given = {"position": position or None, "propensity": propensity, "clip": clip}
     told = parameters.pop("clicks", {}) | {name: value for name, value in given.items() if value is not None}
     names = options.named_columns(told)
     reading |= {"fields": names} if names else {}
     verbose = parameters.pop("verbose", 1)
-    if parameters.get("early_stopping_rounds") is not None and valid is None:
+    options.check_document(pairs, document)
+    watches_valid = parameters.get("early_stopping", "valid") != "cv"
+    if parameters.get("early_stopping_rounds") is not None and valid is None and watches_valid:
         raise typer.BadParameter("early stopping needs validation data; give it with --valid.")
     try:
         settings = run_config(parameters, told)
@@ -98,7 +163,12 @@ def train(
         check_same(earlier, settings)
     paths = {"train": data} | ({} if valid is None else {"valid": valid})
     start = time.perf_counter()
-    parts = read_parts(list(paths.values()), **reading)
+    if cluster is None:
+        parts: Any = read_parts(list(paths.values()), pairs=pairs, document=document, **reading)
+    else:
+        parts = _files(paths, reading)
+    if document is not None:
+        reading = {**reading, "fields": [document]}
     run = train_run(
         out,
         *parts,
@@ -107,36 +177,87 @@ def train(
         sources={"paths": paths, "reading": reading, "seconds": time.perf_counter() - start},
         overwrite=force,
         verbose=0 if quiet else verbose,
+        cluster=cluster,
     )
     if not run.finished:
-        raise ValueError(
-            f"training was interrupted after {run.manifest['iterations']} trees. {out} has the model so far; the same "
-            "command resumes it."
+        echo(
+            f"rankwright: training was interrupted after {run.manifest['iterations']} trees. {out} has the model so "
+            "far; the same command resumes it.",
+            err=True,
         )
+        raise typer.Exit(_INTERRUPTED)
+    if calibrate_by is not None:
+        _calibrate(run, parts, calibrate_by, calibrate_to, quiet)
     if quiet:
         return
     if earlier is not None and earlier.finished:
-        typer.echo(f"{out} is already finished: nothing to do. Overwrite it with --force, or choose another folder.")
+        echo(f"{out} is already finished: nothing to do. Overwrite it with --force, or choose another folder.")
         return
-    typer.echo(_summary(run, out))
+    echo(_summary(run, out))
+
+
+def _calibrate(run: Any, parts: Any, method: calibrate.Method, target: calibrate.Target, quiet: bool) -> None:
+    """Calibrate a finished run, unless it is calibrated in this way already."""
+    held_out = len(parts) > 1 and not run.config.get("refit")  # a second training has seen the validation queries
+    folds = None if held_out else _FOLDS
+    before = run.ranker.calibration_
+    if before is None or (before.method, before.target, before.folds) != (method, target, folds):
+        run.ranker.calibrate(parts[1] if held_out else parts[0], method=method, target=target, folds=folds)
+        calibrate.save_calibrated(run.ranker, run.path)
+    if not quiet:
+        echo(f"{run.path}: {calibrate.describe(run.ranker)}.")
+
+
+def _cluster(workers: int | None, scheduler: str | None) -> Any:
+    """Where to train, checked before any work; None for this process."""
+    if workers is not None and scheduler is not None:
+        raise typer.BadParameter("give --workers or --scheduler, not both.")
+    if workers is None and scheduler is None:
+        return None
+    from rankwright.cluster.dask import require
+    from rankwright.cluster.options import Cluster
+
+    require()
+    try:
+        return Cluster(scheduler if workers is None else workers)
+    except ValueError as error:
+        raise typer.BadParameter(str(error)) from None
+
+
+def _files(paths: dict[str, Path], reading: dict[str, Any]) -> list[Any]:
+    """Parquet files that only the workers read."""
+    from rankwright.cluster.files import ParquetFiles
+
+    if "zero_based" in reading:
+        raise typer.BadParameter("--zero-based and --one-based are for LETOR text, and workers read Parquet files.")
+    chosen: dict[str, Any] = dict(reading)
+    if isinstance(label := chosen.get("label"), list | tuple):
+        if len(label) > 1:
+            raise typer.BadParameter("several workers train for one label; give --label once.")
+        chosen["label"] = label[0]
+    chosen |= {name: tuple(value) for name, value in chosen.items() if isinstance(value, list)}
+    return [ParquetFiles(str(path), **chosen) for path in paths.values()]
 
 
 def _summary(run: Any, out: Path) -> str:
     trees = run.manifest["best_iteration"]
-    row = run.history[len(run.ranker.learning_rates_) - 1]
+    row = run.history[run.ranker._evaluated_iteration - 1]
     values = [f"{part} {name} {value:.4f}" for part in ("train", "valid") for name, value in row.get(part, {}).items()]
     seconds = sum(run.times.values())
     return (
-        f"{out}: {trees} trees in {seconds:.1f} s; {', '.join(values)}.\n"
+        f"{out}: {trees} trees in {seconds:.1f} s{'; ' if values else ''}{', '.join(values)}.\n"
         f"{_best_tree(run)}"
         f"Next: rankwright evaluate {out} DATA, or rankwright predict {out} DATA --out scores.txt"
     )
 
 
 def _best_tree(run: Any) -> str:
-    """Say where validation was best, if later trees made it worse and nothing stopped them."""
+    """Say where validation was best, if later trees made it worse and nothing stopped them, or what did stop them."""
     from rankwright import metric
+    from rankwright.training.stopping import stopping_sentence
 
+    if run.ranker.stopping_ is not None:
+        return f"{stopping_sentence(run.ranker.stopping_)}\n"
     if run.config.get("early_stopping_rounds") is not None or "valid" not in run.history[0]:
         return ""
     name = next(iter(run.history[0]["valid"]))
@@ -169,8 +290,8 @@ def _parameters(config: Path | None, flags: dict[str, Any], settings: list[str])
             raise typer.BadParameter(f"{first} is given twice, by --set and by its own flag; keep one.")
         if dot:
             table = parameters.setdefault(first, {})
-            if first not in ("engine_params", "checkpoint") or not isinstance(table, dict) or not inner:
-                raise typer.BadParameter(f"{name!r}: only engine_params and checkpoint have keys of their own.")
+            if first not in _TABLES or not isinstance(table, dict) or not inner:
+                raise typer.BadParameter(f"{name!r}: only {', '.join(_TABLES)} have keys of their own.")
             parameters[first] = {**table, inner: value}
         else:
             parameters[first] = value

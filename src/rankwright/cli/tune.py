@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from rankwright.cli import extras, options
+from rankwright.cli import completion, extras, options
+from rankwright.cli.terminal import echo
 
 if TYPE_CHECKING:
     from rankwright.tuning.search import Tuning
@@ -28,8 +29,21 @@ def tune(
             metavar="DATA", help="Validation data; without it, DATA is split into folds by query.", show_default=False
         ),
     ] = None,
-    metric: Annotated[str, typer.Option(help="Metric to optimise.")] = "ndcg@10",
-    objective: Annotated[str, typer.Option(help="Training objective; its options are tuned too.")] = "auto",
+    metric: Annotated[str, typer.Option(help="Metric to optimise.", autocompletion=completion.metrics)] = "ndcg@10",
+    objective: Annotated[
+        str,
+        typer.Option(help="Training objective; its options are tuned too.", autocompletion=completion.objectives),
+    ] = "auto",
+    such_that: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="CONSTRAINT",
+            help='What the result has to meet, such as "ndcg@10[margin] >= 0.4"; repeatable.',
+            show_default=False,
+        ),
+    ] = None,
+    pairs: options.Pairs = None,
+    document: options.Document = None,
     preset: Annotated[
         Literal["default", "paper"], typer.Option(help="paper: 20 random trials, then 80 guided ones, 1000 trees each.")
     ] = "default",
@@ -60,10 +74,11 @@ def tune(
     reading: options.Reading,
     quiet: options.Quiet = False,
 ) -> None:
-    """Choose hyper-parameters on validation queries, and write them to a file for train --config.
+    """Search hyper-parameters on validation queries.
 
-    Each trial is stored in the study file: the same command resumes a search that was interrupted or killed, and with
-    larger --trials extends a finished one. Ctrl-C writes the best parameters so far.
+    The best are written to a file for train --config. Each trial is stored in the study file: the same command
+    resumes a search that was interrupted or killed, and with larger --trials extends a finished one. Ctrl-C writes
+    the best parameters so far.
 
     Example: rankwright tune train.txt --valid vali.txt --metric map --time 10m --set subsample=1 --out best.toml
     """
@@ -78,6 +93,8 @@ def tune(
         raise typer.BadParameter(f"only one metric can be optimised; got {len(names)}.", param_hint="--metric")
     if valid is not None and folds is not None:
         raise typer.BadParameter("--folds splits DATA in place of --valid; keep one of the two.")
+    options.check_document(pairs, document)
+    constraints = _constraints(such_that or [])
     space = dict(map(options.split_setting, set_ or []))
     _check_usage(objective, names[0], space)
     if out.exists() and not is_config(out):
@@ -85,12 +102,14 @@ def tune(
     load_optuna()
     if report is not None:
         extras.require_report()
-    parts = read_parts([data] if valid is None else [data, valid], **reading)
+    paths = [data] if valid is None else [data, valid]
+    parts = read_parts(paths, pairs=pairs, document=document, **reading)
     budget = PRESETS[preset].trials if trials is None else trials
     tuning = tune(
         parts[0],
         metric=names[0],
         objective=objective,
+        constraint=constraints,
         valid=None if valid is None else parts[1],
         folds=folds,
         preset=preset,
@@ -101,7 +120,7 @@ def tune(
         study=out.with_suffix(".study.log") if study is None else study,
         seed=seed,
         threads=threads,
-        progress=None if quiet else lambda so_far: typer.echo(_line(so_far, budget), err=True),
+        progress=None if quiet else lambda so_far: echo(_line(so_far, budget), err=True),
     )
     tuning.save_config(out)
     if report is not None:
@@ -114,8 +133,10 @@ def tune(
             f"the search was interrupted after {len(tuning.trials)} trials. {out} has the best so far; the same "
             "command resumes it."
         )
+    if shortfall := tuning.shortfall():
+        echo(f"rankwright: warning: {shortfall}.", err=True)
     if not quiet:
-        typer.echo(f"{tuning}\n{_summary(tuning, out)}")
+        echo(f"{tuning}\n{_summary(tuning, out)}")
 
 
 def _line(so_far: Tuning, budget: int) -> str:
@@ -133,6 +154,15 @@ def _summary(tuning: Tuning, out: Path) -> str:
         + f"{out}: {tuning.metric} {tuning.best_trial.value:.4f} on validation queries.\n"
         + f"Next: rankwright train DATA --config {out} --out RUN"
     )
+
+
+def _constraints(texts: list[str]) -> tuple[Any, ...]:
+    from rankwright.tuning.constraint import read_constraints
+
+    try:
+        return read_constraints(texts)
+    except ValueError as error:
+        raise typer.BadParameter(str(error), param_hint="--such-that") from None
 
 
 def _seconds(text: str) -> float:

@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from rankwright.cli import options, scoring
+from rankwright.cli.terminal import echo
 
 
 @options.with_data_options(weight=False)
@@ -47,11 +48,11 @@ def verify_export(
     rows = scoring.DataFile(data, reading).read(**training_options, labelled=False, reference=ranker.columns_)
     choices = export_options(ranker.model_, target_version, feature_set)
     try:
-        result = verify_content(content, ranker.model_, target, choices, rows.X, rows.qid)
+        result = verify_content(content, ranker.model_, target, choices, ranker.model_.encode(rows), rows.qid)
     except (KeyError, IndexError, TypeError, UnicodeDecodeError) as error:
         raise ValueError(f"{file}: not a file for {target.name}: {type(error).__name__}, {error}.") from None
     except ValueError as error:
         raise ValueError(f"{file}: {error}") from None
-    typer.echo(options.to_json(result.to_dict()) if json else str(result))
+    echo(options.to_json(result.to_dict()) if json else str(result))
     if not result.exact:
         raise typer.Exit(1)

@@ -15,7 +15,7 @@ import numpy as np
 
 from rankwright.clicks.cells import Cells, Floats
 
-_RIDGE = 1e-3  # clicks; keeps a position without clicks in a resample finite
+_RIDGE = 1e-6  # clicks; keeps a position without clicks in a resample finite
 _STEPS = 60
 _TOLERANCE = 1e-9
 

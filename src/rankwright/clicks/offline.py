@@ -2,16 +2,16 @@
 
 An additive metric is M = Σ_d w(rank of d) g(d) / Z, see the head of `rankwright.kernels.exchange`. Clicks tell the gain
 of a document up to whether it was examined: with θ the propensity of its position, a click has probability θ γ, and γ,
-the probability of a click if examined, is the gain here, times the metric's gain of label 1. With n the number of
-impressions of a query in which document d was shown, and c its clicks:
+the probability of a click if examined, is the gain here, times the metric's gain of label 1. Of the N impressions of a
+query, n show document d; sums are over these, and c is 1 for a click:
 
-    ips     γ̂ = (1/n) Σ c/θ                            unbiased; Joachims et al., WSDM 2017
-    snips   Σ_q N_q Σ_d w γ̂ / Σ_q N_q Σ_d γ̂             self-normalised: the mean weight w of the places of relevance
-    dr      γ̃ + (1/n) Σ (c - θ γ̃) / max(θ, clip)        doubly robust; Oosterhuis, TOIS 2023
+    ips     γ̂ = (1/n) Σ c/θ                             unbiased; Joachims et al., WSDM 2017
+    snips   Σ_q N_q Σ_d w γ̂ / Σ_q N_q Σ_d γ̂              self-normalised: the mean weight w where relevance stands
+    dr      γ̂ = γ̃ + Σ (c - θ γ̃) / (N ρ),  ρ = Σ θ / N    doubly robust; Oosterhuis, TOIS 2023
 
-γ̃ is a model of relevance. Without clipping `dr` is `ips` for a document that was shown; what it adds are documents that
-were never shown, and with clipping what clipping leaves out. `snips` does not depend on the scale of propensities, of
-which only ratios can be learned, but is another quantity: multiply it by the relevance per impression to compare.
+γ̃ is a model of relevance. `clip` takes the place of θ or ρ where these are smaller. `dr` then takes from the model what
+clipping leaves out, and documents that were never shown; without clipping it is Σ c / Σ θ for the others. `snips` does
+not depend on the scale of propensities, of which only ratios can be learned, but is another quantity than the metric.
 
 Queries are independent, so intervals come from a bootstrap over queries.
 """
@@ -245,24 +245,30 @@ class _Counts:
     """What the log says about each row of the data."""
 
     data: RankingData
-    shows: Floats  # impressions in which it was shown [rows]
+    clip: float
+    shows: Floats  # n, impressions in which it was shown [rows]
+    clicks: Floats  # Σ c [rows]
+    examined: Floats  # Σ θ [rows]
     ips: Floats  # (1/n) Σ c / max(θ, clip) [rows]
-    examined: Floats  # (1/n) Σ θ / max(θ, clip) [rows]
     impressions: Floats  # of each query [queries]
     logged: NDArray[np.bool_]  # queries that are in the log [queries]
 
     @classmethod
     def of(cls, log: ClickLog, data: RankingData, theta: Floats, clip: float) -> _Counts:
-        shows = np.bincount(log.document, minlength=data.n_rows).astype(np.float64)
-        divisor = np.maximum(theta, clip) * shows[log.document]
-        ips, examined = (sums_by(log.document, v / divisor, data.n_rows) for v in (log.click, theta))
+        weighted = log.click / np.maximum(theta, clip)
+        shows, clicks, examined, ips = (
+            sums_by(log.document, values, data.n_rows) for values in (np.ones(log.n_rows), log.click, theta, weighted)
+        )
         first = np.flatnonzero(np.diff(log.impression, prepend=-1))
         query = np.searchsorted(data.boundaries, log.document[first], side="right") - 1
         impressions = np.bincount(query, minlength=data.n_queries).astype(np.float64)
-        return cls(data, shows, ips, examined, impressions, impressions > 0)
+        return cls(data, clip, shows, clicks, examined, ips / np.maximum(shows, 1.0), impressions, impressions > 0)
 
     def doubly_robust(self, model: Floats) -> Floats:
-        return model + np.where(self.shows > 0, self.ips - self.examined * model, 0.0)
+        n = np.repeat(self.impressions, self.data.group)
+        residual = self.clicks - self.examined * model
+        divisor = np.maximum(self.examined, self.clip * n)
+        return model + np.divide(residual, divisor, out=np.zeros_like(model), where=self.shows > 0)
 
     def per_query(self, values: Floats) -> Floats:
         sums: Floats = np.add.reduceat(values, self.data.boundaries[:-1])
@@ -323,7 +329,7 @@ def _relevance(log: ClickLog, data: RankingData, theta: Floats, seed: int) -> Fl
     for side in (0, 1):
         learned = half[query[shown]] != side
         part = data._like(data.X[shown[learned]], data.y[shown[learned]], data.qid[shown[learned]], None, {})
-        model = fit_relevance(part, cells.chosen(learned[cells.group]), curve=levels, seed=seed)
+        model = fit_relevance(part, cells.chosen(learned[cells.group]), levels, seed)
         rows = np.flatnonzero(half[query] == side)
         if len(rows):
             relevance[rows] = model.relevance(data.X[rows])

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from rankwright.data.dataset import RankingData
-from rankwright.data.encoding import HasColumns, drop_columns, frame_columns
+from rankwright.data.dataset import RankingData, names_columns
+from rankwright.data.encoding import HasColumns, drop_columns, frame_columns, named_column
 
 
 def ranking_data(
@@ -18,6 +18,8 @@ def ranking_data(
     group: Any,
     weights: Any,
     reference: HasColumns | None = None,
+    pairs: Any = None,
+    document: Any = None,
     fields: Mapping[str, Any] | None = None,
 ) -> RankingData:
     """Build the data of ``fit`` and ``score``; X may be a `RankingData` already.
@@ -32,12 +34,23 @@ def ranking_data(
             )
         if reference is not None:
             X.check_columns(reference)
-        return X.with_fields({name: _field_of(X, value) for name, value in fields.items()}) if fields else X
-    if y is None:
+        data = X.with_fields({name: _field_of(X, value) for name, value in fields.items()}) if fields else X
+        return data if pairs is None else data.with_pairs(pairs, document)
+    if y is None and pairs is None:
         raise ValueError("requires y to be passed, but the target y is None: labels, one per row.")
     arrays = {name: np.asarray(named_column(X, value, name)) for name, value in (fields or {}).items()}
     X = drop_columns(X, [value for value in (fields or {}).values() if isinstance(value, str)])
-    return RankingData(X, y, qid=qid, group=group, weights=weights, reference=reference, fields=arrays)
+    return RankingData(
+        X,
+        y,
+        qid=qid,
+        group=group,
+        weights=weights,
+        reference=reference,
+        fields=arrays,
+        pairs=pairs,
+        document=document,
+    )
 
 
 def by_column(argument: str, values: Any) -> dict[str, Any]:
@@ -74,13 +87,20 @@ def _field_of(data: RankingData, value: Any) -> Any:
 
 
 def evaluation_sets(
-    eval_set: Any, train: RankingData, y: Any = None, qid: Any = None, leave_out: Sequence[str] = ()
+    eval_set: Any,
+    train: RankingData,
+    y: Any = None,
+    qid: Any = None,
+    eval_group: Any = None,
+    leave_out: Sequence[str] = (),
 ) -> list[RankingData]:
     """Build the evaluation sets of ``fit``: a list of (X, y, qid), of `RankingData` or of frames, or one of them.
 
-    Frames need the names of their columns, where ``fit`` was given names as ``y`` and ``qid``. ``leave_out`` names
-    columns of frames that are not features.
+    Frames need the names of their columns, where ``fit`` was given names as ``y`` and ``qid``. With ``eval_group``, the
+    sizes of the queries of each set, sets are (X, y). ``leave_out`` names columns of frames that are not features.
     """
+    if eval_group is not None:
+        return _sets_by_group(eval_set, eval_group, train)
     if eval_set is None:
         return []
     is_set = isinstance(eval_set, RankingData) or (isinstance(eval_set, tuple) and len(eval_set) == 3)
@@ -91,6 +111,28 @@ def evaluation_sets(
     return [_evaluation_set(item, number, train, y, qid, leave_out) for number, item in enumerate(eval_set)]
 
 
+def _sets_by_group(eval_set: Any, eval_group: Any, train: RankingData) -> list[RankingData]:
+    """Build evaluation sets of pairs (X, y) and the sizes of their queries, one list of sizes for each."""
+    if not isinstance(eval_set, list | tuple) or not isinstance(eval_group, list | tuple):
+        raise ValueError(
+            "eval_group needs a list of (X, y) as eval_set, and must be a list with the sizes of the queries of each."
+        )
+    if len(eval_set) != len(eval_group):
+        raise ValueError(
+            f"eval_group has {len(eval_group)} entries for {len(eval_set)} evaluation sets; give the sizes of queries "
+            "of each."
+        )
+    data = []
+    for number, (item, group) in enumerate(zip(eval_set, eval_group, strict=True)):
+        try:
+            if not isinstance(item, tuple | list) or len(item) != 2:
+                raise ValueError("expected (X, y), since eval_group has the queries")
+            data.append(ranking_data(item[0], item[1], None, group, None, train))
+        except ValueError as error:
+            raise ValueError(f"eval_set[{number}]: {error}") from None
+    return data
+
+
 def _evaluation_set(
     item: Any, number: int, train: RankingData, label_name: Any, qid_name: Any, leave_out: Sequence[str]
 ) -> RankingData:
@@ -98,21 +140,19 @@ def _evaluation_set(
         if isinstance(item, RankingData):
             return ranking_data(item, None, None, None, None, train)
         if frame_columns(item):
-            if not (isinstance(label_name, str) and isinstance(qid_name, str)):
+            if not (names_columns(label_name, frame_columns(item)) and isinstance(qid_name, str)):
                 raise ValueError("a data frame alone needs y and qid of fit as names of columns; give (X, y, qid)")
             return ranking_data(drop_columns(item, leave_out), label_name, qid_name, None, None, train)
         if not isinstance(item, tuple | list) or len(item) != 3:
-            raise ValueError("expected (X, y, qid) or a RankingData")
+            raise ValueError("expected (X, y, qid) or a RankingData; (X, y) needs eval_group")
         X, y, qid = item
         return ranking_data(drop_columns(X, leave_out), y, qid, None, None, train)
     except ValueError as error:
         raise ValueError(f"eval_set[{number}]: {error}") from None
 
 
-def named_column(X: Any, value: Any, argument: str) -> Any:
-    """Return the column that a text names, or the value itself if it is not a text."""
-    if not isinstance(value, str):
-        return value
-    if value not in frame_columns(X):
-        raise ValueError(f"{argument}={value!r} is not a column of X; name one of a data frame, or give an array.")
-    return X[value]
+def named_labels_of(X: Any, y: Any) -> Any:
+    """Return the labels that a text names, those by name for a list of texts, or the value itself."""
+    if names_columns(y, frame_columns(X)) and not isinstance(y, str):
+        return {name: named_column(X, name, "y") for name in y}
+    return named_column(X, y, "y")

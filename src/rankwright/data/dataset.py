@@ -23,8 +23,11 @@ from rankwright.data.encoding import (
     matched_names,
     take_column,
 )
-from rankwright.data.queries import Queries, check_labels, plain_ids
+from rankwright.data.labels import UNNAMED, check_named, named_labels
+from rankwright.data.pairs import Pairs, read_pairs
+from rankwright.data.queries import Queries, as_floats, check_labels, plain_ids
 from rankwright.data.row_order import canonical_order
+from rankwright.data.within_query import Recipe
 
 _ROWS_PER_CHECK = 65_536  # checking for infinities in slices needs less memory
 
@@ -40,7 +43,9 @@ class RankingData:
     X
         Features: NumPy 2-D, SciPy sparse, pandas, polars or Arrow. NaN means missing.
     y
-        Labels, finite and non-negative, 0 for not relevant; or the name of a column of ``X``.
+        Labels, finite and non-negative, 0 for not relevant; or the name of a column of ``X``. Several labels are a dict
+        or a data frame of them by name, or a list of names of columns of ``X``; the first is the main one. None where
+        there are ``pairs`` alone.
     qid
         Query id per row, of any hashable type; or the name of a column of ``X``.
     group
@@ -58,13 +63,24 @@ class RankingData:
     fields
         Values per row that are not features, by name, such as document ids; or names of columns of ``X``, which are
         then not features. They travel with the rows.
+    pairs
+        Preferences to learn from: a table with the columns ``winner``, ``loser`` and, optionally, ``weight`` and
+        ``qid`` (a data frame, a dict of columns, or the path of a CSV or Parquet file), or an array of row numbers with
+        two columns, a third for weights.
+    document
+        How ``pairs`` name the rows: an id per row, or the name of a field or of a column of ``X`` that holds it (which
+        is then a field). Without it they name rows by number from 0, in the order given here.
 
     Attributes
     ----------
     X : ndarray or csr_matrix
         Features [rows, columns]; categories as codes.
     y : ndarray
-        Labels [rows].
+        Labels [rows]; the main one where there are several, 0 where there are none.
+    labels : dict
+        Labels by name, the main one first [rows]. One without a name is called ``"label"``.
+    pairs : Pairs or None
+        Preferences, which travel with the rows.
     qid : ndarray
         Query id [rows].
     group : ndarray
@@ -95,6 +111,9 @@ class RankingData:
     (['a', 'b', 'b'], [2.0, 0.0, 1.0], [1, 2])
     >>> data.ungroup(data.y).tolist()
     [0.0, 2.0, 1.0]
+    >>> data = RankingData([[0.1], [0.7]], {"relevance": [0, 2], "margin": [3, 1]}, qid=["a", "a"])
+    >>> data.labels["margin"].tolist(), data.y.tolist()
+    ([3.0, 1.0], [0.0, 2.0])
     """
 
     def __init__(
@@ -109,11 +128,16 @@ class RankingData:
         categorical: Sequence[str | int] | None = None,
         reference: HasColumns | None = None,
         fields: Mapping[str, ArrayLike] | Sequence[str] | None = None,
+        pairs: Any = None,
+        document: Any = None,
     ) -> None:
         frame = nw.from_native(X, eager_only=True, pass_through=True)
         if isinstance(frame, nw.DataFrame):
-            if isinstance(y, str):
-                frame, y = take_column(frame, y, "y")
+            if names_columns(y, frame.columns):
+                columns = {}
+                for name in [y] if isinstance(y, str) else y:
+                    frame, columns[name] = take_column(frame, name, "y")
+                y = columns
             if isinstance(qid, str):
                 frame, qid = take_column(frame, qid, "qid")
             if fields is not None and not isinstance(fields, Mapping):
@@ -121,6 +145,9 @@ class RankingData:
                 for name in fields:
                     frame, columns[name] = take_column(frame, name, "fields")
                 fields = columns
+            if isinstance(document, str) and document not in (fields or {}):
+                frame, column = take_column(frame, document, "document")
+                fields = {**(fields or {}), document: column}
             matrix, names, levels = encode_frame(frame, feature_names, categorical, reference)
         else:
             for name, value in (("y", y), ("qid", qid)):
@@ -144,16 +171,42 @@ class RankingData:
             levels = check_same_categories(levels, reference.categories)
 
         self.queries = Queries.of(matrix.shape[0], qid, group)
-        self.y = check_labels(y, self.queries)
+        if y is None and pairs is None:
+            raise ValueError("there are no labels; give y, one per row, or pairs.")
+        labels = named_labels(y)
+        self.label_names: tuple[str, ...] = (UNNAMED,) if labels is None else tuple(labels)
+        if y is None:
+            self.label_names, self.y = (), np.zeros(self.queries.n_rows)
+        elif labels is None:
+            self.y = check_labels(y, self.queries)
+        elif len(labels) == 1:
+            self.y = check_labels(next(iter(labels.values())), self.queries)
+        else:
+            checked = {name: check_named(name, values, self.queries) for name, values in labels.items()}
+            self.y = checked.pop(self.label_names[0])
         self.X = matrix if self.queries.order is None else matrix[self.queries.order]
         self.weights = None if weights is None else self.queries.per_row(weights)
+        if not isinstance(document, str | None):
+            fields, document = {**(fields or {}), "document": document}, "document"
         self.fields = {name: _field(name, values, self.queries) for name, values in (fields or {}).items()}
+        if len(self.label_names) > 1:
+            if clash := self.fields.keys() & set(self.label_names):
+                raise ValueError(f"{sorted(clash)[0]!r} is both a label and a field; rename one of them.")
+            self.fields |= checked
+        self.pairs: Pairs | None = None if pairs is None else self._read_pairs(pairs, document, self.queries)
+        if document is not None and pairs is None:
+            raise ValueError("document says how pairs name the rows, and there are no pairs; leave it out.")
         given = feature_names is not None or isinstance(frame, nw.DataFrame)
         self.named: bool = given if reference is None else reference.named
         self.first_index: int | None = None if reference is None else reference.first_index
         self.feature_names: list[str] = names
         self.categories: Levels = levels
         _check_features(self)
+
+    @property
+    def labels(self) -> dict[str, NDArray[np.float64]]:
+        """Labels by name, the main one first [rows]; empty where there are pairs alone."""
+        return {name: self.fields[name] if number else self.y for number, name in enumerate(self.label_names)}
 
     @property
     def qid(self) -> NDArray[Any]:
@@ -214,17 +267,80 @@ class RankingData:
         >>> bool((a.canonical().X == b.canonical().X).all())
         True
         """
-        order = canonical_order(self, threads)
-        if order is None:
+        return self._arranged(canonical_order(self, threads), Recipe(), threads)
+
+    def with_features(
+        self,
+        recipe: Recipe,
+        *,
+        names: Sequence[str] | None = None,
+        canonical: bool = False,
+        threads: int | None = None,
+    ) -> RankingData:
+        """Return the rows with features within the query behind their columns, optionally in canonical order.
+
+        ``names`` are those by which the recipe knows the columns, where they differ from the data's own.
+
+        Examples
+        --------
+        >>> from rankwright.data.within_query import read_recipe
+        >>> data = RankingData([[1.0], [2.0], [5.0]], [0, 1, 2], qid=[5, 5, 5])
+        >>> data = data.with_features(read_recipe("rank", data))
+        >>> data.feature_names, data.X.tolist()
+        (['f0', 'f0 [rank]'], [[1.0, 3.0], [2.0, 2.0], [5.0, 1.0]])
+        """
+        order = canonical_order(self, threads) if canonical else None
+        return self._arranged(order, recipe, threads, self.feature_names if names is None else names)
+
+    def _arranged(
+        self, order: NDArray[np.int64] | None, recipe: Recipe, threads: int | None, names: Sequence[str] = ()
+    ) -> RankingData:
+        """Return the rows in an order within their queries (None for the same), with the features of a recipe."""
+        if order is None and not recipe:
             return self
         data = copy.copy(self)
-        queries = self.queries
-        rows = order if queries.order is None else queries.order[order]
-        data.queries = Queries(queries.ids, queries.boundaries, queries.keys, rows, queries.first_row)
-        data.X, data.y = self.X[order], self.y[order]
-        data.weights = None if self.weights is None else self.weights[order]
-        data.fields = {name: values[order] for name, values in self.fields.items()}
+        if recipe:
+            data.X = recipe.extended(self.X, names, self.boundaries, order=order, threads=threads)
+            data.feature_names = [*names, *recipe.names]
+        elif order is not None:
+            data.X = self.X[order]
+        if order is not None:
+            queries = self.queries
+            rows = order if queries.order is None else queries.order[order]
+            data.queries = Queries(queries.ids, queries.boundaries, queries.keys, rows, queries.first_row)
+            data.y = self.y[order]
+            data.weights = None if self.weights is None else self.weights[order]
+            data.fields = {name: values[order] for name, values in self.fields.items()}
+            if self.pairs is not None:
+                place = np.empty_like(order)
+                place[order] = np.arange(len(order))
+                data.pairs = self.pairs.moved(place, queries)
         return data
+
+    def with_pairs(self, pairs: Any, document: str | None = None, *, as_given: bool = False) -> RankingData:
+        """Return the same rows with preferences to learn from; arguments as in the constructor.
+
+        Row numbers are those of this data, in the order of its ``y`` and ``qid``, or with ``as_given`` those of the
+        rows that it was created from, such as a file's. ``document`` names a field.
+
+        Examples
+        --------
+        >>> data = RankingData([[1.0], [2.0]], [0, 1], qid=[5, 5], fields={"url": ["x", "y"]})
+        >>> len(data.with_pairs({"winner": ["y"], "loser": ["x"]}, document="url").pairs)
+        1
+        """
+        if self.pairs is not None:
+            raise ValueError("the data has pairs already; give them once.")
+        data = copy.copy(self)
+        data.pairs = self._read_pairs(pairs, document, self.queries if as_given else self.queries.grouped())
+        return data
+
+    def _read_pairs(self, pairs: Any, document: str | None, queries: Queries) -> Pairs:
+        if document is not None and document not in self.fields:
+            raise ValueError(
+                f"document={document!r} is not a field of the data; it has {', '.join(self.fields) or 'none'}."
+            )
+        return read_pairs(pairs, queries, None if document is None else self.fields[document])
 
     def with_fields(self, fields: Mapping[str, ArrayLike]) -> RankingData:
         """Return the same rows with further fields, whose values are in the order of this data.
@@ -282,13 +398,16 @@ class RankingData:
         is_chosen = np.zeros(self.n_queries, dtype=bool)
         is_chosen[chosen] = True
         rows = np.repeat(is_chosen, self.group)
-        return self._like(
+        data = self._like(
             self.X[rows],
             self.y[rows],
             self.qid[rows],
             None if self.weights is None else self.weights[rows],
             {name: values[rows] for name, values in self.fields.items()},
         )
+        if self.pairs is not None:
+            data.pairs = self.pairs.moved(np.where(rows, np.cumsum(rows) - 1, -1), data.queries)
+        return data
 
     def split(self, share: float = 0.2, *, seed: int = 0) -> tuple[RankingData, RankingData]:
         """Split by query into (the rest, a random ``share`` of the queries); a seed always gives the same split.
@@ -359,11 +478,16 @@ class RankingData:
                 f"the parts have different fields: {sorted({tuple(part.fields) for part in parts})}; "
                 "give each the same."
             )
+        several = any(len(part.label_names) != 1 for part in parts)  # a label alone needs no name
+        if several and any(part.label_names != first.label_names for part in parts):
+            raise ValueError(
+                f"the parts have different labels: {sorted({part.label_names for part in parts})}; give each the same."
+            )
         sparse = any(sp.issparse(part.X) for part in parts)
         stack = (lambda xs: sp.vstack(xs, format="csr")) if sparse else np.concatenate
         weighted = any(part.weights is not None for part in parts)
         weights = [np.ones(p.n_rows) if p.weights is None else p.weights for p in parts]
-        return first._like(
+        data = first._like(
             stack([part.X for part in parts]),
             np.concatenate([part.y for part in parts]),
             np.concatenate([part.qid for part in parts])
@@ -372,6 +496,8 @@ class RankingData:
             np.concatenate(weights) if weighted else None,
             {name: np.concatenate([part.fields[name] for part in parts]) for name in first.fields},
         )
+        data.pairs = _joined_pairs(parts, data.queries)
+        return data
 
     def to_parquet(self, path: str | os.PathLike[str]) -> None:
         """Write one Parquet file: the features, the columns ``label``, ``qid`` and ``weight``, and the fields.
@@ -389,8 +515,11 @@ class RankingData:
         for number, name in enumerate(self.feature_names):
             columns[name] = np.ascontiguousarray(self.X[:, number])
         try:
-            weighted, fields = self.weights is not None, list(self.fields)
-            metadata = json.dumps({"categories": self.categories, "weighted": weighted, "fields": fields})
+            described: dict[str, Any] = {"categories": self.categories, "weighted": self.weights is not None}
+            described["fields"] = [name for name in self.fields if name not in self.label_names]
+            if len(self.label_names) > 1:
+                described["labels"] = self.label_names
+            metadata = json.dumps(described)
         except TypeError:
             raise ValueError(
                 "the file can hold only categories that are text or numbers; turn others into text."
@@ -404,7 +533,7 @@ class RankingData:
         cls,
         path: str | os.PathLike[str],
         *,
-        label: str = "label",
+        label: str | Sequence[str] = "label",
         qid: str = "qid",
         weight: str | None = None,
         reference: HasColumns | None = None,
@@ -432,7 +561,7 @@ class RankingData:
         cls,
         table: Any,
         *,
-        label: str | None = "label",
+        label: str | Sequence[str] | None = "label",
         qid: str = "qid",
         weight: str | None = None,
         drop: Sequence[str] = (),
@@ -442,7 +571,8 @@ class RankingData:
     ) -> RankingData:
         """Use the columns of an Arrow table, as `from_parquet` does.
 
-        With ``label=None`` all labels are 0: rows to predict. ``drop`` names columns to ignore, ``categorical``
+        ``label`` names one column or several. With ``label=None`` there are no labels: rows to predict, or to learn
+        from pairs. ``drop`` names columns to ignore, ``categorical``
         those that hold categories, ``fields`` those that travel with the rows without being features.
 
         Examples
@@ -452,11 +582,13 @@ class RankingData:
         >>> RankingData.from_arrow(table, drop=["url"]).X.tolist()
         [[1.5], [2.5]]
         """
-        metadata = json.loads((table.schema.metadata or {}).get(b"rankwright", b"{}"))
+        metadata = table_metadata(table)
         if weight is None and metadata.get("weighted"):
             weight = "weight"
-        index = (table.schema.pandas_metadata or {}).get("index_columns", [])
-        unused = [name for name in index if isinstance(name, str) and name not in (label, qid, weight)]
+        if label == UNNAMED and UNNAMED not in table.column_names and metadata.get("labels"):
+            label = list(metadata["labels"])
+        labels = [] if label is None else [label] if isinstance(label, str) else list(label)
+        unused = [name for name in _index_columns(table) if name not in (*labels, qid, weight)]
         table = table.drop_columns(list({*unused, *drop}))  # pandas stores row numbers as a column
         weights = None
         if weight is not None:
@@ -464,23 +596,29 @@ class RankingData:
             table = frame.to_native()
         stored = {name: v for name, v in metadata.get("categories", {}).items() if name not in drop}
         levels: Levels = {name: None if v is None else tuple(v) for name, v in stored.items()}
+        for name, texts in levels.items():
+            if texts is not None:
+                _check_levels(table, name, texts)
         if reference is not None:
             for name, texts in levels.items():
                 if texts is not None:
                     table = _with_levels(table, name, texts)
         categorical = list(dict.fromkeys([*levels, *categorical]))
-        y = np.zeros(len(table)) if label is None else label
+        y: Any = np.zeros(len(table)) if label is None else label
         fields = [name for name in dict.fromkeys([*metadata.get("fields", []), *fields]) if name not in drop]
         data = cls(
             table, y, qid=qid, weights=weights, categorical=categorical or None, reference=reference, fields=fields
         )
         if reference is None:
             data.categories.update(levels)
+        if label is None:
+            data.label_names = ()
         return data
 
     def _like(self, X: Any, y: Any, qid: Any, weights: Any, fields: Mapping[str, Any]) -> RankingData:
-        """Create data from other rows with the same columns and categories."""
+        """Create data from other rows with the same columns and categories; labels past the main one are fields."""
         data = RankingData(X, y, qid=qid, weights=weights, feature_names=self.feature_names, fields=fields)
+        data.label_names = tuple(name for name in self.label_names if name in fields or name == self.label_names[0])
         data.categories, data.named, data.first_index = self.categories, self.named, self.first_index
         return data
 
@@ -493,7 +631,10 @@ class RankingData:
 
 def label_columns(data: RankingData, ids: Any) -> dict[str, Any]:
     """Return the columns of a file that are not features: ``label``, ``qid``, ``weight`` and the fields."""
-    columns = {"label": data.y, "qid": ids}
+    if data.pairs is not None:
+        raise ValueError("the data has pairs, which a file of rows cannot hold; write rows without them.")
+    several = len(data.label_names) > 1
+    columns = {data.label_names[0] if several else UNNAMED: data.y, "qid": ids}
     if data.weights is not None:
         columns["weight"] = data.weights
     if reserved := columns.keys() & data.fields.keys():
@@ -502,6 +643,25 @@ def label_columns(data: RankingData, ids: Any) -> dict[str, Any]:
     if clash := columns.keys() & set(data.feature_names):
         raise ValueError(f"a feature is named {sorted(clash)[0]!r}, which the file needs itself; rename the feature.")
     return columns
+
+
+def names_columns(y: Any, columns: Sequence[str]) -> bool:
+    """Tell whether y names columns of a frame: a text, or a list of texts of which one is a column."""
+    if isinstance(y, str):
+        return True
+    texts = isinstance(y, list | tuple) and len(y) > 0 and all(isinstance(name, str) for name in y)
+    return texts and any(name in columns for name in y)
+
+
+def _joined_pairs(parts: Sequence[RankingData], queries: Queries) -> Pairs | None:
+    """Join the pairs of parts whose rows follow each other."""
+    if all(part.pairs is None for part in parts):
+        return None
+    starts = np.cumsum([0, *(part.n_rows for part in parts)])
+    arrays = [(part.pairs.arrays, start) for part, start in zip(parts, starts, strict=False) if part.pairs is not None]
+    winner, loser = (np.concatenate([getattr(a, side) + start for a, start in arrays]) for side in ("winner", "loser"))
+    place = np.arange(queries.n_rows) if queries.order is None else np.argsort(queries.order)
+    return Pairs.of_rows(place[winner], place[loser], np.concatenate([a.weight for a, _ in arrays]), queries)
 
 
 def _field(name: str, values: Any, queries: Queries) -> NDArray[Any]:
@@ -514,13 +674,62 @@ def _field(name: str, values: Any, queries: Queries) -> NDArray[Any]:
     return array if queries.order is None else array[queries.order]
 
 
+def table_metadata(table: Any) -> dict[str, Any]:
+    """Read what `RankingData.to_parquet` wrote about the columns; raise ValueError where it was changed."""
+    try:
+        metadata = json.loads((table.schema.metadata or {}).get(b"rankwright", b"{}"))
+        categories, fields = metadata.get("categories", {}), metadata.get("fields", [])
+        labels = metadata.get("labels") or []
+        valid = (
+            all(levels is None or isinstance(levels, list) for levels in categories.values())
+            and isinstance(fields, list)
+            and isinstance(labels, list)
+            and all(isinstance(label, str) for label in labels)
+            and {*categories, *fields, *labels} <= {*table.column_names}
+            and all(isinstance(level, str | int | float) for levels in categories.values() for level in levels or ())
+        )
+    except (ValueError, AttributeError, TypeError, RecursionError):
+        valid = False
+    if not valid:
+        raise ValueError(
+            "the file's description of its columns (the metadata named rankwright) was damaged; write the file again, "
+            "or remove the metadata to read its columns as they are."
+        )
+    return dict(metadata)
+
+
+def _index_columns(table: Any) -> list[str]:
+    """Return the columns that hold the row numbers of a pandas frame."""
+    try:
+        names = (table.schema.pandas_metadata or {}).get("index_columns", [])
+        return [name for name in names if isinstance(name, str) and name in table.column_names]
+    except (ValueError, AttributeError, TypeError, RecursionError):  # not what pandas writes
+        return []
+
+
+def _check_levels(table: Any, name: str, levels: tuple[Any, ...]) -> None:
+    """Raise ValueError unless a column holds codes of these levels, or is missing."""
+    codes = as_floats(table[name].to_numpy(), f"column {name!r} must hold the codes of its {len(levels)} categories.")
+    bad = np.flatnonzero(~(np.isnan(codes) | ((codes >= 0) & (codes < len(levels)) & (codes == np.trunc(codes)))))
+    if len(bad) or len(set(levels)) < len(levels):
+        found = f"{codes[bad[0]]:g} in row {bad[0]}" if len(bad) else "a category twice"
+        raise ValueError(
+            f"column {name!r} holds codes of {len(levels)} categories, from 0 to {len(levels) - 1}, and has {found}; "
+            "write the file again."
+        )
+
+
 def _with_levels(table: Any, name: str, levels: tuple[Any, ...]) -> Any:
     """Replace the codes in a column of an Arrow table by the levels they stand for."""
     import pyarrow as pa
 
     codes = table[name].to_numpy()
     values = [None if np.isnan(code) else levels[int(code)] for code in codes]
-    return table.set_column(table.column_names.index(name), name, pa.array(values))
+    try:
+        column = pa.array(values)
+    except (pa.ArrowException, TypeError):
+        raise ValueError(f"column {name!r} has categories of several types; write the file with text only.") from None
+    return table.set_column(table.column_names.index(name), name, column)
 
 
 def _check_features(data: RankingData) -> None:

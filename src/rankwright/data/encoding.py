@@ -72,6 +72,15 @@ def frame_columns(X: Any) -> list[str]:
     return list(frame.columns) if isinstance(frame, nw.DataFrame) else []
 
 
+def named_column(X: Any, value: Any, argument: str) -> Any:
+    """Return the column that a text names, or the value itself if it is not a text."""
+    if not isinstance(value, str):
+        return value
+    if value not in frame_columns(X):
+        raise ValueError(f"{argument}={value!r} is not a column of X; name one of a data frame, or give an array.")
+    return X[value]
+
+
 def drop_columns(X: Any, names: Sequence[str]) -> Any:
     """Remove the columns that a data frame has of these; anything else is returned unchanged."""
     present = set(names) & set(frame_columns(X))
@@ -143,6 +152,7 @@ def encode_frame(
     columns = []
     for name in names:
         series = by_name[name]
+        _check_dictionary(series)
         is_category = series.dtype in (nw.Categorical, nw.Enum) or name in categorical_names or name in known_levels
         if is_category and not (series.dtype.is_numeric() and known_levels.get(name) is None):
             values, levels[name] = _codes(series, known_levels.get(name))
@@ -158,6 +168,16 @@ def encode_frame(
         columns.append(np.asarray(values, dtype=np.float64))
     matrix = np.column_stack(columns) if columns else np.empty((len(frame), 0))
     return matrix, names, levels
+
+
+def _check_dictionary(series: nw.Series[Any]) -> None:
+    """Raise ValueError where an Arrow column has codes outside of its dictionary, which Arrow follows unchecked."""
+    native = series.to_native()
+    if series.dtype == nw.Categorical and hasattr(native, "validate"):
+        try:
+            native.validate(full=True)
+        except ValueError as error:  # ArrowInvalid
+            raise ValueError(f"column {series.name!r} is not a valid Arrow column: {error}") from None
 
 
 def _codes(series: nw.Series[Any], known_levels: tuple[Any, ...] | None) -> tuple[NDArray[np.float64], tuple[Any, ...]]:
@@ -253,10 +273,11 @@ def _check_sparse(X: Any) -> None:
         else:
             return
     elif X.format == "coo":
-        if any(len(axis) != len(X.data) for axis in X.coords):
+        axes = (X.row, X.col) if X.ndim == 2 else X.coords
+        if any(len(axis) != len(X.data) for axis in axes):
             reason = "row and col must have as many entries as data"
         elif any(
-            len(axis) and not 0 <= axis.min() <= axis.max() < size for axis, size in zip(X.coords, X.shape, strict=True)
+            len(axis) and not 0 <= axis.min() <= axis.max() < size for axis, size in zip(axes, X.shape, strict=True)
         ):
             reason = "row or col has an index outside of the matrix"
         else:

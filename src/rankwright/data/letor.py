@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, overload
 
 import numpy as np
@@ -18,6 +18,7 @@ from rankwright.data.letor_parser import check_width, parse_letor
 
 _ENDS_TOKEN = re.compile(r"[ \t\n\v\f\r#]")
 _INTEGER = re.compile(r"[+-]?[0-9]+")
+_DOCID = re.compile(rb"\bdocid\s*=\s*(\S+)")
 
 
 @overload
@@ -54,7 +55,8 @@ def read_letor(
 
     Features that a row leaves out are 0, and ``nan`` is a missing value. Query ids are int64 if all ids
     of the file are integers, otherwise text. Numbers are read as the nearest float64. Columns are named by the file's
-    own index, so that feature 39 is ``f39``; other data is matched with them by position.
+    own index, so that feature 39 is ``f39``; other data is matched with them by position. Document ids in comments,
+    ``# docid = ID`` as in MQ2007 and MQ2008, become the field ``"docid"``; other comments are ignored.
 
     Parameters
     ----------
@@ -84,27 +86,23 @@ def read_letor(
     >>> import pathlib, tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     path = pathlib.Path(folder, "train.txt")
-    ...     _ = path.write_text("2 qid:7 1:0.5 3:1e-3 # best\n0 qid:7 2:4\n")
+    ...     _ = path.write_text("2 qid:7 1:0.5 3:1e-3 # docid = D5\n0 qid:7 2:4\n")
     ...     data = read_letor(path)
     >>> data.X.tolist(), data.y.tolist(), data.query_ids.tolist()
     ([[0.5, 0.0, 0.001], [0.0, 4.0, 0.0]], [2.0, 0.0], [7])
-    >>> data.feature_names
-    ['f1', 'f2', 'f3']
+    >>> data.feature_names, data.fields["docid"].tolist()
+    (['f1', 'f2', 'f3'], ['D5', ''])
     """
     files: list[PathLike] = [paths] if isinstance(paths, str | os.PathLike) else list(paths)
     if not files:
         raise ValueError("no file to read: give a path, or a list of at least one path.")
-    parsed = [
-        parse_letor(
-            read_text(path),
-            source=os.fspath(path),
-            zero_based=zero_based,
-            n_features=n_features,
-            dtype=dtype,
-            sparse=sparse,
-        )
-        for path in files
-    ]
+    options: dict[str, Any] = {"zero_based": zero_based, "n_features": n_features, "dtype": dtype, "sparse": sparse}
+    parsed, fields = [], []
+    for path in files:
+        text = read_text(path)
+        parsed.append(parse_letor(text, source=os.fspath(path), **options))
+        fields.append(comment_fields(text))
+        del text
     width = max(X.shape[1] for X, _, _ in parsed)
     if width == 0:
         raise ValueError(f"{files[0]}: no row has a feature, so their number is unknown; pass n_features.")
@@ -115,7 +113,7 @@ def read_letor(
     data = []
     while parsed:  # frees each matrix once its data set exists, which may hold a copy
         X, y, qid = parsed.pop(0)
-        data.append(letor_data(widen(X, width), y, qid, zero_based=zero_based))
+        data.append(letor_data(widen(X, width), y, qid, fields.pop(0), zero_based=zero_based))
     return data[0] if isinstance(paths, str | os.PathLike) else data
 
 
@@ -124,7 +122,7 @@ def write_letor(data: RankingData, path: PathLike, *, zero_based: bool = False, 
 
     Every number is written with enough digits to read back the same float64. The file is complete or
     absent, and the same data gives the same bytes. The format cannot hold feature names or
-    categories, so these are left out; query ids must differ as text.
+    categories, so these are left out; query ids must differ as text. The field ``"docid"`` is written as a comment.
 
     Parameters
     ----------
@@ -148,6 +146,9 @@ def write_letor(data: RankingData, path: PathLike, *, zero_based: bool = False, 
     1 qid:4 1:0.1 2:3
     0 qid:4 1:0 2:5
     """
+    if len(data.label_names) > 1 or data.pairs is not None:
+        more = "pairs" if data.pairs is not None else f"the labels {', '.join(data.label_names)}"
+        raise ValueError(f"LETOR text holds one label per row, but this data has {more}; write Parquet or CSV.")
     if data.weights is not None:
         raise ValueError(
             "LETOR text cannot hold weights, but this data has them. Write Parquet or CSV, or create "
@@ -156,13 +157,46 @@ def write_letor(data: RankingData, path: PathLike, *, zero_based: bool = False, 
     ids = np.repeat(np.array(_id_texts(data.query_ids), dtype=object), data.group)
     prefixes = [f"{index}:" for index in range(1 - zero_based, data.X.shape[1] + 1 - zero_based)]
     features = _feature_rows(data.X, sp.issparse(data.X) if sparse is None else sparse)
+    comments = _comments(data)
     with replacing(path) as file:
-        for label, qid, (columns, values) in zip(data.y.tolist(), ids, features, strict=True):
+        for label, qid, (columns, values), comment in zip(data.y.tolist(), ids, features, comments, strict=True):
             words = [prefixes[c] + _digits(v) for c, v in zip(columns, values, strict=True)]
-            file.write(" ".join([_digits(label), f"qid:{qid}", *words]).encode() + b"\n")
+            file.write(" ".join([_digits(label), f"qid:{qid}", *words]).encode() + comment + b"\n")
 
 
-def letor_data(X: Any, y: Any, qid: Any, *, zero_based: bool) -> RankingData:
+def comment_fields(text: bytes | bytearray) -> dict[str, NDArray[Any]]:
+    r"""Return what the comments of LETOR text say about its rows: their document ids, "" where one has none.
+
+    Examples
+    --------
+    >>> comment_fields(b"1 qid:1 1:2 #docid = GX1 inc = 1\n\n# docid = none\n0 qid:1 1:3\n")["docid"].tolist()
+    ['GX1', '']
+    """
+    if b"docid" not in text:
+        return {}
+    ids = []
+    for line in bytes(text).split(b"\n"):
+        row, _, comment = line.partition(b"#")
+        if row.strip():
+            found = _DOCID.search(comment)
+            ids.append("" if found is None else found[1].decode(errors="replace"))
+    return {"docid": np.array(ids, dtype=object)} if any(ids) else {}
+
+
+def _comments(data: RankingData) -> Iterator[bytes]:
+    for docid in data.fields.get("docid", np.repeat("", data.n_rows)).tolist():
+        text = str(docid)
+        if any(character.isspace() for character in text):
+            raise ValueError(
+                f"document id {text!r} cannot be written: in LETOR text an id must not contain whitespace. Rename the "
+                "document, or write Parquet."
+            )
+        yield f" #docid = {text}".encode() if text else b""
+
+
+def letor_data(
+    X: Any, y: Any, qid: Any, fields: Mapping[str, NDArray[Any]] | None = None, *, zero_based: bool
+) -> RankingData:
     """Create data whose columns are named by their indices in a file.
 
     Examples
@@ -171,7 +205,7 @@ def letor_data(X: Any, y: Any, qid: Any, *, zero_based: bool) -> RankingData:
     ['f0', 'f1']
     """
     first = 0 if zero_based else 1
-    data = RankingData(X, y, qid=qid, feature_names=generated_names(np.shape(X)[1], first))
+    data = RankingData(X, y, qid=qid, feature_names=generated_names(np.shape(X)[1], first), fields=fields)
     data.named, data.first_index = False, first
     return data
 

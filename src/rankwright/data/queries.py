@@ -24,6 +24,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 _LONG_ID = 100  # characters; shorter ones waste little
+_GROUP = (
+    "group must be a non-empty list of whole numbers, the number of rows of each query; pass one id per row as qid=."
+)
 _MOST_CHARACTERS = 1 << 24  # of an array of texts with longer ones: 64 megabytes
 
 
@@ -102,12 +105,9 @@ class Queries:
     @classmethod
     def from_group(cls, group: ArrayLike, n_rows: int) -> Queries:
         """Group rows by sizes in row order; a query's id and key come from its number, from 0."""
-        sizes = np.asarray(group)
+        sizes = as_floats(group, _GROUP) if np.ma.isMaskedArray(group) else np.asarray(group)
         if sizes.ndim != 1 or len(sizes) == 0 or sizes.dtype.kind not in "iuf":
-            raise ValueError(
-                "group must be a non-empty list of whole numbers, the number of rows of each query; "
-                "pass one id per row as qid=."
-            )
+            raise ValueError(_GROUP)
         hint = (
             "It looks like one id per row: pass it as qid= instead."
             if len(sizes) == n_rows
@@ -176,7 +176,7 @@ class Queries:
         ``weights`` has one per row, or one per query in the order in which the queries first appear in
         the caller's rows.
         """
-        values = _as_floats(weights, "weights must be numbers, one per row or one per query.")
+        values = as_floats(weights, "weights must be numbers, one per row or one per query.")
         if values.ndim != 1 or len(values) not in (self.n_rows, self.n_queries):
             raise ValueError(
                 f"weights have shape {values.shape}; expected one per row ({self.n_rows}) or one per "
@@ -198,7 +198,7 @@ class Queries:
 
 def check_labels(labels: ArrayLike, queries: Queries) -> NDArray[np.float64]:
     """Return labels in grouped order as float64; NaN, infinite and negative ones are an error."""
-    values = _as_floats(labels, "labels must be numbers (relevance grades), one per row.")
+    values = as_floats(labels, "labels must be numbers (relevance grades), one per row.")
     if values.shape != (queries.n_rows,):
         raise ValueError(f"labels have shape {values.shape} for {queries.n_rows} rows; give one label per row.")
     values = np.ascontiguousarray(queries.group(values))
@@ -211,13 +211,26 @@ def check_labels(labels: ArrayLike, queries: Queries) -> NDArray[np.float64]:
     return values
 
 
-def _as_floats(values: Any, message: str) -> NDArray[np.float64]:
-    """Return numbers as float64, missing ones as NaN; raise ValueError with ``message`` if they are not numbers."""
+def as_floats(values: Any, message: str) -> NDArray[np.float64]:
+    """Return numbers as float64, missing and masked ones as NaN; raise ValueError with ``message`` for anything else.
+
+    Dates and complex numbers are something else, though NumPy would turn them into floats.
+
+    Examples
+    --------
+    >>> as_floats(np.ma.array([1, 2], mask=[False, True]), "scores must be numbers.").tolist()
+    [1.0, nan]
+    """
     native = values.to_native() if hasattr(values, "to_native") else values
     if hasattr(native, "to_pylist") and native.null_count:
         values = native.to_pylist()  # NumPy gets a repeated value for a missing one in Arrow's dictionary arrays
     try:
-        return np.asarray(values, dtype=np.float64)
+        if np.ma.isMaskedArray(values):
+            values = np.ma.filled(values.astype(np.float64), np.nan)
+        array = np.asarray(values)
+        if array.dtype.kind in "cmM":
+            raise ValueError(message)
+        return array.astype(np.float64, copy=False)
     except (TypeError, ValueError):
         raise ValueError(message) from None
 
@@ -298,6 +311,8 @@ def _as_array(qid: Any) -> NDArray[Any]:
     if hasattr(qid, "to_pylist"):  # an Arrow column; only its list shows a missing entry
         array = np.asarray(qid)
         return array if array.dtype.kind in "iufbmM" and qid.null_count == 0 else _as_array(qid.to_pylist())
+    if np.ma.isMaskedArray(qid):
+        return _as_objects(qid.tolist()) if np.ma.is_masked(qid) else np.asarray(qid)  # a masked id becomes None
     if hasattr(qid, "to_numpy"):  # a pandas or polars column
         qid = np.asarray(qid.to_numpy())
     if isinstance(qid, np.ndarray):

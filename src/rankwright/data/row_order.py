@@ -2,9 +2,9 @@
 
 Equal scores are ranked in the order of rows, and engines sample rows by their number: without a canonical order, the
 order in which rows were stored would change the model. Rows are sorted by query and then by a hash of their features.
-Rows with the same features differ at most in label, weight and fields. These decide which row is which, and chance
-decides which comes first: an order by label or by a feature would decide every tie its way. Labels and weights count by
-their order alone, so twice the labels, or weights of 1, change nothing.
+Rows with the same features differ at most in labels, weight, fields and pairs. These decide which row is which, and
+chance decides which comes first: an order by label or by a feature would decide every tie its way. Labels and weights
+count by their order alone, so twice the labels, or weights of 1, change nothing.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from rankwright.data.queries import mix
+from rankwright.kernels.given_pairs import GivenPairs
 from rankwright.kernels.row_hash import add_dense, add_sparse
 from rankwright.kernels.threads import available_threads, equal_ranges, run_ranges
 
@@ -34,6 +35,8 @@ def canonical_order(data: RankingData, threads: int | None) -> NDArray[np.int64]
     if not groups.all():
         fields = [_sortable(values) for _, values in sorted(data.fields.items())]
         values = [*fields, *([] if data.weights is None else [data.weights]), data.y]
+        if data.pairs is not None:
+            values.insert(0, _pair_hashes(data.pairs.arrays, hashes))
         by_value = np.lexsort((*values, hashes, query))
         starts = np.flatnonzero(groups)
         number = np.arange(len(order)) - np.repeat(starts, np.diff(starts, append=len(order)))
@@ -44,6 +47,15 @@ def canonical_order(data: RankingData, threads: int | None) -> NDArray[np.int64]
         order = np.empty_like(by_value)
         order[np.argsort(kind[places], kind="stable")] = by_value
     return None if np.array_equal(order, np.arange(len(order))) else order
+
+
+def _pair_hashes(pairs: GivenPairs, hashes: NDArray[np.uint64]) -> NDArray[np.uint64]:
+    """Hash the pairs of each row: whom it beats or loses against, and with which weight."""
+    weight = mix(pairs.weight.view(np.uint64))
+    total = np.zeros_like(hashes)
+    np.add.at(total, pairs.winner, mix(mix(hashes[pairs.loser]) + weight))
+    np.add.at(total, pairs.loser, mix(hashes[pairs.winner] + weight))
+    return total
 
 
 def _sortable(values: NDArray[Any]) -> NDArray[Any]:

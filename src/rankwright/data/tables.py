@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 import warnings
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,9 +14,9 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from rankwright._io import PathLike, read_text, replacing
-from rankwright.data.dataset import RankingData, label_columns
+from rankwright.data.dataset import RankingData, label_columns, table_metadata
 from rankwright.data.encoding import Columns
-from rankwright.data.letor import letor_data, read_letor, widen, write_letor
+from rankwright.data.letor import comment_fields, letor_data, read_letor, widen, write_letor
 from rankwright.data.letor_parser import parse_letor
 
 _LETOR = (".txt", ".letor", ".svm", ".svmlight", ".dat")
@@ -28,14 +28,16 @@ _INTEGER = re.compile(r"[+-]?[0-9]{1,18}")
 def read_data(
     path: PathLike,
     *,
-    label: str = "label",
+    label: str | Sequence[str] = "label",
     qid: str = "qid",
     weight: str | None = None,
     drop: Sequence[str] = (),
     categorical: Sequence[str] = (),
     fields: Sequence[str] = (),
+    docid: str | None = None,
+    query_text: str | None = None,
     zero_based: bool = False,
-    labelled: bool = True,
+    labelled: bool | None = True,
     reference: RankingData | Columns | None = None,
 ) -> RankingData:
     r"""Read ranking data from a file.
@@ -51,7 +53,8 @@ def read_data(
     path
         The file.
     label, qid, weight
-        Names of the columns. Without ``weight``, weights are read only from Parquet that `write_data` wrote.
+        Names of the columns. Several labels are a list of names, the main one first; without ``label``, those of a
+        Parquet file that `write_data` wrote. Without ``weight``, weights are read only from such a file.
     drop
         Columns to ignore.
     categorical
@@ -59,15 +62,20 @@ def read_data(
     fields
         Columns that are not features and travel with the rows, such as the position at which a document was shown;
         LETOR text has none.
+    docid, query_text
+        Columns with document ids and with the text of each row's query. They become the fields ``"docid"`` and
+        ``"query_text"``, which travel with the rows into predictions, TREC files and reports. LETOR text has document
+        ids in its comments.
     zero_based
         Whether the first feature of LETOR text has index 0; by default it has index 1.
     labelled
-        False for rows to predict: labels are not needed, and all are 0.
+        False for rows to predict, which need no labels; None for rows with pairs, which may have none: labels are
+        read where the file has the column.
     reference
         Training data, or a model's ``columns_``: this data gets the same columns and categories. Columns named in
-        ``drop``, ``categorical`` and ``fields`` may then be missing. LETOR text, which has no names, is matched by
-        position and must have as many features; only where the reference is LETOR text too may the last ones be
-        missing, which are then 0, with a warning that names them.
+        ``drop``, ``categorical``, ``fields``, ``docid`` and ``query_text`` may then be missing. LETOR text, which has
+        no names, is matched by position and must have as many features; only where the reference is LETOR text too may
+        the last ones be missing, which are then 0, with a warning that names them.
 
     Examples
     --------
@@ -81,29 +89,46 @@ def read_data(
     """
     extension = _extension(path)
     if extension in _LETOR:
-        if fields and reference is None:
+        if not isinstance(label, str):
+            raise ValueError(f"{path} is LETOR text, which has one label, not {', '.join(label)}; use Parquet or CSV.")
+        if len(fields) and reference is None:
             raise ValueError(f"{path} is LETOR text, which has no column {fields[0]!r}; give Parquet or CSV.")
-        return _read_letor(path, zero_based, labelled, reference)
+        return _read_letor(path, zero_based, labelled is not False, reference)
     texts = () if reference is None else tuple(name for name, levels in reference.categories.items() if levels)
     table = read_table(path, qid, texts)
     columns = table.column_names
+    try:
+        written = table_metadata(table).get("labels")
+    except ValueError as error:
+        raise ValueError(f"{path}: {error}") from None
+    if label == "label" and label not in columns and written:
+        label = list(written)
+    labels = [label] if isinstance(label, str) else list(label)
+    if labelled is None:
+        labelled = any(name in columns for name in labels)
     if reference is not None:
         drop, categorical, fields = (
             [name for name in names if name in columns] for names in (drop, categorical, fields)
         )
-    if not labelled and label in columns:
-        drop = [*drop, label]
-    required = [("label", label)] if labelled else []
+    if not labelled:
+        drop = [*drop, *(name for name in labels if name in columns and name not in drop)]
+    required = [("label", name) for name in labels] if labelled else []
     required += [("qid", qid)] + ([] if weight is None else [("weight", weight)])
+    named = {"docid": docid, "query_text": query_text}
+    if reference is not None:
+        named = {option: name if name in columns else None for option, name in named.items()}
+    required += [(option, name) for option, name in named.items() if name is not None]
     for option, names in (("drop", drop), ("categorical", categorical), ("fields", fields)):
         required += [(option, name) for name in names]
     for option, name in required:
         if name not in columns:
             raise ValueError(f"{path} has no column {name!r}; it has {_shown(columns)}. Name one of them in {option}=.")
+    given = {option: name for option, name in named.items() if name is not None}
+    table, fields = _name_fields(table, path, given, fields)
     try:
         return RankingData.from_arrow(
             table,
-            label=label if labelled else None,
+            label=None if not labelled else labels[0] if len(labels) == 1 else labels,
             qid=qid,
             weight=weight,
             drop=drop,
@@ -123,10 +148,14 @@ def read_table(path: PathLike, qid: str, texts: Sequence[str] = ()) -> Any:
     return _read_parquet(path) if extension in _PARQUET else _read_csv(path, _CSV[extension], qid, texts)
 
 
-def read_parts(paths: Sequence[PathLike], **options: Any) -> list[RankingData]:
+def read_parts(
+    paths: Sequence[PathLike], *, pairs: PathLike | None = None, document: str | None = None, **options: Any
+) -> list[RankingData]:
     r"""Read files that belong together, such as training and validation data, with the columns of the first file.
 
     The number of features of LETOR files is the largest index in any of them. ``options`` are those of `read_data`.
+    ``pairs``, as in `RankingData`, belong to the rows of the first file, by number or by the column ``document``; where
+    there are some, the files need no labels.
 
     Examples
     --------
@@ -137,8 +166,13 @@ def read_parts(paths: Sequence[PathLike], **options: Any) -> list[RankingData]:
     ...     [part.X.tolist() for part in read_parts(paths)]
     [[[0.5, 0.0]], [[0.0, 0.5]]]
     """
-    letor = all(_extension(path) in _LETOR for path in paths)
-    if letor and options.get("reference") is None and not options.get("fields"):
+    if pairs is not None:
+        fields = [*options.get("fields", ()), *([] if document is None else [document])]
+        labelled = None if "label" not in options else True
+        first, *others = read_parts(paths, **{"labelled": labelled, **options, "fields": fields})
+        return [first.with_pairs(pairs, document, as_given=True), *others]
+    letor = all(_extension(path) in _LETOR for path in paths) and not options.get("fields")
+    if options.get("reference") is None and letor and isinstance(options.get("label", ""), str):
         return read_letor(list(paths), zero_based=options.get("zero_based", False))
     first = read_data(paths[0], **options)
     return [first, *(read_data(path, **{**options, "reference": first}) for path in paths[1:])]
@@ -171,21 +205,67 @@ def write_data(data: RankingData, path: PathLike) -> None:
         _write_csv(data, path, _CSV[extension])
 
 
-def document_names(data: RankingData) -> list[str]:
-    """Name the documents by query and row, ``qid-1``, ``qid-2``, ..., in the order of the data's rows.
+def write_table(columns: Mapping[str, Sequence[Any]], path: PathLike) -> None:
+    """Write columns to Parquet or CSV, by the extension; the file is complete or absent."""
+    import pyarrow as pa
+    import pyarrow.csv as pc
+    import pyarrow.parquet as pq
 
-    The names do not depend on the order of the queries in the file.
+    extension = _extension(path)
+    if extension in _LETOR or Path(path).suffix == ".gz":
+        raise ValueError(f"{os.fspath(path)!r} must end in .parquet, .csv or .tsv.")
+    table = pa.table({name: list(values) for name, values in columns.items()})
+    with replacing(path) as file:
+        if extension in _PARQUET:
+            pq.write_table(table, file)
+        else:
+            pc.write_csv(table, file, pc.WriteOptions(delimiter=_CSV[extension]))
+
+
+def document_names(data: RankingData) -> list[str]:
+    """Name the documents, in the order of the data's rows, by the field ``"docid"``.
+
+    A row without one is named by query and row, ``qid-1``, ``qid-2``, ..., which does not depend on the order of the
+    queries in the file.
 
     Examples
     --------
     >>> document_names(RankingData([[1], [2], [3]], [0, 1, 0], qid=["b", "a", "b"]))
     ['a-1', 'b-1', 'b-2']
+    >>> document_names(RankingData([[1], [2]], [0, 1], qid=["b", "b"], fields={"docid": ["x", ""]}))
+    ['x', 'b-2']
     """
+    numbered = numbered_names(data)
+    if "docid" not in data.fields:
+        return numbered
+    names = [str(docid) or number for docid, number in zip(data.fields["docid"].tolist(), numbered, strict=True)]
+    seen: set[tuple[Any, str]] = set()
+    for pair in zip(data.qid.tolist(), names, strict=True):
+        if pair in seen:
+            raise ValueError(f"query {pair[0]!r} has two documents with the id {pair[1]!r}; give each its own id.")
+        seen.add(pair)
+    return names
+
+
+def numbered_names(data: RankingData) -> list[str]:
+    """Name the documents by query and row, whatever ids they have."""
     return [
         f"{qid}-{number}"
         for qid, size in zip(data.query_ids.tolist(), data.group.tolist(), strict=True)
         for number in range(1, size + 1)
     ]
+
+
+def _name_fields(table: Any, path: PathLike, columns: dict[str, str], fields: Sequence[str]) -> tuple[Any, list[str]]:
+    """Give the columns of fields the names that the rest of the package knows them by."""
+    for field, column in columns.items():
+        if column == field:
+            continue
+        if field in table.column_names:
+            raise ValueError(f"{path} has a column {field!r} beside {column!r}; name it in drop=, or as {field}=.")
+        table = table.append_column(field, table[column])
+    others = set(columns.values()) - columns.keys() - set(fields)
+    return table.drop_columns(sorted(others)) if others else table, [*columns, *fields]
 
 
 def _extension(path: PathLike) -> str:
@@ -212,8 +292,8 @@ def _read_letor(
     labels = y if labelled else np.zeros(len(y))
     try:
         if reference is None:
-            return letor_data(X, labels, qid, zero_based=zero_based)
-        return RankingData(X, labels, qid=qid, reference=reference)
+            return letor_data(X, labels, qid, comment_fields(text), zero_based=zero_based)
+        return RankingData(X, labels, qid=qid, reference=reference, fields=comment_fields(text))
     except ValueError as error:
         raise ValueError(f"{path}: {error}") from None
 

@@ -147,7 +147,9 @@ def generalisation_gap(
         stages(ranker, train, every), stages(ranker, test, every), strict=True
     ):
         results = [
-            evaluate(scores, data.y, qid=data.qid, metrics=metrics, ties=ties, weights=data.weights, threads=threads)
+            evaluate(
+                scores, data.labels, qid=data.qid, metrics=metrics, ties=ties, weights=data.weights, threads=threads
+            )
             for scores, data in ((train_scores, train), (test_scores, test))
         ]
         for name in results[0].mean:

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from rankwright.data.labels import choose_label
 from rankwright.data.queries import Queries, check_labels
 from rankwright.diagnostics.common import Floats, altair, frame, grouped_rows, plain, ranker_of, stages, threads_of
 from rankwright.kernels import evaluate as kernel
@@ -366,13 +367,16 @@ def incoherency_curve(
     source = parse_objective(ranker.objective_ if objective is None else objective)
     seed = int(ranker.manifest_["seed"])
     queries = data.queries.grouped()
-    gradient = BoundObjective(source, data.y, queries, target, seed=seed, threads=threads, weights=data.weights)
-    cutoff = target.at if k is None else _check_cutoff(k)
+    gradient = BoundObjective(
+        source, data.labels, queries, target, seed=seed, threads=threads, weights=data.weights, pairs=data.pairs
+    )
+    labels = choose_label(data.labels, target.first.label)
+    cutoff = target.first.at if k is None else _check_cutoff(k)
     trees, measured = [], []
     for n_trees, scores in stages(ranker, data, every):
         grad, _ = gradient(scores, n_trees)
         trees.append(n_trees)
-        measured.append(_count(queries, scores, data.y, -grad, cutoff, kernel.INPUT, reading, threads))
+        measured.append(_count(queries, scores, labels, -grad, cutoff, kernel.INPUT, reading, threads))
     return IncoherencyCurve(np.array(trees), tuple(measured), str(source), str(target))
 
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from rankwright.data.labels import choose_label
 from rankwright.diagnostics.changes import GapCurve, QueryChanges, generalisation_gap, query_changes
 from rankwright.diagnostics.coherency import IncoherencyCurve, incoherency_curve
 from rankwright.diagnostics.common import plain, ranker_of, threads_of
@@ -173,7 +174,7 @@ def diagnose(
     report = tell or (lambda text: None)
     ranker = ranker_of(model)
     threads = threads_of(ranker, threads)
-    target = ranker.metrics_[0]
+    target = ranker.metrics_[0].first
     if target.selects:
         raise ValueError(
             f"the model was trained for {target}, which selects documents; diagnostics are defined on rankings."
@@ -190,8 +191,9 @@ def diagnose(
     report("directness")
     sample = _spread(data, max_queries)
     scores = ranker.predict(sample)
-    common: dict[str, Any] = {"labels": sample.y, "qid": sample.qid, "seed": seed, "threads": threads}
-    smooth: dict[str, Any] = {**common, "metric": target, "objective": "stochasticrank", "samples": samples}
+    labels, plain = choose_label(sample.labels, target.label), replace(target, label=None)
+    common: dict[str, Any] = {"labels": labels, "qid": sample.qid, "seed": seed, "threads": threads}
+    smooth: dict[str, Any] = {**common, "metric": plain, "objective": "stochasticrank", "samples": samples}
     gaps = [
         directness_curve(scores, **common, metric="ndcg", sigmas=_SIGMAS),
         directness_curve(scores, **smooth, sigmas=_SIGMAS, mus=_MUS),
@@ -200,7 +202,7 @@ def diagnose(
     if other is not None:
         pair = directness_pair(directness(scores, **smooth), directness(other.predict(sample), **smooth))
     report("gradient estimates")
-    noise = estimators(scores, sample.y, qid=sample.qid, metric=target, repeats=repeats, seed=seed, threads=threads)
+    noise = estimators(scores, labels, qid=sample.qid, metric=plain, repeats=repeats, seed=seed, threads=threads)
     gap = changes = None
     if train is not None:
         report("generalisation gap")
@@ -209,7 +211,12 @@ def diagnose(
         report("changed queries")
         evaluations = [
             evaluate(
-                candidate.predict(data), data.y, qid=data.qid, metrics=[target], weights=data.weights, threads=threads
+                candidate.predict(data),
+                data.labels,
+                qid=data.qid,
+                metrics=[target],
+                weights=data.weights,
+                threads=threads,
             )
             for candidate in (other, ranker)
         ]

@@ -26,7 +26,7 @@ from rankwright.kernels import evaluate as kernel
 from rankwright.kernels.exchange import Chain
 from rankwright.kernels.random import GAUSSIAN, noise_by_query, stream_of
 from rankwright.kernels.rank_distribution import expected_rank_value
-from rankwright.kernels.threads import available_threads, even_ranges, run_ranges
+from rankwright.kernels.threads import LONG_WORK, available_threads, even_ranges, run_ranges, stop_flag
 from rankwright.metrics import Metric
 from rankwright.metrics import metric as parse_metric
 from rankwright.objectives import Objective, SoftRank, StochasticRank
@@ -179,9 +179,10 @@ def _rank_distribution(
     surrogate = np.empty(queries.n_queries)
 
     def fill(q0: int, q1: int) -> None:
-        expected_rank_value(q0, q1, queries.boundaries, z, chain, float(source.sigma), surrogate)
+        expected_rank_value(q0, q1, queries.boundaries, z, chain, float(source.sigma), surrogate, stop_flag())
 
-    run_ranges(fill, even_ranges(queries.sizes.astype(np.float64) ** 2, available_threads(threads)))
+    work = queries.sizes.astype(np.float64) ** 2
+    run_ranges(fill, even_ranges(work, available_threads(threads)), long=bool(work.sum() > LONG_WORK))
     return surrogate
 
 
@@ -209,7 +210,7 @@ def _sampled(
             noise_by_query(q0, q1, bounds, queries.keys, GAUSSIAN, stream, draw, noise)
             noise[rows] = centre[rows] + source.sigma * noise[rows]
             kernel.order_queries(q0, q1, bounds, noise, y, kernel.INPUT, chain.depth, order)
-            kernel.value_queries(q0, q1, bounds, noise, order, sizes, False, chain, values)
+            kernel.value_queries(q0, q1, bounds, noise, order, sizes, False, chain, values, stop_flag())
             step = values[q0:q1] - mean[q0:q1]
             mean[q0:q1] += step / (draw + 1)
             squares[q0:q1] += step * (values[q0:q1] - mean[q0:q1])

@@ -6,7 +6,7 @@ import importlib
 
 from rankwright.engines.contract import Engine
 
-ENGINES = {"lightgbm": "rankwright.engines.lightgbm"}
+ENGINES = {"lightgbm": "rankwright.engines.lightgbm", "xgboost": "rankwright.engines.xgboost"}
 
 
 def load_engine(name: str) -> Engine:

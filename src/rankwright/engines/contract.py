@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankwright.kernels.tree_arrays import TreeArrays
+from rankwright.reducer import ALONE, Reducer
 
 if TYPE_CHECKING:
     from rankwright.data.dataset import RankingData
@@ -128,6 +129,10 @@ class Engine(Protocol):
     def file_name(self) -> str:
         """Name of a model file in a saved model."""
 
+    @property
+    def several_machines(self) -> bool:
+        """Whether growers on several machines, each with some of the queries, can grow the same trees together."""
+
     def check(self, params: Mapping[str, Any], needs: Needs) -> list[str]:
         """Say why ``engine_params`` cannot be used: one sentence for each reason, none if they can."""
 
@@ -141,6 +146,7 @@ class Engine(Protocol):
         params: Mapping[str, Any],
         seed: int,
         threads: int,
+        reducer: Reducer = ALONE,
     ) -> Grower:
         """Prepare to grow trees.
 
@@ -157,6 +163,8 @@ class Engine(Protocol):
             Seed of row and column sampling.
         threads
             The most threads to use. Trees do not depend on it if gradients are on a grid on which sums are exact.
+        reducer
+            Sums over the machines that grow the trees together, for an engine with ``several_machines``.
         """
 
     def load(self, content: bytes) -> Forest:

@@ -12,7 +12,7 @@ from rankwright.kernels.threads import equal_ranges, run_ranges
 from rankwright.kernels.tree_arrays import PackedTrees
 
 _VISITS_PER_THREAD = 200_000  # rows times trees: fewer are done before another thread has started
-_SPARSE_ROWS = 4096  # of a sparse matrix that are made dense at a time
+_ROWS_AT_ONCE = 4096  # of a matrix that is not dense that are made dense at a time
 
 
 def score(trees: PackedTrees, X: Any, start: int, stop: int, threads: int) -> NDArray[np.float64]:
@@ -20,10 +20,10 @@ def score(trees: PackedTrees, X: Any, start: int, stop: int, threads: int) -> ND
     from rankwright.kernels.trees import score_rows
 
     out = np.zeros(X.shape[0])
-    if hasattr(X, "indptr"):
-        for low in range(0, len(out), _SPARSE_ROWS):
-            rows = X[low : low + _SPARSE_ROWS].toarray()
-            out[low : low + _SPARSE_ROWS] = score(trees, rows, start, stop, threads)
+    if hasattr(X, "toarray"):  # sparse, or kept as bins
+        for low in range(0, len(out), _ROWS_AT_ONCE):
+            rows = X[low : low + _ROWS_AT_ONCE].toarray()
+            out[low : low + _ROWS_AT_ONCE] = score(trees, rows, start, stop, threads)
         return out
     n_threads = min(threads, 1 + len(out) * (stop - start) // _VISITS_PER_THREAD)
     rows = np.ascontiguousarray(X)

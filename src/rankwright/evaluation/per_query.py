@@ -6,18 +6,20 @@ import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
-from importlib import import_module
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from rankwright._frames import Library, data_frame
 from rankwright._html import table
-from rankwright.data.queries import Queries, check_labels, plain_ids
+from rankwright.data.labels import choose_label, grouped_labels, number_of_rows
+from rankwright.data.queries import Queries, as_floats, plain_ids
 from rankwright.kernels import evaluate as kernel
-from rankwright.kernels.threads import available_threads, equal_ranges, even_ranges, run_ranges
+from rankwright.kernels.exchange import Chain
+from rankwright.kernels.threads import LONG_WORK, available_threads, equal_ranges, even_ranges, run_ranges, stop_flag
 from rankwright.metrics import Metric, metric, metric_texts
-from rankwright.reducer import ALONE, Reducer
+from rankwright.reducer import ALONE, Reducer, addable
 
 TIES = {
     "worst": kernel.WORST,
@@ -25,6 +27,8 @@ TIES = {
     "expected": kernel.EXPECTED,
     "input": kernel.INPUT,
 }
+Floats = NDArray[np.float64]
+
 EMPTY = {"skip": np.nan, "zero": 0.0, "one": 1.0}
 _ROWS_AT_ONCE = 32_768
 _ROWS_PER_THREAD = 200_000  # sorting fewer takes less time than starting a thread
@@ -63,7 +67,7 @@ class Evaluation:
     empty: str
     weights: NDArray[np.float64] | None = None
 
-    def to_dataframe(self, library: Literal["pandas", "polars", "pyarrow"] = "pandas") -> Any:
+    def to_dataframe(self, library: Library = "pandas") -> Any:
         """Return a data frame with one row per query: ``qid``, its ``weight`` where there are weights, the metrics.
 
         Parameters
@@ -77,17 +81,9 @@ class Evaluation:
         >>> print(result.to_dataframe("polars").rows())
         [('a', 1.0, 1.0), ('b', 0.5, 0.0)]
         """
-        import narwhals as nw
-
-        if library not in ("pandas", "polars", "pyarrow"):
-            raise ValueError(f"library must be 'pandas', 'polars' or 'pyarrow'; got {library!r}.")
-        try:
-            import_module(library)
-        except ImportError:
-            raise ImportError(f"to_dataframe needs {library}, which is not installed: pip install {library}.") from None
         weights = {} if self.weights is None else {"weight": self.weights}
         columns = {"qid": plain_ids(self.query_ids), **weights, **self.per_query}
-        return nw.from_dict(columns, backend=library).to_native()
+        return data_frame(columns, library)
 
     def _repr_html_(self) -> str:
         rows = [[name, f"{value:.4f}"] for name, value in self.mean.items()]
@@ -103,7 +99,7 @@ class Evaluation:
 
 def evaluate(
     scores: ArrayLike,
-    labels: ArrayLike,
+    labels: Any,
     *,
     qid: Any = None,
     group: ArrayLike | None = None,
@@ -118,11 +114,13 @@ def evaluate(
     Parameters
     ----------
     scores, labels
-        One per row; larger scores rank higher.
+        One per row; larger scores rank higher. Several labels are a dict or a data frame of them, by name.
     qid, group
         Which rows belong together: an id per row in any order, or sizes in row order.
     metrics
-        Metrics or their text forms; a text may name several, as in ``"map ndcg@5"``.
+        Metrics or their text forms; a text may name several, as in ``"map ndcg@5"``. ``"ndcg@5[margin]"`` reads the
+        label ``margin``, other metrics the first one; ``"ndcg@5 + 0.3 ndcg@5[margin]"`` is a weighted sum, over the
+        queries where all of its metrics have a value.
     ties
         How ties are broken: ``"worst"`` ranks the lower label first (as in the papers), ``"best"`` the
         higher one, ``"expected"`` takes the exact mean over all orders, ``"input"`` keeps the row order.
@@ -140,6 +138,9 @@ def evaluate(
     >>> result = evaluate([0.3, 0.3, 0.1], [0, 1, 1], qid=["a", "a", "b"], metrics=["ndcg", "mrr"])
     >>> result.per_query["mrr"].tolist(), result.mean["mrr"]     # the lower label is ranked first
     ([0.5, 1.0], 0.75)
+    >>> labels = {"relevance": [0, 1, 1], "margin": [3, 0, 1]}
+    >>> evaluate([3, 2, 1], labels, group=[3], metrics="mrr mrr[margin] mrr+mrr[margin]").mean
+    {'mrr': 0.5, 'mrr[margin]': 1.0, 'mrr+mrr[margin]': 1.5}
     """
     bound = Evaluator(
         labels, qid=qid, group=group, metrics=metrics, ties=ties, empty=empty, weights=weights, threads=threads
@@ -155,7 +156,7 @@ class Evaluator:
 
     def __init__(
         self,
-        labels: ArrayLike,
+        labels: Any,
         *,
         qid: Any = None,
         group: ArrayLike | None = None,
@@ -173,31 +174,43 @@ class Evaluator:
         wanted = metric_texts(metrics)
         if not wanted:
             raise ValueError("no metric to evaluate: name at least one, such as 'ndcg@10'.")
-        by_name = {text.strip() if isinstance(text, str) else str(text): metric(text) for text in wanted}
         self.ties, self.empty = ties, empty
         self._reducer = reducer
-        self.queries = queries = Queries.of(np.size(labels), qid, group)
-        self.labels = check_labels(labels, queries)
+        self.queries = queries = Queries.of(number_of_rows(labels), qid, group)
+        self.labels = grouped_labels(labels, queries)
         self.weights = None if weights is None else _query_weights(weights, queries)
-        self._chains = {name: value.bind(self.labels, queries.boundaries) for name, value in by_name.items()}
-        self._ranking = [name for name, value in by_name.items() if not value.selects]
-        self._selecting = [name for name, value in by_name.items() if value.selects]
-        self._deepest = max((self._chains[name].depth for name in self._ranking), default=0)
+        local = queries.n_queries if self.weights is None else np.count_nonzero(self.weights)
+        self._n_queries = int(reducer.sum(np.array([float(local)]))[0])  # that count, on all machines
+        self._sums: dict[str, list[tuple[float, int]]] = {}  # factors and numbers of the terms, by name
+        self._chains: list[Chain] = []  # of each term
+        self._selecting: list[int] = []
+        # Ties are broken by the label that a metric reads, so each label has an order of its own.
+        self._ranking: dict[str | None, list[int]] = {}
+        for text in wanted:
+            terms = self._sums[text.strip() if isinstance(text, str) else str(text)] = []
+            for factor, term in metric(text).terms():
+                number = len(self._chains)
+                terms.append((factor, number))
+                (self._selecting if term.selects else self._ranking.setdefault(term.label, [])).append(number)
+                self._chains.append(term.bind(choose_label(self.labels, term.label), queries.boundaries))
         # Ranges of queries whose order fits into the cache, and the ranges that each thread takes.
         sizes = queries.sizes.astype(np.float64)
         self._query_ranges = even_ranges(sizes, 1 + queries.n_rows // _ROWS_AT_ONCE)
         n_threads = min(available_threads(threads), 1 + queries.n_rows // _ROWS_PER_THREAD)
+        self._long = ties == "expected" and bool((sizes**2).sum() > LONG_WORK)  # all scores may be equal
         self._thread_ranges = equal_ranges(len(self._query_ranges), n_threads)
 
     def __call__(self, scores: ArrayLike) -> Evaluation:
         """Evaluate scores, one per row."""
         z = _check_scores(scores, self.queries)
-        per_query = {name: np.empty(self.queries.n_queries) for name in self._chains}
-        run_ranges(partial(self._fill, z, per_query), self._thread_ranges)
-        mean = {}
-        for name, values in per_query.items():
-            values[self._chains[name].scale == 0] = EMPTY[self.empty]
-            mean[name] = _mean(name, values, self.weights, self._reducer)
+        values = [np.empty(self.queries.n_queries) for _ in self._chains]
+        run_ranges(partial(self._fill, z, values), self._thread_ranges, long=self._long)
+        for chain, of_term in zip(self._chains, values, strict=True):
+            of_term[chain.scale == 0] = EMPTY[self.empty]
+        per_query, mean = {}, {}
+        for name, terms in self._sums.items():
+            per_query[name] = np.sum([factor * values[term] for factor, term in terms], axis=0)
+            mean[name] = _mean(name, per_query[name], self.weights, self._n_queries, self._reducer)
         return Evaluation(
             mean=mean,
             per_query=per_query,
@@ -207,20 +220,23 @@ class Evaluator:
             weights=self.weights,
         )
 
-    def _fill(self, z: NDArray[np.float64], per_query: dict[str, NDArray[np.float64]], r0: int, r1: int) -> None:
+    def _fill(self, z: Floats, values: list[Floats], r0: int, r1: int) -> None:
         """Write the values of the query ranges [r0, r1)."""
-        bounds, sizes = self.queries.boundaries, self.queries.sizes
+        bounds, sizes, expected = self.queries.boundaries, self.queries.sizes, self.ties == "expected"
+        halt = stop_flag()
         for q0, q1 in self._query_ranges[r0:r1]:
             order = np.empty(int(bounds[q1] - bounds[q0]), dtype=np.int64)
-            if self._ranking:
-                kernel.order_queries(q0, q1, bounds, z, self.labels, TIES[self.ties], self._deepest, order)
-            for name in self._ranking:
-                expected = self.ties == "expected"
-                kernel.value_queries(q0, q1, bounds, z, order, sizes, expected, self._chains[name], per_query[name])
-            for name in self._selecting:
+            for label, terms in self._ranking.items():
+                own, deepest = choose_label(self.labels, label), max(self._chains[term].depth for term in terms)
+                kernel.order_queries(q0, q1, bounds, z, own, TIES[self.ties], deepest, order)
+                for term in terms:
+                    chain, into = self._chains[term], values[term]
+                    kernel.value_queries(q0, q1, bounds, z, order, sizes, expected, chain, into, halt)
+            for term in self._selecting:
                 n_selected = np.empty(self.queries.n_queries, dtype=np.int64)
                 kernel.select_queries(q0, q1, bounds, z, order, n_selected)
-                kernel.value_queries(q0, q1, bounds, z, order, n_selected, False, self._chains[name], per_query[name])
+                chain, into = self._chains[term], values[term]
+                kernel.value_queries(q0, q1, bounds, z, order, n_selected, False, chain, into, halt)
 
 
 def ranks_within_queries(scores: NDArray[np.float64], queries: Queries) -> NDArray[np.int64]:
@@ -241,7 +257,7 @@ def ranks_within_queries(scores: NDArray[np.float64], queries: Queries) -> NDArr
 
 
 def _check_scores(scores: ArrayLike, queries: Queries) -> NDArray[np.float64]:
-    values = np.asarray(scores, dtype=np.float64)
+    values = as_floats(scores, "scores must be numbers, one per row.")
     if values.shape != (queries.n_rows,):
         raise ValueError(f"scores have shape {values.shape} for {queries.n_rows} rows; give one per row.")
     values = np.ascontiguousarray(queries.group(values))
@@ -263,10 +279,13 @@ def _query_weights(weights: ArrayLike, queries: Queries) -> NDArray[np.float64]:
     return first
 
 
-def _mean(name: str, values: NDArray[np.float64], weights: NDArray[np.float64] | None, reducer: Reducer) -> float:
+def _mean(
+    name: str, values: NDArray[np.float64], weights: NDArray[np.float64] | None, n_queries: int, reducer: Reducer
+) -> float:
     counted = ~np.isnan(values)
     weight = np.ones(len(values)) if weights is None else weights
-    local = (counted.sum(), weight[counted].sum(), (values[counted] * weight[counted]).sum())
+    terms = [addable(part, n_queries, reducer).sum() for part in (weight[counted], values[counted] * weight[counted])]
+    local = (counted.sum(), *terms)
     n_counted, total_weight, total = reducer.sum(np.array(local, dtype=np.float64)).tolist()
     if n_counted == 0:
         warnings.warn(

@@ -131,12 +131,18 @@ def export_options(
         from rankwright.export.feature_sets import check_feature_set, read_feature_set
 
         features = read_feature_set(feature_set)
-        check_feature_set(model.feature_names, features, str(feature_set))
-    return ExportOptions(name, target_version, features, model.columns.categories)
+        check_feature_set(model.columns.feature_names, features, str(feature_set))
+    return ExportOptions(name, target_version, features, model.columns.categories, model.recipe)
 
 
 def write_export(model: Model, target: Target, path: PathLike, options: ExportOptions) -> tuple[Path, tuple[str, ...]]:
     """Write a model's file, complete or not at all; returns its path and what to warn of."""
+    if model.recipe and not getattr(target, "whole_queries", False):
+        raise ValueError(
+            f"{target.name} scores documents one by one, but the model has features within the query "
+            f"({model.recipe.names[0]}), which need all documents of a query at once. Export to c, use rankwright "
+            "serve, or train without within_query."
+        )
     file = Path(path) / target.file_name if Path(path).is_dir() else Path(path)
     exported = target.write(list(model.forest.trees()), model.feature_names, options)
     write_together({file: exported.content})

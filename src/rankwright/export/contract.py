@@ -14,6 +14,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from rankwright.data.within_query import Recipe
 from rankwright.kernels.tree_arrays import TreeArrays
 
 Floats = NDArray[np.float64]
@@ -49,12 +50,15 @@ class ExportOptions:
         The search engine's features; None if the user did not give them.
     categories
         Levels of the categorical columns by name, in the order of their codes; None for a column of codes.
+    recipe
+        Features within the query, the last columns of the trees.
     """
 
     name: str = "rankwright"
     target_version: str | None = None
     feature_set: FeatureSet | None = None
     categories: Mapping[str, tuple[Any, ...] | None] = field(default_factory=dict)
+    recipe: Recipe = field(default_factory=Recipe)
 
 
 @dataclass(frozen=True)
@@ -74,7 +78,11 @@ class Exported:
 
 
 class Target(Protocol):
-    """A form of model files."""
+    """A form of model files.
+
+    A target that computes features within the query says so by ``whole_queries = True``; others, which score documents
+    one by one, cannot take a model that has them.
+    """
 
     @property
     def name(self) -> str:

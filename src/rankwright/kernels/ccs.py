@@ -17,13 +17,16 @@ import math
 from typing import Any, NamedTuple
 
 import numpy as np
+from numba import typeof, types
 from numpy.typing import NDArray
 
 from rankwright.kernels.arithmetic import exp_negative, total
 from rankwright.kernels.exchange import exchange_neighbours, value, walk
 from rankwright.kernels.jit import inlined, internal, jit
-from rankwright.kernels.ordering import SortScratch, longest_query, sort_descending, sort_scratch
+from rankwright.kernels.ordering import longest_query, sort_descending, sort_scratch
 from rankwright.kernels.random import fill_gaussian
+from rankwright.kernels.shared import shared
+from rankwright.kernels.threads import stop_flag
 
 _REACH = 8.5  # phi(8.5) is below the rounding of phi(0): breakpoints farther away add nothing
 _WORTH_SEARCHING = 64  # in shorter lists a scan is faster than a search for the breakpoints in reach
@@ -59,7 +62,7 @@ class SmoothingScratch(NamedTuple):
     documents: NDArray[Any]  # records: what moves together shares a cache line
     order: NDArray[Any]
     active: NDArray[Any]  # positions of the documents that are not idle
-    sorting: SortScratch
+    sorting: NDArray[Any]  # of `sort_descending`
 
     @classmethod
     def create(cls, longest: int) -> SmoothingScratch:
@@ -80,8 +83,12 @@ def smoothed_ranking(
     stream: Any,
     grad: Any,
     scratch: Any,
+    halt: Any,
 ) -> None:
-    """Subtract from ``grad`` an unbiased estimate of the smoothed metric's gradient at score - sigma mu label."""
+    """Subtract from ``grad`` an unbiased estimate of the smoothed metric's gradient at score - sigma mu label.
+
+    Nobody reads it once the flag ``halt`` is raised.
+    """
     clean, noise, noisy, order = scratch.clean, scratch.noise, scratch.noisy, scratch.order
     b, c, g, d, e = scratch.b, scratch.c, scratch.g, scratch.d, scratch.e
     state, term, jumps, documents = scratch.state, scratch.term, scratch.jumps, scratch.documents
@@ -129,38 +136,50 @@ def smoothed_ranking(
             factor = chain.scale[q] * _DENSITY / (sigma * samples)
             if chain.additive:
                 for i in range(last):
+                    if halt[0] != 0:
+                        return
                     jumps[i] = _row_of_jumps(i, n, last, c[i], sigma, b, g, drop, term)
                 _columns_of_jumps(last, n, c, sigma, b, g, drop, jumps)
-                for i in range(n):
-                    grad[start + order[i]] -= factor * jumps[i]
             else:
                 for i in range(n):
                     d[i] = chain.cont[start + order[i]]
                     e[i] = chain.carry[start + order[i]]
                 walk(n, d, e, chain.start, state)
-                n_active, passed = _find_active(last, g, d, e, scratch.active)
-                steepest = _steepest_jump(n, g, d, e)
-                before = 0  # active positions above i
-                for i in range(n):
-                    if g[i] == 0.0 and d[i] == passed and e[i] == 0.0:
-                        worth = _jumps_of_idle(i, before, n_active, passed, sigma, w, peak, steepest, scratch)
-                    else:
-                        worth = _jumps_of_chain(i, last, sigma, w, peak, steepest, scratch)
-                        before = min(before + 1, n_active)
-                    grad[start + order[i]] -= factor * worth
+                _chained_jumps(n, last, sigma, w, peak, scratch, halt)
+            for i in range(n):
+                grad[start + order[i]] -= factor * jumps[i]
+
+
+_ROW = types.float64[::1]
+
+
+@shared(
+    types.void(
+        types.int64, types.int64, types.float64, _ROW, _ROW, typeof(SmoothingScratch.create(1)), typeof(stop_flag())
+    )
+)
+def _chained_jumps(n: int, last: int, sigma: float, w: Any, peak: Any, scratch: Any, halt: Any) -> None:
+    """Sum jump times density over the breakpoints of each document, for a chain that is not additive."""
+    g, d, e, jumps = scratch.g, scratch.d, scratch.e, scratch.jumps
+    n_active, passed = _find_active(last, g, d, e, scratch.active)
+    steepest = _steepest_jump(n, g, d, e)
+    before = 0  # active positions above i
+    for i in range(n):
+        if halt[0] != 0:
+            return
+        if g[i] == 0.0 and d[i] == passed and e[i] == 0.0:
+            jumps[i] = _jumps_of_idle(i, before, n_active, passed, sigma, w, peak, steepest, scratch)
+        else:
+            jumps[i] = _jumps_of_chain(i, last, sigma, w, peak, steepest, scratch)
+            before = min(before + 1, n_active)
 
 
 @internal
 def _worth(start: int, stop: int, order: Any, chain: Any) -> float:
+    n = min(stop - start, chain.depth)
+    here = slice(start, stop)
     return value(
-        order,
-        min(stop - start, chain.depth),
-        chain.additive,
-        chain.weight,
-        chain.gain[start:stop],
-        chain.cont[start:stop],
-        chain.carry[start:stop],
-        chain.start,
+        order, n, chain.additive, chain.weight, chain.gain[here], chain.cont[here], chain.carry[here], chain.start
     )
 
 

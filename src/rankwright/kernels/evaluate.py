@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from rankwright.kernels.exchange import value
 from rankwright.kernels.jit import internal, jit
@@ -105,6 +106,7 @@ def value_queries(
     expected: bool,
     chain: Any,
     out: Any,
+    halt: Any,
 ) -> None:
     """Write the metric of each query's first ``length[q]`` documents in ``order``, or its mean over orders of ties."""
     for q in range(q0, q1):
@@ -115,26 +117,39 @@ def value_queries(
         here = order[start - bounds[q0] : stop - bounds[q0]]
         if expected:
             worth = expected_value(
-                here, score[start:stop], length[q], chain.depth, chain.additive, chain.weight, g, d, e, chain.start
+                here,
+                score[start:stop],
+                length[q],
+                chain.depth,
+                chain.additive,
+                chain.weight,
+                g,
+                d,
+                e,
+                chain.start,
+                halt,
             )
         else:
             worth = value(here, min(length[q], chain.depth), chain.additive, chain.weight, g, d, e, chain.start)
         out[q] = worth * chain.scale[q]
 
 
+def ideal_values(bounds: NDArray[Any], w: NDArray[Any], depth: int, gain: NDArray[Any]) -> NDArray[np.float64]:
+    """Return the sum of w g of each query's documents by descending gain, down to ``depth``."""
+    longest = int(np.max(np.diff(bounds)))
+    out = np.empty(len(bounds) - 1)
+    best, order, highest = np.empty(max(longest, _FEW) + 1), np.empty(longest, np.int64), float(np.max(gain))
+    _ideal_queries(bounds, w, depth, gain, highest, best, order, sort_scratch(longest), out)
+    return out
+
+
 @jit
-def ideal_queries(q0: int, q1: int, bounds: Any, w: Any, depth: int, gain: Any, out: Any) -> None:
-    """Write the sum of w g of each query's documents by descending gain, down to ``depth``."""
-    longest = longest_query(q0, q1, bounds)
-    best = np.empty(max(longest, _FEW) + 1)
-    highest = -np.inf
-    for a in range(gain.size):
-        highest = max(highest, gain[a])
-    order = np.empty(longest, np.int64)
-    sorting = sort_scratch(longest)
-    for q in range(q0, q1):
+def _ideal_queries(
+    bounds: Any, w: Any, depth: int, gain: Any, highest: float, best: Any, order: Any, sorting: Any, out: Any
+) -> None:
+    for q in range(out.size):
         g = gain[bounds[q] : bounds[q + 1]]
-        places = min(depth, g.size)
+        places = depth if depth < g.size else g.size
         if places <= _FEW:
             filled = 0
             for a in range(g.size):
@@ -147,7 +162,7 @@ def ideal_queries(q0: int, q1: int, bounds: Any, w: Any, depth: int, gain: Any, 
                     best[i] = best[i - 1]
                     i -= 1
                 best[i] = g[a]
-                filled = min(filled + 1, places)
+                filled += filled < places
         else:
             sort_descending(g, g.size, order, sorting)
             for i in range(places):

@@ -37,9 +37,11 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
+from numba import types
 from numpy.typing import NDArray
 
 from rankwright.kernels.jit import inlined, jit
+from rankwright.kernels.shared import shared
 
 
 class Chain(NamedTuple):
@@ -55,7 +57,10 @@ class Chain(NamedTuple):
     depth: int  # positions from this one on have no weight
 
 
-@jit
+_ROW = types.float64[::1]
+
+
+@shared(types.float64(types.int64[::1], types.int64, types.boolean, _ROW, _ROW, _ROW, _ROW, types.float64))
 def value(order: Any, n: int, additive: bool, w: Any, g: Any, d: Any, e: Any, start: float) -> float:
     """Return Z M of documents in the given order; g, d, e of one query, by document."""
     worth = 0.0
@@ -71,7 +76,7 @@ def value(order: Any, n: int, additive: bool, w: Any, g: Any, d: Any, e: Any, st
     return worth
 
 
-@jit
+@shared(types.void(types.int64, _ROW, _ROW, types.float64, _ROW))
 def walk(n: int, d: Any, e: Any, start: float, state: Any) -> None:
     """Write the state before each position into ``state[:n]``; d and e by position."""
     state[0] = start
@@ -120,6 +125,12 @@ def swap_row(
         for j in range(np.uint64(low), np.uint64(high)):
             delta[j] = (w_i - w[j]) * (g[j] - g_i)
         return
+    _chained_swap_row(i, low, high, w, g, d, e, state, delta)
+
+
+@shared(types.void(types.int64, types.int64, types.int64, _ROW, _ROW, _ROW, _ROW, _ROW, _ROW))
+def _chained_swap_row(i: int, low: int, high: int, w: Any, g: Any, d: Any, e: Any, state: Any, delta: Any) -> None:
+    """Do the same in a chain that is not additive."""
     worth = 0.0
     through = 1.0
     gathered = 0.0

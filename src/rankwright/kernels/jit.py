@@ -7,20 +7,26 @@ inside such loops are `inlined`. Functions that only kernels call are `internal`
 they compile faster.
 
 The cache saves time and decides nothing: where it cannot be written, is full or was damaged, kernels are compiled
-again, with one warning.
+again, with one warning. A kernel in the cache is valid as long as no file of this folder has changed: Numba looks at
+the file of a kernel alone, and what the kernel calls may be in another.
 """
 
 from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 from numba import njit, types
-from numba.extending import intrinsic
+from numba.extending import intrinsic, register_jitable
 
 _COMMON: dict[str, Any] = {"nogil": True, "error_model": "numpy", "no_cfunc_wrapper": True}
 _WARNED: list[str] = []
+_FALLBACK: list[str] = []  # the user's folder, where the package's cannot be written to
+_STAMP = tuple(
+    (path.name, path.stat().st_mtime, path.stat().st_size) for path in sorted(Path(__file__).parent.glob("*.py"))
+)
 
 
 class _ForgivingCache:
@@ -63,6 +69,11 @@ def _warn_once(reason: object) -> None:
         )
 
 
+def cache_folder() -> str | None:
+    """Return the user's own folder where kernels are cached, or None if they are cached beside their source."""
+    return _FALLBACK[0] if _FALLBACK else None
+
+
 def _compiler(**options: Any) -> Callable[[Any], Any]:
     def compile_lazily(function: Any) -> Any:
         dispatcher = njit(**_COMMON | options)(function)
@@ -73,7 +84,11 @@ def _compiler(**options: Any) -> Callable[[Any], Any]:
         except (RuntimeError, OSError) as error:  # neither the package's folder nor the user's can be written to
             _warn_once(error)
         else:
-            dispatcher._cache = _ForgivingCache(dispatcher._cache)
+            cache = dispatcher._cache
+            cache._cache_file._source_stamp = _STAMP
+            if type(cache._impl.locator).__name__.endswith("UserWideCacheLocator"):
+                _FALLBACK[:] = [cache.cache_path]
+            dispatcher._cache = _ForgivingCache(cache)
         return dispatcher
 
     return compile_lazily
@@ -82,6 +97,7 @@ def _compiler(**options: Any) -> Callable[[Any], Any]:
 jit: Any = _compiler()
 internal: Any = _compiler(no_cpython_wrapper=True)
 inlined: Any = _compiler(inline="always")
+either: Any = register_jitable(**_COMMON)  # compiled where a kernel calls it, plain Python elsewhere
 
 
 @intrinsic

@@ -140,6 +140,7 @@ def mass_between_leaves(
     by_softmax: bool,
     epsilon: float,
     leaf: Any,
+    rounding: float,
     between: Any,
 ) -> None:
     """Sum the curvature diag(m) - m m' / M of each query between leaves.
@@ -168,9 +169,9 @@ def mass_between_leaves(
             mass[here] += rho[a]
         for x in range(leaves):
             a = touched[x]
-            between[a, a] += query_weight[q] * mass[a]
+            between[a, a] += (query_weight[q] * mass[a] + rounding) - rounding
             for v in range(leaves):
                 b = touched[v]
-                between[a, b] -= query_weight[q] * mass[a] * mass[b] / whole
+                between[a, b] -= (query_weight[q] * mass[a] * mass[b] / whole + rounding) - rounding
         for x in range(leaves):
             mass[touched[x]] = 0.0

@@ -6,33 +6,25 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from rankwright.kernels.jit import inlined, internal, jit
+from rankwright.kernels.jit import either, inlined, internal, jit
+from rankwright.kernels.shared import shared
 
 _SMALL = 64  # up to this many documents, comparing each with all, several at a time, beats sorting by digits
 _DIGIT_VALUES = 256  # of a digit of 8 bits, the longest
 _INDEX_MASK = np.uint64(0xFFFFFFFF)
 
 
-class SortScratch(NamedTuple):
-    """Memory of `sort_descending`."""
-
-    keys: NDArray[Any]  # uint64 [longest query]
-    spare: NDArray[Any]  # likewise
-    counts: NDArray[Any]  # documents by value of a digit
-
-
-@jit
+@either
 def sort_scratch(longest: int) -> Any:
-    """Allocate a `SortScratch` for queries of up to ``longest`` documents."""
-    return SortScratch(np.empty(longest, np.uint64), np.empty(longest, np.uint64), np.empty(_DIGIT_VALUES, np.int64))
+    """Allocate the memory of `sort_descending`, for queries of up to ``longest`` documents."""
+    return np.empty(2 * longest + _DIGIT_VALUES, np.uint64)
 
 
-@jit
+@shared("void(float64[::1], int64, int64[::1], uint64[::1])")
 def sort_descending(score: Any, n: int, order: Any, scratch: Any) -> None:
     """Write into ``order[:n]`` the documents by descending score, equal scores by index.
 
@@ -49,20 +41,21 @@ def sort_descending(score: Any, n: int, order: Any, scratch: Any) -> None:
     highest = score[0]
     lowest = score[0]
     for a in range(n):
-        highest = max(highest, score[a])
-        lowest = min(lowest, score[a])
+        highest = score[a] if score[a] > highest else highest
+        lowest = score[a] if score[a] < lowest else lowest
     if highest == lowest:
         return
     digit_bits = 6 if n <= 512 else 8
     n_digits = 2 if n <= 1 << 12 else 3 if n <= 1 << 20 else 4
-    step = (2.0 ** (digit_bits * n_digits) - 1.0) / (highest - lowest)
+    step = (float(1 << (digit_bits * n_digits)) - 1.0) / (highest - lowest)
     if not 0.0 < step < np.inf:  # infinite scores, or scores that hardly differ
         shell_sort(score, order, np.int64(0), n)
         return
-    key, spare, counts = scratch
+    keys = scratch[:n]
+    spare = scratch[n : 2 * n]
     for a in range(n):
-        key[a] = (np.uint64((highest - score[a]) * step) << np.uint64(32)) | np.uint64(a)
-    result = _count_sort(key, spare, counts, n, digit_bits, n_digits)
+        keys[a] = (np.uint64((highest - score[a]) * step) << np.uint64(32)) | np.uint64(a)
+    result = _count_sort(keys, spare, scratch[2 * n :], n, digit_bits, n_digits)
     for i in range(n):
         order[i] = np.int64(result[i] & _INDEX_MASK)
     start = np.int64(0)  # with a plain 0, shell_sort would be compiled for a second type
@@ -125,13 +118,14 @@ def _count_sort(key: Any, spare: Any, count: Any, n: int, digit_bits: int, n_dig
     source = key
     target = spare
     mask = np.uint64((1 << digit_bits) - 1)
+    one = np.uint64(1)
     for number in range(n_digits):
         shift = np.uint64(32 + number * digit_bits)
         for digit in range(1 << digit_bits):
-            count[digit] = 0
+            count[digit] = np.uint64(0)
         for i in range(n):
-            count[(source[i] >> shift) & mask] += 1
-        place = 0
+            count[(source[i] >> shift) & mask] += one
+        place = np.uint64(0)
         for digit in range(1 << digit_bits):
             here = count[digit]
             count[digit] = place
@@ -139,7 +133,7 @@ def _count_sort(key: Any, spare: Any, count: Any, n: int, digit_bits: int, n_dig
         for i in range(n):
             digit = (source[i] >> shift) & mask
             target[count[digit]] = source[i]
-            count[digit] += 1
+            count[digit] += one
         source, target = target, source
     return source
 

@@ -15,13 +15,16 @@ import math
 from typing import Any, NamedTuple
 
 import numpy as np
+from numba import typeof, types
 from numpy.typing import NDArray
 
 from rankwright.kernels.arithmetic import exp_negative, total
 from rankwright.kernels.exchange import swap_change, swap_row, walk
 from rankwright.kernels.jit import inlined, internal, jit
-from rankwright.kernels.ordering import SortScratch, shell_sort, sort_descending, sort_scratch
+from rankwright.kernels.ordering import shell_sort, sort_descending, sort_scratch
 from rankwright.kernels.random import fill_noise
+from rankwright.kernels.shared import shared
+from rankwright.kernels.threads import stop_flag
 
 STATIC, RANDOM, ALL, ALL_STATIC, ALL_RANDOM = range(1, 6)
 NO_NOISE = -1
@@ -78,13 +81,18 @@ class Sample(NamedTuple):
 
 
 class PairSums(NamedTuple):
-    """What the sums over pairs are added to; ``leaf`` is empty where none are wanted between leaves."""
+    """What the sums over pairs are added to; ``leaf`` is empty where none are wanted between leaves.
+
+    Nobody reads the sums once ``stop`` (`threads.stop_flag`) is raised.
+    """
 
     grad: NDArray[Any]  # [documents]
     hess: NDArray[Any]  # [documents]
     query_weight: NDArray[Any]  # factor of the curvature between leaves [queries]
     leaf: NDArray[Any]  # of each document
     between: NDArray[Any]  # curvature between leaves [leaves, leaves]
+    stop: NDArray[Any]
+    rounding: float = 0.0  # of what is added between leaves: see `rankwright.reducer.rounding`
 
 
 class StoredPairs(NamedTuple):
@@ -128,7 +136,7 @@ class RankedScratch(NamedTuple):
     order: NDArray[Any]
     extra: NDArray[Any]  # positions in the extension of the top
     leaf: NDArray[Any]  # by position
-    sorting: SortScratch
+    sorting: NDArray[Any]  # of `sort_descending`
 
     @classmethod
     def create(cls, longest: int) -> RankedScratch:
@@ -162,7 +170,7 @@ class NeighbourScratch(NamedTuple):
     documents: NDArray[Any]  # records: what moves together shares a cache line
     order: NDArray[Any]
     leaf: NDArray[Any]  # by position
-    sorting: SortScratch
+    sorting: NDArray[Any]  # of `sort_descending`
 
     @classmethod
     def create(cls, longest: int) -> NeighbourScratch:
@@ -244,11 +252,17 @@ def ranked_pairs(
         top = min(choice.top, n)
         n_extra = 0
         if choice.extend > 0:
-            n_extra = _extend(q, n, top, choice, y, sample.selection_draws[start:], order, noisy, scratch.extra)
+            at_random = choice.extend == RANDOM or choice.extend == ALL_RANDOM
+            take_all = choice.extend == ALL or (choice.extend >= ALL_STATIC and not choice.crowded[q])
+            least, quota = choice.true_label[q], choice.quota[q]
+            if at_random and not take_all:
+                for i in range(n):
+                    noisy[i] = sample.selection_draws[start + order[i]]
+            n_extra = _extend(n, top, take_all, at_random, choice.by_quota, least, quota, y, noisy, scratch.extra)
         extra = scratch.extra[:n_extra]
-        pushed = _sum_pairs(
-            n, top, extra, chain, weights, wide, spread, scratch.ranked, scratch.row, 0.0, nowhere, sums.between
-        )
+        form = (wide, spread)
+        ranked, row, w, additive = scratch.ranked, scratch.row, chain.weight, chain.additive
+        pushed = _sum_pairs(n, top, extra, additive, w, weights, form, ranked, row, 0.0, nowhere, sums)
         scale = weights.sigma * chain.scale[q] * sample.share
         if weights.normalize and pushed > 0.0:
             twice = 2.0 * weights.sigma * chain.scale[q] * pushed
@@ -258,50 +272,74 @@ def ranked_pairs(
             hess[start + order[i]] += scale * weights.sigma * row_hess[i]
         if sums.leaf.size > 0:  # a second round, now that the scale is known
             scale *= weights.sigma * sums.query_weight[q]
-            _sum_pairs(
-                n, top, extra, chain, weights, wide, spread, scratch.ranked, scratch.row, scale, leaf_at, sums.between
-            )
+            _sum_pairs(n, top, extra, additive, w, weights, form, ranked, row, scale, leaf_at, sums)
 
 
-@internal
+_ROW = types.float64[::1]
+_WEIGHTS = typeof(PairWeights(1.0, False, False, False, np.empty(0), 1.0, False))
+_SUMS = typeof(PairSums(*np.empty((3, 0)), np.empty(0, np.int64), np.empty((0, 0)), stop_flag()))
+
+
+@shared(
+    types.float64(
+        types.int64,
+        types.int64,
+        types.int64[::1],
+        types.boolean,
+        _ROW,
+        _WEIGHTS,
+        types.UniTuple(types.boolean, 2),
+        types.NamedUniTuple(_ROW, 8, Ranked),
+        types.NamedUniTuple(_ROW, 4, PairRow),
+        types.float64,
+        types.int64[::1],
+        _SUMS,
+    )
+)
 def _sum_pairs(
     n: int,
     top: int,
     extra: Any,
-    chain: Any,
+    additive: bool,
+    w: Any,
     weights: Any,
-    wide: bool,
-    spread: bool,
+    form: tuple[bool, bool],
     ranked: Any,
     row: Any,
     scale: float,
     leaf_at: Any,
-    between: Any,
+    sums: Any,
 ) -> float:
     """Sum the pairs of the top with all positions below each, and of the extension with all below the top.
 
     Where ``leaf_at`` is empty the sums go to ``row``, and the size of all pushes is returned for the normalisation;
-    otherwise the curvature times ``scale`` goes ``between`` the leaves.
+    otherwise the curvature times ``scale`` goes between the leaves of ``sums``.
     """
-    y, z, odds, g, d, e, state, u = ranked
+    stop = sums.stop
+    y, z, odds = ranked.y, ranked.z, ranked.odds
     push, curv, row_grad, row_hess = row
     pushed = 0.0
-    tile = _TILE if chain.additive else n
+    wide, spread = form
+    tile = _TILE if additive else n
     tiles = (n + tile - 1) // tile
     for stretch in range(tiles + 1):
         extension = stretch == tiles
         low = top if extension else stretch * tile
         high = n if extension else min(low + tile, n)
         for x in range(extra.size if extension else min(top, high)):
+            if stop[0] != 0:
+                return pushed
             i = extra[x] if extension else x
             first = low if extension else max(i + 1, low)
-            _pair_weights(i, first, high, chain, weights, g, d, e, y, state, u, curv)
+            _pair_weights(i, first, high, additive, w, weights, ranked, curv)
             _pair_row(i, first, high, weights.sigma, wide, spread, y, z, odds, push, curv)
-            if extension:
-                _drop_seen(x, extra, push, curv)
+            if extension:  # clear the pairs with itself and with those of the extension before it
+                for before in range(x + 1):
+                    push[extra[before]] = 0.0
+                    curv[extra[before]] = 0.0
             if leaf_at.size > 0:
                 for j in range(first, high):
-                    add_pair(leaf_at[i], leaf_at[j], scale * curv[j], between)
+                    add_pair(leaf_at[i], leaf_at[j], scale * curv[j], sums.rounding, sums.between)
                 continue
             row_grad[i] -= total(push, first, high)
             row_hess[i] += total(curv, first, high)
@@ -347,11 +385,7 @@ def _pair_row(
         for j in range(first, end):
             curv[j] /= 0.01 + abs(z_i - z[j])
     if wide:
-        for j in range(first, end):
-            p = 1.0 / (1.0 + math.exp(min(sigma * (z_i - z[j]), 700.0)))
-            weight = curv[j]
-            push[j] = weight * (p if weight > 0.0 else 1.0 - p)
-            curv[j] = abs(weight) * p * (1.0 - p)
+        _wide_pushes(z_i, low, high, sigma, z, push, curv)
     else:
         for j in range(first, end):
             p = odds[j] / (odds_i + odds[j])  # chance that j beats i
@@ -360,25 +394,22 @@ def _pair_row(
             curv[j] = abs(weight) * p * (1.0 - p)
 
 
+@shared("void(float64, int64, int64, float64, float64[::1], float64[::1], float64[::1])")
+def _wide_pushes(z_i: float, low: int, high: int, sigma: float, z: Any, push: Any, curv: Any) -> None:
+    """Write push and curvature of a score with those of [low, high) where odds would underflow."""
+    for j in range(low, high):
+        p = 1.0 / (1.0 + math.exp(min(sigma * (z_i - z[j]), 700.0)))
+        weight = curv[j]
+        push[j] = weight * (p if weight > 0.0 else 1.0 - p)
+        curv[j] = abs(weight) * p * (1.0 - p)
+
+
 @inlined
-def _pair_weights(
-    i: int,
-    low: int,
-    high: int,
-    chain: Any,
-    weights: Any,
-    g: Any,
-    d: Any,
-    e: Any,
-    y: Any,
-    state: Any,
-    u: Any,
-    out: Any,
-) -> None:
+def _pair_weights(i: int, low: int, high: int, additive: bool, w: Any, weights: Any, ranked: Any, out: Any) -> None:
     """Write W of position i with each position in [low, high), up to its sign."""
-    w = chain.weight
+    y, _, _, g, d, e, state, u = ranked
     if weights.by_swap:
-        swap_row(i, low, high, chain.additive, w, g, d, e, state, out)
+        swap_row(i, low, high, additive, w, g, d, e, state, out)
     else:
         out[low:high] = weights.unit
     if weights.by_distance:
@@ -393,34 +424,35 @@ def _pair_weights(
 
 
 @inlined
-def add_pair(a: int, b: int, curv: float, between: Any) -> None:
+def add_pair(a: int, b: int, curv: float, rounding: float, between: Any) -> None:
     """Add a pair's curvature to the leaves a and b of its documents; within one leaf it cancels."""
     if a != b:
-        between[a, a] += curv
-        between[b, b] += curv
-        between[a, b] -= curv
-        between[b, a] -= curv
+        rounded = (curv + rounding) - rounding
+        between[a, a] += rounded
+        between[b, b] += rounded
+        between[a, b] -= rounded
+        between[b, a] -= rounded
 
 
-@internal
-def _drop_seen(x: int, extra: Any, push: Any, curv: Any) -> None:
-    """Clear the pairs of the extension's position number x with itself and with those before it."""
-    for before in range(x + 1):
-        push[extra[before]] = 0.0
-        curv[extra[before]] = 0.0
-
-
-@internal
+@shared("int64(int64, int64, boolean, boolean, boolean, float64, int64, float64[::1], float64[::1], int64[::1])")
 def _extend(
-    q: int, n: int, top: int, choice: Any, y: Any, selection_draws: Any, order: Any, draw_at: Any, extra: Any
+    n: int,
+    top: int,
+    take_all: bool,
+    at_random: bool,
+    by_quota: bool,
+    least: float,
+    quota: int,
+    y: Any,
+    draw_at: Any,
+    extra: Any,
 ) -> int:
     """Choose positions below the top whose documents belong into it; return how many.
 
-    A label belongs from ``choice.true_label`` on: the label at the last place of the ideal order's top, or the lowest
+    A label belongs from ``least`` on: the label at the last place of the ideal order's top, or the lowest
     relevant one there. By the paper's count, as many are taken as the top holds documents of lower labels; by quota,
     as many of each label as the top lacks ("Lambda-eX" paper, section 4.2).
     """
-    least = choice.true_label[q]
     false_top = 0
     at_least = 0
     for i in range(top):
@@ -428,24 +460,20 @@ def _extend(
             false_top += 1
         elif y[i] == least:
             at_least += 1
-    lacking = choice.quota[q] - at_least
-    take_all = choice.extend == ALL or (choice.extend >= ALL_STATIC and not choice.crowded[q])
-    at_random = choice.extend == RANDOM or choice.extend == ALL_RANDOM
+    lacking = quota - at_least
 
     missed = 0
     for i in range(top, n):
-        if y[i] >= least and y[i] > 0.0 and not (choice.by_quota and y[i] == least and lacking <= 0):
+        if y[i] >= least and y[i] > 0.0 and not (by_quota and y[i] == least and lacking <= 0):
             extra[missed] = i
             missed += 1
     if not take_all:
         if at_random:
-            for i in range(n):
-                draw_at[i] = selection_draws[order[i]]
             shell_sort(draw_at, extra, np.int64(0), np.int64(missed))
         taken = 0
         for x in range(missed):
             i = extra[x]
-            if choice.by_quota:
+            if by_quota:
                 if y[i] == least:
                     if lacking <= 0:
                         continue
@@ -482,7 +510,7 @@ def neighbour_pairs(
     y, _, odds, g, d, e, state, u = scratch.ranked
     worth, through, gathered = scratch.passage
     push, curv, row_grad, row_hess = scratch.row
-    grad, hess, query_weight, leaf, between = sums
+    grad, hess, query_weight, leaf, between, stop, rounding = sums
     for q in range(q0, q1):
         start = queries.bounds[q]
         n = queries.bounds[q + 1] - start
@@ -544,6 +572,8 @@ def neighbour_pairs(
                         leaf_at[i] = leaf[start + order[low + i]]
                 w = chain.weight[low:]
                 for apart in range(1, min(reach, m - 1) + 1):
+                    if stop[0] != 0:
+                        return
                     rows = min(tile, m - apart, chain.depth - low)
                     if chain.additive:
                         _exchanges_apart(apart, rows, w, g, curv)
@@ -557,7 +587,7 @@ def neighbour_pairs(
                     if leaf.size > 0:
                         weight = query_weight[q]
                         for i in range(rows):
-                            add_pair(leaf_at[i], leaf_at[i + apart], weight * (scale * curv[i]), between)
+                            add_pair(leaf_at[i], leaf_at[i + apart], weight * (scale * curv[i]), rounding, between)
                     step = np.uint64(apart)
                     for i in range(np.uint64(rows)):
                         row_grad[i] -= push[i]
@@ -589,11 +619,14 @@ def _store(apart: int, rows: int, start: int, order: Any, scale: float, curv: An
 
 
 @jit
-def stored_pairs_between(q0: int, q1: int, stored: Any, query_weight: Any, leaf: Any, between: Any) -> None:
+def stored_pairs_between(
+    q0: int, q1: int, stored: Any, query_weight: Any, leaf: Any, rounding: float, between: Any
+) -> None:
     """Sum the curvature of stored pairs between the leaves of their rows."""
     for q in range(q0, q1):
         for k in range(stored.start[q], stored.start[q] + stored.used[q]):
-            add_pair(leaf[stored.rows[k, 0]], leaf[stored.rows[k, 1]], query_weight[q] * stored.curv[k], between)
+            a, b = leaf[stored.rows[k, 0]], leaf[stored.rows[k, 1]]
+            add_pair(a, b, query_weight[q] * stored.curv[k], rounding, between)
 
 
 @internal
@@ -605,7 +638,7 @@ def _exchanges_apart(apart: int, rows: int, w: Any, g: Any, delta: Any) -> None:
         delta[i] = (w[i] - w[j]) * (g[j] - g[i])
 
 
-@internal
+@shared("void(int64, int64, " + ", ".join(9 * ["float64[::1]"]) + ")")
 def _chained_exchanges_apart(
     apart: int,
     rows: int,
@@ -632,6 +665,13 @@ def _chained_exchanges_apart(
         through[i] *= d[j]
 
 
+@shared("void(int64, int64, float64[::1], float64[::1])")
+def _wide_chances(apart: int, rows: int, score: Any, chance: Any) -> None:
+    """Write the chance that i + apart beats i, i < rows, where odds would underflow."""
+    for i in range(rows):
+        chance[i] = 1.0 / (1.0 + math.exp(min(score[i] - score[i + apart], 700.0)))
+
+
 @internal
 def _weigh_apart(apart: int, rows: int, y: Any, u: Any, delta: Any) -> None:
     """Multiply what the positions i and i + apart trade by the weight of the better document, i < rows."""
@@ -653,8 +693,7 @@ def _pushes_apart(apart: int, rows: int, wide: bool, y: Any, odds: Any, push: An
         better = weight if y[i] > y[j] else -weight
         curv[i] = better if y[i] != y[j] else 0.0
     if wide:
-        for i in range(np.uint64(rows)):
-            push[i] = 1.0 / (1.0 + math.exp(min(odds[i] - odds[i + step], 700.0)))
+        _wide_chances(apart, rows, odds, push)
     else:
         for i in range(np.uint64(rows)):
             push[i] = odds[i + step] / (odds[i] + odds[i + step])

@@ -14,7 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankwright.kernels.arithmetic import log_positive, turn
-from rankwright.kernels.jit import inlined, internal, jit
+from rankwright.kernels.jit import inlined, jit
+from rankwright.kernels.shared import shared
 
 LOGISTIC, GAUSSIAN, GUMBEL, UNIFORM = range(4)
 
@@ -51,7 +52,7 @@ def philox(c0: Any, c1: Any, c2: Any, c3: Any, k0: Any, k1: Any) -> tuple[Any, A
     return c0, c1, c2, c3
 
 
-@jit
+@shared("void(float64[::1], int64, uint64, uint64, int64)")
 def fill_uniform(out: Any, n: int, stream: Any, query_key: Any, draw: int) -> None:
     """Fill ``out`` with ``n`` uniforms strictly between 0 and 1.
 
@@ -70,7 +71,7 @@ def fill_uniform(out: Any, n: int, stream: Any, query_key: Any, draw: int) -> No
         out[two * block + np.uint64(1)] = (np.float64(np.int64(((w3 << _32) | w2) >> _12)) + 0.5) * 2.0**-52
 
 
-@jit
+@shared("void(float64[::1], int64, int64, uint64, uint64, int64)")
 def fill_noise(out: Any, n: int, kind: int, stream: Any, query_key: Any, draw: int) -> None:
     """Fill ``out`` with ``n`` draws of a standard distribution (LOGISTIC ... UNIFORM); room as above."""
     fill_uniform(out, n, stream, query_key, draw)
@@ -83,26 +84,26 @@ def fill_noise(out: Any, n: int, kind: int, stream: Any, query_key: Any, draw: i
         _make_gaussian(out, even)
 
 
-@internal
+@shared("void(float64[::1], uint64)")
 def _make_logistic(u: Any, n: Any) -> None:
     for a in range(n):
         u[a] = log_positive(u[a] / (1.0 - u[a]))
 
 
-@internal
+@shared("void(float64[::1], uint64)")
 def _make_gumbel(u: Any, n: Any) -> None:
     for a in range(n):
         u[a] = -log_positive(-log_positive(u[a]))
 
 
-@jit
+@shared("void(float64[::1], int64, uint64, uint64, int64)")
 def fill_gaussian(out: Any, n: int, stream: Any, query_key: Any, draw: int) -> None:
     """Fill ``out`` with ``n`` standard normal draws; room as above."""
     fill_uniform(out, n, stream, query_key, draw)
     _make_gaussian(out, np.uint64(n + n % 2))
 
 
-@internal
+@shared("void(float64[::1], uint64)")
 def _make_gaussian(u: Any, n: Any) -> None:
     """Box and Muller: a radius and an angle give two normal draws."""
     for a in range(np.uint64(0), n, np.uint64(2)):

@@ -16,13 +16,22 @@ from typing import Any
 
 import numpy as np
 
-from rankwright.kernels.jit import jit
+from rankwright.kernels.jit import inlined, internal, jit
 from rankwright.kernels.ordering import longest_query
+
+_LOOK_EVERY = 64  # steps between two looks for chances that are all 0
 
 
 @jit
-def expected_rank_gradient(q0: int, q1: int, bounds: Any, score: Any, chain: Any, sigma: float, grad: Any) -> None:
-    """Subtract from ``grad`` the gradient of E sum w g, for additive chains: O(n^2 depth) per query."""
+def expected_rank_gradient(
+    q0: int, q1: int, bounds: Any, score: Any, chain: Any, sigma: float, grad: Any, stop: Any
+) -> None:
+    """Subtract from ``grad`` the gradient of E sum w g, for additive chains: O(n^2 depth) per query.
+
+    Opponents past those that make every rank with a weight impossible (its chance underflows to 0) are left out, so
+    most documents of a long query take only as many steps as that needs. Nobody reads ``grad`` once the flag ``stop``
+    is raised.
+    """
     longest = longest_query(q0, q1, bounds)
     places = min(chain.depth, longest)
     if places == 0:  # no position has a weight
@@ -43,18 +52,24 @@ def expected_rank_gradient(q0: int, q1: int, bounds: Any, score: Any, chain: Any
             gain = chain.gain[start + j] * chain.scale[q]
             if gain == 0.0:
                 continue
+            if stop[0] != 0:
+                return
             forward[0, 0] = 1.0
             forward[0, 1:depth] = 0.0
             step = 0
+            possible = n - 1  # steps up to which a rank with a weight is possible
             for i in range(n):
                 if i == j:
                     continue
-                p = 0.5 * math.erfc((score[start + j] - score[start + i]) / (spread * math.sqrt(2.0)))
+                p = _chance_to_beat(score[start + i], score[start + j], spread)
                 beats[step] = p
                 if step < n - 2:
                     forward[step + 1, 0] = forward[step, 0] * (1.0 - p)
                     for r in range(1, depth):
                         forward[step + 1, r] = forward[step, r - 1] * p + forward[step, r] * (1.0 - p)
+                    if step % _LOOK_EVERY == 0 and _is_zero(forward[step + 1], depth):
+                        possible = step + 1
+                        break
                 step += 1
             for r in range(depth):
                 back[r] = w[r]
@@ -62,24 +77,47 @@ def expected_rank_gradient(q0: int, q1: int, bounds: Any, score: Any, chain: Any
             for i in range(n - 1, -1, -1):
                 if i == j:
                     continue
-                slope = 0.0  # derivative by the chance that i beats j
-                for r in range(depth):
-                    below = back[r + 1] if r + 1 < depth else 0.0
-                    slope += forward[step, r] * (below - back[r])
-                x = (score[start + i] - score[start + j]) / spread
-                push = gain * slope * density * math.exp(-0.5 * x * x)
-                grad[start + i] -= push
-                grad[start + j] += push
-                p = beats[step]
+                if step % _LOOK_EVERY == 0 and _is_zero(back, depth):
+                    break
+                if step < possible:
+                    slope = 0.0  # derivative by the chance that i beats j
+                    for r in range(depth):
+                        below = back[r + 1] if r + 1 < depth else 0.0
+                        slope += forward[step, r] * (below - back[r])
+                    x = (score[start + i] - score[start + j]) / spread
+                    push = gain * slope * density * math.exp(-0.5 * x * x)
+                    grad[start + i] -= push
+                    grad[start + j] += push
+                    p = beats[step]
+                else:
+                    p = _chance_to_beat(score[start + i], score[start + j], spread)
                 for r in range(depth):
                     below = back[r + 1] if r + 1 < depth else 0.0
                     back[r] = below * p + back[r] * (1.0 - p)
                 step -= 1
 
 
+@inlined
+def _chance_to_beat(score: float, other: float, spread: float) -> float:
+    return 0.5 * math.erfc((other - score) / (spread * math.sqrt(2.0)))
+
+
+@internal
+def _is_zero(values: Any, n: int) -> bool:
+    for r in range(n):
+        if values[r] != 0.0:
+            return False
+    return True
+
+
 @jit
-def expected_rank_value(q0: int, q1: int, bounds: Any, score: Any, chain: Any, sigma: float, out: Any) -> None:
-    """Write E sum w g of each query into ``out`` [queries], for additive chains: O(n^2 depth) per query."""
+def expected_rank_value(
+    q0: int, q1: int, bounds: Any, score: Any, chain: Any, sigma: float, out: Any, stop: Any
+) -> None:
+    """Write E sum w g of each query into ``out`` [queries], for additive chains: O(n^2 depth) per query.
+
+    Nobody reads it once the flag ``stop`` is raised.
+    """
     places = max(1, min(chain.depth, longest_query(q0, q1, bounds)))
     chance = np.empty(places)
     w = chain.weight
@@ -92,6 +130,8 @@ def expected_rank_value(q0: int, q1: int, bounds: Any, score: Any, chain: Any, s
             gain = chain.gain[start + j]
             if gain == 0.0:
                 continue
+            if stop[0] != 0:
+                return
             chance[0] = 1.0
             chance[1:depth] = 0.0
             for i in range(n):
@@ -101,6 +141,8 @@ def expected_rank_value(q0: int, q1: int, bounds: Any, score: Any, chain: Any, s
                 for r in range(depth - 1, 0, -1):
                     chance[r] = chance[r - 1] * p + chance[r] * (1.0 - p)
                 chance[0] *= 1.0 - p
+                if i % _LOOK_EVERY == 0 and _is_zero(chance, depth):
+                    break
             for r in range(depth):
                 worth += gain * w[r] * chance[r]
         out[q] = worth * chain.scale[q]

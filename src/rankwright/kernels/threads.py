@@ -1,17 +1,26 @@
-"""Ranges of queries over threads."""
+"""Ranges of queries over threads, and work that Ctrl-C can end.
+
+Python handles Ctrl-C in its main thread, between two lines: not while that thread is in a kernel. Long work therefore
+runs in other threads while the main thread waits. On Ctrl-C it raises a flag, which kernels that take long for a single
+query look at from time to time.
+"""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Callable
 from itertools import pairwise
-from threading import Thread
+from threading import Thread, current_thread, local, main_thread
 
 import numpy as np
 from numpy.typing import NDArray
 
 MOST_THREADS = 1024  # more are a mistake, which LightGBM does not survive
+LONG_WORK = 2e7  # pairs of documents: about a tenth of a second
 _FORKED: list[bool] = []  # True in a forked process
+_SECONDS_BETWEEN_LOOKS = 0.05
+_NEVER = np.zeros(1, dtype=np.uint8)
+_CALL = local()  # of each thread: the flag of the call that it works for
 
 if hasattr(os, "register_at_fork"):  # not on Windows, which has no fork
     os.register_at_fork(after_in_child=lambda: _FORKED.append(True))
@@ -53,23 +62,56 @@ def equal_ranges(n: int, parts: int) -> list[tuple[int, int]]:
     return [(start, stop) for start, stop in pairwise(edges) if start < stop]
 
 
-def run_ranges(kernel: Callable[[int, int], None], ranges: list[tuple[int, int]]) -> None:
-    """Call ``kernel(q0, q1)`` for each range, all but the first in threads of their own."""
+def stop_flag() -> NDArray[np.uint8]:
+    """Return the flag that a kernel looks at, in its own thread: one byte, not 0 once nobody waits for the result.
+
+    Examples
+    --------
+    >>> stop_flag()
+    array([0], dtype=uint8)
+    """
+    flag: NDArray[np.uint8] = getattr(_CALL, "flag", _NEVER)
+    return flag
+
+
+def run_ranges(kernel: Callable[[int, int], None], ranges: list[tuple[int, int]], *, long: bool = False) -> None:
+    """Call ``kernel(q0, q1)`` for each range, all but the first in threads of their own.
+
+    With ``long=True`` the main thread works on none, so that Ctrl-C need not wait for the work to end.
+    """
     errors: list[BaseException] = []
+    flag = np.zeros(1, dtype=np.uint8)
 
     def guarded(q0: int, q1: int) -> None:
+        _CALL.flag = flag
         try:
             kernel(q0, q1)
         except BaseException as error:  # raised again in the caller's thread
             errors.append(error)
 
-    others = [Thread(target=guarded, args=limits) for limits in ranges[1:]]
-    for other in others:
-        other.start()
+    own = ranges[:0] if long and current_thread() is main_thread() else ranges[:1]
+    others = [Thread(target=guarded, args=limits) for limits in ranges[len(own) :]]
     try:
-        kernel(*ranges[0])
-    finally:
         for other in others:
-            other.join()
+            other.start()
+        for limits in own:
+            kernel(*limits)
+        for other in others:
+            while other.is_alive():  # a wait without an end would not see a Ctrl-C that another thread receives
+                other.join(_SECONDS_BETWEEN_LOOKS)
+    except BaseException:
+        flag[0] = 1
+        _wait_for(others)
+        raise
     if errors:
         raise errors[0]
+
+
+def _wait_for(threads: list[Thread]) -> None:
+    """Wait for the end of those that were started; another Ctrl-C changes nothing, as they are about to end."""
+    for thread in threads:
+        while thread.is_alive():
+            try:
+                thread.join()
+            except KeyboardInterrupt:
+                continue

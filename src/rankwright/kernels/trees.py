@@ -25,7 +25,7 @@ _ROWS_TO_COUNT = 1024  # rows whose changes stay in the cache
 
 
 @inlined
-def _goes_left(x: Any, node: int, trees: PackedTrees) -> bool:
+def goes_left_at_special(x: Any, node: int, trees: PackedTrees) -> bool:
     """Decide at a special node, by all of its rule."""
     rule = trees.rule[node]
     decision = rule & 3
@@ -58,7 +58,7 @@ def _leaf(row: int, node: int, X: Any, trees: PackedTrees) -> int:
         x: Any = np.float64(X[row, trees.feature[node]])
         kind = trees.kind[node]
         if kind == SPECIAL:
-            left = _goes_left(x, node, trees)
+            left = goes_left_at_special(x, node, trees)
         elif kind == MISSING_LEFT:
             left = not x > trees.bound[node]
         else:
@@ -118,7 +118,7 @@ def _exclude_leaves(row: int, n: int, tree: int, X: Any, trees: PackedTrees, col
     for node in range(np.uint64(sets.starts[3 * tree + 2]), np.uint64(sets.starts[3 * tree + 3])):
         column = columns[np.uint64(sets.column[node])]
         for i in range(n):
-            if not _goes_left(column[i], sets.node[node], trees):
+            if not goes_left_at_special(column[i], sets.node[node], trees):
                 leaves[i] &= sets.others[node]
 
 

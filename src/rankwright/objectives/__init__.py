@@ -9,13 +9,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
+from rankwright.data.labels import number_of_rows
+from rankwright.data.pairs import read_pairs
 from rankwright.data.queries import Queries, check_labels
 from rankwright.metrics import Metric
+from rankwright.objectives.anchors import RMSE, Logistic
 from rankwright.objectives.base import (
     NOTATION,
     BoundObjective,
@@ -38,12 +42,14 @@ OBJECTIVES = known_objectives()  # those of the package: users' own are not defi
 
 __all__ = [
     "OBJECTIVES",
+    "RMSE",
     "XENDCG",
     "BoundObjective",
     "Gradient",
     "LambdaLoss",
     "LambdaMART",
     "ListNet",
+    "Logistic",
     "Objective",
     "Problem",
     "QueryRMSE",
@@ -71,6 +77,8 @@ def objective(text: str | Objective, **options: Any) -> Objective:
     LambdaMART(sigma=1.0, truncation='k+3', extend=None, ...)
     >>> print(objective("yetiloss + 0.5 queryrmse"))
     yetiloss + 0.5 queryrmse
+    >>> objective("yetiloss + 0.3 yetiloss(label=margin)").terms()[1][2].label
+    'margin'
     """
     return _read(text, options)
 
@@ -85,9 +93,13 @@ def _read(text: str | Objective, options: dict[str, Any]) -> Objective:
     terms = NOTATION.read(str(text))
     if any(term.cutoff is not None for term in terms):
         NOTATION.refuse(str(text), "it has a cutoff, which belongs to the metric")
+    if label := next((term.label for term in terms if term.label is not None), None):
+        NOTATION.refuse(str(text), f"a label is an option of an objective, label={label}")
     if options and len(terms) > 1:
         raise ValueError("a sum takes its options in the text, such as 'yetiloss(neighbours=3) + queryrmse'.")
     parts = tuple((term.factor, term.power, NOTATION.create(term, options)) for term in terms)
+    for _, _, part in parts:
+        part.label_shares()  # raises where the label cannot be read
     if len(parts) == 1 and parts[0][:2] == (1.0, 0.0):
         alone: Objective = parts[0][2]
         return alone
@@ -96,7 +108,7 @@ def _read(text: str | Objective, options: dict[str, Any]) -> Objective:
 
 def bind(
     objective: str | Objective,
-    labels: ArrayLike,
+    labels: Any,
     *,
     qid: Any = None,
     group: ArrayLike | None = None,
@@ -104,6 +116,7 @@ def bind(
     seed: int = 0,
     threads: int | None = None,
     weights: ArrayLike | None = None,
+    pairs: Any = None,
     propensity: ArrayLike | None = None,
     clip: float | None = None,
     self_normalised: bool = False,
@@ -116,7 +129,7 @@ def bind(
     objective
         An objective, or its name or text form.
     labels
-        Relevance, finite and non-negative, one per row.
+        Relevance, finite and non-negative, one per row; several labels are a dict or a data frame of them, by name.
     qid, group
         Which rows belong together: an id per row in any order, or sizes in row order. Random draws of a query
         depend on its id, or with ``group`` on its number.
@@ -128,6 +141,8 @@ def bind(
         Number of threads; all cores by default. The result does not depend on it.
     weights
         One per row, or one per query in order of first appearance; they multiply gradient and curvature.
+    pairs
+        Preferences to learn from, by row number, for an objective such as ``"ranknet(pairs)"``; as in `RankingData`.
     propensity, clip, self_normalised
         Where labels are clicks: the probability that users saw each document, above 0 and up to 1. Clicked documents
         weigh 1 / max(propensity, clip), divided by their mean with ``self_normalised`` (docs/bias.md).
@@ -141,24 +156,27 @@ def bind(
     >>> grad.tolist()
     [-1.0, 1.0]
     """
-    queries = Queries.of(np.size(labels), qid, group)
+    queries = Queries.of(number_of_rows(labels), qid, group)
     value = _read(objective, options)
+    given = None if pairs is None else read_pairs(pairs, queries)
     inverse = None
     if propensity is not None:
         if np.shape(propensity) != (queries.n_rows,):
             raise ValueError(
                 f"propensity has shape {np.shape(propensity)} for {queries.n_rows} rows; give one per row."
             )
-        y, seen = check_labels(labels, queries), queries.group(np.asarray(propensity, dtype=np.float64))
+        main = next(iter(labels.values())) if isinstance(labels, Mapping) else labels
+        y, seen = check_labels(main, queries), queries.group(np.asarray(propensity, dtype=np.float64))
         weight = inverse_propensities(seen, y, queries, clip=clip, self_normalised=self_normalised)
         inverse = queries.ungroup(weight)
-    return BoundObjective(value, labels, queries, metric, seed=seed, threads=threads, weights=weights, inverse=inverse)
+    shared: dict[str, Any] = {"seed": seed, "threads": threads, "weights": weights, "pairs": given, "inverse": inverse}
+    return BoundObjective(value, labels, queries, metric, **shared)
 
 
 def gradients(
     objective: str | Objective,
     scores: ArrayLike,
-    labels: ArrayLike,
+    labels: Any,
     *,
     qid: Any = None,
     group: ArrayLike | None = None,
@@ -167,6 +185,7 @@ def gradients(
     iteration: int = 0,
     threads: int | None = None,
     weights: ArrayLike | None = None,
+    pairs: Any = None,
     propensity: ArrayLike | None = None,
     clip: float | None = None,
     self_normalised: bool = False,
@@ -191,6 +210,7 @@ def gradients(
         seed=seed,
         threads=threads,
         weights=weights,
+        pairs=pairs,
         propensity=propensity,
         clip=clip,
         self_normalised=self_normalised,

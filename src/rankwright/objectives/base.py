@@ -11,16 +11,18 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from rankwright.data.queries import Queries, check_labels
+from rankwright.data.labels import Labels, choose_label, grouped_labels
+from rankwright.data.pairs import Pairs
+from rankwright.data.queries import Queries, as_floats
 from rankwright.kernels.arithmetic import finish
 from rankwright.kernels.exchange import Chain
 from rankwright.kernels.pairs import PairSums
-from rankwright.kernels.random import stream_of
+from rankwright.kernels.random import stream_of, uniform_by_key
 from rankwright.kernels.scratch import Arrays, Results, Scratch
-from rankwright.kernels.threads import available_threads, equal_ranges, even_ranges, run_ranges
+from rankwright.kernels.threads import LONG_WORK, available_threads, equal_ranges, even_ranges, run_ranges, stop_flag
 from rankwright.metrics import Metric
 from rankwright.metrics import metric as parse_metric
-from rankwright.notation import Notation, written
+from rankwright.notation import Notation, check_label_name, short_repr, split_factor, written
 from rankwright.ranges import Choice, Range
 
 Floats = NDArray[np.float64]
@@ -29,6 +31,7 @@ Floats = NDArray[np.float64]
 # bits do not depend on threads. Parts much smaller than this would cost more in calls than in sums.
 _LEAF_PART_ROWS, _LEAF_PARTS = 8192, 16
 _LARGEST = 1e300  # sums over a query of larger scores may overflow
+_LABEL_DRAW = 1 << 20  # numbers of the streams that draw labels; those of the terms count from 0
 _FLOOR = 1e-12  # least curvature per unit of gradient: a saturated pair still pushes, and Newton divides
 
 
@@ -44,6 +47,8 @@ class Problem:
         Boundaries and keys.
     metric
         What the objective optimises, if it optimises a metric.
+    pairs
+        Given preferences, for an objective that learns from them instead of labels.
     inverse
         Inverse propensity of each document with a positive label, 1 for the others [documents]; None where propensities
         are not known.
@@ -54,6 +59,7 @@ class Problem:
     labels: Floats
     queries: Queries
     metric: Metric
+    pairs: Pairs | None = None
     inverse: Floats | None = None
     mixed: NDArray[np.bool_] = field(init=False)
 
@@ -98,6 +104,7 @@ class LeafSums(NamedTuple):
     leaf: NDArray[np.int64]  # of each document
     grad: Floats  # [documents]
     between: Floats  # [leaves, leaves]
+    rounding: float = 0.0  # (x + rounding) - rounding is added in place of x, so that sums in any order are exact
 
 
 class Gradient:
@@ -139,7 +146,8 @@ class PairGradient(Gradient):
     def add_between_leaves(self, q0: int, q1: int, scores: Floats, stream: np.uint64, into: LeafSums) -> None:
         """Sum with leaves."""
         hess = np.zeros_like(into.grad)
-        self.run(q0, q1, scores, stream, PairSums(into.grad, hess, into.query_weight, into.leaf, into.between))
+        into_sums = (into.query_weight, into.leaf, into.between, stop_flag(), into.rounding)
+        self.run(q0, q1, scores, stream, PairSums(into.grad, hess, *into_sums))
 
     def run(self, q0: int, q1: int, scores: Floats, stream: np.uint64, sums: PairSums) -> None:
         """Call the kernel."""
@@ -148,7 +156,7 @@ class PairGradient(Gradient):
 
 def without_leaves(grad: Floats, hess: Floats) -> PairSums:
     """Sums over pairs that are not wanted between leaves."""
-    return PairSums(grad, hess, np.zeros(0), np.zeros(0, dtype=np.int64), np.zeros((0, 0)))
+    return PairSums(grad, hess, np.zeros(0), np.zeros(0, dtype=np.int64), np.zeros((0, 0)), stop_flag())
 
 
 NOTATION = Notation("objective", "'yetiloss(neighbours=3)' or 'yetiloss + 0.5 n^-0.5 queryrmse'", reserved=("auto",))
@@ -160,7 +168,15 @@ class Objective:
 
     Subclass it for your own: a frozen dataclass of its options, with a `name` and a method `prepare` that returns a
     `Gradient`. It can then be used as text wherever an objective can. Declare what it is capable of, where that is not
-    what the properties below say; in ``search`` give the options worth tuning, each with a `Range` or a `Choice`.
+    what the properties below say; in ``search`` give the options worth tuning, each with a `Range` or a `Choice`. One
+    that can learn from given pairs has an option ``pairs``, which is False by default, and finds them in the `Problem`.
+
+    Parameters
+    ----------
+    label
+        Where documents have several labels, the name of the one to learn: ``"margin"``. None is that of the first
+        metric. ``"relevance | margin"`` draws one for each query and iteration, ``"0.7 relevance | 0.3 margin"`` with
+        these probabilities (as shares of their sum).
 
     Examples
     --------
@@ -196,7 +212,13 @@ class Objective:
     search: ClassVar[Mapping[str, Range | Choice]] = {}  # options worth tuning
     search_training: ClassVar[Mapping[str, Any]] = {}  # and parameters of the `Ranker`, in place of the usual ranges
 
+    label: str | None = field(default=None)
+
     def __init_subclass__(cls) -> None:
+        if "label" in vars(cls).get("__annotations__", {}):
+            raise ValueError(f"{cls.__qualname__} has an option label, which every objective has; rename the option.")
+        if "__repr__" not in vars(cls):  # a dataclass keeps the one that is there
+            cls.__repr__ = short_repr  # type: ignore[method-assign]
         if vars(cls).get("name"):  # a subclass that inherits its name does not take it over
             NOTATION.register(cls.name, cls)
 
@@ -204,6 +226,27 @@ class Objective:
     def stochastic(self) -> bool:
         """Whether the gradient changes from iteration to iteration at the same scores."""
         return False
+
+    @property
+    def varies(self) -> bool:
+        """Whether the gradient changes from iteration to iteration, by itself or because its label is drawn."""
+        return self.stochastic or len(self.label_shares()) > 1
+
+    @property
+    def from_pairs(self) -> bool:
+        """Whether it learns from given pairs instead of labels."""
+        return bool(getattr(self, "pairs", False))
+
+    def label_shares(self) -> dict[str | None, float]:
+        """Return the labels it learns, each with the probability that it is drawn.
+
+        Examples
+        --------
+        >>> from rankwright.objectives import objective
+        >>> objective("queryrmse(label=3 relevance | margin)").label_shares()
+        {'relevance': 0.75, 'margin': 0.25}
+        """
+        return _label_shares(self.name, self.label)
 
     @property
     def first_order(self) -> bool:
@@ -223,6 +266,11 @@ class Objective:
     @property
     def additive_only(self) -> bool:
         """Whether the metric must add up over positions, as NDCG does and MAP does not."""
+        return False
+
+    @property
+    def absolute(self) -> bool:
+        """Whether the level of scores matters: a shift of a query changes the loss, and equal labels teach too."""
         return False
 
     @property
@@ -266,9 +314,24 @@ class Objective:
     __rmul__ = __mul__
 
     def __str__(self) -> str:
-        values = ((f.name, getattr(self, f.name), f.default) for f in fields(self))
+        own_first = sorted(fields(self), key=lambda f: f.kw_only is True)
+        values = ((f.name, getattr(self, f.name), f.default) for f in own_first)
         options = [f"{name}={written(value)}" for name, value, default in values if value != default]
         return self.name + (f"({', '.join(options)})" if options else "")
+
+
+def _factors(factor: float, power: float, sizes: Floats) -> Floats:
+    """Return factor * size^power of each query."""
+    with np.errstate(over="ignore", under="ignore"):
+        factors: Floats = factor * sizes**power
+    bad = np.flatnonzero(~((factors > 0) & (factors < np.inf)))
+    if len(bad):
+        n = int(sizes[bad[0]])
+        raise ValueError(
+            f"the factor {factor:g} n^{power:g} of the objective is {factors[bad[0]]:g} for a query of n = {n} "
+            "documents; choose a power for which it is a positive number."
+        )
+    return factors
 
 
 def known_objectives() -> dict[str, type[Objective]]:
@@ -288,10 +351,14 @@ class Sum(Objective):
 
     parts: tuple[tuple[float, float, Objective], ...]
 
+    def __post_init__(self) -> None:
+        if self.label is not None:
+            raise ValueError("a sum has no label of its own; give label= to its terms.")
+
     @property
     def stochastic(self) -> bool:
         """Whether the gradient of any term changes from iteration to iteration."""
-        return any(term.stochastic for _, _, term in self.parts)
+        return any(term.varies for _, _, term in self.parts)
 
     @property
     def first_order(self) -> bool:
@@ -312,6 +379,11 @@ class Sum(Objective):
     def additive_only(self) -> bool:
         """Whether any term needs a metric that adds up over positions."""
         return any(term.additive_only for _, _, term in self.parts)
+
+    @property
+    def absolute(self) -> bool:
+        """Whether the level of scores matters to any term."""
+        return any(term.absolute for _, _, term in self.parts)
 
     @property
     def uses_propensity(self) -> bool:
@@ -336,6 +408,19 @@ class Sum(Objective):
         return " + ".join(shown)
 
 
+def _label_shares(owner: str, text: str | None) -> dict[str | None, float]:
+    """Read the labels of an objective; factors are read only where there are several."""
+    texts = [None] if text is None else [part.strip() for part in str(text).split("|")]
+    shares: dict[str | None, float] = {}
+    for part in texts:
+        factor, name = (1.0, part) if part is None or len(texts) == 1 else split_factor(part)
+        check_label_name("" if name is None and text is not None else name, owner)
+        if name in shares or not 0 < factor < math.inf:
+            raise ValueError(f"{owner}: label={text!r} has {name!r} twice, or with a factor that is not above 0.")
+        shares[name] = factor
+    return {name: factor / sum(shares.values()) for name, factor in shares.items()}
+
+
 def _shown(number: float) -> str:
     """Print all digits of a number, and no plus sign, which would separate two terms."""
     return f"{number!r}".removesuffix(".0").replace("e+", "e")
@@ -350,7 +435,8 @@ class Point:
     grad, hess
         As `BoundObjective` returns them.
     leaf_system
-        Function of (leaf_of, n_leaves, query_weight=None, part=None): `BoundObjective.leaf_system` at these scores.
+        Function of (leaf_of, n_leaves, query_weight=None, rounding=(0, 0), part=None): `BoundObjective.leaf_system`
+        at these scores.
     """
 
     grad: Floats
@@ -367,13 +453,14 @@ class BoundObjective:
     def __init__(
         self,
         objective: Objective,
-        labels: ArrayLike,
+        labels: Any,
         queries: Queries,
         metric: str | Metric,
         *,
         seed: int = 0,
         threads: int | None = None,
         weights: ArrayLike | None = None,
+        pairs: Pairs | None = None,
         inverse: Floats | None = None,
     ) -> None:
         self.objective = objective
@@ -381,25 +468,63 @@ class BoundObjective:
         self.seed = int(seed)
         self._weights = np.empty(0) if weights is None else queries.per_row(weights)
         self._results = Results()
+        target = parse_metric(metric).first
+        none = isinstance(labels, Mapping) and not labels  # where there are pairs alone
+        by_name = {} if none else grouped_labels(labels, queries)
         if inverse is not None and not objective.uses_propensity:
             able = sorted(name for name, kind in NOTATION.known.items() if kind.uses_propensity is True)
             raise ValueError(
                 f"{objective} cannot weigh documents by propensities; leave out propensity=, or use an objective that "
                 f"can: {', '.join(able)}."
             )
-        own_weights = None if inverse is None else np.ascontiguousarray(queries.group(inverse))
-        problem = Problem(check_labels(labels, queries), queries, parse_metric(metric), own_weights)
+        self._inverse = None if inverse is None else np.ascontiguousarray(queries.group(inverse))
         sizes = queries.sizes.astype(np.float64)
         self._terms: list[Gradient] = []
+        self._drawn: dict[int, Callable[[int], Gradient]] = {}  # terms that are prepared for each iteration
         self._factors: list[Floats] = []
         work = np.zeros(len(sizes))
         for factor, power, term in objective.terms():
-            self._factors.append(np.full(len(sizes), factor) * sizes**power)
-            self._terms.append(term.prepare(problem))
+            self._factors.append(_factors(factor, power, sizes))
+            self._terms.append(self._prepare(term, by_name, target, pairs, len(self._terms)))
             work += term.work(sizes)
         self._leaf_ranges = even_ranges(work, min(1 + queries.n_rows // _LEAF_PART_ROWS, _LEAF_PARTS))
         self._ranges = even_ranges(work, available_threads(threads))
+        self._long = bool(np.maximum(work, sizes**2).sum() > LONG_WORK)
         self._leaf_shares = equal_ranges(len(self._leaf_ranges), len(self._ranges))
+
+    def _prepare(self, term: Objective, labels: Labels, metric: Metric, pairs: Pairs | None, number: int) -> Gradient:
+        """Prepare a term for its labels or pairs; one whose label is drawn is prepared again for each iteration."""
+        queries = self.queries
+        if term.from_pairs:
+            if pairs is None:
+                raise ValueError(f"{term} learns from pairs, and there are none; give them as pairs=.")
+            if term.label is not None:
+                raise ValueError(f"{term} learns from pairs, which have no label; leave out label=.")
+            return term.prepare(Problem(np.zeros(queries.n_rows), queries, metric, pairs))
+        shares = term.label_shares()
+        chosen = [choose_label(labels, metric.label if name is None else name) for name in shares]
+        if len(chosen) > 1:
+            if self._inverse is not None:
+                raise ValueError(
+                    f"propensities belong to the first label, and {term} draws one; leave one of them out."
+                )
+            limits = np.cumsum(list(shares.values()))[:-1]
+
+            def prepare(iteration: int) -> Gradient:
+                draws = np.empty(queries.n_queries)
+                uniform_by_key(queries.keys, stream_of(self.seed, iteration, _LABEL_DRAW + number), 0, draws)
+                drawn = np.repeat(np.searchsorted(limits, draws, side="right"), queries.sizes)
+                mixed = np.select([drawn == choice for choice in range(len(chosen))], chosen)
+                return term.prepare(Problem(mixed, queries, metric))
+
+            self._drawn[number] = prepare
+        main = chosen[0] is next(iter(labels.values()))
+        return term.prepare(Problem(chosen[0], queries, metric, inverse=self._inverse if main else None))
+
+    def _terms_at(self, iteration: int) -> list[Gradient]:
+        return [
+            self._drawn[number](iteration) if number in self._drawn else term for number, term in enumerate(self._terms)
+        ]
 
     @property
     def leaf_parts(self) -> list[slice]:
@@ -415,7 +540,8 @@ class BoundObjective:
     def at(self, scores: ArrayLike, iteration: int = 0, *, leaves: bool = False) -> Point:
         """Gradient and curvature, and a leaf system, which is cheaper with ``leaves=True``."""
         z = self._check(scores)
-        terms = [term.cached_for_step() for term in self._terms] if leaves else self._terms
+        terms = self._terms_at(iteration)
+        terms = [term.cached_for_step() for term in terms] if leaves else terms
         return Point(*self._gradient(terms, z, iteration), partial(self._leaf_system, terms, z, iteration))
 
     def _gradient(self, terms: list[Gradient], z: Floats, iteration: int) -> tuple[Floats, Floats]:
@@ -424,7 +550,7 @@ class BoundObjective:
         for number, (query_factor, term) in enumerate(zip(self._factors, terms, strict=True)):
             g, h = (grad, hess) if alone else (np.zeros(len(z)), np.zeros(len(z)))
             add = partial(term.add, scores=z, stream=stream_of(self.seed, iteration, number), grad=g, hess=h)
-            run_ranges(partial(self._add, add, grad=g, hess=h) if alone else add, self._ranges)
+            run_ranges(partial(self._add, add, grad=g, hess=h) if alone else add, self._ranges, long=self._long)
             if not (alone and np.all(query_factor == 1.0)):
                 factor = np.repeat(query_factor, self.queries.sizes)
                 g *= factor
@@ -450,17 +576,20 @@ class BoundObjective:
         iteration: int = 0,
         *,
         query_weight: Floats | None = None,
+        rounding: tuple[float, float] = (0.0, 0.0),
         part: int | None = None,
     ) -> tuple[Floats, Floats]:
         """Gradient [leaves] and full curvature [leaves, leaves] summed over the leaves of a tree.
 
         If row i lies in leaf ``leaf_of[i]``, the best leaf values to second order solve (H + ridge) v = -g.
         Weights multiply both; a pair of rows has the weight of its query, so they must be constant within a query.
-        ``query_weight`` [queries] are further factors, such as 0 to leave a query out. With ``part`` only that one of
-        `leaf_parts` is summed.
+        ``query_weight`` [queries] are further factors, such as 0 to leave a query out. ``rounding`` of gradient and
+        curvature (`rankwright.reducer.rounding`) makes the sums independent of the order of the queries. With ``part``
+        only that one of `leaf_parts` is summed.
         """
         z = self._check(scores)
-        return self._leaf_system(self._terms, z, iteration, leaf_of, n_leaves, query_weight=query_weight, part=part)
+        options: dict[str, Any] = {"query_weight": query_weight, "rounding": rounding, "part": part}
+        return self._leaf_system(self._terms_at(iteration), z, iteration, leaf_of, n_leaves, **options)
 
     def _leaf_system(
         self,
@@ -471,6 +600,7 @@ class BoundObjective:
         n_leaves: int,
         *,
         query_weight: Floats | None = None,
+        rounding: tuple[float, float] = (0.0, 0.0),
         part: int | None = None,
     ) -> tuple[Floats, Floats]:
         if not self.objective.full_curvature:
@@ -498,13 +628,14 @@ class BoundObjective:
             stream = stream_of(self.seed, iteration, number)
             factor = query_factor * weight
             own = np.zeros(len(z))
-            sums = [LeafSums(factor, leaf, own, into) for into in parts]
-            run_ranges(partial(_add_parts, term, z, stream, ranges, sums), shares)
+            sums = [LeafSums(factor, leaf, own, into, rounding[1]) for into in parts]
+            run_ranges(partial(_add_parts, term, z, stream, ranges, sums), shares, long=self._long)
             grad += own * np.repeat(factor, self.queries.sizes)
+        grad = (grad + rounding[0]) - rounding[0] if rounding[0] else grad
         return np.bincount(leaf, grad, n_leaves).astype(np.float64), parts.sum(axis=0)
 
     def _check(self, scores: ArrayLike) -> Floats:
-        z = np.asarray(scores, dtype=np.float64)
+        z = as_floats(scores, "scores must be numbers, one per row.")
         if z.shape != (self.queries.n_rows,):
             raise ValueError(f"scores have shape {z.shape} for {self.queries.n_rows} rows; give one per row.")
         z = np.ascontiguousarray(self.queries.group(z))

@@ -12,6 +12,7 @@ eq. (1) to (5) and section 4.2; Bruch et al., WSDM 2020 (noisy lambdas).
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -22,6 +23,7 @@ import numpy as np
 
 from rankwright.kernels.evaluate import INPUT, order_queries
 from rankwright.kernels.exchange import Chain
+from rankwright.kernels.given_pairs import GivenPairs, given_pairs
 from rankwright.kernels.pairs import (
     ALL,
     ALL_RANDOM,
@@ -64,6 +66,8 @@ class RankNet(Objective):
     ----------
     sigma
         Steepness σ of the logistic loss.
+    pairs
+        Learn from given pairs, each with its weight, instead of labels: ``"ranknet(pairs)"``.
 
     Examples
     --------
@@ -71,6 +75,8 @@ class RankNet(Objective):
     >>> grad, hess = gradients("ranknet", scores=[0, 0], labels=[1, 0], group=[2])
     >>> grad.tolist(), hess.tolist()
     ([-0.5, 0.5], [0.25, 0.25])
+    >>> gradients("ranknet(pairs)", [0, 0], [0, 0], group=[2], pairs=[(1, 0, 3.0)])[0].tolist()
+    [1.5, -1.5]
     """
 
     name: ClassVar[str] = "ranknet"
@@ -78,12 +84,16 @@ class RankNet(Objective):
     uses_propensity: ClassVar[bool] = True
     search: ClassVar[Mapping[str, Range | Choice]] = {"sigma": Range(0.3, 3.0, log=True)}
     sigma: float = 1.0
+    pairs: bool = False
 
     def __post_init__(self) -> None:
         check_positive(self, "sigma")
+        check_choice(self, "pairs", (True, False))
 
     def prepare(self, problem: Problem) -> Gradient:
-        """Give every pair the weight 1."""
+        """Give every pair the weight 1, or that which it was given with."""
+        if problem.pairs is not None:
+            return _GivenPairs(problem, problem.pairs.arrays, self.sigma)
         n = len(problem.labels)
         chain = Chain(
             weight=np.zeros(2),
@@ -95,7 +105,7 @@ class RankNet(Objective):
             additive=True,
             depth=0,
         )
-        weights = PairWeights(1.0, False, False, False, np.zeros(1), self.sigma, False)
+        weights = PairWeights(1.0, False, False, False, np.zeros(1), float(self.sigma), False)
         return _RankedPairs(problem, chain, weights, _top_only(_UNTRUNCATED), NOISELESS)
 
     def work(self, sizes: Floats) -> Floats:
@@ -194,7 +204,7 @@ class Lambdas(Objective):
                 )
             return _UNTRUNCATED if self.extend is None or at is None else at
         if isinstance(self.truncation, str):
-            match = re.fullmatch(r"k(?:\+(\d+))?", self.truncation.replace(" ", ""))
+            match = re.fullmatch(r"k(?:\+(\d{1,9}))?", self.truncation.replace(" ", ""))
             if match is not None:
                 if at is None and not check_only:
                     raise ValueError(
@@ -205,10 +215,10 @@ class Lambdas(Objective):
         elif (
             isinstance(self.truncation, Real)
             and not isinstance(self.truncation, bool)
-            and self.truncation >= 1
+            and 1 <= self.truncation < math.inf
             and self.truncation % 1 == 0
         ):
-            return int(self.truncation)
+            return min(int(self.truncation), _UNTRUNCATED)
         raise ValueError(
             f"{self.name}: truncation must be a whole number from 1, 'k', 'k+3' or None; got {self.truncation!r}."
         )
@@ -270,7 +280,7 @@ class LambdaMART(Lambdas):
 
     def pair_weights(self, problem: Problem, chain: Chain) -> PairWeights:
         """|dM|."""
-        return PairWeights(0.0, True, False, False, np.zeros(1), self.sigma, self.normalize)
+        return PairWeights(0.0, True, False, False, np.zeros(1), float(self.sigma), bool(self.normalize))
 
 
 @dataclass(frozen=True)
@@ -335,7 +345,7 @@ class LambdaLoss(Lambdas):
                 f"{problem.metric} does not. Use lambdamart for it."
             )
         if self.variant == "ndcg-loss1":
-            return PairWeights(0.0, False, False, True, np.zeros(1), self.sigma, self.normalize)
+            return PairWeights(0.0, False, False, True, np.zeros(1), float(self.sigma), bool(self.normalize))
         longest = len(chain.weight) - 2
         offset = 0 if self.loss2_offset == "paper" else 1
         w = problem.metric.weights(longest + 2)
@@ -344,11 +354,22 @@ class LambdaLoss(Lambdas):
         distance[apart] = np.abs(w[apart - 1 + offset] - w[apart + offset])
         both = self.variant == "ndcg-loss2++"
         distance *= self.mu if both else 1.0
-        return PairWeights(0.0, both, True, False, distance, self.sigma, self.normalize)
+        return PairWeights(0.0, both, True, False, distance, float(self.sigma), bool(self.normalize))
 
 
 def _top_only(top: int) -> PairChoice:
     return PairChoice(top, 0, False, np.zeros(0), np.zeros(0, np.int64), np.zeros(0, np.bool_))
+
+
+class _GivenPairs(PairGradient):
+    def __init__(self, problem: Problem, pairs: GivenPairs, sigma: float) -> None:
+        super().__init__(problem)
+        self.pairs = pairs
+        self.sigma = float(sigma)
+
+    def run(self, q0: int, q1: int, scores: Floats, stream: np.uint64, sums: PairSums) -> None:
+        """Call the kernel."""
+        given_pairs(q0, q1, self.pairs, self.sigma, scores, sums)
 
 
 class _RankedPairs(PairGradient):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import math
+import sys
 from collections.abc import Iterable
 from numbers import Integral, Real
 from typing import Any
@@ -14,17 +14,20 @@ from rankwright.kernels.pairs import NO_NOISE, Noise
 def check_positive(owner: Any, option: str, *, or_zero: bool = False) -> None:
     """Raise unless the option is a finite number above 0 (or 0, where that is allowed)."""
     value = getattr(owner, option)
-    number = isinstance(value, Real) and not isinstance(value, bool) and math.isfinite(value)
-    if not number or value < 0 or (value == 0 and not or_zero):
+    number = isinstance(value, Real) and not isinstance(value, bool)
+    if not number or not value <= sys.float_info.max or value < 0 or (value == 0 and not or_zero):
         least = "0 or more" if or_zero else "above 0"
         raise ValueError(f"{owner.name}: {option} must be a number, {least}; got {value!r}.")
 
 
+LARGEST_COUNT = 2**31 - 1
+
+
 def check_count(owner: Any, option: str) -> None:
-    """Raise unless the option is a whole number from 1."""
-    value = getattr(owner, option)
-    if isinstance(value, bool) or not isinstance(value, Integral) or value < 1:
-        raise ValueError(f"{owner.name}: {option} must be a whole number from 1; got {value!r}.")
+    """Raise unless the option is a whole number from 1 to 2^31 - 1."""
+    value: Any = getattr(owner, option)
+    if isinstance(value, bool) or not isinstance(value, Integral) or not 1 <= int(value) <= LARGEST_COUNT:
+        raise ValueError(f"{owner.name}: {option} must be a whole number from 1 to {LARGEST_COUNT}; got {value!r}.")
 
 
 def check_choice(owner: Any, option: str, allowed: Iterable[Any]) -> None:

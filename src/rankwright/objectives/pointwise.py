@@ -47,4 +47,5 @@ class _Residuals(Gradient):
     def add_between_leaves(self, q0: int, q1: int, scores: Floats, stream: np.uint64, into: LeafSums) -> None:
         mixed = self.problem.mixed
         self.add(q0, q1, scores, stream, into.grad, np.empty_like(into.grad))
-        mass_between_leaves(q0, q1, self.bounds, scores, mixed, into.query_weight, False, 0.0, into.leaf, into.between)
+        weight, leaf = into.query_weight, into.leaf
+        mass_between_leaves(q0, q1, self.bounds, scores, mixed, weight, False, 0.0, leaf, into.rounding, into.between)

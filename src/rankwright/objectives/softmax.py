@@ -132,8 +132,10 @@ class _CrossEntropy(Gradient):
         # Solving with the full curvature is Newton's method already: the plain gradient belongs to it.
         self._run(q0, q1, scores, stream, False, into.grad, np.zeros_like(into.grad))
         weight = into.query_weight * self.target.mass if self.target.mass.size else into.query_weight
-        mixed = self.problem.mixed
-        mass_between_leaves(q0, q1, self.bounds, scores, mixed, weight, True, self.epsilon, into.leaf, into.between)
+        mixed, leaf, rounding = self.problem.mixed, into.leaf, into.rounding
+        mass_between_leaves(
+            q0, q1, self.bounds, scores, mixed, weight, True, self.epsilon, leaf, rounding, into.between
+        )
 
     def _run(
         self,

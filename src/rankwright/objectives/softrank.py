@@ -17,9 +17,12 @@ import numpy as np
 
 from rankwright.kernels.exchange import Chain
 from rankwright.kernels.rank_distribution import expected_rank_gradient
+from rankwright.kernels.threads import stop_flag
 from rankwright.objectives.base import Floats, Gradient, Objective, Problem
 from rankwright.objectives.options import check_positive
 from rankwright.ranges import Choice, Range
+
+_MOST_CELLS = 1 << 28  # chances of ranks that each thread keeps for a query: 2 GB
 
 
 @dataclass(frozen=True)
@@ -62,6 +65,13 @@ class SoftRank(Objective):
                 f"softrank is exact for metrics that add up over positions, and {problem.metric} does not; "
                 "use stochasticrank(mu=0, sfa=False), the same smoothing by sampling."
             )
+        longest = int(problem.queries.sizes.max())
+        places = min(chain.depth, longest)
+        if longest * places > _MOST_CELLS:
+            raise ValueError(
+                f"softrank for {problem.metric} needs {longest * places * 8 / 2**30:.0f} GB for a query of {longest} "
+                "documents; use a metric with a cutoff, such as ndcg@10, or stochasticrank(mu=0, sfa=False)."
+            )
         return _Expected(problem, self.sigma, problem.weighted_gains(chain))
 
     def work(self, sizes: Floats) -> Floats:
@@ -76,5 +86,5 @@ class _Expected(Gradient):
         self.chain = chain
 
     def add(self, q0: int, q1: int, scores: Floats, stream: np.uint64, grad: Floats, hess: Floats) -> None:
-        expected_rank_gradient(q0, q1, self.bounds, scores, self.chain, self.sigma, grad)
+        expected_rank_gradient(q0, q1, self.bounds, scores, self.chain, self.sigma, grad, stop_flag())
         self.set_unit_curvature(q0, q1, self.chain, hess)

@@ -18,6 +18,7 @@ import numpy as np
 
 from rankwright.kernels.ccs import Smoothing, SmoothingScratch, make_scale_free, smoothed_ranking, smoothed_selection
 from rankwright.kernels.random import KeyedQueries
+from rankwright.kernels.threads import stop_flag
 from rankwright.objectives.base import Floats, Gradient, Objective, Problem
 from rankwright.objectives.options import check_choice, check_count, check_positive
 from rankwright.ranges import Choice, Range
@@ -119,13 +120,13 @@ class _Smoothed(Gradient):
 
     def add(self, q0: int, q1: int, scores: Floats, stream: np.uint64, grad: Floats, hess: Floats) -> None:
         o = self.options
-        smoothing = Smoothing(o.sigma, o.mu, o.estimations, o.estimator == "ccs")
+        smoothing = Smoothing(float(o.sigma), float(o.mu), o.estimations, o.estimator == "ccs")
         bounds, labels, chain = self.bounds, self.problem.labels, self.chain
         queries = KeyedQueries(bounds, self.keys)
         if self.selects:
             smoothed_selection(q0, q1, queries, scores, chain, smoothing, stream, grad)
         else:
             with self.scratch.borrow() as scratch:
-                smoothed_ranking(q0, q1, queries, scores, labels, chain, smoothing, stream, grad, scratch)
+                smoothed_ranking(q0, q1, queries, scores, labels, chain, smoothing, stream, grad, scratch, stop_flag())
         make_scale_free(q0, q1, bounds, scores, not self.selects, o.nu, o.sfa, grad)
         self.set_unit_curvature(q0, q1, self.chain, hess)

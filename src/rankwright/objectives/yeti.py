@@ -198,4 +198,4 @@ class _KeptPairs(Gradient):
         """Sum the stored pairs."""
         rows = slice(self.bounds[q0], self.bounds[q1])
         into.grad[rows] += self.grad[rows]
-        stored_pairs_between(q0, q1, self.pairs, into.query_weight, into.leaf, into.between)
+        stored_pairs_between(q0, q1, self.pairs, into.query_weight, into.leaf, into.rounding, into.between)

@@ -53,6 +53,7 @@ class QueryExplorer:
                 "systems": self.scored.names,
                 "metric": self.scored.metrics[0],
                 "rankings": [self._ranking(query) for query in self._chosen],
+                "names": [self._names(query) for query in self._chosen],
                 "top": max(1.0, float(self.scored.data.y.max())),
             },
             note=self._note(),
@@ -83,8 +84,11 @@ class QueryExplorer:
         # Interleaved, so that both kinds are included if not all fit.
         order = np.concatenate([np.arange(len(changed)) / _N_CHANGED, (np.arange(len(sample)) + 0.5) / _N_SAMPLE])
         queries = np.concatenate([changed, sample])[np.argsort(order, kind="stable")]
-        sizes = np.cumsum([len(embedded_json(self._ranking(query))) + 1 for query in queries])
+        sizes = np.cumsum([self._bytes(query) for query in queries])
         return queries[: max(1, int(np.searchsorted(sizes, _RANKING_BYTES, side="right")))]
+
+    def _bytes(self, query: int) -> int:
+        return len(embedded_json(self._ranking(query))) + len(embedded_json(self._names(query))) + 2
 
     @cached_property
     def _points(self) -> list[dict[str, Any]]:
@@ -97,6 +101,7 @@ class QueryExplorer:
         return [
             {
                 "q": self._id(query),
+                **({"t": self._text(query)} if "query_text" in self.scored.data.fields else {}),
                 "n": int(self.scored.data.group[self.scored.counted[query]]),
                 "r": int(relevant[self.scored.counted[query]]),
                 "v": np.round(self.scored.values[:, query], 5).tolist(),
@@ -118,9 +123,25 @@ class QueryExplorer:
             rankings.append([(order + 1).tolist(), [_whole(label) for label in labels[order]], rounded])
         return rankings
 
+    def _names(self, query: int) -> dict[int, str]:
+        """Return the ids of the documents in a query's rankings, by their numbers, where the data has ids."""
+        data = self.scored.data
+        if "docid" not in data.fields:
+            return {}
+        start = data.boundaries[self.scored.counted[query]]
+        numbers = sorted({number for documents, _, _ in self._ranking(query) for number in map(int, documents)})
+        names = {number: _short(str(data.fields["docid"][start + number - 1])) for number in numbers}
+        return {number: name for number, name in names.items() if name}
+
+    def _text(self, query: int) -> str:
+        """Return the text of a query, "" where the data has none."""
+        data = self.scored.data
+        if "query_text" not in data.fields:
+            return ""
+        return _short(str(data.fields["query_text"][data.boundaries[self.scored.counted[query]]]))
+
     def _id(self, query: int) -> str:
-        text = str(self.scored.data.query_ids[self.scored.counted[query]])
-        return text if len(text) <= _ID_LENGTH else f"{text[: _ID_LENGTH - 1]}…"
+        return _short(str(self.scored.data.query_ids[self.scored.counted[query]]))
 
     def _note(self) -> str:
         rankings, points, total = len(self._chosen), len(self._points), len(self.scored.counted)
@@ -165,6 +186,7 @@ class QueryExplorer:
                 strokeWidth=alt.condition("datum.picked", alt.value(3), alt.value(1.2)),
                 tooltip=[
                     alt.Tooltip("q:N", title="query"),
+                    *([alt.Tooltip("t:N", title="text")] if "query_text" in self.scored.data.fields else []),
                     alt.Tooltip("x:Q", title="first", format=".4f"),
                     alt.Tooltip("y:Q", title="second", format=".4f"),
                     alt.Tooltip("n:Q", title="documents"),
@@ -239,6 +261,10 @@ class QueryExplorer:
         colours = [SERIES[number % len(SERIES)] for number in range(len(self.scored.names))]
         values = {"a": 0, "b": 1, "picked": -1, "better": self.scored.better, "colours": colours}
         return [alt.param(name=name, value=value) for name, value in values.items()]
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= _ID_LENGTH else f"{text[: _ID_LENGTH - 1]}…"
 
 
 def _whole(label: float) -> float:

@@ -15,7 +15,7 @@ import hashlib
 import json
 import os
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib import import_module
@@ -30,6 +30,23 @@ if TYPE_CHECKING:
     from jinja2 import Environment
 
 _FOLDER = Path(__file__).parent / "templates"
+# What every object of JavaScript has: a run or a feature may have such a name.
+_PROPERTIES = frozenset(
+    {
+        "__defineGetter__",
+        "__defineSetter__",
+        "__lookupGetter__",
+        "__lookupSetter__",
+        "__proto__",
+        "constructor",
+        "hasOwnProperty",
+        "isPrototypeOf",
+        "propertyIsEnumerable",
+        "toLocaleString",
+        "toString",
+        "valueOf",
+    }
+)
 _PNG_WIDTH, _PNG_SCALE = 560, 3.0  # a column of a paper at about 400 dots per inch
 _NUMERIC = re.compile(r"(?=.*\d)([\d\s.,/%*<>+\-\u2212±\[\]()]|(?<=\d)e(?=[+-]\d))+(of [\d,]+)?")
 Cell = str | int | float | None
@@ -92,7 +109,7 @@ class Figure:
 
     def specification(self) -> dict[str, Any]:
         """Return the Vega-Lite specification with the page's colours and width."""
-        spec: dict[str, Any] = self.chart.to_dict()
+        spec: dict[str, Any] = _harmless(self.chart.to_dict())
         spec["config"] = merged(chart_config(), spec.get("config", {}))
         if not {"hconcat", "vconcat", "concat", "facet", "repeat"} & spec.keys():
             spec.setdefault("width", "container")
@@ -125,6 +142,8 @@ class Table:
         numbers are right-aligned.
     note
         A remark below the table.
+    strong
+        Cells to emphasise: their row and column, from 0.
 
     Examples
     --------
@@ -141,6 +160,7 @@ class Table:
     columns: Sequence[str]
     rows: Sequence[Sequence[Cell]]
     note: str = ""
+    strong: Collection[tuple[int, int]] = ()
     script: ClassVar[str] = ""
 
     def __post_init__(self) -> None:
@@ -160,7 +180,8 @@ class Table:
         """Return the table as Markdown."""
         cells = [[_cell(value) for value in row] for row in self.rows]
         rule = "|".join("--:" if numeric else "---" for numeric in self._numeric(cells))
-        lines = [_markdown_row(self.columns), f"|{rule}|", *map(_markdown_row, cells)]
+        lines = [_markdown_row(self.columns), f"|{rule}|"]
+        lines += [_markdown_row(row, [j for i, j in self.strong if i == number]) for number, row in enumerate(cells)]
         title = f"**{_plain_markdown(self.title)}**" if self.title else ""
         parts = [title, "\n".join(lines), _plain_markdown(self.note)]
         return "\n\n".join(part for part in parts if part)
@@ -229,6 +250,8 @@ class Page:
         Its parts; their titles make the table of contents.
     subtitle
         A line below the title.
+    command
+        The command that wrote the page, shown at its end.
 
     Examples
     --------
@@ -245,6 +268,7 @@ class Page:
     title: str
     sections: Sequence[Section]
     subtitle: str = ""
+    command: str = ""
 
     def figures(self) -> list[Figure]:
         """Return all figures, from the top."""
@@ -280,6 +304,8 @@ class Page:
                 f"## {_plain_markdown(section.title)}",
                 *(block.markdown(files or {}) for block in section.blocks),
             ]
+        if self.command:
+            parts.append(f"Written by `{self.command.replace('`', '')}`.")
         return "\n\n".join(part for part in parts if part) + "\n"
 
 
@@ -333,8 +359,9 @@ def _cell(value: Cell) -> str:
     return f"{value:,}" if isinstance(value, int) else f"{value:.4f}"
 
 
-def _markdown_row(cells: Sequence[str]) -> str:
-    return f"| {' | '.join(map(_plain_markdown, cells))} |"
+def _markdown_row(cells: Sequence[str], strong: Collection[int] = ()) -> str:
+    texts = [f"**{_plain_markdown(cell)}**" if i in strong else _plain_markdown(cell) for i, cell in enumerate(cells)]
+    return f"| {' | '.join(texts)} |"
 
 
 def _plain_markdown(text: str) -> str:
@@ -355,6 +382,15 @@ def _rows(blocks: Sequence[Block]) -> list[list[Block]]:
         else:
             rows.append([block])
     return rows
+
+
+def _harmless(value: Any) -> Any:
+    """Append an invisible space to names that Vega, which keeps groups in plain objects, would take for its own."""
+    if isinstance(value, dict):
+        return {key: _harmless(inner) for key, inner in value.items()}
+    if isinstance(value, list):
+        return [_harmless(inner) for inner in value]
+    return f"{value}\u200b" if isinstance(value, str) and value in _PROPERTIES else value
 
 
 def render(template: str, **values: Any) -> str:

@@ -12,11 +12,15 @@ from numpy.typing import NDArray
 from rankwright.data.dataset import RankingData
 from rankwright.evaluation.comparison import Comparison, compare
 from rankwright.metrics import Metric
+from rankwright.metrics import metric as parse_metric
 from rankwright.report.bias_section import bias_sections
+from rankwright.report.calibration_section import calibration_section
 from rankwright.report.explorer import QueryExplorer
 from rankwright.report.page import Block, Cell, Figure, Page, Section, Table, Text, require
+from rankwright.report.reasons import reasons_section
 from rankwright.report.scored_runs import TOP, ScoredRuns, count_ties, distinct_names, groups_of, mean_interval
 from rankwright.report.theme import SERIES
+from rankwright.training.stopping import stopping_sentence
 
 if TYPE_CHECKING:
     from rankwright.runs import Run
@@ -76,8 +80,10 @@ def run_report(
         Section("Overview", _overview(scored, data_name)),
         Section("Learning curves", _learning_curves(runs)),
         Section("Query by query", _queries(scored)),
+        *reasons_section(scored, runs),
         Section("Kinds of queries", _kinds(scored)),
         Section("Scores and ties", _scores(scored)),
+        *calibration_section(scored, runs),
         Section("Features", _importances(runs)),
         *bias_sections(runs),
         Section("Time", _times(runs)),
@@ -97,7 +103,48 @@ def _overview(scored: ScoredRuns, data_name: str) -> list[Block]:
     if len(names) == 1:
         return [Text(text), _means(scored, None)]
     comparison = compare(*scored.evaluations, names=names)
-    return [Text(text), _means(scored, comparison), _differences(scored, comparison), _tests(scored, comparison)]
+    return [
+        Text(_headline(scored, comparison)),
+        Text(text),
+        _means(scored, comparison),
+        _differences(scored, comparison),
+        _tests(scored, comparison),
+    ]
+
+
+def _headline(scored: ScoredRuns, comparison: Comparison) -> str:
+    """Say who is best, by how much, and whether that may be chance."""
+    metric, names = scored.metrics[0], scored.names
+    means = [evaluation.mean[metric] for evaluation in scored.evaluations]
+    order = sorted(range(len(names)), key=lambda number: -scored.better * means[number])
+    best = order[0]
+    head = f"{names[best]} is best: {metric} {means[best]:.4f}"
+    if best == 0:
+        second = order[1]
+        row = next(row for row in comparison.rows if (row.metric, row.system) == (metric, names[second]))
+        head += f", {abs(row.difference):.4f} {'above' if scored.better > 0 else 'below'} {names[second]}, the next"
+    else:
+        row = next(row for row in comparison.rows if (row.metric, row.system) == (metric, names[best]))
+        head += f", {row.difference:+.4f} against {comparison.baseline}"
+    p = "p < 0.0001" if row.p_adjusted < 0.0001 else f"p = {row.p_adjusted:.4f}"
+    return f"{head} ({p}{'' if row.significant else ', which may be chance'})."
+
+
+def _direction(metric: str) -> int:
+    """Return 1 if more is better, -1 if less is, 0 where the class of a metric is not defined in this process."""
+    try:
+        return 1 if parse_metric(metric).higher_is_better else -1
+    except ValueError:
+        return 0
+
+
+def _best_cells(scored: ScoredRuns) -> list[tuple[int, int]]:
+    """Cells of the table of means that hold the best value of a metric."""
+    cells = []
+    for column, metric in enumerate(scored.metrics, start=1):
+        means = [_direction(metric) * evaluation.mean[metric] for evaluation in scored.evaluations]
+        cells += [(row, column) for row, mean in enumerate(means) if mean == max(means) > min(means)]
+    return cells
 
 
 def _means(scored: ScoredRuns, comparison: Comparison | None) -> Table:
@@ -116,7 +163,7 @@ def _means(scored: ScoredRuns, comparison: Comparison | None) -> Table:
     note = "Mean over queries" + (", weighted." if scored.data.weights is not None else " and 95% interval.")
     if comparison is not None:
         note += f" * differs significantly from the baseline, {comparison.baseline}; see the tests below."
-    return Table("Means", ["run", *scored.metrics], rows, note)
+    return Table("Means", ["run", *scored.metrics], rows, note, _best_cells(scored))
 
 
 def _tests(scored: ScoredRuns, comparison: Comparison) -> Table:
@@ -187,7 +234,10 @@ def _learning_curves(runs: Sequence[Run]) -> list[Block]:
     if not curves:
         return [Text("The runs recorded no metrics during training.")]
     at_most = max(2, _CURVE_POINTS // sum(map(len, curves.values())))
-    return [_curves(metric, parts, names, at_most) for metric, parts in curves.items()]
+    stopped = [(name, run.ranker.stopping_) for name, run in zip(names, runs, strict=True)]
+    texts = [Text(f"{name}: {stopping_sentence(stopping)}") for name, stopping in stopped if stopping is not None]
+    charts = [_curves(metric, parts, names, at_most) for metric, parts in curves.items()]
+    return [*texts, *charts, *_learning_rates(runs)]
 
 
 def _curves(
@@ -199,6 +249,8 @@ def _curves(
         for (name, part), curve in parts.items()
         for iteration, value in _thin(curve, at_most)
     ]
+    marks = _best_trees(metric, parts)
+    values += marks  # in one data set with the curves, which would be on the page twice otherwise
     base = alt.Chart(alt.Data(values=values)).encode(
         x=alt.X("i:Q", title="trees", scale=alt.Scale(nice=False)),
         y=alt.Y("v:Q", title=metric, scale=alt.Scale(zero=False)),
@@ -227,7 +279,58 @@ def _curves(
         f"{name} {'training' if part == 'train' else 'validation'} {curve[-1][1]:.4f} after {curve[-1][0]}"
         for (name, part), curve in parts.items()
     )
-    return Figure(metric, alt.layer(lines, points).properties(height=300), f"{metric} by number of trees. {ends}.")
+    best = (
+        base.transform_filter("isValid(datum.b)")
+        .mark_point(shape="diamond", filled=True, size=110, opacity=1)
+        .encode(
+            tooltip=[
+                alt.Tooltip("r:N", title="best tree of"),
+                alt.Tooltip("i:Q", title="trees"),
+                alt.Tooltip("v:Q", title=metric, format=".4f"),
+            ],
+        )
+    )
+    where = "".join(f" Best on validation: {mark['r']} {mark['v']:.4f} after {mark['i']} (diamond)." for mark in marks)
+    chart = alt.layer(lines, points, best).properties(height=300)
+    return Figure(metric, chart, f"{metric} by number of trees. {ends}.{where}")
+
+
+def _best_trees(metric: str, parts: Mapping[tuple[str, str], Sequence[tuple[int, float]]]) -> list[dict[str, Any]]:
+    """Return the best point of each validation curve."""
+    sign = _direction(metric)
+    marks = []
+    for (name, part), curve in parts.items():
+        if part == "valid" and sign:
+            iteration, value = max(curve, key=lambda point: (sign * point[1], -point[0]))
+            marks.append({"i": iteration, "v": round(value, 6), "r": name, "s": "validation", "b": 1})
+    return marks
+
+
+def _learning_rates(runs: Sequence[Run]) -> list[Block]:
+    """Draw the learning rate of each tree, where it changes."""
+    alt = require("altair")
+    names = distinct_names(runs)
+    rates = {name: list(map(float, run.ranker.learning_rates_)) for name, run in zip(names, runs, strict=True)}
+    if all(len(set(values)) < 2 for values in rates.values()):
+        return []
+    at_most = max(2, _CURVE_POINTS // len(rates))
+    values = [
+        {"i": tree, "v": round(rate, 8), "r": name}
+        for name, curve in rates.items()
+        for tree, rate in _thin(list(enumerate(curve, start=1)), at_most)
+    ]
+    chart = (
+        alt.Chart(alt.Data(values=values))
+        .mark_line(interpolate="step-after", strokeWidth=2)
+        .encode(
+            x=alt.X("i:Q", title="trees", scale=alt.Scale(nice=False)),
+            y=alt.Y("v:Q", title="learning rate", scale=alt.Scale(zero=True)),
+            color=_run_colours(names),
+        )
+        .properties(height=160)
+    )
+    ends = "; ".join(f"{name} from {curve[0]:.4g} to {curve[-1]:.4g}" for name, curve in rates.items() if curve)
+    return [Figure("Learning rate", chart, f"Learning rate of each tree: {ends}.")]
 
 
 def _thin(curve: Sequence[tuple[int, float]], at_most: int) -> list[tuple[int, float]]:
@@ -390,7 +493,7 @@ def _importances(runs: Sequence[Run]) -> list[Block]:
 
 def _importance(name: str, run: Run, colour: str) -> Figure:
     alt = require("altair")
-    features, shares = run.ranker.columns_.feature_names, run.ranker.feature_importances_
+    features, shares = run.ranker.model_.feature_names, run.ranker.feature_importances_
     top = np.argsort(-shares, kind="stable")[:_FEATURES]
     values = [{"f": _short(features[place], 60), "s": round(float(shares[place]), 5)} for place in top]
     chart = (
@@ -455,6 +558,7 @@ def _manifest(runs: Sequence[Run], data: RankingData) -> list[Block]:
     names = distinct_names(runs)
     parts = {
         "Parameters": [run.config for run in runs],
+        "Settings that the data chose": [_chosen(run) for run in runs],
         "Runs and data": [
             {
                 "folder": str(run.path),
@@ -468,12 +572,22 @@ def _manifest(runs: Sequence[Run], data: RankingData) -> list[Block]:
     return [_side_by_side(title, names, [_flat(content) for content in contents]) for title, contents in parts.items()]
 
 
+def _chosen(run: Run) -> dict[str, Any]:
+    """Return what took effect where a parameter left the choice to the data."""
+    manifest = run.ranker.manifest_
+    chosen = {name: value for name, value in manifest.get("chosen", {}).items() if name != "learning_rates"}
+    return {"objective": manifest["objective"], **chosen}
+
+
 def _side_by_side(title: str, names: Sequence[str], contents: Sequence[Mapping[str, Any]]) -> Table:
     """Return one row per key; keys that differ between the runs come first."""
     keys = list(dict.fromkeys(key for content in contents for key in content))
     rows = {key: [_cell_text(content.get(key)) for content in contents] for key in keys}
     differing = [key for key in keys if len(set(rows[key])) > 1]
     ordered = [*differing, *(key for key in keys if key not in differing)]
+    if len(names) > 1 and not differing:  # once is enough
+        names = ["all runs"]
+        rows = {key: cells[:1] for key, cells in rows.items()}
     notes = []
     if differing:
         notes.append(f"The first {len(differing)} rows differ between the runs.")

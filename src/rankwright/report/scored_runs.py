@@ -54,7 +54,7 @@ class ScoredRuns:
         chosen = [metrics] if isinstance(metrics, str | Metric) else list(metrics)
         scores = [run.ranker.predict(data) for run in runs]
         evaluations = [
-            evaluate(run_scores, data.y, group=data.group, metrics=chosen, weights=data.weights)
+            evaluate(run_scores, data.labels, group=data.group, metrics=chosen, weights=data.weights)
             for run_scores in scores
         ]
         return cls(distinct_names(runs), data, scores, evaluations)
@@ -88,7 +88,7 @@ class ScoredRuns:
         """Return the mean of the first metric with a tie policy of `evaluate`."""
         data, metric = self.data, self.metrics[0]
         return evaluate(
-            self.scores[run], data.y, group=data.group, metrics=metric, ties=ties, weights=data.weights
+            self.scores[run], data.labels, group=data.group, metrics=metric, ties=ties, weights=data.weights
         ).mean[metric]
 
 

@@ -49,6 +49,9 @@ def _best(tuning: Tuning) -> list[Block]:
         f"{best.trees} trees (by fold: {trees}). It is the best of {len(tuning.ranked())} complete trials on these "
         "queries, so expect a somewhat lower value on others."
     )
+    if tuning.constraints:
+        values = zip(tuning.constraints, best.constraint_values, strict=True)
+        text += " " + (tuning.shortfall() or "It has " + ", ".join(f"{v:.4f} for {c}" for c, v in values)) + "."
     rows: list[list[Cell]] = [[name, _cell(value)] for name, value in sorted(best.params.items())]
     return [Text(text), Table("Parameters", ["parameter", "value"], rows)]
 
@@ -60,9 +63,13 @@ def _search(tuning: Tuning) -> list[Block]:
 def _history(tuning: Tuning) -> Figure:
     alt = require("altair")
     better = max if parse_metric(tuning.metric).higher_is_better else min
-    complete = [(trial.number, trial.value) for trial in tuning.trials if trial.value is not None]
+    done = [(trial.number, trial.value, trial.excess <= 0) for trial in tuning.trials if trial.value is not None]
+    complete = [(number, value) for number, value, met in done if met]
     best = accumulate((value for _, value in complete), better)
-    values = [{"t": number, "v": value, "b": top} for (number, value), top in zip(complete, best, strict=True)]
+    values: list[dict[str, Any]] = [
+        {"t": number, "v": value, "b": top} for (number, value), top in zip(complete, best, strict=True)
+    ]
+    values += [{"t": number, "v": value} for number, value, met in done if not met]
     base = alt.Chart(alt.Data(values=values)).encode(x=alt.X("t:Q", title="trial", axis=alt.Axis(tickMinStep=1)))
     y = alt.Y("v:Q", title=tuning.metric, scale=alt.Scale(zero=False))
     tooltip = [
@@ -70,14 +77,18 @@ def _history(tuning: Tuning) -> Figure:
         alt.Tooltip("v:Q", title=tuning.metric, format=".4f"),
         alt.Tooltip("b:Q", title="best so far", format=".4f"),
     ]
-    points = base.mark_point(filled=True, size=50, opacity=0.7).encode(y=y, tooltip=tooltip)
+    filled = alt.condition("isValid(datum.b)", alt.value(1), alt.value(0))
+    points = base.mark_point(filled=True, size=50, opacity=0.7, strokeWidth=1).encode(
+        y=y, tooltip=tooltip, fillOpacity=filled
+    )
     line = base.mark_line(interpolate="step-after", strokeWidth=2, color="var(--faint)").encode(y="b:Q")
-    stopped = len(tuning.trials) - len(complete)
+    stopped = len(tuning.trials) - len(done)
+    missed = f" {len(done) - len(complete)} trials miss a constraint and are hollow." if tuning.constraints else ""
     return Figure(
         "Value of each trial, and the best so far",
         alt.layer(line, points).properties(height=280),
         f"{tuning.metric} of each complete trial in the order of the search, and the best so far as a line, up to "
-        f"{tuning.best_trial.value:.4f}. {stopped} trials were stopped early and are not shown.",
+        f"{tuning.best_trial.value:.4f}. {stopped} trials were stopped early and are not shown.{missed}",
     )
 
 
@@ -108,11 +119,13 @@ def _importance(tuning: Tuning, shares: Mapping[str, float]) -> list[Block]:
 def _trials(tuning: Tuning) -> Table:
     ranked = tuning.ranked()
     shown: list[Trial] = [*ranked, *(trial for trial in tuning.trials if trial.value is None)][:_ROWS]
+    bounded = [str(constraint.metric) for constraint in tuning.constraints]
     names = list(dict.fromkeys(name for trial in shown for name in trial.values))
     rows: list[list[Cell]] = [
         [
             trial.number,
             trial.value,
+            *(trial.constraint_values or [None] * len(bounded)),
             trial.trees,
             f"{trial.seconds:.1f}",
             *(_cell(trial.values[name]) if name in trial.values else None for name in names),
@@ -123,7 +136,7 @@ def _trials(tuning: Tuning) -> Table:
     note = "The best first; trials without a value were stopped early." + (
         f" {omitted} more are omitted." if omitted else ""
     )
-    return Table("All trials", ["trial", tuning.metric, "trees", "seconds", *names], rows, note)
+    return Table("All trials", ["trial", tuning.metric, *bounded, "trees", "seconds", *names], rows, note)
 
 
 def _cell(value: Any) -> str:

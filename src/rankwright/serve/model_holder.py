@@ -43,12 +43,15 @@ class ServedModel:
         for n_rows in (*_ROWS_TO_WARM_UP, *_ROWS_TO_WARM_UP[-1:] * _TIMINGS):
             rows = np.zeros((n_rows, len(self.table.names)))
             start = time.perf_counter()
-            self.model.predict(rows, threads=1)
+            self.model.predict(rows, group=self._one_query(rows), threads=1)
             seconds.append((time.perf_counter() - start) / n_rows)
         self.seconds_per_row = min(seconds[-_TIMINGS:])
 
     def rank(self, query: Query) -> dict[str, Any]:
         """Score a query and return the answer: documents by descending score, ties in the order of the request."""
+        calibration = self.model.calibration
+        if query.calibrated and calibration is None:
+            raise Problem(422, "the model is not calibrated; leave out calibrated, or calibrate the model first.")
         scores = self._scores(query.matrix)
         order = np.argsort(-scores, kind="stable")[: query.top]
         numbers = order.tolist()
@@ -57,24 +60,28 @@ class ServedModel:
             for number, score in zip(numbers, scores[order].tolist(), strict=True)
         ]
         answer: dict[str, Any] = {"model": self.version, "results": results}
+        if query.calibrated and calibration is not None:
+            for result, value in zip(results, calibration(scores[order]).tolist(), strict=True):
+                result["calibrated"] = value
         if query.contributions and results:
-            values = self._contributions(query.matrix[order])
+            values = self._contributions(query.matrix, order)
             answer["expected_score"] = float(values[0, -1])
             for result, row in zip(results, values[:, :-1].tolist(), strict=True):
-                result["contributions"] = dict(zip(self.table.names, row, strict=True))
+                result["contributions"] = dict(zip(self.model.feature_names, row, strict=True))
         return answer
 
     def _scores(self, matrix: NDArray[np.float64]) -> NDArray[np.float64]:
         if not len(matrix):
             return np.empty(0)
         try:
-            return self.model.predict(matrix, threads=1)
+            return self.model.predict(matrix, group=self._one_query(matrix), threads=1)
         except ValueError as error:  # the model's own refusals; those of a request's form come first
             raise Problem(422, str(error)) from None
 
-    def _contributions(self, matrix: NDArray[np.float64]) -> NDArray[np.float64]:
+    def _contributions(self, matrix: NDArray[np.float64], chosen: NDArray[np.int64]) -> NDArray[np.float64]:
+        rows = self.model.encode(matrix, group=self._one_query(matrix), threads=1)[chosen]
         try:
-            return self.model.predict(matrix, contributions=True, threads=1)
+            return self.model.forest.contributions(rows, threads=1)
         except (ImportError, OSError) as error:
             engine = self.model.manifest["engine"]["name"]
             raise Problem(
@@ -83,16 +90,22 @@ class ServedModel:
                 "Install it, or leave out contributions.",
             ) from None
 
+    def _one_query(self, matrix: NDArray[np.float64]) -> list[int] | None:
+        """The rows of a request are one query, which matters to models with features within the query."""
+        return [len(matrix)] if self.model.recipe else None
+
     def describe(self) -> dict[str, Any]:
         """Return what clients need to know of the model."""
-        categories = self.model.columns.categories
+        categories, calibration = self.model.columns.categories, self.model.calibration
         return {
             "model": self.version,
             "trees": self.model.n_trees,
             "engine": self.model.manifest["engine"]["name"],
             "loaded_at": self.loaded_at,
             "features": self.table.names,
+            "within_query": self.model.recipe.names,
             "categories": {name: None if levels is None else list(levels) for name, levels in categories.items()},
+            "calibration": None if calibration is None else calibration.describe(),
         }
 
 
@@ -138,7 +151,9 @@ class ModelHolder:
                         f"{self.path}: the new model has other columns than the one that is served. Start another "
                         "service for it, because clients must change what they send."
                     )
-                if new.version == old.version and new.model.columns == old.model.columns:
+                same = new.model.columns == old.model.columns and new.model.recipe == old.model.recipe
+                same &= new.model.manifest.get("calibration") == old.model.manifest.get("calibration")
+                if new.version == old.version and same:
                     old.fingerprint = seen
                     return False
                 new.warm_up()

@@ -16,7 +16,7 @@ _ERRORS = {
     "409": "The new model cannot be served; the current one stays.",
     "413": "The body or the number of documents is too large.",
     "415": "The body is not application/json.",
-    "422": "The values do not fit the model's columns.",
+    "422": "The values do not fit the model's columns, or the model is not calibrated.",
     "501": "Contributions need the engine's library, which is not installed.",
     "503": "The service is starting, or too busy; try again.",
 }
@@ -142,6 +142,11 @@ def _schemas(settings: Settings) -> dict[str, Any]:
             "default": False,
             "description": "Return what each feature adds to the score (SHAP values).",
         },
+        "calibrated": {
+            "type": "boolean",
+            "default": False,
+            "description": "Return calibrated values too: expected labels or probabilities, see the model.",
+        },
         "allow_missing": {
             "type": "boolean",
             "default": False,
@@ -176,6 +181,7 @@ def _schemas(settings: Settings) -> dict[str, Any]:
                         {
                             "id": identifier,
                             "score": {"type": "number"},
+                            "calibrated": {"type": "number"},
                             "contributions": {"type": "object", "additionalProperties": {"type": "number"}},
                         },
                         required=["id", "score"],
@@ -195,13 +201,31 @@ def _schemas(settings: Settings) -> dict[str, Any]:
                 "engine": {"type": "string"},
                 "loaded_at": {"type": "number", "description": "Seconds since 1970."},
                 "features": {"type": "array", "items": {"type": "string"}},
+                "within_query": {
+                    "type": "array",
+                    "items": {"type": "string"},
+                    "description": "Features that the service computes from all documents of a request.",
+                },
                 "categories": {
                     "type": "object",
                     "additionalProperties": {"type": ["array", "null"]},
                     "description": "Levels of the categorical features by code; null where values are codes already.",
                 },
+                "calibration": {
+                    "type": ["string", "null"],
+                    "description": "What calibrated values are; null where the model is not calibrated.",
+                },
             },
-            required=["model", "trees", "engine", "loaded_at", "features", "categories"],
+            required=[
+                "model",
+                "trees",
+                "engine",
+                "loaded_at",
+                "features",
+                "within_query",
+                "categories",
+                "calibration",
+            ],
         ),
         "Reload": _object({"changed": {"type": "boolean"}, "model": digits}, required=["changed", "model"]),
         "Status": _object({"status": {"type": "string"}, "model": digits}, required=["status"]),

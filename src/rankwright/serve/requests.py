@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from rankwright.data.encoding import Columns
 from rankwright.serve.problems import Problem, shown
 
-_KEYS = ("rows", "documents", "ids", "top", "contributions", "allow_missing")
+_KEYS = ("rows", "documents", "ids", "top", "contributions", "calibrated", "allow_missing")
 _NUMBERS = {float, int, bool}
 
 
@@ -30,6 +30,7 @@ class Query(NamedTuple):
     ids: Sequence[str | int]  # [documents]
     top: int  # number of documents to return
     contributions: bool
+    calibrated: bool  # whether to return calibrated values too
     unknown_levels: int  # values of categorical columns that training has not seen
 
 
@@ -71,6 +72,7 @@ def parse_query(body: bytes, columns: ColumnTable, max_rows: int) -> Query:
         _ids(request, len(items)),
         min(_top(request, len(items)), len(items)),
         _flag(request, "contributions"),
+        _flag(request, "calibrated"),
         unknown_levels,
     )
 

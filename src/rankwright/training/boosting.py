@@ -15,8 +15,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
 
@@ -26,18 +25,21 @@ from numpy.typing import NDArray
 from rankwright.data.dataset import RankingData
 from rankwright.engines import load_engine
 from rankwright.evaluation.per_query import Evaluator
+from rankwright.kernels.cholesky import solve_positive
+from rankwright.kernels.compilation import compile_seconds
 from rankwright.kernels.trees import add_leaf_values
 from rankwright.metrics import Metric
 from rankwright.objectives import Objective
 from rankwright.objectives.base import BoundObjective, Point
-from rankwright.reducer import ALONE, Reducer
+from rankwright.reducer import ALONE, Reducer, addable, rounding
 from rankwright.training.draws import Purpose, QueryDraws
 from rankwright.training.from_clicks import document_weights
 from rankwright.training.grid import to_grid
 from rankwright.training.position_bias import PositionBias
 from rankwright.training.settings import Settings
-from rankwright.training.state import Progress, State
+from rankwright.training.state import Progress, State, timed
 from rankwright.training.steering import agreement
+from rankwright.training.stopping import Watch
 
 Floats = NDArray[np.float64]
 Leaves = NDArray[np.int64]
@@ -85,21 +87,23 @@ class Boosting:
         self.draws = QueryDraws(self.queries, settings)
         self.gradient = BoundObjective(
             objective,
-            train.y,
+            train.labels,
             self.queries,
             self.target,
             seed=settings.seed,
             threads=settings.threads if train.n_rows >= ROWS_TO_SHARE else 1,
             weights=train.weights,
+            pairs=train.pairs,
             inverse=document_weights(settings.propensity, train),
         )
         self.bias = None if settings.bias is None else PositionBias(settings.bias, train, self.gradient, reducer)
         if settings.full_leaves:  # raises now, not after the first tree, where the objective or the weights forbid it
             self.gradient.leaf_system(np.zeros(train.n_rows), np.zeros(train.n_rows, dtype=np.int64), 1)
         self._evaluators = [self._evaluator(number) for number in range(len(valid))]
+        self._watch = self._new_watch()
         engine = load_engine(settings.engine)
         self.grower = engine.grower(
-            self._parts, settings.tree_options, settings.engine_params, settings.seed, settings.threads
+            self._parts, settings.tree_options, settings.engine_params, settings.seed, settings.threads, reducer
         )
         self._start = State()
         self._run: tuple[State, State] | None = None  # where the trees of the grower start, and where training stands
@@ -117,8 +121,9 @@ class Boosting:
         start = start.first(self.grower.resume(start.iteration))
         state = replace(start.first(start.iteration), forest=None)
         scores = self._scores_of(start)
+        self._resume_watch(start)
         self._run = start, state  # in one step: an interrupt may hit between any two lines
-        began = time.perf_counter()
+        began, compiled = time.perf_counter(), compile_seconds()
         while state.iteration < self.settings.n_trees and not state.finished:
             self._iterate(state, scores)
             progress = Progress(
@@ -128,6 +133,7 @@ class Boosting:
                 history=state.history,
                 seconds=time.perf_counter() - began,
                 times=dict(state.times),
+                compile_seconds=compile_seconds() - compiled,
             )
             if after(progress):
                 break
@@ -156,37 +162,37 @@ class Boosting:
         shrink = 1.0 - settings.langevin.shrink_rate * rate if settings.langevin is not None else 1.0
         factor = state.factor * shrink
         agreed: float | None = None
-        with _timed(state, "gradients"):
+        with timed(state.times, "gradients"):
             sums_leaves = settings.full_leaves or (self.bias is not None and self.bias.sums_all)
             point = self.gradient.at(self._biased(state, scores[0]), it, leaves=sums_leaves)
             subsample = self.draws.subsample(it)
             grad, hess = self._for_splits(it, point, subsample)
-        with _timed(state, "trees"):
+        with timed(state.times, "trees"):
             tree = self.grower.grow(self._on_grid(grad if factor == 1.0 else grad / factor), self._on_grid(hess))
             leaves = [] if tree is None else [tree.leaves(part) for part in range(len(scores))]
         if tree is not None:
             if settings.own_leaves:
-                with _timed(state, "leaves"):
+                with timed(state.times, "leaves"):
                     values, agreed = self._leaf_values(it, point, leaves[0], len(tree.values), subsample)
                 values *= rate / factor
             else:
                 values = tree.values * rate
-            tree.set(values)
-            for part, leaf in enumerate(leaves):
-                add_leaf_values(0, len(leaf), leaf, values, scores[part])
+            with timed(state.times, "trees"):
+                tree.set(values)
+                for part, leaf in enumerate(leaves):
+                    add_leaf_values(0, len(leaf), leaf, values, scores[part])
         if self.bias is not None:
-            with _timed(state, "leaves"):
+            with timed(state.times, "leaves"):
                 earlier = np.array(state.biases[-1] if state.biases else [0.0] * self.bias.size)
                 state.biases.append(self.bias.step(earlier, point, it, subsample).tolist())
-        with _timed(state, "evaluation"):
+        with timed(state.times, "evaluation"):
             self._evaluate(state, factor, scores)
         state.factors.append(factor)
         if settings.steering is not None:
             state.rates.append(rate if agreed is None else settings.steering.next(rate, agreed))
         finished = tree is None and not self._may_split_later(state)
-        best = state.best(self.target)
-        if settings.patience is not None and best is not None:
-            finished |= it + 1 - best >= settings.patience
+        if settings.patience is not None:
+            finished |= it + 1 - state.choices[it] >= settings.patience
         state.finished_after = it + 1 if finished else None
         state.trees.append(state.n_trees + (tree is not None))  # the iteration is complete in this one step
 
@@ -218,25 +224,39 @@ class Boosting:
         self, it: int, point: Point, leaf: Leaves, n: int, subsample: Floats | None
     ) -> tuple[Floats, float | None]:
         """Newton's leaf values, all leaves solved together or each on its own with fresh noise, and their agreement."""
-        settings, add_up = self.settings, self._reducer.sum
+        settings, first = self.settings, self._reducer.first
         ridge = settings.tree_options["reg_lambda"]
         noise: Floats = np.zeros(n)
         if settings.langevin is not None:
             purpose = Purpose.LEAF_NOISE if settings.langevin.independent else Purpose.SPLIT_NOISE
-            noise = add_up(_sums(leaf, self.draws.noise(it, purpose), n))
+            noise = self._sums(leaf, self.draws.noise(it, purpose), n)
         if not settings.full_leaves:
-            grad, hess = (add_up(_sums(leaf, values, n)) for values in (point.grad, point.hess))
+            grad, hess = (self._sums(leaf, values, n) for values in (point.grad, point.hess))
             return -(grad + noise) / (hess + ridge), None
         # Leaves of the two halves are told apart by their numbers, so that one pass gives both systems.
         halves = 1 if settings.steering is None else 2
         shift = 0 if settings.steering is None else n * np.repeat(self.draws.halves(it), self.queries.sizes)
-        g, between = point.leaf_system(leaf + shift, halves * n, query_weight=subsample)
-        gradients = add_up(g).reshape(halves, n)
-        between = add_up(between)
+        digits = self._rounding(point) if self._reducer.exact else (0.0, 0.0)
+        g, between = point.leaf_system(leaf + shift, halves * n, query_weight=subsample, rounding=digits)
+        gradients = self._reducer.sum(g).reshape(halves, n)
+        between = self._reducer.sum(between)
         curvatures = np.array([between[i * n : (i + 1) * n, i * n : (i + 1) * n] for i in range(halves)])
         total = curvatures.sum(axis=0) + ridge * np.eye(n)
-        values: Floats = -np.linalg.solve(total, gradients.sum(axis=0) + noise)
-        return values, None if settings.steering is None else agreement(gradients, curvatures, ridge)
+        values: Floats = first(-solve_positive(total, gradients.sum(axis=0) + noise))
+        if settings.steering is None:
+            return values, None
+        return values, float(first(np.array([agreement(gradients, curvatures, ridge)]))[0])
+
+    def _sums(self, leaf: Leaves, values: Floats, n_leaves: int) -> Floats:
+        """Sum values of rows by leaf, over all machines."""
+        terms = addable(values, self._n_rows, self._reducer)
+        return self._reducer.sum(np.bincount(leaf, terms, n_leaves).astype(np.float64, copy=False))
+
+    def _rounding(self, point: Point) -> tuple[float, float]:
+        """Roundings by which sums of the gradient and of the curvature are exact; totals are exact themselves."""
+        sizes = [addable(np.abs(values), self._n_rows, self._reducer).sum() for values in (point.grad, point.hess)]
+        grad, hess = self._reducer.sum(np.array(sizes)).tolist()
+        return rounding(grad), rounding(hess)
 
     def _may_split_later(self, state: State) -> bool:
         """Tell whether a later iteration may find a split where this one found none."""
@@ -245,14 +265,16 @@ class Boosting:
             return self.grower.can_split
         weighted = settings.subsample_queries < 1 or settings.bagging_temperature > 0
         drawn = weighted or self.grower.draws or settings.langevin is not None
-        return self.grower.can_split and (drawn or self.gradient.objective.stochastic)
+        return self.grower.can_split and (drawn or self.gradient.objective.varies)
 
     def _evaluator(self, number: int) -> Evaluator | None:
         """Bind the metrics that are defined on an evaluation set; the user is warned of others once."""
         data = self.valid[number]
+        if not data.labels:
+            raise ValueError(f"eval_set[{number}] has no labels to evaluate with; give (X, y, qid), or leave it out.")
         bind = partial(
             Evaluator,
-            data.y,
+            data.labels,
             group=data.group,
             weights=data.weights,
             threads=self.settings.threads,
@@ -269,17 +291,34 @@ class Boosting:
 
     def _evaluate(self, state: State, factor: float, scores: list[Floats]) -> None:
         for number, evaluator in enumerate(self._evaluators):
-            means = {} if evaluator is None else evaluator(factor * scores[self._part_of[number]]).mean
+            result = None if evaluator is None else evaluator(factor * scores[self._part_of[number]])
+            means = {} if result is None else result.mean
             for name, curve in state.history[number].items():
                 curve.append(means.get(str(self.metrics[name]), math.nan))
+            if number == 0 and self._watch is not None and result is not None:
+                choice, error = self._watch.see(state.iteration + 1, result.per_query[str(self.target)])
+                state.choices.append(choice)
+                state.errors.append(error)
 
+    def _new_watch(self) -> Watch | None:
+        """Follow the first metric on the first evaluation set, if it decides where training ends."""
+        evaluator = self._evaluators[0] if self._evaluators else None
+        if self.settings.patience is None or evaluator is None:
+            return None
+        return Watch(
+            self.settings.stopping_rule,
+            higher_is_better=self.target.higher_is_better,
+            weights=evaluator.weights,
+            reducer=self._reducer,
+        )
 
-def _sums(leaf: Leaves, values: Floats, n_leaves: int) -> Floats:
-    return np.bincount(leaf, values, n_leaves).astype(np.float64, copy=False)
-
-
-@contextmanager
-def _timed(state: State, phase: str) -> Iterator[None]:
-    start = time.perf_counter()
-    yield
-    state.times[phase] += time.perf_counter() - start
+    def _resume_watch(self, start: State) -> None:
+        """Compute the values of the best iteration so far again, which the next ones are compared with."""
+        self._watch, best = self._new_watch(), start.best(self.target) if start.choices else None
+        evaluator = self._evaluators[0] if self._evaluators else None
+        if self._watch is None or best is None or evaluator is None or start.forest is None:
+            return
+        part = self._parts[self._part_of[0]]
+        scores = start.forest.predict(part.X, threads=self.settings.threads, stop=start.trees[best - 1])
+        result = evaluator(start.factors[best - 1] * scores)
+        self._watch.resume(result.per_query[str(self.target)], start.choices[-1])

@@ -77,6 +77,16 @@ class Checkpoint:
         """Read the estimator's option ``checkpoint``: a folder, or a dict of path, trees and seconds."""
         if option is None:
             return None
+        prints = [fingerprint(parts[0], _click_fields(plan)), *(fingerprint(part) for part in parts[1:])]
+        return cls.of_prints(option, plan, prints, len(parts[0].feature_names), initial)
+
+    @classmethod
+    def of_prints(
+        cls, option: Any, plan: Plan, prints: Sequence[str], n_features: int, initial: Forest | None
+    ) -> Checkpoint | None:
+        """Do the same for data that is known by the fingerprints of its parts."""
+        if option is None:
+            return None
         chosen: dict[str, Any] = option if isinstance(option, dict) else {"path": option}
         if not isinstance(chosen.get("path"), str | os.PathLike) or chosen.keys() - {"path", "trees", "seconds"}:
             raise ValueError(
@@ -90,12 +100,17 @@ class Checkpoint:
             Path(chosen["path"]),
             trees,
             seconds,
-            _key_of(plan, parts, initial),
+            _key_of(plan, prints, initial),
             engine,
-            len(parts[0].feature_names),
+            n_features,
             0 if initial is None else initial.n_trees,
-            [list(plan.metrics)] * (len(parts) - 1),
+            [list(plan.metrics)] * (len(prints) - 1),
         )
+
+    @property
+    def interval(self) -> tuple[int, float]:
+        """Trees and seconds after which it is due."""
+        return self._trees, self._seconds
 
     def load(self) -> State | None:
         """Read the state, or None where there is none yet."""
@@ -142,23 +157,30 @@ def _hash(state: Any) -> str:
     return hashlib.sha256(json.dumps(state, sort_keys=True).encode()).hexdigest()
 
 
-def _key_of(plan: Plan, parts: Sequence[RankingData], initial: Forest | None) -> str:
+def _key_of(plan: Plan, data: Sequence[str], initial: Forest | None) -> str:
     """Hash what decides about a training; neither the number of trees nor that of threads does."""
-    settings = {k: repr(v) for k, v in asdict(plan.settings).items() if k not in ("n_trees", "threads")}
-    bias, propensity = plan.settings.bias, plan.settings.propensity
-    columns = [*(() if bias is None else bias.columns), *(() if propensity is None else (propensity.column,))]
-    if not columns:
+    unused = ("n_trees", "threads", *(["stopping_rule"] if plan.settings.patience is None else []))
+    settings = {k: repr(v) for k, v in asdict(plan.settings).items() if k not in unused}
+    if not _click_fields(plan):
         del settings["bias"], settings["propensity"]  # the first checkpoints had none
-    data = [fingerprint(parts[0], columns), *(fingerprint(part) for part in parts[1:])]
+    data = list(data)
     start = None if initial is None else initial.dump().decode("utf-8", "backslashreplace")
     key = repr((str(plan.objective), list(plan.metrics), sorted(settings.items()), data, start))
     return hashlib.sha256(key.encode()).hexdigest()
 
 
+def _click_fields(plan: Plan) -> list[str]:
+    """Fields of the training data that decide about a training."""
+    bias, propensity = plan.settings.bias, plan.settings.propensity
+    return [*(() if bias is None else bias.columns), *(() if propensity is None else (propensity.column,))]
+
+
 def fingerprint(data: RankingData, fields: Sequence[str] = ()) -> str:
-    """Hash of the features, labels, queries, weights and columns, and of the fields that are named."""
+    """Hash of the features, labels, queries, weights, pairs and columns, and of the fields that are named."""
     # Columns without names of their own are told apart by position, whatever a reader calls them.
-    names = data.feature_names if data.named else [f"f{number}" for number in range(len(data.feature_names))]
+    names: list[Any] = data.feature_names if data.named else [f"f{number}" for number in range(len(data.feature_names))]
+    if len(data.label_names) > 1:
+        names = [*names, data.label_names]
     digest = hashlib.blake2b(repr((names, sorted(data.categories.items()))).encode(), digest_size=16)
     arrays = (data.X.data, data.X.indices, data.X.indptr) if hasattr(data.X, "indptr") else (data.X,)
     for array in (
@@ -167,6 +189,8 @@ def fingerprint(data: RankingData, fields: Sequence[str] = ()) -> str:
         data.queries.keys,
         data.group,
         np.zeros(0) if data.weights is None else data.weights,
+        *(data.labels[name] for name in data.label_names[1:]),
+        *(() if data.pairs is None else data.pairs.arrays),
     ):
         digest.update(repr((array.shape, array.dtype.str)).encode())
         digest.update(np.ascontiguousarray(array).data)

@@ -5,17 +5,20 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
+from dataclasses import replace
 from typing import Any
 
 from rankwright.data.dataset import RankingData
+from rankwright.engines import load_engine
 from rankwright.engines.contract import Forest
 from rankwright.interrupts import deferred_interrupts
 from rankwright.locks import locked_folder
+from rankwright.reducer import ALONE, EXACT_ALONE, Reducer
 from rankwright.training.boosting import Boosting
 from rankwright.training.checkpoint import Checkpoint
 from rankwright.training.progress import Display
 from rankwright.training.settings import Plan
-from rankwright.training.state import Progress, State
+from rankwright.training.state import Progress, State, timed
 
 _LOG = logging.getLogger("rankwright")
 
@@ -29,16 +32,23 @@ def check_callbacks(callbacks: Any) -> None:
         raise ValueError(f"callbacks must be a list of functions that take a Progress; got {callbacks!r}.")
 
 
+def reducer_alone(plan: Plan) -> Reducer:
+    """One machine; it adds as several would where the engine could use them, so that they would give the same model."""
+    return EXACT_ALONE if load_engine(plan.settings.engine).several_machines else ALONE
+
+
 def run_training(
     plan: Plan,
     train: RankingData,
     valid: Sequence[RankingData],
     initial: Forest | None,
     *,
+    times: dict[str, float],
     checkpoint: Any,
     verbose: int,
     callbacks: Callbacks | None,
     finish: Callable[[State, bool], None],
+    stage: str = "",
 ) -> None:
     """Train, and call ``finish`` with the final state and whether Ctrl-C ended the training.
 
@@ -50,25 +60,39 @@ def run_training(
         Data to train on and to evaluate.
     initial
         Trees to add to.
+    times
+        Seconds of each phase so far.
     checkpoint
         The estimator's option.
     verbose, callbacks
         What to show, and functions to call, after each tree.
     finish
         Takes over the result; a second Ctrl-C takes effect only when it is done.
+    stage
+        Name of this part of a training that has several; empty for the one that the curves are of.
     """
     state = State() if initial is None else State(forest=initial, initial_trees=initial.n_trees)
     saved = Checkpoint.of(checkpoint, plan, [train, *valid], initial)
     with nullcontext() if saved is None else locked_folder(saved.path, "a training"):
         if saved is not None:
             state = saved.load() or state
-        boosting = Boosting(plan.objective, plan.metrics, train, valid, plan.settings)
-        interrupted = _run(boosting, state, plan, verbose, callbacks or (), saved)
+        with Display(verbose, plan.settings.n_trees, plan.target) as display:
+            with timed(times, "preparation"):
+                boosting = Boosting(plan.objective, plan.metrics, train, valid, plan.settings, reducer_alone(plan))
+            for phase, seconds in times.items():
+                state.times[phase] += seconds
+            interrupted = _run(boosting, state, display, callbacks or (), saved, stage)
         with deferred_interrupts():
             state = boosting.snapshot()
             if saved is not None:
                 saved.save(state)
             finish(state, interrupted)
+            if state.n_trees == state.initial_trees and not interrupted:
+                _LOG.warning(
+                    "no tree found a split, so the model is constant: features may be constant, min_child_samples too "
+                    "large for %d rows, or weights so small that no leaf has curvature",
+                    train.n_rows,
+                )
             if interrupted:
                 _LOG.warning(
                     "training was interrupted after %d iterations; the model has the trees so far", state.iteration
@@ -76,20 +100,25 @@ def run_training(
 
 
 def _run(
-    boosting: Boosting, start: State, plan: Plan, verbose: int, callbacks: Callbacks, checkpoint: Checkpoint | None
+    boosting: Boosting,
+    start: State,
+    display: Display,
+    callbacks: Callbacks,
+    checkpoint: Checkpoint | None,
+    stage: str,
 ) -> bool:
     """Train; return whether Ctrl-C ended it."""
+
+    def after(progress: Progress) -> bool:
+        progress = replace(progress, stage=stage)
+        display.update(progress)
+        answers = [callback(progress) is True for callback in callbacks]
+        if checkpoint is not None:
+            checkpoint.save_if_due(boosting)  # last: what callbacks recorded covers it
+        return any(answers)
+
     try:
-        with Display(verbose, plan.settings.n_trees, plan.target) as display:
-
-            def after(progress: Progress) -> bool:
-                display.update(progress)
-                answers = [callback(progress) is True for callback in callbacks]
-                if checkpoint is not None:
-                    checkpoint.save_if_due(boosting)  # last: what callbacks recorded covers it
-                return any(answers)
-
-            boosting.run(start, after)
+        boosting.run(start, after)
     except KeyboardInterrupt:
         if boosting.iteration == 0:
             raise  # there is no tree to keep

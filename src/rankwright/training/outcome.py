@@ -11,21 +11,30 @@ from typing import Any
 import numpy as np
 
 from rankwright.data.dataset import RankingData
-from rankwright.data.encoding import Columns
+from rankwright.data.encoding import Columns, HasColumns
+from rankwright.data.within_query import Recipe
 from rankwright.engines import load_engine
 from rankwright.model import Model
 from rankwright.notation import UnknownName
 from rankwright.objectives.base import Sum
 from rankwright.training.bias_columns import describe_biases
-from rankwright.training.checkpoint import fingerprint
 from rankwright.training.settings import Plan
 from rankwright.training.state import State
+from rankwright.training.stopping import describe_stopping
 
 
 def last_iteration(state: State, plan: Plan) -> int:
-    """The iteration of this training that the model ends with: the best with early stopping, otherwise the last."""
-    best = state.best(plan.target) if plan.settings.patience is not None else None
-    return state.iteration if best is None else best
+    """The iteration of this training that the model ends with: with early stopping the rule's, otherwise the last."""
+    return state.choices[-1] if plan.settings.patience is not None and state.choices else state.iteration
+
+
+def stopping(state: State, plan: Plan) -> dict[str, Any] | None:
+    """What decided about the number of trees, and how flat the curve is; None without early stopping."""
+    best = state.best(plan.target)
+    if plan.settings.patience is None or best is None:
+        return None
+    choice, curve = last_iteration(state, plan), next(iter(state.history[0].values()))
+    return describe_stopping(plan.settings.stopping_rule, best, choice, curve, state.errors[choice - 1])
 
 
 def chosen_settings(state: State, plan: Plan) -> dict[str, Any]:
@@ -39,6 +48,7 @@ def chosen_settings(state: State, plan: Plan) -> dict[str, Any]:
         "num_leaves": options["num_leaves"],
         "max_bin": options["max_bin"],
         "subsample": options["subsample"],
+        "colsample": options["colsample"],
         "bagging_temperature": settings.bagging_temperature,
         "leaf_values": "full" if settings.full_leaves else "diagonal",
     }
@@ -82,11 +92,21 @@ def naming_classes(model: Model | None) -> Iterator[None]:
         ) from error
 
 
-def model_of(state: State, plan: Plan, train: RankingData, **more: Any) -> Model:
-    """Build the model with its manifest; ``more`` is added to it."""
+def position_bias_of(state: State, plan: Plan, train: RankingData) -> dict[str, Any]:
+    """Describe the biases of the iteration that the model ends with, for its manifest."""
+    bias = plan.settings.bias
+    return {} if bias is None else describe_biases(bias, train, state.biases[last_iteration(state, plan) - 1])
+
+
+def model_of(state: State, plan: Plan, train: HasColumns, fingerprint: str, recipe: Recipe, **more: Any) -> Model:
+    """Build the model with its manifest; ``fingerprint`` is that of the training data, ``more`` is added to it.
+
+    ``train`` has the columns of the data and, behind them, those of the recipe.
+    """
     engine = load_engine(plan.settings.engine)
     assert state.forest is not None
-    last, bias = last_iteration(state, plan) - 1, plan.settings.bias
+    last = last_iteration(state, plan) - 1
+    names = train.feature_names[: len(train.feature_names) - len(recipe.names)]
     forest = state.forest.first(state.trees[last]).scaled(state.factors[last])
     manifest = {
         "rankwright": version("rankwright"),
@@ -99,18 +119,19 @@ def model_of(state: State, plan: Plan, train: RankingData, **more: Any) -> Model
         "metrics": [str(metric) for metric in plan.metrics.values()],
         "classes": foreign_classes(plan),
         "ties": "worst",
-        "feature_names": train.feature_names,
+        "feature_names": names,
+        "within_query": recipe.table,
         "named": train.named,
         "first_index": train.first_index,
         "categories": {k: None if v is None else list(v) for k, v in train.categories.items()},
         "seed": plan.settings.seed,
-        "data_fingerprint": fingerprint(train),
+        "data_fingerprint": fingerprint,
         "best_iteration": forest.n_trees,
         "initial_trees": state.initial_trees,
+        "stopping": stopping(state, plan),
         "times": dict(state.times),
-        "position_bias": {} if bias is None else describe_biases(bias, train, state.biases[last]),
         "evals_result": {f"valid_{number}": curves for number, curves in enumerate(state.history)},
         **more,
     }
-    columns = Columns(train.feature_names, train.categories, train.named, train.first_index)
+    columns = Columns(names, train.categories, train.named, train.first_index)
     return Model(forest, columns, manifest)

@@ -1,17 +1,21 @@
-"""What a user sees while a model trains: a bar on a terminal, a line every few seconds elsewhere."""
+"""What a user sees while a model trains: a bar on a terminal or in a notebook, a line every few seconds elsewhere."""
 
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
+from contextlib import ExitStack
 from types import TracebackType
 from typing import Self
 
 from rich.console import Console
-from rich.progress import BarColumn, TextColumn, TimeRemainingColumn
+from rich.progress import BarColumn, TextColumn
 from rich.progress import Progress as Bar
 from rich.table import Column
 
+from rankwright.kernels.compilation import announcing
 from rankwright.metrics import Metric
+from rankwright.training.notebook_bar import NotebookBar, in_notebook
 from rankwright.training.state import Progress
 
 _SECONDS_BETWEEN_LINES = 5.0
@@ -26,44 +30,49 @@ class Display:
 
     def __init__(self, verbose: int, n_estimators: int, metric: Metric) -> None:
         self._console = Console(stderr=True, markup=False)
-        self._shown = bool(verbose)
+        self._verbose = verbose
         self._full = verbose >= 2
         self._metric = metric
         self._last = time.perf_counter()
+        self._open = ExitStack()
         self._bar: Bar | None = None
-        if self._shown and self._console.is_terminal:
+        self._notebook = NotebookBar(n_estimators) if verbose and in_notebook() else None
+        if verbose and self._notebook is None and self._console.is_terminal:
             text = TextColumn(
                 "{task.description}", markup=False, table_column=Column(no_wrap=True, overflow="ellipsis")
             )
-            columns = (BarColumn(20), text, TimeRemainingColumn(compact=True))
-            self._bar = Bar(*columns, console=self._console, transient=True)
-            self._task = self._bar.add_task("", total=n_estimators)
+            left = TextColumn("{task.fields[left]}", markup=False, style="progress.remaining")
+            self._bar = Bar(BarColumn(20), text, left, console=self._console, transient=True)
+            self._task = self._bar.add_task("", total=n_estimators, left="--:--")
 
     def __enter__(self) -> Self:
+        self._open.enter_context(announcing(show_notice(self._verbose, self._console)))
         if self._bar is not None:
-            self._bar.start()
+            self._open.enter_context(self._bar)
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        if self._bar is not None:
-            self._bar.stop()
+        self._open.close()
 
     def update(self, progress: Progress) -> None:
         """Show the current state."""
-        if not self._shown:
+        if not self._verbose:
             return
+        description = self.describe(progress) if self._full else self.summary(progress)
+        left = _clock(seconds_left(progress))
         if self._bar is not None:
-            description = self.describe(progress) if self._full else self.summary(progress)
-            self._bar.update(self._task, completed=progress.iteration, description=description)
+            self._bar.update(self._task, completed=progress.iteration, description=description, left=left)
+        elif self._notebook is not None:
+            self._notebook.update(progress.iteration, f"{description}, {left} left")
         elif time.perf_counter() - self._last >= _SECONDS_BETWEEN_LINES:
             self._last = time.perf_counter()
             self._console.print(self.describe(progress), highlight=False, soft_wrap=True)
 
     def summary(self, progress: Progress) -> str:
         """Describe it in a few words: trees and metric."""
-        parts = [f"{progress.iteration}/{progress.n_estimators} trees"]
+        parts = [_trees(progress)]
         if progress.history:
             name, curve = next(iter(progress.history[0].items()))
             short = name if len(name) <= _LONGEST_NAME else f"{name[: _LONGEST_NAME - 1]}…"
@@ -72,18 +81,51 @@ class Display:
 
     def describe(self, progress: Progress) -> str:
         """Describe it in one line: trees, metric, best, speed, time left, share of the objective."""
-        parts = [f"{progress.iteration}/{progress.n_estimators} trees"]
+        parts = [_trees(progress)]
         if progress.history:
             name, curve = next(iter(progress.history[0].items()))
             best = max(curve) if self._metric.higher_is_better else min(curve)
             parts.append(f"{name} {curve[-1]:.4f} (best {best:.4f})")
-        if progress.seconds > 0:
-            speed = progress.done / progress.seconds
-            left = (progress.n_estimators - progress.iteration) / speed if speed else 0.0
+        left = seconds_left(progress)
+        if left is not None:
+            speed = progress.done / (progress.seconds - progress.compile_seconds)
             parts.append(f"{speed:.1f} trees/s, {left:.0f} s left, objective {_objective_share(progress.times):.0%}")
         return ", ".join(parts)
 
 
+def _trees(progress: Progress) -> str:
+    stage = f"{progress.stage}: " if progress.stage else ""
+    return f"{stage}{progress.iteration}/{progress.n_estimators} trees"
+
+
+def show_notice(verbose: int, console: Console | None = None) -> Callable[[str], None]:
+    """Return a function that prints a line on standard error, or does nothing with ``verbose=0``."""
+
+    def show(text: str) -> None:
+        if verbose:
+            (console or Console(stderr=True, markup=False)).print(text, highlight=False, soft_wrap=True)
+
+    return show
+
+
+def seconds_left(progress: Progress) -> float | None:
+    """Estimate the time left from the trees so far, without the time in which kernels were compiled."""
+    spent = progress.seconds - progress.compile_seconds
+    if spent <= 0 or progress.done == 0:
+        return None
+    return (progress.n_estimators - progress.iteration) * spent / progress.done
+
+
+def _clock(seconds: float | None) -> str:
+    """Write seconds as on a clock."""
+    if seconds is None:
+        return "--:--"
+    minutes, rest = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"
+
+
 def _objective_share(times: dict[str, float]) -> float:
     """Share of the time spent on gradients and leaf values, not on the engine's trees."""
-    return (times["gradients"] + times["leaves"]) / (sum(times.values()) or 1.0)
+    loop = sum(times[phase] for phase in ("gradients", "trees", "leaves", "evaluation"))
+    return (times["gradients"] + times["leaves"]) / (loop or 1.0)

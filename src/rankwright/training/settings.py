@@ -84,6 +84,7 @@ class Settings:
     bagging_temperature: float
     langevin: Langevin | None
     patience: int | None
+    stopping_rule: str
     seed: int
     threads: int
     bias: BiasSettings | None = None

@@ -2,15 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 import numpy as np
 
 from rankwright.engines.contract import Forest
+from rankwright.kernels.compilation import compile_seconds
 from rankwright.metrics import Metric
 
-PHASES = ("gradients", "trees", "leaves", "evaluation")
+PHASES = ("preparation", "compilation", "gradients", "trees", "leaves", "evaluation")
+
+
+def no_times() -> dict[str, float]:
+    """Return the seconds of each phase before anything has been done."""
+    return dict.fromkeys(PHASES, 0.0)
+
+
+@contextmanager
+def timed(times: dict[str, float], phase: str) -> Iterator[None]:
+    """Add the seconds of the block to a phase, and those in which kernels were compiled to the phase of compilation."""
+    start, compiled = time.perf_counter(), compile_seconds()
+    yield
+    compiling = compile_seconds() - compiled
+    times["compilation"] += compiling
+    times[phase] += max(time.perf_counter() - start - compiling, 0.0)
 
 
 @dataclass
@@ -33,6 +51,9 @@ class State:
         Where position bias is learned: its values, all columns in a row, after each iteration.
     history
         Metrics of each evaluation set after each iteration, by name.
+    choices, errors
+        Where an evaluation set is watched: the iteration, from 1, that the model would end with after each iteration,
+        and the standard error of each iteration's difference from the best (`rankwright.training.stopping`).
     finished_after
         The iteration, from 1, after which more would change nothing; None if it is not known yet.
     times
@@ -46,8 +67,10 @@ class State:
     rates: list[float] = field(default_factory=list)
     biases: list[list[float]] = field(default_factory=list)
     history: list[dict[str, list[float]]] = field(default_factory=list)
+    choices: list[int] = field(default_factory=list)
+    errors: list[float] = field(default_factory=list)
     finished_after: int | None = None
-    times: dict[str, float] = field(default_factory=lambda: dict.fromkeys(PHASES, 0.0))
+    times: dict[str, float] = field(default_factory=no_times)
 
     @property
     def iteration(self) -> int:
@@ -85,6 +108,8 @@ class State:
             rates=self.rates[:iterations],
             biases=self.biases[:iterations],
             history=[{name: curve[:iterations] for name, curve in curves.items()} for curves in self.history],
+            choices=self.choices[:iterations],
+            errors=self.errors[:iterations],
             finished_after=self.finished_after if self.finished and iterations >= self.iteration else None,
             times=dict(self.times),
         )
@@ -114,8 +139,13 @@ class Progress:
     seconds
         Time of this run so far.
     times
-        Seconds in each phase, with those before it resumed: ``"gradients"``, ``"trees"``, ``"leaves"`` (values that
-        are not computed by the engine) and ``"evaluation"``.
+        Seconds in each phase, with those before it resumed: ``"preparation"`` of the data, ``"compilation"`` of
+        kernels (first run only), ``"gradients"``, ``"trees"``, ``"leaves"`` (values that are not computed by the
+        engine) and ``"evaluation"``.
+    compile_seconds
+        The part of ``seconds`` in which kernels were compiled: it says nothing about the time that is left.
+    stage
+        Name of the pass of a training that has several, such as ``"refit"``; empty for the one whose curves are kept.
     """
 
     iteration: int
@@ -124,3 +154,5 @@ class Progress:
     history: Sequence[dict[str, list[float]]]
     seconds: float
     times: dict[str, float]
+    compile_seconds: float = 0.0
+    stage: str = ""

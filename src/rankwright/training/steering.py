@@ -19,6 +19,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from rankwright.kernels.cholesky import solve_positive
+
 Floats = NDArray[np.float64]
 
 
@@ -71,7 +73,7 @@ def agreement(gradients: Floats, curvatures: Floats, ridge: float) -> float:
     0.0
     """
     systems = curvatures + ridge / 2 * np.eye(gradients.shape[1])
-    values = -np.linalg.solve(systems, gradients[..., None])[..., 0]
+    values = -np.array([solve_positive(system, gradient) for system, gradient in zip(systems, gradients, strict=True)])
     decrease = -np.sum(values * gradients[::-1])
     curvature = float(np.einsum("hl,hlm,hm->", values, systems[::-1], values))
     return float(np.clip(decrease / curvature, 0.0, 1.0)) if curvature > 0 else 0.0

@@ -24,12 +24,14 @@ from rankwright._html import table
 from rankwright._io import replacing
 from rankwright.data.dataset import RankingData
 from rankwright.data.folds import Fold
+from rankwright.data.labels import choose_label
 from rankwright.evaluation.per_query import evaluate
 from rankwright.metrics import Metric
 from rankwright.metrics import metric as parse_metric
 from rankwright.objectives import Objective
 from rankwright.ranges import Choice, Range
 from rankwright.research.harness import System, check_installed
+from rankwright.tuning.constraint import Constraint, read_constraints
 from rankwright.tuning.space import (
     PRESETS,
     Space,
@@ -79,6 +81,10 @@ class Trial:
     origin
         Where its values come from: ``"defaults"``, ``"random"`` or, if the search learned from earlier trials,
         ``"guided"``.
+    constraint_values
+        Values of the metrics of the constraints, each the mean over the folds, with the trees of the best value.
+    excess
+        By how much it misses the constraints in all; 0 if it meets them.
     """
 
     number: int
@@ -90,6 +96,8 @@ class Trial:
     fold_trees: tuple[int, ...]
     seconds: float
     origin: str
+    constraint_values: tuple[float, ...] = ()
+    excess: float = 0.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -104,6 +112,8 @@ class Tuning:
         All trials, in the order of the search.
     interrupted : bool
         True if Ctrl-C ended the search.
+    constraints : tuple of Constraint
+        What the result has to meet.
 
     Examples
     --------
@@ -119,10 +129,11 @@ class Tuning:
     trials: tuple[Trial, ...]
     interrupted: bool
     _importance: Callable[[], dict[str, float]]
+    constraints: tuple[Constraint, ...] = ()
 
     @property
     def best_trial(self) -> Trial:
-        """The trial with the best value; the first of equals."""
+        """The trial with the best value that meets the constraints, or else comes nearest; the first of equals."""
         return self.ranked()[0]
 
     @property
@@ -131,10 +142,20 @@ class Tuning:
         return dict(self.best_trial.params)
 
     def ranked(self) -> list[Trial]:
-        """Return the complete trials, the best first."""
+        """Return the complete trials, the best first; those that miss a constraint come last, the nearest first."""
         sign = _sign(self.metric)
         complete = [(trial, trial.value) for trial in self.trials if trial.value is not None]
-        return [trial for trial, _ in sorted(complete, key=lambda pair: -sign * pair[1])]
+        return [trial for trial, _ in sorted(complete, key=lambda pair: (pair[0].excess, -sign * pair[1]))]
+
+    def shortfall(self) -> str:
+        """Say by how much the best trial misses the constraints; empty if it meets them."""
+        best = self.best_trial
+        if best.excess <= 0:
+            return ""
+        values = zip(self.constraints, best.constraint_values, strict=True)
+        return "No trial meets the constraints; the nearest has " + ", ".join(
+            f"{one.metric} {value:.4f} for {one}" for one, value in values if one.excess(value) > 0
+        )
 
     def origins(self) -> str:
         """Say how many trials had the defaults, were drawn at random and were guided by earlier ones."""
@@ -152,7 +173,9 @@ class Tuning:
     def table(self) -> list[dict[str, Any]]:
         """Return a row per trial in the order of the search: number, value, trees, seconds and the drawn values."""
         return [
-            {"trial": trial.number, self.metric: trial.value, "trees": trial.trees, "seconds": trial.seconds}
+            {"trial": trial.number, self.metric: trial.value}
+            | dict(zip(map(_metric_text, self.constraints), trial.constraint_values, strict=False))
+            | {"trees": trial.trees, "seconds": trial.seconds}
             | trial.values
             for trial in self.trials
         ]
@@ -184,20 +207,30 @@ class Tuning:
         header, body, note = self._cells()
         widths = [max(map(len, column)) for column in zip(header, *body, strict=True)]
         lines = [
-            "  ".join([*(cell.rjust(w) for cell, w in zip(row[:3], widths, strict=False)), row[3]])
+            "  ".join([*(cell.rjust(w) for cell, w in zip(row[:-1], widths, strict=False)), row[-1]])
             for row in (header, *body)
         ]
         return "\n".join([*lines, note])
 
     def _cells(self) -> tuple[list[str], list[list[str]], str]:
         """Heading and rows of the table of the best trials, and the note below it."""
-        header = ["trial", self.metric, "trees", "parameters"]
+        header = ["trial", self.metric, *map(_metric_text, self.constraints), "trees", "parameters"]
         body = [
-            [str(trial.number), f"{trial.value:.4f}", str(trial.trees), ", ".join(_value_texts(trial.values))]
+            [
+                str(trial.number),
+                f"{trial.value:.4f}",
+                *(f"{value:.4f}" for value in trial.constraint_values),
+                str(trial.trees),
+                ", ".join(_value_texts(trial.values)),
+            ]
             for trial in self.ranked()[:_TABLE_ROWS]
         ]
         stopped = sum(trial.value is None for trial in self.trials)
-        return header, body, f"{len(self.trials)} trials, {stopped} of them stopped early."
+        note = f"{len(self.trials)} trials, {stopped} of them stopped early."
+        if self.constraints:
+            met = sum(trial.value is not None and trial.excess <= 0 for trial in self.trials)
+            note += f" {met} meet {' and '.join(map(str, self.constraints))}."
+        return header, body, note
 
 
 def tune(
@@ -205,6 +238,7 @@ def tune(
     *,
     metric: str | Metric = "ndcg@10",
     objective: str | Objective = "auto",
+    constraint: str | Constraint | Sequence[str | Constraint] | None = None,
     valid: RankingData | None = None,
     folds: int | None = None,
     preset: str = "default",
@@ -228,6 +262,10 @@ def tune(
         Queries to train on.
     metric, objective
         As in `Ranker`.
+    constraint
+        What the result has to meet on validation queries, one or several: ``"ndcg@10[margin] >= 0.4"``. The value is
+        that of the trees with the best metric. The trial that meets it with the best metric wins. With a constraint no
+        trial is stopped early.
     valid
         Queries to validate on. Without them ``data`` is split by query into folds, each of which validates once.
     folds
@@ -258,28 +296,30 @@ def tune(
     >>> data = make_web_search(24, n_features=20, mean_length=20)
     >>> tuning = tune(data, metric="map", trials=2, trees=5, folds=2, threads=1)
     >>> ranker = Ranker(**tuning.best, verbose=0).fit(data)
+    >>> tuning = tune(data, constraint="map >= 0.1", trials=2, trees=5, folds=2, threads=1)
+    >>> tuning.best_trial.constraint_values[0] > 0.1
+    True
     """
     from rankwright.ranker import Ranker
     from rankwright.training.checkpoint import fingerprint
-    from rankwright.training.defaults import resolve_objective
+    from rankwright.training.defaults import AUTO_PAIRS, is_auto, resolve_objective
 
     check_preset(preset)
     plan = PRESETS[preset]
     target = parse_metric(metric)
-    source = resolve_objective(objective, target, float(np.mean(data.y > 0)))
+    constraints = read_constraints(constraint)
+    labels = choose_label(data.labels, target.first.label) if data.labels else data.y
+    if is_auto(objective) and not data.labels:
+        objective = AUTO_PAIRS
+    source = resolve_objective(objective, target, float(np.mean(labels > 0)))
     full_space = _without_full_leaves(search_space(objective, metric, preset=preset), data)
     check_names(space or {}, source)
     full_space |= dict(space or {})
-    if valid is not None and folds is not None:
-        raise ValueError("valid and folds exclude each other; leave out folds to validate on valid.")
-    if valid is not None:
-        valid.check_columns(data)
-        parts = [(data, valid)]
-    else:
-        parts = list(data.kfold(_FOLDS if folds is None else folds, seed=seed))
+    parts = validation_parts(data, valid, folds, seed)
     max_trees = plan.trees if trees is None else trees
     _check_count("trees", max_trees)
-    constant = {"metric": str(target), "random_state": seed}
+    metrics = [str(target), *(str(one.metric) for one in constraints if one.metric != target)]
+    constant = {"metric": metrics[0] if len(metrics) == 1 else metrics, "random_state": seed}
     first = None
     if plan.from_defaults:  # some of them depend on the data: train one tree to get them
         ranker = Ranker(objective, target, n_estimators=1, random_state=seed, n_jobs=threads, verbose=0)
@@ -290,7 +330,9 @@ def tune(
 
     def measure(values: Mapping[str, Any], watch: _Watch) -> None:
         for train, held_out in parts:
-            ranker = Ranker(**parameters(values), early_stopping_rounds=plan.patience, n_jobs=threads, verbose=0)
+            # The whole curve is of interest, up to the usual patience after its best value.
+            stopping: dict[str, Any] = {"early_stopping_rounds": plan.patience, "stopping_rule": "best"}
+            ranker = Ranker(**parameters(values), **stopping, n_jobs=threads, verbose=0)
             ranker.fit(
                 train,
                 eval_set=[held_out],
@@ -298,7 +340,8 @@ def tune(
             )
             if ranker.interrupted_:
                 raise KeyboardInterrupt
-            watch.fold_done(_curve(ranker.evals_result_["valid_0"]), every=1)
+            curves = ranker.evals_result_["valid_0"]
+            watch.fold_done(_curve(curves), every=1, beside=[curves[str(one.metric)] for one in constraints])
 
     search = {
         "data": [fingerprint(part) for part in (data, *([] if valid is None else [valid]))],
@@ -310,6 +353,8 @@ def tune(
         "preset": preset,
         "seed": seed,
     }
+    if constraints:
+        search["constraints"] = [str(one) for one in constraints]
     return _search(
         full_space,
         measure,
@@ -320,7 +365,8 @@ def tune(
         search=search,
         trials=plan.trials if trials is None else trials,
         startup=plan.startup,
-        pruning=plan.pruning,
+        pruning=plan.pruning and not constraints,  # what leads without the constraint would stop what meets it
+        constraints=constraints,
         seconds=seconds,
         study=study,
         seed=seed,
@@ -431,6 +477,18 @@ def tune_system(
     )
 
 
+def validation_parts(data: RankingData, valid: RankingData | None, folds: int | None, seed: int) -> list[Part]:
+    """Return pairs of queries to train and to validate on: those given, or each fold with the rest."""
+    if valid is not None and folds is not None:
+        raise ValueError("valid and folds exclude each other; leave out folds to validate on valid.")
+    if valid is not None:
+        valid.check_columns(data)
+    parts = [(data, valid)] if valid is not None else list(data.kfold(_FOLDS if folds is None else folds, seed=seed))
+    if not all(held_out.labels for _, held_out in parts):
+        raise ValueError("the validation queries have no labels to evaluate with; give labelled ones as valid.")
+    return parts
+
+
 def is_config(path: str | os.PathLike[str]) -> bool:
     """Whether a file was written by `Tuning.save_config`."""
     file = Path(path)
@@ -447,6 +505,7 @@ class _Watch:
     def __init__(self, trial: Any, sign: float, worst: Sequence[float], deadline: float) -> None:
         self.values: list[float] = []
         self.trees: list[int] = []
+        self.beside: list[list[float]] = []  # values of the constraints' metrics in each fold
         self._trial = trial
         self._sign = sign
         self._worst = worst
@@ -471,10 +530,12 @@ class _Watch:
         if self._trial.should_prune():
             raise load_optuna().TrialPruned
 
-    def fold_done(self, curve: Sequence[float], *, every: int) -> None:
-        """Finish a fold with its values after each ``every`` trees."""
+    def fold_done(self, curve: Sequence[float], *, every: int, beside: Sequence[Sequence[float]] = ()) -> None:
+        """Finish a fold with its values after each ``every`` trees, and those of other metrics."""
         best = self._best(curve)
-        trees = every * (list(curve).index(best) + 1)
+        place = list(curve).index(best)
+        trees = every * (place + 1)
+        self.beside.append([other[place] for other in beside])
         self.report(curve, 1.0)
         self._improvement += self._sign * (best - self._worst[len(self.values)])
         self.values.append(best)
@@ -500,6 +561,7 @@ def _search(
     study: str | os.PathLike[str] | None,
     seed: int,
     progress: Callable[[Tuning], object] | None,
+    constraints: tuple[Constraint, ...] = (),
 ) -> Tuning:
     """Run trials until their number or the time is reached."""
     optuna = load_optuna()
@@ -519,7 +581,7 @@ def _search(
             done = tuple(
                 _trial(trial, number, space, parameters, startup) for number, trial in enumerate(finished, start=1)
             )
-            return Tuning(str(target), done, interrupted, lambda: _importance(finished))
+            return Tuning(str(target), done, interrupted, lambda: _importance(finished), constraints)
 
         while True:
             finished = current.get_trials(deepcopy=False, states=(complete, pruned))
@@ -556,9 +618,21 @@ def _search(
                 trial.set_user_attr("seconds", time.perf_counter() - start)
                 trial.set_user_attr("fold_values", watch.values)
                 trial.set_user_attr("fold_trees", watch.trees)
+                _set_constraints(trial, constraints, watch)
                 current.tell(trial, sign * float(np.mean(watch.values)))
             if progress is not None:
                 progress(result())
+
+
+def _set_constraints(trial: Any, constraints: Sequence[Constraint], watch: _Watch) -> None:
+    """Tell the study how far a trial is from the constraints, which guides the later ones."""
+    values = [float(np.mean(of_folds)) for of_folds in zip(*watch.beside, strict=True)]
+    for constraint, value in zip(constraints, values, strict=True):
+        if math.isnan(value):
+            raise ValueError(f"no validation query has a relevant document, so {constraint.metric} has no value.")
+        trial.set_constraint(str(constraint), constraint.excess(value))
+    if constraints:
+        trial.set_user_attr("constraint_values", values)
 
 
 def _trial(
@@ -582,6 +656,8 @@ def _trial(
         fold_trees=tuple(fold_trees),
         seconds=stored["seconds"],
         origin="defaults" if enqueued else "random" if number <= startup else "guided",
+        constraint_values=tuple(stored.get("constraint_values", ())),
+        excess=float(sum(max(0.0, excess) for excess in trial.constraints.values())),
     )
 
 
@@ -606,7 +682,7 @@ def _without_full_leaves(space: dict[str, Any], data: RankingData) -> dict[str, 
 
 
 def _value(scores: NDArray[np.float64], data: RankingData, metric: Metric, threads: int) -> float:
-    result = evaluate(scores, data.y, group=data.group, metrics=[metric], weights=data.weights, threads=threads)
+    result = evaluate(scores, data.labels, group=data.group, metrics=[metric], weights=data.weights, threads=threads)
     mean = result.mean[str(metric)]
     if math.isnan(mean):
         raise ValueError(
@@ -618,6 +694,10 @@ def _value(scores: NDArray[np.float64], data: RankingData, metric: Metric, threa
 
 def _curve(history: Mapping[str, Sequence[float]]) -> Sequence[float]:
     return next(iter(history.values()))
+
+
+def _metric_text(constraint: Constraint) -> str:
+    return str(constraint.metric)
 
 
 def _sign(metric: str | Metric) -> float:

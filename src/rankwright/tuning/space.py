@@ -1,8 +1,9 @@
 """Search spaces: which hyper-parameters are worth tuning, and between which values.
 
 A space maps names to values to try: a `Range`, a `Choice`, or a fixed value. Names are parameters of `Ranker`, or
-options of an objective after its name: ``lambdamart.sigma``. ``queryrmse.factor`` is the factor of a term. The ranges
-of an objective's options are declared by its class (`Objective.search`).
+options of an objective after its name: ``lambdamart.sigma``. ``queryrmse.factor`` is the factor of a term. Where a term
+has a label of its own, or learns from pairs, that is part of its name: ``lambdamart[margin].sigma``. The ranges of an
+objective's options are declared by its class (`Objective.search`).
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from rankwright.objectives import Objective, Sum
 from rankwright.ranges import Choice, Range
 
 Space = Mapping[str, Any]
+_SOURCES = ("label", "pairs")  # what a term learns from, which is no hyper-parameter
 
 
 @dataclass(frozen=True)
@@ -136,6 +138,9 @@ _RESERVED = {
     "random_state": "seed",
     "n_jobs": "threads",
     "early_stopping_rounds": "preset",
+    "early_stopping": "preset",
+    "stopping_rule": "preset",
+    "refit": "preset",
     "checkpoint": "study",
     "verbose": "progress",
 }
@@ -171,9 +176,11 @@ def search_space(
     target = parse_metric(metric)
     resolved = resolve_objective(objective, target)
     keep = not isinstance(objective, str) or objective.strip() != "auto"
-    names = [term.name for _, _, term in resolved.terms()]
+    names = [term_name(term) for _, _, term in resolved.terms()]
     if len(set(names)) < len(names):
-        raise ValueError(f"{resolved} has an objective twice, so their options would share names; use each once.")
+        raise ValueError(
+            f"{resolved} has an objective twice for one label, so their options would share names; use each once."
+        )
     space: dict[str, Any] = dict(_TREES[preset])
     if not resolved.full_curvature:
         space["leaf_values"] = "diagonal"
@@ -193,18 +200,32 @@ def search_space(
             if term.first_order:
                 space["learning_rate"] = _FIRST_ORDER_RATE
             space.update(term.search_training)
-            searched = term.searched_options(target)
-        defaults = {one.name: one.default for one in fields(term)}
+            searched = term.searched_options(target.first)
+        defaults = {one.name: one.default for one in fields(term) if one.name not in _SOURCES}
         for name in {**searched, **defaults}:
             value = getattr(term, name)
             if keep and value != defaults[name] and not (preset == "paper" and name in searched):
-                options[f"{term.name}.{name}"] = value
+                options[f"{term_name(term)}.{name}"] = value
             elif name in searched:
-                options[f"{term.name}.{name}"] = searched[name]
+                options[f"{term_name(term)}.{name}"] = searched[name]
         if number > 0 and preset == "default":
             low, high = (end * resolved.terms()[0][0] for end in _FACTOR)
-            options[f"{term.name}.factor"] = factor if keep and factor != 1 else Range(low, high, log=True)
+            options[f"{term_name(term)}.factor"] = factor if keep and factor != 1 else Range(low, high, log=True)
     return space | options
+
+
+def term_name(term: Objective) -> str:
+    """Return the name of a term in a space.
+
+    Examples
+    --------
+    >>> from rankwright.objectives import objective
+    >>> [term_name(objective(text)) for text in ("ranknet", "ranknet(label=margin)", "ranknet(pairs)")]
+    ['ranknet', 'ranknet[margin]', 'ranknet[pairs]']
+    """
+    if term.from_pairs:
+        return f"{term.name}[pairs]"
+    return term.name if term.label is None else f"{term.name}[{term.label}]"
 
 
 def check_preset(name: str) -> None:
@@ -218,9 +239,14 @@ def check_names(space: Space, objective: Objective) -> None:
     from rankwright.ranker import Ranker
 
     parameters = set(inspect.signature(Ranker).parameters)
-    options = {f"{term.name}.{one.name}" for _, _, term in objective.terms() for one in fields(term)}
+    options = {
+        f"{term_name(term)}.{one.name}"
+        for _, _, term in objective.terms()
+        for one in fields(term)
+        if one.name not in _SOURCES
+    }
     if isinstance(objective, Sum):
-        options |= {f"{term.name}.factor" for _, _, term in objective.terms()}
+        options |= {f"{term_name(term)}.factor" for _, _, term in objective.terms()}
     for name, domain in space.items():
         if name in _RESERVED:
             raise ValueError(f"{name} cannot be searched or set here; use {_RESERVED[name]} instead.")
@@ -267,7 +293,9 @@ def ranker_parameters(objective: Objective, values: Mapping[str, Any]) -> dict[s
     terms = []
     for factor, power, term in objective.terms():
         options = {
-            name.partition(".")[2]: value for name, value in values.items() if name.partition(".")[0] == term.name
+            name.rpartition(".")[2]: value
+            for name, value in values.items()
+            if name.rpartition(".")[0] == term_name(term)
         }
         terms.append((options.pop("factor", factor), power, replace(term, **options)))
     alone = len(terms) == 1 and terms[0][:2] == (1.0, 0.0)
@@ -283,8 +311,8 @@ def default_values(space: Space, objective: Objective, ranker: Any) -> dict[str,
         for name, value in ranker.get_params(deep=False).items()
     }
     for factor, _, term in objective.terms():
-        own |= {f"{term.name}.{one.name}": getattr(term, one.name) for one in fields(term)}
-        own[f"{term.name}.factor"] = factor
+        own |= {f"{term_name(term)}.{one.name}": getattr(term, one.name) for one in fields(term)}
+        own[f"{term_name(term)}.factor"] = factor
     return {
         name: domain.as_drawn(own[name]) if isinstance(domain, Range) else own[name]
         for name, domain in searched.items()

@@ -20,6 +20,10 @@ _SEARCH = "search"
 _START = b'{"op_code"'
 
 
+class _OtherStudy(ValueError):
+    """The file holds a study, but not this one."""
+
+
 def load_optuna() -> Any:
     """Import Optuna, or say how to install it."""
     try:
@@ -57,9 +61,13 @@ def open_study(path: str | os.PathLike[str] | None, search: Mapping[str, Any], p
         Path(f"{file}.lock").unlink(missing_ok=True)
         try:
             storage = optuna.storages.JournalStorage(optuna.storages.journal.JournalFileBackend(str(file), lock))
-        except (ValueError, KeyError) as error:
-            raise ValueError(f"{file} is damaged and cannot be read as a study ({error}); choose another.") from None
-        yield _study(optuna, storage, search, pruner, str(file))
+            study = _study(optuna, storage, search, pruner, str(file))
+        except _OtherStudy:
+            raise
+        except Exception as error:  # whatever Optuna makes of lines that were changed
+            reason = f"{type(error).__name__}: {str(error)[:200]}"
+            raise ValueError(f"{file} is damaged and cannot be read as a study ({reason}); choose another.") from None
+        yield study
 
 
 def _lock(journal: IO[bytes], file: Path) -> None:
@@ -90,7 +98,7 @@ def _study(optuna: Any, storage: Any, search: Mapping[str, Any], pruner: Any, so
         with quiet_optuna():
             storage.create_new_study([optuna.study.StudyDirection.MAXIMIZE], _NAME)
     if _NAME not in [entry.study_name for entry in storage.get_all_studies()]:
-        raise ValueError(f"{source} holds a study of another program; choose another file.")
+        raise _OtherStudy(f"{source} holds a study of another program; choose another file.")
     study = optuna.load_study(study_name=_NAME, storage=storage, pruner=pruner)
     description = json.loads(json.dumps(search))
     stored = study.user_attrs.get(_SEARCH)
@@ -98,7 +106,7 @@ def _study(optuna: Any, storage: Any, search: Mapping[str, Any], pruner: Any, so
         study.set_user_attr(_SEARCH, description)
     elif stored != description:
         differing = [name for name in description if stored.get(name) != description[name]]
-        raise ValueError(
+        raise _OtherStudy(
             f"{source} holds another search ({', '.join(differing)}). Choose another file, or the same settings."
         )
     running = optuna.trial.TrialState.RUNNING

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from rankwright.engines.contract import Engine, Needs
 from rankwright.engines.lightgbm import parameters
 from rankwright.engines.lightgbm.forest import Forest
+from rankwright.reducer import ALONE, Reducer
 
 if TYPE_CHECKING:
     from rankwright.data.dataset import RankingData
@@ -22,6 +23,7 @@ class LightGBM:
 
     name = "lightgbm"
     file_name = "model.txt"
+    several_machines = False
 
     @property
     def version(self) -> str:
@@ -45,8 +47,11 @@ class LightGBM:
         params: Mapping[str, Any],
         seed: int,
         threads: int,
+        reducer: Reducer = ALONE,
     ) -> Grower:
-        """Prepare to grow trees."""
+        """Prepare to grow trees, on one machine: LightGBM's bins and samples are those of its own rows."""
+        if reducer is not ALONE:
+            raise ValueError("engine='lightgbm' trains on one machine; use engine='xgboost' to train on several.")
         from rankwright.engines.lightgbm.grower import Grower
 
         return Grower(parts, options, params, seed, threads)

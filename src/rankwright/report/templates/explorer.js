@@ -3,7 +3,7 @@
 
 for (const root of document.querySelectorAll(".explorer")) {
   const part = (name) => root.querySelector(`.${name}`);
-  const { systems, metric, rankings, top } = JSON.parse(part("explorer-data").textContent);
+  const { systems, metric, rankings, names, top } = JSON.parse(part("explorer-data").textContent);
   const boxes = { scatter: part("scatter").querySelector(".chart"), histogram: part("histogram").querySelector(".chart") };
   const specs = { scatter: page.data(boxes.scatter), histogram: page.data(boxes.histogram) };
   const points = specs.scatter.datasets.points;
@@ -29,6 +29,10 @@ for (const root of document.querySelectorAll(".explorer")) {
     for (const layer of specs.scatter.layer) {
       layer.encoding.x.title = `${metric}, ${systems[first]}`;
       layer.encoding.y.title = `${metric}, ${systems[second]}`;
+      for (const line of layer.encoding.tooltip ?? []) {
+        if (line.field === "x") line.title = systems[first];
+        if (line.field === "y") line.title = systems[second];
+      }
     }
     specs.histogram.encoding.x.title = `${metric}, ${systems[second]} minus ${systems[first]}`;
     for (const name of ["scatter", "histogram"]) views[name] = await page.draw(boxes[name], specs[name]);
@@ -57,10 +61,10 @@ for (const root of document.querySelectorAll(".explorer")) {
 
   function list() {
     const wanted = part("find").value.trim().toLowerCase();
-    const shown = queries.filter((point) => point.q.toLowerCase().includes(wanted)).sort(orders[part("order").value]);
+    const shown = queries.filter((point) => `${point.q} ${point.t ?? ""}`.toLowerCase().includes(wanted)).sort(orders[part("order").value]);
     part("queries").replaceChildren(
       ...shown.map((point) => {
-        const option = element("option", `${point.q}   ${signed(difference(point))}`);
+        const option = element("option", `${point.q}   ${signed(difference(point))}   ${point.t ?? ""}`.trimEnd());
         option.value = point.k;
         option.selected = point.k === picked;
         return option;
@@ -87,7 +91,7 @@ for (const root of document.querySelectorAll(".explorer")) {
         const there = ranking[other][0].indexOf(document_);
         row.append(
           element("td", place + 1, "number"),
-          element("td", document_, "number"),
+          element("td", names[picked][document_] ?? document_, names[picked][document_] ? "" : "number"),
           label,
           element("td", scores[place].toPrecision(5), "number"),
           element("td", there < 0 ? "\u2013" : there + 1, "number there")
@@ -100,7 +104,8 @@ for (const root of document.querySelectorAll(".explorer")) {
   function pick(k) {
     picked = k;
     const point = points.find((one) => one.k === k);
-    part("title").textContent = `Query ${point.q}: ${point.n} documents, ${point.r} relevant`;
+    const text = point.t ? ` \u201c${point.t}\u201d` : "";
+    part("title").textContent = `Query ${point.q}${text}: ${point.n} documents, ${point.r} relevant`;
     fill("first", first, second, rankings[k]);
     fill("second", second, first, rankings[k]);
     for (const option of part("queries").options) option.selected = Number(option.value) === k;

@@ -1,0 +1,324 @@
+"""Scores that mean something: strictly increasing maps from scores to expected labels or probabilities of relevance.
+
+With u(s) between 0 and 1, the map of a score s is
+
+    value(s) = top ((1 - SLANT) u(s) + SLANT r(s))
+
+where r rises strictly from 0 to 1 over all numbers. It is there because u need not rise strictly: without it, documents
+of different scores could get equal values. The expected label has ``top`` the largest label, the
+probability of relevance has ``top`` 1. What u is:
+
+    isotonic    piecewise linear through the blocks of an isotonic regression of the targets on the scores
+    logistic    1 / (1 + exp(-slope s - intercept)) of the greatest likelihood, slope > 0
+
+Each step of the computation is monotone in floating point as well, so the order is never reversed; two scores may get
+the same value only if they differ by less than about 1e-11 of the range of the scores.
+
+References: Zadrozny and Elkan, KDD 2002, for isotonic maps; Platt, Advances in Large Margin Classifiers, 1999, for
+logistic ones. Departs from them: the slope r, and targets are drawn to their mean by one document's weight, which keeps
+values between 0 and ``top`` where labels separate perfectly.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+Floats = NDArray[np.float64]
+
+METHODS = ("isotonic", "logistic")
+TARGETS = ("label", "relevance")
+LEAST_QUERIES = 20  # documents of a query share its peculiarities: with fewer queries the map describes just those
+SLANT = 1e-4
+_STEPS, _SMALLEST_STEP, _RIDGE = 100, 1e-12, 1e-12  # of Newton's method
+
+
+@dataclass(frozen=True, eq=False)
+class Calibration:
+    """A strictly increasing map from scores to expected labels or probabilities; `fit_calibration` makes one.
+
+    Parameters
+    ----------
+    method
+        ``"isotonic"`` or ``"logistic"``.
+    target
+        ``"label"``: the expected label. ``"relevance"``: the probability that the label is at least ``threshold``.
+    threshold
+        Least relevant label; None where the target is the label.
+    top
+        Upper limit of the values: the largest label, or 1.
+    centre, width
+        Middle and extent of the scores that it was fitted on.
+    scores, values
+        Points of an isotonic map, values as shares of ``top``; empty for a logistic one.
+    slope, intercept
+        Of a logistic map; 0 for an isotonic one.
+    n_queries, n_rows
+        What it was fitted on.
+    folds
+        Number of folds of the cross-fitting; None if it was fitted on held-out queries.
+
+    Examples
+    --------
+    >>> labels = np.tile([0, 0, 1, 0, 1, 1], 20)
+    >>> scores = np.tile([1.0, 2.0, 3.0, 4.0, 5.0, 6.0], 20)
+    >>> calibration = fit_calibration(scores, labels, n_queries=20)
+    >>> calibration([1.5, 3.2, 3.8, 7.0]).round(3).tolist()
+    [0.004, 0.5, 0.5, 0.996]
+    """
+
+    method: str
+    target: str
+    threshold: float | None
+    top: float
+    centre: float
+    width: float
+    scores: Floats
+    values: Floats
+    slope: float
+    intercept: float
+    n_queries: int
+    n_rows: int
+    folds: int | None
+
+    def __call__(self, scores: ArrayLike) -> Floats:
+        """Return the values of scores."""
+        s = np.asarray(scores, dtype=np.float64)
+        share = self._logistic(s) if self.method == "logistic" else self._interpolated(s)
+        value: Floats = self.top * ((1 - SLANT) * share + SLANT * self._ramp(s))
+        return value
+
+    def _logistic(self, s: Floats) -> Floats:
+        with np.errstate(over="ignore"):  # exp of a large number is infinite, and its inverse 0
+            share: Floats = 1 / (1 + np.exp(-(self.slope * s + self.intercept)))
+        return share
+
+    def _interpolated(self, s: Floats) -> Floats:
+        """Interpolate between points; each operation rounds monotonically, unlike those of a library may."""
+        x, y = self.scores, self.values
+        if len(x) == 1:
+            return np.full(s.shape, y[0])
+        slopes = np.diff(y) / np.diff(x)
+        left = np.clip(np.searchsorted(x, s, side="right") - 1, 0, len(x) - 2)
+        inside = np.clip(s, x[0], x[-1])
+        return np.minimum(y[left] + (inside - x[left]) * slopes[left], y[left + 1])
+
+    def _ramp(self, s: Floats) -> Floats:
+        """1 - 1 / (2 + 2 t) for t from 0 and 1 / (2 - 2 t) below, where t is the score in widths from the centre."""
+        t = (s - self.centre) / self.width
+        tail = 1 / (2 + 2 * np.abs(t))
+        return np.where(t >= 0, 1 - tail, tail)
+
+    def to_manifest(self) -> dict[str, Any]:
+        """Return it as plain values, for ``manifest.json``."""
+        described = {
+            "method": self.method,
+            "target": self.target,
+            "threshold": self.threshold,
+            "top": self.top,
+            "centre": self.centre,
+            "width": self.width,
+            "queries": self.n_queries,
+            "rows": self.n_rows,
+            "folds": self.folds,
+        }
+        if self.method == "logistic":
+            return {**described, "slope": self.slope, "intercept": self.intercept}
+        return {**described, "scores": self.scores.tolist(), "values": self.values.tolist()}
+
+    @classmethod
+    def of_manifest(cls, described: Any) -> Calibration:
+        """Read what `to_manifest` wrote, and raise ValueError unless it is an increasing map of finite numbers."""
+        try:
+            logistic = _one_of(described["method"], METHODS) == "logistic"
+            threshold, folds = described["threshold"], described["folds"]
+            map_ = cls(
+                method=described["method"],
+                target=_one_of(described["target"], TARGETS),
+                threshold=None if threshold is None else _number(threshold),
+                top=_number(described["top"]),
+                centre=_number(described["centre"]),
+                width=_number(described["width"]),
+                scores=_numbers([] if logistic else described["scores"]),
+                values=_numbers([] if logistic else described["values"]),
+                slope=_number(described["slope"]) if logistic else 0.0,
+                intercept=_number(described["intercept"]) if logistic else 0.0,
+                n_queries=int(_number(described["queries"])),
+                n_rows=int(_number(described["rows"])),
+                folds=None if folds is None else int(_number(folds)),
+            )
+        except (KeyError, TypeError, ValueError, OverflowError) as error:
+            raise ValueError(f"the calibration in the manifest lacks or garbles {error}; it was damaged.") from None
+        x, y = map_.scores, map_.values
+        increasing = (
+            map_.slope > 0
+            if logistic
+            else len(x) == len(y) > 0
+            and bool(np.all(np.diff(x) > 0) and np.all(np.diff(y) >= 0))
+            and 0 <= y[0] <= y[-1] <= 1
+        )
+        if not (increasing and map_.top > 0 and map_.width > 0):
+            raise ValueError("the calibration in the manifest is not an increasing map; it was damaged.")
+        return map_
+
+    def describe(self) -> str:
+        """Say in one line what the values are and what it was fitted on."""
+        what = "expected label" if self.target == "label" else f"probability of a label of at least {self.threshold:g}"
+        data = f"{self.n_queries:,} {'cross-fitted' if self.folds else 'held-out'} queries"
+        return f"{what}, {self.method}, from {data}"
+
+
+def check_options(method: Any, target: Any, threshold: Any) -> None:
+    """Raise ValueError where an option of a calibration cannot be used."""
+    for name, value, allowed in (("method", method, METHODS), ("target", target, TARGETS)):
+        if value not in allowed:
+            raise ValueError(f"{name} must be one of {', '.join(allowed)}; got {value!r}.")
+    if isinstance(threshold, bool) or not isinstance(threshold, int | float) or not 0 < threshold < math.inf:
+        raise ValueError(f"threshold must be a number above 0, the least relevant label; got {threshold!r}.")
+
+
+def targets_of(labels: ArrayLike, target: str, threshold: float | None) -> Floats:
+    """Return what values are compared with: labels, or 1 where a label is at least the threshold and 0 elsewhere."""
+    y = np.asarray(labels, dtype=np.float64)
+    return y if target == "label" else (y >= (1.0 if threshold is None else threshold)).astype(np.float64)
+
+
+def fit_calibration(
+    scores: ArrayLike,
+    labels: ArrayLike,
+    *,
+    n_queries: int,
+    weights: ArrayLike | None = None,
+    method: str = "isotonic",
+    target: str = "label",
+    threshold: float = 1,
+    folds: int | None = None,
+) -> Calibration:
+    """Fit a map on scores and labels of queries that the model has not seen; the order of the rows does not matter.
+
+    Parameters
+    ----------
+    scores, labels
+        One per row.
+    n_queries
+        Number of queries that the rows belong to.
+    weights
+        One per row.
+    method, target, threshold
+        As in `Calibration`.
+    folds
+        Number of folds that the scores were cross-fitted with, to be recorded.
+    """
+    check_options(method, target, threshold)
+    if n_queries < LEAST_QUERIES:
+        raise ValueError(
+            f"there are {n_queries} queries, and a calibration needs at least {LEAST_QUERIES}; give more held-out "
+            "queries, or the training data with folds=5."
+        )
+    s, y = np.asarray(scores, dtype=np.float64), targets_of(labels, target, threshold)
+    w = np.ones(len(s)) if weights is None else np.asarray(weights, dtype=np.float64)
+    s, y, w = (values[w > 0] for values in (s, y, w))
+    if not len(y) or y.min() == y.max():
+        alike = "labels are alike" if target == "label" else f"labels are on one side of the threshold {threshold:g}"
+        raise ValueError(f"all {alike}, so there is nothing to calibrate by; give queries with different labels.")
+    if s.min() == s.max():
+        raise ValueError("all scores are equal, so no map can tell documents apart; train more trees first.")
+    order = np.lexsort((w, y, s))  # sums do not depend on the order of the rows
+    s, y, w = s[order], y[order], w[order] / w.mean()
+    top = float(y.max())
+    mean, n = float(np.average(y, weights=w)), len(y)
+    share = (n * y + mean) / (top * (n + 1))
+    distinct, place = np.unique(s, return_inverse=True)
+    mass: Floats = np.bincount(place, w).astype(np.float64)
+    means = np.bincount(place, w * share) / mass
+    x, values, slope, intercept = np.empty(0), np.empty(0), 0.0, 0.0
+    if method == "logistic":
+        slope, intercept = _fit_logistic(distinct, means, mass)
+    else:
+        x, values = _fit_isotonic(distinct, means, mass)
+    if slope <= 0 and (len(values) < 2 or values[0] == values[-1]):
+        raise ValueError(
+            "labels do not rise with the scores, so an increasing map says nothing about them; check that the data are "
+            "of the kind that the model was trained on."
+        )
+    return Calibration(
+        method=method,
+        target=target,
+        threshold=None if target == "label" else float(threshold),
+        top=top,
+        centre=float((distinct[0] + distinct[-1]) / 2),
+        width=float(distinct[-1] - distinct[0]),
+        scores=x,
+        values=values,
+        slope=slope,
+        intercept=intercept,
+        n_queries=int(n_queries),
+        n_rows=n,
+        folds=folds,
+    )
+
+
+def _fit_isotonic(s: Floats, share: Floats, weight: Floats) -> tuple[Floats, Floats]:
+    """Return the points of the map: the first and the last score of each block, with the block's mean."""
+    from rankwright.kernels.isotonic import pool_neighbours  # compiled; a model that is only used does without
+
+    first, mean = np.empty(len(s), dtype=np.int64), np.empty(len(s))
+    blocks = pool_neighbours(share, weight, first, mean)
+    first, mean = first[:blocks], mean[:blocks]
+    last = np.append(first[1:], len(s)) - 1
+    places, values = np.column_stack([first, last]).ravel(), np.repeat(mean, 2)
+    kept = np.append(True, np.diff(places) > 0)
+    return s[places[kept]], values[kept]
+
+
+def _fit_logistic(s: Floats, share: Floats, weight: Floats) -> tuple[float, float]:
+    """Maximise the likelihood of shares by Newton's method, on standardised scores; returns slope and intercept."""
+    centre = float(np.average(s, weights=weight))
+    spread = float(np.sqrt(np.average((s - centre) ** 2, weights=weight)))
+    x = (s - centre) / spread
+    mean = float(np.average(share, weights=weight))
+    beta = np.array([0.0, math.log(mean / (1 - mean))])
+
+    def loss(beta: Floats) -> float:
+        z = beta[0] * x + beta[1]
+        return float(np.sum(weight * (np.logaddexp(0, z) - share * z)))
+
+    # Sums of NumPy, not products of BLAS, whose bits may depend on the number of threads.
+    for _ in range(_STEPS):
+        p = 1 / (1 + np.exp(-(beta[0] * x + beta[1])))
+        residual, curved = weight * (p - share), weight * p * (1 - p)
+        gradient = np.array([np.sum(residual * x), np.sum(residual)])
+        a, b, c = np.sum(curved * x * x), np.sum(curved * x), np.sum(curved)
+        ridge = _RIDGE * (a + c)
+        a, c = a + ridge, c + ridge
+        step = np.array([c * gradient[0] - b * gradient[1], a * gradient[1] - b * gradient[0]]) / (a * c - b * b)
+        size = 1.0
+        while loss(beta - size * step) > loss(beta) and size > _SMALLEST_STEP:
+            size /= 2
+        beta = beta - size * step
+        if np.abs(size * step).max() < _SMALLEST_STEP * (1 + np.abs(beta).max()):
+            break
+    slope = float(beta[0] / spread)
+    return slope, float(beta[1] - slope * centre)
+
+
+def _one_of(value: Any, allowed: tuple[str, ...]) -> str:
+    if value not in allowed:
+        raise ValueError(f"one of {', '.join(allowed)}")
+    return str(value)
+
+
+def _number(value: Any) -> float:
+    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
+        raise ValueError("a finite number")
+    return float(value)
+
+
+def _numbers(values: Any) -> Floats:
+    if not isinstance(values, list):
+        raise ValueError("a list of numbers")
+    return np.array([_number(value) for value in values], dtype=np.float64)

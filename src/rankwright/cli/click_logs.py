@@ -1,0 +1,94 @@
+"""Click logs on the command line: how they are read, and evaluation from them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from rankwright.cli import options, scoring
+
+if TYPE_CHECKING:
+    from rankwright import ClickEvaluation, ClickLog, Propensities, RankingData
+
+Columns = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--log-column",
+        metavar="NAME=COLUMN",
+        help="Column of the log for query, document, position, click or session, if it has another name; repeatable.",
+        show_default=False,
+    ),
+]
+_NAMES = ("query", "document", "position", "click", "session")
+
+
+def read_log(path: Path, columns: list[str] | None) -> ClickLog:
+    """Read a click log, with other names of columns where the user gave them."""
+    from rankwright.clicks.reading import read_clicks
+
+    names: dict[str, Any] = {}
+    for text in columns or ():
+        name, _, column = text.partition("=")
+        if name not in _NAMES or not column:
+            raise typer.BadParameter(
+                f"{text!r} is not of the form NAME=COLUMN with NAME of {', '.join(_NAMES)}.", param_hint="--log-column"
+            )
+        names[name] = column
+    return read_clicks(path, **names)
+
+
+def evaluate_from_clicks(
+    system: Path,
+    data: scoring.DataFile,
+    log: ClickLog,
+    document: str | None,
+    propensity: str,
+    metrics: list[str],
+    clip: float,
+) -> tuple[ClickEvaluation, Propensities]:
+    """Estimate metrics of a system from a click log."""
+    import rankwright as rw
+
+    read = {} if document is None else {"fields": [document]}
+    scores, rows = scoring.score_system(system, data, labelled=False, **read)
+    log = log.attach(_named(rows) if document is None else rows, document=document or "document")
+    curve = _propensities(log, propensity)
+    return rw.evaluate_clicks(log, scores, curve, metrics=metrics, clip=clip), curve
+
+
+def evaluation_json(result: ClickEvaluation, curve: Propensities) -> str:
+    """Return the estimates and the propensities as JSON."""
+    return options.to_json(result.to_dict() | {"propensities": curve.to_dict()})
+
+
+def _named(rows: RankingData) -> RankingData:
+    """Name documents as in TREC run files: QID-1, QID-2, ... in the order of the rows."""
+    from rankwright.data.tables import document_names
+
+    return rows._like(
+        rows.X, rows.y, rows.qid, rows.weights, rows.fields | {"document": _objects(document_names(rows))}
+    )
+
+
+def _objects(names: list[str]) -> Any:
+    import numpy as np
+
+    return np.array(names, dtype=object)
+
+
+def _propensities(log: ClickLog, text: str) -> Propensities:
+    """Estimate propensities by a method, or read them from comma-separated numbers."""
+    import rankwright as rw
+
+    if text in ("swaps", "harvest", "em"):
+        return rw.estimate_propensities(log, text)  # type: ignore[arg-type]
+    try:
+        values = [float(number) for number in text.split(",")]
+    except ValueError:
+        raise typer.BadParameter(
+            f"{text!r} is not swaps, harvest or em, nor a list of propensities such as 1,0.5,0.33.",
+            param_hint="--propensity",
+        ) from None
+    return rw.Propensities.known(values)

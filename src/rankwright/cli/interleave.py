@@ -1,0 +1,145 @@
+"""The command ``interleave``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import typer
+
+from rankwright.cli import click_logs, options, scoring
+from rankwright.cli.terminal import echo
+
+
+@options.with_data_options()
+def interleave(
+    paths: Annotated[
+        list[Path] | None,
+        typer.Argument(
+            metavar="[RUN RUN DATA]",
+            help="Two systems (run folders, saved models or TREC run files) and the data, to make lists.",
+            show_default=False,
+        ),
+    ] = None,
+    out: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Parquet or CSV to write the lists to.", show_default=False),
+    ] = None,
+    clicks: Annotated[
+        Path | None,
+        typer.Option(metavar="LOG", help="Clicks in such lists, to test: Parquet or CSV.", show_default=False),
+    ] = None,
+    method: Annotated[Literal["team-draft", "balanced"], typer.Option(help="How lists are made.")] = "team-draft",
+    length: Annotated[int, typer.Option(help="Length of the lists.", min=1)] = 10,
+    lists: Annotated[int, typer.Option(help="Number of lists for each query.", min=1)] = 1,
+    document: Annotated[
+        str | None,
+        typer.Option(help="Column of the data with ids of documents [QID-1, ...].", show_default=False),
+    ] = None,
+    effect: Annotated[
+        float | None,
+        typer.Option(
+            help="Preference to find, as a share of impressions: print the impressions that a test needs.",
+            show_default=False,
+        ),
+    ] = None,
+    tie_share: Annotated[
+        float | None,
+        typer.Option(
+            help="With --effect: share of impressions without a winner [that of the log].", show_default=False
+        ),
+    ] = None,
+    log_column: click_logs.Columns = None,
+    seed: Annotated[int, typer.Option(help="Seed of the coins and of the test.", min=0)] = 0,
+    json: options.AsJson = False,
+    *,
+    reading: options.Reading,
+) -> None:
+    """Compare two rankers by interleaved lists.
+
+    Makes the lists, tests their clicks, or says how many impressions a test needs.
+
+    With two systems, data and --out it writes the columns query, session, position, document, team, rank_a and rank_b.
+    Show these lists, add a column click, and give the log as --clicks: the test says which ranker users prefer.
+
+    Example: rankwright interleave old-run new-run test.parquet --document url --out lists.parquet
+    """
+    if paths:
+        if len(paths) != 3 or out is None or clicks is not None or effect is not None:
+            raise typer.BadParameter(
+                "to make lists give two systems, the data and --out, without --clicks or --effect."
+            )
+        summary = _make_lists(paths, out, reading, method, length, lists, document, seed)
+        echo(options.to_json(summary) if json else f"{summary['lists']} lists written to {out}")
+        return
+    if out is not None or reading or document is not None:
+        raise typer.BadParameter("options of lists need two systems and the data.")
+    if clicks is None and effect is None:
+        raise typer.BadParameter("give two systems, the data and --out to make lists, --clicks to test, or --effect.")
+    summary, text = _test(clicks, log_column, method, effect, tie_share, seed)
+    echo(options.to_json(summary) if json else text)
+
+
+def _test(
+    clicks: Path | None,
+    columns: list[str] | None,
+    method: Literal["team-draft", "balanced"],
+    effect: float | None,
+    tie_share: float | None,
+    seed: int,
+) -> tuple[dict[str, Any], str]:
+    import rankwright as rw
+
+    summary: dict[str, Any] = {}
+    lines = []
+    design = 1.0
+    if clicks is not None:
+        result = rw.compare_interleaved(click_logs.read_log(clicks, columns), method=method, seed=seed)
+        summary, design = result.to_dict(), result.design_effect
+        lines.append(str(result))
+        tie_share = result.ties / result.n_impressions if tie_share is None else tie_share
+    if effect is not None:
+        if tie_share is None:
+            raise typer.BadParameter("without --clicks give --tie-share, the share of impressions without a winner.")
+        size = rw.interleaving_sample_size(effect, ties=tie_share, design_effect=design)
+        summary["sample_size"] = size
+        lines.append(f"a preference of {effect:g} needs {size} impressions (power 80 %, level 5 %)")
+    return summary, "\n".join(lines)
+
+
+def _make_lists(
+    paths: list[Path],
+    out: Path,
+    reading: options.Reading,
+    method: Literal["team-draft", "balanced"],
+    length: int,
+    n_lists: int,
+    document: str | None,
+    seed: int,
+) -> dict[str, Any]:
+    import numpy as np
+
+    import rankwright as rw
+    from rankwright.data.queries import plain_ids
+    from rankwright.data.tables import document_names, write_table
+
+    data = scoring.DataFile(paths[2], reading)
+    read = {} if document is None else {"fields": [document]}
+    (scores_a, rows), (scores_b, _) = (scoring.score_system(path, data, labelled=False, **read) for path in paths[:2])
+    names = document_names(rows) if document is None else plain_ids(rows.fields[document])
+    columns: dict[str, list[Any]] = {
+        name: [] for name in ("query", "session", "position", "document", "team", "rank_a", "rank_b")
+    }
+    bounds = rows.boundaries.tolist()
+    for q, query in enumerate(plain_ids(rows.query_ids)):
+        start, end = bounds[q], bounds[q + 1]
+        a, b = ([names[start + i] for i in np.argsort(-s[start:end], kind="stable")] for s in (scores_a, scores_b))
+        for session in range(n_lists):
+            shown = rw.interleave(a, b, method=method, length=min(length, end - start), key=(query, session), seed=seed)
+            n = len(shown.documents)
+            made = vars(shown) | {"query": [query] * n, "session": [session] * n, "position": range(1, n + 1)}
+            made["document"] = made.pop("documents")
+            for name, values in columns.items():
+                values += made[name]
+    write_table(columns, out)
+    return {"lists": rows.n_queries * n_lists, "queries": rows.n_queries, "method": method, "seed": seed}

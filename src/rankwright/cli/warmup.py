@@ -1,0 +1,86 @@
+"""The command ``warmup``."""
+
+from __future__ import annotations
+
+import tempfile
+import time
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from rankwright.cli import options
+
+
+def warmup(
+    everything: Annotated[
+        bool, typer.Option("--all", help="Also every objective, metric and tie policy, not only the defaults.")
+    ] = False,
+    quiet: options.Quiet = False,
+) -> None:
+    """Compile the kernels into the cache, for images and CI.
+
+    Reads, trains, evaluates, predicts and ranks on a little generated data, so that later processes load what they
+    need instead of compiling it at first use. The cache is beside the package, in the user's cache folder where that
+    cannot be written to, or in NUMBA_CACHE_DIR.
+
+    Example: rankwright warmup --all
+    """
+    from rankwright.kernels.compilation import compile_seconds
+
+    start = time.perf_counter()
+    _use_defaults()
+    if everything:
+        _use_all()
+    if not quiet:
+        seconds = time.perf_counter() - start
+        typer.echo(f"warm: {compile_seconds():.1f} s of {seconds:.1f} s were spent compiling.")
+
+
+def _use_defaults() -> None:
+    """Do what commands and services do, once."""
+    import rankwright as rw
+
+    data = rw.make_web_search(30, seed=1)
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder)
+        rw.write_letor(data, path / "data.txt")
+        train, test = rw.read_letor(path / "data.txt").split(0.3)
+        ranker = rw.Ranker(n_estimators=3, n_jobs=1, verbose=0).fit(train, eval_set=[test])
+        ranker.save(path / "model")
+        model = rw.load(path / "model")
+        for n_rows in (1, 8, test.n_rows):  # one row, a few, and many are scored in different ways
+            model.predict(test.X[:n_rows])
+        rw.evaluate(ranker.predict(test), test.y, group=test.group, metrics="ndcg@10 ndcg map")
+
+
+def _use_all() -> None:
+    """Call every objective for a metric that adds up and for one that does not, and every way to evaluate."""
+    import numpy as np
+
+    import rankwright as rw
+    from rankwright.objectives import bind
+    from rankwright.objectives.base import known_objectives
+    from rankwright.objectives.options import NOISES
+
+    data = rw.make_web_search(30, seed=2)
+    scores, group = np.linspace(0, 1, data.n_rows), data.group
+    variants: dict[str, list[dict[str, Any]]] = {
+        "lambdamart": [{}, {"extend": "all"}],
+        "stochasticrank": [{}, {"estimator": "reinforce"}],
+        "yetirank": [{"noise": noise} for noise in NOISES],
+    }
+    for name, objective in known_objectives().items():
+        if not objective.__module__.startswith("rankwright."):
+            continue
+        for options_ in variants.get(name, [{}]):
+            for metric in ("ndcg@10", "err@10"):
+                if metric == "err@10" and objective().additive_only:
+                    continue
+                bound = bind(name, data.y, group=group, metric=metric, threads=1, **options_)
+                for wide in (1.0, 1e4):  # far scores are paired in another way
+                    bound(wide * scores, 0)
+                if objective().full_curvature:
+                    bound.leaf_system(scores, np.zeros(data.n_rows, dtype=np.int64), 1)
+    for ties in ("worst", "best", "expected", "input"):
+        rw.evaluate(np.round(scores, 1), data.y, group=group, metrics="ndcg@10 ndcg map err", ties=ties)

@@ -1,0 +1,52 @@
+"""Where and how a training on several machines runs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+
+@dataclass(frozen=True)
+class Cluster:
+    """The workers of a fit, for ``Ranker.fit(..., cluster=...)``.
+
+    Parameters
+    ----------
+    where
+        A Dask client, the address of a Dask scheduler (``"tcp://10.0.0.1:8786"``), a number of workers to start on
+        this machine, or ``"local"`` for one worker per core. ``cluster=client`` and ``cluster=4`` mean the same
+        as ``cluster=Cluster(client)`` and ``cluster=Cluster(4)``.
+    retries
+        How often training restarts, from the last state that the client received, after a worker was lost.
+    exact
+        Whether sums over workers are rounded so that the model has the same bits for any number of workers. Without,
+        leaf values may differ in their last bits, and later trees with them.
+
+    Examples
+    --------
+    >>> Cluster(4, retries=0)
+    Cluster(where=4, retries=0, exact=True)
+    """
+
+    where: Any = "local"
+    retries: int = 2
+    exact: bool = True
+
+    def __post_init__(self) -> None:
+        whole = isinstance(self.where, int) and not isinstance(self.where, bool)
+        if whole and self.where < 1:
+            raise ValueError(f"a cluster needs at least one worker; got {self.where}.")
+        if not whole and not isinstance(self.where, str) and not hasattr(self.where, "scheduler_info"):
+            raise ValueError(
+                "cluster must be a Dask client, the address of a scheduler, a number of workers or 'local'; got "
+                f"{self.where!r}."
+            )
+        if isinstance(self.where, str) and self.where != "local" and ":" not in self.where:
+            raise ValueError(f"cluster={self.where!r} is not an address such as tcp://10.0.0.1:8786, nor 'local'.")
+        if not isinstance(self.retries, int) or isinstance(self.retries, bool) or self.retries < 0:
+            raise ValueError(f"retries must be a whole number from 0; got {self.retries!r}.")
+
+    @classmethod
+    def of(cls, value: Any) -> Cluster:
+        """Read the argument ``cluster`` of a fit."""
+        return value if isinstance(value, Cluster) else cls(value)

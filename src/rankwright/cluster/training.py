@@ -1,0 +1,347 @@
+"""A fit on several machines, led from here: data to workers, settings from all of it, a restart where one is lost."""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+
+from rankwright.cluster import dask, worker
+from rankwright.cluster.options import Cluster
+from rankwright.cluster.pieces import (
+    Piece,
+    assemble,
+    common_columns,
+    content_hash,
+    describe,
+    owners,
+    portions,
+    without_rows,
+)
+from rankwright.data.bins import SAMPLE_ROWS, Bins, RowSample
+from rankwright.data.encoding import Columns
+from rankwright.engines import load_engine
+from rankwright.engines.contract import Forest
+from rankwright.locks import locked_folder
+from rankwright.training.checkpoint import Checkpoint
+from rankwright.training.fitting import Callbacks
+from rankwright.training.progress import Display
+from rankwright.training.settings import Plan
+from rankwright.training.state import Progress, State
+
+_LOG = logging.getLogger("rankwright")
+_INTERVAL = (50, 10.0)  # trees and seconds between the states that the client receives
+
+
+@dataclass(frozen=True, eq=False)
+class Fitted:
+    """The result of a fit: what the caller needs to describe its model."""
+
+    state: State
+    plan: Plan
+    columns: Columns
+    fingerprint: str
+    interrupted: bool
+
+
+@dataclass
+class _Spread:
+    """Data on the workers: a future for each, with whole queries."""
+
+    futures: list[Any]
+    columns: Columns
+    rows: list[int]
+    fingerprint: str = ""
+
+
+@dataclass
+class _Led:
+    """What the client knows of a training, over all attempts."""
+
+    saved: worker.Saved | None = None
+    history: list[dict[str, list[float]]] = field(default_factory=list)
+    iteration: int = 0
+    stop: bool = False
+    interrupted: bool = False
+
+
+def fit(
+    plan: Plan,
+    cluster: Cluster,
+    data: Any,
+    valid: Sequence[Any],
+    names: Piece,
+    *,
+    reference: Columns | None,
+    initial: Forest | None,
+    checkpoint: Any,
+    verbose: int,
+    callbacks: Callbacks | None,
+) -> Fitted:
+    """Train on the workers of a cluster.
+
+    Parameters
+    ----------
+    plan
+        What to train; what the data decides is filled in here.
+    cluster
+        Where.
+    data, valid
+        The training set and the evaluation sets, as `rankwright.cluster.dask.loaded_pieces` takes them; an evaluation
+        set that is None is the training set.
+    names
+        Names of columns, in the form of a piece without a source.
+    reference, initial
+        Columns and trees of a model to add to.
+    checkpoint, verbose, callbacks
+        As for `Ranker`; callbacks are called here.
+    """
+    dask.require()
+    if not load_engine(plan.settings.engine).several_machines:
+        raise ValueError(
+            f"engine={plan.settings.engine!r} trains on one machine; a cluster needs engine='xgboost', which trains on "
+            "several."
+        )
+    led = _Led()
+    with dask.connect(cluster.where, plan.settings.threads) as client:
+        for attempt in range(cluster.retries + 1):
+            try:
+                workers = dask.workers_of(client)
+                with dask.noticing_losses(client, workers):
+                    return _attempt(
+                        client,
+                        workers,
+                        plan,
+                        cluster,
+                        data,
+                        valid,
+                        names,
+                        reference,
+                        initial,
+                        checkpoint,
+                        verbose,
+                        callbacks,
+                        led,
+                    )
+            except dask.LostWorker as lost:
+                left = f"retry {attempt + 1} of {cluster.retries}" if attempt < cluster.retries else "no retries left"
+                _LOG.warning("%s after %d trees; %s", lost, led.iteration, left)
+                last = str(lost)
+    n_saved = 0 if led.saved is None else len(led.saved.rest["trees"])
+    path = checkpoint.get("path") if isinstance(checkpoint, dict) else checkpoint
+    remains = (
+        f"{path} has the first {n_saved} trees, and the same fit resumes from there"
+        if path is not None
+        else "nothing was kept; give the Ranker a checkpoint folder to resume from"
+    )
+    raise RuntimeError(f"{last}, and {cluster.retries} retries are used up: {remains}.")
+
+
+def _attempt(
+    client: Any,
+    workers: Sequence[Any],
+    plan: Plan,
+    cluster: Cluster,
+    data: Any,
+    valid: Sequence[Any],
+    names: Piece,
+    reference: Columns | None,
+    initial: Forest | None,
+    checkpoint: Any,
+    verbose: int,
+    callbacks: Callbacks | None,
+    led: _Led,
+) -> Fitted:
+    dask.check_versions(client, workers)
+    train = _spread(client, workers, data, names, reference)
+    workers = workers[: len(train.futures)]
+    sets = [None if one is None else _spread(client, workers, one, names, train.columns, train.rows) for one in valid]
+    threads = min(one.threads for one in workers)
+    plan = plan._replace(settings=replace(plan.settings, threads=threads))
+    arguments: list[tuple[Any, ...]] = [(plan, one, cluster.exact) for one in train.futures]
+    plan = dask.together(client, workers, _settle, arguments)
+    bins = _bins(client, workers, train, plan)
+
+    def small(part: _Spread) -> list[Any]:
+        return [dask.on_worker(client, *pair, bins) for pair in _pairs(workers, worker.binned, part.futures)]
+
+    parts = small(train)
+    others = [None if one is None else small(one) for one in sets]
+    dask.results(client, workers, [*parts, *(future for one in others if one is not None for future in one)])
+    train.futures = []
+    for one in sets:
+        if one is not None:
+            one.futures = []
+    prints = [train.fingerprint, *(train.fingerprint if one is None else one.fingerprint for one in sets)]
+    saved = Checkpoint.of_prints(checkpoint, plan, prints, len(train.columns.feature_names), initial)
+    if verbose:
+        share = ", ".join(f"{rows / sum(train.rows):.0%}" for rows in train.rows)
+        _LOG.info("%d rows on %d workers: %s", sum(train.rows), len(workers), share)
+    if saved is None:
+        return _train(client, workers, plan, cluster, parts, others, train, initial, None, verbose, callbacks, led)
+    with locked_folder(saved.path, "a training"):
+        if led.saved is None and (state := saved.load()) is not None:
+            led.saved = worker.save_state(state)
+        return _train(client, workers, plan, cluster, parts, others, train, initial, saved, verbose, callbacks, led)
+
+
+def _pairs(workers: Sequence[Any], function: Callable[..., Any], futures: Sequence[Any]) -> list[tuple[Any, ...]]:
+    return [(one, function, future) for one, future in zip(workers, futures, strict=True)]
+
+
+def _settle(plan: Plan, data: Any, exact: bool, place: tuple[Any, int]) -> Plan:
+    return worker.settle(plan, data, worker.Place(place[0], place[1], exact))
+
+
+def _run(
+    plan: Plan,
+    data: Any,
+    valid: Sequence[Any],
+    start: worker.Saved | None,
+    initial: bytes,
+    interval: tuple[int, float],
+    exact: bool,
+    place: tuple[Any, int],
+    mailbox: str,
+) -> Any:
+    sender = dask.Sender(mailbox)
+    at = worker.Place(place[0], place[1], exact)
+    return worker.train(plan, data, valid, start, initial, interval, at, sender.report, sender.stopped)
+
+
+def _train(
+    client: Any,
+    workers: Sequence[Any],
+    plan: Plan,
+    cluster: Cluster,
+    parts: Sequence[Any],
+    others: Sequence[Any],
+    train: _Spread,
+    initial: Forest | None,
+    saved: Checkpoint | None,
+    verbose: int,
+    callbacks: Callbacks | None,
+    led: _Led,
+) -> Fitted:
+    n_initial = 0 if initial is None else initial.n_trees
+    content = b"" if initial is None else initial.dump()
+    interval = _INTERVAL if saved is None else saved.interval
+    if led.saved is not None:
+        led.history = [{name: list(curve) for name, curve in one.items()} for one in led.saved.rest["history"]]
+        led.iteration = len(led.saved.rest["trees"])
+    else:
+        led.history = [{name: [] for name in plan.metrics} for _ in others]
+        led.iteration = 0
+    arguments = [
+        (
+            plan,
+            part,
+            [None if one is None else one[number] for one in others],
+            led.saved,
+            content,
+            interval,
+            cluster.exact,
+        )
+        for number, part in enumerate(parts)
+    ]
+    with Display(verbose, plan.settings.n_trees, plan.target) as display:
+
+        def on_message(kind: str, content: Any) -> bool:
+            if kind == "interrupted":
+                led.interrupted = led.stop = True
+                return True
+            if kind == "state":
+                led.saved = content
+                if saved is not None:
+                    saved.save(worker.load_state(content, plan, n_initial, len(others)))
+                return led.stop
+            for step in content:
+                for curves, values in zip(led.history, step.values, strict=True):
+                    for name, value in values.items():
+                        curves[name].append(value)
+                led.iteration = step.iteration
+                progress = Progress(
+                    iteration=step.iteration,
+                    n_estimators=plan.settings.n_trees,
+                    done=step.done,
+                    history=led.history,
+                    seconds=step.seconds,
+                    times=step.times,
+                )
+                display.update(progress)
+                answers = [callback(progress) is True for callback in callbacks or ()]
+                led.stop |= any(answers)
+            return led.stop
+
+        result = dask.together(client, workers, _run, arguments, on_message)
+    led.saved = result
+    state = worker.load_state(result, plan, n_initial, len(others))
+    if saved is not None:
+        saved.save(state)
+    if led.interrupted:
+        _LOG.warning("training was interrupted after %d iterations; the model has the trees so far", state.iteration)
+    return Fitted(state, plan, train.columns, train.fingerprint, led.interrupted)
+
+
+def _spread(
+    client: Any,
+    workers: Sequence[Any],
+    data: Any,
+    names: Piece,
+    reference: Columns | None,
+    train_rows: Sequence[int] | None = None,
+) -> _Spread:
+    """Bring whole queries together on the workers; a training set leaves out workers that would have no rows."""
+    loaded = dask.loaded_pieces(client, workers, data, names)
+    described = dask.results(client, workers, [dask.anywhere(client, workers, describe, one) for one in loaded])
+    columns = common_columns(described, reference)
+    rows = np.sum([one.rows for one in described], axis=0)
+    home = owners(rows, len(workers))
+    loads = np.bincount(home, rows, len(workers)).astype(int)
+    if train_rows is None:
+        workers = [one for one, load in zip(workers, loads, strict=True) if load > 0]
+        home = owners(rows, len(workers))
+        loads = np.bincount(home, rows, len(workers)).astype(int)
+    n = len(workers)
+    cut = [dask.anywhere(client, workers, portions, one, columns, home, n) for one in loaded]
+    futures = []
+    for number, one in enumerate(workers):
+        own = [dask.anywhere(client, workers, _pick, portion, number) for portion in cut]
+        futures.append(dask.on_worker(client, one, _assemble, own, columns))
+    hashes = dask.results(client, workers, [dask.on_worker(client, *pair) for pair in _pairs(workers, _hash, futures)])
+    total = sum(hashes) % 2**64
+    text = repr((columns.feature_names if columns.named else len(columns.feature_names), total, int(rows.sum())))
+    return _Spread(futures, columns, loads.tolist(), hashlib.sha256(text.encode()).hexdigest()[:32])
+
+
+def _pick(portion: Sequence[Any], number: int) -> Any:
+    return portion[number]
+
+
+def _assemble(parts: Sequence[Any], columns: Columns) -> Any:
+    data = assemble(parts, columns)
+    return without_rows(columns) if data is None else data
+
+
+def _hash(data: Any) -> int:
+    return 0 if data.weights is not None and not data.weights.any() else content_hash(data)
+
+
+def _bins(client: Any, workers: Sequence[Any], train: _Spread, plan: Plan) -> Bins:
+    """Choose edges from a sample of the rows of all workers, of which only those that count are sent here."""
+    samples = [dask.on_worker(client, *pair) for pair in _pairs(workers, worker.sample_rows, train.futures)]
+    hashes = [dask.on_worker(client, *pair) for pair in _pairs(workers, worker.sampled_hashes, samples)]
+    every = np.sort(np.concatenate(dask.results(client, workers, hashes)))
+    largest = int(every[min(SAMPLE_ROWS, len(every)) - 1])
+    chosen = [dask.on_worker(client, *pair, largest) for pair in _pairs(workers, worker.sampled_up_to, samples)]
+    sample: RowSample | None = None
+    for own in dask.results(client, workers, chosen):
+        sample = own if sample is None else sample.joined(own)
+    assert sample is not None
+    names = train.columns.feature_names
+    categorical = [names.index(name) for name in train.columns.categories]
+    return Bins.of(sample, plan.settings.tree_options["max_bin"], categorical)

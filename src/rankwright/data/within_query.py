@@ -1,0 +1,232 @@
+"""Features within the query: columns computed from the values that a column has in the documents of one query.
+
+Whether a score of 12 is high depends on the scores of the other documents of its query, which trees cannot see. For the
+values x of a column in a query, missing ones left out:
+
+    rank    1 for the largest, equal values share the mean of their ranks
+    z       (x - mean) / standard deviation; 0 where all are equal
+    gap     max - x
+    share   x / sum of |x|; 0 where all are 0
+    mean    of the query, the same for all its documents
+    max     likewise
+
+A missing value stays missing. A query of one document has rank 1, z 0, gap 0 and the share of its sign.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rankwright.data.encoding import HasColumns, Matrix, is_sparse
+from rankwright.kernels.threads import available_threads, even_ranges, run_ranges
+
+KINDS = ("rank", "z", "gap", "share", "mean", "max")  # numbered as in the kernel
+_VALUES_PER_THREAD = 200_000  # sorting fewer takes less time than starting a thread
+_ROWS_AT_ONCE = 65_536
+_MOST_OF_SPARSE = 1000  # derived columns of sparse data, which are dense
+
+Option = str | Sequence[str] | Mapping[str, str | Sequence[str]] | None
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """Which features within the query are added to the columns of a data set.
+
+    Parameters
+    ----------
+    sources
+        Columns with the kinds of features that are computed from each, in the order of the columns; kinds in the order
+        of `KINDS`.
+
+    Examples
+    --------
+    >>> recipe = Recipe((("bm25", ("rank", "gap")), ("length", ("rank",))))
+    >>> recipe.names
+    ['bm25 [rank]', 'length [rank]', 'bm25 [gap]']
+    """
+
+    sources: tuple[tuple[str, tuple[str, ...]], ...] = ()
+
+    def __bool__(self) -> bool:
+        return bool(self.sources)
+
+    @property
+    def names(self) -> list[str]:
+        """Names of the columns that are added, kind by kind."""
+        return [f"{name} [{kind}]" for kind in KINDS for name, kinds in self.sources if kind in kinds]
+
+    @property
+    def table(self) -> dict[str, list[str]]:
+        """Kinds by column: what the manifest of a model holds."""
+        return {name: list(kinds) for name, kinds in self.sources}
+
+    def steps(self, names: Sequence[str]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Columns to read and columns to write [sources, kinds] behind given columns of these names; -1 for none."""
+        position = {name: number for number, name in enumerate([*names, *self.names])}
+        columns = np.array([position[name] for name, _ in self.sources], dtype=np.int64)
+        targets = np.full((len(self.sources), len(KINDS)), -1, dtype=np.int64)
+        for row, (name, kinds) in enumerate(self.sources):
+            for kind in kinds:
+                targets[row, KINDS.index(kind)] = position[f"{name} [{kind}]"]
+        return columns, targets
+
+    def extended(
+        self,
+        X: Matrix,
+        names: Sequence[str],
+        boundaries: NDArray[np.int64],
+        *,
+        order: NDArray[np.int64] | None = None,
+        threads: int | None = None,
+    ) -> Matrix:
+        """Return the rows, put in an order first if one is given, with the features within the query behind them.
+
+        Parameters
+        ----------
+        X
+            Rows [rows, columns].
+        names
+            Names of the columns.
+        boundaries
+            In the new order, query q owns the rows ``boundaries[q]:boundaries[q + 1]``.
+        order
+            Row at each place.
+        threads
+            Number of threads; all cores by default. The result does not depend on it.
+        """
+        columns, targets = self.steps(names)
+        if is_sparse(X):
+            return self._extended_sparse(X if order is None else X[order], columns, targets, boundaries, threads)
+        n_rows, n_given = X.shape
+        matrix = np.empty((n_rows, n_given + len(self.names)), dtype=X.dtype)
+        for start in range(0, n_rows, _ROWS_AT_ONCE):  # so that no second matrix is held while rows are put in order
+            stop = min(start + _ROWS_AT_ONCE, n_rows)
+            matrix[start:stop, :n_given] = X[start:stop] if order is None else X[order[start:stop]]
+        _fill(matrix, columns, targets, boundaries, threads)
+        return matrix
+
+    def _extended_sparse(
+        self,
+        X: Matrix,
+        columns: NDArray[np.int64],
+        targets: NDArray[np.int64],
+        boundaries: NDArray[np.int64],
+        threads: int | None,
+    ) -> Matrix:
+        from scipy.sparse import csr_matrix, hstack
+
+        derived = len(self.names)
+        if derived > _MOST_OF_SPARSE:
+            raise ValueError(
+                f"within_query would add {derived} dense columns to a sparse matrix; name the columns that matter, at "
+                f"most {_MOST_OF_SPARSE}: within_query={{'bm25': 'rank'}}."
+            )
+        dense = np.empty((X.shape[0], len(columns) + derived), dtype=X.dtype)
+        dense[:, : len(columns)] = X[:, columns].toarray()
+        shifted = np.where(targets < 0, -1, targets - X.shape[1] + len(columns))
+        _fill(dense, np.arange(len(columns)), shifted, boundaries, threads)
+        return hstack([X, csr_matrix(dense[:, len(columns) :])], format="csr", dtype=X.dtype)
+
+
+def _fill(
+    matrix: NDArray[Any],
+    columns: NDArray[np.int64],
+    targets: NDArray[np.int64],
+    boundaries: NDArray[np.int64],
+    threads: int | None,
+) -> None:
+    if not len(matrix):
+        return
+    from rankwright.kernels.within_query import fill_within_query  # a model loads without compiled code
+
+    fill = partial(fill_within_query, bounds=boundaries, matrix=matrix, columns=columns, targets=targets)
+    n_threads = min(available_threads(threads), 1 + len(matrix) * len(columns) // _VALUES_PER_THREAD)
+    run_ranges(fill, even_ranges(np.diff(boundaries).astype(np.float64), n_threads))
+
+
+def read_kinds(option: Any, where: str = "within_query") -> tuple[str, ...]:
+    """Read kinds of features, as one text or several, in the order of `KINDS`.
+
+    Examples
+    --------
+    >>> read_kinds("z, rank")
+    ('rank', 'z')
+    """
+    words = re.split(r"[\s,]+", option.strip()) if isinstance(option, str) else option
+    if not isinstance(words, Iterable) or isinstance(words, Mapping):
+        raise ValueError(f"{where} must be names of features, {', '.join(KINDS)}, or a list of them; got {option!r}.")
+    chosen = list(words)
+    for word in chosen:
+        if word not in KINDS:
+            raise ValueError(f"{where} has {word!r}, which is not one of {', '.join(KINDS)}.")
+    if not chosen:
+        raise ValueError(f"{where} names no feature; choose from {', '.join(KINDS)}, or leave it out.")
+    return tuple(kind for kind in KINDS if kind in chosen)
+
+
+def check_option(option: Any) -> None:
+    """Raise ValueError unless an option ``within_query`` can be used with some data."""
+    if isinstance(option, Mapping):
+        for column, kinds in option.items():
+            if not isinstance(column, str):
+                raise ValueError(f"within_query must name columns by their names; got {column!r}.")
+            read_kinds(kinds, f"within_query of column {column!r}")
+        if not option:
+            raise ValueError("within_query is an empty dict; name columns with their features, or leave it out.")
+    elif option is not None:
+        read_kinds(option)
+
+
+def read_recipe(option: Any, columns: HasColumns) -> Recipe:
+    """Read the option ``within_query`` of an estimator for the columns of its data.
+
+    Parameters
+    ----------
+    option
+        Kinds of features for all columns but the categorical ones, or for each column named in a dict; None for none.
+    columns
+        The data, or its columns.
+
+    Examples
+    --------
+    >>> from rankwright.data.encoding import Columns
+    >>> read_recipe("rank", Columns(["bm25", "language"], {"language": ("de", "en")})).names
+    ['bm25 [rank]']
+    >>> read_recipe({"bm25": ["rank", "z"]}, Columns(["length", "bm25"], {})).names
+    ['bm25 [rank]', 'bm25 [z]']
+    """
+    check_option(option)
+    if option is None:
+        return Recipe()
+    names = list(columns.feature_names)
+    if isinstance(option, Mapping):
+        for name in option:
+            if name not in names:
+                shown = ", ".join(names[:8]) + (", ..." if len(names) > 8 else "")
+                raise ValueError(f"within_query names {name!r}, which is not a column of the data; it has {shown}.")
+            if name in columns.categories:
+                raise ValueError(f"within_query names {name!r}, which holds categories; they have no order to rank by.")
+        sources = [(name, read_kinds(option[name])) for name in names if name in option]
+    else:
+        kinds = read_kinds(option)
+        sources = [(name, kinds) for name in names if name not in columns.categories]
+        if not sources:
+            raise ValueError("within_query has no column to compute features from: all hold categories; leave it out.")
+    recipe = Recipe(tuple(sources))
+    if taken := set(recipe.names) & set(names):
+        raise ValueError(f"within_query would add a second column {sorted(taken)[0]!r}; rename the one that is there.")
+    return recipe
+
+
+def stored_recipe(table: Any, names: Sequence[str]) -> Recipe:
+    """Read the recipe that a manifest holds; raise ValueError where it is not one for these columns."""
+    if not isinstance(table, dict) or not set(table) <= set(names):
+        raise ValueError("the manifest's features within the query name columns that the model does not have.")
+    return Recipe(tuple((name, read_kinds(table[name])) for name in names if name in table))

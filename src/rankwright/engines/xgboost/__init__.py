@@ -1,0 +1,71 @@
+"""XGBoost as an engine. Only `grower` imports the library; a saved model predicts and explains without it.
+
+This folder is the only place that knows XGBoost's trees and the names of its parameters.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, Any
+
+from rankwright.engines.contract import Engine, Needs
+from rankwright.engines.xgboost import parameters
+from rankwright.engines.xgboost.forest import Forest
+from rankwright.reducer import ALONE, Reducer
+
+if TYPE_CHECKING:
+    from rankwright.data.dataset import RankingData
+    from rankwright.engines.xgboost.grower import Grower
+
+
+class XGBoost:
+    """The engine; `rankwright.engines.contract.Engine` describes each name."""
+
+    name = "xgboost"
+    file_name = "trees.json"
+    several_machines = True
+
+    @property
+    def version(self) -> str:
+        """Version of the library."""
+        from importlib.metadata import PackageNotFoundError, version
+
+        try:
+            return version("xgboost")
+        except PackageNotFoundError:  # the smaller package of the same module
+            return version("xgboost-cpu")
+
+    def check(self, params: Mapping[str, Any], needs: Needs) -> list[str]:
+        """Say why ``engine_params``, or the engine itself, cannot be used."""
+        if find_spec("xgboost") is None:
+            return [
+                "engine='xgboost' needs the library xgboost, which is not installed: "
+                'pip install "rankwright[xgboost]".'
+            ]
+        return parameters.check(params, needs)
+
+    def decided_options(self, params: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the number of bins where the parameters set it."""
+        return parameters.decided_options(params)
+
+    def grower(
+        self,
+        parts: Sequence[RankingData],
+        options: Mapping[str, Any],
+        params: Mapping[str, Any],
+        seed: int,
+        threads: int,
+        reducer: Reducer = ALONE,
+    ) -> Grower:
+        """Prepare to grow trees."""
+        from rankwright.engines.xgboost.grower import Grower
+
+        return Grower(parts, options, params, seed, threads, reducer)
+
+    def load(self, content: bytes) -> Forest:
+        """Read a model file."""
+        return Forest.load(content)
+
+
+ENGINE: Engine = XGBoost()

@@ -1,0 +1,81 @@
+"""Bins as XGBoost sees them: a dense matrix without missing values.
+
+XGBoost keeps four bytes a value, and is slower, where any value is missing. So a column with missing values becomes
+two: one in which they are above all numbers, and one in which they are below. A split of the first sends them to the
+right, a split of the second to the left. Among categories, missing is one more.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rankwright.data.bins import Bins
+
+if TYPE_CHECKING:
+    pass
+
+
+class Layout:
+    """Which columns XGBoost's matrix has, and the values in each.
+
+    Attributes
+    ----------
+    column_of : ndarray
+        Column of the data that each column stands for.
+    missing_below : ndarray
+        Whether missing values are below all numbers in it.
+    """
+
+    def __init__(self, bins: Bins) -> None:
+        twice = np.flatnonzero(bins.has_missing & (bins.categories == 0) & (bins.n_bins > 1))
+        self.bins = bins
+        self.column_of = np.concatenate([np.arange(len(bins.edges)), twice])
+        self.missing_below = np.arange(len(self.column_of)) >= len(bins.edges)
+
+    @property
+    def can_split(self) -> bool:
+        """Whether any column has two different values."""
+        return bool(np.any(self.bins.n_bins + self.bins.has_missing > 1))
+
+    def matrix(self, codes: NDArray[Any], threads: int) -> Any:
+        """Build XGBoost's matrix from bins, whose numbers are its bins too: it finds no edges of its own."""
+        import xgboost as xgb
+
+        bins, n = self.bins, len(self.bins.edges)
+        with_missing = np.flatnonzero(bins.has_missing)
+        if len(with_missing):
+            wide = np.empty((len(codes), len(self.column_of)), dtype=codes.dtype)
+            wide[:, :n] = codes
+            for column in np.flatnonzero(bins.has_missing & (bins.categories > 0)):
+                values = wide[:, column]
+                values[values == bins.missing] = bins.n_bins[column]
+            for number, column in enumerate(self.column_of[n:], start=n):
+                values = codes[:, column]
+                wide[:, number] = np.where(values == bins.missing, 0, values + 1)
+            codes = wide
+        counts = [self._values(number) for number in range(len(self.column_of))]
+        longest = max(len(values) for values in counts)
+        every = np.empty((longest, len(counts)), dtype=np.float32)
+        for number, values in enumerate(counts):
+            every[: len(values), number] = values
+            every[len(values) :, number] = values[-1]
+        kinds = ["c" if bins.categories[column] else "q" for column in self.column_of]
+        options: dict[str, Any] = {
+            "feature_types": kinds,
+            "enable_categorical": True,
+            "max_bin": longest + 1,
+            "nthread": threads,
+        }
+        reference = xgb.QuantileDMatrix(every, **options)
+        return xgb.QuantileDMatrix(codes, ref=reference, **options)
+
+    def _values(self, number: int) -> NDArray[np.float64]:
+        """All values of a column of the matrix, ascending."""
+        bins, column = self.bins, self.column_of[number]
+        values = np.arange(bins.n_bins[column] + float(bins.has_missing[column]))
+        if bins.has_missing[column] and not bins.categories[column] and not self.missing_below[number]:
+            values[-1] = bins.missing
+        return values

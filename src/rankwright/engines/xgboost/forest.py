@@ -1,0 +1,214 @@
+"""A forest of plain arrays, and the file it is kept in: JSON with all digits, read without XGBoost."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterator, Sequence
+from functools import cached_property, partial
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rankwright.kernels.threads import equal_ranges, run_ranges
+from rankwright.kernels.tree_arrays import AMONG, AT_MOST, NAN_TO_DEFAULT, PackedTrees, TreeArrays, depth, pack
+
+Floats = NDArray[np.float64]
+
+_FORMAT, _VERSION = "rankwright trees", 1
+_MOST_FEATURES = 1 << 24
+_DEEPEST = 1024  # nodes from the root: SHAP values take time with the square of it
+_ROWS_AT_ONCE = 4096  # of a matrix that is not dense that are made dense at a time
+_INTEGERS, _NUMBERS, _FLAGS = "whole numbers", "numbers", "0 or 1"
+_FIELDS = {
+    "column": _INTEGERS,
+    "threshold": _NUMBERS,  # null where only missing values go right, or where there are categories
+    "categories": "",  # null, or the list of those that go left
+    "missing_left": _FLAGS,
+    "left": _INTEGERS,
+    "right": _INTEGERS,
+    "gain": _NUMBERS,
+    "cover": _NUMBERS,
+    "value": _NUMBERS,
+    "leaf_cover": _NUMBERS,
+}
+
+
+class GrownTree(NamedTuple):
+    """A tree, and the curvature of the training rows in its nodes and leaves, by which SHAP values weigh the ways."""
+
+    arrays: TreeArrays
+    cover: Floats  # [nodes]
+    leaf_cover: Floats  # [leaves]
+
+
+class Forest:
+    """Trees as plain arrays; `rankwright.engines.contract.Forest` describes each name."""
+
+    def __init__(self, trees: Sequence[GrownTree], n_features: int) -> None:
+        self._trees = tuple(trees)
+        self._n_features = n_features
+
+    @classmethod
+    def load(cls, content: bytes) -> Forest:
+        """Read a model file and check every tree."""
+        try:
+            document = json.loads(content.decode())
+            if not isinstance(document, dict) or document.get("format") != _FORMAT:
+                raise ValueError(f"it does not say that its format is {_FORMAT!r}")
+            if document.get("version") != _VERSION:
+                raise ValueError(f"it has version {document.get('version')!r} of the format, not {_VERSION}")
+            n_features = document.get("columns")
+            if type(n_features) is not int or not 1 <= n_features <= _MOST_FEATURES:
+                raise ValueError(f"it has {n_features!r} columns")
+            if not isinstance(document.get("trees"), list):
+                raise ValueError("it has no list of trees")
+            forest = cls([_read(tree, number) for number, tree in enumerate(document["trees"])], n_features)
+            forest._packed  # noqa: B018 (computed, and thereby checked)
+        except (ValueError, OverflowError, RecursionError) as error:
+            reason = "it is nested too deeply" if isinstance(error, RecursionError) else str(error).rstrip(".")
+            raise ValueError(f"the model file of trees cannot be read: {reason}; it was damaged.") from None
+        return forest
+
+    @property
+    def n_trees(self) -> int:
+        """Number of trees."""
+        return len(self._trees)
+
+    @property
+    def n_features(self) -> int:
+        """Number of columns."""
+        return self._n_features
+
+    def trees(self) -> Iterator[TreeArrays]:
+        """Yield each tree as plain arrays."""
+        return (tree.arrays for tree in self._trees)
+
+    @cached_property
+    def _packed(self) -> PackedTrees:
+        return pack(self.trees(), self.n_features)
+
+    def predict(self, X: Any, *, threads: int = 1, start: int = 0, stop: int | None = None) -> Floats:
+        """Sum the trees [start, stop) for each row."""
+        from rankwright.engines.scoring import score
+
+        return score(self._packed, X, start, self.n_trees if stop is None else stop, threads)
+
+    def contributions(self, X: Any, *, threads: int = 1) -> Floats:
+        """Exact SHAP values [rows, columns + 1], the last column the expected value."""
+        from rankwright.kernels.shap import Covers, add_shap_values
+
+        if (levels := depth(self._packed)) > _DEEPEST:
+            raise ValueError(f"SHAP values need trees of at most {_DEEPEST} levels; the model has one of {levels}.")
+        out = np.zeros((X.shape[0], self.n_features + 1))
+        covers = Covers(
+            np.concatenate([tree.cover for tree in self._trees] or [np.empty(0)]),
+            np.concatenate([tree.leaf_cover for tree in self._trees] or [np.empty(0)]),
+        )
+        for low in range(0, len(out), _ROWS_AT_ONCE):
+            rows = X[low : low + _ROWS_AT_ONCE]
+            dense = np.ascontiguousarray(rows.toarray() if hasattr(rows, "toarray") else rows, dtype=np.float64)
+            add = partial(
+                add_shap_values,
+                X=dense,
+                trees=self._packed,
+                covers=covers,
+                levels=levels,
+                out=out[low : low + _ROWS_AT_ONCE],
+            )
+            run_ranges(add, equal_ranges(len(dense), threads))
+        return out
+
+    def importances(self, kind: str) -> Floats:
+        """Total gain (``"gain"``) or number of splits (``"split"``) of each column."""
+        sums = np.zeros(self.n_features)
+        for tree in self.trees():
+            np.add.at(sums, tree.feature, tree.gain if kind == "gain" else 1.0)
+        return sums
+
+    def first(self, n_trees: int) -> Forest:
+        """Keep the first trees only."""
+        return self if n_trees >= self.n_trees else Forest(self._trees[:n_trees], self.n_features)
+
+    def scaled(self, factor: float) -> Forest:
+        """Multiply all leaf values."""
+        if factor == 1.0:
+            return self
+        scaled = [tree._replace(arrays=tree.arrays._replace(value=factor * tree.arrays.value)) for tree in self._trees]
+        return Forest(scaled, self.n_features)
+
+    def joined(self, other: Forest) -> Forest:
+        """Append the trees of another forest with the same columns."""
+        return Forest(self._trees + other._trees, self.n_features)
+
+    def dump(self) -> bytes:
+        """Return the content of a model file: a line for each tree."""
+        head = {"format": _FORMAT, "version": _VERSION, "columns": self.n_features}
+        lines = ",\n".join(json.dumps(_written(tree), allow_nan=False, separators=(",", ":")) for tree in self._trees)
+        return f'{json.dumps(head)[:-1]}, "trees": [\n{lines}\n]}}\n'.encode()
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Leave out what can be computed again when a model is pickled or copied."""
+        return {"_trees": self._trees, "_n_features": self._n_features}
+
+
+def _written(tree: GrownTree) -> dict[str, Any]:
+    arrays = tree.arrays
+    is_set = (arrays.decision == AMONG).tolist()
+    bounds = np.where(is_set, np.inf, arrays.threshold).tolist()
+    return {
+        "column": arrays.feature.tolist(),
+        "threshold": [bound if math.isfinite(bound) else None for bound in bounds],
+        "categories": [list(map(int, arrays.categories[node])) if c else None for node, c in enumerate(is_set)],
+        "missing_left": arrays.default_left.astype(int).tolist(),
+        "left": arrays.left.tolist(),
+        "right": arrays.right.tolist(),
+        "gain": arrays.gain.tolist(),
+        "cover": tree.cover.tolist(),
+        "value": arrays.value.tolist(),
+        "leaf_cover": tree.leaf_cover.tolist(),
+    }
+
+
+def _read(tree: Any, number: int) -> GrownTree:
+    if not isinstance(tree, dict) or tree.keys() != _FIELDS.keys():
+        raise ValueError(f"tree {number} does not have the fields {', '.join(_FIELDS)}")
+    for name, kind in _FIELDS.items():
+        values, size = tree[name], len(tree["value"]) - (name not in ("value", "leaf_cover"))
+        if not isinstance(values, list) or len(values) != size:
+            raise ValueError(f"tree {number}: {name} is not a list of {size} entries")
+        if kind and not all(_fits(value, kind, name) for value in values):
+            raise ValueError(f"tree {number}: {name} holds something else than {kind}")
+    is_set = np.array([known is not None for known in tree["categories"]], dtype=bool)
+    for known in tree["categories"]:
+        is_list = isinstance(known, list) and all(type(code) is int and 0 <= code < 2**31 for code in known)
+        if known is not None and not (is_list and known == sorted(set(known))):
+            raise ValueError(f"tree {number}: categories are not ascending numbers from 0")
+    nothing = np.empty(0, dtype=np.int64)
+    threshold = [math.inf if bound is None else float(bound) for bound in tree["threshold"]]
+    arrays = TreeArrays(
+        feature=np.array(tree["column"], dtype=np.int32),
+        threshold=np.where(is_set, 0.0, threshold),
+        decision=np.where(is_set, AMONG, AT_MOST).astype(np.uint8),
+        missing=np.full(len(is_set), NAN_TO_DEFAULT, dtype=np.uint8),
+        default_left=np.array(tree["missing_left"], dtype=bool),
+        left=np.array(tree["left"], dtype=np.int32),
+        right=np.array(tree["right"], dtype=np.int32),
+        categories=tuple(nothing if known is None else np.array(known, dtype=np.int64) for known in tree["categories"]),
+        value=np.array(tree["value"], dtype=np.float64),
+        gain=np.array(tree["gain"], dtype=np.float64),
+    )
+    cover, leaf_cover = (np.array(tree[name], dtype=np.float64) for name in ("cover", "leaf_cover"))
+    if np.any(cover < 0) or np.any(leaf_cover < 0):
+        raise ValueError(f"tree {number}: a cover is below 0")
+    return GrownTree(arrays, cover, leaf_cover)
+
+
+def _fits(value: Any, kind: str, name: str) -> bool:
+    """Tell whether an entry is of its kind; numbers are finite."""
+    if kind == _NUMBERS:
+        if value is None:
+            return name == "threshold"
+        return type(value) is int or (type(value) is float and math.isfinite(value))
+    return type(value) is int and (value in (0, 1) if kind == _FLAGS else -(2**31) <= value < 2**31)

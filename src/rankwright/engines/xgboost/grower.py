@@ -1,0 +1,199 @@
+"""Trees from gradients, by XGBoost, on columns that are bins already.
+
+Facts it rests on, each held by a test: XGBoost makes no bins of its own from bin numbers; a tree depends on the
+gradients and on no earlier tree; with gradients whose sums are exact neither the number of threads nor that of machines
+changes anything; a column of weight 0 is not among the sampled ones. Rows and columns are sampled here, by (seed,
+iteration, query key), so that a training resumes anywhere.
+
+XGBoost bounds leaves by their curvature, not by their rows. ``min_child_samples`` rows are taken to have the mean
+curvature of the sampled rows.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+import xgboost as xgb
+from numpy.typing import NDArray
+
+from rankwright.data.bins import BinnedMatrix, Bins, RowSample
+from rankwright.data.dataset import RankingData
+from rankwright.engines.gate import GATE
+from rankwright.engines.xgboost.binned import Layout
+from rankwright.engines.xgboost.forest import Forest, GrownTree
+from rankwright.engines.xgboost.parameters import MOST_BINS, xgboost_parameters
+from rankwright.engines.xgboost.tree import LeafFinder, read_tree
+from rankwright.kernels.random import UNIFORM, fill_uniform, noise_by_query, stream_of
+from rankwright.reducer import ALONE, Reducer
+
+Floats = NDArray[np.float64]
+
+# On smaller data the threads cost more than they gain.
+VALUES_TO_SHARE = 300_000  # rows times columns
+_ROWS, _COLUMNS = 201, 202  # streams of random numbers: those of the training are below
+_CHOSEN = 1e30  # weight of a sampled column: no draw gives one of weight 0 a place before it
+
+
+class Grower:
+    """Grows trees; `rankwright.engines.contract.Grower` describes each name, `Engine.grower` the parameters."""
+
+    def __init__(
+        self,
+        parts: Sequence[RankingData],
+        options: Mapping[str, Any],
+        params: Mapping[str, Any],
+        seed: int,
+        threads: int,
+        reducer: Reducer = ALONE,
+    ) -> None:
+        train = parts[0]
+        n_columns = len(train.feature_names)
+        self.threads = GATE.usable(threads) if train.n_rows * n_columns >= VALUES_TO_SHARE else 1
+        self._queries = train.queries
+        self._seed = seed
+        self._reducer = reducer
+        self._subsample, self._colsample = options["subsample"], options["colsample"]
+        self._least_rows = options["min_child_samples"]
+        self._least_weight = float(params.get("min_child_weight", 0.0))
+        self.draws = self._subsample < 1 or self._colsample < 1
+        bins = _bins_of(train, options["max_bin"], self.threads)
+        self._codes = [_codes_of(part.X, bins, self.threads) for part in parts]
+        self._layout = Layout(bins)
+        self._n_features = n_columns
+        self.can_split = self._layout.can_split
+        column_of = self._layout.column_of.tolist()
+        self._params = xgboost_parameters(options, params, train.feature_names, column_of, self.threads)
+        self._trees: list[_Tree] = []
+        self._iteration = 0
+        if self.can_split:
+            with _refusals(), GATE.calls_with(self.threads):
+                self._matrix = self._layout.matrix(self._codes[0], self.threads)
+                self._booster = xgb.Booster(self._params | {"max_bin": self._matrix_bins()}, [self._matrix])
+
+    def _matrix_bins(self) -> int:
+        bins = self._layout.bins
+        return int((bins.n_bins + bins.has_missing).max()) + 1
+
+    def resume(self, iteration: int) -> int:
+        """Continue anywhere: a tree depends on nothing before it."""
+        self._iteration, self._trees = iteration, []
+        return iteration
+
+    def grow(self, grad: NDArray[np.float32], hess: NDArray[np.float32]) -> _Tree | None:
+        """Grow one tree."""
+        iteration, self._iteration = self._iteration, self._iteration + 1
+        if not self.can_split:
+            return None
+        drawn = self._drawn_rows(iteration)
+        if drawn is not None:
+            grad, hess = np.where(drawn, grad, np.float32(0)), np.where(drawn, hess, np.float32(0))
+        with _refusals(), GATE.calls_with(self.threads):
+            least = {"min_child_weight": self._least_curvature(hess, drawn)}
+            self._booster.set_param(least | self._draw_columns(iteration))
+            rounds = self._booster.num_boosted_rounds()
+            self._booster.boost(self._matrix, iteration=rounds, grad=grad, hess=hess)
+            text = self._booster[rounds : rounds + 1].save_raw("json")
+        found = read_tree(json.loads(bytes(text))["learner"]["gradient_booster"]["model"]["trees"][0], self._layout)
+        if found is None:
+            return None
+        tree, last_bin = found
+        finder = LeafFinder(tree.arrays, last_bin, self._layout.bins.n_bins)
+        self._trees.append(_Tree(tree, finder, self._codes, self.threads))
+        return self._trees[-1]
+
+    def _drawn_rows(self, iteration: int) -> NDArray[np.bool_] | None:
+        """Whether each row takes part, or None if all do."""
+        if self._subsample >= 1:
+            return None
+        queries = self._queries
+        draws = np.empty(queries.n_rows)
+        stream = stream_of(self._seed, iteration, _ROWS)
+        noise_by_query(0, queries.n_queries, queries.boundaries, queries.keys, UNIFORM, stream, 0, draws)
+        drawn: NDArray[np.bool_] = draws < self._subsample
+        return drawn
+
+    def _least_curvature(self, hess: NDArray[np.float32], drawn: NDArray[np.bool_] | None) -> float:
+        """Least curvature of a leaf: that of so many mean rows."""
+        rows = len(hess) if drawn is None else np.count_nonzero(drawn)
+        local = np.array([hess.sum(dtype=np.float64), float(rows)])
+        curvature, n_rows = self._reducer.sum(local).tolist()
+        return max(self._least_weight, float(self._least_rows * curvature / max(1.0, n_rows)))
+
+    def _draw_columns(self, iteration: int) -> dict[str, float]:
+        """Give weights to the columns that take part; returns the parameter that says how many."""
+        if self._colsample >= 1:
+            return {}
+        bins = self._layout.bins
+        usable = np.flatnonzero(bins.n_bins + bins.has_missing > 1)
+        draws = np.empty(self._n_features + 1)
+        fill_uniform(draws, self._n_features, stream_of(self._seed, iteration, _COLUMNS), np.uint64(0), 0)
+        n_chosen = max(1, round(self._colsample * len(usable)))
+        chosen = usable[np.argsort(draws[usable], kind="stable")[:n_chosen]]
+        weights = np.where(np.isin(self._layout.column_of, chosen), np.float32(_CHOSEN), np.float32(0))
+        self._matrix.set_info(feature_weights=weights)
+        return {"colsample_bytree": (np.count_nonzero(weights) + 0.5) / len(weights)}
+
+    def forest(self) -> Forest:
+        """Return the trees since `resume`."""
+        return Forest([tree.finished() for tree in self._trees], self._n_features)
+
+
+class _Tree:
+    """A grown tree, of which the newest finds the leaves of rows."""
+
+    def __init__(self, tree: GrownTree, finder: LeafFinder, codes: Sequence[NDArray[Any]], threads: int) -> None:
+        self.values = tree.arrays.value
+        self._tree = tree
+        self._finder = finder
+        self._codes = codes
+        self._threads = threads
+
+    def leaves(self, part: int) -> NDArray[np.int64]:
+        """Walk down by bins."""
+        return self._finder.leaves(self._codes[part], self._threads)
+
+    def set(self, values: Floats) -> None:
+        """Decide the leaf values."""
+        self._tree = self._tree._replace(arrays=self._tree.arrays._replace(value=np.array(values)))
+
+    def finished(self) -> GrownTree:
+        """Return the tree with its values."""
+        return self._tree
+
+
+def _bins_of(train: RankingData, max_bin: int, threads: int) -> Bins:
+    if isinstance(train.X, BinnedMatrix):
+        bins = train.X.bins
+    else:
+        keys = np.repeat(train.queries.keys, train.queries.sizes)
+        categorical = [train.feature_names.index(name) for name in train.categories]
+        bins = Bins.of(RowSample.of(train.X, keys, threads=threads), max_bin, categorical)
+    if bins.n_bins.max() > MOST_BINS:
+        column = int(bins.n_bins.argmax())
+        raise ValueError(
+            f"the column {train.feature_names[column]!r} has {bins.n_bins[column]} categories, and XGBoost keeps a sum "
+            f"for each: at most {MOST_BINS} are possible. Join the rare ones, or leave the column out."
+        )
+    return bins
+
+
+def _codes_of(X: Any, bins: Bins, threads: int) -> NDArray[Any]:
+    if isinstance(X, BinnedMatrix):
+        assert X.bins is bins or X.codes.dtype == bins.dtype, "parts have the bins of the training set"
+        return X.codes
+    return bins.encode(X, threads=threads)
+
+
+@contextmanager
+def _refusals() -> Iterator[None]:
+    try:
+        yield
+    except xgb.core.XGBoostError as error:
+        first = str(error).split("\n")[0]
+        if xgb.collective.is_distributed():  # it accepted the data, so what fails later is the network
+            raise ConnectionError(f"XGBoost could not grow a tree with the other machines: {first}") from None
+        raise ValueError(f"XGBoost refuses the data or engine_params: {first}") from None

@@ -1,0 +1,146 @@
+"""How well values agree with what they claim: the reliability curve and the expected calibration error.
+
+Documents are divided by their values into bins of about equal numbers. In a bin b of weight w_b the mean value claims
+what the mean target should be:
+
+    expected calibration error = sum_b w_b |mean value - mean target| / sum_b w_b
+
+Reference: Naeini, Cooper and Hauskrecht, AAAI 2015. Departs from it: bins of equal numbers instead of equal widths, and
+documents of equal value are never divided between bins.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from rankwright._frames import Library, data_frame
+from rankwright._html import table
+from rankwright.data.queries import Queries
+
+Floats = NDArray[np.float64]
+_NORMAL = 1.959963984540054  # 97.5 % quantile of the normal distribution
+
+
+@dataclass(frozen=True, eq=False)
+class Reliability:
+    """Mean values and mean targets of documents, bin by bin.
+
+    Attributes
+    ----------
+    predicted, observed : ndarray
+        Mean value and mean target of each bin [bins], in ascending order of the values.
+    low, high : ndarray
+        95 % interval of the mean target; the documents of a query count as dependent [bins].
+    documents : ndarray
+        Documents in each bin [bins].
+    error : float
+        Expected calibration error, in the units of the targets.
+    largest : float
+        Largest difference between mean value and mean target.
+
+    Examples
+    --------
+    >>> curve = reliability([0.1, 0.1, 0.7, 0.7], [0, 0, 1, 1], group=[2, 2], bins=2)
+    >>> curve.predicted.tolist(), curve.observed.tolist(), round(curve.error, 3)
+    ([0.1, 0.7], [0.0, 1.0], 0.2)
+    """
+
+    predicted: Floats
+    observed: Floats
+    low: Floats
+    high: Floats
+    documents: NDArray[np.int64]
+    error: float
+    largest: float
+
+    def to_dataframe(self, library: Library = "pandas") -> Any:
+        """Return a data frame with one row per bin."""
+        return data_frame(self.columns(), library)
+
+    def columns(self) -> dict[str, Any]:
+        """Return the columns of the table by name."""
+        names = ("predicted", "observed", "low", "high", "documents")
+        return {name: getattr(self, name) for name in names}
+
+    def _repr_html_(self) -> str:
+        rows = [
+            [f"{p:.4f}", f"{o:.4f}", f"[{low:.4f}, {high:.4f}]", f"{n:,}"]
+            for p, o, low, high, n in zip(*self.columns().values(), strict=True)
+        ]
+        return table(["mean value", "mean target", "95% interval", "documents"], rows, str(self))
+
+    def __str__(self) -> str:
+        return f"expected calibration error {self.error:.4f}, at most {self.largest:.4f} in {len(self.predicted)} bins"
+
+
+def reliability(
+    values: ArrayLike,
+    targets: ArrayLike,
+    *,
+    qid: Any = None,
+    group: ArrayLike | None = None,
+    weights: ArrayLike | None = None,
+    bins: int = 15,
+) -> Reliability:
+    """Compare values with what they claim to predict.
+
+    Parameters
+    ----------
+    values
+        Predictions, one per row: expected labels, or probabilities of relevance.
+    targets
+        What was observed: labels, or 1 for relevant and 0 for not relevant.
+    qid, group
+        Which rows belong together: an id per row in any order, or sizes in row order.
+    weights
+        One per row, or one per query in order of first appearance.
+    bins
+        Number of bins; fewer are used where values are equal.
+
+    Examples
+    --------
+    >>> print(reliability([0.5, 0.5, 0.5, 0.5], [1, 0, 0, 1], group=[2, 2]))
+    expected calibration error 0.0000, at most 0.0000 in 1 bins
+    """
+    if isinstance(bins, bool) or not isinstance(bins, int | np.integer) or bins < 1:
+        raise ValueError(f"bins must be a whole number from 1; got {bins!r}.")
+    v = np.asarray(values, dtype=np.float64)
+    queries = Queries.of(v.size, qid, group)
+    t = np.asarray(targets, dtype=np.float64)
+    for name, array in (("values", v), ("targets", t)):
+        if array.shape != (queries.n_rows,):
+            raise ValueError(f"{name} have shape {array.shape} for {queries.n_rows} rows; give one per row.")
+        if not np.isfinite(array).all():
+            row = int(np.flatnonzero(~np.isfinite(array))[0])
+            raise ValueError(f"{name}[{row}] is {array[row]}; give finite numbers.")
+    w = np.ones(queries.n_rows) if weights is None else queries.per_row(weights)
+    v, t = queries.group(v), queries.group(t)
+    if w.sum() == 0:
+        raise ValueError("all weights are 0, so there is no mean; give positive weights.")
+    _, place = np.unique(v, return_inverse=True)
+    counts = np.bincount(place)
+    middle = np.cumsum(counts) - counts / 2
+    _, of_row = np.unique(np.floor(middle * bins / len(v))[place], return_inverse=True)
+    mass = np.bincount(of_row, w)
+    used = mass > 0
+    with np.errstate(invalid="ignore"):
+        predicted, observed = (np.bincount(of_row, w * column) / mass for column in (v, t))
+    # The sum of a query's deviations in a bin is one observation: its documents are not independent.
+    cell = queries.query_of_row * len(mass) + of_row
+    sums = np.bincount(cell, w * (t - observed[of_row]), queries.n_queries * len(mass)).reshape(-1, len(mass))
+    with np.errstate(invalid="ignore"):
+        half = _NORMAL * np.sqrt((sums**2).sum(axis=0)) / mass
+    difference = np.abs(predicted - observed)[used]
+    return Reliability(
+        predicted=predicted[used],
+        observed=observed[used],
+        low=(observed - half)[used],
+        high=(observed + half)[used],
+        documents=np.bincount(of_row)[used],
+        error=float(np.average(difference, weights=mass[used])),
+        largest=float(difference.max()),
+    )

@@ -1,0 +1,115 @@
+"""What a value is among those of its query: its rank, and its distance from the level of the query.
+
+Sums go over the values in ascending order, so that nothing depends on the order of the rows. Results are rounded to 32
+bits: a matrix of 32 bits and one of 64 get the same values.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from rankwright.kernels.jit import internal, jit
+from rankwright.kernels.ordering import longest_query, sort_descending, sort_scratch
+
+RANK, Z, GAP, SHARE, MEAN, MAX = range(6)
+N_KINDS = 6
+_LARGEST = float(np.finfo(np.float32).max)
+_SQUARES_OVERFLOW = 1e150  # larger numbers, and their reciprocals, are scaled before they are squared
+
+
+@jit
+def fill_within_query(q0: int, q1: int, bounds: Any, matrix: Any, columns: Any, targets: Any) -> None:
+    """Write features of the rows of the queries [q0, q1) into columns of the matrix that they are read from.
+
+    Parameters
+    ----------
+    bounds
+        Query q owns the rows ``bounds[q]:bounds[q + 1]``.
+    matrix
+        Rows of values, NaN where missing [rows, columns].
+    columns
+        Columns to read [n].
+    targets
+        For each of them the column to write each kind to, or -1 [n, N_KINDS].
+    """
+    longest = longest_query(q0, q1, bounds)
+    scratch = sort_scratch(longest)
+    values = np.empty(longest)
+    rows = np.empty(longest, np.int64)
+    order = np.empty(longest, np.int64)
+    for q in range(q0, q1):
+        for c in range(len(columns)):
+            target = targets[c]
+            m = 0
+            for row in range(bounds[q], bounds[q + 1]):
+                x = np.float64(matrix[row, columns[c]])
+                values[m] = x
+                rows[m] = row
+                if x == x:
+                    m += 1
+                else:
+                    for kind in range(N_KINDS):
+                        if target[kind] >= 0:
+                            matrix[row, target[kind]] = np.nan
+            if m > 0:
+                sort_descending(values, m, order, scratch)
+                if target[RANK] >= 0:
+                    _write_ranks(values, rows, order, m, matrix, target[RANK])
+                _write_levels(values, rows, order, m, matrix, target)
+
+
+@internal
+def _write_ranks(values: Any, rows: Any, order: Any, m: int, matrix: Any, target: int) -> None:
+    """Number the values from 1 for the largest; equal ones share the mean of their ranks."""
+    first = 0
+    while first < m:
+        last = first
+        while last + 1 < m and values[order[last + 1]] == values[order[first]]:
+            last += 1
+        rank = np.float32(0.5 * (first + last) + 1.0)
+        for i in range(first, last + 1):
+            matrix[rows[order[i]], target] = rank
+        first = last + 1
+
+
+@internal
+def _write_levels(values: Any, rows: Any, order: Any, m: int, matrix: Any, target: Any) -> None:
+    """Write what depends on the mean, the spread, the sum of magnitudes or the maximum of the values."""
+    highest = values[order[0]]
+    biggest = max(abs(highest), abs(values[order[m - 1]]))
+    scale = 1.0 if 1.0 / _SQUARES_OVERFLOW < biggest < _SQUARES_OVERFLOW or biggest == 0.0 else biggest
+    mean = 0.0
+    magnitude = 0.0
+    spread = 0.0
+    if target[Z] >= 0 or target[SHARE] >= 0 or target[MEAN] >= 0:
+        for i in range(m - 1, -1, -1):
+            mean += values[order[i]] / scale
+            magnitude += abs(values[order[i]] / scale)
+        mean /= m
+        if highest != values[order[m - 1]]:
+            for i in range(m - 1, -1, -1):
+                spread += (values[order[i]] / scale - mean) ** 2
+            spread = np.sqrt(spread / m)
+        else:
+            mean = highest / scale  # exactly, and without a spread
+    for i in range(m):
+        x = values[i] / scale
+        row = rows[i]
+        if target[Z] >= 0:
+            matrix[row, target[Z]] = _rounded((x - mean) / spread if spread > 0.0 else 0.0)
+        if target[GAP] >= 0:
+            matrix[row, target[GAP]] = _rounded(highest - values[i])
+        if target[SHARE] >= 0:
+            matrix[row, target[SHARE]] = _rounded(x / magnitude if magnitude > 0.0 else 0.0)
+        if target[MEAN] >= 0:
+            matrix[row, target[MEAN]] = _rounded(mean * scale)
+        if target[MAX] >= 0:
+            matrix[row, target[MAX]] = _rounded(highest)
+
+
+@internal
+def _rounded(value: float) -> Any:
+    """Round to 32 bits; what is too large for them becomes the largest number that is not."""
+    return np.float32(min(max(value, -_LARGEST), _LARGEST))

@@ -1,0 +1,108 @@
+"""WithinQuery: features within the query as a transformer of scikit-learn, for other estimators."""
+
+from __future__ import annotations
+
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.utils.validation import check_is_fitted
+
+from rankwright.data.encoding import Columns, encode_features, encode_frame, encode_matrix, frame_columns
+from rankwright.data.queries import Queries
+from rankwright.data.within_query import Option, read_recipe
+
+
+class WithinQuery(TransformerMixin, BaseEstimator):  # type: ignore[misc]
+    """Adds features that compare a document with the others of its query.
+
+    Whether a score of 12 is high depends on the scores of the other documents. For the values x of a column in a query:
+
+    - ``rank``: 1 for the largest; equal values share the mean of their ranks.
+    - ``z``: (x - mean) / standard deviation, 0 where all are equal.
+    - ``gap``: max - x.
+    - ``share``: x / sum of |x|, 0 where all are 0.
+    - ``mean``, ``max``: the query's own level.
+
+    Missing values are left out and stay missing. Values are rounded to 32 bits, and do not depend on the order of rows.
+    `Ranker` has the same as its parameter ``within_query``, and keeps the recipe in the model.
+
+    Parameters
+    ----------
+    features
+        One or several of these for all columns but the categorical ones, such as ``"rank"`` or ``["rank", "z"]``, or a
+        dict of them by column, such as ``{"bm25": ["rank", "gap"]}``.
+
+    Examples
+    --------
+    >>> X = np.array([[3.0], [9.0], [9.0], [4.0]])
+    >>> transformer = WithinQuery("rank gap").fit(X)
+    >>> transformer.transform(X, qid=["a", "a", "a", "b"])
+    array([[3. , 3. , 6. ],
+           [9. , 1.5, 0. ],
+           [9. , 1.5, 0. ],
+           [4. , 1. , 0. ]])
+    >>> transformer.get_feature_names_out().tolist()
+    ['f0', 'f0 [rank]', 'f0 [gap]']
+    """
+
+    # scikit-learn's metadata routing passes query ids on without being asked.
+    __metadata_request__fit = {"qid": True}  # noqa: RUF012  # scikit-learn reads it from the class
+    __metadata_request__transform = {"qid": True}  # noqa: RUF012
+
+    def __init__(self, features: Option = "rank") -> None:
+        self.features = features
+
+    def fit(self, X: Any, y: Any = None, *, qid: Any = None) -> Self:
+        """Learn the columns; labels and queries are not needed."""
+        named = bool(frame_columns(X))
+        if named:
+            import narwhals as nw
+
+            _, names, levels = encode_frame(nw.from_native(X, eager_only=True), None, None, None)
+        else:
+            _, names, levels = encode_matrix(X, None, None, None)
+        self.columns_ = Columns(names, levels, named)
+        if self.features is None:
+            raise ValueError("features is None; name at least one, such as 'rank'.")
+        self.recipe_ = read_recipe(self.features, self.columns_)
+        self.n_features_in_ = len(names)
+        if named:
+            self.feature_names_in_ = np.array(names, dtype=object)
+        elif hasattr(self, "feature_names_in_"):
+            del self.feature_names_in_
+        return self
+
+    def transform(self, X: Any, *, qid: Any = None, group: ArrayLike | None = None) -> Any:
+        """Return the columns, categories as codes, with the features behind them, in the order of the rows.
+
+        Parameters
+        ----------
+        X
+            Rows: an array, a sparse matrix or a data frame with the columns of ``fit``.
+        qid, group
+            Which rows belong together: an id per row in any order, or sizes in row order.
+        """
+        check_is_fitted(self)
+        matrix = encode_features(X, self.columns_)
+        queries = Queries.of(matrix.shape[0], qid, group)
+        order = queries.order
+        matrix = self.recipe_.extended(matrix, self.columns_.feature_names, queries.boundaries, order=order)
+        return matrix if order is None else matrix[np.argsort(order)]
+
+    def fit_transform(self, X: Any, y: Any = None, *, qid: Any = None, group: ArrayLike | None = None) -> Any:
+        """Learn the columns, and transform them."""
+        return self.fit(X, y).transform(X, qid=qid, group=group)
+
+    def get_feature_names_out(self, input_features: Any = None) -> NDArray[Any]:
+        """Names of the columns of the result, such as ``bm25 [rank]``."""
+        check_is_fitted(self)
+        return np.array([*self.columns_.feature_names, *self.recipe_.names], dtype=object)
+
+    def __sklearn_tags__(self) -> Any:
+        """Tell scikit-learn what this transformer takes."""
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = True
+        tags.input_tags.sparse = True
+        return tags
