@@ -14,7 +14,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from rankwright._io import PathLike, read_text, replacing
+from rankwright._io import PathLike, read_text, replacing, require_arrow
 from rankwright.data.dataset import RankingData, label_columns
 from rankwright.data.encoding import Columns
 from rankwright.data.letor import comment_fields, letor_data, read_letor, widen, write_letor
@@ -205,6 +205,7 @@ def write_data(data: RankingData, path: PathLike) -> None:
 
 def write_table(columns: Mapping[str, Sequence[Any]], path: PathLike) -> None:
     """Write columns to Parquet or CSV, by the extension; the file is complete or absent."""
+    require_arrow()
     import pyarrow as pa
     import pyarrow.csv as pc
     import pyarrow.parquet as pq
@@ -326,6 +327,7 @@ def _fit_letor(X: NDArray[np.float64], source: str, first_index: int, reference:
 
 
 def _read_parquet(path: PathLike) -> Any:
+    require_arrow()
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -338,6 +340,7 @@ def _read_parquet(path: PathLike) -> Any:
 
 def _read_csv(path: PathLike, delimiter: str, qid: str, texts: Sequence[str]) -> Any:
     """Read a table: ids as text or whole numbers, all other numbers as float64, ``texts`` as text."""
+    require_arrow()
     import pyarrow as pa
     import pyarrow.csv as pc
 
@@ -373,6 +376,7 @@ def _read_csv(path: PathLike, delimiter: str, qid: str, texts: Sequence[str]) ->
 
 
 def _write_csv(data: RankingData, path: PathLike, delimiter: str) -> None:
+    require_arrow()
     import pyarrow as pa
     import pyarrow.csv as pc
 
@@ -390,6 +394,7 @@ def _write_csv(data: RankingData, path: PathLike, delimiter: str) -> None:
 
 def _csv_column(values: NDArray[Any], levels: tuple[Any, ...] | None) -> Any:
     """Return an Arrow column: missing values as null, codes as the text of their levels."""
+    require_arrow()
     import pyarrow as pa
 
     if levels is None:
