@@ -3,11 +3,13 @@
     python benchmarks/cluster.py hash [--documents 200000] [--trees 20] [--workers 1 2 3 4]
     python benchmarks/cluster.py kill [--times 10] [--documents 60000] [--trees 60] [--workers 3]
     python benchmarks/cluster.py speed [--documents 200000] [--trees 20] [--rounds 3]
+    python benchmarks/cluster.py model [--documents 100000] [--trees 10]
 
 `hash` prints the SHA-256 of the trees for each number of workers, for queries as they come, shuffled rows, and Parquet
 files of very different sizes, and the tree at which early stopping stops. `kill` ends a random worker with signal 9 at
 a random moment, and prints whether the model is the one without. `speed` compares two workers of one thread with one
-process of two threads, and exact sums with plain ones.
+process of two threads, and exact sums with plain ones. `model` measures the constants of the cost model: seconds of a
+tree in each phase for a quarter, a half and all of the documents on one and two workers of one thread, and the network.
 """
 
 from __future__ import annotations
@@ -31,9 +33,12 @@ from rankwright import Cluster, Ranker, RankingData, make_web_search
 OBJECTIVES = ("auto", "lambdamart")
 
 
+COLUMNS = 30  # of the documents
+
+
 def data_of(documents: int) -> RankingData:
-    per_query = make_web_search(20, seed=1).n_rows / 20
-    return make_web_search(round(documents / per_query), seed=1)
+    per_query = make_web_search(20, n_features=COLUMNS, seed=1).n_rows / 20
+    return make_web_search(round(documents / per_query), n_features=COLUMNS, seed=1)
 
 
 def sha(ranker: Ranker) -> str:
@@ -57,7 +62,6 @@ def partitions(data: RankingData, folder: Path) -> dict[str, dict[str, Any]]:
 
 def hashes(documents: int, trees: int, workers: list[int], objectives: list[str]) -> None:
     data, valid = data_of(documents).split(0.2)
-    # Columns of files have names, which are part of no tree.
     print(f"{data}; {trees} trees")
     with tempfile.TemporaryDirectory() as folder:
         forms = partitions(data, Path(folder))
@@ -87,25 +91,23 @@ def started(n_workers: int, threads: int = 1) -> Any:
     return connect(n_workers, n_workers * threads)
 
 
-def kill(times: int, documents: int, trees: int, n_workers: int) -> None:
+def kill(times: int, documents: int, trees: int, n_workers: int, seed: int) -> None:
     data = data_of(documents)
     expected = sha(Ranker(engine="xgboost", n_estimators=trees, verbose=0, n_jobs=1).fit(data))
-    draw = random.Random(0)
+    draw = random.Random(seed)
     with started(n_workers) as client:
         start = time.perf_counter()
         Ranker(engine="xgboost", n_estimators=trees, verbose=0, n_jobs=1).fit(data, cluster=client)
         whole = time.perf_counter() - start
         print(f"{data}, {trees} trees, {n_workers} workers: {whole:.1f} s without a kill", flush=True)
-        for _ in range(times):
-            client.wait_for_workers(n_workers, timeout=120)
+    for _ in range(times):
+        with started(n_workers) as client:
             moment = draw.uniform(0.02, 0.95) * whole
-            killed: list[float] = []
 
-            def end(moment: float = moment, killed: list[float] = killed) -> None:
+            def end(client: Any = client, moment: float = moment) -> None:
                 time.sleep(moment)
                 victim = draw.choice(sorted(client.run(os.getpid).items()))
                 os.kill(victim[1], signal.SIGKILL)
-                killed.append(time.perf_counter())
 
             thread = threading.Thread(target=end)
             thread.start()
@@ -118,7 +120,7 @@ def kill(times: int, documents: int, trees: int, n_workers: int) -> None:
                 result = f"{type(error).__name__}: {error}"
             seconds = time.perf_counter() - start
             thread.join()
-            print(f"killed after {moment:5.1f} s of {seconds:5.1f} s: {result}", flush=True)
+            print(f"killed after {moment:5.1f} s, done after {seconds:5.1f} s: {result}", flush=True)
 
 
 def speed(documents: int, trees: int, rounds: int) -> None:
@@ -138,13 +140,49 @@ def speed(documents: int, trees: int, rounds: int) -> None:
         print(f"{name:<24} {median:6.2f} s  {median / base:5.2f}  {phases}")
 
 
+def network(values: int, times: int, place: tuple[Any, int]) -> float:
+    """Seconds of a sum of so many doubles over the workers."""
+    from rankwright.cluster.collective import Collective, connected
+
+    with connected(*place):
+        reducer = Collective(exact=False)
+        array = np.ones(values)
+        reducer.sum(array)
+        start = time.perf_counter()
+        for _ in range(times):
+            reducer.sum(array)
+        return (time.perf_counter() - start) / times
+
+
+def model(documents: int, trees: int) -> None:
+    from rankwright.cluster.dask import together, workers_of
+
+    for n_workers in (1, 2):
+        with started(n_workers) as client:
+            for share in (0.25, 0.5, 1.0):
+                data = data_of(round(share * documents))
+                ranker = Ranker(engine="xgboost", n_estimators=trees, verbose=0, num_leaves=64)
+                start = time.perf_counter()
+                ranker.fit(data, cluster=client)
+                whole = time.perf_counter() - start
+                phases = {phase: round(1000 * seconds / trees, 1) for phase, seconds in ranker.times_.items()}
+                rest = whole - sum(ranker.times_.values())
+                print(f"{n_workers} workers, {data.n_rows} rows: ms per tree {phases}, {rest:.1f} s before", flush=True)
+            if n_workers > 1:
+                for values, times in ((1, 200), (16_384, 50), (136 * 256 * 2, 50)):
+                    arguments = [(values, times)] * n_workers
+                    seconds = together(client, workers_of(client), network, arguments)
+                    print(f"a sum of {8 * values} bytes: {1e6 * seconds:.0f} microseconds", flush=True)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser()
-    parser.add_argument("command", choices=("hash", "kill", "speed"))
+    parser.add_argument("command", choices=("hash", "kill", "speed", "model"))
     parser.add_argument("--documents", type=int)
     parser.add_argument("--trees", type=int)
     parser.add_argument("--times", type=int, default=10)
     parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--workers", type=int, nargs="+")
     parser.add_argument("--objectives", nargs="+", default=list(OBJECTIVES))
     arguments = parser.parse_args()
@@ -152,7 +190,15 @@ def main() -> None:
         workers = arguments.workers or [1, 2, 3, 4]
         hashes(arguments.documents or 200_000, arguments.trees or 20, workers, arguments.objectives)
     elif arguments.command == "kill":
-        kill(arguments.times, arguments.documents or 60_000, arguments.trees or 60, (arguments.workers or [3])[0])
+        kill(
+            arguments.times,
+            arguments.documents or 60_000,
+            arguments.trees or 60,
+            (arguments.workers or [3])[0],
+            arguments.seed,
+        )
+    elif arguments.command == "model":
+        model(arguments.documents or 100_000, arguments.trees or 10)
     else:
         speed(arguments.documents or 200_000, arguments.trees or 20, arguments.rounds)
 

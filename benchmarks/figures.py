@@ -3,7 +3,7 @@
     python benchmarks/figures.py [FOLDER]
 
 Writes SVG files to FOLDER, docs/images if left out. Nothing is measured here: `papers` and `defaults` read the tables
-of papers.md and defaults.md, `comparison` reads the peers-*.json files.
+of papers.md and defaults.md, `comparison` reads the peers-*.json files, `propensities` offline-evaluation.json.
 """
 
 from __future__ import annotations
@@ -120,6 +120,34 @@ def defaults() -> Any:
     return side_by_side(zero, lines, dots, titles=list(steps), field="step")
 
 
+def propensities() -> Any:
+    """Estimated propensities of the first ten positions beside the true ones, by data and exponent."""
+    measured = json.loads((RESULTS / "offline-evaluation.json").read_text(encoding="utf-8"))
+    methods = {"swaps, whole list shuffled": "swaps", "harvest, two rankers": "harvest", "em, one ranker": "em"}
+    values = []
+    for kind in ("short", "web"):
+        for row in measured[f"propensities {kind}"]["rows"]:
+            if row["method"] in methods:
+                title = f"{kind}, exponent {row['exponent']:g}"
+                for position, value in enumerate(row["values"][:10], start=1):
+                    point = {"position": position, "propensity": round(value, 4), "method": methods[row["method"]]}
+                    point["beside"] = position + 0.2 * (list(methods).index(row["method"]) - 1)
+                    values.append({"panel": title, "true": round(position ** -row["exponent"], 4), **point})
+    titles = list(dict.fromkeys(value["panel"] for value in values))
+    base = alt.Chart(alt.Data(values=values), width=230, height=170).encode(x=alt.X("position:Q", axis=ticks(1, 1, 10)))
+    y = {"scale": alt.Scale(type="log", domain=[0.005, 1.2]), "title": "propensity"}
+    true = base.mark_line(strokeDash=[4, 3], color="#57616c").encode(y=alt.Y("true:Q", **y))
+    colour = alt.Color("method:N", sort=list(methods.values()))
+    dots = base.mark_circle(size=35, opacity=1).encode(
+        x=alt.X("beside:Q", title="position", axis=ticks(1, 1, 10)), y=alt.Y("propensity:Q", **y), color=colour
+    )
+    panels = [
+        alt.layer(*(mark.transform_filter(alt.datum.panel == title) for mark in (true, dots))).properties(title=title)
+        for title in titles
+    ]
+    return alt.vconcat(alt.hconcat(*panels[:2]), alt.hconcat(*panels[2:]))
+
+
 def side_by_side(zero: Any, lines: Any, dots: Any, titles: list[str], field: str) -> Any:
     """One panel for each value of a field."""
     panels = [
@@ -145,7 +173,12 @@ def pair(cell: str) -> tuple[float, float]:
     return first, second
 
 
-FIGURES: dict[str, Callable[[], Any]] = {"papers": papers, "comparison": comparison, "defaults": defaults}
+FIGURES: dict[str, Callable[[], Any]] = {
+    "papers": papers,
+    "comparison": comparison,
+    "defaults": defaults,
+    "propensities": propensities,
+}
 
 
 def svg(chart: Any) -> str:

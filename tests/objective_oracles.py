@@ -83,8 +83,12 @@ def lambdas(
     variant: str = "lambdamart",
     mu: float = 5.0,
     offset: int = 0,
+    inverse: Sequence[float] | None = None,
 ) -> Result:
-    """LambdaMART and LambdaLoss, over pairs with at least one document in ``full`` (all by default)."""
+    """LambdaMART and LambdaLoss, over pairs with at least one document in ``full`` (all by default).
+
+    ``inverse`` weighs a pair by its better document.
+    """
     n = len(scores)
     order = ranking(scores)
     position = {a: i for i, a in enumerate(order)}
@@ -106,6 +110,7 @@ def lambdas(
                 weight[a, b] = shown * (2 ** labels[a] - 1) / math.log2(2 + i) / _ideal(metric, labels)
             if normalize and max(scores) != min(scores):
                 weight[a, b] /= 0.01 + abs(scores[a] - scores[b])
+    weight *= 1.0 if inverse is None else np.reshape(inverse, (n, 1))
     grad, hess, curvature = pair_losses(scores, labels, weight, sigma)
     if normalize:
         both = 2 * sum(
@@ -161,8 +166,9 @@ def yeti(
     metric: str,
     noisy: Sequence[Sequence[float]],
     neighbours: int,
+    inverse: Sequence[float] | None = None,
 ) -> Result:
-    """Pairs at most ``neighbours`` apart in each noisy ranking, losses at the clean scores."""
+    """Pairs at most ``neighbours`` apart in each noisy ranking, losses at the clean scores; ``inverse`` as above."""
     n = len(scores)
     weight = np.zeros((n, n))
     for ranked in noisy:
@@ -172,6 +178,7 @@ def yeti(
             if abs(i - j) <= neighbours:
                 change = swap_change(lambda r: value(metric, r), in_order, i, j)
                 weight[order[i], order[j]] += abs(change) / len(noisy)
+    weight *= 1.0 if inverse is None else np.reshape(inverse, (n, 1))
     return pair_losses(scores, labels, weight)
 
 

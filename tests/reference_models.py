@@ -105,6 +105,10 @@ TRAININGS: dict[str, tuple[Callable[[], tuple[RankingData, RankingData]], Callab
         resumed(23, objective="lambdamart", n_estimators=30, engine_params={"extra_trees": True}),
     ),
     "early stopping": (generated, plain(objective="lambdamart", n_estimators=200, early_stopping_rounds=10)),
+    "early stopping with the best tree": (
+        generated,
+        plain(objective="lambdamart", n_estimators=200, early_stopping_rounds=10, stopping_rule="best"),
+    ),
     "queries sampled": (generated, plain(objective="yetirank", subsample_queries=0.5, leaf_values="full")),
     "trees added to a model": (generated, continued),
 }

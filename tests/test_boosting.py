@@ -286,7 +286,7 @@ def test_a_curve_is_that_of_staged_predictions() -> None:
 
 @pytest.mark.parametrize("changes", [{}, LANGEVIN, {"leaf_values": "full", **WHOLE}], ids=str)
 def test_early_stopping_keeps_the_best_model_as_it_was(changes: dict[str, Any]) -> None:
-    ranker = quick(n_estimators=200, learning_rate=0.3, early_stopping_rounds=7, **changes)
+    ranker = quick(n_estimators=200, learning_rate=0.3, early_stopping_rounds=7, stopping_rule="best", **changes)
     ranker.fit(TRAIN, eval_set=[VALID])
     curve = ranker.evals_result_["valid_0"]["ndcg@10"]
     best = curve.index(max(curve)) + 1
@@ -299,7 +299,9 @@ def test_early_stopping_keeps_the_best_model_as_it_was(changes: dict[str, Any]) 
 
 
 def test_early_stopping_minimises_where_lower_is_better() -> None:
-    ranker = quick(metric=["arp", "ndcg"], n_estimators=200, learning_rate=0.3, early_stopping_rounds=5)
+    ranker = quick(
+        metric=["arp", "ndcg"], n_estimators=200, learning_rate=0.3, early_stopping_rounds=5, stopping_rule="best"
+    )
     ranker.fit(TRAIN, eval_set=[VALID, TRAIN])
     curve = ranker.evals_result_["valid_0"]["arp"]
     assert len(curve) < 200
@@ -347,7 +349,7 @@ def test_adding_trees_equals_training_at_once_where_nothing_is_random() -> None:
 
 def test_early_stopping_keeps_the_trees_of_the_earlier_model() -> None:
     first = quick(n_estimators=7).fit(TRAIN)
-    second = quick(n_estimators=100, learning_rate=0.5, early_stopping_rounds=3)
+    second = quick(n_estimators=100, learning_rate=0.5, early_stopping_rounds=3, stopping_rule="best")
     second.fit(TRAIN, init_model=first, eval_set=[VALID])
     assert second.forest_.n_trees == second.best_iteration_ == 7 + len(second.learning_rates_)
     assert second.score(VALID) == max(second.evals_result_["valid_0"]["ndcg@10"])

@@ -71,6 +71,10 @@ def test_training_calibrates_on_validation_or_in_folds(call: Callable[..., Any],
     code, out, _ = call("train", train, "--valid", valid, "--calibrate", "isotonic", "--out", tmp_path / "a", *QUICK)
     assert code == 0
     assert "calibrated to the expected label, isotonic, from 27 held-out queries." in out
+    refit = ["--valid", valid, "--early-stopping", "3", "--set", "refit=true"]  # then nothing is held out any more
+    code, out, _ = call("train", train, *refit, "--calibrate", "logistic", "--out", tmp_path / "c", *QUICK)
+    assert code == 0
+    assert "calibrated to the expected label, logistic, from 36 cross-fitted queries." in out
     command = ["train", train, "--calibrate", "isotonic", "--out", tmp_path / "b", *QUICK]
     code, out, _ = call(*command, "--calibrate-target", "relevance")
     assert code == 0

@@ -181,6 +181,28 @@ def test_click_rates_by_query_are_those_of_a_loop(simulated, examined_only, smoo
     assert simulated.to_data(weights=None).weights is None
 
 
+@pytest.mark.parametrize("smoothing", [0.0, 2.0])
+def test_corrected_rates_are_those_of_a_loop(simulated, smoothing):
+    curve = rw.Propensities.known([1.0, 0.7, 0.5, 0.4, 0.3])
+    shows, clicks, examinations = Counter(), Counter(), Counter()
+    for (query, _), rows in lists_of(simulated).items():
+        for document, position, click in rows:
+            shows[query, document] += 1
+            clicks[query, document] += click
+            examinations[query, document] += curve.values[min(position, 5) - 1]
+    mean = sum(clicks.values()) / sum(examinations.values())
+    data = simulated.to_data(propensities=curve, smoothing=smoothing)
+    assert data.n_rows == len(shows)
+    for row in range(data.n_rows):
+        key = data.qid[row], data.fields["row"][row]
+        rate = (clicks[key] + smoothing * mean) / (examinations[key] + smoothing)
+        assert data.y[row] == pytest.approx(min(rate, 1.0))
+        assert data.fields["examinations"][row] == pytest.approx(examinations[key])
+        assert (data.fields["impressions"][row], data.fields["clicks"][row]) == (shows[key], clicks[key])
+        np.testing.assert_array_equal(data.X[row], simulated.data.X[key[1]])
+    assert set(data.weights) == {8.0}
+
+
 @pytest.mark.parametrize("examined_only", [True, False])
 def test_sessions_become_queries(simulated, examined_only):
     lists = {f"{q}/{s}": seen(rows, examined_only) for (q, s), rows in lists_of(simulated).items()}
@@ -202,6 +224,8 @@ def test_sessions_become_queries(simulated, examined_only):
         ({"weights": "all"}, "weights must be 'queries', 'rows' or None"),
         ({"smoothing": -1}, "smoothing is a number of impressions, finite and non-negative"),
         ({"by": "session", "smoothing": 1.0}, "smoothing is about click rates"),
+        ({"by": "session", "propensities": np.ones_like}, "leave out examined_only and by"),
+        ({"examined_only": True, "propensities": np.ones_like}, "leave out examined_only and by"),
     ],
 )
 def test_bad_options_are_refused(simulated, options, message):

@@ -111,9 +111,9 @@ def test_simulated_curves_are_found_within_their_intervals(method, options):
 def test_intervals_have_the_spread_of_estimates_over_logs():
     values, widths = [], []
     for number in range(30):
-        data = rw.make_web_search(15, kind="short", n_features=20, seed=2, first_query=15 * number)
+        data = rw.make_web_search(10, kind="short", n_features=20, seed=2, first_query=10 * number)
         log = rw.simulate_clicks(data, None, impressions=30, shown=3, seed=number)
-        curve = rw.estimate_propensities(log, "swaps", resamples=30)
+        curve = rw.estimate_propensities(log, "swaps", resamples=20)
         values.append(np.log(curve.values[1:]))
         widths.append(np.log(curve.high[1:] / curve.low[1:]) / 2 / 1.96)
     spread = np.std(values, axis=0, ddof=1)
@@ -123,9 +123,9 @@ def test_intervals_have_the_spread_of_estimates_over_logs():
 
 def test_regression_em_tells_relevance_by_features_from_bias():
     rng = np.random.default_rng(0)
-    x = rng.integers(-2, 3, 1000)
-    data = rw.RankingData(x[:, None] * 1.0, (x > 0) * 1.0, qid=np.repeat(np.arange(200), 5))
-    log = rw.simulate_clicks(data, x + rng.normal(size=1000), impressions=60, shown=None, noise=0.2)
+    x = rng.integers(-2, 3, 600)
+    data = rw.RankingData(x[:, None] * 1.0, (x > 0) * 1.0, qid=np.repeat(np.arange(120), 5))
+    log = rw.simulate_clicks(data, x + rng.normal(size=600), impressions=100, shown=None, noise=0.2)
     with pytest.warns(UserWarning, match="told apart by the features alone"):
         curve = rw.estimate_propensities(log, "em", resamples=0)
     shows, clicks = np.zeros((2, 5, 5))
@@ -139,13 +139,10 @@ def test_regression_em_tells_relevance_by_features_from_bias():
         return -(clicks * np.log(p) + (shows - clicks) * np.log(1 - p)).sum() / shows.sum()
 
     best = minimize(loss, np.concatenate((np.full(4, -1.0), np.zeros(5))), tol=1e-12).x
-    np.testing.assert_allclose(curve.values[1:], np.exp(best[:4]), rtol=0.02)
+    np.testing.assert_allclose(curve.values[1:], np.exp(best[:4]), rtol=0.05)
     np.testing.assert_allclose(curve.values, 1 / np.arange(1, 6), rtol=0.2)
-    cells = by_document(log, limited(log, 50))
-    model = fit_relevance(data, cells)
+    model = fit_relevance(data, by_document(log, limited(log, 50)), np.exp(np.concatenate(([0.0], best[:4]))))
     np.testing.assert_allclose(model.relevance(np.arange(-2.0, 3)[:, None]), 1 / (1 + np.exp(-best[4:])), atol=0.03)
-    given = fit_relevance(data, cells, curve=1 / np.arange(1, 6))
-    np.testing.assert_array_equal(given.curve, 1 / np.arange(1, 6))
 
 
 def test_em_has_intervals_too():
@@ -207,6 +204,15 @@ OVERLAP = log_of([("a", "xy", (1,), 2), ("a", "yx", (2,), 1)])
 def test_what_cannot_be_estimated_is_said(log, arguments, message):
     with pytest.raises(ValueError, match=message):
         rw.estimate_propensities(log, **arguments)
+
+
+def test_em_needs_clicks_at_every_position_and_other_queries():
+    data = rw.RankingData(np.arange(3.0)[:, None], [2, 1, 0], qid=[1, 1, 1])
+    log = rw.simulate_clicks(data, None, impressions=30, noise=0.5)
+    with pytest.raises(ValueError, match="relevance from other queries, so it needs at least two"):
+        rw.estimate_propensities(log, "em")
+    with pytest.raises(ValueError, match="no click at position 2 to learn from"):
+        rw.estimate_propensities(rw.simulate_clicks(data, [3.0, 2.0, 1.0], noise=0.0, exponent=20.0), "em")
 
 
 @pytest.mark.parametrize(

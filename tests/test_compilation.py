@@ -109,7 +109,7 @@ def test_the_time_left_does_not_count_it() -> None:
 
 
 def test_phases_of_a_run_add_up_to_its_time(tmp_path: Path) -> None:
-    data = rw.RankingData(X, Y, qid=QID)
+    data = rw.make_web_search(60, seed=1)
     start = time.perf_counter()
     run = rw.train_run(tmp_path / "run", data, data, parameters={"n_estimators": 60, "n_jobs": 1}, verbose=0)
     wall = time.perf_counter() - start

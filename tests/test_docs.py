@@ -209,7 +209,8 @@ def test_objective_has_a_page_with_its_options_and_defaults(name: str) -> None:
     assert heads == [f"`{name}`", "What it optimises", "When to use it", "Cost", "Options", "Example", "Reference"]
     options = page.partition("## Options")[2].partition("## Example")[0]
     documented = {row[0].strip("`"): row[1].strip("`") for table in tables(options) for row in table}
-    expected = {field.name: json_like(field.default) for field in dataclasses.fields(OBJECTIVES[name])}
+    own = [field for field in dataclasses.fields(OBJECTIVES[name]) if not field.kw_only]  # label is on the index page
+    expected = {field.name: json_like(field.default) for field in own}
     assert documented == expected
     assert expected or options.strip() == "None."
 
@@ -260,7 +261,7 @@ def test_metrics_page_has_every_metric_with_its_options_and_defaults() -> None:
     table = next(rows for rows in tables(PAGES["metrics.md"]) if rows[0][0] == "`dcg`")
     documented = {row[0].strip("`"): set(re.findall(r"`(\w+=[^`]+)`", row[-1])) for row in table}
     expected = {
-        name: {f"{field.name}={field.default}" for field in dataclasses.fields(kind) if field.name != "at"}
+        name: {f"{field.name}={field.default}" for field in dataclasses.fields(kind) if not field.kw_only}
         for name, kind in METRICS.items()
     }
     assert documented == expected
@@ -330,6 +331,18 @@ def test_comparison_has_the_figures_of_the_results() -> None:
         assert cells == [f"{row['fit_seconds']:.2f}", f"{row['reach_seconds']:.3f}", f"{row['reached']:.0%}"]
 
 
+def test_goals_have_the_figures_of_the_results() -> None:
+    stored = json.loads((RESULTS / "goals.json").read_text())
+    *sweep, summed = table_after("goals.json", "goals.md")
+    measured = [
+        [f"{share:g}", *(f"{value:.4f}" for value in values)]
+        for share, values in zip(stored["shares"], stored["sweep"], strict=True)
+    ]
+    assert sweep == measured
+    assert summed[1:] == [f"{value:.4f}" for value in stored["sum as one label"]]
+    assert f"means over {stored['seeds']} seeds" in PAGES["goals.md"]
+
+
 @pytest.mark.parametrize("name", sorted(RESULTS.glob("peers-*.json")), ids=lambda path: path.stem)
 def test_tables_of_the_comparison_are_those_of_the_results(name: Path) -> None:
     text = RAW["benchmarks/results/comparison.md"]
@@ -339,6 +352,22 @@ def test_tables_of_the_comparison_are_those_of_the_results(name: Path) -> None:
             low, high = 100 * row["low"], 100 * row["high"]
             value += f" ({100 * row['difference']:+.2f} [{low:+.2f}, {high:+.2f}]{'*' * row['significant']})"
         assert any(line.startswith(f"| {row['system']} |") and f"| {value} |" in line for line in text.splitlines())
+
+
+def test_scores_page_has_the_figures_of_the_results() -> None:
+    measured = json.loads((RESULTS / "calibration.json").read_text())
+    maps = ("raw", "logistic", "isotonic")
+    errors = [
+        [row["data"], row["objective"], row["target"], *(f"{row[name]:.4f}" for name in maps)]
+        for row in measured["errors"]
+    ]
+    assert table_after("calibration.json", "scores.md") == errors
+    assert all(row["isotonic"] <= row["raw"] / 3 and row["orders_changed"] == 0 for row in measured["errors"])
+    assert measured["largest_gap_of_explanations"] == 0
+    assert table_after("anchors", "scores.md") == [
+        [f"`{row['objective']}`", f"{row['ndcg@10']:.4f}", f"{row['across_queries']:.4f}"]
+        for row in measured["anchors"]
+    ]
 
 
 def test_results_count_the_claims_of_the_papers() -> None:
@@ -367,6 +396,30 @@ def test_defaults_have_the_figures_of_the_tables() -> None:
     steps = table_after("defaults.md", "defaults.md")
     assert len(steps) == 3
     assert all(row[1:] in measured for row in steps)
+
+
+def test_clicks_have_the_measured_figures() -> None:
+    measured = json.loads((RESULTS / "offline-evaluation.json").read_text())
+    expected = [
+        [name, f"{row['mean'] / row['truth']:.3f}", f"{row['z']:+.1f}", f"{100 * row['coverage']:.1f} %"]
+        for name, row in measured["estimators"]["estimators"].items()
+    ]
+    assert table_after("estimators", "clicks.md") == expected
+    expected = [
+        [str(row["impressions"]), *(f"{100 * share:.0f} %" for share in row["power"].values())]
+        for row in measured["power"]["rows"]
+    ]
+    assert table_after("power", "clicks.md") == expected
+    errors = {
+        (row["method"], kind, row["exponent"]): f"{100 * row['worst_error']:.0f} %"
+        for kind in ("short", "web")
+        for row in measured[f"propensities {kind}"]["rows"]
+    }
+    for method, _, *cells in table_after("propensities", "clicks.md"):
+        name = method.replace("`", "")
+        assert cells == [f"{errors[name, kind, 1.0]}, {errors[name, kind, 2.0]}" for kind in ("short", "web")]
+    alarms = [f"{100 * share:.1f} %" for share in measured["alarms"]["alarms"].values()]
+    assert f"{alarms[0]}, {alarms[1]} and {alarms[2]}" in PAGES["clicks.md"]
 
 
 def test_figures_are_drawn_from_the_results(tmp_path: Path) -> None:

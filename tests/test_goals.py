@@ -295,3 +295,8 @@ def test_letor_text_holds_one_label(tmp_path: Path) -> None:
 def test_an_option_named_label_is_taken() -> None:
     with pytest.raises(ValueError, match="has an option label, which every objective has"):
         type("Mine", (Objective,), {"__annotations__": {"label": "str"}})
+
+
+def test_a_label_alone_needs_no_name_to_be_joined() -> None:
+    parts = [RankingData(TRAIN.X, {"grade": TRAIN.y}, qid=TRAIN.qid).subset([0]), TRAIN.subset([1])]
+    assert RankingData.concatenate(parts).label_names == ("grade",)

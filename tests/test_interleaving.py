@@ -98,10 +98,10 @@ def shown_log(clicks, **fields):
 
 
 def test_team_draft_credits_the_ranker_that_picked():
-    log = shown_log([[1, 0, 1, 1], [0, 0, 0, 0], [0, 1, 0, 0]], team=["a", "b", "b", "b"])
+    log = shown_log([[1, 0, 1, 1], [0, 0, 0, 0], [0, 1, 1, 0]], team=["a", "b", "b", "b"])
     for_a, for_b = click_credit(log, "team-draft")
     assert for_a.tolist() == [1, 0, 0]
-    assert for_b.tolist() == [2, 0, 1]
+    assert for_b.tolist() == [2, 0, 2]
     result = rw.compare_interleaved(log)
     assert (result.wins_a, result.ties, result.wins_b) == (0, 1, 2)
     assert result.preference == pytest.approx(2 / 3)

@@ -13,7 +13,7 @@ import pytest
 
 import objective_oracles as oracle
 from rankwright import Ranker, RankingData
-from rankwright.objectives import bind
+from rankwright.objectives import base, bind
 from rankwright.training.position_bias import PositionBias
 from rankwright.training.settings import BiasSettings
 from rankwright.training.state import Progress
@@ -51,13 +51,13 @@ def same_model(one: Ranker, other: Ranker) -> bool:
 
 
 def test_worked_example() -> None:
-    """Clicked at 1, not at 2: grad -1/2, 1/2, curvature 1 along (1, -1), 1/2 a document, so b = 1/2 / (1 + ridge/2)."""
+    """Clicked at 1, not at 2: grad -1/2, 1/2, curvature 1 along (1, -1) and 1 a document, so b = 1/2 / (1 + ridge)."""
     data = RankingData([[0.0], [0.0]], [1, 0], qid=[1, 1], fields={"position": [1, 2]})
     gradient = bind("queryrmse", data.y, group=data.group)
     for ridge in (1.0, 3.0):
         bias = PositionBias(BiasSettings(("position",), ridge=ridge), data, gradient)
-        values = bias.step(np.zeros(2), gradient.at(np.zeros(2)), None)
-        np.testing.assert_allclose(values, np.array([0.5, -0.5]) / (1 + ridge / 2), rtol=1e-12)
+        values = bias.step(np.zeros(2), gradient.at(np.zeros(2)), 0)
+        np.testing.assert_allclose(values, np.array([0.5, -0.5]) / (1 + ridge), rtol=1e-12)
 
 
 @pytest.mark.parametrize("objective", ["ranknet", "lambdamart"])
@@ -74,24 +74,46 @@ def test_a_step_solves_the_system_of_double_loops(objective: str, columns: tuple
     member = np.concatenate(levels[: len(columns)], axis=1)
     np.testing.assert_allclose(bias.of_rows(values), member @ values, rtol=1e-14)
     g, h = np.zeros(bias.size), np.zeros((bias.size, bias.size))
+    unit = 0.0
     for q in range(QUERIES):
         rows = slice(q * SHOWN, (q + 1) * SHOWN)
         z, r = scores[rows].tolist(), labels[rows].tolist()
         if len(set(r)) > 1:
-            grad, _, curvature = (
+            grad, own, curvature = (
                 oracle.lambdas(z, r, "ndcg")
                 if objective == "lambdamart"
                 else oracle.pair_losses(z, r, np.ones((SHOWN, SHOWN)))
             )
             g += member[rows].T @ grad
             h += member[rows].T @ curvature @ member[rows]
-    unit = np.trace(h) / (len(columns) * data.n_rows)
+            unit += own.sum() / data.n_rows
     difference = np.zeros((SHOWN - 1, bias.size))
     difference[np.arange(SHOWN - 1), np.arange(SHOWN - 1)] = -1
     difference[np.arange(SHOWN - 1), np.arange(1, SHOWN)] = 1
     penalty = unit * (2.0 * np.eye(bias.size) + 5.0 * difference.T @ difference)
     wanted = values - np.linalg.solve(h + penalty, g + penalty @ values)
-    np.testing.assert_allclose(bias.step(values, gradient.at(scores), None), wanted, rtol=1e-9)
+    np.testing.assert_allclose(bias.step(values, gradient.at(scores), 0), wanted, rtol=1e-9)
+
+
+@pytest.mark.parametrize("columns", [("position",), ("position", "device")])
+def test_parts_of_the_queries_lead_to_the_same_values(
+    monkeypatch: pytest.MonkeyPatch, columns: tuple[str, ...]
+) -> None:
+    """With the curvature of a part at a time the steps end where the whole gradient and the penalty balance."""
+    data = log()
+    labels = np.round(data.y)
+    settings = BiasSettings(columns, ridge=1e-6)  # a shift of all values is almost free
+    ends = []
+    for rows in (8192, 64):
+        monkeypatch.setattr(base, "_LEAF_PART_ROWS", rows)
+        gradient = bind("ranknet", labels, group=data.group)
+        assert len(gradient.leaf_parts) == (1 if rows == 8192 else 16)
+        bias = PositionBias(settings, data, gradient)
+        values = np.zeros(bias.size)
+        for iteration in range(60):
+            values = bias.step(values, gradient.at(bias.of_rows(values)), iteration)
+        ends.append(values[:SHOWN] - values[0])
+    np.testing.assert_allclose(ends[0], ends[1], atol=1e-6)
 
 
 def test_without_full_curvature_each_value_has_its_own() -> None:
@@ -106,7 +128,7 @@ def test_without_full_curvature_each_value_has_its_own() -> None:
         at = [data.fields["position"] == k for k in range(1, SHOWN + 1)]
         g, h = (np.array([values[rows].sum() for rows in at]) for values in (point.grad, point.hess))
         wanted = -g / (h + 2.0 * h.sum() / data.n_rows)
-        np.testing.assert_allclose(bias.step(np.zeros(SHOWN), point, None), wanted, rtol=1e-12)
+        np.testing.assert_allclose(bias.step(np.zeros(SHOWN), point, 0), wanted, rtol=1e-12)
 
 
 # A training.

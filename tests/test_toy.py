@@ -42,11 +42,10 @@ def reached(objective: str, seed: int = 0, **changes: Any) -> float:
         reg_lambda=0,
         subsample=1,
         colsample=1,
-        engine_params={"min_data_in_bin": 1},
         random_state=seed,
         n_jobs=1,
         verbose=0,
-        **changes,
+        **{"engine_params": {"min_data_in_bin": 1}, **changes},
     )
     return ranker.fit(X, Y, qid=QID).score(X, Y, QID)
 
@@ -59,6 +58,12 @@ def test_stochasticrank_with_langevin_boosting_finds_the_global_optimum() -> Non
     langevin = {"langevin": True, "diffusion_temperature": 1e3, "shrink_rate": 1e-3}
     found = [reached("stochasticrank", seed, **langevin) for seed in range(10)]
     assert sum(value == pytest.approx(REACHABLE[0]) for value in found) >= 9, found
+
+
+@pytest.mark.slow
+def test_another_engine_finds_it_too() -> None:
+    langevin = {"langevin": True, "diffusion_temperature": 1e3, "shrink_rate": 1e-3}
+    assert reached("stochasticrank", engine="xgboost", engine_params={}, **langevin) == pytest.approx(REACHABLE[0])
 
 
 def test_lambdamart_stays_in_a_local_optimum() -> None:

@@ -121,6 +121,27 @@ def test_options_that_read_data_does_not_have_are_left_out(run: Path) -> None:
     assert opened.reading == {"label": "grade"}
 
 
+GARBLED = {
+    "feature_names": [3, "abc", [1], [None], {}],
+    "categories": [3, [1], {"none": None}, {"count_0": 3}, {"count_0": [[]]}],
+    "named": ["yes", 1],
+    "first_index": ["1", 2, []],
+    "label_column": [3, {"a": 1}, []],
+    "qid_column": [3, {}],
+    "other_columns": [None, [[]], "abc"],
+}
+
+
+@pytest.mark.parametrize("name", GARBLED)
+def test_a_garbled_manifest_of_a_model_is_one_error(tmp_path: Path, name: str) -> None:
+    quick(n_estimators=2).fit(TRAIN).save(tmp_path)
+    before = json.loads((tmp_path / "manifest.json").read_text())
+    for value in GARBLED[name]:
+        (tmp_path / "manifest.json").write_text(json.dumps({**before, name: value}))
+        with pytest.raises(ValueError, match=r"it was damaged"):
+            load(tmp_path)
+
+
 def full_disk(*_: Any) -> None:
     raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
@@ -234,3 +255,48 @@ def test_names_that_javascript_knows_are_changed_in_charts(name: str, tmp_path: 
     assert text.count(json.dumps(f"{name}\u200b")) == 2
     save_page(Page(name, [Section(name, [figure])]), tmp_path / "page.html")
     assert name in (tmp_path / "page.html").read_text()
+
+
+def test_a_first_save_that_was_killed_early_leaves_no_checkpoint_to_trip_over(tmp_path: Path) -> None:
+    whole = quick(checkpoint=tmp_path / "whole", n_estimators=2).fit(TRAIN)
+    (tmp_path / "early").mkdir()  # as a kill leaves it before the first move
+    (tmp_path / "early" / "manifest.json.new").write_bytes((tmp_path / "whole" / "manifest.json").read_bytes())
+    (tmp_path / "early" / "model.txt.new").write_bytes((tmp_path / "whole" / "model.txt").read_bytes())
+    again = quick(checkpoint=tmp_path / "early", n_estimators=2).fit(TRAIN)
+    assert np.array_equal(again.predict(VALID), whole.predict(VALID))
+
+
+@pytest.mark.parametrize("failing", [1, 2])
+def test_a_save_whose_moves_fail_leaves_one_whole_model(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, failing: int
+) -> None:
+    old, new = (quick(n_estimators=n).fit(TRAIN) for n in (2, 3))
+    old.save(tmp_path / "model")
+    move, calls = os.replace, []
+
+    def fail(source: Any, target: Any) -> None:
+        calls.append(source)
+        if len(calls) == failing:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(source))
+        move(source, target)
+
+    monkeypatch.setattr(os, "replace", fail)
+    with pytest.raises(OSError, match="No space left"):
+        new.save(tmp_path / "model")
+    monkeypatch.undo()
+    kept = old if failing == 1 else new  # once the trees are moved, the waiting manifest completes the new model
+    assert load(tmp_path / "model").n_trees == kept.forest_.n_trees
+    new.save(tmp_path / "model")
+    assert sorted(path.name for path in (tmp_path / "model").iterdir()) == ["manifest.json", "model.txt"]
+
+
+def test_reading_takes_the_memory_of_the_file_alone(tmp_path: Path) -> None:
+    (tmp_path / "small").write_bytes(b"text")
+    code = f"""
+import resource
+from rankwright._io import read_plain
+resource.setrlimit(resource.RLIMIT_AS, (1 << 30, 1 << 30))
+print(read_plain({str(tmp_path / "small")!r}, 1 << 34))
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
+    assert done.stdout == "b'text'\n", done.stderr

@@ -95,10 +95,16 @@ def test_numbers_that_no_objective_has_are_refused(text: str) -> None:
         gradients(text, X[:, 0], Y, qid=QID, metric="ndcg@5")
 
 
-@pytest.mark.parametrize("name", ["learning_rate", "reg_lambda", "max_depth", "min_child_samples", "n_jobs"])
+@pytest.mark.parametrize("name", ["learning_rate", "reg_lambda", "n_jobs"])
 def test_parameters_that_no_float_can_hold_are_refused(name: str) -> None:
     with pytest.raises(ValueError, match=f"{name} must be"):
         Ranker(**{name: HUGE}).check_params()
+
+
+def test_counts_beyond_all_rows_are_no_limit(caplog: pytest.LogCaptureFixture) -> None:
+    whole = quick().fit(X, Y, qid=QID).predict(X)
+    assert np.array_equal(quick(max_depth=10**20).fit(X, Y, qid=QID).predict(X), whole)
+    assert np.ptp(quick(min_child_samples=10**20).fit(X, Y, qid=QID).predict(X)) == 0
 
 
 def test_a_truncation_beyond_all_documents_is_none() -> None:

@@ -148,7 +148,7 @@ def test_training_is_that_on_columns_made_beforehand(ranker):
     assert len(ranker.feature_importances_) == 7 * 20
     assert ranker.n_features_in_ == 20
     # Rows are sorted by all their columns, so both see them in another order: an objective that does not mind.
-    plain = {"objective": "queryrmse", "subsample": 1.0}
+    plain = {"objective": "queryrmse", "subsample": 1.0, "colsample": 1.0}
     beforehand = quick(**plain).fit(made(TRAIN)).predict(made(TEST))
     np.testing.assert_allclose(quick(within_query=ALL, **plain).fit(TRAIN).predict(TEST), beforehand, rtol=1e-9)
 
@@ -321,3 +321,24 @@ def test_the_command_line_trains_and_scores_with_them(tmp_path):
     again = CliRunner().invoke(app, ["train", train, "--trees", "4", "--within-query", "rank", "--out", run])
     assert again.exit_code == 1
     assert "within_query" in str(again.exception)
+
+
+def test_explanations_and_importances_follow_the_features(ranker):
+    why = ranker.explain(TEST.X, 3, 7, group=TEST.group)
+    assert why.difference == ranker.explain(TEST, 3, 7).difference
+    assert len(why.features) == 7 * 20
+    with pytest.raises(ValueError, match="pass qid="):
+        ranker.explain(TEST.X, 3, 7)
+    # A model that sees a column by its rank alone: shuffling the column moves the ranks with it.
+    label = np.column_stack([TRAIN.y + 0.01 * np.arange(TRAIN.n_rows), np.zeros(TRAIN.n_rows)])
+    by_rank = quick(within_query="rank", colsample=1.0).fit(label, TRAIN.y, group=TRAIN.group)
+    importance = by_rank.permutation_importance(label, TRAIN.y, group=TRAIN.group, repeats=1)
+    assert importance.features == ["f0", "f1"]
+    assert importance.losses[0] > 0.1
+    assert importance.losses[1] == 0
+
+
+def test_a_tree_looks_at_as_many_columns_as_without_them(ranker):
+    assert quick().fit(TRAIN).colsample_ == 0.7
+    assert ranker.colsample_ == pytest.approx(0.7 / 7)
+    assert quick(within_query="rank", colsample=0.9).fit(TRAIN).colsample_ == 0.9

@@ -31,12 +31,13 @@ if TYPE_CHECKING:
     from rankwright.metrics import Metric, metric
     from rankwright.model import Model, load
     from rankwright.objectives import bind, gradients, objective
-    from rankwright.plots import plot_comparison, plot_curves, plot_importance, plot_queries
+    from rankwright.plots import plot_comparison, plot_curves, plot_importance, plot_position_bias, plot_queries
     from rankwright.ranges import Choice, Range
     from rankwright.ranker import Ranker
     from rankwright.runs import Run, train_run
     from rankwright.score_plots import plot_explanation, plot_reliability
     from rankwright.transformer import WithinQuery
+    from rankwright.tuning.goals import GoalSweep, sweep_goals
     from rankwright.tuning.search import Tuning, tune
     from rankwright.tuning.space import search_space
 
@@ -49,6 +50,7 @@ __all__ = [
     "Comparison",
     "Evaluation",
     "Explanation",
+    "GoalSweep",
     "InterleavedList",
     "InterleavingResult",
     "Metric",
@@ -84,6 +86,7 @@ __all__ = [
     "plot_curves",
     "plot_explanation",
     "plot_importance",
+    "plot_position_bias",
     "plot_queries",
     "plot_reliability",
     "read_clicks",
@@ -95,6 +98,7 @@ __all__ = [
     "search_space",
     "simulate_clicks",
     "simulate_interleaving",
+    "sweep_goals",
     "train_run",
     "tune",
     "write_data",
@@ -127,10 +131,11 @@ __getattr__, __dir__ = lazy_names(
         "metrics": ("Metric", "metric"),
         "model": ("Model", "load"),
         "objectives": ("bind", "gradients", "objective"),
-        "plots": ("plot_comparison", "plot_curves", "plot_importance", "plot_queries"),
+        "plots": ("plot_comparison", "plot_curves", "plot_importance", "plot_position_bias", "plot_queries"),
         "ranges": ("Choice", "Range"),
         "ranker": ("Ranker",),
         "runs": ("Run", "train_run"),
+        "tuning.goals": ("GoalSweep", "sweep_goals"),
         "score_plots": ("plot_explanation", "plot_reliability"),
         "transformer": ("WithinQuery",),
         "tuning.search": ("Tuning", "tune"),

@@ -41,6 +41,7 @@ class FittedRanker(BaseEstimator):  # type: ignore[misc]
 
     n_jobs: int | None
     subsample: float | None
+    colsample: float | None
     model_: Model
     label_column_: str | list[str] | None
     qid_column_: str | None
@@ -76,6 +77,13 @@ class FittedRanker(BaseEstimator):  # type: ignore[misc]
         check_is_fitted(self)
         threads = read_threads(self.n_jobs)
         yield from self.model_.staged_predict(X, qid=qid, group=group, every=every, threads=threads)
+
+    def spread(self, X: Any, qid: Any = None, *, group: ArrayLike | None = None) -> Floats:
+        """How far the members of an average differ about each document, as a standard deviation: see `Model.spread`."""
+        check_is_fitted(self)
+        if not isinstance(X, RankingData) and qid is None and group is None and self.qid_column_ in frame_columns(X):
+            qid = self.qid_column_
+        return self.model_.spread(X, qid=qid, group=group, threads=read_threads(self.n_jobs))
 
     def rank(self, X: Any, qid: Any = None, *, group: ArrayLike | None = None) -> NDArray[np.int64]:
         """Rank of each row within its query, 1 for the best; equal scores in row order.
@@ -350,6 +358,12 @@ class FittedRanker(BaseEstimator):  # type: ignore[misc]
             return diagram
         return diagram + fitted_html(self)
 
+    @property
+    def _evaluated_iteration(self) -> int:
+        """The iteration, from 1, whose value in the curves is the model's own, or with a refit the first model's."""
+        stopping = self.stopping_ or {"folds": 0}
+        return len(self.learning_rates_) if "folds" in stopping else int(stopping["chosen_iteration"])
+
     def _labelled(self, X: Any, y: Any, qid: Any, group: Any, sample_weight: Any) -> RankingData:
         """Return rows with their labels and queries; y and qid may be left out where ``fit`` was given their names."""
         check_is_fitted(self)
@@ -377,11 +391,13 @@ class FittedRanker(BaseEstimator):  # type: ignore[misc]
         self._metrics, self._objective = metrics, objective
         manifest = model.manifest
         # The first models did not record all of these.
-        first = {"learning_rates": [], "max_bin": 255, "subsample": self.subsample, "bagging_temperature": 0.0}
+        first = {"learning_rates": [], "max_bin": 255, "bagging_temperature": 0.0}
+        first |= {"subsample": self.subsample, "colsample": self.colsample}
         for name, value in {**first, **manifest["chosen"]}.items():
             setattr(self, f"{name}_", value)
         int(manifest["best_iteration"])  # the first models did not count the trees of init_model in it
         self.best_iteration_ = model.n_trees
+        self.stopping_ = manifest.get("stopping")
         self.evals_result_ = manifest["evals_result"]
         self.interrupted_ = bool(manifest["interrupted"])
         self.times_ = dict(manifest.get("times", {}))
@@ -395,3 +411,4 @@ class FittedRanker(BaseEstimator):  # type: ignore[misc]
         elif hasattr(self, "feature_names_in_"):
             del self.feature_names_in_
         self.model_ = model
+        self.out_of_sample_: Floats | None = None

@@ -7,7 +7,7 @@ import logging
 import os
 import platform
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -57,8 +57,9 @@ def locked_folder(folder: Path, purpose: str) -> Iterator[None]:
     _HELD.add(descriptor)
     try:
         holder = f"{purpose} in process {os.getpid()} on {platform.node()}, since {datetime.now():%Y-%m-%d %H:%M}"
-        os.ftruncate(descriptor, 0)
-        os.write(descriptor, holder.encode())
+        with suppress(OSError):  # on a full disk the lock holds, but does not say who has it
+            os.ftruncate(descriptor, 0)
+            os.write(descriptor, holder.encode())
         yield
     finally:
         if descriptor in _HELD:  # not in a process that was forked meanwhile

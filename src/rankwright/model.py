@@ -142,6 +142,8 @@ class Model:
             Rows, as for `predict`.
         a, b
             Numbers of two rows, from 0.
+        qid, group
+            Queries of the rows, as for `predict`.
 
         Examples
         --------
@@ -207,6 +209,46 @@ class Model:
             raise ValueError(f"ids has {len(ids)} entries for {len(scores)} rows of features; give one per row.")
         order = np.argsort(-scores, kind="stable")
         return Ranking([ids[row] for row in order.tolist()], scores[order])
+
+    def spread(self, X: Any, *, qid: Any = None, group: ArrayLike | None = None, threads: int | None = None) -> Floats:
+        """How far the members of an average differ about each document: the standard deviation of their scores.
+
+        Only differences within a query matter, so each member's scores are taken from their mean in the query. A value
+        is on the scale of `predict`: where it exceeds the difference of two scores, their order is uncertain.
+
+        Parameters
+        ----------
+        X, qid, group, threads
+            As for `predict`; the queries are needed.
+
+        Examples
+        --------
+        >>> import rankwright as rw
+        >>> train, test = rw.make_web_search(40, n_features=20, mean_length=15, seed=1).split(0.3)
+        >>> ranker = rw.Ranker(n_estimators=5, members=3, verbose=0).fit(train)
+        >>> bool((ranker.model_.spread(test) >= 0).all()), ranker.out_of_sample_.shape == train.y.shape
+        (True, True)
+        """
+        counts = self.manifest.get("members", [])
+        if len(counts) < 2 or sum(counts) != self.n_trees:
+            raise ValueError("the model is not an average, so there is no spread; train it with Ranker(members=8).")
+        n_threads = available_threads(threads)
+        matrix = self.encode(X, qid=qid, group=group, threads=n_threads)
+        if hasattr(X, "check_columns"):
+            queries = X.queries.grouped()
+        else:
+            queries = Queries.of(matrix.shape[0], named_column(X, qid, "qid"), group)
+        stops = np.cumsum(counts).tolist()
+        scores = np.array(
+            [
+                len(counts) * self.forest.predict(matrix, threads=n_threads, start=stop - count, stop=stop)
+                for count, stop in zip(counts, stops, strict=True)
+            ]
+        )
+        scores = scores if queries.order is None else scores[:, queries.order]
+        means = np.add.reduceat(scores, queries.boundaries[:-1], axis=1) / queries.sizes
+        spread: Floats = np.std(scores - np.repeat(means, queries.sizes, axis=1), axis=0, ddof=1)
+        return np.asarray(queries.ungroup(spread))
 
     def staged_predict(
         self,
@@ -346,24 +388,29 @@ def load(path: PathLike) -> Model:
 
 def _columns(manifest: dict[str, Any]) -> Columns:
     """Read the columns, after a look at every entry: values of other types would fail later, and less clearly."""
-    names, categories = manifest["feature_names"], manifest["categories"]
+    names, categories, label = manifest["feature_names"], manifest["categories"], manifest.get("label_column")
     checks = {
-        "feature_names": isinstance(names, list) and all(isinstance(name, str) for name in names),
+        "feature_names": _is_texts(names),
         "categories": isinstance(categories, dict) and all(map(_is_levels, categories.values())),
         "named": isinstance(manifest.get("named", True), bool),
         "first_index": manifest.get("first_index") in (None, 0, 1),
-        "label_column": isinstance(manifest.get("label_column"), str | None),
+        "label_column": isinstance(label, str | None) or _is_texts(label),
         "qid_column": isinstance(manifest.get("qid_column"), str | None),
+        "other_columns": _is_texts(manifest.get("other_columns", [])),
     }
     for name, valid in checks.items():
         if not valid:
-            raise ValueError(f"{name} of the manifest is {str(manifest.get(name))[:60]!r}; it was damaged.")
+            raise ValueError(f"the manifest lacks or garbles {name!r}; it was damaged.")
     if not categories.keys() <= set(names) or len(set(names)) < len(names):
         raise ValueError("the manifest names a column twice, or categories of none; it was damaged.")
     levels = {name: None if known is None else tuple(known) for name, known in categories.items()}
     # The first models called the columns of arrays and of LETOR text f0, f1, ... alike, some as if they were given.
     named = bool(manifest.get("named", True)) and ("first_index" in manifest or names != generated_names(len(names)))
     return Columns(list(names), levels, named, manifest.get("first_index", None if named else 1))
+
+
+def _is_texts(values: Any) -> bool:
+    return isinstance(values, list) and all(isinstance(value, str) for value in values)
 
 
 def _is_levels(known: Any) -> bool:

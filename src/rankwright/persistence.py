@@ -58,13 +58,14 @@ def write_model(path: PathLike, content: bytes, manifest: dict[str, Any], file_n
             with naming(target / name), open(target / name, "xb") as file:  # never follows a link that was put there
                 file.write(data)
                 sync(file)
-    except BaseException:  # a full disk, for example: leave what was there before
-        for name in new_files:
-            (target / name).unlink(missing_ok=True)
-        if is_new:
-            target.rmdir()
+        os.replace(target / f"{file_name}.new", target / file_name)
+    except BaseException:  # a full disk, for example: leave what was there before, unless the trees were moved already
+        if _interrupted_save(target) is None:
+            for name in new_files:
+                (target / name).unlink(missing_ok=True)
+            if is_new:
+                target.rmdir()
         raise
-    os.replace(target / f"{file_name}.new", target / file_name)
     os.replace(target / _WAITING, target / MANIFEST)
 
 
@@ -111,8 +112,8 @@ def read_model(path: PathLike) -> tuple[bytes, dict[str, Any]]:
 
 
 def has_model(folder: PathLike) -> bool:
-    """Tell whether a folder holds a saved model, complete or not."""
-    return any((Path(folder) / name).exists() for name in (MANIFEST, _WAITING))
+    """Tell whether a folder holds a saved model; one whose first save ended before it moved its trees does not."""
+    return (Path(folder) / MANIFEST).exists() or _interrupted_save(Path(folder)) is not None
 
 
 def _model_file(manifest: dict[str, Any], source: Path) -> str:

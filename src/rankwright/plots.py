@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 _SERIES = [light for name, (light, _) in COLOURS.items() if name.startswith("series-")]
 FAINT = COLOURS["faint"][0]
 WIDTH = 480
+_BIAS_KEYS = ("levels", "values", "documents")
+_NO_BIAS: dict[str, list[Any]] = {key: [] for key in _BIAS_KEYS}
 _Curves = dict[str, list[float]]  # by metric
 
 
@@ -144,6 +146,58 @@ def _losses(alt: Any, importance: Any, top: int) -> Any:
     bars = base.mark_bar(cornerRadiusEnd=2, color=_SERIES[0]).encode(x=alt.X("loss:Q", title=title))
     intervals = base.mark_rule(strokeWidth=2, color=_SERIES[1]).encode(x="low:Q", x2="high:Q")
     return alt.layer(bars, intervals).properties(width=WIDTH, height=alt.Step(20))
+
+
+def plot_position_bias(*models: Ranker | Run, names: Sequence[str] | None = None, column: str | None = None) -> Any:
+    """Draw the position bias that trainings found: scores that a document gains or loses by where it was shown.
+
+    Parameters
+    ----------
+    models
+        Rankers that were trained with ``fit(position=...)``, or runs.
+    names
+        Names for the legend; by default those of the runs, or numbers.
+    column
+        Which of the bias columns; by default the first.
+
+    Returns
+    -------
+    altair.Chart
+        Positions across and the bias relative to the first upwards; categories as bars.
+
+    Examples
+    --------
+    >>> import rankwright as rw
+    >>> data = rw.make_web_search(30, kind="short", seed=1)
+    >>> log = rw.simulate_clicks(data, impressions=5).to_data(by="session", examined_only=False)
+    >>> ranker = rw.Ranker(n_estimators=5, verbose=0).fit(log, position="position")
+    >>> len(plot_position_bias(ranker).data.values)
+    10
+    """
+    alt = require("altair")
+    labels = distinct_names(names, [getattr(model, "name", f"model {i}") for i, model in enumerate(models, start=1)])
+    rankers: list[Any] = [getattr(model, "ranker", model) for model in models]
+    found = [ranker.manifest_.get("position_bias", {}) for ranker in rankers]
+    available = list(dict.fromkeys(name for biases in found for name in biases))
+    if not available:
+        raise ValueError("there is no position bias to draw: train with fit(position=...).")
+    chosen = _one_of(column, available)
+    rows = [
+        {"level": level, "bias": bias, "documents": documents, "model": label}
+        for label, biases in zip(labels, found, strict=True)
+        for level, bias, documents in zip(*(biases.get(chosen, _NO_BIAS)[k] for k in _BIAS_KEYS), strict=True)
+    ]
+    ordered = all(biases[chosen]["ordered"] for biases in found if chosen in biases)
+    base = alt.Chart(alt.Data(values=rows)).encode(
+        y=alt.Y("bias:Q", title="bias, as a score"),
+        color=colour_of(alt, "model", labels),
+        tooltip=["model:N", "level:N", alt.Tooltip("bias:Q", format=".3f"), "documents:Q"],
+    )
+    if ordered:
+        axis = alt.X("level:Q", title=chosen, axis=alt.Axis(tickMinStep=1), scale=alt.Scale(nice=False))
+        return base.mark_line(point=True, strokeWidth=2).encode(x=axis).properties(width=WIDTH, height=300)
+    bars = base.mark_bar(cornerRadiusEnd=2).encode(x=alt.X("level:N", title=chosen, sort=None), xOffset="model:N")
+    return bars.properties(width=WIDTH, height=300)
 
 
 def plot_comparison(comparison: Comparison) -> Any:

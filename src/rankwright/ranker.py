@@ -9,23 +9,22 @@ from typing import Any, Self
 from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_is_fitted
 
-from rankwright.data.arguments import by_column, evaluation_sets, ranking_data
-from rankwright.data.dataset import names_columns
-from rankwright.data.encoding import HasColumns, frame_columns
+from rankwright.data.arguments import evaluation_sets, ranking_data
+from rankwright.data.dataset import RankingData, names_columns
+from rankwright.data.encoding import frame_columns
 from rankwright.data.within_query import Option, Recipe, read_recipe
 from rankwright.estimator import FittedRanker
 from rankwright.kernels.compilation import announcing
 from rankwright.metrics import Metric
 from rankwright.objectives import Objective
-from rankwright.training.checkpoint import fingerprint
-from rankwright.training.defaults import for_data
-from rankwright.training.fitting import check_callbacks, reducer_alone, run_training
-from rankwright.training.from_clicks import with_clicks
-from rankwright.training.outcome import model_of, naming_classes, position_bias_of
+from rankwright.training.fitting import check_callbacks
+from rankwright.training.from_clicks import ClickColumns
+from rankwright.training.outcome import model_of, naming_classes
 from rankwright.training.parameters import read_parameters
+from rankwright.training.passes import Fitted, Task, train
 from rankwright.training.progress import show_notice
 from rankwright.training.settings import Plan
-from rankwright.training.state import Progress, State, no_times, timed
+from rankwright.training.state import Progress, no_times, timed
 
 
 class Ranker(FittedRanker):
@@ -67,7 +66,8 @@ class Ranker(FittedRanker):
         L2 regularisation of leaf values; the ridge of ``leaf_values="full"``.
     subsample_queries, subsample, colsample
         Share of the queries, of the rows and of the columns that a tree is grown from. ``subsample=None`` is 1 where
-        queries have random weights (see the next), and 0.7 otherwise.
+        queries have random weights (see the next), and 0.7 otherwise. ``colsample=None`` is 0.7; with features within
+        the query as much less as makes the number of columns the same as without them.
     bagging_temperature
         Queries count with random weights when a tree is grown, drawn anew for each: (-log u)^bagging_temperature with u
         between 0 and 1. 1 is the Bayesian bootstrap, 0 weighs all alike. Full leaf values are solved with equal weights
@@ -79,7 +79,23 @@ class Ranker(FittedRanker):
         objective ``"auto"``, where it has curvature, weights are the same within each query and ``engine_params`` do
         not need the engine's own values; otherwise diagonal.
     early_stopping_rounds
-        Stop when the first metric on the first evaluation set has not improved for this many trees, and keep the best.
+        Stop this many trees after the one that the model would end with by ``stopping_rule``, which watches the first
+        metric on the first evaluation set.
+    early_stopping
+        ``"valid"``: the first evaluation set is watched. ``"cv"``: five folds of the queries choose the number of trees
+        by ``stopping_rule``, trees scaled to the rows, and then all queries train; ``early_stopping_rounds`` may be
+        left out.
+    stopping_rule
+        Which tree the model ends with under early stopping: ``"within_error"``, the last one whose difference from the
+        best is within one standard error, query by query; ``"best"``, the best one, which is the luckiest of many.
+    refit
+        Give the validation queries back: once early stopping has chosen the number of trees, train once more on the
+        queries of training and of the first evaluation set together, with as many more trees as there are more rows (at
+        most ``n_estimators``). ``evals_result_`` and ``stopping_`` are those of the first training.
+    members
+        Average this many models: each has another seed and leaves out another part of the queries, whose scores by it
+        are in ``out_of_sample_``. Their trees are one forest, and `spread` tells how far they differ. Curves are those
+        of the first member.
     langevin
         Langevin boosting (SGLB): noise in the gradients and shrinking of earlier trees, for global optima.
     diffusion_temperature, shrink_rate
@@ -113,14 +129,21 @@ class Ranker(FittedRanker):
     ----------
     best_iteration_ : int
         Trees in the model, those of ``init_model`` included: the last stage of ``staged_predict``. With early stopping
-        it ends with the best one.
-    learning_rate_, num_leaves_, max_bin_, subsample_, bagging_temperature_, leaf_values_
+        it ends with the one that ``stopping_rule`` chose.
+    stopping_ : dict or None
+        With early stopping the ``rule``, the iterations ``best_iteration`` and ``chosen_iteration``, and how flat the
+        curve is between them: the ``difference`` of the metric and its standard ``error`` over queries.
+    learning_rate_, num_leaves_, max_bin_, subsample_, colsample_, bagging_temperature_, leaf_values_
         What was used where the parameter left the choice; the learning rate is that of the first tree.
+    out_of_sample_ : ndarray or None
+        With several members, the score of each training row by the member that did not train on its query, in the order
+        of the rows given (of a `RankingData`: its own). None otherwise, and in a loaded model.
     learning_rates_ : list
         Learning rate of each iteration of this training in the model; those of ``init_model`` are not among them.
     evals_result_ : dict
         Metrics of each evaluation set after each iteration of this training, those past the best one included:
-        ``evals_result_["valid_0"]["ndcg@10"]``. The model's own value is at ``len(learning_rates_) - 1``.
+        ``evals_result_["valid_0"]["ndcg@10"]``. The model's own value is at ``len(learning_rates_) - 1``, with early
+        stopping at ``stopping_["chosen_iteration"] - 1``.
     feature_importances_ : ndarray
         Total gain of the splits on each column, as shares of 1; ``model_.feature_names`` names them, features within
         the query last.
@@ -164,10 +187,14 @@ class Ranker(FittedRanker):
         reg_lambda: float = 0.3,
         subsample_queries: float = 1.0,
         subsample: float | None = None,
-        colsample: float = 0.7,
+        colsample: float | None = None,
         bagging_temperature: float | None = None,
         leaf_values: str = "auto",
         early_stopping_rounds: int | None = None,
+        early_stopping: str = "valid",
+        stopping_rule: str = "within_error",
+        refit: bool = False,
+        members: int = 1,
         langevin: bool = False,
         diffusion_temperature: float | None = None,
         shrink_rate: float | None = None,
@@ -197,6 +224,10 @@ class Ranker(FittedRanker):
         self.bagging_temperature = bagging_temperature
         self.leaf_values = leaf_values
         self.early_stopping_rounds = early_stopping_rounds
+        self.early_stopping = early_stopping
+        self.stopping_rule = stopping_rule
+        self.refit = refit
+        self.members = members
         self.langevin = langevin
         self.diffusion_temperature = diffusion_temperature
         self.shrink_rate = shrink_rate
@@ -221,6 +252,9 @@ class Ranker(FittedRanker):
         pairs: Any = None,
         document: Any = None,
         position: Any = None,
+        propensity: Any = None,
+        clip: float | None = None,
+        self_normalised: bool = False,
         eval_set: Any = None,
         eval_group: Any = None,
         init_model: Ranker | str | os.PathLike[str] | None = None,
@@ -241,8 +275,15 @@ class Ranker(FittedRanker):
         position
             Where each document was shown when its label, a click, was observed: an array of positions from 1, or the
             name of a column or field. Scores plus a bias of each position are trained; `predict` returns the scores
-            without it (docs/clicks.md). Several columns (a list of names, or a dict of arrays by name) add up, and
+            without it (docs/bias.md). Several columns (a list of names, or a dict of arrays by name) add up, and
             columns of text are categories, such as the device.
+        propensity
+            Where labels are clicks and the probability that users saw each document is known: an array, or the name of
+            a column or field. Clicked documents weigh 1 / propensity, in a way that each objective's page describes.
+        clip
+            The least propensity: smaller ones count as this one. None for no limit.
+        self_normalised
+            Divide the weights of clicked documents by their mean.
         eval_set
             Evaluation sets: a list of ``(X, y, qid)`` or of `RankingData`, or one of them; a data frame alone where
             ``y`` and ``qid`` name columns. The `RankingData` that is trained on may be among them, for curves of the
@@ -253,7 +294,9 @@ class Ranker(FittedRanker):
         init_model
             A fitted Ranker, or the path of a saved one, to add trees to.
         callbacks
-            Functions called with a `Progress` after each tree; training stops when one returns True.
+            Functions called with a `Progress` after each tree; training stops when one returns True. Where a training
+            has several passes, ``progress.stage`` names them; they are not called in the folds of
+            ``early_stopping="cv"``.
         cluster
             Train on several machines with ``engine="xgboost"``: a Dask client, the address of a scheduler, a number of
             workers to start on this machine, ``"local"`` for one per core, or a `Cluster`. ``X`` may then also be a
@@ -266,51 +309,52 @@ class Ranker(FittedRanker):
         check_callbacks(callbacks)
         if cluster is not None:
             several = isinstance(y, Mapping) or isinstance(_names(X, y), list) or None
+            if isinstance(X, RankingData):
+                several, pairs = len(X.label_names) != 1 or None, X.pairs if pairs is None else pairs
             refused = {"pairs": pairs, "position": position, "eval_group": eval_group, "several labels": several}
-            refused["within_query"] = self.within_query
+            refused |= {"propensity": propensity, "within_query": self.within_query, "refit": self.refit or None}
+            refused |= {"members": None if self.members == 1 else self.members}
+            refused |= {"early_stopping='cv'": None if self.early_stopping == "valid" else self.early_stopping}
             if given_names := [name for name, value in refused.items() if value is not None]:
                 raise ValueError(f"{given_names[0]} cannot be used with cluster=; leave out one of the two.")
             return self._fit_on(cluster, plan, (X, y, qid, group, sample_weight), eval_set, earlier, callbacks)
-        times = no_times()
+        clicks, times = ClickColumns.of(position, propensity, clip, self_normalised), no_times()
         with announcing(show_notice(self.verbose)), timed(times, "preparation"):
-            shown = by_column("position", position)
-            others = [name for name in (*shown.values(), document) if isinstance(name, str)]
+            others = [*clicks.names, *([document] if isinstance(document, str) else [])]
             reference = None if earlier is None else earlier.columns_
-            given = ranking_data(X, y, qid, group, sample_weight, reference, pairs, document, shown)
-            plan = with_clicks(plan, given, shown)
-            recipe, threads = read_recipe(self.within_query, given), plan.settings.threads
+            given = ranking_data(X, y, qid, group, sample_weight, reference, pairs, document, clicks.fields)
+            plan = clicks.add_to(plan, given)
+            recipe = read_recipe(self.within_query, given)
             if earlier is not None and earlier.model_.recipe != recipe:
                 raise ValueError(
                     f"init_model was trained with within_query={earlier.within_query!r}, not {self.within_query!r}; "
                     "its trees need the same columns."
                 )
-            evaluated = evaluation_sets(eval_set, given, y, qid, eval_group, others)
-            train = given.with_features(recipe, canonical=True, threads=threads)
-            plan = for_data(plan, train, reducer_alone(plan))
-            names = given.feature_names
-            valid = [
-                train if data is given or data is X else data.with_features(recipe, names=names, threads=threads)
-                for data in evaluated
-            ]
-        if plan.settings.patience is not None and not valid:
+            sets = evaluation_sets(eval_set, given, y, qid, eval_group, others)
+            evaluated = [given if data is X else data for data in sets]
+        if plan.settings.patience is not None and self.early_stopping != "cv" and not evaluated:
             raise ValueError("early_stopping_rounds needs an eval_set to watch; pass eval_set=[(X, y, qid)].")
+        columns = {"label_column": _names(X, y), "qid_column": _names(X, qid), "other_columns": others}
 
-        def finish(state: State, interrupted: bool) -> None:
-            columns = {"label_column": _names(X, y), "qid_column": _names(X, qid), "other_columns": others}
-            more = {"position_bias": position_bias_of(state, plan, train), "interrupted": interrupted}
-            self._set_fitted(state, plan, train, fingerprint(train), recipe, **columns, **more)
+        def finish(fitted: Fitted) -> None:
+            self.label_column_, self.qid_column_ = columns["label_column"], columns["qid_column"]
+            self._set_model(fitted.model, list(plan.metrics.values()), fitted.plan.objective)
+            scores = fitted.out_of_sample
+            self.out_of_sample_ = scores if scores is None or given is X else given.ungroup(scores)
 
-        run_training(
+        task = Task(
             plan,
-            train,
-            valid,
+            given,
+            evaluated,
+            recipe,
             None if earlier is None else earlier.forest_,
             times=times,
             checkpoint=self.checkpoint,
             verbose=self.verbose,
-            callbacks=callbacks,
-            finish=finish,
+            callbacks=tuple(callbacks or ()),
+            columns=columns,
         )
+        train(task, finish)
         return self
 
     def check_params(self) -> None:
@@ -342,16 +386,11 @@ class Ranker(FittedRanker):
             callbacks=callbacks,
         )
         more = {"label_column": _names(X, y), "qid_column": _names(X, qid), "interrupted": fitted.interrupted}
-        self._set_fitted(fitted.state, fitted.plan, fitted.columns, fitted.fingerprint, Recipe(), **more)
-        return self
-
-    def _set_fitted(
-        self, state: State, plan: Plan, train: HasColumns, data_print: str, recipe: Recipe, **more: Any
-    ) -> None:
-        """Turn the state of a training into fitted attributes; ``more`` is added to the manifest."""
+        model = model_of(fitted.state, fitted.plan, fitted.columns, fitted.fingerprint, Recipe(), **more)
         self.label_column_, self.qid_column_ = more["label_column"], more["qid_column"]
-        model = model_of(state, plan, train, data_print, recipe, **more)
-        self._set_model(model, list(plan.metrics.values()), plan.objective)
+        self._set_model(model, list(fitted.plan.metrics.values()), fitted.plan.objective)
+        self.out_of_sample_ = None
+        return self
 
 
 def _names(X: Any, value: Any) -> Any:

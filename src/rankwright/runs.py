@@ -39,6 +39,7 @@ from rankwright.locks import locked_folder
 from rankwright.persistence import has_model
 
 if TYPE_CHECKING:
+    from rankwright.cluster.files import ParquetFiles
     from rankwright.ranker import Ranker
     from rankwright.training.state import Progress
 
@@ -47,7 +48,7 @@ _MANIFEST, _CONFIG, _ENVIRONMENT = "manifest.json", "config.toml", "environment.
 _METRICS, _LOG, _MODEL, _CHECKPOINT = "metrics.jsonl", "log.txt", "model", "checkpoint"
 _OURS = (_MODEL, _CHECKPOINT, _METRICS, _LOG, _CONFIG, _ENVIRONMENT, _MANIFEST)  # the manifest goes last
 _FREE = ("n_jobs", "verbose", "checkpoint")  # parameters that do not change the model
-_READING = ("label", "qid", "weight", "drop", "categorical", "zero_based")
+_READING = ("label", "qid", "weight", "drop", "categorical", "fields", "zero_based")
 _SECONDS_BETWEEN_LINES = 10.0
 _MOST_BYTES, _MOST_HISTORY_BYTES = 1 << 26, 1 << 31
 _PACKAGES = ("rankwright", "numpy", "scipy", "numba", "lightgbm", "scikit-learn", "pyarrow", "narwhals")
@@ -182,7 +183,7 @@ def _check_manifest(path: Path, manifest: Mapping[str, Any]) -> None:
     described = manifest.get("data", {})
     times = manifest.get("times", {})
     checks = {
-        "status": manifest.get("status") in ("training", "interrupted", "finished"),
+        "status": manifest.get("status", "training") in ("training", "interrupted", "finished"),
         "data": isinstance(described, dict) and all(isinstance(part, dict) for part in described.values()),
         "reading": _is_reading(manifest.get("reading", {})),
         "times": isinstance(times, dict) and all(type(value) in (int, float) for value in times.values()),
@@ -227,14 +228,15 @@ def load_ranker(path: PathLike) -> Ranker:
 
 def train_run(
     path: PathLike,
-    train: RankingData,
-    valid: RankingData | None = None,
+    train: RankingData | ParquetFiles,
+    valid: RankingData | ParquetFiles | None = None,
     *,
     parameters: Mapping[str, Any],
     clicks: Mapping[str, Any] | None = None,
     sources: Mapping[str, Any] | None = None,
     overwrite: bool = False,
     verbose: int = 1,
+    cluster: Any = None,
 ) -> Run:
     """Train a Ranker in a run folder, or resume a training that was interrupted.
 
@@ -260,6 +262,8 @@ def train_run(
         Whether to replace the run that is there; files that are not a run's are never touched.
     verbose
         1 shows progress, 0 nothing.
+    cluster
+        As for `Ranker.fit`; ``train`` and ``valid`` may then be `rankwright.cluster.files.ParquetFiles`.
 
     Examples
     --------
@@ -276,14 +280,14 @@ def train_run(
     described = {name: _describe(data) for name, data in (("train", train), ("valid", valid)) if data is not None}
     with locked_folder(Path(path), "a training"):
         return _train_locked(
-            Path(path), train, valid, parameters, clicks or {}, sources, overwrite, verbose, config, described
+            Path(path), train, valid, parameters, clicks or {}, sources, overwrite, verbose, config, described, cluster
         )
 
 
 def _train_locked(
     folder: Path,
-    train: RankingData,
-    valid: RankingData | None,
+    train: RankingData | ParquetFiles,
+    valid: RankingData | ParquetFiles | None,
     parameters: Mapping[str, Any],
     clicks: Mapping[str, Any],
     sources: Mapping[str, Any] | None,
@@ -291,6 +295,7 @@ def _train_locked(
     verbose: int,
     config: dict[str, Any],
     described: dict[str, Any],
+    cluster: Any,
 ) -> Run:
     """Train in a folder that no other training uses meanwhile."""
     from rankwright.ranker import Ranker
@@ -313,7 +318,7 @@ def _train_locked(
     recorder = _Recorder(folder, list(watched))
     with _remove_on_failure(folder):
         recorder.log("training starts" if earlier is None else "training resumes")
-        ranker.fit(train, eval_set=list(watched.values()), callbacks=[recorder], **clicks)
+        ranker.fit(train, eval_set=list(watched.values()), callbacks=[recorder], cluster=cluster, **clicks)
         recorder.complete(ranker)
         began = time.perf_counter()
         ranker.save(folder / _MODEL)
@@ -413,6 +418,11 @@ class _Recorder:
         self._logged = time.perf_counter()
 
     def __call__(self, progress: Progress) -> None:
+        if progress.stage:  # another pass, whose curves are not those of the run
+            if time.perf_counter() - self._logged >= _SECONDS_BETWEEN_LINES:
+                self._logged = time.perf_counter()
+                self.log(f"{progress.stage}: {progress.iteration}/{progress.n_estimators} trees")
+            return
         if not self._started:
             self._resume_after(progress.iteration - 1, progress.history)
         self._write(progress.iteration, self._before + progress.seconds, progress.history)
@@ -540,7 +550,10 @@ def _remove_on_failure(folder: Path) -> Iterator[None]:
         raise
 
 
-def _describe(data: RankingData) -> dict[str, Any]:
+def _describe(data: Any) -> dict[str, Any]:
+    if not hasattr(data, "queries"):  # files, which only workers read
+        described: dict[str, Any] = data.description()
+        return described
     from rankwright.training.checkpoint import fingerprint
 
     return {

@@ -24,6 +24,7 @@ from rankwright.cli import (
     report,
     reproduce,
     serve,
+    sweep,
     train,
     tune,
     verify_export,
@@ -75,6 +76,7 @@ app.command()(report.report)
 app.command()(diagnose.diagnose)
 app.command()(reproduce.reproduce)
 app.command()(tune.tune)
+app.command()(sweep.sweep)
 app.command()(bench.bench)
 app.command()(serve.serve)
 app.command()(warmup.warmup)

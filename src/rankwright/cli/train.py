@@ -59,6 +59,21 @@ def train(
     ] = None,
     pairs: options.Pairs = None,
     document: options.Document = None,
+    refit: Annotated[
+        bool,
+        typer.Option("--refit", help="Train once more on --valid too, with the number of trees that was chosen on it."),
+    ] = False,
+    propensity: Annotated[
+        str | None,
+        typer.Option(
+            metavar="COLUMN",
+            help="Column of Parquet and CSV with the probability that a clicked document was seen.",
+            show_default=False,
+        ),
+    ] = None,
+    clip: Annotated[
+        float | None, typer.Option(help="Least propensity; smaller ones count as it.", show_default=False)
+    ] = None,
     seed: Annotated[int | None, typer.Option(help="Seed [0].", show_default=False)] = None,
     threads: options.Threads = None,
     set_: Annotated[
@@ -68,6 +83,14 @@ def train(
     config: Annotated[
         Path | None,
         typer.Option(metavar="TOML", help="File of parameters; flags override it.", show_default=False),
+    ] = None,
+    workers: Annotated[
+        int | None,
+        typer.Option(min=1, help="Train on this many workers of this machine, from Parquet files.", show_default=False),
+    ] = None,
+    scheduler: Annotated[
+        str | None,
+        typer.Option(metavar="ADDRESS", help="Train on the workers of this Dask scheduler.", show_default=False),
     ] = None,
     calibrate_by: Annotated[
         calibrate.Method | None,
@@ -105,16 +128,31 @@ def train(
         "within_query": within_query,
         "n_estimators": trees,
         "early_stopping_rounds": early_stopping,
+        "refit": refit or None,
         "random_state": seed,
         "n_jobs": threads,
     }
+    cluster = _cluster(workers, scheduler)
+    local: dict[str, Any] = {
+        "--pairs": pairs,
+        "--document": document,
+        "--position": position,
+        "--calibrate": calibrate_by,
+    }
+    local |= {"--propensity": propensity, "--refit": refit}
+    if cluster is not None and (flag := next((name for name, value in local.items() if value), None)):
+        raise typer.BadParameter(f"{flag} cannot be used on several workers; train without --workers and --scheduler.")
     parameters = _parameters(config, {k: v for k, v in flags.items() if v is not None}, set_ or [])
-    told = parameters.pop("clicks", {}) | ({"position": position} if position else {})
+    if cluster is not None:
+        parameters.setdefault("engine", "xgboost")
+    given = {"position": position or None, "propensity": propensity, "clip": clip}
+    told = parameters.pop("clicks", {}) | {name: value for name, value in given.items() if value is not None}
     names = options.named_columns(told)
     reading |= {"fields": names} if names else {}
     verbose = parameters.pop("verbose", 1)
     options.check_document(pairs, document)
-    if parameters.get("early_stopping_rounds") is not None and valid is None:
+    watches_valid = parameters.get("early_stopping", "valid") != "cv"
+    if parameters.get("early_stopping_rounds") is not None and valid is None and watches_valid:
         raise typer.BadParameter("early stopping needs validation data; give it with --valid.")
     try:
         settings = run_config(parameters, told)
@@ -125,7 +163,10 @@ def train(
         check_same(earlier, settings)
     paths = {"train": data} | ({} if valid is None else {"valid": valid})
     start = time.perf_counter()
-    parts = read_parts(list(paths.values()), pairs=pairs, document=document, **reading)
+    if cluster is None:
+        parts: Any = read_parts(list(paths.values()), pairs=pairs, document=document, **reading)
+    else:
+        parts = _files(paths, reading)
     if document is not None:
         reading = {**reading, "fields": [document]}
     run = train_run(
@@ -136,6 +177,7 @@ def train(
         sources={"paths": paths, "reading": reading, "seconds": time.perf_counter() - start},
         overwrite=force,
         verbose=0 if quiet else verbose,
+        cluster=cluster,
     )
     if not run.finished:
         echo(
@@ -156,31 +198,66 @@ def train(
 
 def _calibrate(run: Any, parts: Any, method: calibrate.Method, target: calibrate.Target, quiet: bool) -> None:
     """Calibrate a finished run, unless it is calibrated in this way already."""
-    folds = None if len(parts) > 1 else _FOLDS
+    held_out = len(parts) > 1 and not run.config.get("refit")  # a second training has seen the validation queries
+    folds = None if held_out else _FOLDS
     before = run.ranker.calibration_
     if before is None or (before.method, before.target, before.folds) != (method, target, folds):
-        run.ranker.calibrate(parts[-1], method=method, target=target, folds=folds)
+        run.ranker.calibrate(parts[1] if held_out else parts[0], method=method, target=target, folds=folds)
         calibrate.save_calibrated(run.ranker, run.path)
     if not quiet:
         echo(f"{run.path}: {calibrate.describe(run.ranker)}.")
 
 
+def _cluster(workers: int | None, scheduler: str | None) -> Any:
+    """Where to train, checked before any work; None for this process."""
+    if workers is not None and scheduler is not None:
+        raise typer.BadParameter("give --workers or --scheduler, not both.")
+    if workers is None and scheduler is None:
+        return None
+    from rankwright.cluster.dask import require
+    from rankwright.cluster.options import Cluster
+
+    require()
+    try:
+        return Cluster(scheduler if workers is None else workers)
+    except ValueError as error:
+        raise typer.BadParameter(str(error)) from None
+
+
+def _files(paths: dict[str, Path], reading: dict[str, Any]) -> list[Any]:
+    """Parquet files that only the workers read."""
+    from rankwright.cluster.files import ParquetFiles
+
+    if "zero_based" in reading:
+        raise typer.BadParameter("--zero-based and --one-based are for LETOR text, and workers read Parquet files.")
+    chosen: dict[str, Any] = dict(reading)
+    if isinstance(label := chosen.get("label"), list | tuple):
+        if len(label) > 1:
+            raise typer.BadParameter("several workers train for one label; give --label once.")
+        chosen["label"] = label[0]
+    chosen |= {name: tuple(value) for name, value in chosen.items() if isinstance(value, list)}
+    return [ParquetFiles(str(path), **chosen) for path in paths.values()]
+
+
 def _summary(run: Any, out: Path) -> str:
     trees = run.manifest["best_iteration"]
-    row = run.history[len(run.ranker.learning_rates_) - 1]
+    row = run.history[run.ranker._evaluated_iteration - 1]
     values = [f"{part} {name} {value:.4f}" for part in ("train", "valid") for name, value in row.get(part, {}).items()]
     seconds = sum(run.times.values())
     return (
-        f"{out}: {trees} trees in {seconds:.1f} s; {', '.join(values)}.\n"
+        f"{out}: {trees} trees in {seconds:.1f} s{'; ' if values else ''}{', '.join(values)}.\n"
         f"{_best_tree(run)}"
         f"Next: rankwright evaluate {out} DATA, or rankwright predict {out} DATA --out scores.txt"
     )
 
 
 def _best_tree(run: Any) -> str:
-    """Say where validation was best, if later trees made it worse and nothing stopped them."""
+    """Say where validation was best, if later trees made it worse and nothing stopped them, or what did stop them."""
     from rankwright import metric
+    from rankwright.training.stopping import stopping_sentence
 
+    if run.ranker.stopping_ is not None:
+        return f"{stopping_sentence(run.ranker.stopping_)}\n"
     if run.config.get("early_stopping_rounds") is not None or "valid" not in run.history[0]:
         return ""
     name = next(iter(run.history[0]["valid"]))

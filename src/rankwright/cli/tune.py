@@ -134,7 +134,7 @@ def tune(
             "command resumes it."
         )
     if shortfall := tuning.shortfall():
-        typer.echo(f"rankwright: warning: {shortfall}.", err=True)
+        echo(f"rankwright: warning: {shortfall}.", err=True)
     if not quiet:
         echo(f"{tuning}\n{_summary(tuning, out)}")
 

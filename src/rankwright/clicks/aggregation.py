@@ -6,15 +6,20 @@ A document without a click says something only if it was examined, and a log doe
   preferred to the documents skipped above it). Documents below are left out, and so are lists without a click.
 * ``examined_only=False`` keeps every document that was shown. A label is then an observed click rate, not a judgement:
   made for trainings that correct the position bias, which need the clicks that did not happen as well.
+
+With propensities there is a third: a document was examined Σ θ times in expectation, θ the propensity of the position
+of each of its shows, so that its clicks divided by Σ θ estimate its relevance, wherever it stood.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
+from rankwright.clicks.cells import sums_by
 from rankwright.data.dataset import RankingData
 
 if TYPE_CHECKING:
@@ -27,8 +32,9 @@ def training_data(
     log: ClickLog,
     by: Literal["query", "session"],
     smoothing: float,
-    examined_only: bool,
+    examined_only: bool | None,
     weights: Literal["queries", "rows"] | None,
+    propensity: Floats | None,
 ) -> RankingData:
     """Return a log as ranking data; see `ClickLog.to_data`."""
     if by not in ("query", "session"):
@@ -37,9 +43,17 @@ def training_data(
         raise ValueError(f"weights must be 'queries', 'rows' or None; got {weights!r}.")
     if not (np.isfinite(smoothing) and smoothing >= 0):
         raise ValueError(f"smoothing is a number of impressions, finite and non-negative; got {smoothing}.")
+    if propensity is not None and (examined_only or by == "session"):
+        raise ValueError(
+            "propensities correct the click rates of all shown documents of a query; leave out examined_only and by."
+        )
+    if propensity is None and examined_only is None:
+        examined_only = True
     rows = np.flatnonzero(examined(log)) if examined_only else np.arange(log.n_rows)
     if len(rows) == 0:
         raise ValueError("the log has no click, so nothing can be learned from it.")
+    if propensity is not None:
+        return _corrected(log, propensity, smoothing, weights)
     if by == "query":
         return _by_query(log, rows, smoothing, weights)
     if smoothing:
@@ -72,6 +86,20 @@ def _by_query(log: ClickLog, rows: NDArray[np.int64], smoothing: float, weights:
     return data._like(data.X[document], rate, log.queries.ids[query], counts, _with_own(data, document, fields))
 
 
+def _corrected(log: ClickLog, propensity: Floats, smoothing: float, weights: str | None) -> RankingData:
+    """One row for each document of a query: its clicks over its expected examinations."""
+    data = log.require_data("to_data")
+    document, first, row = np.unique(log.document, return_index=True, return_inverse=True)
+    n = len(document)
+    shows, clicks, examinations = (sums_by(row, v, n) for v in (np.ones(log.n_rows), log.click, propensity))
+    mean = clicks.sum() / examinations.sum()
+    rate = np.minimum((clicks + smoothing * mean) / (examinations + smoothing), 1.0)
+    query = log.queries.query_of_row[first]
+    counts = {None: None, "rows": shows, "queries": log.impressions_by_query[query].astype(np.float64)}[weights]
+    fields = {"impressions": shows.astype(np.int64), "clicks": clicks.astype(np.int64), "examinations": examinations}
+    return data._like(data.X[document], rate, log.queries.ids[query], counts, _with_own(data, document, fields))
+
+
 def _by_session(log: ClickLog, rows: NDArray[np.int64]) -> RankingData:
     """One query for each impression."""
     data = log.require_data("to_data")
@@ -94,8 +122,8 @@ def _starts(log: ClickLog) -> tuple[list[object], list[object]]:
 
 
 def _with_own(
-    data: RankingData, document: NDArray[np.int64], fields: dict[str, NDArray[np.int64]]
-) -> dict[str, NDArray[np.int64]]:
+    data: RankingData, document: NDArray[np.int64], fields: Mapping[str, NDArray[Any]]
+) -> dict[str, NDArray[Any]]:
     """Add the data's own fields, and the row of each document in it."""
     own = {name: values[document] for name, values in data.fields.items()}
     return {"row": document, **own, **fields}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Literal
@@ -172,14 +172,16 @@ class ClickLog:
         document: str = "document",
         by: Literal["query", "session"] = "query",
         smoothing: float = 0.0,
-        examined_only: bool = True,
+        examined_only: bool | None = None,
+        propensities: Callable[[NDArray[np.int64]], NDArray[np.float64]] | None = None,
         weights: Literal["queries", "rows"] | None = "queries",
     ) -> RankingData:
         """Return the log as training data.
 
         Documents that were never shown are left out: nothing is known about them. By default a document without a
         click is a negative only where it stood above the last click of its list, so that it was probably examined.
-        A training that corrects the position bias needs every shown document instead: ``examined_only=False``.
+        A training that corrects the position bias, `Ranker.fit` with ``position`` or ``propensity``, needs every shown
+        document instead: ``examined_only=False``. With ``propensities`` the labels themselves are corrected.
 
         Parameters
         ----------
@@ -189,9 +191,14 @@ class ClickLog:
             ``"query"``: a row for each query, document and position, whose label is the click rate. ``"session"``: each
             list is a query of its own, with the id ``"query/session"`` and the clicks as labels.
         smoothing
-            With ``by="query"``: number of imaginary impressions at the mean rate of the position, added to each row.
+            With ``by="query"``: number of imaginary impressions at the mean rate of the position, added to each row;
+            with propensities, of imaginary examinations at the mean rate.
         examined_only
-            Whether only documents at or above the last click of their list count.
+            Whether only documents at or above the last click of their list count: true, unless there are propensities.
+        propensities
+            What `estimate_propensities` returns. There is then a row for each query and document, and its label is
+            the number of its clicks divided by that of its expected examinations, at most 1. Labels of few examinations
+            are noisy: smoothing helps.
         weights
             With ``by="query"``: weights of rows, the number of impressions of their query (``"queries"``, which every
             objective can use) or of the row (``"rows"``, for objectives that look at one document at a time).
@@ -200,7 +207,8 @@ class ClickLog:
         -------
         RankingData
             With the fields ``"position"``, ``"row"`` (of the document in `data`) and those of `data`; with
-            ``by="query"`` also ``"impressions"`` and ``"clicks"``, otherwise the fields of the log.
+            ``by="query"`` also ``"impressions"`` and ``"clicks"``, otherwise the fields of the log. With propensities,
+            ``"examinations"`` in place of ``"position"``.
 
         Examples
         --------
@@ -213,9 +221,13 @@ class ClickLog:
         ([0.5, 1.0], [2.0, 2.0])
         >>> log.to_data(data, examined_only=False).y.tolist()
         [0.5, 0.5, 0.0]
+        >>> from rankwright import Propensities
+        >>> log.to_data(data, propensities=Propensities.known([1, 0.5, 0.3])).y.tolist()     # 1 / 2, 1 / (2 * 0.5)
+        [0.5, 1.0, 0.0]
         """
         log = self if data is None else self.attach(data, document=document)
-        return training_data(log, by, smoothing, examined_only, weights)
+        propensity = None if propensities is None else propensities(log.position)
+        return training_data(log, by, smoothing, examined_only, weights, propensity)
 
     def require_data(self, what: str) -> RankingData:
         """Return `data`, and raise ValueError where it is missing."""

@@ -329,7 +329,7 @@ def _relevance(log: ClickLog, data: RankingData, theta: Floats, seed: int) -> Fl
     for side in (0, 1):
         learned = half[query[shown]] != side
         part = data._like(data.X[shown[learned]], data.y[shown[learned]], data.qid[shown[learned]], None, {})
-        model = fit_relevance(part, cells.chosen(learned[cells.group]), curve=levels, seed=seed)
+        model = fit_relevance(part, cells.chosen(learned[cells.group]), levels, seed)
         rows = np.flatnonzero(half[query] == side)
         if len(rows):
             relevance[rows] = model.relevance(data.X[rows])

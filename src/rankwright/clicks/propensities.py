@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
+from functools import partial
 from statistics import NormalDist
 from typing import Any, Literal
 
@@ -15,7 +16,7 @@ from rankwright._html import table
 from rankwright.clicks.cells import Cells, Floats, by_document, by_randomised_positions, limited, sums_by
 from rankwright.clicks.log import ClickLog
 from rankwright.clicks.multiplicative import fit_curve, informative, unreachable
-from rankwright.clicks.relevance import fit_relevance
+from rankwright.clicks.relevance import curve_given, learn_curve
 
 _METHODS = {"swaps": "randomised positions", "harvest": "documents shown at several positions", "em": "regression EM"}
 
@@ -128,7 +129,7 @@ def estimate_propensities(
     limit
         Positions past this one share a propensity.
     resamples
-        Bootstrap resamples of queries for the intervals; 0 for none.
+        Bootstrap resamples of queries for the intervals; 0 for none. "em" takes its model of relevance as given.
     confidence
         Level of the intervals.
     seed
@@ -187,26 +188,20 @@ def _by_shows(log: ClickLog, method: str, limit: int) -> tuple[Cells, _Estimate]
             + ("Lower limit, or use" if lost[0] > 2 else "Use")
             + " method='em', or log lists of several rankers or with exchanged places."
         )
-    clicks = sums_by(cells.position, cells.clicks, cells.n_positions)
-    if not clicks.all():
-        raise ValueError(
-            f"there is no click at position {int(np.argmin(clicks)) + 1} to learn from; lower limit, so that late "
-            "positions share a propensity."
-        )
+    _require_clicks(cells)
 
-    def estimate(query_weight: Floats | None) -> Floats:
+    def fit(query_weight: Floats | None, start: Floats | None) -> Floats:
         shows, clicks = cells.tables(query_weight)
         used = clicks.sum(axis=1) > 0
         return fit_curve(shows[used], clicks[used], start)
 
-    start = None
-    start = estimate(None)
-    return cells, estimate
+    return cells, partial(fit, start=fit(None, None))
 
 
 def _by_features(log: ClickLog, limit: int, seed: int) -> tuple[Cells, _Estimate]:
     data = log.require_data("method='em'")
     cells = by_document(log, limited(log, limit))
+    _require_clicks(cells)
     if unreachable(informative(cells)):
         warnings.warn(
             "no document was clicked and shown at several positions: position bias and relevance are told apart by the "
@@ -215,14 +210,24 @@ def _by_features(log: ClickLog, limit: int, seed: int) -> tuple[Cells, _Estimate
         )
     rows = np.unique(log.document)
     shown = data._like(data.X[rows], data.y[rows], data.qid[rows], None, {})
-    chosen = fit_relevance(shown, cells, seed=seed)
+    if shown.n_queries < 2:
+        raise ValueError("method='em' learns relevance from other queries, so it needs at least two.")
+    gamma, _ = learn_curve(shown, cells, seed)
 
     def estimate(query_weight: Floats | None) -> Floats:
-        if query_weight is None:
-            return np.log(chosen.curve)
-        return np.log(fit_relevance(shown, cells, query_weight, rounds=chosen.n_trees, seed=seed).curve)
+        weight = np.ones(len(gamma)) if query_weight is None else query_weight[cells.query]
+        return np.log(curve_given(cells, gamma, weight))
 
     return cells, estimate
+
+
+def _require_clicks(cells: Cells) -> None:
+    clicks = sums_by(cells.position, cells.clicks, cells.n_positions)
+    if not clicks.all():
+        raise ValueError(
+            f"there is no click at position {int(np.argmin(clicks)) + 1} to learn from; lower limit, so that late "
+            "positions share a propensity."
+        )
 
 
 def _deviations(estimate: _Estimate, n_queries: int, resamples: int, seed: int) -> Floats:

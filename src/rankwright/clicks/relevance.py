@@ -1,17 +1,21 @@
 """Relevance learned from clicks: a boosted model of the probability that an examined document is clicked.
 
-Clicks follow the position-based model, click rate = θ_k γ(x), with γ = 1 / (1 + exp(-F(x))) and F a sum of trees. The
-likelihood of the clicks is maximised over both: each round solves θ for the current γ and then adds a tree to F, from
-the gradient and Fisher information of F
+Clicks follow the position-based model, click rate = θ_k γ(x), with γ = 1 / (1 + exp(-F(x))) and F a sum of trees. A
+tree is grown from the gradient and the Fisher information of the likelihood of the clicks: of each document
 
-    Σ_k (c_k - n_k θ_k γ) (1 - γ) / (1 - θ_k γ)        Σ_k n_k θ_k γ (1 - γ)² / (1 - θ_k γ)
+    Σ_k (c_k - n_k θ_k γ) (1 - γ) / (1 - θ_k γ)        Σ_k n_k θ_k γ (1 - γ)² / (1 - θ_k γ),
 
-of each document, n_k its shows and c_k its clicks at position k. θ_1 = 1: only ratios can be learned.
+n_k its shows and c_k its clicks at position k. Where θ is not known it is learned in turn, between trees:
+
+    θ_k = m_k / m_1,        m_k = Σ c_k / Σ n_k γ̂,
+
+with γ̂ of a query from a model that was trained on other queries. So neither noise that the trees fit nor a wrong scale
+of γ̂ distorts θ; what remains is relevance that features do not explain and that the logged lists nevertheless follow.
 
 Reference: Wang et al., "Position Bias Estimation for Unbiased Learning to Rank in Personal Search", WSDM 2018.
 
-Departs from it: θ is solved exactly where EM takes one step, and F is fitted to the likelihood of the clicks itself,
-whose gradient is that of EM's M step; the number of trees is chosen on queries that are left out.
+Departs from it: F is fitted to the likelihood of the clicks itself, whose gradient is that of EM's M step; θ comes from
+the equation above, where EM takes a step with γ̂ of the queries themselves.
 """
 
 from __future__ import annotations
@@ -20,13 +24,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from rankwright.clicks.cells import Cells, Floats, sums_by
+from rankwright.clicks.cells import Cells, Floats, Integers, sums_by
 from rankwright.data.dataset import RankingData
 from rankwright.engines import load_engine
 from rankwright.engines.contract import Forest
 
 _OPTIONS = {
-    "num_leaves": 15,
+    "num_leaves": 31,
     "max_depth": -1,
     "min_child_samples": 20,
     "reg_lambda": 1.0,
@@ -37,121 +41,120 @@ _OPTIONS = {
 _RATE = 0.15
 _ROUNDS = 150
 _PATIENCE = 15  # rounds without a better likelihood of the queries left out
-_FLOOR = 1e-6  # smallest probability
+_FLOOR = 1e-6  # smallest probability and information
 
 
 class RelevanceModel(NamedTuple):
     """A fitted model."""
 
-    curve: Floats  # θ [positions]
     base: float
     forest: Forest
-    n_trees: int
 
     def relevance(self, X: Any) -> Floats:
         """Return γ of rows with the same columns."""
-        return _sigmoid(self.base + self.forest.predict(X, stop=self.n_trees))
+        return _sigmoid(self.base + self.forest.predict(X))
 
 
-class _Rows(NamedTuple):
-    """Cells whose groups are rows of data."""
+def fit_relevance(data: RankingData, cells: Cells, curve: Floats, seed: int = 0) -> RelevanceModel:
+    """Fit γ where θ is known.
 
-    cells: Cells
-    weight: Floats  # of each cell
-
-    def totals(self, values: Floats) -> Floats:
-        """Sum values of cells by position."""
-        return sums_by(self.cells.position, values * self.weight, self.cells.n_positions)
-
-    def by_row(self, values: Floats, n_rows: int) -> Floats:
-        return sums_by(self.cells.group, values * self.weight, n_rows)
-
-
-def fit_relevance(
-    data: RankingData,
-    cells: Cells,
-    query_weight: Floats | None = None,
-    curve: Floats | None = None,
-    rounds: int | None = None,
-    seed: int = 0,
-) -> RelevanceModel:
-    """Fit γ, and θ where ``curve`` does not give it.
-
-    ``cells`` count by row of ``data``, which has the shown documents only. Without ``rounds`` their number is chosen on
-    a fifth of the queries, left out, and all queries are then used.
+    ``cells`` count by row of ``data``. The number of trees is chosen on a fifth of the queries, left out, and all
+    queries are then used.
     """
-    weight = np.ones(len(cells.query)) if query_weight is None else query_weight[cells.query]
-    if rounds is None:
-        queries = np.unique(cells.query)
-        is_left_out = np.zeros(int(queries.max()) + 1, dtype=bool)
-        is_left_out[queries[np.random.default_rng(seed).permutation(len(queries))[: len(queries) // 5]]] = True
-        left_out = is_left_out[cells.query]
-        fitted, tested = _Rows(cells, weight * ~left_out), _Rows(cells, weight * left_out)
-        rounds = _boost(data, fitted, curve, _ROUNDS, tested, seed).n_trees if left_out.any() else _ROUNDS
-    return _boost(data, _Rows(cells, weight), curve, max(rounds, 1), None, seed)
+    queries = data.queries.query_of_row
+    is_left_out = np.random.default_rng(seed).permutation(data.n_queries) < data.n_queries // 5
+    base, everything = _base(cells, curve), np.arange(data.n_rows)
+    rounds = _ROUNDS
+    if is_left_out.any():
+        left_out = is_left_out[queries]
+        trial = _Boosting(data, everything[~left_out], everything[left_out], base, seed)
+        rounds = _best_round(trial, cells, curve, left_out[cells.group])
+    final = _Boosting(data, everything, everything[:0], base, seed)
+    for _ in range(rounds):
+        if not final.step(cells, curve):
+            break
+    return RelevanceModel(base, final.forest())
 
 
-def _boost(
-    data: RankingData, rows: _Rows, known: Floats | None, rounds: int, tested: _Rows | None, seed: int
-) -> RelevanceModel:
-    cells = rows.cells
-    grower = load_engine("lightgbm").grower([data], _OPTIONS, {}, seed, 1)
-    grower.resume(0)
-    shows, clicks = rows.totals(cells.shows), rows.totals(cells.clicks)
-    rate = np.clip(clicks / np.maximum(shows, 1.0), _FLOOR, 1 - _FLOOR)
-    curve = np.minimum(rate / rate[0], 1.0) if known is None else known
-    start = np.clip(clicks.sum() / max(shows @ curve, 1.0), 0.01, 0.99)
-    base = float(np.log(start / (1 - start)))
-    F = np.full(data.n_rows, base)
-    best, best_round, n_trees = -np.inf, 0, 0
-    for n_trees in range(1, rounds + 1):
+def learn_curve(data: RankingData, cells: Cells, seed: int = 0) -> tuple[Floats, Floats]:
+    """Learn θ and γ in turn; return γ̂ of each cell, from queries other than its own, and θ."""
+    half = np.random.default_rng(seed).permutation(data.n_queries) % 2
+    side = half[data.queries.query_of_row]
+    shows, clicks = (sums_by(cells.position, v, cells.n_positions) for v in (cells.shows, cells.clicks))
+    rate = np.clip(clicks / shows, _FLOOR, 1.0)
+    curve = rate / rate[0]
+    base = _base(cells, curve)
+    models = [_Boosting(data, np.flatnonzero(side != s), np.flatnonzero(side == s), base, seed) for s in (0, 1)]
+    for _ in range(_ROUNDS):
+        grown = [model.step(cells, curve) for model in models]
+        F = np.where(side == 0, models[0].F, models[1].F)
         gamma = _sigmoid(F)[cells.group]
-        if known is None:
-            curve = _solve_curve(rows, gamma, curve)
+        curve = curve_given(cells, gamma, np.ones(len(gamma)))
+        if not any(grown):
+            break
+    return gamma, curve
+
+
+def curve_given(cells: Cells, gamma: Floats, weight: Floats) -> Floats:
+    """Return θ for relevances and weights of cells."""
+    clicks, expected = (
+        sums_by(cells.position, weight * values, cells.n_positions) for values in (cells.clicks, cells.shows * gamma)
+    )
+    rate: Floats = np.maximum(clicks, _FLOOR) / np.maximum(expected, _FLOOR)
+    curve: Floats = rate / rate[0]
+    return curve
+
+
+class _Boosting:
+    """Trees grown on some rows of data, and F of these and others."""
+
+    def __init__(self, data: RankingData, inside: Integers, outside: Integers, base: float, seed: int) -> None:
+        self._parts = [rows for rows in (inside, outside) if len(rows)]
+        sets = [data._like(data.X[rows], data.y[rows], data.qid[rows], None, {}) for rows in self._parts]
+        self._grower = load_engine("lightgbm").grower(sets, _OPTIONS, {}, seed, 1)
+        self._grower.resume(0)
+        self.F = np.full(data.n_rows, base)
+
+    def step(self, cells: Cells, curve: Floats) -> bool:
+        """Add a tree; return whether there was a split worth it."""
+        gamma = _sigmoid(self.F)[cells.group]
         p = np.minimum(curve[cells.position] * gamma, 1 - _FLOOR)
         score = (cells.clicks - cells.shows * p) * (1 - gamma) / (1 - p)
         information = cells.shows * p * (1 - gamma) ** 2 / (1 - p)
-        tree = grower.grow(
-            -rows.by_row(score, data.n_rows).astype(np.float32),
-            np.maximum(rows.by_row(information, data.n_rows), _FLOOR).astype(np.float32),
-        )
+        inside = self._parts[0]
+        gradient, curvature = (sums_by(cells.group, v, len(self.F))[inside] for v in (score, information))
+        tree = self._grower.grow((-gradient).astype(np.float32), np.maximum(curvature, _FLOOR).astype(np.float32))
         if tree is None:
-            n_trees -= 1
-            break
+            return False
         values = _RATE * tree.values
         tree.set(values)
-        F += values[tree.leaves(0)]
-        if tested is not None:
-            reached = _likelihood(tested, _sigmoid(F)[cells.group], curve)
-            if reached > best:
-                best, best_round = reached, n_trees
-            if n_trees - best_round >= _PATIENCE:
-                break
-    if known is None:
-        curve = _solve_curve(rows, _sigmoid(F)[cells.group], curve)
-    return RelevanceModel(curve, base, grower.forest(), n_trees if tested is None else best_round)
+        for part, rows in enumerate(self._parts):
+            self.F[rows] += values[tree.leaves(part)]
+        return True
+
+    def forest(self) -> Forest:
+        """Return the trees."""
+        return self._grower.forest()
 
 
-def _solve_curve(rows: _Rows, gamma: Floats, curve: Floats) -> Floats:
-    """Maximise the likelihood over θ: Newton steps for each position in log θ, the first fixed at 1."""
-    cells, log_curve = rows.cells, np.log(np.maximum(curve, _FLOOR))
-    for _ in range(20):
-        p = np.minimum(np.exp(log_curve)[cells.position] * gamma, 1 - _FLOOR)
-        gradient = rows.totals((cells.clicks - cells.shows * p) / (1 - p))
-        information = rows.totals(cells.shows * p / (1 - p)) + _FLOOR
-        step = np.clip(gradient / information, -1.0, 1.0)
-        step[0] = 0.0
-        log_curve = np.clip(log_curve + step, np.log(_FLOOR), 0.7)
-        if np.abs(step).max() < 1e-6:
+def _base(cells: Cells, curve: Floats) -> float:
+    """Return F of the mean relevance."""
+    mean = np.clip(cells.clicks.sum() / (cells.shows @ curve[cells.position]), 0.01, 0.99)
+    return float(np.log(mean / (1 - mean)))
+
+
+def _best_round(model: _Boosting, cells: Cells, curve: Floats, tested: Any) -> int:
+    """Return the number of trees with the best likelihood of the tested cells."""
+    best, best_round = -np.inf, 0
+    for n_trees in range(1, _ROUNDS + 1):
+        if not model.step(cells, curve) or n_trees - best_round > _PATIENCE:
             break
-    return np.exp(log_curve)
-
-
-def _likelihood(rows: _Rows, gamma: Floats, curve: Floats) -> float:
-    cells = rows.cells
-    p = np.clip(curve[cells.position] * gamma, _FLOOR, 1 - _FLOOR)
-    terms = cells.clicks * np.log(p) + (cells.shows - cells.clicks) * np.log1p(-p)
-    return float(rows.weight @ terms)
+        p = np.clip(curve[cells.position] * _sigmoid(model.F)[cells.group], _FLOOR, 1 - _FLOOR)[tested]
+        clicks, shows = cells.clicks[tested], cells.shows[tested]
+        reached = float((clicks * np.log(p) + (shows - clicks) * np.log1p(-p)).sum())
+        if reached > best:
+            best, best_round = reached, n_trees
+    return best_round
 
 
 def _sigmoid(z: Floats) -> Floats:

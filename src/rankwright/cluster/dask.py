@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import glob
-import os
 import pickle
 import time
 import uuid
@@ -15,6 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from rankwright.cluster.collective import start_tracker
+from rankwright.cluster.files import ParquetFiles
 from rankwright.cluster.pieces import Loaded, Piece, load
 from rankwright.data.dataset import RankingData
 
@@ -56,7 +55,7 @@ def connect(where: Any, threads: int) -> Iterator[Any]:
             yield client
         return
     n_workers = threads if where == "local" else int(where)
-    options: dict[str, Any] = {"threads_per_worker": max(1, threads // n_workers), "dashboard_address": None}
+    options: dict[str, Any] = {"threads_per_worker": max(1, threads // n_workers), "dashboard_address": ":0"}
     with (
         LocalCluster(n_workers=n_workers, processes=True, host="127.0.0.1", silence_logs=50, **options) as cluster,
         Client(cluster) as client,
@@ -81,6 +80,8 @@ def check_versions(client: Any, workers: Sequence[Worker]) -> None:
     expected = _versions()
     found = client.run(_versions, workers=[worker.address for worker in workers])
     for worker in workers:
+        if worker.address not in found:
+            raise LostWorker(f"worker {worker.name} ({worker.address}) is gone")
         for library, version in expected.items():
             other = found[worker.address][library]
             if other != version:
@@ -108,19 +109,6 @@ def is_collection(X: Any) -> bool:
     return hasattr(X, "__dask_graph__")
 
 
-def parquet_paths(text: str | os.PathLike[str]) -> list[str]:
-    """Return the files of a folder or of a pattern, ascending."""
-    path = os.fspath(text)
-    found = sorted(
-        glob.glob(os.path.join(path, "**", "*.parquet"), recursive=True) if os.path.isdir(path) else glob.glob(path)
-    )
-    if not found:
-        raise ValueError(
-            f"there is no Parquet file at {path}; give a folder, a file or a pattern such as data/*.parquet."
-        )
-    return [os.path.abspath(name) for name in found]
-
-
 def loaded_pieces(client: Any, workers: Sequence[Worker], data: Any, columns: Piece) -> list[Any]:
     """Have the workers read data; returns futures of `Loaded`.
 
@@ -129,14 +117,14 @@ def loaded_pieces(client: Any, workers: Sequence[Worker], data: Any, columns: Pi
     client, workers
         Who reads.
     data
-        A folder or pattern of Parquet files, which the workers must be able to open; (X, y, qid, weights) of Dask
-        collections with the same partitions, y, qid and weights perhaps names of columns; or a `RankingData`.
+        Parquet files, which the workers must be able to open; (X, y, qid, weights) of Dask collections with the same
+        partitions, y, qid and weights perhaps names of columns; or a `RankingData`.
     columns
         Names of columns, in the form of a piece without a source.
     """
     addresses = [worker.address for worker in workers]
-    if isinstance(data, str | os.PathLike):
-        pieces = [columns._replace(name=path, source=path) for path in parquet_paths(data)]
+    if isinstance(data, ParquetFiles):
+        pieces = [columns._replace(name=path, source=path) for path in data.files]
         return [client.submit(_load, piece, workers=addresses, pure=False) for piece in pieces]
     if isinstance(data, RankingData):
         n_pieces = min(_PIECES_PER_WORKER * len(workers), data.n_queries)
@@ -231,13 +219,11 @@ class Mailbox:
         self._queue, self._event = Queue(name, client=client), Event(f"{name}-stop", client=client)
 
     def messages(self, seconds: float) -> Iterator[tuple[str, Any]]:
-        """Yield what has arrived, after a wait for the first."""
-        try:
-            yield pickle.loads(self._queue.get(timeout=seconds))
-            while self._queue.qsize():
-                yield pickle.loads(self._queue.get(timeout=seconds))
-        except TimeoutError:
-            return
+        """Yield what has arrived, or wait for a while if nothing has: a wait in Dask would be logged as an error."""
+        if not self._queue.qsize():
+            time.sleep(seconds)
+        while self._queue.qsize():
+            yield pickle.loads(self._queue.get())
 
     def stop(self) -> None:
         """Ask the worker to end training."""
@@ -272,7 +258,8 @@ def together(
     """Run a function on all workers at once, as machines that can add up; returns the result of the first.
 
     It is called with its arguments, then (tracker, number) and, with ``on_message``, the name of a mailbox.
-    ``on_message`` takes messages, and returns whether training shall end.
+    ``on_message`` takes messages, and returns whether training shall end. A first Ctrl-C ends it in the same way, with
+    the message ``"interrupted"``.
     """
     tracker = start_tracker(len(workers), _own_address(client))
     mailbox = None if on_message is None else Mailbox(client)
@@ -290,11 +277,21 @@ def together(
                 if on_message(kind, content):
                     mailbox.stop()
 
-        _wait(client, workers, futures, None if mailbox is None else look)
+        try:
+            _wait(client, workers, futures, None if mailbox is None else look)
+        except KeyboardInterrupt:
+            if mailbox is None or on_message is None:
+                raise
+            mailbox.stop()
+            on_message("interrupted", None)
+            _wait(client, workers, futures, look)
         if mailbox is not None:
             look(0.01)
         return futures[0].result()
     except BaseException:
+        if mailbox is not None:
+            with suppress(Exception):
+                mailbox.stop()
         _stop(client, workers, futures)
         raise
     finally:
@@ -324,6 +321,20 @@ def _wait(client: Any, workers: Sequence[Worker], futures: Sequence[Any], look: 
             looked = time.perf_counter()
             if gone := _missing(client, workers):
                 raise LostWorker(f"worker {gone[0].name} ({gone[0].address}) is gone")
+
+
+@contextmanager
+def noticing_losses(client: Any, workers: Sequence[Worker]) -> Iterator[None]:
+    """Turn whatever goes wrong while a worker is lost into `LostWorker`."""
+    try:
+        yield
+    except (LostWorker, ValueError):
+        raise
+    except Exception as error:
+        time.sleep(_SECONDS_BETWEEN_LOOKS)  # the scheduler may not know yet
+        if gone := _missing(client, workers):
+            raise LostWorker(f"worker {gone[0].name} ({gone[0].address}) is gone") from error
+        raise
 
 
 def _missing(client: Any, workers: Sequence[Worker]) -> list[Worker]:

@@ -31,7 +31,8 @@ class Piece(NamedTuple):
     label: str
     qid: str
     weight: str | None
-    categorical: tuple[str, ...]
+    categorical: tuple[str, ...] = ()
+    drop: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, eq=False)
@@ -76,9 +77,8 @@ def _read(piece: Piece) -> RankingData | None:
     table = pq.read_table(source)
     if len(table) == 0:
         return None
-    return RankingData.from_arrow(
-        table, label=piece.label, qid=piece.qid, weight=piece.weight, categorical=piece.categorical
-    )
+    columns: dict[str, Any] = {"label": piece.label, "qid": piece.qid, "weight": piece.weight}
+    return RankingData.from_arrow(table, **columns, categorical=piece.categorical, drop=piece.drop)
 
 
 def describe(loaded: Loaded) -> Description:

@@ -110,9 +110,23 @@ def fit(
     with dask.connect(cluster.where, plan.settings.threads) as client:
         for attempt in range(cluster.retries + 1):
             try:
-                return _attempt(
-                    client, plan, cluster, data, valid, names, reference, initial, checkpoint, verbose, callbacks, led
-                )
+                workers = dask.workers_of(client)
+                with dask.noticing_losses(client, workers):
+                    return _attempt(
+                        client,
+                        workers,
+                        plan,
+                        cluster,
+                        data,
+                        valid,
+                        names,
+                        reference,
+                        initial,
+                        checkpoint,
+                        verbose,
+                        callbacks,
+                        led,
+                    )
             except dask.LostWorker as lost:
                 left = f"retry {attempt + 1} of {cluster.retries}" if attempt < cluster.retries else "no retries left"
                 _LOG.warning("%s after %d trees; %s", lost, led.iteration, left)
@@ -129,6 +143,7 @@ def fit(
 
 def _attempt(
     client: Any,
+    workers: Sequence[Any],
     plan: Plan,
     cluster: Cluster,
     data: Any,
@@ -141,7 +156,6 @@ def _attempt(
     callbacks: Callbacks | None,
     led: _Led,
 ) -> Fitted:
-    workers = dask.workers_of(client)
     dask.check_versions(client, workers)
     train = _spread(client, workers, data, names, reference)
     workers = workers[: len(train.futures)]
@@ -237,6 +251,9 @@ def _train(
     with Display(verbose, plan.settings.n_trees, plan.target) as display:
 
         def on_message(kind: str, content: Any) -> bool:
+            if kind == "interrupted":
+                led.interrupted = led.stop = True
+                return True
             if kind == "state":
                 led.saved = content
                 if saved is not None:
@@ -265,6 +282,8 @@ def _train(
     state = worker.load_state(result, plan, n_initial, len(others))
     if saved is not None:
         saved.save(state)
+    if led.interrupted:
+        _LOG.warning("training was interrupted after %d iterations; the model has the trees so far", state.iteration)
     return Fitted(state, plan, train.columns, train.fingerprint, led.interrupted)
 
 

@@ -478,7 +478,8 @@ class RankingData:
                 f"the parts have different fields: {sorted({tuple(part.fields) for part in parts})}; "
                 "give each the same."
             )
-        if any(part.label_names != first.label_names for part in parts):
+        several = any(len(part.label_names) != 1 for part in parts)  # a label alone needs no name
+        if several and any(part.label_names != first.label_names for part in parts):
             raise ValueError(
                 f"the parts have different labels: {sorted({part.label_names for part in parts})}; give each the same."
             )
@@ -583,7 +584,7 @@ class RankingData:
         >>> RankingData.from_arrow(table, drop=["url"]).X.tolist()
         [[1.5], [2.5]]
         """
-        metadata = _metadata(table)
+        metadata = table_metadata(table)
         if weight is None and metadata.get("weighted"):
             weight = "weight"
         if label == UNNAMED and UNNAMED not in table.column_names and metadata.get("labels"):
@@ -619,7 +620,7 @@ class RankingData:
     def _like(self, X: Any, y: Any, qid: Any, weights: Any, fields: Mapping[str, Any]) -> RankingData:
         """Create data from other rows with the same columns and categories; labels past the main one are fields."""
         data = RankingData(X, y, qid=qid, weights=weights, feature_names=self.feature_names, fields=fields)
-        data.label_names = self.label_names
+        data.label_names = tuple(name for name in self.label_names if name in fields or name == self.label_names[0])
         data.categories, data.named, data.first_index = self.categories, self.named, self.first_index
         return data
 
@@ -675,15 +676,18 @@ def _field(name: str, values: Any, queries: Queries) -> NDArray[Any]:
     return array if queries.order is None else array[queries.order]
 
 
-def _metadata(table: Any) -> dict[str, Any]:
+def table_metadata(table: Any) -> dict[str, Any]:
     """Read what `RankingData.to_parquet` wrote about the columns; raise ValueError where it was changed."""
     try:
         metadata = json.loads((table.schema.metadata or {}).get(b"rankwright", b"{}"))
         categories, fields = metadata.get("categories", {}), metadata.get("fields", [])
+        labels = metadata.get("labels") or []
         valid = (
             all(levels is None or isinstance(levels, list) for levels in categories.values())
             and isinstance(fields, list)
-            and {*categories, *fields} <= {*table.column_names}
+            and isinstance(labels, list)
+            and all(isinstance(label, str) for label in labels)
+            and {*categories, *fields, *labels} <= {*table.column_names}
             and all(isinstance(level, str | int | float) for levels in categories.values() for level in levels or ())
         )
     except (ValueError, AttributeError, TypeError, RecursionError):

@@ -273,10 +273,11 @@ def _check_sparse(X: Any) -> None:
         else:
             return
     elif X.format == "coo":
-        if any(len(axis) != len(X.data) for axis in X.coords):
+        axes = (X.row, X.col) if X.ndim == 2 else X.coords
+        if any(len(axis) != len(X.data) for axis in axes):
             reason = "row and col must have as many entries as data"
         elif any(
-            len(axis) and not 0 <= axis.min() <= axis.max() < size for axis, size in zip(X.coords, X.shape, strict=True)
+            len(axis) and not 0 <= axis.min() <= axis.max() < size for axis, size in zip(axes, X.shape, strict=True)
         ):
             reason = "row or col has an index outside of the matrix"
         else:

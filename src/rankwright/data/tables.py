@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import warnings
@@ -15,7 +14,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from rankwright._io import PathLike, read_text, replacing, require_arrow
-from rankwright.data.dataset import RankingData, label_columns
+from rankwright.data.dataset import RankingData, label_columns, table_metadata
 from rankwright.data.encoding import Columns
 from rankwright.data.letor import comment_fields, letor_data, read_letor, widen, write_letor
 from rankwright.data.letor_parser import parse_letor
@@ -98,7 +97,10 @@ def read_data(
     texts = () if reference is None else tuple(name for name, levels in reference.categories.items() if levels)
     table = read_table(path, qid, texts)
     columns = table.column_names
-    written = json.loads((table.schema.metadata or {}).get(b"rankwright", b"{}")).get("labels", [])
+    try:
+        written = table_metadata(table).get("labels")
+    except ValueError as error:
+        raise ValueError(f"{path}: {error}") from None
     if label == "label" and label not in columns and written:
         label = list(written)
     labels = [label] if isinstance(label, str) else list(label)

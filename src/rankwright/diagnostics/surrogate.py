@@ -210,7 +210,7 @@ def _sampled(
             noise_by_query(q0, q1, bounds, queries.keys, GAUSSIAN, stream, draw, noise)
             noise[rows] = centre[rows] + source.sigma * noise[rows]
             kernel.order_queries(q0, q1, bounds, noise, y, kernel.INPUT, chain.depth, order)
-            kernel.value_queries(q0, q1, bounds, noise, order, sizes, False, chain, values)
+            kernel.value_queries(q0, q1, bounds, noise, order, sizes, False, chain, values, stop_flag())
             step = values[q0:q1] - mean[q0:q1]
             mean[q0:q1] += step / (draw + 1)
             squares[q0:q1] += step * (values[q0:q1] - mean[q0:q1])

@@ -177,9 +177,10 @@ class Evaluator:
         self.ties, self.empty = ties, empty
         self._reducer = reducer
         self.queries = queries = Queries.of(number_of_rows(labels), qid, group)
-        self._n_queries = int(reducer.sum(np.array([float(queries.n_queries)]))[0])  # on all machines
         self.labels = grouped_labels(labels, queries)
         self.weights = None if weights is None else _query_weights(weights, queries)
+        local = queries.n_queries if self.weights is None else np.count_nonzero(self.weights)
+        self._n_queries = int(reducer.sum(np.array([float(local)]))[0])  # that count, on all machines
         self._sums: dict[str, list[tuple[float, int]]] = {}  # factors and numbers of the terms, by name
         self._chains: list[Chain] = []  # of each term
         self._selecting: list[int] = []

@@ -23,8 +23,10 @@ class GivenPairs(NamedTuple):
 @jit
 def given_pairs(q0: int, q1: int, pairs: Any, sigma: float, score: Any, sums: Any) -> None:
     """Sum the losses of the pairs of queries [q0, q1)."""
-    grad, hess, query_weight, leaf, between = sums
+    grad, hess, query_weight, leaf, between, stop, rounding = sums
     for q in range(q0, q1):
+        if stop[0] != 0:
+            return
         for k in range(pairs.start[q], pairs.start[q + 1]):
             a = pairs.winner[k]
             b = pairs.loser[k]
@@ -36,4 +38,4 @@ def given_pairs(q0: int, q1: int, pairs: Any, sigma: float, score: Any, sums: An
             hess[a] += curv
             hess[b] += curv
             if leaf.size > 0:
-                add_pair(leaf[a], leaf[b], query_weight[q] * curv, between)
+                add_pair(leaf[a], leaf[b], query_weight[q] * curv, rounding, between)

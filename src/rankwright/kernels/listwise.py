@@ -36,6 +36,14 @@ class SoftmaxOptions(NamedTuple):
     newton: bool  # multiply the gradient by D H^-1
 
 
+class Target(NamedTuple):
+    """What the softmax of the scores shall be; ``weight`` and ``mass`` are empty where all documents weigh the same."""
+
+    value: NDArray[Any]  # numerators of phi [documents]
+    weight: NDArray[Any]  # factor of a document's term in the loss [documents]
+    mass: NDArray[Any]  # receives the sum of weight times phi, the factor of the curvature [queries]
+
+
 class SoftmaxScratch(NamedTuple):
     """Memory of `softmax_cross_entropy`, by document [longest query + 1]."""
 
@@ -62,9 +70,9 @@ def softmax_cross_entropy(
     hess: Any,
     scratch: Any,
 ) -> None:
-    """Add the gradient of -sum phi log rho, and rho (1 - rho) to ``hess``.
+    """Add the gradient of -sum u phi log rho, and m rho (1 - rho) to ``hess``; grad = m rho - u phi, m = sum u phi.
 
-        rho_i = exp(z_i) / (sum_j exp(z_j) + epsilon)        phi_i ~ target_i - gamma_i
+        rho_i = exp(z_i) / (sum_j exp(z_j) + epsilon)        phi_i ~ target_i - gamma_i        u the weight, or 1
 
     With ``newton``, D H^-1 is approximated as I + S' + S'^2 by Neumann's series ("XE-NDCG" paper, section 4.4), so that
     the engine's division by D = rho (1 - rho) makes it a step of Newton's method.
@@ -81,16 +89,22 @@ def softmax_cross_entropy(
         if gamma < 0.0:
             fill_uniform(phi, n, stream, queries.keys[q], 0)
             for a in range(n):
-                phi[a] = target[start + a] - phi[a]
+                phi[a] = target.value[start + a] - phi[a]
         else:
             for a in range(n):
-                phi[a] = target[start + a] - gamma
+                phi[a] = target.value[start + a] - gamma
         inverse = 1.0 / total(phi, 0, n)
+        mass = 1.0
+        if target.weight.size > 0:
+            for a in range(n):
+                mass += inverse * phi[a] * (target.weight[start + a] - 1.0)
+                phi[a] *= target.weight[start + a]
+            target.mass[q] = mass
         everyone = 0.0
         for a in range(n):
-            phi[a] = rho[a] - phi[a] * inverse  # from here on, a term of the series
+            phi[a] = mass * rho[a] - phi[a] * inverse  # from here on, a term of the series
             grad[start + a] += phi[a]
-            hess[start + a] += rho[a] * (1.0 - rho[a])
+            hess[start + a] += mass * rho[a] * (1.0 - rho[a])
             everyone += phi[a] / (1.0 - rho[a])
         if not newton:
             continue

@@ -1,6 +1,7 @@
 """Logistic losses of document pairs: pairs of one ranking, and neighbours in noisy rankings.
 
-A pair of documents a (better label) and b at scores z has the loss W log(1 + exp(-sigma (z_a - z_b))):
+A pair of documents a (better label) and b at scores z has the loss W log(1 + exp(-sigma (z_a - z_b))), where W may
+have the factor u_a, a weight of the better document:
 
     push = sigma W p        to grad_b, its negative to grad_a          p = 1 / (1 + exp(sigma (z_a - z_b)))
     curv = sigma^2 W p (1 - p)      to both on the diagonal, its negative between them
@@ -32,6 +33,13 @@ _TILE = 1024  # positions that are paired at a time: their arrays stay in the ca
 _WIDE = 650.0  # a larger range of sigma z underflows in exp(sigma (z - max))
 
 
+class Judged(NamedTuple):
+    """What is known of the documents; ``weight`` is empty where all pairs have the weight W alone."""
+
+    label: NDArray[Any]  # [documents]
+    weight: NDArray[Any]  # factor of W in the pairs whose better document it is [documents]
+
+
 class PairWeights(NamedTuple):
     """W of a pair: unit, or a sum of |dM|, |g_a - g_b| distance[|i - j|] and the better document's own g w."""
 
@@ -42,6 +50,7 @@ class PairWeights(NamedTuple):
     distance: NDArray[Any]  # by number of positions apart [longest query + 1]
     sigma: float
     normalize: bool
+    by_document: bool = False  # times the better document's weight
 
 
 class PairChoice(NamedTuple):
@@ -96,7 +105,7 @@ class StoredPairs(NamedTuple):
 
 
 class Ranked(NamedTuple):
-    """The documents of a ranking, by position [longest query + 1]: labels, scores, and the chain's g, d, e, s."""
+    """The documents of a ranking, by position [longest query + 1]: labels, scores, the chain's g, d, e, s, weights."""
 
     y: NDArray[Any]
     z: NDArray[Any]
@@ -105,6 +114,7 @@ class Ranked(NamedTuple):
     d: NDArray[Any]
     e: NDArray[Any]
     state: NDArray[Any]
+    u: NDArray[Any]
 
 
 class PairRow(NamedTuple):
@@ -131,11 +141,11 @@ class RankedScratch(NamedTuple):
     @classmethod
     def create(cls, longest: int) -> RankedScratch:
         """Allocate for queries of up to ``longest`` documents."""
-        noisy, *rest = np.empty((12, longest + 1))
+        noisy, *rest = np.empty((13, longest + 1))
         return cls(
             noisy,
-            Ranked(*rest[:7]),
-            PairRow(*rest[7:]),
+            Ranked(*rest[:8]),
+            PairRow(*rest[8:]),
             np.empty(longest, _RANKED_DOCUMENT),
             *np.empty((3, longest), np.int64),
             sort_scratch(longest),
@@ -165,12 +175,12 @@ class NeighbourScratch(NamedTuple):
     @classmethod
     def create(cls, longest: int) -> NeighbourScratch:
         """Allocate for queries of up to ``longest`` documents."""
-        noisy, *rest = np.empty((15, longest + 1))
+        noisy, *rest = np.empty((16, longest + 1))
         return cls(
             noisy,
-            Ranked(*rest[:7]),
-            Passage(*rest[7:10]),
-            PairRow(*rest[10:]),
+            Ranked(*rest[:8]),
+            Passage(*rest[8:11]),
+            PairRow(*rest[11:]),
             np.empty(longest, _NEIGHBOUR_DOCUMENT),
             *np.empty((2, longest), np.int64),
             sort_scratch(longest),
@@ -189,7 +199,7 @@ def ranked_pairs(
     q1: int,
     bounds: Any,
     score: Any,
-    label: Any,
+    judged: Any,
     chain: Any,
     weights: Any,
     choice: Any,
@@ -199,7 +209,7 @@ def ranked_pairs(
 ) -> None:
     """Sum pair losses over the ranking by current scores, or by scores plus noise, times the sample's share."""
     noisy, documents, order, leaf_at = scratch.noisy, scratch.documents, scratch.order, scratch.leaf
-    y, z, odds, g, d, e, state = scratch.ranked
+    y, z, odds, g, d, e, state, u = scratch.ranked
     row_grad, row_hess = scratch.row.grad, scratch.row.hess
     grad, hess = sums.grad, sums.hess
     nowhere = np.empty(0, np.int64)
@@ -215,7 +225,7 @@ def ranked_pairs(
         wide = not weights.sigma * (highest - noisy[order[n - 1]]) < _WIDE
         for a in range(n):
             documents[a]["score"] = noisy[a]
-            documents[a]["label"] = label[start + a]
+            documents[a]["label"] = judged.label[start + a]
             documents[a]["gain"] = chain.gain[start + a]
         for i in range(n):
             document = documents[order[i]]
@@ -231,6 +241,9 @@ def ranked_pairs(
                 d[i] = chain.cont[start + order[i]]
                 e[i] = chain.carry[start + order[i]]
             walk(n, d, e, chain.start, state)
+        if weights.by_document:
+            for i in range(n):
+                u[i] = judged.weight[start + order[i]]
         if sums.leaf.size > 0:
             for i in range(n):
                 leaf_at[i] = sums.leaf[start + order[i]]
@@ -276,7 +289,7 @@ _SUMS = typeof(PairSums(*np.empty((3, 0)), np.empty(0, np.int64), np.empty((0, 0
         _ROW,
         _WEIGHTS,
         types.UniTuple(types.boolean, 2),
-        types.NamedUniTuple(_ROW, 7, Ranked),
+        types.NamedUniTuple(_ROW, 8, Ranked),
         types.NamedUniTuple(_ROW, 4, PairRow),
         types.float64,
         types.int64[::1],
@@ -303,7 +316,7 @@ def _sum_pairs(
     otherwise the curvature times ``scale`` goes between the leaves of ``sums``.
     """
     stop = sums.stop
-    y, z, odds, g, d, e, state = ranked
+    y, z, odds = ranked.y, ranked.z, ranked.odds
     push, curv, row_grad, row_hess = row
     pushed = 0.0
     wide, spread = form
@@ -318,7 +331,7 @@ def _sum_pairs(
                 return pushed
             i = extra[x] if extension else x
             first = low if extension else max(i + 1, low)
-            _pair_weights(i, first, high, additive, w, weights, g, d, e, y, state, curv)
+            _pair_weights(i, first, high, additive, w, weights, ranked, curv)
             _pair_row(i, first, high, weights.sigma, wide, spread, y, z, odds, push, curv)
             if extension:  # clear the pairs with itself and with those of the extension before it
                 for before in range(x + 1):
@@ -392,21 +405,9 @@ def _wide_pushes(z_i: float, low: int, high: int, sigma: float, z: Any, push: An
 
 
 @inlined
-def _pair_weights(
-    i: int,
-    low: int,
-    high: int,
-    additive: bool,
-    w: Any,
-    weights: Any,
-    g: Any,
-    d: Any,
-    e: Any,
-    y: Any,
-    state: Any,
-    out: Any,
-) -> None:
+def _pair_weights(i: int, low: int, high: int, additive: bool, w: Any, weights: Any, ranked: Any, out: Any) -> None:
     """Write W of position i with each position in [low, high), up to its sign."""
+    y, _, _, g, d, e, state, u = ranked
     if weights.by_swap:
         swap_row(i, low, high, additive, w, g, d, e, state, out)
     else:
@@ -417,6 +418,9 @@ def _pair_weights(
     if weights.by_own:
         for j in range(low, high):
             out[j] = abs(out[j]) + (g[i] * w[i] if y[i] > y[j] else g[j] * w[j])
+    if weights.by_document:
+        for j in range(low, high):
+            out[j] *= u[i] if y[i] > y[j] else u[j]
 
 
 @inlined
@@ -488,7 +492,7 @@ def neighbour_pairs(
     q1: int,
     queries: Any,
     score: Any,
-    label: Any,
+    judged: Any,
     chain: Any,
     reach: int,
     noise: Any,
@@ -503,7 +507,7 @@ def neighbour_pairs(
     without noise. Where ``stored`` has room, it receives the pairs.
     """
     noisy, documents, order, leaf_at = scratch.noisy, scratch.documents, scratch.order, scratch.leaf
-    y, _, odds, g, d, e, state = scratch.ranked
+    y, _, odds, g, d, e, state, u = scratch.ranked
     worth, through, gathered = scratch.passage
     push, curv, row_grad, row_hess = scratch.row
     grad, hess, query_weight, leaf, between, stop, rounding = sums
@@ -521,7 +525,7 @@ def neighbour_pairs(
         for a in range(n):  # the loss needs scores only in the form of odds, unless these would underflow
             document = documents[a]
             document["odds"] = score[start + a] if wide else exp_negative(score[start + a] - highest)
-            document["label"] = label[start + a]
+            document["label"] = judged.label[start + a]
             document["gain"] = chain.gain[start + a]
             document["cont"] = 1.0 if chain.additive else chain.cont[start + a]
             document["carry"] = 0.0 if chain.additive else chain.carry[start + a]
@@ -560,6 +564,9 @@ def neighbour_pairs(
                         gathered[i] = 0.0
                     walk(m, d, e, state_here, state)
                     state_here = state[min(tile, m - 1)]
+                if judged.weight.size > 0:
+                    for i in range(m):
+                        u[i] = judged.weight[start + order[low + i]]
                 if leaf.size > 0:
                     for i in range(m):
                         leaf_at[i] = leaf[start + order[low + i]]
@@ -572,6 +579,8 @@ def neighbour_pairs(
                         _exchanges_apart(apart, rows, w, g, curv)
                     else:
                         _chained_exchanges_apart(apart, rows, w, g, d, e, state, worth, through, gathered, curv)
+                    if judged.weight.size > 0:
+                        _weigh_apart(apart, rows, y, u, curv)
                     _pushes_apart(apart, rows, wide, y, odds, push, curv)
                     if stored.curv.size > 0:
                         k = _store(apart, rows, start, order[low:], scale, curv, k, stored)
@@ -661,6 +670,14 @@ def _wide_chances(apart: int, rows: int, score: Any, chance: Any) -> None:
     """Write the chance that i + apart beats i, i < rows, where odds would underflow."""
     for i in range(rows):
         chance[i] = 1.0 / (1.0 + math.exp(min(score[i] - score[i + apart], 700.0)))
+
+
+@internal
+def _weigh_apart(apart: int, rows: int, y: Any, u: Any, delta: Any) -> None:
+    """Multiply what the positions i and i + apart trade by the weight of the better document, i < rows."""
+    step = np.uint64(apart)
+    for i in range(np.uint64(rows)):
+        delta[i] *= u[i] if y[i] > y[i + step] else u[i + step]
 
 
 @internal

@@ -9,13 +9,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
+import numpy as np
 from numpy.typing import ArrayLike
 
 from rankwright.data.labels import number_of_rows
 from rankwright.data.pairs import read_pairs
-from rankwright.data.queries import Queries
+from rankwright.data.queries import Queries, check_labels
 from rankwright.metrics import Metric
 from rankwright.objectives.anchors import RMSE, Logistic
 from rankwright.objectives.base import (
@@ -30,6 +32,7 @@ from rankwright.objectives.base import (
 )
 from rankwright.objectives.lambdas import LambdaLoss, LambdaMART, RankNet
 from rankwright.objectives.pointwise import QueryRMSE
+from rankwright.objectives.propensity import inverse_propensities
 from rankwright.objectives.softmax import XENDCG, ListNet
 from rankwright.objectives.softrank import SoftRank
 from rankwright.objectives.stochastic import StochasticRank
@@ -114,6 +117,9 @@ def bind(
     threads: int | None = None,
     weights: ArrayLike | None = None,
     pairs: Any = None,
+    propensity: ArrayLike | None = None,
+    clip: float | None = None,
+    self_normalised: bool = False,
     **options: Any,
 ) -> BoundObjective:
     """Prepare an objective for labels: a callable ``(scores, iteration) -> (grad, hess)`` for training loops.
@@ -137,6 +143,9 @@ def bind(
         One per row, or one per query in order of first appearance; they multiply gradient and curvature.
     pairs
         Preferences to learn from, by row number, for an objective such as ``"ranknet(pairs)"``; as in `RankingData`.
+    propensity, clip, self_normalised
+        Where labels are clicks: the probability that users saw each document, above 0 and up to 1. Clicked documents
+        weigh 1 / max(propensity, clip), divided by their mean with ``self_normalised`` (docs/bias.md).
     options
         Hyper-parameters of the objective, where it is given by name.
 
@@ -150,7 +159,18 @@ def bind(
     queries = Queries.of(number_of_rows(labels), qid, group)
     value = _read(objective, options)
     given = None if pairs is None else read_pairs(pairs, queries)
-    return BoundObjective(value, labels, queries, metric, seed=seed, threads=threads, weights=weights, pairs=given)
+    inverse = None
+    if propensity is not None:
+        if np.shape(propensity) != (queries.n_rows,):
+            raise ValueError(
+                f"propensity has shape {np.shape(propensity)} for {queries.n_rows} rows; give one per row."
+            )
+        main = next(iter(labels.values())) if isinstance(labels, Mapping) else labels
+        y, seen = check_labels(main, queries), queries.group(np.asarray(propensity, dtype=np.float64))
+        weight = inverse_propensities(seen, y, queries, clip=clip, self_normalised=self_normalised)
+        inverse = queries.ungroup(weight)
+    shared: dict[str, Any] = {"seed": seed, "threads": threads, "weights": weights, "pairs": given, "inverse": inverse}
+    return BoundObjective(value, labels, queries, metric, **shared)
 
 
 def gradients(
@@ -166,6 +186,9 @@ def gradients(
     threads: int | None = None,
     weights: ArrayLike | None = None,
     pairs: Any = None,
+    propensity: ArrayLike | None = None,
+    clip: float | None = None,
+    self_normalised: bool = False,
     **options: Any,
 ) -> tuple[Floats, Floats]:
     """Gradient and curvature of an objective at given scores, in one call; parameters as in `bind`.
@@ -188,6 +211,9 @@ def gradients(
         threads=threads,
         weights=weights,
         pairs=pairs,
+        propensity=propensity,
+        clip=clip,
+        self_normalised=self_normalised,
         **options,
     )
     return bound(scores, iteration)

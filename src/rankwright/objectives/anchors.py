@@ -38,9 +38,10 @@ class RMSE(Objective):
     name: ClassVar[str] = "rmse"
     full_curvature: ClassVar[bool] = True
     absolute: ClassVar[bool] = True
+    uses_propensity: ClassVar[bool] = True
 
     def prepare(self, problem: Problem) -> Gradient:
-        """The targets are the labels."""
+        """The targets are the labels, estimated by inverse propensities where there are any."""
         return _Documents(problem, problem.labels, squared_errors)
 
 
@@ -64,20 +65,21 @@ class Logistic(Objective):
     name: ClassVar[str] = "logistic"
     full_curvature: ClassVar[bool] = True
     absolute: ClassVar[bool] = True
+    uses_propensity: ClassVar[bool] = True
     threshold: float = 1
 
     def __post_init__(self) -> None:
         check_positive(self, "threshold")
 
     def prepare(self, problem: Problem) -> Gradient:
-        """The targets are 1 for relevant and 0 for the rest."""
+        """The targets are 1 for relevant, or the inverse propensity where it is known, and 0 for the rest."""
         return _Documents(problem, (problem.labels >= self.threshold).astype(np.float64), binary_cross_entropy)
 
 
 class _Documents(Gradient):
     def __init__(self, problem: Problem, targets: Floats, kernel: Callable[..., None]) -> None:
         super().__init__(problem)
-        self.targets = targets
+        self.targets = targets if problem.inverse is None else targets * problem.inverse
         self.kernel = kernel
 
     def add(self, q0: int, q1: int, scores: Floats, stream: np.uint64, grad: Floats, hess: Floats) -> None:

@@ -49,6 +49,9 @@ class Problem:
         What the objective optimises, if it optimises a metric.
     pairs
         Given preferences, for an objective that learns from them instead of labels.
+    inverse
+        Inverse propensity of each document with a positive label, 1 for the others [documents]; None where propensities
+        are not known.
     mixed
         True for queries with at least two different labels: the others have no order to learn [queries].
     """
@@ -57,12 +60,22 @@ class Problem:
     queries: Queries
     metric: Metric
     pairs: Pairs | None = None
+    inverse: Floats | None = None
     mixed: NDArray[np.bool_] = field(init=False)
 
     def __post_init__(self) -> None:
         starts = self.queries.boundaries[:-1]
         low = np.minimum.reduceat(self.labels, starts)
         object.__setattr__(self, "mixed", np.maximum.reduceat(self.labels, starts) > low)
+
+    @property
+    def weights(self) -> Floats:
+        """Inverse propensities; empty where they are not known."""
+        return np.empty(0) if self.inverse is None else self.inverse
+
+    def weighted_gains(self, chain: Chain) -> Chain:
+        """Multiply the gain of each document by its inverse propensity, where it is known."""
+        return chain if self.inverse is None else chain._replace(gain=chain.gain * self.inverse)
 
     def scratch(self, create: Callable[[int], Arrays]) -> Scratch[Arrays]:
         """Memory for a kernel, large enough for any of the queries."""
@@ -260,6 +273,16 @@ class Objective:
         """Whether the level of scores matters: a shift of a query changes the loss, and equal labels teach too."""
         return False
 
+    @property
+    def uses_propensity(self) -> bool:
+        """Whether the gradient makes use of `Problem.inverse`, where propensities are known."""
+        return False
+
+    @property
+    def preconditioned(self) -> bool:
+        """Whether the gradient is that of the loss times a matrix, chosen for engines that divide by the curvature."""
+        return False
+
     def searched_options(self, metric: Metric) -> dict[str, Range | Choice]:
         """Return the options worth tuning for a metric."""
         return dict(self.search)
@@ -362,6 +385,16 @@ class Sum(Objective):
         """Whether the level of scores matters to any term."""
         return any(term.absolute for _, _, term in self.parts)
 
+    @property
+    def uses_propensity(self) -> bool:
+        """Whether all terms make use of propensities."""
+        return all(term.uses_propensity for _, _, term in self.parts)
+
+    @property
+    def preconditioned(self) -> bool:
+        """Whether any term has a gradient that is not that of its loss."""
+        return any(term.preconditioned for _, _, term in self.parts)
+
     def terms(self) -> tuple[tuple[float, float, Objective], ...]:
         """Return the terms."""
         return self.parts
@@ -402,8 +435,8 @@ class Point:
     grad, hess
         As `BoundObjective` returns them.
     leaf_system
-        Function of (leaf_of, n_leaves, query_weight=None, rounding=(0, 0)): `BoundObjective.leaf_system` at these
-        scores.
+        Function of (leaf_of, n_leaves, query_weight=None, rounding=(0, 0), part=None): `BoundObjective.leaf_system`
+        at these scores.
     """
 
     grad: Floats
@@ -428,6 +461,7 @@ class BoundObjective:
         threads: int | None = None,
         weights: ArrayLike | None = None,
         pairs: Pairs | None = None,
+        inverse: Floats | None = None,
     ) -> None:
         self.objective = objective
         self.queries = queries
@@ -437,6 +471,13 @@ class BoundObjective:
         target = parse_metric(metric).first
         none = isinstance(labels, Mapping) and not labels  # where there are pairs alone
         by_name = {} if none else grouped_labels(labels, queries)
+        if inverse is not None and not objective.uses_propensity:
+            able = sorted(name for name, kind in NOTATION.known.items() if kind.uses_propensity is True)
+            raise ValueError(
+                f"{objective} cannot weigh documents by propensities; leave out propensity=, or use an objective that "
+                f"can: {', '.join(able)}."
+            )
+        self._inverse = None if inverse is None else np.ascontiguousarray(queries.group(inverse))
         sizes = queries.sizes.astype(np.float64)
         self._terms: list[Gradient] = []
         self._drawn: dict[int, Callable[[int], Gradient]] = {}  # terms that are prepared for each iteration
@@ -448,7 +489,7 @@ class BoundObjective:
             work += term.work(sizes)
         self._leaf_ranges = even_ranges(work, min(1 + queries.n_rows // _LEAF_PART_ROWS, _LEAF_PARTS))
         self._ranges = even_ranges(work, available_threads(threads))
-        self._long = bool(work.sum() > LONG_WORK)
+        self._long = bool(np.maximum(work, sizes**2).sum() > LONG_WORK)
         self._leaf_shares = equal_ranges(len(self._leaf_ranges), len(self._ranges))
 
     def _prepare(self, term: Objective, labels: Labels, metric: Metric, pairs: Pairs | None, number: int) -> Gradient:
@@ -463,6 +504,10 @@ class BoundObjective:
         shares = term.label_shares()
         chosen = [choose_label(labels, metric.label if name is None else name) for name in shares]
         if len(chosen) > 1:
+            if self._inverse is not None:
+                raise ValueError(
+                    f"propensities belong to the first label, and {term} draws one; leave one of them out."
+                )
             limits = np.cumsum(list(shares.values()))[:-1]
 
             def prepare(iteration: int) -> Gradient:
@@ -473,12 +518,19 @@ class BoundObjective:
                 return term.prepare(Problem(mixed, queries, metric))
 
             self._drawn[number] = prepare
-        return term.prepare(Problem(chosen[0], queries, metric))
+        main = chosen[0] is next(iter(labels.values()))
+        return term.prepare(Problem(chosen[0], queries, metric, inverse=self._inverse if main else None))
 
     def _terms_at(self, iteration: int) -> list[Gradient]:
         return [
             self._drawn[number](iteration) if number in self._drawn else term for number, term in enumerate(self._terms)
         ]
+
+    @property
+    def leaf_parts(self) -> list[slice]:
+        """Rows, in grouped order, of the parts in which curvature is summed; they depend on the queries alone."""
+        rows = self.queries.boundaries
+        return [slice(int(rows[q0]), int(rows[q1])) for q0, q1 in self._leaf_ranges]
 
     def __call__(self, scores: ArrayLike, iteration: int = 0) -> tuple[Floats, Floats]:
         """Gradient and curvature of the loss at ``scores``, one each per row."""
@@ -525,17 +577,19 @@ class BoundObjective:
         *,
         query_weight: Floats | None = None,
         rounding: tuple[float, float] = (0.0, 0.0),
+        part: int | None = None,
     ) -> tuple[Floats, Floats]:
         """Gradient [leaves] and full curvature [leaves, leaves] summed over the leaves of a tree.
 
         If row i lies in leaf ``leaf_of[i]``, the best leaf values to second order solve (H + ridge) v = -g.
         Weights multiply both; a pair of rows has the weight of its query, so they must be constant within a query.
         ``query_weight`` [queries] are further factors, such as 0 to leave a query out. ``rounding`` of gradient and
-        curvature (`rankwright.reducer.rounding`) makes the sums independent of the order of the queries.
+        curvature (`rankwright.reducer.rounding`) makes the sums independent of the order of the queries. With ``part``
+        only that one of `leaf_parts` is summed.
         """
         z = self._check(scores)
-        weights: dict[str, Any] = {"query_weight": query_weight, "rounding": rounding}
-        return self._leaf_system(self._terms_at(iteration), z, iteration, leaf_of, n_leaves, **weights)
+        options: dict[str, Any] = {"query_weight": query_weight, "rounding": rounding, "part": part}
+        return self._leaf_system(self._terms_at(iteration), z, iteration, leaf_of, n_leaves, **options)
 
     def _leaf_system(
         self,
@@ -547,6 +601,7 @@ class BoundObjective:
         *,
         query_weight: Floats | None = None,
         rounding: tuple[float, float] = (0.0, 0.0),
+        part: int | None = None,
     ) -> tuple[Floats, Floats]:
         if not self.objective.full_curvature:
             solvable = sorted(name for name, kind in NOTATION.known.items() if kind.full_curvature is True)
@@ -566,20 +621,18 @@ class BoundObjective:
                 )
             weight = weight * own_weight
         grad = np.zeros(len(z))
-        parts = np.zeros((len(self._leaf_ranges), n_leaves, n_leaves))
+        ranges = self._leaf_ranges if part is None else [self._leaf_ranges[part]]
+        shares = self._leaf_shares if part is None else [(0, 1)]
+        parts = np.zeros((len(ranges), n_leaves, n_leaves))
         for number, (query_factor, term) in enumerate(zip(self._factors, terms, strict=True)):
             stream = stream_of(self.seed, iteration, number)
             factor = query_factor * weight
             own = np.zeros(len(z))
-            sums = [LeafSums(factor, leaf, own, part, rounding[1]) for part in parts]
-            run_ranges(partial(self._add_parts, term, z, stream, sums), self._leaf_shares, long=self._long)
+            sums = [LeafSums(factor, leaf, own, into, rounding[1]) for into in parts]
+            run_ranges(partial(_add_parts, term, z, stream, ranges, sums), shares, long=self._long)
             grad += own * np.repeat(factor, self.queries.sizes)
         grad = (grad + rounding[0]) - rounding[0] if rounding[0] else grad
         return np.bincount(leaf, grad, n_leaves).astype(np.float64), parts.sum(axis=0)
-
-    def _add_parts(self, term: Gradient, z: Floats, stream: np.uint64, sums: list[LeafSums], p0: int, p1: int) -> None:
-        for part in range(p0, p1):
-            term.add_between_leaves(*self._leaf_ranges[part], z, stream, sums[part])
 
     def _check(self, scores: ArrayLike) -> Floats:
         z = as_floats(scores, "scores must be numbers, one per row.")
@@ -593,3 +646,16 @@ class BoundObjective:
                 "Lower the learning rate if training diverged."
             )
         return z
+
+
+def _add_parts(
+    term: Gradient,
+    z: Floats,
+    stream: np.uint64,
+    ranges: list[tuple[int, int]],
+    sums: list[LeafSums],
+    p0: int,
+    p1: int,
+) -> None:
+    for part in range(p0, p1):
+        term.add_between_leaves(*ranges[part], z, stream, sums[part])

@@ -31,6 +31,7 @@ from rankwright.kernels.pairs import (
     NO_NOISE,
     RANDOM,
     STATIC,
+    Judged,
     Noise,
     PairChoice,
     PairSums,
@@ -80,6 +81,7 @@ class RankNet(Objective):
 
     name: ClassVar[str] = "ranknet"
     full_curvature: ClassVar[bool] = True
+    uses_propensity: ClassVar[bool] = True
     search: ClassVar[Mapping[str, Range | Choice]] = {"sigma": Range(0.3, 3.0, log=True)}
     sigma: float = 1.0
     pairs: bool = False
@@ -145,6 +147,7 @@ class Lambdas(Objective):
 
     full_curvature: ClassVar[bool] = True
     uses_metric: ClassVar[bool] = True
+    uses_propensity: ClassVar[bool] = True
     search: ClassVar[Mapping[str, Range | Choice]] = {
         "sigma": Range(0.3, 3.0, log=True),
         "truncation": Choice((None, "k", "k+3", 10, 30)),
@@ -373,13 +376,13 @@ class _RankedPairs(PairGradient):
     def __init__(self, problem: Problem, chain: Chain, weights: PairWeights, choice: PairChoice, noise: Noise) -> None:
         super().__init__(problem)
         self.chain = chain
-        self.options = (weights, choice, noise)
+        self.options = (weights._replace(by_document=problem.inverse is not None), choice, noise)
         self.scratch = problem.scratch(RankedScratch.create)
 
     def run(self, q0: int, q1: int, scores: Floats, stream: np.uint64, sums: PairSums) -> None:
         """Call the kernel, once per sample of noise."""
         weights, choice, noise = self.options
-        bounds, labels, chain = self.bounds, self.problem.labels, self.chain
+        bounds, judged, chain = self.bounds, Judged(self.problem.labels, self.problem.weights), self.chain
         with self.scratch.borrow() as scratch:
             for number in range(noise.samples):
                 sample = Sample(np.empty(0), np.empty(0), 1.0 / noise.samples)
@@ -390,7 +393,7 @@ class _RankedPairs(PairGradient):
                 if choice.extend in (RANDOM, ALL_RANDOM):
                     draws = self._draw(q0, q1, UNIFORM, stream, _FIRST_SELECTION_DRAW + number)
                     sample = sample._replace(selection_draws=draws)
-                ranked_pairs(q0, q1, bounds, scores, labels, chain, weights, choice, sample, sums, scratch)
+                ranked_pairs(q0, q1, bounds, scores, judged, chain, weights, choice, sample, sums, scratch)
 
     def _draw(self, q0: int, q1: int, kind: int, stream: np.uint64, draw: int) -> Floats:
         """Draw for the documents of queries [q0, q1); the others' places are not touched, and cost nothing."""

@@ -8,7 +8,7 @@ no order to learn and gives zeros.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 import numpy as np
@@ -31,9 +31,12 @@ class QueryRMSE(Objective):
 
     name: ClassVar[str] = "queryrmse"
     full_curvature: ClassVar[bool] = True
+    uses_propensity: ClassVar[bool] = True
 
     def prepare(self, problem: Problem) -> Gradient:
-        """Nothing to prepare."""
+        """Estimate the labels by inverse propensities, where there are any."""
+        if problem.inverse is not None:
+            problem = replace(problem, labels=problem.labels * problem.inverse, inverse=None)
         return _Residuals(problem)
 
 

@@ -14,7 +14,13 @@ from typing import ClassVar
 
 import numpy as np
 
-from rankwright.kernels.listwise import SoftmaxOptions, SoftmaxScratch, mass_between_leaves, softmax_cross_entropy
+from rankwright.kernels.listwise import (
+    SoftmaxOptions,
+    SoftmaxScratch,
+    Target,
+    mass_between_leaves,
+    softmax_cross_entropy,
+)
 from rankwright.kernels.random import KeyedQueries
 from rankwright.objectives.base import Floats, Gradient, LeafSums, Objective, Problem
 from rankwright.objectives.options import check_positive
@@ -49,6 +55,7 @@ class XENDCG(Objective):
 
     name: ClassVar[str] = "xendcg"
     full_curvature: ClassVar[bool] = True
+    uses_propensity: ClassVar[bool] = True
     search: ClassVar[Mapping[str, Range | Choice]] = {
         "gamma": Choice(("uniform", 0.0, 0.5, 1.0)),
         "newton": Choice((True, False)),
@@ -70,6 +77,11 @@ class XENDCG(Objective):
     def stochastic(self) -> bool:
         """A fresh gamma each time."""
         return self.gamma == "uniform"
+
+    @property
+    def preconditioned(self) -> bool:
+        """D H^-1."""
+        return bool(self.newton)
 
     def prepare(self, problem: Problem) -> Gradient:
         """Compute 2^r once."""
@@ -93,6 +105,7 @@ class ListNet(Objective):
 
     name: ClassVar[str] = "listnet"
     full_curvature: ClassVar[bool] = True
+    uses_propensity: ClassVar[bool] = True
 
     def prepare(self, problem: Problem) -> Gradient:
         """Compute the numerators of the softmax, relative to the largest label of each query."""
@@ -105,7 +118,8 @@ class ListNet(Objective):
 class _CrossEntropy(Gradient):
     def __init__(self, problem: Problem, target: Floats, gamma: float, epsilon: float, newton: bool) -> None:
         super().__init__(problem)
-        self.target = target
+        mass = np.ones(0 if problem.inverse is None else problem.queries.n_queries)
+        self.target = Target(target, problem.weights, mass)
         self.gamma = gamma
         self.epsilon = epsilon
         self.newton = newton
@@ -117,8 +131,8 @@ class _CrossEntropy(Gradient):
     def add_between_leaves(self, q0: int, q1: int, scores: Floats, stream: np.uint64, into: LeafSums) -> None:
         # Solving with the full curvature is Newton's method already: the plain gradient belongs to it.
         self._run(q0, q1, scores, stream, False, into.grad, np.zeros_like(into.grad))
-        mixed, weight = self.problem.mixed, into.query_weight
-        leaf, rounding = into.leaf, into.rounding
+        weight = into.query_weight * self.target.mass if self.target.mass.size else into.query_weight
+        mixed, leaf, rounding = self.problem.mixed, into.leaf, into.rounding
         mass_between_leaves(
             q0, q1, self.bounds, scores, mixed, weight, True, self.epsilon, leaf, rounding, into.between
         )

@@ -49,6 +49,7 @@ class SoftRank(Objective):
     name: ClassVar[str] = "softrank"
     first_order: ClassVar[bool] = True  # the smoothed metric is not convex
     uses_metric: ClassVar[bool] = True
+    uses_propensity: ClassVar[bool] = True
     additive_only: ClassVar[bool] = True
     search: ClassVar[Mapping[str, Range | Choice]] = {"sigma": Range(0.1, 3.0, log=True)}
     sigma: float = 1.0
@@ -71,7 +72,7 @@ class SoftRank(Objective):
                 f"softrank for {problem.metric} needs {longest * places * 8 / 2**30:.0f} GB for a query of {longest} "
                 "documents; use a metric with a cutoff, such as ndcg@10, or stochasticrank(mu=0, sfa=False)."
             )
-        return _Expected(problem, self.sigma, chain)
+        return _Expected(problem, self.sigma, problem.weighted_gains(chain))
 
     def work(self, sizes: Floats) -> Floats:
         """All pairs."""

@@ -64,6 +64,7 @@ class StochasticRank(Objective):
     stochastic: ClassVar[bool] = True
     first_order: ClassVar[bool] = True  # the smoothed metric is not convex
     uses_metric: ClassVar[bool] = True
+    uses_propensity: ClassVar[bool] = True
     search: ClassVar[Mapping[str, Range | Choice]] = {
         "sigma": Range(0.1, 3.0, log=True),
         "mu": Range(0.0, 0.5),
@@ -115,6 +116,7 @@ class _Smoothed(Gradient):
             self.chain = problem.metric.bind(problem.labels, self.bounds)
         else:
             self.chain = problem.ranking_chain(options.name, truncate=True, signed=True)
+        self.chain = problem.weighted_gains(self.chain)
 
     def add(self, q0: int, q1: int, scores: Floats, stream: np.uint64, grad: Floats, hess: Floats) -> None:
         o = self.options

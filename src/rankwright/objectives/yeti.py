@@ -14,13 +14,14 @@ ones; the weight of YetiRank has the upper position of a pair, where eq. (11) ha
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 import numpy as np
 
 from rankwright.kernels.exchange import Chain
 from rankwright.kernels.pairs import (
+    Judged,
     NeighbourScratch,
     Noise,
     PairSums,
@@ -69,6 +70,7 @@ class YetiLoss(Objective):
     name: ClassVar[str] = "yetiloss"
     full_curvature: ClassVar[bool] = True
     uses_metric: ClassVar[bool] = True
+    uses_propensity: ClassVar[bool] = True
     search: ClassVar[Mapping[str, Range | Choice]] = {
         "noise": Choice(("logistic", "gaussian", "gumbel")),
         "strength": Range(0.2, 3.0, log=True, unless=("noise", "none")),
@@ -143,7 +145,7 @@ class YetiRank(YetiLoss):
     def prepare(self, problem: Problem) -> Gradient:
         """Bind ExpDCG in place of the metric."""
         own = ExpDCG(decay=self.decay)
-        return super().prepare(Problem(problem.labels, problem.queries, own))
+        return super().prepare(replace(problem, metric=own))
 
 
 class _NeighbourPairs(PairGradient):
@@ -169,10 +171,10 @@ class _NeighbourPairs(PairGradient):
 
     def find(self, stored: StoredPairs, q0: int, q1: int, scores: Floats, stream: np.uint64, sums: PairSums) -> None:
         """Call the kernel, which stores the pairs where there is room for them."""
-        queries, labels, chain = KeyedQueries(self.bounds, self.keys), self.problem.labels, self.chain
-        reach, noise = self.reach, self.noise
+        queries, judged = KeyedQueries(self.bounds, self.keys), Judged(self.problem.labels, self.problem.weights)
+        chain, reach, noise = self.chain, self.reach, self.noise
         with self.scratch.borrow() as scratch:
-            neighbour_pairs(q0, q1, queries, scores, labels, chain, reach, noise, stream, stored, sums, scratch)
+            neighbour_pairs(q0, q1, queries, scores, judged, chain, reach, noise, stream, stored, sums, scratch)
 
 
 class _KeptPairs(Gradient):

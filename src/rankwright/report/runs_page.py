@@ -13,12 +13,14 @@ from rankwright.data.dataset import RankingData
 from rankwright.evaluation.comparison import Comparison, compare
 from rankwright.metrics import Metric
 from rankwright.metrics import metric as parse_metric
+from rankwright.report.bias_section import bias_sections
 from rankwright.report.calibration_section import calibration_section
 from rankwright.report.explorer import QueryExplorer
 from rankwright.report.page import Block, Cell, Figure, Page, Section, Table, Text, require
 from rankwright.report.reasons import reasons_section
 from rankwright.report.scored_runs import TOP, ScoredRuns, count_ties, distinct_names, groups_of, mean_interval
 from rankwright.report.theme import SERIES
+from rankwright.training.stopping import stopping_sentence
 
 if TYPE_CHECKING:
     from rankwright.runs import Run
@@ -83,6 +85,7 @@ def run_report(
         Section("Scores and ties", _scores(scored)),
         *calibration_section(scored, runs),
         Section("Features", _importances(runs)),
+        *bias_sections(runs),
         Section("Time", _times(runs)),
         Section("Manifest", _manifest(runs, data)),
     ]
@@ -231,7 +234,10 @@ def _learning_curves(runs: Sequence[Run]) -> list[Block]:
     if not curves:
         return [Text("The runs recorded no metrics during training.")]
     at_most = max(2, _CURVE_POINTS // sum(map(len, curves.values())))
-    return [*(_curves(metric, parts, names, at_most) for metric, parts in curves.items()), *_learning_rates(runs)]
+    stopped = [(name, run.ranker.stopping_) for name, run in zip(names, runs, strict=True)]
+    texts = [Text(f"{name}: {stopping_sentence(stopping)}") for name, stopping in stopped if stopping is not None]
+    charts = [_curves(metric, parts, names, at_most) for metric, parts in curves.items()]
+    return [*texts, *charts, *_learning_rates(runs)]
 
 
 def _curves(

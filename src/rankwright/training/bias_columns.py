@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from rankwright.data.dataset import RankingData
 from rankwright.data.queries import Queries
 from rankwright.data.row_order import row_hashes
-from rankwright.reducer import ALONE, Reducer
+from rankwright.reducer import ALONE, Alone, Reducer
 from rankwright.training.settings import BiasSettings
 
 _MOST_CATEGORIES = 500
@@ -125,7 +125,7 @@ def _positions(name: str, values: NDArray[Any], queries: Queries, limit: int, re
 
 
 def _categories(name: str, values: NDArray[Any], queries: Queries, reducer: Reducer) -> BiasColumn:
-    if reducer is not ALONE:
+    if not isinstance(reducer, Alone):
         raise ValueError(f"{name} holds text, whose levels several machines cannot agree on; give numbers from 1.")
     missing = np.array([value is None or value != value for value in values])
     if missing.any():

@@ -33,11 +33,13 @@ from rankwright.objectives import Objective
 from rankwright.objectives.base import BoundObjective, Point
 from rankwright.reducer import ALONE, Reducer, addable, rounding
 from rankwright.training.draws import Purpose, QueryDraws
+from rankwright.training.from_clicks import document_weights
 from rankwright.training.grid import to_grid
 from rankwright.training.position_bias import PositionBias
 from rankwright.training.settings import Settings
 from rankwright.training.state import Progress, State, timed
 from rankwright.training.steering import agreement
+from rankwright.training.stopping import Watch
 
 Floats = NDArray[np.float64]
 Leaves = NDArray[np.int64]
@@ -92,11 +94,13 @@ class Boosting:
             threads=settings.threads if train.n_rows >= ROWS_TO_SHARE else 1,
             weights=train.weights,
             pairs=train.pairs,
+            inverse=document_weights(settings.propensity, train),
         )
         self.bias = None if settings.bias is None else PositionBias(settings.bias, train, self.gradient, reducer)
         if settings.full_leaves:  # raises now, not after the first tree, where the objective or the weights forbid it
             self.gradient.leaf_system(np.zeros(train.n_rows), np.zeros(train.n_rows, dtype=np.int64), 1)
         self._evaluators = [self._evaluator(number) for number in range(len(valid))]
+        self._watch = self._new_watch()
         engine = load_engine(settings.engine)
         self.grower = engine.grower(
             self._parts, settings.tree_options, settings.engine_params, settings.seed, settings.threads, reducer
@@ -117,6 +121,7 @@ class Boosting:
         start = start.first(self.grower.resume(start.iteration))
         state = replace(start.first(start.iteration), forest=None)
         scores = self._scores_of(start)
+        self._resume_watch(start)
         self._run = start, state  # in one step: an interrupt may hit between any two lines
         began, compiled = time.perf_counter(), compile_seconds()
         while state.iteration < self.settings.n_trees and not state.finished:
@@ -158,7 +163,7 @@ class Boosting:
         factor = state.factor * shrink
         agreed: float | None = None
         with timed(state.times, "gradients"):
-            sums_leaves = settings.full_leaves or (self.bias is not None and self.bias.full)
+            sums_leaves = settings.full_leaves or (self.bias is not None and self.bias.sums_all)
             point = self.gradient.at(self._biased(state, scores[0]), it, leaves=sums_leaves)
             subsample = self.draws.subsample(it)
             grad, hess = self._for_splits(it, point, subsample)
@@ -176,17 +181,18 @@ class Boosting:
                 tree.set(values)
                 for part, leaf in enumerate(leaves):
                     add_leaf_values(0, len(leaf), leaf, values, scores[part])
-        with timed(state.times, "leaves"):
-            self._step_bias(state, point, subsample)
+        if self.bias is not None:
+            with timed(state.times, "leaves"):
+                earlier = np.array(state.biases[-1] if state.biases else [0.0] * self.bias.size)
+                state.biases.append(self.bias.step(earlier, point, it, subsample).tolist())
         with timed(state.times, "evaluation"):
             self._evaluate(state, factor, scores)
         state.factors.append(factor)
         if settings.steering is not None:
             state.rates.append(rate if agreed is None else settings.steering.next(rate, agreed))
         finished = tree is None and not self._may_split_later(state)
-        best = state.best(self.target)
-        if settings.patience is not None and best is not None:
-            finished |= it + 1 - best >= settings.patience
+        if settings.patience is not None:
+            finished |= it + 1 - state.choices[it] >= settings.patience
         state.finished_after = it + 1 if finished else None
         state.trees.append(state.n_trees + (tree is not None))  # the iteration is complete in this one step
 
@@ -196,11 +202,6 @@ class Boosting:
         if self.bias is not None and state.biases:
             total += self.bias.of_rows(np.array(state.biases[-1]))
         return total
-
-    def _step_bias(self, state: State, point: Point, subsample: Floats | None) -> None:
-        if self.bias is not None:
-            values = np.array(state.biases[-1]) if state.biases else np.zeros(self.bias.size)
-            state.biases.append(self.bias.step(values, point, subsample).tolist())
 
     def _for_splits(self, it: int, point: Point, subsample: Floats | None) -> tuple[Floats, Floats]:
         """Gradient and curvature that splits are chosen by: with weights of queries, and with noise."""
@@ -290,6 +291,34 @@ class Boosting:
 
     def _evaluate(self, state: State, factor: float, scores: list[Floats]) -> None:
         for number, evaluator in enumerate(self._evaluators):
-            means = {} if evaluator is None else evaluator(factor * scores[self._part_of[number]]).mean
+            result = None if evaluator is None else evaluator(factor * scores[self._part_of[number]])
+            means = {} if result is None else result.mean
             for name, curve in state.history[number].items():
                 curve.append(means.get(str(self.metrics[name]), math.nan))
+            if number == 0 and self._watch is not None and result is not None:
+                choice, error = self._watch.see(state.iteration + 1, result.per_query[str(self.target)])
+                state.choices.append(choice)
+                state.errors.append(error)
+
+    def _new_watch(self) -> Watch | None:
+        """Follow the first metric on the first evaluation set, if it decides where training ends."""
+        evaluator = self._evaluators[0] if self._evaluators else None
+        if self.settings.patience is None or evaluator is None:
+            return None
+        return Watch(
+            self.settings.stopping_rule,
+            higher_is_better=self.target.higher_is_better,
+            weights=evaluator.weights,
+            reducer=self._reducer,
+        )
+
+    def _resume_watch(self, start: State) -> None:
+        """Compute the values of the best iteration so far again, which the next ones are compared with."""
+        self._watch, best = self._new_watch(), start.best(self.target) if start.choices else None
+        evaluator = self._evaluators[0] if self._evaluators else None
+        if self._watch is None or best is None or evaluator is None or start.forest is None:
+            return
+        part = self._parts[self._part_of[0]]
+        scores = start.forest.predict(part.X, threads=self.settings.threads, stop=start.trees[best - 1])
+        result = evaluator(start.factors[best - 1] * scores)
+        self._watch.resume(result.per_query[str(self.target)], start.choices[-1])

@@ -77,8 +77,7 @@ class Checkpoint:
         """Read the estimator's option ``checkpoint``: a folder, or a dict of path, trees and seconds."""
         if option is None:
             return None
-        fields = [] if plan.settings.bias is None else plan.settings.bias.columns
-        prints = [fingerprint(parts[0], fields), *(fingerprint(part) for part in parts[1:])]
+        prints = [fingerprint(parts[0], _click_fields(plan)), *(fingerprint(part) for part in parts[1:])]
         return cls.of_prints(option, plan, prints, len(parts[0].feature_names), initial)
 
     @classmethod
@@ -160,13 +159,20 @@ def _hash(state: Any) -> str:
 
 def _key_of(plan: Plan, data: Sequence[str], initial: Forest | None) -> str:
     """Hash what decides about a training; neither the number of trees nor that of threads does."""
-    settings = {k: repr(v) for k, v in asdict(plan.settings).items() if k not in ("n_trees", "threads")}
-    if plan.settings.bias is None:
-        del settings["bias"]  # the first checkpoints had none
+    unused = ("n_trees", "threads", *(["stopping_rule"] if plan.settings.patience is None else []))
+    settings = {k: repr(v) for k, v in asdict(plan.settings).items() if k not in unused}
+    if not _click_fields(plan):
+        del settings["bias"], settings["propensity"]  # the first checkpoints had none
     data = list(data)
     start = None if initial is None else initial.dump().decode("utf-8", "backslashreplace")
     key = repr((str(plan.objective), list(plan.metrics), sorted(settings.items()), data, start))
     return hashlib.sha256(key.encode()).hexdigest()
+
+
+def _click_fields(plan: Plan) -> list[str]:
+    """Fields of the training data that decide about a training."""
+    bias, propensity = plan.settings.bias, plan.settings.propensity
+    return [*(() if bias is None else bias.columns), *(() if propensity is None else (propensity.column,))]
 
 
 def fingerprint(data: RankingData, fields: Sequence[str] = ()) -> str:

@@ -41,10 +41,14 @@ def cross_fitted(ranker: Any, data: RankingData, folds: int) -> HeldOut:
             "the trees of init_model may have seen every query, so cross-fitting would not be honest; calibrate on "
             "held-out queries instead of with folds."
         )
+    # With several members the first one's rates are recorded, and each has about as many trees.
     trees = len(ranker.learning_rates_) or ranker.best_iteration_  # the first models recorded no rates
     changes = {
         "n_estimators": trees,
         "early_stopping_rounds": None,
+        "early_stopping": "valid",
+        "refit": False,
+        "members": 1,
         "checkpoint": None,
         "random_state": manifest["seed"],
     }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
@@ -13,6 +14,7 @@ from rankwright.objectives import Objective
 from rankwright.objectives import objective as parse_objective
 from rankwright.objectives.base import BoundObjective
 from rankwright.reducer import ALONE, Reducer, addable
+from rankwright.training.from_clicks import document_weights
 from rankwright.training.settings import Plan
 from rankwright.training.steering import Steering
 
@@ -26,6 +28,7 @@ _AUTO_WEIGHT = 0.03
 _FIRST_RATE = 0.03  # of a training whose learning rate is steered
 _ENOUGH_QUERIES = 20  # to steer by: halves of fewer say nothing about each other
 _TEMPERATURE = 0.7  # of the queries' random weights
+_COLUMNS = 0.7  # share of the columns in a tree
 _ROWS = 0.7  # share of the rows in a tree, where queries have no random weights
 
 
@@ -65,11 +68,11 @@ class Counts:
         return self.relevant / self.rows
 
 
-def for_data(plan: Plan, train: RankingData, reducer: Reducer = ALONE) -> Plan:
+def for_data(plan: Plan, train: RankingData, reducer: Reducer = ALONE, *, derived: int = 0) -> Plan:
     """Fill in what the data decides: the objective, tree options that are None, the bootstrap, and the steering.
 
-    Full leaf values need the same weight for all rows of a query; without it they become diagonal, or, if the user
-    asked for them, training refuses later.
+    ``derived`` of the columns are features within the query. Full leaf values need the same weight for all rows of a
+    query; without it they become diagonal, or, if the user asked for them, training refuses later.
     """
     settings, counts = plan.settings, Counts.of(train, plan.target.first.label, reducer)
     objective = resolve_objective(plan.parameters["objective"], plan.target, counts.relevant_share)
@@ -82,6 +85,7 @@ def for_data(plan: Plan, train: RankingData, reducer: Reducer = ALONE) -> Plan:
         )
     options = settings.tree_options
     rate, leaves, bins, rows = (options[name] for name in ("learning_rate", "num_leaves", "max_bin", "subsample"))
+    columns = options["colsample"]
     temperature = plan.parameters["bagging_temperature"]
     ratio = max(1.0, counts.rows / 10_000)
     full = settings.full_leaves and (plan.parameters["leaf_values"] == "full" or counts.even_weights)
@@ -93,20 +97,23 @@ def for_data(plan: Plan, train: RankingData, reducer: Reducer = ALONE) -> Plan:
         temperature = _TEMPERATURE if full and rows is None and counts.relevant_share >= _FEW else 0.0
     if rows is None:
         rows = 1.0 if temperature > 0 else _ROWS
+    if columns is None:  # a tree looks at as many columns with features within the query as without
+        columns = _COLUMNS * (1 - derived / len(train.feature_names))
     langevin, steering = settings.langevin, None
     if rate is None and full and langevin is None and counts.queries >= _ENOUGH_QUERIES:
         rate, steering = _FIRST_RATE, Steering()
     elif rate is None:
         rate = min(0.1, 0.06 * ratio**0.25)
         if objective.first_order:
-            queries = train.queries.grouped()
-            bound = BoundObjective(objective, train.labels, queries, plan.target, seed=settings.seed, pairs=train.pairs)
+            inverse, queries = document_weights(settings.propensity, train), train.queries.grouped()
+            shared: dict[str, Any] = {"seed": settings.seed, "pairs": train.pairs, "inverse": inverse}
+            bound = BoundObjective(objective, train.labels, queries, plan.target, **shared)
             squares = addable(np.square(bound(np.zeros(train.n_rows))[0]), counts.rows, reducer).sum()
             size = float(np.sqrt(reducer.sum(np.array([squares]))[0] / counts.rows))
             rate = 0.03 * rate / size if size > 0 else rate
     if langevin is not None and langevin.shrink_rate * rate >= 1:
         raise ValueError(f"shrink_rate * learning_rate must be below 1; got {langevin.shrink_rate * rate:g}.")
-    chosen = {"learning_rate": rate, "num_leaves": leaves, "max_bin": bins, "subsample": rows}
+    chosen = {"learning_rate": rate, "num_leaves": leaves, "max_bin": bins, "subsample": rows, "colsample": columns}
     settings = replace(
         settings,
         tree_options={**options, **chosen},

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
+from dataclasses import replace
 from typing import Any
 
 from rankwright.data.dataset import RankingData
@@ -47,6 +48,7 @@ def run_training(
     verbose: int,
     callbacks: Callbacks | None,
     finish: Callable[[State, bool], None],
+    stage: str = "",
 ) -> None:
     """Train, and call ``finish`` with the final state and whether Ctrl-C ended the training.
 
@@ -66,6 +68,8 @@ def run_training(
         What to show, and functions to call, after each tree.
     finish
         Takes over the result; a second Ctrl-C takes effect only when it is done.
+    stage
+        Name of this part of a training that has several; empty for the one that the curves are of.
     """
     state = State() if initial is None else State(forest=initial, initial_trees=initial.n_trees)
     saved = Checkpoint.of(checkpoint, plan, [train, *valid], initial)
@@ -77,7 +81,7 @@ def run_training(
                 boosting = Boosting(plan.objective, plan.metrics, train, valid, plan.settings, reducer_alone(plan))
             for phase, seconds in times.items():
                 state.times[phase] += seconds
-            interrupted = _run(boosting, state, display, callbacks or (), saved)
+            interrupted = _run(boosting, state, display, callbacks or (), saved, stage)
         with deferred_interrupts():
             state = boosting.snapshot()
             if saved is not None:
@@ -96,11 +100,17 @@ def run_training(
 
 
 def _run(
-    boosting: Boosting, start: State, display: Display, callbacks: Callbacks, checkpoint: Checkpoint | None
+    boosting: Boosting,
+    start: State,
+    display: Display,
+    callbacks: Callbacks,
+    checkpoint: Checkpoint | None,
+    stage: str,
 ) -> bool:
     """Train; return whether Ctrl-C ended it."""
 
     def after(progress: Progress) -> bool:
+        progress = replace(progress, stage=stage)
         display.update(progress)
         answers = [callback(progress) is True for callback in callbacks]
         if checkpoint is not None:

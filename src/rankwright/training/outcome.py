@@ -20,12 +20,21 @@ from rankwright.objectives.base import Sum
 from rankwright.training.bias_columns import describe_biases
 from rankwright.training.settings import Plan
 from rankwright.training.state import State
+from rankwright.training.stopping import describe_stopping
 
 
 def last_iteration(state: State, plan: Plan) -> int:
-    """The iteration of this training that the model ends with: the best with early stopping, otherwise the last."""
-    best = state.best(plan.target) if plan.settings.patience is not None else None
-    return state.iteration if best is None else best
+    """The iteration of this training that the model ends with: with early stopping the rule's, otherwise the last."""
+    return state.choices[-1] if plan.settings.patience is not None and state.choices else state.iteration
+
+
+def stopping(state: State, plan: Plan) -> dict[str, Any] | None:
+    """What decided about the number of trees, and how flat the curve is; None without early stopping."""
+    best = state.best(plan.target)
+    if plan.settings.patience is None or best is None:
+        return None
+    choice, curve = last_iteration(state, plan), next(iter(state.history[0].values()))
+    return describe_stopping(plan.settings.stopping_rule, best, choice, curve, state.errors[choice - 1])
 
 
 def chosen_settings(state: State, plan: Plan) -> dict[str, Any]:
@@ -39,6 +48,7 @@ def chosen_settings(state: State, plan: Plan) -> dict[str, Any]:
         "num_leaves": options["num_leaves"],
         "max_bin": options["max_bin"],
         "subsample": options["subsample"],
+        "colsample": options["colsample"],
         "bagging_temperature": settings.bagging_temperature,
         "leaf_values": "full" if settings.full_leaves else "diagonal",
     }
@@ -118,6 +128,7 @@ def model_of(state: State, plan: Plan, train: HasColumns, fingerprint: str, reci
         "data_fingerprint": fingerprint,
         "best_iteration": forest.n_trees,
         "initial_trees": state.initial_trees,
+        "stopping": stopping(state, plan),
         "times": dict(state.times),
         "evals_result": {f"valid_{number}": curves for number, curves in enumerate(state.history)},
         **more,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -19,6 +18,7 @@ from rankwright.metrics import metric as parse_metric
 from rankwright.objectives import Objective
 from rankwright.training.defaults import is_auto, resolve_objective
 from rankwright.training.settings import Langevin, Plan, Settings
+from rankwright.training.stopping import RULES
 
 
 @dataclass(frozen=True)
@@ -38,16 +38,21 @@ class Number:
             return
         kinds = (int, np.integer) if self.whole else (int, float, np.integer, np.floating)
         if isinstance(value, kinds) and not isinstance(value, bool):
-            number: Any = value
-            # Without math.isfinite, which fails for a whole number that no float can hold.
-            largest = self.high if self.whole else min(self.high, sys.float_info.max)
-            if self.low <= number <= largest and not (self.above and number == self.low):
+            number: Any = value if self.whole else _as_float(value)
+            if self.low <= number <= self.high and number != math.inf and not (self.above and number == self.low):
                 return
         kind = "a whole number" if self.whole else "a number"
         least = f"above {self.low:g}" if self.above else f"from {self.low:g}"
         most = f" up to {self.high:g}" if math.isfinite(self.high) else ""
         remark = f", or {self.remark}" if self.remark else ""
         raise ValueError(f"{name} must be {kind} {least}{most}{remark}; got {value!r}.")
+
+
+def _as_float(value: Any) -> float:
+    try:
+        return float(value)
+    except OverflowError:  # a whole number that no float can hold
+        return math.inf
 
 
 @dataclass(frozen=True)
@@ -62,22 +67,25 @@ class OneOf:
             raise ValueError(f"{name} must be one of {', '.join(map(str, self.values))}; got {value!r}.")
 
 
-_LARGEST_COUNT = 2**31 - 1  # of an engine
 _BY_DATA = {"others": (None,), "remark": "None to choose by the data"}
 _SHARE = Number(0, 1, above=True)
 CONSTRAINTS: dict[str, Number | OneOf] = {
     "n_estimators": Number(1, whole=True),
     "learning_rate": Number(0, above=True, **_BY_DATA),  # type: ignore[arg-type]
     "num_leaves": Number(2, 131072, whole=True, **_BY_DATA),  # type: ignore[arg-type]
-    "max_depth": Number(1, _LARGEST_COUNT, whole=True, others=(-1, None), remark="-1 for no limit"),
-    "min_child_samples": Number(1, _LARGEST_COUNT, whole=True),
+    "max_depth": Number(1, whole=True, others=(-1, None), remark="-1 for no limit"),
+    "min_child_samples": Number(1, whole=True),
     "reg_lambda": Number(0),
     "subsample_queries": _SHARE,
     "subsample": Number(0, 1, above=True, others=(None,), remark="None to choose"),
-    "colsample": _SHARE,
+    "colsample": Number(0, 1, above=True, others=(None,), remark="None to choose"),
     "bagging_temperature": Number(0, 10, others=(None,), remark="None to choose"),
     "leaf_values": OneOf(("auto", "diagonal", "full")),
     "early_stopping_rounds": Number(1, whole=True, others=(None,), remark="None for no stopping"),
+    "early_stopping": OneOf(("valid", "cv")),
+    "stopping_rule": OneOf(RULES),
+    "refit": OneOf((True, False)),
+    "members": Number(1, 1000, whole=True),
     "langevin": OneOf((True, False)),
     "diffusion_temperature": Number(0, above=True, others=(None,)),
     "shrink_rate": Number(0, others=(None,)),
@@ -96,6 +104,13 @@ def read_parameters(parameters: Mapping[str, Any]) -> Plan:
     for name, constraint in CONSTRAINTS.items():
         constraint.check(name, parameters[name])
     check_option(parameters["within_query"])
+    if parameters["refit"] and parameters["early_stopping"] == "cv":
+        raise ValueError("early_stopping='cv' trains on all queries already; leave out refit.")
+    if parameters["refit"] and parameters["early_stopping_rounds"] is None:
+        raise ValueError(
+            "refit trains once more with the number of trees that early stopping chose; set early_stopping_rounds and "
+            "give an eval_set."
+        )
     langevin = _langevin(parameters)
     params = parameters["engine_params"] or {}
     if not isinstance(params, dict):
@@ -122,6 +137,7 @@ def read_parameters(parameters: Mapping[str, Any]) -> Plan:
         bagging_temperature=0.0,
         langevin=langevin,
         patience=parameters["early_stopping_rounds"],
+        stopping_rule=parameters["stopping_rule"],
         seed=_seed(parameters),
         threads=read_threads(parameters["n_jobs"]),
     )

@@ -7,11 +7,12 @@ beside each tree by the same leaf system, with the values of the bias column as 
 
 g and H are the gradient and the curvature summed by position at the scores of this iteration, D b the differences of
 neighbouring positions, and u the mean curvature of a document, so that ``ridge`` and ``smoothness`` count documents,
-whatever the scale of the objective. Several columns add up: f + b[position] + b[device]. Their system is summed over
-all combinations of their values first, and then over each column.
+whatever the scale of the objective. H decides how fast b gets to its place, and not where that is: on larger data it is
+that of one part of the queries at a time, scaled to all documents. Several columns add up: f + b[position] + b[device].
+Their system is summed over all combinations of their values first, and then over each column.
 
 The step is a whole step of Newton's method, although trees take a fraction of theirs: trees then learn from documents
-shown at the same place, and what they have not learned yet inflates b instead of f (docs/clicks.md has measurements).
+shown at the same place, and what they have not learned yet inflates b instead of f (docs/bias.md has measurements).
 
 References: Guo et al., "PAL", RecSys 2019, for the additive form; LightGBM's lambdarank has a diagonal step of it.
 """
@@ -66,6 +67,10 @@ class PositionBias:
             self._cell = np.ravel_multi_index([column.codes for column in columns], sizes)
             levels = np.unravel_index(np.arange(cells), sizes)  # of each cell
             self._member = np.concatenate([np.eye(n)[level].T for n, level in zip(sizes, levels, strict=True)])
+        parts = gradient.leaf_parts
+        several = reducer.max(np.array([float(len(parts))]))[0] > 1
+        self._parts = parts if several and not gradient.objective.preconditioned else []
+        self.sums_all = self.full and not self._parts  # whether a step needs the curvature of all queries
         self._penalty = np.zeros((self.size, self.size))
         for column, start, n in zip(columns, starts, sizes, strict=True):
             differences = np.diff(np.eye(n), axis=0)
@@ -79,24 +84,40 @@ class PositionBias:
             total = total + values[codes]
         return total
 
-    def step(self, values: Floats, point: Point, query_weight: Floats | None) -> Floats:
+    def step(self, values: Floats, point: Point, iteration: int, query_weight: Floats | None = None) -> Floats:
         """Return the values after a step of Newton's method."""
-        grad, curvature = self._sums(point, query_weight)
-        unit = np.trace(curvature) / (len(self._codes) * self._rows)
+        own = self._by_level(point.hess)
+        unit = own.sum() / (len(self._codes) * self._rows)
         if not unit > 0:  # no query has anything to learn
             return values
+        if not self.full:
+            grad, curvature = self._by_level(point.grad), np.diag(own)
+        elif self._parts:
+            grad, curvature = self._by_level(point.grad), self._sampled_curvature(point, iteration, query_weight, own)
+        else:
+            by_cell, between = point.leaf_system(self._cell, self._member.shape[1], query_weight=query_weight)
+            grad = self._member @ self._reducer.sum(by_cell)
+            curvature = self._member @ self._reducer.sum(between) @ self._member.T
         penalty = unit * self._penalty
         step: Floats = np.linalg.solve(curvature + penalty, -(grad + penalty @ values))
         return values + step
 
-    def _sums(self, point: Point, query_weight: Floats | None) -> tuple[Floats, Floats]:
-        """Gradient [values] and curvature [values, values]."""
-        add_up = self._reducer.sum
-        if self.full:
-            by_cell, between = point.leaf_system(self._cell, self._member.shape[1], query_weight=query_weight)
-            return self._member @ add_up(by_cell), self._member @ add_up(between) @ self._member.T
-        grad, own = np.zeros(self.size), np.zeros(self.size)
+    def _sampled_curvature(self, point: Point, iteration: int, query_weight: Floats | None, own: Floats) -> Floats:
+        """Curvature of one part of the queries, another one in each iteration, scaled to that of all documents."""
+        part = iteration % len(self._parts)
+        _, between = point.leaf_system(self._cell, self._member.shape[1], query_weight=query_weight, part=part)
+        sampled = self._by_level(point.hess, self._parts[part])
+        if not sampled.sum() > 0:
+            return np.diag(own)
+        # One factor for all levels, so that a shift of all values still has no curvature: nothing but the ridge would
+        # stop a step in a direction that has none by mistake. Levels that the part has too few of are made stiffer.
+        scale = own.sum() / sampled.sum()
+        curvature: Floats = scale * self._member @ self._reducer.sum(between) @ self._member.T
+        return curvature + np.diag(np.maximum(own - scale * sampled, 0.0))
+
+    def _by_level(self, of_rows: Floats, rows: slice = slice(None)) -> Floats:
+        """Sum by level, all columns in a row."""
+        sums = np.zeros(self.size)
         for codes in self._codes:
-            grad += np.bincount(codes, point.grad, self.size)
-            own += np.bincount(codes, point.hess, self.size)
-        return add_up(grad), np.diag(add_up(own))
+            sums += np.bincount(codes[rows], of_rows[rows], self.size)
+        return self._reducer.sum(sums)

@@ -72,7 +72,7 @@ class Display:
 
     def summary(self, progress: Progress) -> str:
         """Describe it in a few words: trees and metric."""
-        parts = [f"{progress.iteration}/{progress.n_estimators} trees"]
+        parts = [_trees(progress)]
         if progress.history:
             name, curve = next(iter(progress.history[0].items()))
             short = name if len(name) <= _LONGEST_NAME else f"{name[: _LONGEST_NAME - 1]}…"
@@ -81,7 +81,7 @@ class Display:
 
     def describe(self, progress: Progress) -> str:
         """Describe it in one line: trees, metric, best, speed, time left, share of the objective."""
-        parts = [f"{progress.iteration}/{progress.n_estimators} trees"]
+        parts = [_trees(progress)]
         if progress.history:
             name, curve = next(iter(progress.history[0].items()))
             best = max(curve) if self._metric.higher_is_better else min(curve)
@@ -91,6 +91,11 @@ class Display:
             speed = progress.done / (progress.seconds - progress.compile_seconds)
             parts.append(f"{speed:.1f} trees/s, {left:.0f} s left, objective {_objective_share(progress.times):.0%}")
         return ", ".join(parts)
+
+
+def _trees(progress: Progress) -> str:
+    stage = f"{progress.stage}: " if progress.stage else ""
+    return f"{stage}{progress.iteration}/{progress.n_estimators} trees"
 
 
 def show_notice(verbose: int, console: Console | None = None) -> Callable[[str], None]:

@@ -51,6 +51,23 @@ class BiasSettings:
 
 
 @dataclass(frozen=True)
+class PropensitySettings:
+    """Known propensities.
+
+    Parameters
+    ----------
+    column
+        Field of the training data that holds them.
+    clip, self_normalised
+        As in `rankwright.objectives.propensity`.
+    """
+
+    column: str
+    clip: float | None = None
+    self_normalised: bool = False
+
+
+@dataclass(frozen=True)
 class Settings:
     """What the loop needs to know besides data and objective.
 
@@ -67,9 +84,11 @@ class Settings:
     bagging_temperature: float
     langevin: Langevin | None
     patience: int | None
+    stopping_rule: str
     seed: int
     threads: int
     bias: BiasSettings | None = None
+    propensity: PropensitySettings | None = None
 
     @property
     def own_leaves(self) -> bool:

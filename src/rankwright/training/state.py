@@ -51,6 +51,9 @@ class State:
         Where position bias is learned: its values, all columns in a row, after each iteration.
     history
         Metrics of each evaluation set after each iteration, by name.
+    choices, errors
+        Where an evaluation set is watched: the iteration, from 1, that the model would end with after each iteration,
+        and the standard error of each iteration's difference from the best (`rankwright.training.stopping`).
     finished_after
         The iteration, from 1, after which more would change nothing; None if it is not known yet.
     times
@@ -64,6 +67,8 @@ class State:
     rates: list[float] = field(default_factory=list)
     biases: list[list[float]] = field(default_factory=list)
     history: list[dict[str, list[float]]] = field(default_factory=list)
+    choices: list[int] = field(default_factory=list)
+    errors: list[float] = field(default_factory=list)
     finished_after: int | None = None
     times: dict[str, float] = field(default_factory=no_times)
 
@@ -103,6 +108,8 @@ class State:
             rates=self.rates[:iterations],
             biases=self.biases[:iterations],
             history=[{name: curve[:iterations] for name, curve in curves.items()} for curves in self.history],
+            choices=self.choices[:iterations],
+            errors=self.errors[:iterations],
             finished_after=self.finished_after if self.finished and iterations >= self.iteration else None,
             times=dict(self.times),
         )
@@ -137,6 +144,8 @@ class Progress:
         engine) and ``"evaluation"``.
     compile_seconds
         The part of ``seconds`` in which kernels were compiled: it says nothing about the time that is left.
+    stage
+        Name of the pass of a training that has several, such as ``"refit"``; empty for the one whose curves are kept.
     """
 
     iteration: int
@@ -146,3 +155,4 @@ class Progress:
     seconds: float
     times: dict[str, float]
     compile_seconds: float = 0.0
+    stage: str = ""

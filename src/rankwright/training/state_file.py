@@ -9,7 +9,8 @@ from typing import Any
 from rankwright.engines.contract import Forest
 from rankwright.training.state import PHASES, State
 
-_FIELDS = {"initial_trees", "trees", "factors", "rates", "history", "finished", "times"}
+_FIELDS = {"initial_trees", "trees", "factors", "rates", "history", "choices", "errors", "finished", "times"}
+_FIRST: dict[str, Any] = {"choices": [], "errors": []}  # fields that the first states lack
 _OPTIONAL = {"biases"}  # where position bias is learned
 
 
@@ -21,6 +22,8 @@ def describe_state(state: State) -> dict[str, Any]:
         "factors": state.factors,
         "rates": state.rates,
         "history": state.history,
+        "choices": state.choices,
+        "errors": state.errors,
         "finished": state.finished,
         "times": state.times,
     }
@@ -41,6 +44,7 @@ def read_state(values: Any, forest: Forest, initial_trees: int, curves: Sequence
     curves
         Names of the metrics on each evaluation set.
     """
+    values = {**_FIRST, **values} if isinstance(values, dict) else values
     if not isinstance(values, dict) or values.keys() - _OPTIONAL != _FIELDS:
         raise ValueError(f"a state consists of {', '.join(sorted(_FIELDS))}")
     initial, trees = values["initial_trees"], values["trees"]
@@ -57,6 +61,13 @@ def read_state(values: Any, forest: Forest, initial_trees: int, curves: Sequence
     rates = _numbers(values["rates"], "rates", n if values["rates"] else 0)
     if not all(map(math.isfinite, factors)) or not all(0 < rate < math.inf for rate in rates):
         raise ValueError("a factor is not finite, or a learning rate is not a positive number")
+    choices, errors = values["choices"], values["errors"]
+    errors = _numbers(errors, "errors", n if errors else 0)
+    whole = isinstance(choices, list) and len(choices) == len(errors) and all(map(_is_whole, choices))
+    if not whole or any(not 1 <= choice <= number for number, choice in enumerate(choices, start=1)):
+        raise ValueError("a choice is not one of the iterations so far")
+    if not all(0 <= error < math.inf for error in errors):
+        raise ValueError("an error is not a number from 0")
     if not isinstance(values["finished"], bool):
         raise ValueError("finished is neither true nor false")
     times = values["times"]
@@ -75,6 +86,8 @@ def read_state(values: Any, forest: Forest, initial_trees: int, curves: Sequence
         rates=rates,
         biases=_biases(values.get("biases"), n),
         history=_history(values["history"], curves, n),
+        choices=list(choices),
+        errors=errors,
         finished_after=n if values["finished"] else None,
         times=dict(zip(PHASES, seconds, strict=True)),
     )

@@ -56,6 +56,14 @@ class GoalSweep:
         The goals, and a metric for each of them.
     points : tuple of GoalPoint
         The trainings, from the first goal alone to the last one alone.
+
+    Examples
+    --------
+    >>> values = {0.0: (0.9, 0.1), 0.5: (0.8, 0.7), 1.0: (0.7, 0.6)}
+    >>> points = tuple(GoalPoint((1 - share, share), "...", pair) for share, pair in values.items())
+    >>> sweep = GoalSweep(("a", "b"), ("ndcg[a]", "ndcg[b]"), points)
+    >>> [point.values for point in sweep.front()]
+    [(0.9, 0.1), (0.8, 0.7)]
     """
 
     goals: tuple[str, ...]

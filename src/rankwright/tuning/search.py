@@ -330,7 +330,9 @@ def tune(
 
     def measure(values: Mapping[str, Any], watch: _Watch) -> None:
         for train, held_out in parts:
-            ranker = Ranker(**parameters(values), early_stopping_rounds=plan.patience, n_jobs=threads, verbose=0)
+            # The whole curve is of interest, up to the usual patience after its best value.
+            stopping: dict[str, Any] = {"early_stopping_rounds": plan.patience, "stopping_rule": "best"}
+            ranker = Ranker(**parameters(values), **stopping, n_jobs=threads, verbose=0)
             ranker.fit(
                 train,
                 eval_set=[held_out],

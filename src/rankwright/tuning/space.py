@@ -138,6 +138,9 @@ _RESERVED = {
     "random_state": "seed",
     "n_jobs": "threads",
     "early_stopping_rounds": "preset",
+    "early_stopping": "preset",
+    "stopping_rule": "preset",
+    "refit": "preset",
     "checkpoint": "study",
     "verbose": "progress",
 }

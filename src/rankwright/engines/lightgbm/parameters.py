@@ -22,6 +22,7 @@ NAMES = {
     "subsample": "bagging_fraction",
     "colsample": "feature_fraction",
 }
+_LARGEST = 2**31 - 1  # of LightGBM's whole numbers; a depth or a count of rows beyond it means the same
 SEEDS = ("bagging_seed", "feature_fraction_seed", "extra_seed", "data_random_seed")
 _SET_BY_ESTIMATOR = {
     "objective": "objective=",
@@ -167,7 +168,7 @@ def lightgbm_parameters(options: Mapping[str, Any], params: Mapping[str, Any], t
         # Without a ridge a leaf needs curvature to divide by, or noise alone would make it huge. With one, the sums
         # must stand out from rounding errors, which LightGBM would otherwise take for rows, and fail.
         "min_sum_hessian_in_leaf": 1e-6 if options["reg_lambda"] > 0 else 1e-3,
-        **{theirs: options[ours] for ours, theirs in NAMES.items()},
+        **{theirs: min(options[ours], _LARGEST) for ours, theirs in NAMES.items()},
         **main_names(params),
     }
     if options["subsample"] < 1:

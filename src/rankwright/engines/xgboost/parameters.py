@@ -154,9 +154,8 @@ def xgboost_parameters(
         # A column that is in no group may still be split twice, by either of the columns that stand for it.
         free = sorted(set(range(len(names))) - {column for group in groups for column in group})
         groups += [[column] for column in free]
-        every["interaction_constraints"] = [
-            [number for number, column in enumerate(column_of) if column in group] for group in groups
-        ]
+        doubled = [[number for number, column in enumerate(column_of) if column in group] for group in groups]
+        every["interaction_constraints"] = str(doubled)  # as text: a list would have to hold names
     return every
 
 

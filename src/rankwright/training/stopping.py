@@ -1,0 +1,137 @@
+"""Which tree a model ends with: early stopping that keeps the noise of the validation queries in mind.
+
+The best of 300 values of a noisy curve is the luckiest one, often after few trees. Two models are compared query by
+query: with the difference d of the best tree's value and that of tree t in each query, the mean of d is uncertain by
+its standard error
+
+    se = sqrt(sum w^2 (d - mean d)^2) / sum w * sqrt(n / (n - 1)),        w the weights of the n queries.
+
+The rule ``"within_error"`` ends with the last tree whose mean of d is at most one standard error: trees as good as the
+best, as far as anyone can tell, are kept, since more trees measured better where nothing speaks against them
+(docs/defaults.md). The rule ``"best"`` ends with the best tree.
+
+Only the best tree's values have to be remembered: a new best tree is the last one within its own error.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rankwright.reducer import ALONE, Reducer, addable
+
+Floats = NDArray[np.float64]
+
+RULES = ("within_error", "best")
+
+
+class Choice(NamedTuple):
+    """What a rule says after an iteration: the iteration to end with, and the error of this one's difference."""
+
+    iteration: int
+    error: float
+
+
+class Watch:
+    """Follows the values of the queries of an evaluation set from tree to tree.
+
+    Parameters
+    ----------
+    rule
+        One of `RULES`.
+    higher_is_better
+        Of the metric.
+    weights
+        Of the queries, or None.
+    reducer
+        Sums over all machines, each with some of the queries.
+
+    Examples
+    --------
+    The second tree is best. The third differs by 0.05 ± 0.05, the fourth by 0.2 ± 0:
+
+    >>> watch = Watch("within_error")
+    >>> values = [[0.5, 0.5], [0.6, 0.8], [0.6, 0.7], [0.4, 0.6]]
+    >>> [watch.see(number, np.array(each)).iteration for number, each in enumerate(values, start=1)]
+    [1, 2, 3, 3]
+    """
+
+    def __init__(
+        self,
+        rule: str,
+        *,
+        higher_is_better: bool = True,
+        weights: Floats | None = None,
+        reducer: Reducer = ALONE,
+    ) -> None:
+        self._rule = rule
+        self._sign = 1.0 if higher_is_better else -1.0
+        self._weights = weights
+        self._reducer = reducer
+        self._best: Floats | None = None
+        self._choice = 0
+
+    def see(self, iteration: int, values: Floats) -> Choice:
+        """Take the value of each query after an iteration, NaN for queries that do not count."""
+        difference, error = (-math.inf, 0.0) if self._best is None else self._compared(values)
+        if difference < 0:
+            self._best, error = values, 0.0
+        if difference < 0 or (self._rule == "within_error" and difference <= error):
+            self._choice = iteration
+        return Choice(self._choice, error)
+
+    def resume(self, best: Floats, choice: int) -> None:
+        """Continue after iterations whose best one had these values, and whose choice is known."""
+        self._best, self._choice = best, choice
+
+    def _compared(self, values: Floats) -> tuple[float, float]:
+        """By how much the best tree is better, and the standard error of that."""
+        assert self._best is not None
+        d = self._sign * (self._best - values)
+        w = np.ones(len(d)) if self._weights is None else self._weights
+        counted = ~np.isnan(d) & (w > 0)
+        d, w = d[counted], w[counted]
+        n = int(self._reducer.sum(np.array([float(len(d))]))[0])
+        terms = (w, w * d, w * w, w * w * d, w * w * d * d)
+        local = [addable(term, n, self._reducer).sum() for term in terms]
+        weight, wd, w2, w2d, w2d2 = self._reducer.sum(np.array(local)).tolist()
+        mean = wd / weight
+        squares = max(0.0, w2d2 - 2 * mean * w2d + mean * mean * w2)
+        return mean, math.sqrt(squares * n / max(n - 1, 1)) / weight
+
+
+def describe_stopping(rule: str, best: int, choice: int, curve: Any, error: float) -> dict[str, Any]:
+    """What the manifest says about the end of a training: the rule, and how flat the curve is.
+
+    ``difference`` is what the validation metric loses from its best value to the tree that the model ends with, and
+    ``error`` the standard error of that, over queries.
+    """
+    return {
+        "rule": rule,
+        "best_iteration": best,
+        "chosen_iteration": choice,
+        "difference": float(abs(curve[best - 1] - curve[choice - 1])),
+        "error": float(error),
+    }
+
+
+def stopping_sentence(stopping: dict[str, Any]) -> str:
+    """Say in a sentence which tree a training ended with, and how flat the curve is.
+
+    Examples
+    --------
+    >>> stopping_sentence(describe_stopping("within_error", 2, 3, [0.5, 0.7, 0.65], 0.05))
+    'It ends with tree 3, the last within one standard error of the best, tree 2: 0.0500 ± 0.0500 apart.'
+    >>> stopping_sentence(describe_stopping("best", 2, 2, [0.5, 0.7, 0.65], 0.0))
+    'It ends with the best tree, 2 (rule: best).'
+    """
+    best, choice = stopping["best_iteration"], stopping["chosen_iteration"]
+    if best == choice:
+        return f"It ends with the best tree, {best} (rule: {stopping['rule']})."
+    return (
+        f"It ends with tree {choice}, the last within one standard error of the best, tree {best}: "
+        f"{stopping['difference']:.4f} ± {stopping['error']:.4f} apart."
+    )

@@ -1,0 +1,118 @@
+"""The rule of early stopping: worked examples, an oracle over whole curves, checkpoints, and training that overfits."""
+
+from __future__ import annotations
+
+import json
+import statistics
+from typing import Any
+
+import numpy as np
+import pytest
+
+import rankwright as rw
+from rankwright.training.stopping import Watch
+
+TRAIN, VALID = rw.make_web_search(60, n_features=20, mean_length=15, seed=2).split(0.4)
+
+
+def choices(curves: Any, rule: str = "within_error", **options: Any) -> list[int]:
+    watch = Watch(rule, **options)
+    return [watch.see(number, np.array(values)).iteration for number, values in enumerate(curves, start=1)]
+
+
+def expected_choice(curves: list[list[float]]) -> int:
+    """The definition, with all values at hand."""
+    known = [[v for v in values if v == v] for values in curves]
+    means = [statistics.fmean(values) for values in known]
+    best = means.index(max(means))
+    last = best
+    for t in range(best, len(curves)):
+        d = [a - b for a, b in zip(known[best], known[t], strict=True)]
+        if statistics.fmean(d) <= statistics.stdev(d) / len(d) ** 0.5:
+            last = t
+    return last + 1
+
+
+def test_worked_by_hand():
+    # d of the third tree is (0, 0.1): mean 0.05, standard deviation sqrt(0.005), error sqrt(0.005 / 2) = 0.05.
+    curves = [[0.5, 0.5], [0.6, 0.8], [0.6, 0.7], [0.4, 0.6]]
+    watch = Watch("within_error")
+    errors = [watch.see(number, np.array(values)).error for number, values in enumerate(curves, start=1)]
+    np.testing.assert_allclose(errors, [0, 0, 0.05, 0], atol=1e-12)
+    assert choices(curves) == [1, 2, 3, 3]
+    assert choices(curves, "best") == [1, 2, 2, 2]
+    assert choices((-np.array(curves)).tolist(), higher_is_better=False) == [1, 2, 3, 3]
+
+
+def test_weights_of_queries_count():
+    # A query of weight 0 has no say. Whole weights need not be those of repeated queries: repeating adds certainty.
+    assert choices([[0.5, 0.5], [0.9, 0.4], [0.7, 0.9]], weights=np.array([1.0, 0.0])) == [1, 2, 2]
+    # The second tree loses (0.3, 0.1) with weights (1, 3): mean 0.15, error sqrt(2 (0.15^2 + 9 * 0.05^2)) / 4 = 0.075.
+    watch = Watch("within_error", weights=np.array([1.0, 3.0]))
+    watch.see(1, np.array([0.5, 0.5]))
+    assert watch.see(2, np.array([0.2, 0.4])).error == pytest.approx(0.075)
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_following_the_curve_gives_what_the_whole_curve_gives(seed):
+    draw = np.random.default_rng(seed)
+    curves = draw.normal(size=(1, 12)) + np.cumsum(0.2 * draw.normal(size=(40, 12)), axis=0)
+    curves[:, 3] = np.nan
+    assert choices(curves)[-1] == expected_choice(curves.tolist())
+
+
+def ranker(**parameters: Any) -> rw.Ranker:
+    options: dict[str, Any] = {"objective": "lambdamart", "n_estimators": 60, "num_leaves": 6, "min_child_samples": 3}
+    return rw.Ranker(**{**options, "early_stopping_rounds": 15, "n_jobs": 1, "verbose": 0, **parameters})
+
+
+def test_the_model_ends_with_the_chosen_tree_and_says_so(tmp_path):
+    flat, best = ranker().fit(TRAIN, eval_set=VALID), ranker(stopping_rule="best").fit(TRAIN, eval_set=VALID)
+    curve = np.array(flat.evals_result_["valid_0"]["ndcg@10"])
+    assert best.best_iteration_ == best.stopping_["best_iteration"] == best.stopping_["chosen_iteration"]
+    assert best.best_iteration_ == np.argmax(best.evals_result_["valid_0"]["ndcg@10"]) + 1
+    assert flat.best_iteration_ == flat.stopping_["chosen_iteration"] > flat.stopping_["best_iteration"]
+    assert flat.stopping_["difference"] <= flat.stopping_["error"]
+    assert flat.stopping_["difference"] == pytest.approx(curve.max() - curve[flat.best_iteration_ - 1])
+    assert flat.score(VALID) == pytest.approx(curve[flat.best_iteration_ - 1])
+    assert len(curve) in (flat.best_iteration_ + 15, 60)
+    flat.save(tmp_path / "model")
+    assert rw.Ranker.load(tmp_path / "model").stopping_ == flat.stopping_
+    assert "within one standard error" in flat._repr_html_()
+    with pytest.raises(ValueError, match="stopping_rule must be one of within_error, best"):
+        ranker(stopping_rule="lucky").check_params()
+
+
+def test_training_that_overfits_is_stopped():
+    train, valid = rw.make_web_search(200, n_features=20, mean_length=12, seed=2).split(0.6)
+    wild = ranker(learning_rate=0.5, n_estimators=200, num_leaves=31).fit(train, eval_set=valid)
+    curve = wild.evals_result_["valid_0"]["ndcg@10"]
+    assert len(curve) < 100
+    assert max(curve) - wild.score(valid) < 0.01
+
+
+@pytest.mark.parametrize("after", [7, 25])
+def test_a_resumed_training_chooses_the_same_tree(after, tmp_path):
+    whole = ranker().fit(TRAIN, eval_set=VALID)
+    options: dict[str, Any] = {"checkpoint": {"path": tmp_path, "trees": 1}}
+    ranker(**options).fit(TRAIN, eval_set=VALID, callbacks=[lambda progress: progress.iteration == after])
+    again = ranker(**options).fit(TRAIN, eval_set=VALID)
+    assert again.stopping_ == whole.stopping_
+    assert again.evals_result_ == whole.evals_result_
+    np.testing.assert_array_equal(again.predict(VALID), whole.predict(VALID))
+
+
+def test_a_checkpoint_with_invalid_choices_is_refused(tmp_path):
+    from rankwright.training.checkpoint import _hash
+
+    options: dict[str, Any] = {"checkpoint": {"path": tmp_path, "trees": 1}}
+    ranker(**options).fit(TRAIN, eval_set=VALID, callbacks=[lambda progress: progress.iteration == 5])
+    file = tmp_path / "manifest.json"
+    for field, value in [("choices", [9] * 5), ("choices", [1] * 4), ("errors", [-1.0] * 5)]:
+        manifest = json.loads(file.read_text())
+        state = {**manifest["state"], field: value}
+        changed = {**manifest, "state": state, "state_sha256": _hash(state)}
+        (tmp_path / "manifest.json").write_text(json.dumps(changed))
+        with pytest.raises(ValueError, match="damaged checkpoint"):
+            ranker(**options).fit(TRAIN, eval_set=VALID)
+        file.write_text(json.dumps(manifest))
