@@ -52,7 +52,7 @@ def partitions(data: RankingData, folder: Path) -> dict[str, dict[str, Any]]:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    table = pa.table({f"f{i}": data.X[order, i] for i in range(data.X.shape[1])})
+    table = pa.table({name: data.X[order, number] for number, name in enumerate(data.feature_names)})
     table = table.append_column("label", pa.array(data.y[order])).append_column("qid", pa.array(data.qid[order]))
     cuts = [0, data.n_rows // 100, data.n_rows // 3, data.n_rows // 3, data.n_rows]
     for number in range(len(cuts) - 1):  # a small one, an empty one, a large one; queries in all of them
@@ -74,7 +74,7 @@ def hashes(documents: int, trees: int, workers: list[int], objectives: list[str]
                             objective, engine="xgboost", n_estimators=trees, early_stopping_rounds=5, verbose=0
                         )
                         start = time.perf_counter()
-                        ranker.fit(**arguments, eval_set=[(valid.X, valid.y, valid.qid)], cluster=client)
+                        ranker.fit(**arguments, eval_set=[valid], cluster=client)
                         seconds = time.perf_counter() - start
                         found.add((sha(ranker), ranker.best_iteration_))
                         print(

@@ -48,7 +48,7 @@ MAY_IMPORT = {
     "data": ("_lazy",),
     "data.queries": ("kernels",),
     "data.labels": ("notation", "data.queries"),
-    "data.pairs": ("kernels", "data.queries"),
+    "data.pairs": ("_io", "kernels", "data.queries"),
     "data.encoding": ("data.queries",),
     "data.within_query": ("kernels", "data.encoding"),
     "data.row_order": ("kernels", "data.queries", "data.dataset"),

@@ -88,6 +88,15 @@ def test_files_with_rows_in_any_order_give_the_same_model(client: Any, files: Pa
     assert np.array_equal(rw.load(tmp_path / "model").predict(VALID.X), expected.predict(VALID.X))
 
 
+def test_columns_without_names_are_matched_by_position(client: Any) -> None:
+    found = ranker().fit(DATA, eval_set=(VALID.X, VALID.y, VALID.qid), cluster=client)
+    expected = ranker().fit(DATA, eval_set=VALID)
+    assert found.evals_result_ == expected.evals_result_
+    assert found.forest_.dump() == expected.forest_.dump()
+    with pytest.raises(ValueError, match="part 0 does not have the columns of the training data"):
+        ranker().fit(DATA, eval_set=(VALID.X[:, :3], VALID.y, VALID.qid), cluster=client)
+
+
 def test_dask_collections(client: Any) -> None:
     import dask.array as da
     import dask.dataframe as dd

@@ -368,6 +368,21 @@ def test_extras_are_asked_for_before_the_work(
     assert "nothing" in call("diagnose", nothing, "--data", nothing, "--json")[2]  # which writes no page
 
 
+def test_tables_ask_for_pyarrow_and_letor_text_does_not(
+    tmp_path: Path, call: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    train = letor(tmp_path / "train.txt", X)
+    assert call("train", train, "--trees", 2, "--out", tmp_path / "run")[0] == 0
+    assert call("predict", tmp_path / "run", train, "--out", tmp_path / "scores.csv")[0] == 0
+    for command in (["convert", train, tmp_path / "a.parquet"], ["evaluate", tmp_path / "run", tmp_path / "b.csv"]):
+        code, _, error = call(*command)
+        assert code == 1
+        assert error.startswith(
+            'rankwright: Parquet and CSV need pyarrow, which is not installed: pip install "rankwright[tables]".'
+        )
+
+
 def test_tune_asks_for_optuna_before_it_reads(tmp_path: Path, call: Command, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "optuna", None)
     _, _, error = call("tune", tmp_path / "nothing.txt", "--out", tmp_path / "best.toml")
@@ -598,7 +613,7 @@ def test_html_of_a_ranker_with_early_stopping_shows_the_value_of_the_model() -> 
     ranker = quick(n_estimators=60, learning_rate=0.9, early_stopping_rounds=3)
     ranker.fit(X, Y, qid=QID, eval_set=[(X[:, ::-1], Y, QID)])
     curve = ranker.evals_result_["valid_0"]["ndcg@10"]
-    assert f"<td>{max(curve):.4f}</td>" in ranker._repr_html_()
+    assert f"<td>{curve[len(ranker.learning_rates_) - 1]:.4f}</td>" in ranker._repr_html_()
     assert f"<td>{curve[-1]:.4f}</td>" not in ranker._repr_html_()
 
 

@@ -543,6 +543,7 @@ def fakes(scorers: Sequence[Any]) -> list[Any]:
         ranker = SimpleNamespace(
             predict=lambda data: scorer(data.y),
             calibration_=None,
+            stopping_=None,
             metrics_=["ndcg@10"],
             learning_rates_=[0.1, 0.1],
             manifest_={"objective": "lambdamart", "chosen": {}},

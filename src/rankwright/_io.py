@@ -22,6 +22,17 @@ UNPACKED_RATIO = 200  # more than those: how many times its size
 UNPACKED_MOST = 1 << 36  # and never more than this
 
 
+def require_arrow() -> None:
+    """Raise ImportError, with the command that installs it, unless Parquet and CSV can be read and written."""
+    try:
+        import pyarrow  # noqa: F401
+    except ImportError:
+        raise ImportError(
+            'Parquet and CSV need pyarrow, which is not installed: pip install "rankwright[tables]". LETOR text, '
+            "arrays and data frames need no extra."
+        ) from None
+
+
 def part_of(path: PathLike) -> Path:
     """Return a new hidden name in the folder of ``path``, for what will take its place."""
     target = Path(path)

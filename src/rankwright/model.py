@@ -398,7 +398,7 @@ def _columns(manifest: dict[str, Any]) -> Columns:
         "categories": isinstance(categories, dict) and all(map(_is_levels, categories.values())),
         "named": isinstance(manifest.get("named", True), bool),
         "first_index": manifest.get("first_index") in (None, 0, 1),
-        "label_column": isinstance(label, str | None) or _is_texts(label),
+        "label_column": isinstance(label, str | None) or (_is_texts(label) and len(label) > 0),
         "qid_column": isinstance(manifest.get("qid_column"), str | None),
         "other_columns": _is_texts(manifest.get("other_columns", [])),
     }

@@ -373,7 +373,7 @@ class Ranker(FittedRanker):
         valid = arguments.spread_sets(eval_set, X, y, qid)
         if plan.settings.patience is not None and not valid:
             raise ValueError("early_stopping_rounds needs an eval_set to watch; pass eval_set=[(X, y, qid)].")
-        fitted = training.fit(
+        request = training.Request(
             plan,
             Cluster.of(cluster),
             arguments.spread_data(X, y, qid, group, weights),
@@ -383,8 +383,9 @@ class Ranker(FittedRanker):
             initial=None if earlier is None else earlier.forest_,
             checkpoint=self.checkpoint,
             verbose=self.verbose,
-            callbacks=callbacks,
+            callbacks=callbacks or (),
         )
+        fitted = training.fit(request)
         more = {"label_column": _names(X, y), "qid_column": _names(X, qid), "interrupted": fitted.interrupted}
         model = model_of(fitted.state, fitted.plan, fitted.columns, fitted.fingerprint, Recipe(), **more)
         self.label_column_, self.qid_column_ = more["label_column"], more["qid_column"]

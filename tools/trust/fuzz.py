@@ -2,17 +2,14 @@
 
     python tools/trust/fuzz.py --seconds 60
     python tools/trust/fuzz.py --readers model.txt --cases 100000
-    python tools/trust/fuzz.py --readers letor.txt metric --seconds 600 --atheris
 
 An attempt may succeed or end in a ValueError. Anything else is a finding: another exception, a signal, more than ten
-seconds, or three gigabytes. Findings are written to a folder, to be kept as inputs of tests. With --atheris, changes
-are guided by the coverage of the package (needs `pip install atheris`).
+seconds, or three gigabytes. Findings are written to a folder, to be kept as inputs of tests.
 """
 
 from __future__ import annotations
 
 import argparse
-import hashlib
 import os
 import random
 import resource
@@ -57,9 +54,10 @@ def attempt(reader: Reader, content: bytes) -> str:
         signal.alarm(0)
 
 
-def attempts(name: str, folder: Path, findings: Path, cases: range, deadline: float, seed: int, send: int) -> None:
+def attempts(name: str, folder: Path, findings: Path, cases: range, seconds: float, seed: int, send: int) -> None:
     reader = readers(folder)[name]
     limited()
+    deadline = time.monotonic() + seconds  # the examples were made before
     if (outcome := attempt(reader, reader.example)) != "read":
         os.write(send, f"the example was {outcome}\n".encode())
     for case in cases:
@@ -83,7 +81,7 @@ def fuzz(name: str, folder: Path, findings: Path, cases: int, seconds: float, se
             try:
                 own = folder / str(number)
                 own.mkdir()
-                attempts(name, own, findings, range(number, cases), deadline, seed, send)
+                attempts(name, own, findings, range(number, cases), deadline - time.monotonic(), seed, send)
                 os._exit(0)
             finally:
                 os._exit(1)
@@ -92,48 +90,14 @@ def fuzz(name: str, folder: Path, findings: Path, cases: int, seconds: float, se
             lines = answers.read().splitlines()
         outcomes.update(lines)
         number += len(lines)
-        if not lines and time.monotonic() < deadline:
-            sys.exit(f"{name}: the examples could not be made")
         status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
-        if status:
-            outcomes[f"ended with {status} in case {number}"] += 1
-            number += 1
+        if not status:
+            break
+        if not lines:
+            sys.exit(f"{name}: the examples could not be made")
+        outcomes[f"ended with {status} in case {number}"] += 1
+        number += 1
     return number, outcomes
-
-
-def guided(name: str, folder: Path, findings: Path, seconds: int) -> None:
-    """Hand the process over to libFuzzer."""
-    import atheris
-
-    for module in [module for module in sys.modules if module.partition(".")[0] == "rankwright"]:
-        for value in list(vars(sys.modules[module]).values()):
-            if getattr(value, "__module__", None) == module and hasattr(value, "__code__"):
-                atheris.instrument_func(value)
-    reader = readers(folder)[name]
-    warnings.simplefilter("ignore")
-    tried: Counter[str] = Counter()
-
-    def one(content: bytes) -> None:
-        outcome = attempt(reader, content)
-        tried[outcome] += 1
-        if outcome not in ("read", "refused"):
-            (findings / f"{name.replace('/', '-')}-{hashlib.sha256(content).hexdigest()[:12]}").write_bytes(content)
-
-    def mutate(content: bytes, largest: int, seed: int) -> bytes:
-        draw = random.Random(seed)
-        other = changed(content, draw, reader.structured) if draw.random() < 0.5 else atheris.Mutate(content, largest)
-        return other[:largest]
-
-    signal.signal(signal.SIGALRM, lambda *_: (_ for _ in ()).throw(TooSlow()))
-    corpus = folder / "corpus" / name.replace("/", "-")
-    corpus.mkdir(parents=True)
-    (corpus / "example").write_bytes(reader.example)
-    options = [sys.argv[0], str(corpus), f"-max_total_time={seconds}", "-max_len=20000", "-verbosity=0"]
-    atheris.Setup(options, one, custom_mutator=mutate)
-    import atexit
-
-    atexit.register(lambda: report(name, sum(tried.values()), tried))
-    atheris.Fuzz()
 
 
 def report(name: str, cases: int, outcomes: Counter[str]) -> int:
@@ -155,7 +119,6 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=None, help="for each reader [60 unless --cases is given]")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--findings", type=Path, default=Path("build/findings"))
-    parser.add_argument("--atheris", action="store_true")
     options = parser.parse_args()
     seconds = options.seconds or (1e9 if options.cases < 10**9 else 60.0)
     options.findings.mkdir(parents=True, exist_ok=True)
@@ -168,12 +131,7 @@ def main() -> None:
     total = 0
     for name in options.readers or names:
         with tempfile.TemporaryDirectory() as scratch:
-            if not options.atheris:
-                total += report(name, *fuzz(name, Path(scratch), findings, options.cases, seconds, options.seed))
-            elif (child := os.fork()) == 0:
-                guided(name, Path(scratch), findings, int(seconds))
-            else:
-                os.waitpid(child, 0)
+            total += report(name, *fuzz(name, Path(scratch), findings, options.cases, seconds, options.seed))
     print(f"{total} findings")
     sys.exit(bool(total))
 

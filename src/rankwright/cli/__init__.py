@@ -104,7 +104,7 @@ def _announcing_compilation(arguments: list[str]) -> AbstractContextManager[None
         return nullcontext()
     from rankwright.kernels.compilation import announcing
 
-    return announcing(lambda message: typer.echo(f"rankwright: {message}", err=True))
+    return announcing(lambda message: echo(f"rankwright: {message}", err=True))
 
 
 def _sentence(error: BaseException) -> str:

@@ -59,9 +59,10 @@ def sweep(
     reading: options.Reading,
     quiet: options.Quiet = False,
 ) -> None:
-    """Train for several goals with different weights, and show what more of one costs of another: the Pareto front.
+    """Show what more of one goal costs of another.
 
-    Every training has the same number of trees. Choose a point of the front, and train with its objective.
+    Trains for several goals with different weights, and finds the Pareto front. Every training has the same number of
+    trees. Choose a point of the front, and train with its objective.
 
     Example: rankwright sweep data.parquet --label relevance --label margin --trees 100 --report goals.html
     """

@@ -10,6 +10,7 @@ from typing import Annotated, Any
 import typer
 
 from rankwright.cli import options
+from rankwright.cli.terminal import echo
 
 
 def warmup(
@@ -34,7 +35,7 @@ def warmup(
         _use_all()
     if not quiet:
         seconds = time.perf_counter() - start
-        typer.echo(f"warm: {compile_seconds():.1f} s of {seconds:.1f} s were spent compiling.")
+        echo(f"warm: {compile_seconds():.1f} s of {seconds:.1f} s were spent compiling.")
 
 
 def _use_defaults() -> None:

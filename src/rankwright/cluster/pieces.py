@@ -16,7 +16,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from rankwright.data.dataset import RankingData
-from rankwright.data.encoding import Columns, check_same_columns
+from rankwright.data.encoding import Columns, HasColumns, matched_names
 from rankwright.data.queries import mix, plain_ids
 from rankwright.data.row_order import row_hashes
 
@@ -103,23 +103,36 @@ def common_columns(described: Sequence[Description], reference: Columns | None) 
         raise ValueError("the data is empty: no part of it has a row.")
     first = known[0].columns if reference is None else reference
     assert first is not None
+    origin = known[0].name if reference is None else "the training data"
     levels = dict(first.categories)
     for one in known:
         assert one.columns is not None
         try:
-            check_same_columns(sorted(one.columns.feature_names), sorted(first.feature_names))
-            if one.columns.categories.keys() != levels.keys():
-                names = sorted(one.columns.categories.keys() ^ levels.keys())
+            categories = _by_new_name(one.columns, first)[1]
+            if categories.keys() != levels.keys():
+                names = sorted(categories.keys() ^ levels.keys())
                 raise ValueError(f"column {names[0]!r} holds categories in one part and numbers in another.")
         except ValueError as error:
-            raise ValueError(f"{one.name} does not have the columns of {known[0].name}: {error}") from None
-        for name, own in one.columns.categories.items():
+            raise ValueError(f"{one.name} does not have the columns of {origin}: {error}") from None
+        for name, own in categories.items():
             if (own is None) != (levels[name] is None):
                 raise ValueError(f"{one.name}: column {name!r} holds codes in one part and texts in another.")
             if own is not None and reference is None:
                 joined = {*own, *(levels[name] or ())}
                 levels[name] = tuple(sorted(joined, key=lambda value: (str(type(value)), value)))
     return Columns(first.feature_names, levels, first.named, first.first_index)
+
+
+def _by_new_name(data: HasColumns, reference: HasColumns) -> tuple[list[int], dict[str, Any]]:
+    """Return the number of each column in the order of the reference, and categories by its names.
+
+    Columns are matched by name, in any order, where both sides have names, and otherwise by position.
+    """
+    names = list(data.feature_names)
+    if set(names) == set(reference.feature_names):
+        return [names.index(name) for name in reference.feature_names], dict(data.categories)
+    new_name = dict(zip(names, matched_names(names, data.named, reference), strict=True))
+    return list(range(len(names))), {new_name[name]: levels for name, levels in data.categories.items()}
 
 
 def owners(rows: NDArray[np.int64], n_workers: int) -> NDArray[np.int64]:
@@ -150,10 +163,10 @@ def portions(loaded: Loaded, columns: Columns, home: NDArray[np.int64], n_worker
 
 def _with_columns(data: RankingData, columns: Columns) -> RankingData:
     """Put the columns into the common order, and categories into common codes."""
-    order = [data.feature_names.index(name) for name in columns.feature_names]
+    order, categories = _by_new_name(data, columns)
     X = data.X if order == list(range(len(order))) else data.X[:, order]
     for name, levels in columns.categories.items():
-        own = data.categories[name]
+        own = categories[name]
         if levels is None or own is None or own == levels:
             continue
         code = {level: number for number, level in enumerate(levels)}

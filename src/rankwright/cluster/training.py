@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import logging
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -58,36 +59,14 @@ class _Spread:
     fingerprint: str = ""
 
 
-@dataclass
-class _Led:
-    """What the client knows of a training, over all attempts."""
-
-    saved: worker.Saved | None = None
-    history: list[dict[str, list[float]]] = field(default_factory=list)
-    iteration: int = 0
-    stop: bool = False
-    interrupted: bool = False
-
-
-def fit(
-    plan: Plan,
-    cluster: Cluster,
-    data: Any,
-    valid: Sequence[Any],
-    names: Piece,
-    *,
-    reference: Columns | None,
-    initial: Forest | None,
-    checkpoint: Any,
-    verbose: int,
-    callbacks: Callbacks | None,
-) -> Fitted:
-    """Train on the workers of a cluster.
+@dataclass(frozen=True, eq=False)
+class Request:
+    """A fit on a cluster.
 
     Parameters
     ----------
     plan
-        What to train; what the data decides is filled in here.
+        What to train; what the data decides is filled in later.
     cluster
         Where.
     data, valid
@@ -98,41 +77,55 @@ def fit(
     reference, initial
         Columns and trees of a model to add to.
     checkpoint, verbose, callbacks
-        As for `Ranker`; callbacks are called here.
+        As for `Ranker`; callbacks are called by the client.
     """
+
+    plan: Plan
+    cluster: Cluster
+    data: Any
+    valid: Sequence[Any]
+    names: Piece
+    reference: Columns | None
+    initial: Forest | None
+    checkpoint: Any
+    verbose: int
+    callbacks: Callbacks
+
+
+@dataclass
+class _Led:
+    """What the client knows of a training, over all attempts."""
+
+    saved: worker.Saved | None = None
+    history: list[dict[str, list[float]]] = field(default_factory=list)
+    iteration: int = 0
+    reported: int = 0  # iterations that callbacks know of: a restart repeats some
+    stop: bool = False
+    interrupted: bool = False
+
+
+def fit(request: Request) -> Fitted:
+    """Train on the workers of a cluster."""
     dask.require()
-    if not load_engine(plan.settings.engine).several_machines:
+    cluster, settings = request.cluster, request.plan.settings
+    if not load_engine(settings.engine).several_machines:
         raise ValueError(
-            f"engine={plan.settings.engine!r} trains on one machine; a cluster needs engine='xgboost', which trains on "
+            f"engine={settings.engine!r} trains on one machine; a cluster needs engine='xgboost', which trains on "
             "several."
         )
     led = _Led()
-    with dask.connect(cluster.where, plan.settings.threads) as client:
+    with dask.connect(cluster.where, settings.threads) as client:
         for attempt in range(cluster.retries + 1):
             try:
                 workers = dask.workers_of(client)
                 with dask.noticing_losses(client, workers):
-                    return _attempt(
-                        client,
-                        workers,
-                        plan,
-                        cluster,
-                        data,
-                        valid,
-                        names,
-                        reference,
-                        initial,
-                        checkpoint,
-                        verbose,
-                        callbacks,
-                        led,
-                    )
+                    return _attempt(client, workers, request, led)
             except dask.LostWorker as lost:
                 left = f"retry {attempt + 1} of {cluster.retries}" if attempt < cluster.retries else "no retries left"
                 _LOG.warning("%s after %d trees; %s", lost, led.iteration, left)
                 last = str(lost)
     n_saved = 0 if led.saved is None else len(led.saved.rest["trees"])
-    path = checkpoint.get("path") if isinstance(checkpoint, dict) else checkpoint
+    path = request.checkpoint.get("path") if isinstance(request.checkpoint, dict) else request.checkpoint
     remains = (
         f"{path} has the first {n_saved} trees, and the same fit resumes from there"
         if path is not None
@@ -141,52 +134,35 @@ def fit(
     raise RuntimeError(f"{last}, and {cluster.retries} retries are used up: {remains}.")
 
 
-def _attempt(
-    client: Any,
-    workers: Sequence[Any],
-    plan: Plan,
-    cluster: Cluster,
-    data: Any,
-    valid: Sequence[Any],
-    names: Piece,
-    reference: Columns | None,
-    initial: Forest | None,
-    checkpoint: Any,
-    verbose: int,
-    callbacks: Callbacks | None,
-    led: _Led,
-) -> Fitted:
+def _attempt(client: Any, workers: Sequence[Any], request: Request, led: _Led) -> Fitted:
     dask.check_versions(client, workers)
-    train = _spread(client, workers, data, names, reference)
+    names, exact = request.names, request.cluster.exact
+    train = _spread(client, workers, request.data, names, request.reference)
     workers = workers[: len(train.futures)]
-    sets = [None if one is None else _spread(client, workers, one, names, train.columns, train.rows) for one in valid]
+    sets = [
+        None if one is None else _spread(client, workers, one, names, train.columns, train.rows)
+        for one in request.valid
+    ]
     threads = min(one.threads for one in workers)
-    plan = plan._replace(settings=replace(plan.settings, threads=threads))
-    arguments: list[tuple[Any, ...]] = [(plan, one, cluster.exact) for one in train.futures]
-    plan = dask.together(client, workers, _settle, arguments)
+    plan = request.plan._replace(settings=replace(request.plan.settings, threads=threads))
+    plan = dask.together(client, workers, _settle, [(plan, one, exact) for one in train.futures])
     bins = _bins(client, workers, train, plan)
-
-    def small(part: _Spread) -> list[Any]:
-        return [dask.on_worker(client, *pair, bins) for pair in _pairs(workers, worker.binned, part.futures)]
-
-    parts = small(train)
-    others = [None if one is None else small(one) for one in sets]
-    dask.results(client, workers, [*parts, *(future for one in others if one is not None for future in one)])
-    train.futures = []
-    for one in sets:
-        if one is not None:
-            one.futures = []
+    for part in (train, *sets):
+        if part is not None:  # what is replaced is no longer held by the workers
+            pairs = _pairs(workers, worker.binned, part.futures)
+            part.futures = [dask.on_worker(client, *pair, bins) for pair in pairs]
+            dask.results(client, workers, part.futures)
     prints = [train.fingerprint, *(train.fingerprint if one is None else one.fingerprint for one in sets)]
-    saved = Checkpoint.of_prints(checkpoint, plan, prints, len(train.columns.feature_names), initial)
-    if verbose:
-        share = ", ".join(f"{rows / sum(train.rows):.0%}" for rows in train.rows)
-        _LOG.info("%d rows on %d workers: %s", sum(train.rows), len(workers), share)
-    if saved is None:
-        return _train(client, workers, plan, cluster, parts, others, train, initial, None, verbose, callbacks, led)
-    with locked_folder(saved.path, "a training"):
-        if led.saved is None and (state := saved.load()) is not None:
+    saved = Checkpoint.of_prints(request.checkpoint, plan, prints, len(train.columns.feature_names), request.initial)
+    share = ", ".join(f"{rows / sum(train.rows):.0%}" for rows in train.rows)
+    _LOG.info("%d rows on %d workers: %s", sum(train.rows), len(workers), share)
+    with nullcontext() if saved is None else locked_folder(saved.path, "a training"):
+        if saved is not None and led.saved is None and (state := saved.load()) is not None:
             led.saved = worker.save_state(state)
-        return _train(client, workers, plan, cluster, parts, others, train, initial, saved, verbose, callbacks, led)
+        state = _train(client, workers, request, plan, train, sets, saved, led)
+    if led.interrupted:
+        _LOG.warning("training was interrupted after %d iterations; the model has the trees so far", state.iteration)
+    return Fitted(state, plan, train.columns, train.fingerprint, led.interrupted)
 
 
 def _pairs(workers: Sequence[Any], function: Callable[..., Any], futures: Sequence[Any]) -> list[tuple[Any, ...]]:
@@ -216,75 +192,68 @@ def _run(
 def _train(
     client: Any,
     workers: Sequence[Any],
+    request: Request,
     plan: Plan,
-    cluster: Cluster,
-    parts: Sequence[Any],
-    others: Sequence[Any],
     train: _Spread,
-    initial: Forest | None,
+    sets: Sequence[_Spread | None],
     saved: Checkpoint | None,
-    verbose: int,
-    callbacks: Callbacks | None,
     led: _Led,
-) -> Fitted:
-    n_initial = 0 if initial is None else initial.n_trees
-    content = b"" if initial is None else initial.dump()
+) -> State:
+    """Train from the last state that is known, and follow what the first worker reports."""
+    n_initial = 0 if request.initial is None else request.initial.n_trees
+    content = b"" if request.initial is None else request.initial.dump()
     interval = _INTERVAL if saved is None else saved.interval
+    led.history = [{name: [] for name in plan.metrics} for _ in sets]
+    led.iteration = 0
     if led.saved is not None:
         led.history = [{name: list(curve) for name, curve in one.items()} for one in led.saved.rest["history"]]
         led.iteration = len(led.saved.rest["trees"])
-    else:
-        led.history = [{name: [] for name in plan.metrics} for _ in others]
-        led.iteration = 0
-    arguments = [
-        (
-            plan,
-            part,
-            [None if one is None else one[number] for one in others],
-            led.saved,
-            content,
-            interval,
-            cluster.exact,
-        )
-        for number, part in enumerate(parts)
-    ]
-    with Display(verbose, plan.settings.n_trees, plan.target) as display:
+    arguments: list[tuple[Any, ...]] = []
+    for number, part in enumerate(train.futures):
+        valid = [None if one is None else one.futures[number] for one in sets]
+        arguments.append((plan, part, valid, led.saved, content, interval, request.cluster.exact))
+    with Display(request.verbose, plan.settings.n_trees, plan.target) as display:
 
         def on_message(kind: str, content: Any) -> bool:
             if kind == "interrupted":
                 led.interrupted = led.stop = True
-                return True
-            if kind == "state":
+            elif kind == "state":
                 led.saved = content
                 if saved is not None:
-                    saved.save(worker.load_state(content, plan, n_initial, len(others)))
-                return led.stop
-            for step in content:
-                for curves, values in zip(led.history, step.values, strict=True):
-                    for name, value in values.items():
-                        curves[name].append(value)
-                led.iteration = step.iteration
-                progress = Progress(
-                    iteration=step.iteration,
-                    n_estimators=plan.settings.n_trees,
-                    done=step.done,
-                    history=led.history,
-                    seconds=step.seconds,
-                    times=step.times,
-                )
-                display.update(progress)
-                answers = [callback(progress) is True for callback in callbacks or ()]
-                led.stop |= any(answers)
+                    saved.save(worker.load_state(content, plan, n_initial, len(sets)))
+            else:
+                for step in content:
+                    led.stop |= _follow(step, plan, led, display, request.callbacks)
             return led.stop
 
-        result = dask.together(client, workers, _run, arguments, on_message)
-    led.saved = result
-    state = worker.load_state(result, plan, n_initial, len(others))
+        led.saved = dask.together(client, workers, _run, arguments, on_message)
+    assert led.saved is not None
+    state = worker.load_state(led.saved, plan, n_initial, len(sets))
     if saved is not None:
         saved.save(state)
-    if led.interrupted:
-        _LOG.warning("training was interrupted after %d iterations; the model has the trees so far", state.iteration)
-    return Fitted(state, plan, train.columns, train.fingerprint, led.interrupted)
+    return state
+
+
+def _follow(step: worker.Step, plan: Plan, led: _Led, display: Display, callbacks: Callbacks) -> bool:
+    """Show an iteration and tell callbacks of it, once; returns whether one wants training to end."""
+    for curves, values in zip(led.history, step.values, strict=True):
+        for name, value in values.items():
+            curves[name].append(value)
+    led.iteration = step.iteration
+    if step.iteration <= led.reported:
+        return False
+    led.reported = step.iteration
+    progress = Progress(
+        iteration=step.iteration,
+        n_estimators=plan.settings.n_trees,
+        done=step.done,
+        history=led.history,
+        seconds=step.seconds,
+        times=step.times,
+    )
+    display.update(progress)
+    answers = [callback(progress) is True for callback in callbacks]
+    return any(answers)
 
 
 def _spread(

@@ -13,7 +13,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
-from rankwright._io import replacing
+from rankwright._io import replacing, require_arrow
 from rankwright.data.encoding import (
     HasColumns,
     Levels,
@@ -504,6 +504,7 @@ class RankingData:
 
         The file is complete or absent: it is written under another name and then renamed.
         """
+        require_arrow()
         import pyarrow as pa
         import pyarrow.parquet as pq
 
@@ -552,6 +553,7 @@ class RankingData:
         >>> back.feature_names, back.X.tolist()
         (['bm25'], [[1.5], [2.5]])
         """
+        require_arrow()
         import pyarrow.parquet as pq
 
         return cls.from_arrow(pq.read_table(path), label=label, qid=qid, weight=weight, reference=reference)
@@ -721,6 +723,7 @@ def _check_levels(table: Any, name: str, levels: tuple[Any, ...]) -> None:
 
 def _with_levels(table: Any, name: str, levels: tuple[Any, ...]) -> Any:
     """Replace the codes in a column of an Arrow table by the levels they stand for."""
+    require_arrow()
     import pyarrow as pa
 
     codes = table[name].to_numpy()

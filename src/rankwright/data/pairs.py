@@ -16,6 +16,7 @@ import narwhals as nw
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from rankwright._io import require_arrow
 from rankwright.data.queries import Queries, plain_ids
 from rankwright.kernels.given_pairs import GivenPairs
 
@@ -152,6 +153,7 @@ def _values(column: Any) -> list[Any]:
 
 def _read_file(path: str | os.PathLike[str]) -> Any:
     """Read a table; ids of a CSV file stay text, until what they name says whether they are numbers."""
+    require_arrow()
     import pyarrow as pa
     import pyarrow.csv as pc
     import pyarrow.parquet as pq

@@ -13,7 +13,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from rankwright._io import PathLike, read_text, replacing
+from rankwright._io import PathLike, read_text, replacing, require_arrow
 from rankwright.data.dataset import RankingData, label_columns, table_metadata
 from rankwright.data.encoding import Columns
 from rankwright.data.letor import comment_fields, letor_data, read_letor, widen, write_letor
@@ -207,6 +207,7 @@ def write_data(data: RankingData, path: PathLike) -> None:
 
 def write_table(columns: Mapping[str, Sequence[Any]], path: PathLike) -> None:
     """Write columns to Parquet or CSV, by the extension; the file is complete or absent."""
+    require_arrow()
     import pyarrow as pa
     import pyarrow.csv as pc
     import pyarrow.parquet as pq
@@ -328,6 +329,7 @@ def _fit_letor(X: NDArray[np.float64], source: str, first_index: int, reference:
 
 
 def _read_parquet(path: PathLike) -> Any:
+    require_arrow()
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -340,6 +342,7 @@ def _read_parquet(path: PathLike) -> Any:
 
 def _read_csv(path: PathLike, delimiter: str, qid: str, texts: Sequence[str]) -> Any:
     """Read a table: ids as text or whole numbers, all other numbers as float64, ``texts`` as text."""
+    require_arrow()
     import pyarrow as pa
     import pyarrow.csv as pc
 
@@ -375,6 +378,7 @@ def _read_csv(path: PathLike, delimiter: str, qid: str, texts: Sequence[str]) ->
 
 
 def _write_csv(data: RankingData, path: PathLike, delimiter: str) -> None:
+    require_arrow()
     import pyarrow as pa
     import pyarrow.csv as pc
 
@@ -392,6 +396,7 @@ def _write_csv(data: RankingData, path: PathLike, delimiter: str) -> None:
 
 def _csv_column(values: NDArray[Any], levels: tuple[Any, ...] | None) -> Any:
     """Return an Arrow column: missing values as null, codes as the text of their levels."""
+    require_arrow()
     import pyarrow as pa
 
     if levels is None:

@@ -146,6 +146,8 @@ def smoothed_ranking(
                     e[i] = chain.carry[start + order[i]]
                 walk(n, d, e, chain.start, state)
                 _chained_jumps(n, last, sigma, w, peak, scratch, halt)
+                if halt[0] != 0:
+                    return
             for i in range(n):
                 grad[start + order[i]] -= factor * jumps[i]
 

@@ -16,7 +16,7 @@ import json
 import os
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
 from importlib import import_module
 from pathlib import Path
@@ -160,7 +160,7 @@ class Table:
     columns: Sequence[str]
     rows: Sequence[Sequence[Cell]]
     note: str = ""
-    strong: Collection[tuple[int, int]] = ()
+    strong: Collection[tuple[int, int]] = field(default_factory=list)
     script: ClassVar[str] = ""
 
     def __post_init__(self) -> None:
