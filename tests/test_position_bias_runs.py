@@ -48,7 +48,7 @@ def test_the_columns_are_left_out_when_it_is_used(folder: Path) -> None:
         done = invoke("evaluate", folder / system, folder / "log.parquet", "--metrics", "ndcg@5")
         assert done.exit_code == 0, done.output
     ranker = rw.Ranker.load(folder / "run/model")
-    assert ranker.manifest_["shown_columns"] == ["position"]
+    assert ranker.manifest_["other_columns"] == ["position"]
 
 
 def test_another_column_is_another_run(folder: Path) -> None:
