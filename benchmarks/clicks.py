@@ -51,7 +51,7 @@ class Setting:
         self.teacher = self.ndcg(np.nan_to_num(self.test.X[:, feature]))
         log = simulate_clicks(
             self.train,
-            -ranks_within_queries(np.nan_to_num(self.train.X[:, feature]), self.train.queries),
+            -ranks_within_queries(np.nan_to_num(self.train.X[:, feature]).astype(float), self.train.queries),
             exponent=exponent,
             noise=NOISE,
             impressions=impressions,
