@@ -5,7 +5,6 @@ from __future__ import annotations
 import ctypes
 import os
 import shutil
-import signal
 import subprocess
 import sys
 import time
@@ -177,7 +176,6 @@ def test_ctrl_c_while_a_shared_function_is_compiled_arrives_afterwards() -> None
     function, cell = Interrupted(), ctypes.c_void_p()
     address = ctypes.addressof(cell)
     shared._CELLS[address] = function, cell, ()
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background jobs ignore it
     try:
         with pytest.raises(KeyboardInterrupt):  # noqa: PT011, PT012
             shared._bind(address)
@@ -185,7 +183,6 @@ def test_ctrl_c_while_a_shared_function_is_compiled_arrives_afterwards() -> None
             for _ in range(100):
                 time.sleep(0.02)
     finally:
-        signal.signal(signal.SIGINT, before)
         del shared._CELLS[address]
 
 
