@@ -25,6 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankwright.data.dataset import RankingData
+from rankwright.kernels.cholesky import solve_positive
 from rankwright.objectives.base import BoundObjective, Point
 from rankwright.reducer import ALONE, Reducer
 from rankwright.training.bias_columns import read_columns
@@ -99,7 +100,7 @@ class PositionBias:
             grad = self._member @ self._reducer.sum(by_cell)
             curvature = self._member @ self._reducer.sum(between) @ self._member.T
         penalty = unit * self._penalty
-        step: Floats = np.linalg.solve(curvature + penalty, -(grad + penalty @ values))
+        step: Floats = solve_positive(curvature + penalty, -(grad + penalty @ values))
         return values + step
 
     def _sampled_curvature(self, point: Point, iteration: int, query_weight: Floats | None, own: Floats) -> Floats:
