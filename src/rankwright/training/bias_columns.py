@@ -49,11 +49,11 @@ def read_columns(settings: BiasSettings, data: RankingData, reducer: Reducer = A
 
     Examples
     --------
-    >>> shown = {"position": [1, 2, 1, 7], "device": ["phone", "phone", "desk", "desk"]}
+    >>> shown = {"position": [1, 2, 1, 7], "device": ["phone", "desk", "desk", "phone"]}
     >>> data = RankingData([[0.1], [0.2], [0.3], [0.4]], [0, 1, 1, 0], qid=[1, 1, 2, 2], fields=shown)
     >>> columns = read_columns(BiasSettings(("position", "device"), limit=3), data)
     >>> [(column.levels, column.codes.tolist()) for column in columns]
-    [((1, 2, 3), [0, 1, 0, 2]), (('desk', 'phone'), [1, 1, 0, 0])]
+    [((1, 2, 3), [0, 1, 0, 2]), (('desk', 'phone'), [1, 0, 0, 1])]
     """
     columns = []
     for name in settings.columns:
