@@ -1,6 +1,6 @@
 """Install the oldest supported version of every dependency beside the checkout, and run the tests with them.
 
-    python tools/oldest_versions.py /tmp/oldest tests/test_data.py tests/test_tables.py
+    python tools/oldest_versions.py FOLDER tests/test_data.py tests/test_tables.py
 
 The versions are the minima of pyproject.toml: of the package's own dependencies, and of the extras and test libraries
 that `PINNED` names. Without tests, a selection that touches every dependency is run.
