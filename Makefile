@@ -19,7 +19,7 @@ demo: setup
 	$(BIN)/rankwright demo
 
 test: setup
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest -n auto --dist loadfile
 
 lint: setup
 	$(BIN)/ruff check .
@@ -27,7 +27,7 @@ lint: setup
 	$(BIN)/mypy
 
 docs: setup
-	$(BIN)/zensical build --strict
+	$(BIN)/python -m zensical build --strict
 
 clean:
 	rm -rf $(VENV) build dist site .cache demo-run .pytest_cache .mypy_cache .ruff_cache

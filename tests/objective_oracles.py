@@ -191,6 +191,22 @@ def yeti_untruncated(
     return grad / ideal, hess / ideal, curvature / ideal
 
 
+def yeti_catboost_map(
+    scores: Sequence[float], labels: Sequence[float], at: int, noisy: Sequence[Sequence[float]], neighbours: int
+) -> Result:
+    """YetiLoss for MAP with CatBoost's weights: 1 / i and 1 / k of each relevant document between positions i and j."""
+    n = len(scores)
+    weight = np.zeros((n, n))
+    for ranked in noisy:
+        order = ranking(ranked)
+        relevant = [labels[a] >= 1 for a in order]
+        for i, j in itertools.combinations(range(n), 2):
+            if j - i <= neighbours and i < at and relevant[i] != relevant[j]:
+                between = sum(1 / (k + 1) for k in range(i + 1, min(j, at)) if relevant[k])
+                weight[order[i], order[j]] += (1 / (i + 1) + between) / len(noisy)
+    return pair_losses(scores, labels, weight + weight.T)
+
+
 def expected_jumps(
     scores: Sequence[float], labels: Sequence[float], metric: str, noise: Sequence[float], sigma: float, mu: float
 ) -> np.ndarray:

@@ -26,7 +26,7 @@ MODULES = {
 FILES = ("_io", "_lazy", "_frames", "_html", "environment")
 PROCESS = ("interrupts", "locks")
 DATA = ("kernels", "data.queries", "data.labels", "data.pairs", "data.encoding", "data.within_query", "data.dataset")
-OBJECTIVE_PARTS = ("objectives.base", "objectives.options", "objectives.propensity")
+OBJECTIVE_PARTS = tuple(f"objectives.{part}" for part in ("gradient", "base", "bound", "options", "propensity"))
 LABELLED = ("kernels", "data.queries", "data.labels", "data.pairs")
 READING = (*FILES, *DATA, "data.letor", "data.tables", "data.trec", "data.synthetic", "data.corruption", "data.folds")
 DATA_AND_ORDER = (*DATA, "data.row_order")
@@ -35,6 +35,7 @@ LEARNING = (*SCORING, "objectives", "engines")
 HARNESS = (*READING, "metrics", "evaluation", "training.defaults", "ranker")
 MAY_IMPORT = {
     "_io": (),
+    "_memory": (),
     "_lazy": (),
     "_frames": (),
     "_html": (),
@@ -47,23 +48,28 @@ MAY_IMPORT = {
     "kernels": ("kernels",),
     "data": ("_lazy",),
     "data.queries": ("kernels",),
-    "data.labels": ("notation", "data.queries"),
+    "data.labels": ("_frames", "notation", "data.queries"),
     "data.pairs": ("_io", "kernels", "data.queries"),
-    "data.encoding": ("data.queries",),
+    "data.encoding": ("_frames", "data.queries"),
     "data.within_query": ("kernels", "data.encoding"),
+    "data.arrow": ("_io", "data.queries", "data.labels", "data.encoding", "data.dataset"),
     "data.row_order": ("kernels", "data.queries", "data.dataset"),
-    "data.dataset": (*FILES, *DATA, "data.row_order"),
-    "data.bins": ("kernels", "data.queries", "data.row_order"),
-    "data.arguments": DATA,
+    "data.dataset": (*FILES, *DATA, "data.row_order", "data.arrow"),
+    "data.files": ("_io",),
+    "data.row_stream": ("data.within_query",),
+    "data.bins": ("kernels", "data.queries", "data.row_order", "data.row_stream"),
+    "data.blocks": (*FILES, *DATA, "data.arrow", "data.letor_parser", "data.files", "data.tables"),
+    "data.streaming": (*FILES, "_memory", *DATA_AND_ORDER, "data.files", "data.blocks", "data.row_stream"),
+    "data.arguments": (*DATA, "data.files", "data.blocks", "data.streaming"),
     "data.letor_parser": ("kernels", "data.queries"),
     "data.letor": (*FILES, *DATA, "data.letor_parser"),
     "data.streams": (),
     "data.corruption": (*DATA, "data.streams"),
     "data.synthetic": (*DATA, "data.streams", "data.corruption"),
-    "data.tables": (*FILES, *DATA, "data.letor_parser", "data.letor"),
+    "data.tables": (*FILES, *DATA, "data.arrow", "data.files", "data.letor_parser", "data.letor"),
     "data.trec": FILES,
     "data.folds": (*DATA, "data.letor", "data.tables"),
-    "metrics": (*DATA, "notation"),
+    "metrics": (*DATA, "notation", "metrics"),
     "evaluation": ("_lazy", "_frames", "_html", "reducer", *DATA, "metrics"),
     "evaluation.significance": (),
     "evaluation.pairing": ("evaluation.significance",),
@@ -72,8 +78,11 @@ MAY_IMPORT = {
     "evaluation.permutation": ("_frames", "_html", *DATA, "metrics", "evaluation"),
     "objectives.options": ("kernels",),
     "engines": ("interrupts", "reducer", "kernels", "data.dataset", "engines"),
+    "engines.lightgbm": ("_memory", "reducer", "kernels", "data.dataset", "data.bins", "data.row_stream", "engines"),
     "engines.xgboost": ("reducer", "kernels", "data.dataset", "data.bins", "engines"),
-    "objectives.base": (*LABELLED, "metrics", "notation", "ranges", "objectives.options"),
+    "objectives.gradient": (*LABELLED, "metrics"),
+    "objectives.base": ("metrics", "notation", "ranges", "objectives.gradient"),
+    "objectives.bound": (*LABELLED, "metrics", "objectives.gradient", "objectives.base"),
     "objectives": (*LABELLED, "metrics", "ranges", *OBJECTIVE_PARTS),
     "objectives.propensity": ("data.queries",),
     "persistence": FILES,
@@ -85,6 +94,9 @@ MAY_IMPORT = {
         "data.queries",
         "data.encoding",
         "data.within_query",
+        "data.files",
+        "data.blocks",
+        "data.streaming",
         "engines",
         "persistence",
         "calibration",
@@ -99,8 +111,15 @@ MAY_IMPORT = {
     "training.state": ("kernels.compilation", "metrics", "engines.contract"),
     "training.state_file": ("engines.contract", "training.state"),
     "training.grid": ("kernels", "reducer"),
-    "training.bias_columns": (*DATA, "data.row_order", "reducer", "training.settings"),
+    "training.bias_columns": (*DATA, "data.row_order", "data.row_stream", "reducer", "training.settings"),
     "training.position_bias": (*LEARNING, "training.bias_columns", "training.settings"),
+    "training.examination": (
+        *DATA_AND_ORDER,
+        "clicks.cells",
+        "clicks.multiplicative",
+        "training.bias_columns",
+        "training.settings",
+    ),
     "training.from_clicks": (*LEARNING, "data.arguments", "training.bias_columns", "training.settings"),
     "training.draws": ("kernels", "data.queries", "training.settings"),
     "training.parameters": (*LEARNING, "training.defaults", "training.settings", "training.stopping"),
@@ -108,25 +127,36 @@ MAY_IMPORT = {
     "training.boosting": (*LEARNING, "training"),
     "training.summary": ("_html", "training.stopping"),
     "training.notebook_bar": (),
+    "training.reading_bar": ("training.notebook_bar",),
     "training.progress": ("kernels.compilation", "metrics", "training.notebook_bar", "training.state"),
     "training.checkpoint": (*LEARNING, "persistence", "training"),
     "training.cross_fitting": ("data.dataset",),
     "training.outcome": (*LEARNING, "notation", "model", "training"),
     "training.fitting": (*PROCESS, *LEARNING, "training"),
     "training.passes": (*PROCESS, *LEARNING, "model", "training"),
-    "estimator": (*LEARNING, "_html", "notation", "data.arguments", "calibration", "explanation", "model", "training"),
+    "estimator": (
+        *LEARNING,
+        "_html",
+        "notation",
+        "data.arguments",
+        "data.files",
+        "calibration",
+        "explanation",
+        "model",
+        "training",
+    ),
     "transformer": DATA,
     "cluster": (),
     "cluster.options": (),
-    "cluster.files": (),
     "cluster.collective": (),
     "cluster.pieces": DATA_AND_ORDER,
     "cluster.worker": (*LEARNING, "data.bins", "training", "cluster.collective"),
-    "cluster.dask": (*DATA, "cluster.collective", "cluster.files", "cluster.pieces"),
-    "cluster.arguments": (*DATA, "data.arguments", "cluster.dask", "cluster.files", "cluster.pieces"),
+    "cluster.dask": (*DATA, "data.files", "cluster.collective", "cluster.pieces"),
+    "cluster.arguments": (*DATA, "data.arguments", "data.files", "cluster.dask", "cluster.pieces"),
     "cluster.training": (*PROCESS, *LEARNING, "data.bins", "training", "cluster"),
-    "ranker": (*LEARNING, "data.arguments", "estimator", "training", "cluster"),
-    "runs": (*PROCESS, *READING, "persistence", "training", "ranker"),
+    "ranker": (*LEARNING, "data.arguments", "data.files", "estimator", "training", "cluster"),
+    "run_history": ("_io", "training", "ranker"),
+    "runs": (*PROCESS, *READING, "persistence", "training", "ranker", "run_history"),
     "diagnostics": (*SCORING, "objectives", "diagnostics", "report.page"),
     "plots": ("metrics", "evaluation", "model", "ranker", "runs", "report.theme", "report.page"),
     "score_plots": ("evaluation", "explanation", "plots", "report.theme", "report.page"),
@@ -141,7 +171,7 @@ MAY_IMPORT = {
     "tuning": (*HARNESS, "_html", "ranges", "objectives", "training.checkpoint", "research.harness", "tuning"),
     "research": (),
     "research.libraries": (),
-    "research.harness": (*HARNESS, "research.libraries"),
+    "research.harness": (*HARNESS, "objectives", "research.libraries"),
     "research.peers": (*DATA, "metrics", "research.libraries", "research.harness"),
     "research.bench": (*READING, "metrics", "objectives", "research.harness", "research.peers", "research.bench"),
     "research.experiments": (
@@ -159,7 +189,7 @@ MAY_IMPORT = {
     "cli": ("cli",),
 }
 # Imported when called: a metric's value for one query is a call of the layer above.
-DEFERRED = {("rankwright.metrics", "rankwright.evaluation.per_query")}
+DEFERRED = {("rankwright.metrics.base", "rankwright.evaluation.per_query")}
 ENGINES_AND_FRAMES = {"lightgbm", "xgboost", "catboost", "sklearn", "pandas", "polars", "dask", "optuna", "altair"}
 
 
@@ -226,8 +256,12 @@ def test_layers(module: str) -> None:
         ("rankwright.kernels.pairs", "from rankwright.kernels import random", []),
         ("rankwright.data.dataset", "import rankwright.data.letor", ["rankwright.data.letor"]),
         ("rankwright.data.queries", "def f():\n    from rankwright.data.dataset import x", ["rankwright.data.dataset"]),
-        ("rankwright.metrics", "from rankwright.evaluation.per_query import x", ["rankwright.evaluation.per_query"]),
-        ("rankwright.metrics", "def f():\n    from rankwright.evaluation.per_query import evaluate", []),
+        (
+            "rankwright.metrics.base",
+            "from rankwright.evaluation.per_query import x",
+            ["rankwright.evaluation.per_query"],
+        ),
+        ("rankwright.metrics.base", "def f():\n    from rankwright.evaluation.per_query import evaluate", []),
         (
             "rankwright.objectives.yeti",
             "from rankwright.objectives.lambdas import x",
@@ -254,18 +288,20 @@ def test_kernels_import_numpy_numba_and_the_standard_library_only(module: str) -
 
 
 def loaded_too_early(module: str, source: str) -> set[str]:
-    """Engines and frame libraries that importing a module loads; the grower of an engine may load that one.
+    """Engines and frame libraries that importing a module loads; the grower of an engine, and its bins, may load it.
 
     So may the network of a cluster, which is XGBoost's; nothing imports it unless a fit asks for a cluster.
 
     The estimator is scikit-learn's place, so nothing may load it with the package either.
     """
     estimators = {"rankwright.estimator", "rankwright.ranker", "rankwright.transformer"}
-    own = {part for part in module.split(".") if f"rankwright.engines.{part}.grower" == module}
+    folder = module.rpartition(".")[0]
+    engine = folder.removeprefix("rankwright.engines.")
+    own = {engine, f"{folder}.bins"} if module in (f"{folder}.grower", f"{folder}.bins") and engine != folder else set()
     own |= {"sklearn", *estimators} if module in estimators else set()
     own |= {"xgboost"} if module == "rankwright.cluster.collective" else set()
     found = imported(source, deferred=False)
-    late = {name for name in found if name.endswith(".grower") or name in estimators}
+    late = {name for name in found if re.search(r"engines\.\w+\.(grower|bins)$", name) or name in estimators}
     return (late | ({name.split(".")[0] for name in found} & ENGINES_AND_FRAMES)) - own
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from typing import Any
 
 import lightgbm as lgb
@@ -11,6 +10,7 @@ import numpy as np
 import pytest
 
 from rankwright import Ranker, RankingData, bind, evaluate
+from rankwright.engines.contract import Growth
 from rankwright.engines.lightgbm.grower import Grower
 from rankwright.ranker import Progress
 from rankwright.training.boosting import Boosting
@@ -430,9 +430,9 @@ def test_the_training_data_among_the_evaluation_sets_is_not_held_twice(
     held: list[int] = []
     plain = Grower.__init__
 
-    def counting(self: Grower, parts: Sequence[RankingData], *rest: Any) -> None:
-        held.append(len(parts))
-        plain(self, parts, *rest)
+    def counting(self: Grower, growth: Growth) -> None:
+        held.append(len(growth.parts))
+        plain(self, growth)
 
     monkeypatch.setattr(Grower, "__init__", counting)
     again = RankingData(TRAIN.X, TRAIN.y, qid=TRAIN.qid, feature_names=TRAIN.feature_names)

@@ -20,7 +20,7 @@ import numpy as np
 import pytest
 
 import rankwright as rw
-from rankwright import cli
+from commands import Outcome
 from rankwright.cli.options import DATA_OPTIONS
 from rankwright.data.tables import document_names
 from waiting import wait_for
@@ -28,13 +28,6 @@ from waiting import wait_for
 COMMANDS = ["demo", "train", "evaluate", "compare", "predict", "convert"]
 QUICK = ["--threads", "1", "--trees", "25", "--set", "min_child_samples=5", "--set", "learning_rate=0.1"]
 METRICS = ["ndcg@10", "map", "err(gain=linear)@5"]
-
-
-@dataclass(frozen=True)
-class Outcome:
-    code: int
-    out: str
-    err: str
 
 
 def installed(*arguments: Any, cwd: Path | None = None, limit: int | None = None) -> Outcome:
@@ -52,23 +45,6 @@ def installed(*arguments: Any, cwd: Path | None = None, limit: int | None = None
         preexec_fn=None if limit is None else small_disk,
     )
     return Outcome(result.returncode, result.stdout, result.stderr)
-
-
-@pytest.fixture
-def call(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Callable[..., Outcome]:
-    """Run a command in this process, which is quicker."""
-
-    def run(*arguments: Any) -> Outcome:
-        monkeypatch.setattr(sys, "argv", ["rankwright", *map(str, arguments)])
-        capsys.readouterr()
-        try:
-            cli.main()
-        except SystemExit as ended:
-            printed = capsys.readouterr()
-            return Outcome(int(ended.code or 0), printed.out, printed.err)
-        raise AssertionError("the program did not end")
-
-    return run
 
 
 @dataclass(frozen=True)
@@ -382,6 +358,15 @@ def test_force_trains_anew(workspace: Workspace, tmp_path: Path, call: Callable[
     assert call(*start, "--trees", 3).code == 1
     assert call(*start, "--trees", 3, "--force").code == 0
     assert len(rw.Run.open(tmp_path / "run").history) == 3
+
+
+def test_a_repeated_metric_is_one_more(workspace: Workspace, tmp_path: Path, call: Callable[..., Outcome]) -> None:
+    train, test = workspace.path("train.txt"), workspace.path("test.txt")
+    start = ["train", train, "--threads", 1, "--trees", 2, "--out", tmp_path / "run"]
+    assert call(*start, "--metric", "map", "--metric", "ndcg@5 mrr").code == 0
+    assert rw.Run.open(tmp_path / "run").config["metric"] == ["map", "ndcg@5", "mrr"]
+    shown = call("evaluate", tmp_path / "run", test, "--metrics", "ndcg@3", "--metrics", "err", "--json")
+    assert list(json.loads(shown.out)["mean"]) == ["ndcg@3", "err"]
 
 
 def test_parameters_from_a_file_and_the_command_line(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -11,24 +10,8 @@ import numpy as np
 import pytest
 
 import rankwright as rw
-from rankwright import cli
 
 QUICK = ["--threads", "1", "--trees", "6", "--set", "min_child_samples=5"]
-
-
-@pytest.fixture
-def call(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Callable[..., tuple[int, str, str]]:
-    def run(*arguments: Any) -> tuple[int, str, str]:
-        monkeypatch.setattr(sys, "argv", ["rankwright", *map(str, arguments)])
-        capsys.readouterr()
-        try:
-            cli.main()
-        except SystemExit as ended:
-            printed = capsys.readouterr()
-            return int(ended.code or 0), printed.out, printed.err
-        raise AssertionError("the program did not end")
-
-    return run
 
 
 @pytest.fixture(scope="module")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
 from pathlib import Path
 
 import numpy as np
@@ -11,7 +10,6 @@ import pandas as pd
 import pytest
 
 import rankwright as rw
-from rankwright import cli
 from rankwright.data.tables import document_names
 
 
@@ -35,22 +33,6 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     pd.DataFrame({**columns, "document": urls[log.document]}).to_parquet(path / "named-log.parquet")
     pd.DataFrame({**columns, "document": names[log.document]}).to_csv(path / "log.csv", index=False)
     return path
-
-
-@pytest.fixture
-def call(capsys, monkeypatch):
-    def run(*arguments):
-        monkeypatch.setattr(sys, "argv", ["rankwright", *map(str, arguments)])
-        capsys.readouterr()
-        code = 0
-        try:
-            cli.main()
-        except SystemExit as ended:
-            code = int(ended.code or 0)
-        printed = capsys.readouterr()
-        return code, printed.out, printed.err
-
-    return run
 
 
 CURVE = "1,0.5,0.3333,0.25,0.2"
@@ -85,7 +67,7 @@ def test_documents_are_named_by_query_and_row_and_propensities_are_harvested(fol
     ("options", "code", "message"),
     [
         (["--clicks", "log.csv", "--propensity", "magic"], 2, "'magic' is not swaps, harvest or em"),
-        (["--clicks", "log.csv", "--propensity", "1,0"], 1, "propensity number 1 is 0"),
+        (["--clicks", "log.csv", "--propensity", "1,0"], 1, "the propensity of position 2 is 0"),
         (["--clicks", "log.csv", "--metrics", "ndcg@5"], 1, "clicks cannot estimate it"),
         (["--clicks", "log.csv", "--ties", "best"], 2, "have no meaning"),
         (["--clicks", "log.csv", "--log-column", "qid"], 2, "is not of the form NAME=COLUMN"),

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -13,23 +12,7 @@ import pytest
 
 import rankwright as rw
 from export_models import QID, X, Y
-from rankwright import cli
 from small import quick
-
-
-@pytest.fixture
-def call(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Callable[..., tuple[int, str, str]]:
-    def run(*arguments: Any) -> tuple[int, str, str]:
-        monkeypatch.setattr(sys, "argv", ["rankwright", *map(str, arguments)])
-        capsys.readouterr()
-        try:
-            cli.main()
-        except SystemExit as ended:
-            printed = capsys.readouterr()
-            return int(ended.code or 0), printed.out, printed.err
-        raise AssertionError("the program did not end")
-
-    return run
 
 
 @pytest.fixture(scope="module")

@@ -73,7 +73,10 @@ NAN = float("nan")
         (without(click=[0, 0, None, 0, 1, 0]), "click is nan at row 2"),
         (without(position=[1, 1, NAN, 2, 1, 2]), "1 clicks are on documents that were never shown: row 2, query a"),
         (without(position=[1, 1, 2, NAN, 1, 2]), "the position is missing at row 3, query b; drop documents"),
-        (without(position=[0, 0, 1, 1, 0, 1]), "positions start at 0 in every query; give first_position=0"),
+        (
+            without(position=[0, 0, 1, 1, 0, 1]),
+            "start at 0 in every query; add 1 to them, or give read_clicks first_position",
+        ),
         (without(position=[0, 1, 2, 1, 1, 2]), "start at 0 in 1 of 2 queries .query b is one.*mixed"),
         (without(position=[1, 1, 2, -1, 1, 2]), "at row 3, query b, is -1; positions start at 1"),
         (without(position=[1, 1, 2, 1.5, 1, 2]), "position at row 3 is 1.5; positions are whole numbers"),

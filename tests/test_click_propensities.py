@@ -190,12 +190,12 @@ OVERLAP = log_of([("a", "xy", (1,), 2), ("a", "yx", (2,), 1)])
         (
             log_of([("a", "xy", (1, 2), 2)]),
             {},
-            "position 2 is not connected with position 1.*no overlap. Use method='em'",
+            "position 2 is not connected with position 1.*no overlap. Use the method 'em'",
         ),
         (
             log_of([("a", "xyz", (1, 2, 3), 2), ("a", "yxz", (1, 2), 2)]),
             {},
-            "position 3 is not connected.*Lower limit, or use method='em'",
+            "position 3 is not connected.*Lower limit, or use the method 'em'",
         ),
         (log_of([("a", "xy", (1,), 2), ("a", "yx", (1,), 1)]), {}, "no click at position 2 to learn from; lower limit"),
         (log_of([("a", "xy", (1,), 2)], randomised=[(0, 0)]), {"method": "swaps"}, "no row of the log is marked"),
@@ -218,9 +218,9 @@ def test_em_needs_clicks_at_every_position_and_other_queries():
 @pytest.mark.parametrize(
     ("values", "message"),
     [
-        ([1.0, 0.0], "propensity number 1 is 0; a propensity is a probability above 0"),
-        ([1.5, 0.5], "propensity number 0 is 1.5"),
-        ([np.nan], "propensity number 0 is nan"),
+        ([1.0, 0.0], "the propensity of position 2 is 0; it is the probability that users look there, above 0"),
+        ([1.5, 0.5], "the propensity of position 1 is 1.5"),
+        ([np.nan], "the propensity of position 1 is nan"),
         ([], "as a list; got shape"),
     ],
 )

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 import rankwright as rw
-from rankwright import Cluster, Ranker, RankingData, make_web_search
+from rankwright import Cluster, Ranker, RankingData, make_web_search, stream_data
 from rankwright.cli import main
 from rankwright.cluster import dask as dask_room
 from rankwright.cluster import pieces
@@ -232,7 +232,7 @@ def test_bad_files_are_one_error_that_names_them(client: Any, files: Path, kind:
 def test_arguments_that_cannot_be_used(client: Any, files: Path, tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="engine='lightgbm' trains on one machine; a cluster needs engine='xgboost'"):
         ranker(engine="lightgbm").fit(DATA, cluster=client)
-    with pytest.raises(ValueError, match="there is no Parquet file at"):
+    with pytest.raises(ValueError, match="there is no Parquet file and no LETOR text at"):
         ranker().fit(tmp_path / "nothing", cluster=client)
     with pytest.raises(ValueError, match="X names files, so y must be the name of a column"):
         ranker().fit(files, DATA.y, cluster=client)
@@ -244,6 +244,22 @@ def test_arguments_that_cannot_be_used(client: Any, files: Path, tmp_path: Path)
         ranker().fit(DATA, cluster="here")
     with pytest.raises(ValueError, match="retries must be a whole number"):
         Cluster(2, retries=-1)
+    for options, arguments in (
+        ({"within_query": "rank"}, {}),
+        ({"refit": True, "early_stopping_rounds": 5}, {"eval_set": [DATA]}),
+        ({"members": 2}, {}),
+        ({"early_stopping": "cv"}, {}),
+        ({}, {"pairs": {"winner": [0], "loser": [1]}}),
+        ({}, {"position": np.ones(DATA.n_rows)}),
+        ({}, {"propensity": np.ones(DATA.n_rows)}),
+    ):
+        name = next(iter({**options, **arguments}))
+        with pytest.raises(ValueError, match=f"{name} cannot be used with cluster="):
+            ranker(**options).fit(DATA, **arguments, cluster=client)
+    with pytest.raises(ValueError, match="several labels cannot be used with cluster="):
+        ranker().fit(DATA.X, {"a": DATA.y, "b": DATA.y}, qid=DATA.qid, cluster=client)
+    with pytest.raises(ValueError, match="give fit their path"):
+        ranker().fit(stream_data(files), cluster=client)
     write(tmp_path / "empty", "e.parquet", table(slice(0, 0)))
     with pytest.raises(ValueError, match="the data is empty"):
         ranker().fit(tmp_path / "empty", cluster=client)

@@ -14,12 +14,15 @@ from typing import Any
 import numpy as np
 import pytest
 from numba import njit
+from numba.core.compiler import Flags
 
 import rankwright as rw
 from rankwright import cli
 from rankwright.kernels import compilation, ordering, shared
-from rankwright.kernels.jit import jit
-from rankwright.objectives.base import Gradient, Objective
+from rankwright.kernels import jit as jit_module
+from rankwright.kernels.jit import allocating, jit
+from rankwright.objectives.base import Objective
+from rankwright.objectives.gradient import Gradient
 from rankwright.training.progress import Display, seconds_left
 from rankwright.training.state import Progress
 from small import quick, rows
@@ -133,6 +136,84 @@ def test_a_shared_function_is_compiled_once_and_called_by_kernels_and_python() -
     assert not any("count_sort" in text for text in order_by_kernel.inspect_llvm().values())  # no copy of it
     cells = [(function, cell) for function, cell, _ in shared._CELLS.values() if cell.value is not None]
     assert all(len(function.overloads) == 1 for function, _ in cells)
+
+
+FIRST = """
+import sys
+import numpy as np
+from numba.core import event
+from rankwright.objectives import bind
+class Names(event.Listener):
+    def on_start(self, started):
+        print(started.data["dispatcher"].py_func.__name__)
+    def on_end(self, ended):
+        pass
+event.register("numba:compile", Names())
+bind(sys.argv[1], np.arange(240.0) % 5, group=[20, 220], metric="ndcg@10", threads=1)(np.arange(240.0) % 99, 0)
+"""
+# What a gradient for NDCG without weights, propensities, leaves or an extension has no use for.
+RARE = {
+    "_chained_exchanges_apart",
+    "_chained_swap_row",
+    "_extend",
+    "_further_weights",
+    "_gather",
+    "_gather_chain",
+    "_gather_leaves",
+    "_store",
+    "_sum_apart_between",
+    "_sum_between",
+    "_weigh_apart",
+    "_wide_chances",
+    "_wide_pushes",
+    "walk",
+}
+
+
+@pytest.mark.parametrize("objective", ["lambdamart", "yetiloss"])
+def test_a_first_gradient_compiles_what_it_uses(objective: str, tmp_path: Path) -> None:
+    command = [sys.executable, "-c", FIRST, objective]
+    done = subprocess.run(
+        command, capture_output=True, text=True, check=True, env=os.environ | {"NUMBA_CACHE_DIR": str(tmp_path)}
+    )
+    compiled = done.stdout.split()
+    assert "sort_descending" in compiled
+    assert not RARE & set(compiled)
+    assert len([name for name in compiled if name not in ("impl", "_call_allocator")]) <= 14
+
+
+@jit
+def count_positive(values: Any) -> int:
+    count = 0
+    for a in range(values.size):
+        count += values[a] > 0
+    return count
+
+
+@allocating
+def doubled(n: int) -> Any:
+    out = np.empty(n)
+    for i in range(n):
+        out[i] = 2.0 * i
+    return out
+
+
+def test_kernels_count_no_references_unless_they_allocate() -> None:
+    assert count_positive(np.array([1.0, -1.0])) == 1
+    assert doubled(3).tolist() == [0.0, 2.0, 4.0]
+    assert [kernel.targetoptions["_nrt"] for kernel in (count_positive, doubled)] == [False, True]
+
+
+def test_options_are_equal_and_hash_alike_as_numbas_are() -> None:
+    plain = Flags()
+    plain.nrt = True
+    ours = jit_module._Options(plain)
+    assert ours == plain
+    assert hash(ours) == hash(plain)
+    ours.nrt = False
+    assert ours != plain
+    assert ours.values() == {**plain.values(), "nrt": False}
+    assert ours.copy() == ours
 
 
 @shared.shared("float64(float64)")

@@ -36,7 +36,7 @@ RAW = {path.relative_to(ROOT).as_posix(): path.read_text() for path in sorted(RE
 TEXTS = {f"docs/{page}": text for page, text in PAGES.items()} | RAW | {"README.md": (ROOT / "README.md").read_text()}
 FLAGS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
 BLOCK = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
-METRICS = {name: kind for name, kind in known_metrics().items() if kind.__module__ == "rankwright.metrics"}
+METRICS = {name: kind for name, kind in known_metrics().items() if kind.__module__ == "rankwright.metrics.definitions"}
 
 
 def blocks(text: str) -> Iterator[tuple[str, str, int]]:
@@ -127,7 +127,7 @@ def exit_code() -> object:
 @pytest.mark.parametrize("page", PAGES)
 def test_blocks_are_of_a_kind_that_runs(page: str) -> None:
     for language, _, line in blocks(PAGES[page]):
-        assert language in ("python", "sh", "text", "toml"), f"{page}:{line}: a {language or 'bare'} block"
+        assert language in ("python", "sh", "text", "toml", "math"), f"{page}:{line}: a {language or 'bare'} block"
 
 
 @pytest.mark.parametrize("page", TEXTS)
@@ -445,7 +445,37 @@ def test_site_builds_without_a_warning_and_requests_nothing(tmp_path: Path) -> N
     assert done.returncode == 0, done.stdout + done.stderr
     built = {path.relative_to(tmp_path / "site"): path for path in (tmp_path / "site").rglob("*.html")}
     assert {Path(page).with_suffix(".html") for page in PAGES} <= set(built)
+    for page, text in PAGES.items():
+        assert built[Path(page).with_suffix(".html")].read_text().count("<math") == text.count("```math")
     for path in built.values():
         loaded = re.findall(r"""<(?:script|link|img|iframe)[^>]*?(?:src|href)=["']?([^"'\s>]+)""", path.read_text())
         assert loaded
         assert not [target for target in loaded if "//" in target], path.name
+
+
+EXAMPLE = """
+<pre><nav><button data-md-type="copy">Copy</button></nav><code>&gt;&gt;&gt; for i in range(2):
+...     print(i)
+0
+1
+&gt;&gt;&gt; i
+1
+</code></pre><pre><nav><button data-md-type="copy">Copy</button></nav><code>pip install rankwright
+</code></pre>
+"""
+
+
+@pytest.mark.skipif(shutil.which("chromium") is None, reason="there is no browser: install Chromium")
+def test_examples_are_copied_without_prompts_and_output() -> None:
+    playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
+    with playwright.sync_playwright() as started:
+        arguments = ["--no-sandbox", "--disable-gpu"]
+        browser = started.chromium.launch(executable_path=shutil.which("chromium"), args=arguments)
+        page = browser.new_page()
+        page.set_content(EXAMPLE)
+        page.add_script_tag(content=(DOCS / "copy.js").read_text())
+        for button in page.locator("button").all():
+            button.click()
+        copied = page.eval_on_selector_all("button", "all => all.map(button => button.dataset.clipboardText ?? null)")
+        browser.close()
+    assert copied == ["for i in range(2):\n    print(i)\ni\n", None]

@@ -14,7 +14,7 @@ import pytest
 
 import rankwright as rw
 from rankwright.data.tables import document_names
-from test_first_hour import Command, call  # noqa: F401
+from test_first_hour import Command
 
 X = np.random.default_rng(3).normal(size=(40, 3)).round(3)
 Y = (X[:, 0] > 0).astype(int) + (X[:, 1] > 0.5)
@@ -96,7 +96,7 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
 OPTIONS = ("--docid", "url", "--query-text", "words")
 
 
-def test_predict_keeps_them(runs: Path, tmp_path: Path, call: Command) -> None:  # noqa: F811
+def test_predict_keeps_them(runs: Path, tmp_path: Path, call: Command) -> None:
     test = runs / "test.parquet"
     for name in ("scores.csv", "run.trec"):
         code, _, error = call("predict", runs / "one", test, *OPTIONS, "--out", tmp_path / name)
@@ -112,7 +112,7 @@ def test_predict_keeps_them(runs: Path, tmp_path: Path, call: Command) -> None: 
     assert dict(zip(run.docno.tolist(), run.score.tolist(), strict=True)) == dict(zip(IDS, scores, strict=True))
 
 
-def test_evaluate_knows_documents_by_id_and_by_number(runs: Path, tmp_path: Path, call: Command) -> None:  # noqa: F811
+def test_evaluate_knows_documents_by_id_and_by_number(runs: Path, tmp_path: Path, call: Command) -> None:
     test = runs / "test.parquet"
     expected = call("evaluate", runs / "one", test, "--drop", "url", "--drop", "words")[1]
     call("predict", runs / "one", test, *OPTIONS, "--out", tmp_path / "ids.trec")
@@ -123,7 +123,7 @@ def test_evaluate_knows_documents_by_id_and_by_number(runs: Path, tmp_path: Path
         assert (code, out) == (0, expected), error
 
 
-def test_the_query_view_of_the_report_shows_them(runs: Path, tmp_path: Path, call: Command) -> None:  # noqa: F811
+def test_the_query_view_of_the_report_shows_them(runs: Path, tmp_path: Path, call: Command) -> None:
     test, page = runs / "test.parquet", tmp_path / "report.html"
     code, _, error = call("report", runs / "one", runs / "two", "--data", test, *OPTIONS, "--out", page)
     assert code == 0, error
@@ -137,7 +137,7 @@ def test_the_query_view_of_the_report_shows_them(runs: Path, tmp_path: Path, cal
     assert "<b>tea</b>" not in text
 
 
-def test_ids_of_the_training_data_are_not_needed_in_other_data(runs: Path, tmp_path: Path, call: Command) -> None:  # noqa: F811
+def test_ids_of_the_training_data_are_not_needed_in_other_data(runs: Path, tmp_path: Path, call: Command) -> None:
     test, run = runs / "test.parquet", tmp_path / "run"
     call("train", test, *OPTIONS, "--trees", 2, "--set", "n_jobs=1", "--out", run)
     FRAME.drop(columns=["url", "words"]).to_parquet(tmp_path / "plain.parquet")
@@ -146,3 +146,11 @@ def test_ids_of_the_training_data_are_not_needed_in_other_data(runs: Path, tmp_p
         assert code == 0, error
     code, _, error = call("predict", run, tmp_path / "plain.parquet", "--docid", "uri", "--out", tmp_path / "s.csv")
     assert (code, "has no column 'uri'" in error) == (1, True)
+
+
+def test_comments_stay_with_their_file(tmp_path: Path) -> None:
+    for name in ("a", "b"):
+        (tmp_path / name).write_text(f"1 qid:1 1:1 # docid = {name}1\n0 qid:1 1:2 # docid = {name}2\n")
+    first, second = rw.read_letor([tmp_path / "a", tmp_path / "b"])
+    assert first.fields["docid"].tolist() == ["a1", "a2"]
+    assert second.fields["docid"].tolist() == ["b1", "b2"]

@@ -11,7 +11,7 @@ import scipy.sparse as sp
 
 from rankwright import RankingData
 from rankwright.engines import ENGINES, load_engine
-from rankwright.engines.contract import Engine, Forest, Grower, Needs
+from rankwright.engines.contract import Engine, Forest, Grower, Growth, Needs
 from rankwright.kernels.tree_arrays import (
     AMONG,
     AS_ZERO,
@@ -102,7 +102,7 @@ class TestContract:
     @pytest.fixture
     def grower(self, engine: Engine) -> Callable[..., Grower]:
         def make(parts: Any = (TRAIN, VALID), seed: int = 5, threads: int = 1, **changes: Any) -> Grower:
-            return engine.grower(list(parts), OPTIONS | changes, changes.pop("params", {}), seed, threads)
+            return engine.grower(Growth(list(parts), OPTIONS | changes, changes.pop("params", {}), seed, threads))
 
         return make
 

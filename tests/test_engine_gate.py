@@ -15,6 +15,7 @@ MANY_GROWERS = """
 import numpy as np
 from concurrent.futures import ThreadPoolExecutor
 from rankwright import RankingData
+from rankwright.engines.contract import Growth
 from rankwright.engines.lightgbm.grower import Grower
 
 rng = np.random.default_rng(0)
@@ -23,7 +24,7 @@ data = RankingData(X, np.zeros(800), group=[800])
 options = {"num_leaves": 8, "max_bin": 63, "max_depth": -1, "min_child_samples": 5,
            "reg_lambda": 1.0, "subsample": 1.0, "colsample": 1.0}
 with ThreadPoolExecutor(4) as pool:
-    for grower in pool.map(lambda threads: Grower([data], options, {}, 0, threads), [1, 2] * 300):
+    for grower in pool.map(lambda threads: Grower(Growth([data], options, {}, 0, threads)), [1, 2] * 300):
         assert grower.can_split
 print("all made")
 """

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from rankwright import RankingData
-from rankwright.engines.contract import Needs
+from rankwright.engines.contract import Growth, Needs
 from rankwright.engines.lightgbm import ENGINE
 from rankwright.engines.lightgbm.forest import Forest
 from rankwright.engines.lightgbm.grower import Grower
@@ -20,7 +20,7 @@ from test_engine_contract import HARD, HARD_PARTS, OPTIONS, gradients, probes
 
 def grower(parts: Any = (TRAIN, VALID), seed: int = 5, threads: int = 1, **changes: Any) -> Grower:
     params = changes.pop("params", {})
-    return Grower(list(parts), OPTIONS | changes, params, seed, threads)
+    return Grower(Growth(list(parts), OPTIONS | changes, params, seed, threads))
 
 
 def grown(iterations: int, data: RankingData = TRAIN, **changes: Any) -> Grower:

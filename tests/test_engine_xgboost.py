@@ -18,7 +18,7 @@ import rankwright as rw
 from rankwright import Ranker, RankingData
 from rankwright.data.bins import BinnedMatrix, Bins
 from rankwright.engines import load_engine
-from rankwright.engines.contract import Needs
+from rankwright.engines.contract import Growth, Needs
 from rankwright.engines.xgboost.binned import Layout
 from rankwright.engines.xgboost.forest import Forest, GrownTree
 from rankwright.export import TARGETS, export_options, load_target
@@ -31,7 +31,7 @@ ENGINE = load_engine("xgboost")
 
 
 def grower(parts: Any = (TRAIN, VALID), params: Any = None, threads: int = 1, **changes: Any) -> Any:
-    return ENGINE.grower(list(parts), OPTIONS | changes, params or {}, 5, threads)
+    return ENGINE.grower(Growth(list(parts), OPTIONS | changes, params or {}, 5, threads))
 
 
 def grown(parts: Any, iterations: int = 6, params: Any = None, **changes: Any) -> Forest:

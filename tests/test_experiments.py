@@ -12,8 +12,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from rankwright import make_web_search, objective, write_letor
+from rankwright import RankingData, make_web_search, objective, write_letor
 from rankwright.cli import main
+from rankwright.data.folds import Fold
 from rankwright.metrics import metric
 from rankwright.objectives import bind
 from rankwright.ranker import Ranker
@@ -25,14 +26,14 @@ from rankwright.research.experiments.directness import _bounded, _falls
 from rankwright.research.experiments.gap import GapStudy, judge_gaps
 from rankwright.research.experiments.lambdaex import _slower, by_query
 from rankwright.research.experiments.published import PublishedValues, parse_published
-from rankwright.research.experiments.stochasticrank import TOY_PAPER, TOY_SYSTEMS, _reached
+from rankwright.research.experiments.stochasticrank import TOY_PAPER, TOY_SYSTEMS, _reached, tied
 from rankwright.research.experiments.tuned import LIGHTGBM_SPACE, TunedSystem, tune_on_fold
 from rankwright.research.harness import Outcome, OutcomeStore, RankwrightSystem
 
 NAMES = [
     *(f"stochasticrank-{part}" for part in ("table1", "table2", "table3")),
     *(f"tricks-{part}" for part in ("table2", "table3", "table4", "smoothing", "neighbours", "gap")),
-    *(f"xendcg-{part}" for part in ("table1", "robustness", "clicks")),
+    *(f"xendcg-{part}" for part in ("table1", "robustness", "clicks", "figure1")),
     *(f"lambdaex-{part}" for part in ("table5", "table6", "figure3")),
     "softrank-directness",
 ]
@@ -345,7 +346,8 @@ def test_an_interrupted_run_resumes(tmp_path: Path) -> None:
     again: list[str] = []
     record = reproduce(study, settings, tmp_path / "parts", progress=lambda one: again.append(one.system))
     assert isinstance(study, ComparisonStudy)
-    assert fresh + again == [system.name for system in study.systems]
+    names = [condition.names(system.name) for condition in study.conditions for system in study.systems]
+    assert fresh + again == names
     assert record.tables == whole.tables
     assert record.verdicts == whole.verdicts
 
@@ -409,7 +411,7 @@ def test_the_space_of_lightgbm_is_the_papers() -> None:
     }
 
 
-@pytest.mark.parametrize("name", ["lambdaex-table6", "lambdaex-figure3", "softrank-directness"])
+@pytest.mark.parametrize("name", ["lambdaex-table6", "lambdaex-figure3", "softrank-directness", "xendcg-figure1"])
 def test_measurements_resume_and_reach_a_verdict(name: str, tmp_path: Path) -> None:
     one = EXPERIMENTS[name]
     settings = one.settings(**SMALL, length=15)
@@ -431,6 +433,85 @@ def test_measurements_of_other_gradients_or_of_another_reading_are_repeated(name
     again: list[Outcome] = []
     reproduce(one, settings, tmp_path, progress=again.append)
     assert len(again) == len(stored)
+
+
+def test_a_variant_is_chosen_on_validation_queries_and_interrupted_runs_resume(tmp_path: Path) -> None:
+    study = EXPERIMENTS["xendcg-table1"]
+    settings = study.settings(**{**SMALL, "trees": 5}, length=15, targets=("ndcg@5",))
+    new: list[Outcome] = []
+    record = reproduce(study, settings, tmp_path, progress=new.append)
+    store = OutcomeStore(tmp_path / "outcomes.jsonl")
+    assert len(new) == 3 * 3 * settings.budget.seeds  # three systems with three numbers of leaves
+    for name in ("XE-NDCG", "LambdaMART", "ListNet"):
+        chosen = [outcome for outcome in store.outcomes if outcome.system == name]
+        trained = [outcome for outcome in store.outcomes if outcome.system.startswith(f"{name}, ")]
+        for outcome in chosen:
+            same = [other for other in trained if (other.fold, other.seed) == (outcome.fold, outcome.seed)]
+            assert len(same) == 3
+            assert outcome.valid == max(other.valid for other in same)
+        assert f"Chosen on validation queries for {name}: 8 leaves " in record.tables[0]["note"]
+    assert [table["title"] for table in record.tables][1:] == [
+        "ndcg@5 on validation queries, by number of trees, per cent"
+    ]
+    lines = (tmp_path / "outcomes.jsonl").read_text().splitlines(keepends=True)
+    (tmp_path / "outcomes.jsonl").write_text("".join(lines[:4]) + lines[4][:30])  # killed while it wrote the fifth
+    again: list[Outcome] = []
+    resumed = reproduce(study, settings, tmp_path, progress=again.append)
+    assert len(again) == len(new) - sum(", " in json.loads(line)["system"] for line in lines[:4])
+    assert resumed.tables == record.tables
+
+
+def test_the_choice_of_a_variant_follows_the_validation_queries_only(tmp_path: Path) -> None:
+    """Stored outcomes whose test values point elsewhere do not change the choice."""
+    study = EXPERIMENTS["xendcg-table1"]
+    settings = study.settings(**SMALL, length=15, targets=("ndcg@5",))
+    reproduce(study, settings, tmp_path)
+    file = tmp_path / "outcomes.jsonl"
+    stored = [json.loads(line) for line in file.read_text().splitlines()]
+    for outcome in stored:
+        if outcome["system"] == "XE-NDCG, 16 leaves":
+            outcome["valid"] = 2.0
+        if outcome["system"] == "XE-NDCG, 8 leaves":
+            outcome["values"] = {name: [1.0] * len(own) for name, own in outcome["values"].items()}
+    file.write_text("".join(json.dumps(outcome) + "\n" for outcome in stored))
+    record = reproduce(study, settings, tmp_path)
+    seeds = settings.budget.seeds
+    assert f"for XE-NDCG: 8 leaves 0 times, 16 leaves {seeds} times, 31" in record.tables[0]["note"]
+
+
+def test_tied_features_are_six_of_three_values_chosen_on_training_rows() -> None:
+    random = np.random.default_rng(0)
+    labels = random.integers(0, 3, 300)
+    features = random.normal(size=(300, 10))
+    features[:, 4:] += labels[:, None]
+    data = RankingData(features, labels, qid=np.repeat(np.arange(30), 10))
+    fold = Fold("1", data, data, replace_features(data, 100 + features))
+    changed = tied(fold)
+    known = np.argsort(np.argsort(features[:, 4:], axis=0), axis=0) // 100  # terciles of the last six columns
+    np.testing.assert_array_equal(np.sort(changed.train.X, axis=1), np.sort(known, axis=1))
+    np.testing.assert_array_equal(changed.test.X, 2)  # above both limits of the training rows
+    np.testing.assert_array_equal(changed.test.y, data.y)
+
+
+def replace_features(data: RankingData, features: Any) -> RankingData:
+    return RankingData(features, data.y, qid=data.qid)
+
+
+def test_generated_folds_are_worlds_of_their_own() -> None:
+    folds = list(EXPERIMENTS["xendcg-table1"].settings(**{**SMALL, "folds": 2}, length=15).folds())
+    first, second = ({*fold.train.query_ids, *fold.valid.query_ids, *fold.test.query_ids} for fold in folds)
+    assert not first & second
+    same_world = make_web_search(15, first_query=40, mean_length=15)
+    assert folds[1].train.query_ids.tolist() == same_world.query_ids.tolist()
+    assert not np.array_equal(folds[1].train.y, same_world.y)
+
+
+def test_the_test_queries_of_several_worlds_are_pooled(tmp_path: Path) -> None:
+    study = EXPERIMENTS["tricks-table3"]
+    settings = study.settings(**{**SMALL, "folds": 2}, length=15, targets=("mrr",))
+    evidence = reproduce(study, settings, tmp_path).verdicts[0]["evidence"]
+    relevant = [np.add.reduceat(fold.test.y, np.cumsum(fold.test.group) - fold.test.group) for fold in settings.folds()]
+    assert f", {np.count_nonzero(np.concatenate(relevant))} queries" in evidence
 
 
 def test_the_command_runs_on_a_folder(command: Command, tmp_path: Path) -> None:
@@ -481,7 +562,7 @@ def test_a_page_counts_the_verdicts(tmp_path: Path) -> None:
     page = results_page([record], NAMES)
     table = next(block for block in page.sections[0].blocks if isinstance(block, Table))
     assert table.rows[0][0] == "stochasticrank-table3"
-    assert sum(table.rows[0][2:]) == len(record.verdicts) == 4  # type: ignore[arg-type]
+    assert sum(table.rows[0][2:]) == len(record.verdicts) == 8  # type: ignore[arg-type]
 
 
 def test_a_page_says_what_is_contradicted() -> None:

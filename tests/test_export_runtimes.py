@@ -23,6 +23,7 @@ import xgboost as xgb
 
 from hand_made_trees import SPECIAL_THRESHOLDS, leaf, probe_rows, random_tree, stump
 from rankwright import RankingData
+from rankwright.engines.contract import Growth
 from rankwright.engines.lightgbm import ENGINE
 from rankwright.engines.scoring import score
 from rankwright.export import (
@@ -142,7 +143,7 @@ def trained(n_trees: int, **params: Any) -> tuple[list[TreeArrays], RankingData]
     """Trees of LightGBM on data with missing values, many zeros and a category."""
     data = hard(1)
     options = OPTIONS | WHOLE | {"num_leaves": 24}
-    grower = ENGINE.grower([data], options, params, 5, 1)
+    grower = ENGINE.grower(Growth([data], options, params, 5, 1))
     grower.resume(0)
     for iteration in range(n_trees):
         tree = grower.grow(*gradients(iteration, data))

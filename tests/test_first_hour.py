@@ -29,23 +29,6 @@ FRAME = pd.DataFrame(X, columns=list("abcd")).assign(label=Y, query=QID)
 Command = Callable[..., tuple[int, str, str]]
 
 
-@pytest.fixture
-def call(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Command:
-    """Run a command in this process: exit code, standard output, standard error."""
-
-    def run(*arguments: Any) -> tuple[int, str, str]:
-        monkeypatch.setattr(sys, "argv", ["rankwright", *map(str, arguments)])
-        capsys.readouterr()
-        try:
-            cli.main()
-        except SystemExit as ended:
-            printed = capsys.readouterr()
-            return int(ended.code or 0), printed.out, printed.err
-        raise AssertionError("the program did not end")
-
-    return run
-
-
 def letor(path: Path, X: Any, *, first: int = 1) -> Path:
     """Write rows as LETOR text, with every feature in every row."""
     features = [" ".join(f"{i}:{v}" for i, v in enumerate(row, start=first)) for row in X.tolist()]
@@ -681,3 +664,14 @@ def test_aliases_train_the_same_model() -> None:
 def test_parameters_that_are_refused_by_name(params: dict[str, Any], message: str) -> None:
     with pytest.raises(ValueError, match=message):
         quick(engine_params=params).fit(X, Y, qid=QID)
+
+
+@pytest.mark.parametrize("option", ["categorical", "drop", "weight"])
+def test_options_that_name_columns_are_refused_for_letor(option: str, tmp_path: Path, call: Command) -> None:
+    path = tmp_path / "train.txt"
+    path.write_text("1 qid:1 1:0.5\n0 qid:1 1:0.1\n")
+    code, _, error = call("train", path, f"--{option}", "country", "--out", tmp_path / "run")
+    assert code != 0
+    assert option in error
+    assert "LETOR" in error
+    assert not (tmp_path / "run").exists()

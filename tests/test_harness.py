@@ -319,3 +319,24 @@ def test_another_file_is_rejected_and_left_unchanged(tmp_path: Path, content: st
     with pytest.raises(ValueError, match=r"o\.jsonl, line 1: expected an outcome"):
         OutcomeStore(path)
     assert path.read_text() == content
+
+
+@pytest.mark.parametrize(
+    ("params", "expected"),
+    [
+        ({"objective": "lambdamart", "subsample": 1.0, "colsample": 1.0}, False),
+        ({"objective": "lambdamart", "subsample": 0.5, "colsample": 1.0}, True),
+        ({"objective": "lambdamart", "subsample": 1.0}, True),
+        ({"objective": "xendcg", "subsample": 1.0, "colsample": 1.0}, True),
+        ({"objective": "queryrmse", "subsample": 1.0, "colsample": 1.0, "langevin": True}, True),
+        ({"subsample": 1.0, "colsample": 1.0}, True),
+    ],
+)
+def test_a_system_without_draws_is_the_same_for_every_seed(params: dict[str, object], expected: bool) -> None:
+    system = RankwrightSystem("a", params)
+    assert system.by_seed == expected
+    if not expected:
+        data = make_web_search(20, kind="short", n_features=20)
+        models = [system.fit(data, "ndcg@5", trees=5, seed=seed, threads=1) for seed in (0, 1)]
+        first, second = (list(model.staged_predict(data, 5))[-1] for model in models)
+        np.testing.assert_array_equal(first, second)

@@ -8,7 +8,14 @@ import pytest
 import objective_oracles as oracle
 import own_metric  # noqa: F401  (defines the metric "own")
 from rankwright.kernels import exchange
+from rankwright.kernels.jit import jit
 from rankwright.metrics import metric
+
+
+@jit
+def swap_row(i, low, high, additive, w, g, d, e, state, delta):
+    exchange.swap_row(i, low, high, additive, w, g, d, e, state, delta)
+
 
 METRICS = [
     "ndcg",
@@ -79,9 +86,7 @@ def test_swap_row_is_the_difference_of_two_values(name, truncate):
         ranges = [(0, n), (1, n), (0, n - 1), (n // 2, n), (0, n // 2), (1, 1)]
         for i, (low, high) in itertools.product(range(n), ranges):
             delta = np.full(n, 7.0)
-            exchange.swap_row(
-                i, low, high, chain.additive, chain.weight, chain.gain, chain.cont, chain.carry, state, delta
-            )
+            swap_row(i, low, high, chain.additive, chain.weight, chain.gain, chain.cont, chain.carry, state, delta)
             wanted = np.full(n, 7.0)
             wanted[low:high] = expected[i, low:high] / chain.scale[0]
             np.testing.assert_allclose(delta, wanted, atol=1e-12)
@@ -93,9 +98,7 @@ def test_the_general_formula_covers_the_additive_one(name):
         chain, state = bound(name, labels)
         rows = np.zeros((2, len(labels)))
         for additive, row in zip((chain.additive, False), rows, strict=True):
-            exchange.swap_row(
-                1, 0, len(labels), additive, chain.weight, chain.gain, chain.cont, chain.carry, state, row
-            )
+            swap_row(1, 0, len(labels), additive, chain.weight, chain.gain, chain.cont, chain.carry, state, row)
         np.testing.assert_allclose(*rows, atol=1e-12)
 
 
@@ -121,13 +124,13 @@ def test_worked_examples():
     after = g[2] + (1 - g[2]) * g[0] / 3
     chain, state = bound("err", [4, 0, 1])
     delta = np.zeros(3)
-    exchange.swap_row(0, 0, 3, False, chain.weight, chain.gain, chain.cont, chain.carry, state, delta)
+    swap_row(0, 0, 3, False, chain.weight, chain.gain, chain.cont, chain.carry, state, delta)
     assert delta[2] == pytest.approx(after - before)
     # AP of 1, 0, 1 is (1 + 2/3) / 2; with the first two exchanged (1/2 + 2/3) / 2.
     chain, state = bound("map", [1, 0, 1])
-    exchange.swap_row(0, 0, 3, False, chain.weight, chain.gain, chain.cont, chain.carry, state, delta)
+    swap_row(0, 0, 3, False, chain.weight, chain.gain, chain.cont, chain.carry, state, delta)
     assert chain.scale[0] * delta[1] == pytest.approx(-1 / 4)
     # NDCG of 1, 0: the ideal is 1 / log2(2), the exchange leaves 1 / log2(3).
     chain, state = bound("ndcg", [1, 0])
-    exchange.swap_row(0, 0, 2, True, chain.weight, chain.gain, chain.cont, chain.carry, state, delta)
+    swap_row(0, 0, 2, True, chain.weight, chain.gain, chain.cont, chain.carry, state, delta)
     assert chain.scale[0] * delta[1] == pytest.approx(1 / np.log2(3) - 1)

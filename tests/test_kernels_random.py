@@ -7,7 +7,7 @@ import pytest
 from scipy import stats
 
 import objective_oracles as oracle
-from rankwright.kernels.arithmetic import exp_negative, log_positive, total, turn
+from rankwright.kernels.arithmetic import exp_negative, log_positive, turn
 from rankwright.kernels.random import (
     GAUSSIAN,
     GUMBEL,
@@ -158,10 +158,3 @@ def test_cosine_and_sine_of_a_turn():
     angle = 2 * np.pi * share
     np.testing.assert_allclose(computed, np.column_stack((np.cos(angle), np.sin(angle))), atol=2e-15)
     np.testing.assert_allclose(computed[:, 0] ** 2 + computed[:, 1] ** 2, 1, rtol=4e-15)
-
-
-@pytest.mark.parametrize("start", [0, 3])
-@pytest.mark.parametrize("length", range(10))
-def test_total(start, length):
-    values = 2.0 ** np.arange(13)  # every sum of these tells which were added
-    assert total(values, start, start + length) == 2.0 ** (start + length) - 2.0**start

@@ -12,7 +12,7 @@ import own_metric  # noqa: F401  (defines the metric "own")
 from rankwright.data.queries import Queries
 from rankwright.metrics import metric as parse_metric
 from rankwright.objectives import OBJECTIVES, bind, objective
-from rankwright.objectives.base import LeafSums, Problem
+from rankwright.objectives.gradient import LeafSums, Problem
 
 METRICS = ["ndcg", "ndcg@3", "dcg", "err", "err@3", "mrr", "map", "map@3", "rbp", "pfound", "expdcg", "own"]
 ADDITIVE = ["ndcg", "ndcg@3", "dcg", "rbp", "expdcg"]

@@ -8,7 +8,7 @@ from rankwright.data.queries import Queries
 from rankwright.kernels.random import stream_of
 from rankwright.metrics import metric as metric_of
 from rankwright.objectives import XENDCG, QueryRMSE, RankNet, YetiLoss, bind, yeti
-from rankwright.objectives.base import Problem
+from rankwright.objectives.gradient import Problem
 
 SIZES = [5, 1, 8, 3, 6, 2] * 6  # more queries than the sixteen parts in which the curvature is summed
 LEAVES = 4

@@ -144,6 +144,7 @@ def test_numbers_at_the_edges_of_float64() -> None:
     zeros = "0" * 400
     check_numbers(["0", "-0", "+0.0", "0e999", ".5", "5.", "1E+5", "-1e-7", "nan", "NaN", "-nan"])
     check_numbers(["1e-400", "5e-324", "2.4703282292062327e-324", "2.4703282292062328e-324"])
+    check_numbers(["9999999999999999999e-342", "9999999999999999999e-343", "4e-324", "2e-324"])
     check_numbers(["2.2250738585072011e-308", "1.7976931348623157e308", "1e22", "1e23"])
     check_numbers(["0.99999999999999999", "9.9999999999999999e22", "18014398509481983.9"])
     check_numbers(["9007199254740993", f"9007199254740993.{zeros}1", "179769313486231580793e288"])
@@ -525,3 +526,19 @@ def test_memory_is_the_file_and_two_matrices_at_most(tmp_path: Path, packed: boo
     run = subprocess.run([sys.executable, "-c", _MEASURE, str(path)], capture_output=True, text=True, check=True)
     matrix = 20_000 * 136 * 8
     assert matrix < int(run.stdout) <= len(text) + 2 * matrix
+
+
+def test_a_file_that_another_one_widens_too_much_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "narrow").write_text("".join(f"{row % 2} qid:{row // 10} 1:{row}\n" for row in range(3000)))
+    (tmp_path / "wide").write_text("1 qid:1 20000:1\n0 qid:1 1:1\n")
+    files = [tmp_path / "narrow", tmp_path / "wide"]
+    with pytest.raises(ValueError, match=r"narrow: the largest index makes 20000 features, but there are only 3000"):
+        read_letor(files)
+    assert [data.X.shape for data in read_letor(files, sparse=True)] == [(3000, 20000), (2, 20000)]
+
+
+def test_pairs_are_not_lost_in_letor_text(tmp_path: Path) -> None:
+    data = RankingData([[1.0], [2.0]], [0, 1], qid=[1, 1], pairs=[(1, 0)])
+    with pytest.raises(ValueError, match="this data has pairs; write Parquet or CSV"):
+        write_letor(data, tmp_path / "a.txt")
+    assert list(tmp_path.iterdir()) == []

@@ -30,7 +30,7 @@ from rankwright.metrics import (
 )
 
 POLICIES = ["worst", "best", "expected", "input"]
-OWN = {name: kind for name, kind in known_metrics().items() if kind.__module__ == "rankwright.metrics"}
+OWN = {name: kind for name, kind in known_metrics().items() if kind.__module__ == "rankwright.metrics.definitions"}
 KINDS = {name: kind for name, kind in OWN.items() if not kind.selects}
 
 OPTIONS = {  # values to try, for metrics that have options

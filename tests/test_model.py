@@ -47,7 +47,7 @@ def test_it_predicts_without_scikit_learn_an_engine_or_training_code(tmp_path: P
     ranker.save(tmp_path / "model")
     seen = in_a_fresh_process(tmp_path / "model", VALID.X, tmp_path)
     assert seen["scores"] == ranker.predict(VALID).tolist()
-    heavy = {"sklearn", "lightgbm", "pandas", "polars", "pyarrow", "rich", "typer"}
+    heavy = {"sklearn", "lightgbm", "narwhals", "pandas", "polars", "pyarrow", "rich", "typer"}
     assert heavy & {name.split(".")[0] for name in seen["modules"]} == set()
     assert [name for name in seen["modules"] if name.startswith(TRAINING)] == []
 

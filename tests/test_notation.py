@@ -68,6 +68,23 @@ def test_values(text: str, value: object) -> None:
     assert notation().create(term) == Box(value, value)
 
 
+def test_one_quote_is_not_a_quoted_text() -> None:
+    assert [literal(text) for text in ("'", '"', "''", "'\"")] == ["'", '"', "", "'\""]
+
+
+def test_only_an_option_that_is_false_by_default_stands_alone() -> None:
+    @dataclass(frozen=True)
+    class Lamp:
+        on: bool = False
+        size: Any = 1
+
+    lamps = Notation("lamp", "'lamp(on)'")
+    lamps.register("lamp", Lamp)
+    assert lamps.create(lamps.read("lamp(on)")[0]) == Lamp(on=True)
+    with pytest.raises(ValueError, match="option 'size' of lamp has no value"):
+        lamps.create(lamps.read("lamp(size)")[0])
+
+
 @pytest.mark.parametrize(
     ("text", "terms"),
     [

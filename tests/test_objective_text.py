@@ -226,7 +226,7 @@ def test_a_name_that_is_taken_is_refused():
     for name in ("RankNet", "Theirs"):
         with pytest.raises(ValueError, match=f"{name} cannot be named 'ranknet', the name of rankwright.*RankNet"):
             type(name, (Objective,), {"name": "ranknet"})
-    with pytest.raises(ValueError, match=r"Theirs cannot be named 'ndcg', the name of rankwright.metrics.NDCG"):
+    with pytest.raises(ValueError, match=r"Theirs cannot be named 'ndcg', the name of rankwright.metrics.*NDCG"):
         type("Theirs", (Metric,), {"name": "ndcg"})
     with pytest.raises(ValueError, match="'auto' cannot be the name of an objective"):
         type("Theirs", (Objective,), {"name": "auto"})

@@ -350,6 +350,38 @@ def test_yetiloss_with_the_change_of_the_paper(neighbours):
     check("yetiloss", expected, *problem(13), "ndcg@2", noise="none", neighbours=neighbours, truncate_delta=False)
 
 
+@pytest.mark.parametrize(("metric", "at"), [("map", 99), ("map@2", 2), ("map(threshold=1)@4", 4)])
+@pytest.mark.parametrize("neighbours", [1, 3, "all"])
+def test_yetiloss_with_the_weights_of_catboost_for_map(metric, at, neighbours):
+    def expected(z, r, q):
+        noisy = [np.asarray(z) + 1.5 * drawn("gaussian", len(z), q, 6, sample) for sample in range(4)]
+        return oracle.yeti_catboost_map(z, r, at, noisy, 99 if neighbours == "all" else neighbours)
+
+    options = {"noise": "gaussian", "strength": 1.5, "permutations": 4, "neighbours": neighbours}
+    check("yetiloss", expected, *problem(14), metric, 6, map_delta="catboost", **options)
+
+
+def test_the_weights_of_catboost_are_not_the_change_of_average_precision():
+    """Labels 0, 1: 1 / 1 as CatBoost weighs it, against 1 / 1 - 1 / 2; labels 0, 1, 1: 1 + 1/2 for the outer two."""
+    push = 1 / (1 + np.exp(-1.0))
+    two = {
+        delta: gradients("yetiloss", [1, 0], [0, 1], group=[2], metric="map", noise="none", map_delta=delta)[0][0]
+        for delta in ("exact", "catboost")
+    }
+    assert two == pytest.approx({"exact": push / 2, "catboost": push})
+    scores, options = [2, 1, 0], {"metric": "map", "noise": "none", "map_delta": "catboost", "neighbours": 2}
+    grad, _ = gradients("yetiloss", scores, [0, 1, 1], group=[3], **options)
+    assert grad[0] == pytest.approx(push + 1.5 / (1 + np.exp(-2.0)))
+
+
+@pytest.mark.parametrize("metric", ["ndcg", "err", "mrr"])
+def test_the_weights_of_catboost_belong_to_metrics_that_count(metric):
+    with pytest.raises(ValueError, match=f"count relevant documents, such as map, and {metric} does not"):
+        gradients("yetiloss", [1, 0], [0, 1], group=[2], metric=metric, map_delta="catboost")
+    with pytest.raises(ValueError, match="yetirank: map_delta has no meaning"):
+        gradients("yetirank", [1, 0], [0, 1], group=[2], metric="map", map_delta="catboost")
+
+
 @pytest.mark.parametrize("neighbours", [1, 2])
 def test_changes_of_mrr_against_those_the_paper_prints(neighbours):
     """The paper's change is exact for adjacent documents, and not where a relevant one lies between the two."""

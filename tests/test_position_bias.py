@@ -13,7 +13,7 @@ import pytest
 
 import objective_oracles as oracle
 from rankwright import Ranker, RankingData
-from rankwright.objectives import base, bind
+from rankwright.objectives import bind, bound
 from rankwright.training.position_bias import PositionBias
 from rankwright.training.settings import BiasSettings
 from rankwright.training.state import Progress
@@ -105,7 +105,7 @@ def test_parts_of_the_queries_lead_to_the_same_values(
     settings = BiasSettings(columns, ridge=1e-6)  # a shift of all values is almost free
     ends = []
     for rows in (8192, 64):
-        monkeypatch.setattr(base, "_LEAF_PART_ROWS", rows)
+        monkeypatch.setattr(bound, "_LEAF_PART_ROWS", rows)
         gradient = bind("ranknet", labels, group=data.group)
         assert len(gradient.leaf_parts) == (1 if rows == 8192 else 16)
         bias = PositionBias(settings, data, gradient)

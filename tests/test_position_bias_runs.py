@@ -110,8 +110,12 @@ def test_the_plot_and_the_report_show_it(folder: Path, tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="there are no values of 'page'; choose one of position, device"):
         rw.plot_position_bias(two, column="page")
     section = next(one for one in run_report([run], log()).sections if one.title == "Position bias")
-    figure = next(block for block in section.blocks if isinstance(block, Figure))
-    shown = {row["p"]: row["b"] for row in values_of(figure.chart)}
-    assert shown == {level: round(bias, 5) for level, bias in drawn.items()}
+    figures = [block for block in section.blocks if isinstance(block, Figure)]
+    looks = {row["level"]: row["bias"] for row in values_of(rw.plot_position_bias(run, examination=True))}
+    assert looks == run.ranker.examination_["position"]
+    assert [figure.title for figure in figures] == ["Bias of position", "Examination of position"]
+    for figure, expected in zip(figures, (drawn, looks), strict=True):
+        shown = {row["p"]: row["b"] for row in values_of(figure.chart)}
+        assert shown == {level: round(value, 5) for level, value in expected.items()}
     plain = train_run(tmp_path / "plain", log(), parameters=QUICK, verbose=0)
     assert "Position bias" not in [one.title for one in run_report([plain], log()).sections]

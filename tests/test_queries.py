@@ -193,7 +193,7 @@ def test_columns_of_every_library(name: str) -> None:
         ],
         [dt.timedelta(1), np.timedelta64(1, "D"), np.timedelta64(24 * 3600 * 10**9, "ns")],
     ],
-    ids=str,
+    ids=lambda equal: str(equal[0]) if not isinstance(equal[0], frozenset) else "frozenset",
 )
 def test_equal_ids_have_equal_keys_whatever_their_type_and_company(equal: list[Any]) -> None:
     keys = {key(value) for value in equal}

@@ -39,6 +39,7 @@ PARAMETERS: list[tuple[dict[str, Any], str]] = [
     ({"metric": ["ndcg", None]}, "metric must be a name"),
     ({"engine": "xgb"}, "unknown engine 'xgb'; choose one of lightgbm"),
     ({"engine": None}, "unknown engine None"),
+    ({"engine": {"name": "lightgbm"}}, "unknown engine {.name.: .lightgbm.}"),
     ({"n_estimators": 0}, "n_estimators must be a whole number from 1; got 0"),
     ({"n_estimators": 2.5}, "n_estimators must be a whole number"),
     ({"n_estimators": True}, "n_estimators must be a whole number"),

@@ -487,7 +487,7 @@ def test_rankings_are_those_that_the_metric_counts() -> None:
             gains = [2**label - 1 for label in labels[:5]]
             ideal = sorted((2 ** data.y[row] - 1 for row in rows), reverse=True)[:5]
             discounts = 1 / np.log2(np.arange(2, 7))
-            assert point["v"][system] == pytest.approx(np.dot(gains, discounts) / np.dot(ideal, discounts), abs=1e-5)
+            assert point["v"][0][system] == pytest.approx(np.dot(gains, discounts) / np.dot(ideal, discounts), abs=1e-5)
 
 
 def test_the_histogram_counts_all_queries_of_each_pair() -> None:
@@ -506,6 +506,29 @@ def test_the_histogram_counts_all_queries_of_each_pair() -> None:
             inside = sum(abs(difference - middle) < width / 2 * (1 - 1e-9))
             touching = sum(abs(difference - middle) <= width / 2 * (1 + 1e-9))
             assert inside <= count <= touching
+
+
+def test_the_query_view_has_every_metric() -> None:
+    draw = np.random.default_rng(7)
+    data = RankingData(np.zeros((60, 1)), draw.integers(0, 2, 60), qid=np.repeat(np.arange(6), 10))
+    scores = [draw.normal(size=60) for _ in range(2)]
+    metrics = ["ndcg@5", "arp", "mrr"]
+    scored = ScoredRuns(
+        ["s0", "s1"], data, scores, [evaluate(one, data.y, group=data.group, metrics=metrics) for one in scores]
+    )
+    explorer = QueryExplorer(scored)
+    described = explorer_data(explorer)["metrics"]
+    assert [(metric["name"], metric["better"]) for metric in described] == [("ndcg@5", 1), ("arp", -1), ("mrr", 1)]
+    points, pairs = explorer_figures(explorer)
+    for number, metric in enumerate(described):
+        values = np.array([evaluation.per_query[metric["name"]] for evaluation in scored.evaluations])
+        shown = {int(point["q"]): point["v"][number] for point in points}
+        assert all(shown[query] == pytest.approx(values[:, query], abs=1e-5) for query in range(6))
+        assert metric["ends"][0] < values.min() <= values.max() < metric["ends"][1]
+        (pair,) = (pair for pair in pairs if pair["m"] == number)
+        assert (pair["larger"], pair["smaller"]) == (sum(values[1] > values[0]), sum(values[1] < values[0]))
+        assert metric["widest"] == pytest.approx(max(np.ptp(values, axis=0).max(), 1e-6))
+    assert [option for option in Elements(explorer.html()).texts("option") if option in metrics] == metrics
 
 
 def test_queries_without_a_value_are_not_offered() -> None:
@@ -585,7 +608,7 @@ def test_large_data_stays_below_two_megabytes(n_runs: int) -> None:
     assert f"for {len(rankings):,} of" in explorer.html()
     # The query that changed most of all is there.
     spread = np.ptp(explorer.scored.values, axis=0)
-    assert max(np.ptp(point["v"]) for point in points[: len(rankings)]) == pytest.approx(spread.max(), abs=1e-5)
+    assert max(np.ptp(point["v"][0]) for point in points[: len(rankings)]) == pytest.approx(spread.max(), abs=1e-5)
 
 
 def test_markdown_lists_the_queries_that_changed_most(page: Page, runs: list[Run]) -> None:

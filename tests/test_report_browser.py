@@ -95,10 +95,10 @@ def opened(desktop: Opened) -> Opened:
     page.evaluate("document.activeElement.blur()")
     page.fill(".find", "")
     page.select_option(".order", "change")
-    for which, number in (("first", 0), ("second", 1)):
+    for which, number in (("first", 0), ("second", 1), ("metric", 0)):
         if page.input_value(f".{which}") != str(number):
             page.select_option(f".{which}", str(number))
-    page.wait_for_selector(".histogram text:has-text('queryrmse minus lambdamart')")
+    page.wait_for_selector(".histogram text:has-text('ndcg@5, queryrmse minus lambdamart')")
     page.select_option(".queries", page.locator(".queries option").first.get_attribute("value"))
     desktop.complaints.clear()
     return desktop
@@ -198,6 +198,22 @@ def test_two_of_three_systems_are_chosen(opened: Opened) -> None:
     assert opened.captions() == ["stumps", "lambdamart"]
 
 
+def test_the_metric_of_the_query_view_is_chosen(opened: Opened) -> None:
+    page = opened.page
+    assert page.locator(".metric option").all_text_contents() == ["ndcg@5", "map"]
+    old = page.locator(".summary").text_content()
+    page.select_option(".metric", "1")
+    page.wait_for_selector(".scatter text:has-text('map, queryrmse')")
+    page.wait_for_selector(".histogram text:has-text('map, queryrmse minus lambdamart')")
+    assert str(page.locator(".summary").text_content()).startswith("map of queryrmse")
+    assert page.locator(".summary").text_content() != old
+    assert all(
+        "map 0." in str(text) or "map 1." in str(text) for text in page.locator(".ranking caption").all_text_contents()
+    )
+    assert page.locator(".scatter .mark-symbol path").count() == page.locator(".queries option").count()
+    assert opened.complaints == []
+
+
 def test_the_histogram_turns_with_the_order_of_the_systems(opened: Opened) -> None:
     def bars() -> dict[float, float]:
         boxes = opened.page.eval_on_selector_all(
@@ -243,10 +259,11 @@ def test_the_keyboard_reaches_the_picker(opened: Opened) -> None:
         assert outline != "none", f"focus on {reached[-1]} cannot be seen"
         if reached[-1] == "queries":
             break
-    assert [name for name in reached if name in ("theme", "first", "second", "find", "order", "queries")] == [
+    assert [name for name in reached if name in ("theme", "first", "second", "metric", "find", "order", "queries")] == [
         "theme",
         "first",
         "second",
+        "metric",
         "find",
         "order",
         "queries",

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import polars as pl
+import pyarrow as pa
 import pytest
 import scipy.sparse as sp
 from hypothesis import given, settings
@@ -59,8 +60,11 @@ def test_whatever_is_drawn_or_solved(options: dict[str, Any]) -> None:
     assert first == second
 
 
-@settings(max_examples=15, deadline=None)
-@given(st.integers(0, 2**32 - 1), st.sampled_from(["numpy", "fortran", "float32", "sparse", "pandas", "polars"]))
+CONTAINERS = ["numpy", "fortran", "strided", "float32", "sparse", "csc", "pandas", "polars", "arrow"]
+
+
+@settings(max_examples=24, deadline=None)
+@given(st.integers(0, 2**32 - 1), st.sampled_from(CONTAINERS))
 def test_order_and_container_make_no_difference(seed: int, container: str) -> None:
     draw = np.random.default_rng(seed)
     matrix = X.astype(np.float32).astype(np.float64)  # which every container can hold
@@ -69,10 +73,13 @@ def test_order_and_container_make_no_difference(seed: int, container: str) -> No
     build: dict[str, Any] = {
         "numpy": np.ascontiguousarray,
         "fortran": np.asfortranarray,
+        "strided": lambda rows: np.repeat(rows, 2, axis=1)[:, ::2],
         "float32": lambda rows: rows.astype(np.float32),
         "sparse": sp.csr_matrix,
+        "csc": sp.csc_matrix,
         "pandas": lambda rows: pd.DataFrame(rows, columns=names),
         "polars": lambda rows: pl.DataFrame(rows, schema=names),
+        "arrow": lambda rows: pa.table(dict(zip(names, rows.T, strict=True))),
     }
 
     def train(kind: str, rows: Any) -> tuple[np.ndarray, Any]:
@@ -83,6 +90,15 @@ def test_order_and_container_make_no_difference(seed: int, container: str) -> No
     other_scores, other_trees = train(container, order)
     assert trees == other_trees
     assert np.array_equal(scores, other_scores)
+
+
+@pytest.mark.parametrize("dtype", [np.int8, np.uint16, np.int64, np.float16, np.float32, object])
+def test_the_type_of_whole_numbers_makes_no_difference(dtype: Any) -> None:
+    matrix = np.trunc(10 * np.abs(np.nan_to_num(X))) % 100
+    scores = quick(n_estimators=3).fit(matrix, Y, qid=QID).predict(matrix)
+    other = quick(n_estimators=3).fit(matrix.astype(dtype), Y.astype(np.int8), qid=QID.astype(np.int32))
+    assert np.ptp(scores) > 0
+    assert np.array_equal(other.predict(matrix.astype(dtype)), scores)
 
 
 def test_categories_in_any_order() -> None:

@@ -16,6 +16,7 @@ import pytest
 from rankwright import Ranker, RankingData, Run, evaluate, train_run
 from rankwright import runs as module
 from rankwright.engines.lightgbm.grower import BLOCK_TO_REPEAT as BLOCK
+from rankwright.run_history import Recorder
 from rankwright.runs import is_run, load_ranker, run_config
 from small import QUICK, TRAIN, VALID
 
@@ -47,14 +48,14 @@ def same_outcome(one: Run, other: Run) -> bool:
 
 
 def stop_at(monkeypatch: pytest.MonkeyPatch, iteration: int, error: BaseException) -> None:
-    plain = module._Recorder.__call__
+    plain = module.Recorder.__call__
 
     def stopping(self: Any, progress: Any) -> None:
         plain(self, progress)
         if progress.iteration == iteration:
             raise error
 
-    monkeypatch.setattr(module._Recorder, "__call__", stopping)
+    monkeypatch.setattr(module.Recorder, "__call__", stopping)
 
 
 def interrupted_run(path: Path, monkeypatch: pytest.MonkeyPatch, iteration: int) -> Run:
@@ -155,6 +156,28 @@ def test_an_interrupted_run_has_a_model_and_goes_on(
     assert "resuming after" in (tmp_path / "run/log.txt").read_text() or iteration < BLOCK
 
 
+@pytest.mark.parametrize("before", [True, False])
+def test_an_interrupt_between_a_tree_and_its_line_loses_neither(
+    whole: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, before: bool
+) -> None:
+    plain = Recorder._write
+
+    def interrupted(self: Recorder, iteration: int, seconds: float | None, history: Any) -> None:
+        if iteration == 7 and seconds is not None:
+            if not before:
+                plain(self, iteration, seconds, history)
+            raise KeyboardInterrupt
+        plain(self, iteration, seconds, history)
+
+    monkeypatch.setattr(Recorder, "_write", interrupted)
+    half = train(tmp_path / "run")
+    monkeypatch.undo()
+    assert [row["iteration"] for row in half.history] == list(range(1, 8))
+    assert half.ranker.best_iteration_ == half.manifest["iterations"] == 7
+    train(tmp_path / "run")
+    assert same_outcome(Run.open(tmp_path / "run"), whole)
+
+
 @pytest.mark.parametrize("damage", ["half a line", "a line", "all", "more"])
 def test_metrics_are_whole_after_a_crash(
     whole: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, damage: str
@@ -210,7 +233,7 @@ def test_a_failure_while_the_folder_is_made_leaves_nothing(tmp_path: Path, monke
     def full(*_: Any) -> None:
         raise OSError(errno.ENOSPC, "No space left on device")
 
-    monkeypatch.setattr(module, "_environment", full)
+    monkeypatch.setattr(module, "environment", full)
     with pytest.raises(OSError, match="No space"):
         train(tmp_path / "run")
     assert os.listdir(tmp_path) == []

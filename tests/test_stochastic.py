@@ -8,7 +8,7 @@ from typing import ClassVar
 
 import numpy as np
 import pytest
-from scipy.stats import multivariate_normal
+from scipy.stats import multivariate_normal, norm
 
 import objective_oracles as oracle
 import own_metric  # noqa: F401  (defines the metric "own")
@@ -301,3 +301,52 @@ def test_the_bias_of_sfa_by_nu_is_bounded(nu, scale):
     length = np.linalg.norm(centred)
     assert np.all(bias <= 2 * nu / (length + nu) * np.linalg.norm(plain, axis=1) * (1 + 1e-9))
     np.testing.assert_allclose(bias, (1 - (length / (length + nu)) ** 2) * along, rtol=1e-6, atol=1e-15)
+
+
+@pytest.mark.parametrize("metric", ["ndcg", "ndcg@3", "mrr", "err", "map", "rbp"])
+@pytest.mark.parametrize("sigma", [0.1, 1.0, 10.0])
+def test_the_estimate_is_bounded_and_free_of_scale(metric, sigma):
+    """What theorem 6 rests on: |CCS| is at most (n - 1) phi(0) / sigma times the largest jump, whatever the scores.
+
+    Statement 4: the smoothed loss at (z, sigma) is that at (z / sigma, 1).
+    """
+    random = np.random.default_rng(3)
+    n = 8
+    labels = np.array([2, 0, 1, 0, 0, 1, 0, 0])
+    for spread in (1e-3, 1.0, 1e3):
+        scores = spread * random.normal(size=n)
+        found = samples(scores, labels, metric, 20, sigma=sigma, sfa=False)
+        assert np.abs(found).max() <= (n - 1) / np.sqrt(2 * np.pi) / sigma  # metrics are at most 1, and so are jumps
+        unit = samples(scores / sigma, labels, metric, 20, sigma=1.0, sfa=False)
+        np.testing.assert_allclose(found, unit / sigma, rtol=1e-6, atol=1e-9 / sigma)
+
+
+def _stationary_gap(n_queries: int, beta: float, draws: int = 400) -> float:
+    """Mean distance of training and expected loss under p ~ exp(-beta (loss + 0.05 theta^2)), by quadrature.
+
+    One weight theta and queries of two documents whose feature differs by x, the first one relevant: smoothed MRR is
+    (1 + Phi(theta x / sqrt(2))) / 2. All of x, from which queries are drawn, is known, and so is the expected loss.
+    """
+    random = np.random.default_rng(0)
+    theta = np.linspace(-30, 30, 1201)
+    x = np.concatenate((random.normal(1, 2, 500), random.normal(-1, 1, 200)))
+    losses = -0.5 * (1 + norm.cdf(np.outer(x, theta) / np.sqrt(2)))
+    expected = losses.mean(axis=0)
+    gaps = []
+    for _ in range(draws):
+        empirical = losses[random.integers(0, len(x), n_queries)].mean(axis=0)
+        energy = -beta * (empirical + 0.05 * theta**2)
+        density = np.exp(energy - energy.max())
+        gaps.append(np.sum(density * (expected - empirical)) / density.sum())
+    return float(np.mean(gaps))
+
+
+def test_the_generalisation_gap_falls_with_the_number_of_queries():
+    """Theorem 6: at most of the order (beta + 2 d + d^2 / beta) / N, here with d = 1, for the limit of SGLB."""
+    gaps = {n: _stationary_gap(n, beta=20.0) for n in (20, 80, 320)}
+    assert gaps[20] > gaps[80] > gaps[320] > 0
+    scaled = [n * gap for n, gap in gaps.items()]
+    assert max(scaled) < 2.0 * min(scaled)  # 1 / N: a gap of 1 / sqrt(N) would differ by 4
+    assert _stationary_gap(80, beta=1.0) < _stationary_gap(80, beta=5.0) < gaps[80]
+    slope, _ = gradients("stochasticrank", [0.7, 0], [1, 0], group=[2], metric="mrr", sfa=False, estimations=40_000)
+    assert slope[0] == pytest.approx(-0.5 * norm.pdf(0.7 / np.sqrt(2)) / np.sqrt(2), rel=0.02)  # the loss above

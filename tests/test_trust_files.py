@@ -20,7 +20,7 @@ import pytest
 from rankwright import RankingData, Run, _io, load, read_data, write_data
 from rankwright.cli.terminal import printable
 from rankwright.report.page import Figure, Page, Section, save_page
-from rankwright.runs import train_run
+from rankwright.runs import read_config, train_run
 from small import QUICK, TRAIN, VALID, quick
 from waiting import wait_for
 
@@ -77,6 +77,38 @@ def test_codes_of_no_category_are_refused(categorical: Path, tmp_path: Path, cod
         read_data(tmp_path / "bad.parquet", reference=reference)
 
 
+def test_categories_that_arrow_cannot_hold_are_refused(categorical: Path, tmp_path: Path) -> None:
+    table = pq.read_table(categorical).replace_schema_metadata(
+        {"rankwright": json.dumps({"categories": {"kind": ["u", "v", 10**40]}})}
+    )
+    pq.write_table(table, tmp_path / "bad.parquet")
+    with pytest.raises(ValueError, match=r"bad\.parquet: column 'kind' has categories of several types, or very large"):
+        read_data(tmp_path / "bad.parquet", reference=read_data(categorical))
+
+
+def test_text_of_a_table_that_is_not_utf8_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_bytes(b"label,qid,kind\n0,1,u\n1,1,v\xf3\n")
+    with pytest.raises(ValueError, match=r"a\.csv: column 'kind' has text that is not UTF-8; save the file as UTF-8"):
+        read_data(tmp_path / "a.csv", categorical=["kind"])
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("a = " + "[" * 100_000, "nested too deeply"),
+        (".".join("a" * 50_000) + " = 1", "nested too deeply"),  # time with the square of its length
+        ("x = {'a' . " + ' . "b"' * 50_000 + " = 1}", "nested too deeply"),
+        ("a = " + "9" * 5000, r"a\.toml is not valid TOML: Exceeds the limit"),
+        ("a = \x00", r"a\.toml is not valid TOML"),
+    ],
+    ids=lambda text: text[:12],
+)
+def test_a_config_that_is_made_to_harm_is_one_error(tmp_path: Path, text: str, reason: str) -> None:
+    (tmp_path / "a.toml").write_text(text)
+    with pytest.raises(ValueError, match=reason):
+        read_config(tmp_path / "a.toml")
+
+
 @pytest.mark.parametrize("code", [-1, 2, 1_000_000])
 def test_codes_outside_of_an_arrow_dictionary_are_refused(code: int) -> None:
     column = pa.DictionaryArray.from_arrays(pa.array([0, 1, code], pa.int32()), pa.array(["x", "y"]), safe=False)
@@ -129,6 +161,7 @@ GARBLED = {
     "label_column": [3, {"a": 1}, []],
     "qid_column": [3, {}],
     "other_columns": [None, [[]], "abc"],
+    "model_file": ["9" * 1000, "", "..", "a/b", "manifest.json", 3, ["model.txt"]],
 }
 
 
@@ -300,3 +333,19 @@ print(read_plain({str(tmp_path / "small")!r}, 1 << 34))
 """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
     assert done.stdout == "b'text'\n", done.stderr
+
+
+def test_what_a_killed_training_left_half_written_is_removed(tmp_path: Path) -> None:
+    run = tmp_path / "run"
+    train_run(run, TRAIN, parameters=QUICK, verbose=0)
+    mine = [run / ".metrics.jsonl.0123abcd.part", tmp_path / ".run.89abcdef.part" / "config.toml"]
+    others = [run / ".metrics.jsonl.part", tmp_path / ".runs.89abcdef.part", tmp_path / ".run.notes.part"]
+    (tmp_path / "linked").mkdir()
+    for path in [*mine, *others, tmp_path / "linked" / "kept"]:
+        path.parent.mkdir(exist_ok=True)
+        path.write_text("x")
+    (run / ".link.01234567.part").symlink_to(tmp_path / "linked")
+    train_run(run, TRAIN, parameters=QUICK, verbose=0)
+    assert not any(path.exists() for path in mine)
+    assert not (run / ".link.01234567.part").is_symlink()
+    assert all(path.exists() for path in [*others, tmp_path / "linked" / "kept"])

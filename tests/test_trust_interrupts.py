@@ -97,12 +97,13 @@ def test_a_lock_names_its_holder_and_ends_with_it(tmp_path: Path) -> None:
 
 
 def test_a_forked_process_does_not_hold_the_locks_of_its_parent(tmp_path: Path) -> None:
-    code = HOLD.replace("time.sleep(600)", "print(child := __import__('os').fork(), flush=True); time.sleep(600)")
+    # The child alone writes, in one piece: then it has run what it does after a fork.
+    fork = "import os; os.fork() or os.write(1, b'%d\\n' % os.getpid()); time.sleep(600)"
+    code = HOLD.replace("time.sleep(600)", fork)
     with subprocess.Popen([sys.executable, "-c", code, str(tmp_path)], stdout=subprocess.PIPE, text=True) as holder:
         assert holder.stdout is not None
-        child = max(
-            int(line) for line in [holder.stdout.readline(), holder.stdout.readline(), holder.stdout.readline()][1:]
-        )
+        assert holder.stdout.readline() == "held\n"
+        child = int(holder.stdout.readline())
         holder.kill()
         holder.wait()
         try:
@@ -125,11 +126,11 @@ import sys, time
 sys.path.insert(0, sys.argv[1])
 import rankwright.ranker, rankwright.runs
 from small import QUICK, TRAIN
-recorder = rankwright.runs._Recorder.__call__
+recorder = rankwright.runs.Recorder.__call__
 def slow(self, progress):
     recorder(self, progress)
     time.sleep(0.05)
-rankwright.runs._Recorder.__call__ = slow
+rankwright.runs.Recorder.__call__ = slow
 rankwright.runs.train_run(sys.argv[2], TRAIN, parameters={**QUICK, "n_estimators": 400}, verbose=0)
 """
 

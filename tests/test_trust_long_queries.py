@@ -90,7 +90,7 @@ def test_a_chain_and_the_mean_over_ties_stop_where_nobody_waits(raised_flag: Non
 def test_long_work_has_the_bits_of_short_work(monkeypatch: pytest.MonkeyPatch) -> None:
     scores, labels = DRAW.normal(size=300), DRAW.integers(0, 3, 300)
     short = bind("lambdamart", labels, qid=np.arange(300) % 2)
-    monkeypatch.setattr("rankwright.objectives.base.LONG_WORK", 0)
+    monkeypatch.setattr("rankwright.objectives.bound.LONG_WORK", 0)
     long = bind("lambdamart", labels, qid=np.arange(300) % 2)
     assert long._long
     assert not short._long

@@ -30,7 +30,8 @@ from rankwright.objectives import objective as parse_objective
 from rankwright.report.page import Text
 from rankwright.report.tuning_page import tuning_report
 from rankwright.research.peers import CatBoost, LightGBM, XGBoost
-from rankwright.tuning.search import Tuning, is_config, tune, tune_system
+from rankwright.tuning.result import Tuning, is_config
+from rankwright.tuning.search import tune, tune_system
 from rankwright.tuning.space import (
     PEERS,
     PRESETS,
@@ -416,7 +417,7 @@ def test_a_search_ends_when_time_is_up(monkeypatch: pytest.MonkeyPatch) -> None:
         clock[0] += 1.0
 
     monkeypatch.setattr(
-        "rankwright.tuning.search.time", SimpleNamespace(monotonic=lambda: clock[0], perf_counter=lambda: 0.0)
+        "rankwright.tuning.trials.time", SimpleNamespace(monotonic=lambda: clock[0], perf_counter=lambda: 0.0)
     )
     tuning = tune_system(lambda p: Known(p, tick), SPACE, FOLDS, **QUICK, trials=500, seconds=21, pruning=False)
     assert clock[0] == 22  # five trials of four folds, and two folds of a sixth that is dropped

@@ -1,6 +1,6 @@
-"""Change the kernels one token at a time, and count how many changes the tests detect.
+"""Change kernels, metrics or readers one token at a time, and count how many changes the tests detect.
 
-    python tools/mutate.py --count 100 --seed 0
+    python tools/mutate.py --part kernels --count 100 --seed 0
 
 A mutant swaps an operator, a comparison or min and max, changes a number or an index by one, drops a term of a sum, or
 negates a condition, in a copy of the package. The kernels run as plain Python (NUMBA_DISABLE_JIT), where an index out
@@ -31,24 +31,37 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 ROOT = Path(__file__).resolve().parent.parent
-SUITES = {  # the test files of a kernel, fastest first
-    "arithmetic": ["kernels_arithmetic", "kernels_random", "softmax", "pairs", "laws"],
-    "ccs": ["stochastic", "laws"],
-    "evaluate": ["evaluation", "metrics"],
-    "exchange": ["kernels_exchange", "metrics"],
-    "incoherency": ["kernels_incoherency"],
-    "listwise": ["softmax", "leaf_system"],
-    "ordering": ["kernels_ordering"],
-    "pairs": ["pairs", "leaf_system", "laws"],
-    "random": ["kernels_random", "leaf_system"],
-    "rank_distribution": ["kernels_rank_distribution", "softrank", "laws"],
-    "ties": ["evaluation", "metrics"],
-    "letor_text": ["letor"],  # only with --files: a reader of files
+SUITES = {  # the test files of a file of the package, fastest first
+    "kernels/arithmetic": ["kernels_arithmetic", "kernels_random", "softmax", "pairs", "laws"],
+    "kernels/ccs": ["stochastic", "laws"],
+    "kernels/evaluate": ["evaluation", "metrics"],
+    "kernels/exchange": ["kernels_exchange", "metrics"],
+    "kernels/incoherency": ["kernels_incoherency"],
+    "kernels/listwise": ["softmax", "leaf_system"],
+    "kernels/ordering": ["kernels_ordering"],
+    "kernels/pairs": ["pairs", "leaf_system", "laws"],
+    "kernels/random": ["kernels_random", "leaf_system"],
+    "kernels/rank_distribution": ["kernels_rank_distribution", "softrank", "laws"],
+    "kernels/ties": ["evaluation", "metrics"],
+    "kernels/tree_arrays": ["trust_models", "kernels_trees"],
+    "metrics": ["metrics"],
+    "notation": ["notation", "objective_text"],
+    "kernels/letor_text": ["letor"],
+    "data/letor": ["letor", "document_ids"],
+    "data/letor_parser": ["letor"],
+    "data/trec": ["trec"],
+    "data/tables": ["tables", "document_ids"],
+}
+PARTS = {  # what is mutated together
+    "kernels": [name for name in SUITES if name.startswith("kernels/") and name != "kernels/letor_text"],
+    "metrics": ["metrics"],
+    "readers": ["notation", "kernels/letor_text", "data/letor", "data/letor_parser", "data/trec", "data/tables"],
 }
 SELECTION = {  # excludes tests that are too slow without compilation
     "evaluation": "not long_block_of_ties and not threads_do_not_matter",
     "kernels_incoherency": "not long_query",
     "letor": "not memory and not nearest_float64",
+    "trust_models": "not garbled",
     "stochastic": "not very_long_lists[None] and not two_and_three and not five_documents and not variance",
 }
 PYTEST = ["-p", "no:cacheprovider", "-xq", "-W", "ignore", "--tb=line"]
@@ -100,6 +113,8 @@ def changes(node: ast.AST) -> Iterator[tuple[Any, ...]]:
     for field, value in ast.iter_fields(node):
         if field in ("annotation", "returns", "args", "decorator_list") and not isinstance(node, ast.Call):
             continue
+        if isinstance(node, ast.Raise | ast.JoinedStr):  # the words of a message
+            continue
         for k, child in enumerate(value) if isinstance(value, list) else [(None, value)]:
             if isinstance(child, ast.AST):
                 yield from ((node, field, k, child, other) for other in alternatives(child, node, field))
@@ -107,8 +122,10 @@ def changes(node: ast.AST) -> Iterator[tuple[Any, ...]]:
 
 
 def changes_of(tree: ast.Module) -> list[tuple[Any, ...]]:
-    """List the changes of all functions except intrinsics, which exist only in compiled code."""
-    functions = [one for one in tree.body if isinstance(one, ast.FunctionDef) and "intrinsic" not in ast.unparse(one)]
+    """List the changes of all functions except intrinsics, which exist only in compiled code, and messages."""
+    bodies = [tree.body, *(one.body for one in tree.body if isinstance(one, ast.ClassDef))]
+    functions = [one for body in bodies for one in body if isinstance(one, ast.FunctionDef)]
+    functions = [one for one in functions if "intrinsic" not in ast.unparse(one) and one.name != "__repr__"]
     return [change for function in functions for change in changes(function)]
 
 
@@ -144,7 +161,7 @@ def judge(mutant: Mutant, tree: Path, times: dict[str, int]) -> dict[str, object
     with tempfile.TemporaryDirectory() as folder:
         package = Path(folder) / "rankwright"
         shutil.copytree(tree / "src" / "rankwright", package)
-        (package / "kernels" / f"{mutant.kernel}.py").write_text(mutant.text)
+        (package / f"{mutant.kernel}.py").write_text(mutant.text)
         failures = (run_tests(suite, tree, Path(folder), 3 * times[suite] + 5) for suite in SUITES[mutant.kernel])
         return {"id": mutant.id, "mutant": mutant.name, "caught": next(filter(None, failures), None)}
 
@@ -159,13 +176,14 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--count", type=int, default=100)
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--files", nargs="+", choices=SUITES, default=list(SUITES)[:-1])
+    parser.add_argument("--part", choices=PARTS, default="kernels")
+    parser.add_argument("--files", nargs="+", choices=SUITES, help="of the package, instead of a part")
     parser.add_argument("--list", action="store_true", help="print the mutants and run nothing")
     parser.add_argument("--jobs", type=int, default=1)
     parser.add_argument("--results", type=Path, default=ROOT / "build" / "mutants.jsonl")
     options = parser.parse_args()
-    folder = ROOT / "src" / "rankwright" / "kernels"
-    sources = {kernel: (folder / f"{kernel}.py").read_text() for kernel in options.files}
+    folder = ROOT / "src" / "rankwright"
+    sources = {name: (folder / f"{name}.py").read_text() for name in options.files or PARTS[options.part]}
     every = [(kernel, k) for kernel, text in sources.items() for k in range(len(changes_of(ast.parse(text))))]
     chosen = random.Random(options.seed).sample(every, min(options.count, len(every)))
     sample = [make_mutant(kernel, sources[kernel], k) for kernel, k in chosen]

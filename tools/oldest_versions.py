@@ -18,7 +18,7 @@ import venv
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-PINNED = ("report", "tune", "serve", "onnx", "treelite")  # extras
+PINNED = ("report", "tune", "tables", "xgboost", "serve", "onnx", "treelite")  # extras
 LIBRARIES = ("hypothesis", "pandas", "polars", "psutil")  # of the tests, with minima of their own
 OTHERS = (
     "onnxruntime",

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from rankwright.cluster.options import Cluster
     from rankwright.data.dataset import RankingData
     from rankwright.data.letor import read_letor, write_letor
+    from rankwright.data.streaming import stream_data
     from rankwright.data.synthetic import make_web_search
     from rankwright.data.tables import read_data, write_data
     from rankwright.data.trec import align, read_qrels, read_trec_run, write_qrels, write_trec_run
@@ -38,7 +39,8 @@ if TYPE_CHECKING:
     from rankwright.score_plots import plot_explanation, plot_reliability
     from rankwright.transformer import WithinQuery
     from rankwright.tuning.goals import GoalSweep, sweep_goals
-    from rankwright.tuning.search import Tuning, tune
+    from rankwright.tuning.result import Tuning
+    from rankwright.tuning.search import tune
     from rankwright.tuning.space import search_space
 
 __version__ = "0.1.0"
@@ -98,6 +100,7 @@ __all__ = [
     "search_space",
     "simulate_clicks",
     "simulate_interleaving",
+    "stream_data",
     "sweep_goals",
     "train_run",
     "tune",
@@ -121,6 +124,7 @@ __getattr__, __dir__ = lazy_names(
         "data.dataset": ("RankingData",),
         "data.letor": ("read_letor", "write_letor"),
         "data.synthetic": ("make_web_search",),
+        "data.streaming": ("stream_data",),
         "data.tables": ("read_data", "write_data"),
         "data.trec": ("align", "read_qrels", "read_trec_run", "write_qrels", "write_trec_run"),
         "evaluation.comparison": ("Comparison", "compare"),
@@ -138,7 +142,8 @@ __getattr__, __dir__ = lazy_names(
         "tuning.goals": ("GoalSweep", "sweep_goals"),
         "score_plots": ("plot_explanation", "plot_reliability"),
         "transformer": ("WithinQuery",),
-        "tuning.search": ("Tuning", "tune"),
+        "tuning.result": ("Tuning",),
+        "tuning.search": ("tune",),
         "tuning.space": ("search_space",),
     },
     modules=("diagnostics", "export", "metrics", "objectives"),

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import gzip
 import os
+import re
 import secrets
+import shutil
 import stat
 import zlib
 from collections.abc import Iterator, Mapping
@@ -16,6 +18,7 @@ PathLike = str | os.PathLike[str]
 
 _GZIP_MAGIC = b"\x1f\x8b"
 _READ_BYTES = 1 << 20
+_PART = re.compile(r"\.[0-9a-f]{8}\.part$")
 # Text of numbers shrinks to a tenth or, where most are equal, to a fiftieth. What grows far more was made to harm.
 UNPACKED_FREELY = 1 << 28  # bytes that any file may unpack to
 UNPACKED_RATIO = 200  # more than those: how many times its size
@@ -37,6 +40,22 @@ def part_of(path: PathLike) -> Path:
     """Return a new hidden name in the folder of ``path``, for what will take its place."""
     target = Path(path)
     return target.with_name(f".{target.name}.{secrets.token_hex(4)}.part")
+
+
+def remove_parts(folder: Path) -> None:
+    """Remove what a process that was killed had written to take the place of a folder, or of files in it.
+
+    The caller makes sure that nobody else writes there meanwhile (`rankwright.locks`).
+    """
+    target = folder.resolve()
+    beside = [path for path in target.parent.glob(".*.part") if path.name.startswith(f".{target.name}.")]
+    for part in [*beside, *target.glob(".*.part")]:
+        if not _PART.search(part.name):
+            continue
+        if part.is_dir() and not part.is_symlink():
+            shutil.rmtree(part)
+        else:
+            part.unlink(missing_ok=True)
 
 
 @contextmanager
@@ -148,25 +167,35 @@ def read_plain(path: PathLike, most: int) -> bytes:
 def read_text(path: PathLike) -> bytearray:
     """Read a whole file, decompressed if it is gzip; a final newline is added if missing."""
     content = bytearray()
+    for block, _ in unpacked_blocks(path):
+        content += block  # a growing bytearray holds the content once, gzip.decompress twice
+    if not content.endswith(b"\n"):
+        content += b"\n"
+    return content
+
+
+def unpacked_blocks(path: PathLike, size: int = _READ_BYTES) -> Iterator[tuple[bytes, int]]:
+    """Yield the content of a file, decompressed if it is gzip, in blocks, each with the bytes of the file read so far.
+
+    What is damaged, and gzip that unpacks to far more than its size, is a ValueError that names the file.
+    """
     with open(path, "rb") as file:
         if stat.S_ISCHR(os.fstat(file.fileno()).st_mode) and not file.isatty():
             raise ValueError(f"{path} is a device, which may never end; give a file or a pipe.")
-        size = os.fstat(file.fileno()).st_size
+        packed = os.fstat(file.fileno()).st_size
         is_gzip = file.peek(len(_GZIP_MAGIC)).startswith(_GZIP_MAGIC)
         stream = gzip.GzipFile(fileobj=file) if is_gzip else file
+        length = 0
         try:
-            # A growing bytearray holds the content once, gzip.decompress twice.
-            while block := stream.read(_READ_BYTES):
-                content += block
-                if is_gzip and len(content) > unpacked_limit(size):
+            while block := stream.read(size):
+                length += len(block)
+                if is_gzip and length > unpacked_limit(packed):
                     raise ValueError(
-                        f"{path} unpacks to more than {len(content) >> 20} MB, which is more than {UNPACKED_RATIO} "
+                        f"{path} unpacks to more than {length >> 20} MB, which is more than {UNPACKED_RATIO} "
                         "times its size or too much in all. If that is meant, unpack it and read the plain file."
                     )
+                yield block, file.tell() if is_gzip else length
         except (EOFError, zlib.error, gzip.BadGzipFile) as error:
             raise ValueError(
                 f"{path}: the gzip data is damaged or cut off ({error}). Copy or download the file again."
             ) from error
-    if not content.endswith(b"\n"):
-        content += b"\n"
-    return content

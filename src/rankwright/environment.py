@@ -6,6 +6,7 @@ import os
 import platform
 import re
 from collections.abc import Sequence
+from contextlib import suppress
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
@@ -28,6 +29,21 @@ def environment(packages: Sequence[str]) -> dict[str, Any]:
         "processors": os.cpu_count(),
         "memory_gb": _memory_gb(),
     }
+
+
+def memory_bytes() -> int:
+    """Memory that this process may use: that of the machine, or what its container allows; 0 if that is not known.
+
+    Examples
+    --------
+    >>> memory_bytes() >= 0
+    True
+    """
+    gigabytes = _memory_gb()
+    limits = [] if gigabytes is None else [int(gigabytes * 2**30)]
+    with suppress(OSError, ValueError):  # there is no container, or it has no limit: "max"
+        limits.append(int(Path("/sys/fs/cgroup/memory.max").read_text(encoding="ascii")))
+    return min(limits, default=0)
 
 
 def _version(package: str) -> str | None:

@@ -15,6 +15,7 @@ from rankwright.calibration import Calibration, check_options, fit_calibration, 
 from rankwright.data.arguments import named_labels_of, ranking_data
 from rankwright.data.dataset import RankingData, names_columns
 from rankwright.data.encoding import Columns, drop_columns, frame_columns, named_column
+from rankwright.data.files import is_path
 from rankwright.data.queries import Queries
 from rankwright.engines.contract import Forest
 from rankwright.evaluation.per_query import evaluate, ranks_within_queries
@@ -61,8 +62,9 @@ class FittedRanker(BaseEstimator):  # type: ignore[misc]
         """Scores of rows, in their order; with ``contributions`` the SHAP values [rows, columns + 1] they sum.
 
         With ``calibrated`` expected labels or probabilities of relevance, see `calibrate`. The rows of a `RankingData`
-        are in its own order, that of its ``y`` and ``qid``. A model with features within the query needs ``qid`` or
-        ``group``, see `Model.predict`.
+        are in its own order, that of its ``y`` and ``qid``. Files (a folder, a pattern, a path, or a list of them) are
+        streamed; their rows are in the order of the files, and ``qid`` names a column. A model with features within
+        the query needs ``qid`` or ``group``, see `Model.predict`.
         """
         check_is_fitted(self)
         threads = read_threads(self.n_jobs)
@@ -370,6 +372,9 @@ class FittedRanker(BaseEstimator):  # type: ignore[misc]
         check_is_fitted(self)
         if isinstance(X, RankingData):
             return ranking_data(X, y, qid, group, sample_weight, self.columns_)
+        if is_path(X):
+            y, qid = self.label_column_ if y is None else y, self.qid_column_ if qid is None else qid
+            return ranking_data(X, y, qid, group, sample_weight, self.columns_)
         columns = frame_columns(X)
         labels = [self.label_column_] if isinstance(self.label_column_, str) else self.label_column_ or []
         if y is None and labels and set(labels) <= set(columns):
@@ -405,6 +410,15 @@ class FittedRanker(BaseEstimator):  # type: ignore[misc]
         biases = manifest.get("position_bias", {})
         self.position_bias_ = {
             name: dict(zip(found["levels"], found["values"], strict=True)) for name, found in biases.items()
+        }
+        self.examination_ = {
+            name: {
+                level: value
+                for level, value in zip(found["levels"], found["examination"], strict=True)
+                if value is not None
+            }
+            for name, found in biases.items()
+            if "examination" in found
         }
         self.n_features_in_ = len(model.columns.feature_names)
         if manifest.get("named"):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -19,6 +19,7 @@ from rankwright.data.encoding import (
     generated_names,
     named_column,
 )
+from rankwright.data.files import is_path
 from rankwright.data.queries import Queries
 from rankwright.data.within_query import stored_recipe
 from rankwright.engines import load_engine
@@ -103,7 +104,8 @@ class Model:
         ----------
         X
             Rows: an array, a sparse matrix, a data frame (columns are matched by name; those of the labels and query
-            ids are ignored) or a `RankingData`, whose rows are in its own order.
+            ids are ignored) or a `RankingData`, whose rows are in its own order; or a folder, file or pattern of
+            Parquet files or LETOR text, or a list of them, which are streamed.
         qid, group
             Which rows belong together: an id per row, the name of a column of a data frame, or sizes in row order.
             Needed by a model with features within the query, unless X is a `RankingData` or has the query column of
@@ -121,11 +123,58 @@ class Model:
         if calibrated and contributions:
             raise ValueError("contributions add up to scores, not to calibrated values; ask for one of the two.")
         n_threads = available_threads(threads)
+        if is_path(X):
+            if contributions or group is not None:
+                raise ValueError("X names files: scores alone can be streamed, and their queries are a column of them.")
+            scores = self._scores_of_files(X, qid, n_threads)
+            return scores if calibration is None else calibration(scores)
         matrix = self.encode(X, qid=qid, group=group, threads=n_threads)
         if contributions:
             return self.forest.contributions(matrix, threads=n_threads)
         scores = self.forest.predict(matrix, threads=n_threads)
         return scores if calibration is None else calibration(scores)
+
+    def predict_batches(
+        self, path: Any, *, threads: int | None = None, show: Any = None, **options: Any
+    ) -> Iterator[Floats]:
+        """Yield scores of rows in files, block by block and in the order of the files, without holding them in memory.
+
+        Parameters
+        ----------
+        path
+            A folder, file or pattern of Parquet files or LETOR text, or a list of them.
+        threads
+            Number of threads; all cores by default.
+        show
+            Is called with what is being done, the bytes read so far, and the bytes in all.
+        options
+            Names of columns, as for `rankwright.stream_data`.
+        """
+        from rankwright.data.blocks import blocks_of, silent
+        from rankwright.data.streaming import stream_data
+
+        n_threads = available_threads(threads)
+        files = self._files(path, options)
+        if self.recipe:
+            data = stream_data(files, labelled=False, reference=self.columns, show=show or silent)
+            yield data.ungroup(self.predict(data, threads=n_threads))
+            return
+        for block in blocks_of(files, self.columns, False, show or silent).blocks("scores"):
+            yield self.forest.predict(block.X, threads=n_threads)[np.argsort(block.rows)]
+
+    def _scores_of_files(self, path: Any, qid: Any, threads: int) -> Floats:
+        if qid is not None and not isinstance(qid, str):
+            raise ValueError("X names files, so qid must be the name of one of their columns, not an array.")
+        return np.concatenate(list(self.predict_batches(path, qid=qid, threads=threads)))
+
+    def _files(self, path: Any, options: Mapping[str, Any]) -> Any:
+        """Files to score; columns are called as in the training data where the options leave them open."""
+        from rankwright.data.files import DataFiles
+
+        named = {name: self.manifest.get(f"{name}_column") for name in ("label", "qid")}
+        named["drop"] = self.manifest.get("other_columns")
+        given = {name: value for name, value in options.items() if value is not None}
+        return DataFiles.of(path, **{"zero_based": self.columns.first_index == 0, **named, **given})
 
     def require_calibration(self) -> Calibration:
         """Return the calibration, and raise ValueError if there is none."""

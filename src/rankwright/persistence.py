@@ -26,6 +26,7 @@ _FIRST_MODEL_FILE = "model.txt"  # of the first models, whose manifests do not n
 _WAITING = f"{MANIFEST}.new"
 _MOST_MANIFEST_BYTES = 1 << 28
 _MOST_MODEL_BYTES = 1 << 32
+_LONGEST_NAME = 60  # characters of a file name, at most four bytes each
 
 
 def write_model(path: PathLike, content: bytes, manifest: dict[str, Any], file_name: str = _FIRST_MODEL_FILE) -> None:
@@ -118,9 +119,10 @@ def has_model(folder: PathLike) -> bool:
 
 def _model_file(manifest: dict[str, Any], source: Path) -> str:
     name = manifest.get("model_file", _FIRST_MODEL_FILE)
-    if not isinstance(name, str) or name in ("", ".", "..", MANIFEST) or Path(name).name != name:
-        raise ValueError(f"{source}: the manifest names {name!r} as its model file; it was damaged.")
-    return name
+    is_name = isinstance(name, str) and len(name) <= _LONGEST_NAME and Path(name).name == name
+    if not is_name or name in ("", ".", "..", MANIFEST):
+        raise ValueError(f"{source}: the manifest names {str(name)[:80]!r} as its model file; it was damaged.")
+    return str(name)
 
 
 def _unpack(archive: zipfile.ZipFile, name: str, most: int, source: Path) -> bytes:

@@ -26,8 +26,6 @@ if TYPE_CHECKING:
 _SERIES = [light for name, (light, _) in COLOURS.items() if name.startswith("series-")]
 FAINT = COLOURS["faint"][0]
 WIDTH = 480
-_BIAS_KEYS = ("levels", "values", "documents")
-_NO_BIAS: dict[str, list[Any]] = {key: [] for key in _BIAS_KEYS}
 _Curves = dict[str, list[float]]  # by metric
 
 
@@ -148,7 +146,9 @@ def _losses(alt: Any, importance: Any, top: int) -> Any:
     return alt.layer(bars, intervals).properties(width=WIDTH, height=alt.Step(20))
 
 
-def plot_position_bias(*models: Ranker | Run, names: Sequence[str] | None = None, column: str | None = None) -> Any:
+def plot_position_bias(
+    *models: Ranker | Run, names: Sequence[str] | None = None, column: str | None = None, examination: bool = False
+) -> Any:
     """Draw the position bias that trainings found: scores that a document gains or loses by where it was shown.
 
     Parameters
@@ -159,6 +159,8 @@ def plot_position_bias(*models: Ranker | Run, names: Sequence[str] | None = None
         Names for the legend; by default those of the runs, or numbers.
     column
         Which of the bias columns; by default the first.
+    examination
+        Draw how likely positions are examined, ``examination_``, instead.
 
     Returns
     -------
@@ -182,16 +184,19 @@ def plot_position_bias(*models: Ranker | Run, names: Sequence[str] | None = None
     if not available:
         raise ValueError("there is no position bias to draw: train with fit(position=...).")
     chosen = _one_of(column, available)
+    quantity, title = ("examination", "examination") if examination else ("values", "bias, as a score")
     rows = [
         {"level": level, "bias": bias, "documents": documents, "model": label}
         for label, biases in zip(labels, found, strict=True)
-        for level, bias, documents in zip(*(biases.get(chosen, _NO_BIAS)[k] for k in _BIAS_KEYS), strict=True)
+        if quantity in biases.get(chosen, {})
+        for level, bias, documents in zip(*(biases[chosen][k] for k in ("levels", quantity, "documents")), strict=True)
+        if bias is not None
     ]
     ordered = all(biases[chosen]["ordered"] for biases in found if chosen in biases)
     base = alt.Chart(alt.Data(values=rows)).encode(
-        y=alt.Y("bias:Q", title="bias, as a score"),
+        y=alt.Y("bias:Q", title=title),
         color=colour_of(alt, "model", labels),
-        tooltip=["model:N", "level:N", alt.Tooltip("bias:Q", format=".3f"), "documents:Q"],
+        tooltip=["model:N", "level:N", alt.Tooltip("bias:Q", title=title, format=".3f"), "documents:Q"],
     )
     if ordered:
         axis = alt.X("level:Q", title=chosen, axis=alt.Axis(tickMinStep=1), scale=alt.Scale(nice=False))

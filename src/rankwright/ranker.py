@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Self
 
 from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_is_fitted
 
+from rankwright.cluster.options import check_on_cluster
 from rankwright.data.arguments import evaluation_sets, ranking_data
-from rankwright.data.dataset import RankingData, names_columns
+from rankwright.data.dataset import names_columns
 from rankwright.data.encoding import frame_columns
+from rankwright.data.files import is_path
 from rankwright.data.within_query import Option, Recipe, read_recipe
 from rankwright.estimator import FittedRanker
 from rankwright.kernels.compilation import announcing
@@ -23,6 +25,7 @@ from rankwright.training.outcome import model_of, naming_classes
 from rankwright.training.parameters import read_parameters
 from rankwright.training.passes import Fitted, Task, train
 from rankwright.training.progress import show_notice
+from rankwright.training.reading_bar import ReadingBar
 from rankwright.training.settings import Plan
 from rankwright.training.state import Progress, no_times, timed
 
@@ -152,6 +155,10 @@ class Ranker(FittedRanker):
     position_bias_ : dict
         The bias found for each column of ``position``: a dict of its values (positions, relative to the first, or
         categories, relative to the most frequent one), as an amount of score. Empty without ``position``.
+    examination_ : dict
+        How likely documents are looked at, for the same columns and values: click rates relative to those of the
+        first position, or of the most frequent category, of documents that are alike. Columns and values of which the
+        clicks say nothing are left out. `docs/bias.md` says how it differs from ``position_bias_``.
     interrupted_ : bool
         True if Ctrl-C ended the training; the model has the trees up to then.
     times_ : dict
@@ -269,6 +276,9 @@ class Ranker(FittedRanker):
             As in `RankingData` (whose ``weights`` are ``sample_weight`` here); or a `RankingData` as ``X`` alone.
             Rows may come in any order; ``qid`` and ``y`` may name columns of a data frame. Several labels are a dict or
             a data frame ``y``, or a list of names of columns; the first is the main one (docs/goals.md).
+            A folder, file or pattern of Parquet files or LETOR text, or a list of them, is streamed: features are never
+            in memory but as bins, and the model is the same, bit by bit (docs/scale.md). ``y``, ``qid`` and
+            ``sample_weight`` then name columns, by default ``label`` and ``qid``; see `stream_data` for more.
         pairs, document
             Preferences to learn from, as in `RankingData`, with an objective such as ``"ranknet(pairs)"``, alone or
             beside labels. Without labels the objective ``"auto"`` is that one.
@@ -285,9 +295,9 @@ class Ranker(FittedRanker):
         self_normalised
             Divide the weights of clicked documents by their mean.
         eval_set
-            Evaluation sets: a list of ``(X, y, qid)`` or of `RankingData`, or one of them; a data frame alone where
-            ``y`` and ``qid`` name columns. The `RankingData` that is trained on may be among them, for curves of the
-            training, and costs no second copy.
+            Evaluation sets: a list of ``(X, y, qid)``, of `RankingData` or of paths to stream, or one of them; a data
+            frame alone where ``y`` and ``qid`` name columns. The `RankingData` that is trained on may be among them,
+            for curves of the training, and costs no second copy.
         eval_group
             Sizes of the queries of each evaluation set, where these are pairs ``(X, y)``: the form of LightGBM and
             PyTerrier.
@@ -308,21 +318,15 @@ class Ranker(FittedRanker):
             plan = read_parameters(self.get_params(deep=False))
         check_callbacks(callbacks)
         if cluster is not None:
-            several = isinstance(y, Mapping) or isinstance(_names(X, y), list) or None
-            if isinstance(X, RankingData):
-                several, pairs = len(X.label_names) != 1 or None, X.pairs if pairs is None else pairs
-            refused = {"pairs": pairs, "position": position, "eval_group": eval_group, "several labels": several}
-            refused |= {"propensity": propensity, "within_query": self.within_query, "refit": self.refit or None}
-            refused |= {"members": None if self.members == 1 else self.members}
-            refused |= {"early_stopping='cv'": None if self.early_stopping == "valid" else self.early_stopping}
-            if given_names := [name for name, value in refused.items() if value is not None]:
-                raise ValueError(f"{given_names[0]} cannot be used with cluster=; leave out one of the two.")
+            told = {"pairs": pairs, "position": position, "propensity": propensity, "eval_group": eval_group}
+            check_on_cluster({**self.get_params(deep=False), **told}, X, y)
             return self._fit_on(cluster, plan, (X, y, qid, group, sample_weight), eval_set, earlier, callbacks)
         clicks, times = ClickColumns.of(position, propensity, clip, self_normalised), no_times()
         with announcing(show_notice(self.verbose)), timed(times, "preparation"):
             others = [*clicks.names, *([document] if isinstance(document, str) else [])]
             reference = None if earlier is None else earlier.columns_
-            given = ranking_data(X, y, qid, group, sample_weight, reference, pairs, document, clicks.fields)
+            show = ReadingBar(self.verbose)
+            given = ranking_data(X, y, qid, group, sample_weight, reference, pairs, document, clicks.fields, show)
             plan = clicks.add_to(plan, given)
             recipe = read_recipe(self.within_query, given)
             if earlier is not None and earlier.model_.recipe != recipe:
@@ -330,11 +334,14 @@ class Ranker(FittedRanker):
                     f"init_model was trained with within_query={earlier.within_query!r}, not {self.within_query!r}; "
                     "its trees need the same columns."
                 )
-            sets = evaluation_sets(eval_set, given, y, qid, eval_group, others)
+            sets = evaluation_sets(eval_set, given, y, qid, eval_group, others, show)
             evaluated = [given if data is X else data for data in sets]
         if plan.settings.patience is not None and self.early_stopping != "cv" and not evaluated:
             raise ValueError("early_stopping_rounds needs an eval_set to watch; pass eval_set=[(X, y, qid)].")
         columns = {"label_column": _names(X, y), "qid_column": _names(X, qid), "other_columns": others}
+        if is_path(X) and given.named:
+            labels = list(given.label_names)
+            columns |= {"label_column": labels[0] if len(labels) == 1 else labels, "qid_column": qid or "qid"}
 
         def finish(fitted: Fitted) -> None:
             self.label_column_, self.qid_column_ = columns["label_column"], columns["qid_column"]

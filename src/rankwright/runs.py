@@ -17,14 +17,13 @@ Training that was killed resumes from its checkpoint as if nothing had happened,
 from __future__ import annotations
 
 import json
-import math
 import os
+import re
 import shutil
 import time
 import tomllib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from datetime import datetime
 from functools import cached_property
 from importlib.metadata import version
 from pathlib import Path
@@ -32,28 +31,26 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from rankwright._io import PathLike, appending, part_of, read_plain, replacing
+from rankwright._io import PathLike, part_of, read_plain, remove_parts, replacing
 from rankwright.data.dataset import RankingData
 from rankwright.environment import environment
 from rankwright.locks import locked_folder
 from rankwright.persistence import has_model
+from rankwright.run_history import LOG, METRICS, Recorder, now, read_history
 
 if TYPE_CHECKING:
-    from rankwright.cluster.files import ParquetFiles
+    from rankwright.data.files import DataFiles
     from rankwright.ranker import Ranker
-    from rankwright.training.state import Progress
 
 RUN_VERSION = 1
 _MANIFEST, _CONFIG, _ENVIRONMENT = "manifest.json", "config.toml", "environment.json"
-_METRICS, _LOG, _MODEL, _CHECKPOINT = "metrics.jsonl", "log.txt", "model", "checkpoint"
-_OURS = (_MODEL, _CHECKPOINT, _METRICS, _LOG, _CONFIG, _ENVIRONMENT, _MANIFEST)  # the manifest goes last
+_MODEL, _CHECKPOINT = "model", "checkpoint"
+_OURS = (_MODEL, _CHECKPOINT, METRICS, LOG, _CONFIG, _ENVIRONMENT, _MANIFEST)  # the manifest goes last
 _FREE = ("n_jobs", "verbose", "checkpoint")  # parameters that do not change the model
 _READING = ("label", "qid", "weight", "drop", "categorical", "fields", "docid", "query_text", "zero_based")
-_SECONDS_BETWEEN_LINES = 10.0
-_MOST_BYTES, _MOST_HISTORY_BYTES = 1 << 26, 1 << 31
+_MOST_BYTES = 1 << 26
+_LONG_KEY = re.compile(r"""(?<![\w"'-])(?:[\w"'-]++\s*+\.\s*+){100}""")  # reading one takes time with its square
 _PACKAGES = ("rankwright", "numpy", "scipy", "numba", "lightgbm", "scikit-learn", "pyarrow", "narwhals")
-
-_History = Sequence[Mapping[str, Sequence[float]]]
 
 
 class Run:
@@ -161,7 +158,7 @@ class Run:
     @cached_property
     def history(self) -> list[dict[str, Any]]:
         """Metrics after each iteration."""
-        return _read_history(self.path / _METRICS)
+        return read_history(self.path / METRICS)
 
     @cached_property
     def ranker(self) -> Ranker:
@@ -228,8 +225,8 @@ def load_ranker(path: PathLike) -> Ranker:
 
 def train_run(
     path: PathLike,
-    train: RankingData | ParquetFiles,
-    valid: RankingData | ParquetFiles | None = None,
+    train: RankingData | DataFiles,
+    valid: RankingData | DataFiles | None = None,
     *,
     parameters: Mapping[str, Any],
     clicks: Mapping[str, Any] | None = None,
@@ -263,7 +260,7 @@ def train_run(
     verbose
         1 shows progress, 0 nothing.
     cluster
-        As for `Ranker.fit`; ``train`` and ``valid`` may then be `rankwright.cluster.files.ParquetFiles`.
+        As for `Ranker.fit`; ``train`` and ``valid`` may then be `rankwright.data.files.DataFiles`.
 
     Examples
     --------
@@ -286,8 +283,8 @@ def train_run(
 
 def _train_locked(
     folder: Path,
-    train: RankingData | ParquetFiles,
-    valid: RankingData | ParquetFiles | None,
+    train: RankingData | DataFiles,
+    valid: RankingData | DataFiles | None,
     parameters: Mapping[str, Any],
     clicks: Mapping[str, Any],
     sources: Mapping[str, Any] | None,
@@ -300,6 +297,7 @@ def _train_locked(
     """Train in a folder that no other training uses meanwhile."""
     from rankwright.ranker import Ranker
 
+    remove_parts(folder)
     earlier = Run.find(folder)
     if earlier is not None and overwrite:
         _remove(folder)
@@ -315,7 +313,7 @@ def _train_locked(
     watched = {} if valid is None else {"valid": valid}
     if train.one_weight_per_query and train.labels:  # a mean over queries needs one weight each, and a metric labels
         watched["train"] = train
-    recorder = _Recorder(folder, list(watched))
+    recorder = Recorder(folder, list(watched))
     with _remove_on_failure(folder):
         recorder.log("training starts" if earlier is None else "training resumes")
         ranker.fit(train, eval_set=list(watched.values()), callbacks=[recorder], cluster=cluster, **clicks)
@@ -327,7 +325,7 @@ def _train_locked(
         manifest = _json(folder / _MANIFEST)
         manifest |= {
             "status": status,
-            "ended": _now(),
+            "ended": now(),
             "iterations": recorder.lines,
             "best_iteration": ranker.best_iteration_,
             "objective": str(ranker.objective_),
@@ -376,10 +374,14 @@ def _click_columns(clicks: Mapping[str, Any]) -> dict[str, Any]:
 
 def read_config(path: PathLike) -> dict[str, Any]:
     """Read a TOML file of parameters, such as the ``config.toml`` of a run."""
+    content = read_plain(path, _MOST_BYTES)
     try:
-        return tomllib.loads(read_plain(path, _MOST_BYTES).decode())
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise ValueError(f"{path} is not valid TOML: {error}.") from None
+        text = content.decode()
+        if _LONG_KEY.search(text):
+            raise RecursionError
+        return tomllib.loads(text)
+    except ValueError as error:  # also of bytes that are not text, and of numbers of thousands of digits
+        raise ValueError(f"{path} is not valid TOML: {str(error).rstrip('.')}.") from None
     except RecursionError:
         raise ValueError(f"{path} is nested too deeply to be read; it was damaged.") from None
 
@@ -406,95 +408,6 @@ def check_same(run: Run, config: Mapping[str, Any], described: Mapping[str, Any]
             )
 
 
-class _Recorder:
-    """A callback that writes the metrics and the log of a run."""
-
-    def __init__(self, folder: Path, parts: Sequence[str]) -> None:
-        self.lines = 0
-        self._folder = folder
-        self._parts = parts
-        self._started = False
-        self._before = 0.0  # seconds before this training resumed
-        self._logged = time.perf_counter()
-
-    def __call__(self, progress: Progress) -> None:
-        if progress.stage:  # another pass, whose curves are not those of the run
-            if time.perf_counter() - self._logged >= _SECONDS_BETWEEN_LINES:
-                self._logged = time.perf_counter()
-                self.log(f"{progress.stage}: {progress.iteration}/{progress.n_estimators} trees")
-            return
-        if not self._started:
-            self._resume_after(progress.iteration - 1, progress.history)
-        self._write(progress.iteration, self._before + progress.seconds, progress.history)
-        if time.perf_counter() - self._logged >= _SECONDS_BETWEEN_LINES:
-            self._logged = time.perf_counter()
-            latest = [
-                f"{part} {name} {curve[-1]:.4f}"
-                for part, curves in zip(self._parts, progress.history, strict=True)
-                for name, curve in curves.items()
-            ]
-            self.log(", ".join([f"{progress.iteration}/{progress.n_estimators} trees", *latest]))
-
-    def complete(self, ranker: Ranker) -> None:
-        """Write the lines that are missing, if the last training was interrupted after its last tree."""
-        if not self._started:
-            history = list(ranker.evals_result_.values())
-            done = len(next(iter(history[0].values()))) if history else len(ranker.learning_rates_)
-            self._resume_after(done, history)
-
-    def log(self, text: str) -> None:
-        with appending(self._folder / _LOG) as file:
-            file.write(f"{_now()}  {text}\n")
-
-    def _resume_after(self, iterations: int, history: _History) -> None:
-        """Keep the lines of these iterations; lines that a crash lost are written again, without their time."""
-        rows = _read_history(self._folder / _METRICS)[:iterations]
-        with replacing(self._folder / _METRICS) as file:
-            for row in rows:
-                file.write((_line(row) + "\n").encode())
-        self._started = True
-        self.lines = len(rows)
-        self._before = max((row["seconds"] for row in rows if row["seconds"] is not None), default=0.0)
-        if iterations:
-            self.log(f"resuming after {iterations} iterations")
-        for iteration in range(self.lines + 1, iterations + 1):
-            self._write(iteration, None, history)
-
-    def _write(self, iteration: int, seconds: float | None, history: _History) -> None:
-        values = {
-            part: {name: curve[iteration - 1] for name, curve in curves.items()}
-            for part, curves in sorted(zip(self._parts, history, strict=True))
-        }
-        with appending(self._folder / _METRICS) as file:
-            file.write(_line({"iteration": iteration, "seconds": seconds, **values}) + "\n")
-        self.lines = iteration
-
-
-def _line(row: Mapping[str, Any]) -> str:
-    """A line of the metrics; JSON has no NaN, so a metric without a mean is null."""
-
-    def finite(value: Any) -> Any:
-        if isinstance(value, Mapping):
-            return {k: finite(v) for k, v in value.items()}
-        return None if isinstance(value, float) and not math.isfinite(value) else value
-
-    return json.dumps(finite(row), allow_nan=False)
-
-
-def _read_history(path: Path) -> list[dict[str, Any]]:
-    text = read_plain(path, _MOST_HISTORY_BYTES).decode(errors="replace")
-    rows = []
-    for number, line in enumerate(text.split("\n")[:-1], start=1):  # a last line without an end is incomplete
-        try:
-            row = json.loads(line)
-            parts = {part: values for part, values in row.items() if part not in ("iteration", "seconds")}
-            filled = {part: {k: math.nan if v is None else v for k, v in parts[part].items()} for part in parts}
-            rows.append({"iteration": row["iteration"], "seconds": row["seconds"], **filled})
-        except (ValueError, KeyError, AttributeError, TypeError, RecursionError):
-            raise ValueError(f"{path}, line {number}: expected the metrics of an iteration; it was damaged.") from None
-    return rows
-
-
 def _create(folder: Path, config: dict[str, Any], described: dict[str, Any], sources: dict[str, Any]) -> None:
     """Create a run folder beside its place, and move it there in one step."""
     import tomli_w
@@ -505,7 +418,7 @@ def _create(folder: Path, config: dict[str, Any], described: dict[str, Any], sou
         "run_version": RUN_VERSION,
         "rankwright": version("rankwright"),
         "status": "training",
-        "started": _now(),
+        "started": now(),
         "data": described,
         "reading": sources.get("reading", {}),
     }
@@ -514,11 +427,11 @@ def _create(folder: Path, config: dict[str, Any], described: dict[str, Any], sou
     try:
         part.mkdir()
         _write_json(part / _MANIFEST, manifest)
-        _write_json(part / _ENVIRONMENT, _environment())
+        _write_json(part / _ENVIRONMENT, environment(_PACKAGES))
         with replacing(part / _CONFIG) as file:
             file.write(tomli_w.dumps(config).encode())
-        (part / _METRICS).touch()
-        (part / _LOG).touch()
+        (part / METRICS).touch()
+        (part / LOG).touch()
         if not folder.exists():
             os.replace(part, folder)
         else:  # empty, or with files of the user's beside a run that was removed
@@ -566,10 +479,6 @@ def _describe(data: Any) -> dict[str, Any]:
     }
 
 
-def _environment() -> dict[str, Any]:
-    return environment(_PACKAGES)
-
-
 def _plain(value: Any) -> Any:
     """Turn a parameter into what TOML can hold."""
     if isinstance(value, np.generic | np.ndarray):
@@ -595,7 +504,3 @@ def _json(path: Path) -> dict[str, Any]:
 def _write_json(path: Path, value: Mapping[str, Any]) -> None:
     with replacing(path) as file:
         file.write((json.dumps(value, indent=1) + "\n").encode())
-
-
-def _now() -> str:
-    return datetime.now().astimezone().isoformat(timespec="seconds")

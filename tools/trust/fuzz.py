@@ -12,50 +12,27 @@ from __future__ import annotations
 import argparse
 import os
 import random
-import resource
+import select
 import signal
 import sys
 import tempfile
 import time
-import warnings
 from collections import Counter
 from pathlib import Path
 
+import psutil
+
 from mutations import changed
-from readers import Reader, readers
+from outcomes import Trial, attempt, limited, report
+from readers import readers
 
-SECONDS, MEMORY = 10, 3 << 30
+SILENCE = 120  # seconds of processor time after which a child that answers nothing hangs in compiled code
 
-
-class TooSlow(BaseException):
-    pass
-
-
-def limited() -> None:
-    def expire(*_: object) -> None:
-        raise TooSlow
-
-    signal.signal(signal.SIGALRM, expire)
-    resource.setrlimit(resource.RLIMIT_AS, (MEMORY + 3 * (1 << 30), -1))  # the libraries take addresses for themselves
-    os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
-    warnings.simplefilter("ignore")
-
-
-def attempt(reader: Reader, content: bytes) -> str:
-    signal.alarm(SECONDS)
-    try:
-        reader.use(content)
-        return "read"
-    except (ValueError, UnicodeDecodeError):
-        return "refused"
-    except BaseException as error:
-        return f"raised {type(error).__name__}: {str(error)[:80]}".replace("\n", " ")
-    finally:
-        signal.alarm(0)
+STOPPED: list[bool] = []  # by SIGTERM: what was tried so far is reported
 
 
 def attempts(name: str, folder: Path, findings: Path, cases: range, seconds: float, seed: int, send: int) -> None:
-    reader = readers(folder)[name]
+    reader = readers()[name](folder)
     limited()
     deadline = time.monotonic() + seconds  # the examples were made before
     if (outcome := attempt(reader, reader.example)) != "read":
@@ -63,17 +40,38 @@ def attempts(name: str, folder: Path, findings: Path, cases: range, seconds: flo
     for case in cases:
         if time.monotonic() >= deadline:
             break
-        content = changed(reader.example, random.Random(f"{name} {seed} {case}"), reader.structured)
+        draw = random.Random(f"{name} {seed} {case}")
+        content = (
+            reader.change(reader.example, draw) if reader.change else changed(reader.example, draw, reader.structured)
+        )
         outcome = attempt(reader, content)
         if outcome not in ("read", "refused"):
             (findings / f"{name.replace('/', '-')}-{seed}-{case}").write_bytes(content)
         os.write(send, f"{outcome}\n".encode(errors="replace"))
 
 
-def fuzz(name: str, folder: Path, findings: Path, cases: int, seconds: float, seed: int) -> tuple[int, Counter[str]]:
+def answers(receive: int, child: int) -> list[str]:
+    """Read what a child process answers; one that is silent for long is killed."""
+    process, lines = psutil.Process(child), b""
+    waited, used = 0, 0.0  # seconds, without those in which this process is paused too; processor time of the child
+    while True:
+        if STOPPED:
+            os.kill(child, signal.SIGKILL)
+        if select.select([receive], [], [], 1)[0]:
+            waited, used = 0, sum(process.cpu_times()[:2])
+            if not (block := os.read(receive, 1 << 16)):
+                return lines.decode(errors="replace").splitlines()
+            lines += block
+        else:
+            waited += 1
+            if waited > 10 * SILENCE or sum(process.cpu_times()[:2]) - used > SILENCE:
+                os.kill(child, signal.SIGKILL)
+
+
+def fuzz(name: str, folder: Path, findings: Path, cases: int, seconds: float, seed: int) -> Trial:
     """Run attempts in a child process, and another one where it ends early."""
     outcomes: Counter[str] = Counter()
-    number, deadline = 0, time.monotonic() + seconds
+    number, largest, deadline = 0, 0, time.monotonic() + seconds
     while number < cases and time.monotonic() < deadline:
         receive, send = os.pipe()
         child = os.fork()
@@ -86,30 +84,19 @@ def fuzz(name: str, folder: Path, findings: Path, cases: int, seconds: float, se
             finally:
                 os._exit(1)
         os.close(send)
-        with open(receive, encoding="utf-8", errors="replace") as answers:
-            lines = answers.read().splitlines()
+        lines = answers(receive, child)
+        os.close(receive)
         outcomes.update(lines)
         number += len(lines)
-        status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
-        if not status:
+        _, code, used = os.wait4(child, 0)
+        status, largest = os.waitstatus_to_exitcode(code), max(largest, used.ru_maxrss >> 10)
+        if STOPPED or not status:
             break
         if not lines:
             sys.exit(f"{name}: the examples could not be made")
         outcomes[f"ended with {status} in case {number}"] += 1
         number += 1
-    return number, outcomes
-
-
-def report(name: str, cases: int, outcomes: Counter[str]) -> int:
-    others = {outcome: n for outcome, n in outcomes.items() if outcome not in ("read", "refused")}
-    print(
-        f"{name:<18} {cases:>7} cases  {outcomes['read']:>7} read  {outcomes['refused']:>7} refused  "
-        f"{sum(others.values())} findings",
-        flush=True,
-    )
-    for outcome, n in sorted(others.items(), key=lambda item: -item[1])[:8]:
-        print(f"    {n:>5}  {outcome}", flush=True)
-    return sum(others.values())
+    return Trial(number, outcomes, largest)
 
 
 def main() -> None:
@@ -123,15 +110,15 @@ def main() -> None:
     seconds = options.seconds or (1e9 if options.cases < 10**9 else 60.0)
     options.findings.mkdir(parents=True, exist_ok=True)
     findings = options.findings.resolve()
-    with tempfile.TemporaryDirectory() as scratch:
-        names = list(readers(Path(scratch)))
+    names = list(readers())
     unknown = set(options.readers or ()) - set(names)
     if unknown:
         sys.exit(f"unknown readers {sorted(unknown)}; choose from {', '.join(names)}")
+    signal.signal(signal.SIGTERM, lambda *_: STOPPED.append(True))
     total = 0
-    for name in options.readers or names:
+    for name in [] if STOPPED else options.readers or names:
         with tempfile.TemporaryDirectory() as scratch:
-            total += report(name, *fuzz(name, Path(scratch), findings, options.cases, seconds, options.seed))
+            total += report(name, fuzz(name, Path(scratch), findings, options.cases, seconds, options.seed))
     print(f"{total} findings")
     sys.exit(bool(total))
 

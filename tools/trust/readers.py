@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import random
 import shutil
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -16,9 +17,15 @@ import pandas as pd
 import pyarrow.parquet as pq
 
 import rankwright as rw
+from folders import Folder, changed_folder
+from rankwright.metrics import metric_texts
 from rankwright.runs import read_config, train_run
 
 ROWS = 120
+PARAMETERS = {"n_estimators": 4, "num_leaves": 4, "min_child_samples": 3, "n_jobs": 1}
+RUN_FILES = ("manifest.json", "config.toml", "metrics.jsonl")
+QRELS = b"301 0 FT911-3 1\n301 0 FT911-4 0\n302 0 FT911-3 2\n"
+TREC_RUN = b"301 Q0 FT911-3 1 12.5 bm25\n301 Q0 FT911-4 2 -1e3 bm25\n302 Q0 d 1 0 bm25\n"
 
 
 @dataclass
@@ -28,6 +35,7 @@ class Reader:
     example: bytes
     use: Callable[[bytes], object]
     structured: bool = False  # JSON
+    change: Callable[[bytes, random.Random], bytes] | None = None  # in place of `mutations.changed`
 
 
 def data() -> rw.RankingData:
@@ -38,51 +46,130 @@ def data() -> rw.RankingData:
     return rw.RankingData(frame, draw.integers(0, 3, ROWS), qid=np.arange(ROWS) // 8, weights=np.ones(ROWS))
 
 
-def readers(folder: Path) -> dict[str, Reader]:
-    """Write the examples into a folder and return the readers."""
+def readers() -> dict[str, Callable[[Path], Reader]]:
+    """How each reader is made, with its example in a folder."""
+    return {
+        "letor.txt": lambda folder: file_reader(folder / "letor.txt", plain(), rw.read_data),
+        "table.csv": lambda folder: file_reader(
+            folder / "table.csv", data(), lambda path: rw.read_data(path, categorical=["kind"])
+        ),
+        "table.parquet": lambda folder: file_reader(
+            folder / "table.parquet", data(), lambda path: rw.read_data(path, reference=data())
+        ),
+        "table metadata.json": metadata_reader,
+        "streamed.txt": lambda folder: stream_reader(folder / "streamed.txt", plain()),
+        "streamed.parquet": lambda folder: stream_reader(folder / "streamed.parquet", data()),
+        "qrels": lambda folder: trec_reader(folder, QRELS, rw.read_qrels, rw.write_qrels),
+        "bm25.run": lambda folder: trec_reader(folder, TREC_RUN, rw.read_trec_run, rw.write_trec_run),
+        "manifest.json": lambda folder: model_reader(folder, "manifest.json"),
+        "model.txt": lambda folder: model_reader(folder, "model.txt"),
+        "trees.json": lambda folder: model_reader(folder, "trees.json"),
+        "folder/lightgbm": lambda folder: folder_reader(folder, "lightgbm"),
+        "folder/xgboost": lambda folder: folder_reader(folder, "xgboost"),
+        "checkpoint.json": checkpoint_reader,
+        **{f"run/{name}": lambda folder, name=name: run_reader(folder, name) for name in RUN_FILES},
+        "config.toml": config_reader,
+        "study.log": study_reader,
+        "metric": lambda folder: Reader(b"ndcg(gain=linear)@10", use_metric),
+        "objective": lambda folder: Reader(
+            b"yetiloss(neighbours=3, noise='gumbel') + 0.5 n^-0.5 queryrmse", use_objective
+        ),
+    }
+
+
+def plain() -> rw.RankingData:
     table = data()
-    plain = rw.RankingData(np.nan_to_num(table.X), table.y, qid=table.qid)
-    found: dict[str, Reader] = {}
-
-    def file(name: str, use: Callable[[Path], object], content: bytes | None = None) -> None:
-        path = folder / name
-        example = path.read_bytes() if content is None else content
-
-        def read(changed: bytes) -> object:
-            path.write_bytes(changed)
-            return use(path)
-
-        found[name] = Reader(example, read, name.endswith((".json", ".jsonl")))
-
-    rw.write_letor(plain, folder / "letor.txt")
-    file("letor.txt", rw.read_data)
-    rw.write_data(table, folder / "table.csv")
-    file("table.csv", lambda path: rw.read_data(path, categorical=["kind"]))
-    rw.write_data(table, folder / "table.parquet")
-    file("table.parquet", lambda path: rw.read_data(path, reference=table))
-    found["table metadata.json"] = metadata_reader(folder / "described.parquet", folder / "table.parquet", table)
-    file("qrels", rw.read_qrels, b"301 0 FT911-3 1\n301 0 FT911-4 0\n302 0 FT911-3 2\n")
-    file("bm25.run", rw.read_trec_run, b"301 Q0 FT911-3 1 12.5 bm25\n301 Q0 FT911-4 2 -1e3 bm25\n302 Q0 d 1 0 bm25\n")
-    parameters = {"n_estimators": 4, "num_leaves": 4, "min_child_samples": 3, "n_jobs": 1}
-    ranker = rw.Ranker(**parameters, verbose=0).fit(table)
-    found |= model_readers(folder, ranker, table)
-    found |= checkpoint_reader(folder, parameters, table)
-    found |= run_readers(folder, parameters, table)
-    config = b'objective = "lambdamart(sigma=2)"\nmetric = ["map"]\n[engine_params]\nlambda_l1 = 0.1\n'
-    file("config.toml", lambda path: rw.Ranker(**named(read_config(path))).check_params(), config)
-    file("study.log", use_study, study(folder, table))
-    found["metric"] = Reader(
-        b"ndcg(gain=linear)@10", lambda text: rw.evaluate([1, 2], [0, 1], group=[2], metrics=text.decode())
-    )
-    found["objective"] = Reader(
-        b"yetiloss(neighbours=3, noise='gumbel') + 0.5 n^-0.5 queryrmse",
-        lambda text: rw.gradients(text.decode(), [1, 2, 3], [0, 1, 1], group=[3]),
-    )
-    return found
+    return rw.RankingData(np.nan_to_num(table.X), table.y, qid=table.qid)
 
 
-def metadata_reader(path: Path, source: Path, table: rw.RankingData) -> Reader:
+def file_reader(path: Path, example: rw.RankingData, read: Callable[[Path], rw.RankingData]) -> Reader:
+    """A file of labelled data; what was read is written again, and has to come back as it was."""
+    rw.write_data(example, path)
+    again = path.with_name(f"again{path.suffix}")
+
+    def use(content: bytes) -> None:
+        path.write_bytes(content)
+        first = read(path)
+        try:
+            rw.write_data(first, again)
+        except ValueError:  # ids or names that the format cannot hold
+            return
+        second = read(again)
+        matrices = [table.X.toarray() if hasattr(table.X, "toarray") else table.X for table in (first, second)]
+        width = min(matrix.shape[1] for matrix in matrices)  # LETOR text does not say how many columns are empty
+        same = all(not np.any(np.nan_to_num(matrix[:, width:])) for matrix in matrices)
+        same &= np.array_equal(matrices[0][:, :width], matrices[1][:, :width], equal_nan=True)
+        same &= np.array_equal(first.y, second.y) and list(map(str, first.qid)) == list(map(str, second.qid))
+        if not same:
+            raise AssertionError("what was written comes back as something else")
+
+    return Reader(path.read_bytes(), use)
+
+
+def stream_reader(path: Path, example: rw.RankingData) -> Reader:
+    """A file of labelled data that is read in pieces."""
+    rw.write_data(example, path)
+
+    def use(content: bytes) -> None:
+        path.write_bytes(content)
+        rw.stream_data(path)
+
+    return Reader(path.read_bytes(), use)
+
+
+def trec_reader(
+    folder: Path, example: bytes, read: Callable[[Path], Any], write: Callable[[Any, Path], None]
+) -> Reader:
+    path, again = folder / "first", folder / "again"
+
+    def use(content: bytes) -> None:
+        path.write_bytes(content)
+        first = read(path)
+        write(first, again)
+        second = read(again)
+        for name, values in vars(first).items():
+            other = getattr(second, name)
+            if np.ndim(values) and sorted(map(str, values)) != sorted(map(str, other)):
+                raise AssertionError(f"{name} comes back as something else")
+
+    return Reader(example, use)
+
+
+def use_metric(content: bytes) -> None:
+    text = content.decode()
+    rw.evaluate([1, 2], [0, 1], group=[2], metrics=text)
+    for term in metric_texts(text):
+        check_text(rw.metric, term)
+
+
+def use_objective(content: bytes) -> None:
+    text = content.decode()
+    grad, hess = rw.gradients(text, [1, 2, 3], [0, 1, 1], group=[3])[:2]
+    if not (np.isfinite(grad).all() and np.isfinite(hess).all()):
+        raise AssertionError("gradients that are not finite")
+    check_text(rw.objective, text)
+
+
+def check_text(parse: Callable[[str], Any], text: str) -> None:
+    value = parse(text)
+    if parse(str(value)) != value:
+        raise AssertionError(f"{value} is read as something else")
+
+
+def config_reader(folder: Path) -> Reader:
+    path = folder / "config.toml"
+
+    def use(content: bytes) -> None:
+        path.write_bytes(content)
+        rw.Ranker(**named(read_config(path))).check_params()
+
+    return Reader(b'objective = "lambdamart(sigma=2)"\nmetric = ["map"]\n[engine_params]\nlambda_l1 = 0.1\n', use)
+
+
+def metadata_reader(folder: Path) -> Reader:
     """The description of the columns in a Parquet file."""
+    path, source, table = folder / "described.parquet", folder / "table.parquet", data()
+    rw.write_data(table, source)
     arrow = pq.read_table(source)
     example = arrow.schema.metadata[b"rankwright"]
 
@@ -101,38 +188,44 @@ def named(config: dict[str, Any]) -> dict[str, Any]:
     return config
 
 
-def model_readers(folder: Path, ranker: rw.Ranker, table: rw.RankingData) -> dict[str, Reader]:
-    """The manifest, and the trees with a hash that matches."""
-    model = folder / "model"
-    ranker.save(model)
-    manifest, trees = (model / "manifest.json").read_bytes(), (model / "model.txt").read_bytes()
+def model_reader(folder: Path, name: str) -> Reader:
+    """The manifest of a model, or its trees with a hash that matches."""
+    table, model = data(), folder / "model"
+    engine = "xgboost" if name == "trees.json" else "lightgbm"
+    rw.Ranker(**PARAMETERS, engine=engine, verbose=0).fit(table).save(model)
+    manifest = json.loads((model / "manifest.json").read_text())
+    trees = model / manifest["model_file"]
     rows = table.X[:5]
 
-    def use() -> None:
+    def use(content: bytes) -> None:
+        if name == "manifest.json":
+            (model / name).write_bytes(content)
+        else:
+            trees.write_bytes(content)
+            changed = manifest | {"model_sha256": hashlib.sha256(content).hexdigest()}
+            (model / "manifest.json").write_text(json.dumps(changed))
         read = rw.load(model)
-        read.predict(rows if len(read.columns.feature_names) == rows.shape[1] else table, threads=1)
+        scores = read.predict(rows if len(read.columns.feature_names) == rows.shape[1] else table, threads=1)
+        if not np.isfinite(scores).all():
+            raise AssertionError("scores that are not finite")
         read.importances()
         read.predict(rows, contributions=True, threads=1)
         rw.Ranker.load(model).predict(rows)
 
-    def use_manifest(content: bytes) -> None:
-        (model / "model.txt").write_bytes(trees)
-        (model / "manifest.json").write_bytes(content)
-        use()
-
-    def use_trees(content: bytes) -> None:
-        changed = json.loads(manifest) | {"model_sha256": hashlib.sha256(content).hexdigest()}
-        (model / "model.txt").write_bytes(content)
-        (model / "manifest.json").write_text(json.dumps(changed))
-        use()
-
-    return {"manifest.json": Reader(manifest, use_manifest, True), "model.txt": Reader(trees, use_trees)}
+    example = (model / "manifest.json" if name == "manifest.json" else trees).read_bytes()
+    return Reader(example, use, name.endswith(".json"))
 
 
-def checkpoint_reader(folder: Path, parameters: dict[str, Any], table: rw.RankingData) -> dict[str, Reader]:
+def folder_reader(folder: Path, engine: str) -> Reader:
+    """A whole model, with hashes that match."""
+    whole = Folder(folder, engine, data(), PARAMETERS)
+    return Reader(whole.example, whole.use, change=changed_folder)
+
+
+def checkpoint_reader(folder: Path) -> Reader:
     """The manifest of a checkpoint, with a hash of the state that matches where there is one."""
-    whole = folder / "checkpoint"
-    options = {**parameters, "checkpoint": whole, "verbose": 0}
+    table, whole = data(), folder / "checkpoint"
+    options = {**PARAMETERS, "checkpoint": whole, "verbose": 0}
     rw.Ranker(**options).fit(table, eval_set=[table])
     example = (whole / "manifest.json").read_bytes()
     trees = (whole / "model.txt").read_bytes()
@@ -157,40 +250,40 @@ def checkpoint_reader(folder: Path, parameters: dict[str, Any], table: rw.Rankin
             if same and not np.array_equal(resumed.predict(table), expected):
                 raise AssertionError("another model in silence")
 
-    return {"checkpoint.json": Reader(example, use, True)}
+    return Reader(example, use, True)
 
 
-def run_readers(folder: Path, parameters: dict[str, Any], table: rw.RankingData) -> dict[str, Reader]:
-    """The files of a run folder."""
-    run = folder / "run"
-    train_run(run, table, table, parameters=parameters, verbose=0)
-    examples = {name: (run / name).read_bytes() for name in ("manifest.json", "config.toml", "metrics.jsonl")}
+def run_reader(folder: Path, name: str) -> Reader:
+    """A file of a run folder."""
+    table, run = data(), folder / "run"
+    train_run(run, table, table, parameters=PARAMETERS, verbose=0)
+    examples = {file: (run / file).read_bytes() for file in RUN_FILES}
 
-    def reader(name: str) -> Reader:
-        def use(content: bytes) -> None:
-            for other, example in examples.items():
-                (run / other).write_bytes(content if other == name else example)
-            opened = rw.Run.open(run)
-            _ = opened.history, opened.config, opened.times, opened.reading, opened.ranker, repr(opened)
-            try:
-                train_run(run, table, table, parameters=parameters, verbose=0)
-            finally:
-                if not (run / "model").exists() or not (run / "environment.json").exists():
-                    shutil.rmtree(run, ignore_errors=True)
-                    train_run(run, table, table, parameters=parameters, verbose=0)
+    def use(content: bytes) -> None:
+        for other, example in examples.items():
+            (run / other).write_bytes(content if other == name else example)
+        opened = rw.Run.open(run)
+        _ = opened.history, opened.config, opened.times, opened.reading, opened.ranker, repr(opened)
+        try:
+            train_run(run, table, table, parameters=PARAMETERS, verbose=0)
+        finally:
+            if not (run / "model").exists() or not (run / "environment.json").exists():
+                shutil.rmtree(run, ignore_errors=True)
+                train_run(run, table, table, parameters=PARAMETERS, verbose=0)
 
-        return Reader(examples[name], use, name == "manifest.json")
-
-    return {f"run/{name}": reader(name) for name in examples}
+    return Reader(examples[name], use, name == "manifest.json")
 
 
-SEARCH = {"folds": 2, "trees": 2}
-
-
-def study(folder: Path, table: rw.RankingData) -> bytes:
+def study_reader(folder: Path) -> Reader:
+    path = folder / "study.log"
     with quiet():
-        rw.tune(table, trials=2, trees=2, folds=2, threads=1, study=folder / "study.log")
-    return (folder / "study.log").read_bytes()
+        rw.tune(data(), trials=2, trees=2, folds=2, threads=1, study=path)
+
+    def use(content: bytes) -> None:
+        path.write_bytes(content)
+        use_study(path)
+
+    return Reader(path.read_bytes(), use)
 
 
 def use_study(path: Path) -> None:

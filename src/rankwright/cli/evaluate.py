@@ -26,9 +26,9 @@ def evaluate(
         ),
     ],
     metrics: Annotated[
-        str | None,
+        list[str] | None,
         typer.Option(
-            help="Space-separated metrics [ndcg@10 map mrr; dcg@10 with --clicks].",
+            help="Metrics, space-separated or repeated [ndcg@10 map mrr; dcg@10 with --clicks].",
             show_default=False,
             autocompletion=completion.metrics,
         ),
@@ -85,14 +85,14 @@ def evaluate(
             click_logs.read_log(clicks, log_column),
             document,
             propensity or "harvest",
-            options.split_metrics(metrics or "dcg@10"),
+            options.split_metrics(metrics or ["dcg@10"]),
             clip or 0.0,
         )
         echo(click_logs.evaluation_json(estimates, curve) if json else f"{estimates}\n\n{curve}")
         return
     if propensity or document or clip is not None or log_column:
         raise typer.BadParameter("--propensity, --document, --clip and --log-column need --clicks.")
-    names = options.split_metrics(metrics or "ndcg@10 map mrr")
+    names = options.split_metrics(metrics or ["ndcg@10 map mrr"])
     result = scoring.evaluate_system(system, file, metrics=names, ties=ties, empty=empty)
     ids = [str(qid) for qid in result.query_ids.tolist()]
     values = {name: result.per_query[name].tolist() for name in names}

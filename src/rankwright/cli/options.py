@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import wraps
 from inspect import Parameter, Signature, signature
 from pathlib import Path
@@ -39,6 +39,15 @@ Document = Annotated[
     str | None,
     typer.Option(
         metavar="COLUMN", help="Column of ids that --pairs names documents by [row numbers from 0].", show_default=False
+    ),
+]
+Stream = Annotated[
+    bool | None,
+    typer.Option(
+        "--stream/--in-memory",
+        help="Read Parquet or LETOR in blocks, or all at once; the result is the same [blocks for folders, patterns "
+        "and what takes more than a quarter of the memory].",
+        show_default=False,
     ),
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
@@ -125,12 +134,12 @@ def check_document(pairs: Path | None, document: str | None) -> None:
         raise typer.BadParameter("--document says how --pairs names documents; give --pairs too.")
 
 
-def split_metrics(text: str) -> list[str]:
-    """Split a list of metrics; an unknown metric is a usage error."""
+def split_metrics(texts: str | list[str]) -> list[str]:
+    """Split lists of metrics, those of a repeated option together; an unknown metric is a usage error."""
     from rankwright.metrics import metric, metric_texts
 
     try:
-        names = [str(name) for name in metric_texts(text)]
+        names = [str(name) for name in metric_texts(texts if isinstance(texts, str) else " ".join(texts))]
         for name in names:
             metric(name)
     except ValueError as error:
@@ -149,6 +158,21 @@ def literal(text: str) -> Any:
     except tomllib.TOMLDecodeError:
         return text.strip()
     return document["value"] if len(document) == 1 else text.strip()
+
+
+def streams(choice: bool | None, paths: Sequence[Path]) -> bool:
+    """Whether to read files in blocks: as the user says, or because they are many or large."""
+    from rankwright.data.files import CSV, extension_of, rows_in_memory
+    from rankwright.environment import memory_bytes
+
+    several = any(not path.is_file() and (path.is_dir() or any(sign in str(path) for sign in "*?[")) for path in paths)
+    if choice is False and several:
+        raise typer.BadParameter("a folder or pattern is read in blocks; leave out --in-memory, or give one file.")
+    if choice is not None or several:
+        return bool(choice or several)
+    if any(path.suffix in CSV or extension_of(path) in CSV for path in paths):
+        return False
+    return 4 * sum(rows_in_memory(path) for path in paths) > memory_bytes() > 0
 
 
 def split_setting(text: str) -> tuple[str, Any]:

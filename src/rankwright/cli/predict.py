@@ -31,6 +31,7 @@ def predict(
         ),
     ] = None,
     tag: Annotated[str | None, typer.Option(help="Tag of the TREC run [the name of RUN].", show_default=False)] = None,
+    stream: options.Stream = None,
     calibrated: Annotated[
         bool, typer.Option("--calibrated", help="Expected labels or probabilities in place of scores; see calibrate.")
     ] = False,
@@ -60,6 +61,11 @@ def predict(
     if calibrated and ranker.calibration_ is None:
         raise ValueError(f"{system} is not calibrated; run rankwright calibrate {system} HELD_OUT_DATA first.")
     training_options.pop("weight", None)
+    if options.streams(stream, [data]):
+        if form != "scores":
+            raise typer.BadParameter(f"only scores can be written while rows are read; {form} needs --in-memory.")
+        _write_scores(ranker, data, training_options | reading, calibrated, out)
+        return
     rows = scoring.DataFile(data, reading).read(**training_options, labelled=False, reference=ranker.columns_)
     scores = ranker.predict(rows, calibrated=calibrated)
     if trec:
@@ -72,6 +78,23 @@ def predict(
     with replacing(out) as file:
         for score in rows.ungroup(scores).tolist():
             file.write(f"{score!r}\n".encode())
+
+
+def _write_scores(ranker: Any, data: Path, reading: dict[str, Any], calibrated: bool, out: Path) -> None:
+    """Write one score per line while rows are read."""
+    from rankwright._io import replacing
+    from rankwright.training.reading_bar import ReadingBar
+
+    drop = [name for option in ("drop", "fields", "docid", "query_text") for name in _listed(reading.pop(option, ()))]
+    reading.pop("categorical", None)
+    with replacing(out) as file:
+        for scores in ranker.model_.predict_batches(data, **reading, drop=drop, show=ReadingBar(1)):
+            values = ranker.model_.require_calibration()(scores) if calibrated else scores
+            file.write("".join(f"{value!r}\n" for value in values.tolist()).encode())
+
+
+def _listed(names: Any) -> list[str]:
+    return [names] if isinstance(names, str) else list(names)
 
 
 def _write_table(data: Any, names: list[str], scores: Any, out: Path) -> None:

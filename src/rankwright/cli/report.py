@@ -40,9 +40,10 @@ def report(
         bool, typer.Option("--png", help="Also write the figures as PNG to OUT-figures, for papers.")
     ] = False,
     metrics: Annotated[
-        str | None,
+        list[str] | None,
         typer.Option(
-            help="Space-separated metrics [those of the runs]; queries are compared by the first.", show_default=False
+            help="Metrics, space-separated or repeated [those of the runs]; queries are compared by the first.",
+            show_default=False,
         ),
     ] = None,
     title: Annotated[str | None, typer.Option(help="Title of the page.", show_default=False)] = None,

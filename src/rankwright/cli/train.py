@@ -19,7 +19,9 @@ _TABLES = ("engine_params", "checkpoint", "within_query")  # parameters of Ranke
 
 @options.with_data_options()
 def train(
-    data: Annotated[Path, typer.Argument(metavar="DATA", help="LETOR, Parquet or CSV.", show_default=False)],
+    data: Annotated[
+        Path, typer.Argument(metavar="DATA", help="LETOR, Parquet or CSV; or a folder or pattern.", show_default=False)
+    ],
     out: Annotated[Path, typer.Option(metavar="RUN", help="Run folder to create or to resume.", show_default=False)],
     valid: Annotated[Path | None, typer.Option(metavar="DATA", help="Validation data.", show_default=False)] = None,
     objective: Annotated[
@@ -27,9 +29,9 @@ def train(
         typer.Option(help="Training objective [auto].", show_default=False, autocompletion=completion.objectives),
     ] = None,
     metric: Annotated[
-        str | None,
+        list[str] | None,
         typer.Option(
-            help="Metric to optimise, then metrics to monitor [ndcg@10].",
+            help="Metric to optimise, then metrics to monitor; repeatable [ndcg@10].",
             show_default=False,
             autocompletion=completion.metrics,
         ),
@@ -42,6 +44,8 @@ def train(
             show_default=False,
         ),
     ] = None,
+    pairs: options.Pairs = None,
+    document: options.Document = None,
     trees: Annotated[int | None, typer.Option(help="Number of trees [300].", show_default=False)] = None,
     early_stopping: Annotated[
         int | None,
@@ -57,8 +61,6 @@ def train(
             show_default=False,
         ),
     ] = None,
-    pairs: options.Pairs = None,
-    document: options.Document = None,
     refit: Annotated[
         bool,
         typer.Option("--refit", help="Train once more on --valid too, with the number of trees that was chosen on it."),
@@ -103,6 +105,7 @@ def train(
     calibrate_to: Annotated[
         calibrate.Target, typer.Option("--calibrate-target", help="Expected label, or probability of relevance.")
     ] = "label",
+    stream: options.Stream = None,
     force: Annotated[bool, typer.Option("--force", help="Overwrite an existing run.")] = False,
     *,
     reading: options.Reading,
@@ -163,10 +166,12 @@ def train(
         check_same(earlier, settings)
     paths = {"train": data} | ({} if valid is None else {"valid": valid})
     start = time.perf_counter()
-    if cluster is None:
-        parts: Any = read_parts(list(paths.values()), pairs=pairs, document=document, **reading)
+    if cluster is not None:
+        parts: Any = _files(paths, reading)
+    elif options.streams(stream, list(paths.values())):
+        parts = _streamed(paths, reading, pairs, document, 0 if quiet else verbose)
     else:
-        parts = _files(paths, reading)
+        parts = read_parts(list(paths.values()), pairs=pairs, document=document, **reading)
     if document is not None:
         reading = {**reading, "fields": [document]}
     run = train_run(
@@ -224,9 +229,24 @@ def _cluster(workers: int | None, scheduler: str | None) -> Any:
         raise typer.BadParameter(str(error)) from None
 
 
+def _streamed(paths: dict[str, Path], reading: dict[str, Any], pairs: Any, document: Any, verbose: int) -> list[Any]:
+    """Data whose features stay in the files."""
+    from rankwright import stream_data
+    from rankwright.training.reading_bar import ReadingBar
+
+    chosen = {name: value for name, value in reading.items() if name not in ("docid", "query_text")}
+    drop = [*chosen.pop("drop", ()), *(reading[name] for name in ("docid", "query_text") if name in reading)]
+    fields = [*chosen.pop("fields", ()), *([] if document is None else [document])]
+    show = ReadingBar(verbose)
+    first = stream_data(paths["train"], **chosen, drop=drop, fields=fields, show=show)
+    others = [path for name, path in paths.items() if name != "train"]
+    parts = [stream_data(path, **chosen, drop=[*drop, *fields], reference=first, show=show) for path in others]
+    return [first if pairs is None else first.with_pairs(pairs, document, as_given=True), *parts]
+
+
 def _files(paths: dict[str, Path], reading: dict[str, Any]) -> list[Any]:
     """Parquet files that only the workers read."""
-    from rankwright.cluster.files import ParquetFiles
+    from rankwright.data.files import DataFiles
 
     if "zero_based" in reading:
         raise typer.BadParameter("--zero-based and --one-based are for LETOR text, and workers read Parquet files.")
@@ -236,7 +256,7 @@ def _files(paths: dict[str, Path], reading: dict[str, Any]) -> list[Any]:
             raise typer.BadParameter("several workers train for one label; give --label once.")
         chosen["label"] = label[0]
     chosen |= {name: tuple(value) for name, value in chosen.items() if isinstance(value, list)}
-    return [ParquetFiles(str(path), **chosen) for path in paths.values()]
+    return [DataFiles(str(path), **chosen) for path in paths.values()]
 
 
 def _summary(run: Any, out: Path) -> str:

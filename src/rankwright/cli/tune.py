@@ -12,7 +12,7 @@ from rankwright.cli import completion, extras, options
 from rankwright.cli.terminal import echo
 
 if TYPE_CHECKING:
-    from rankwright.tuning.search import Tuning
+    from rankwright.tuning.result import Tuning
 
 _UNITS = {"": 1.0, "s": 1.0, "m": 60.0, "h": 3600.0}
 
@@ -83,7 +83,8 @@ def tune(
     Example: rankwright tune train.txt --valid vali.txt --metric map --time 10m --set subsample=1 --out best.toml
     """
     from rankwright.data.tables import read_parts
-    from rankwright.tuning.search import is_config, tune
+    from rankwright.tuning.result import is_config
+    from rankwright.tuning.search import tune
     from rankwright.tuning.space import PRESETS
     from rankwright.tuning.study import load_optuna
 

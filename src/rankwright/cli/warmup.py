@@ -65,7 +65,7 @@ def _use_all() -> None:
     from rankwright.objectives.options import NOISES
 
     data = rw.make_web_search(30, seed=2)
-    scores, group = np.linspace(0, 1, data.n_rows), data.group
+    scores, group, seen = np.linspace(0, 1, data.n_rows), data.group, np.full(data.n_rows, 0.5)
     variants: dict[str, list[dict[str, Any]]] = {
         "lambdamart": [{}, {"extend": "all"}],
         "stochasticrank": [{}, {"estimator": "reinforce"}],
@@ -81,6 +81,8 @@ def _use_all() -> None:
                 bound = bind(name, data.y, group=group, metric=metric, threads=1, **options_)
                 for wide in (1.0, 1e4):  # far scores are paired in another way
                     bound(wide * scores, 0)
+                if objective().uses_propensity:
+                    bind(name, data.y, group=group, metric=metric, threads=1, propensity=seen, **options_)(scores, 0)
                 if objective().full_curvature:
                     bound.leaf_system(scores, np.zeros(data.n_rows, dtype=np.int64), 1)
     for ties in ("worst", "best", "expected", "input"):

@@ -97,7 +97,7 @@ def _zero_based(values: NDArray[np.float64], row: int, queries: Queries) -> Valu
     tops = np.full(queries.n_queries, np.inf)
     np.minimum.at(tops, queries.ungroup(queries.query_of_row), values)
     if (tops == 0).all():
-        return ValueError("positions start at 0 in every query; give first_position=0.")
+        return ValueError("positions start at 0 in every query; add 1 to them, or give read_clicks first_position=0.")
     return ValueError(
         f"positions start at 0 in {int((tops == 0).sum())} of {len(tops)} queries (query {_query(queries, row)} is "
         "one) and later in the others: zero-based and one-based positions are mixed. Add 1 to the zero-based ones."

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from rankwright.clicks.cells import Cells, Floats
+from rankwright.clicks.cells import Cells, Floats, sums_by
 
 _RIDGE = 1e-6  # clicks; keeps a position without clicks in a resample finite
 _STEPS = 60
@@ -52,10 +52,35 @@ def fit_curve(shows: Floats, clicks: Floats, start: Floats | None = None) -> Flo
     return log_curve
 
 
+def curve_errors(shows: Floats, clicks: Floats, log_curve: Floats) -> Floats:
+    """Return the standard errors of log θ, 0 at the first position; clicks of a group may depend on each other.
+
+    They are those of a maximum of a sum over groups: H⁻¹ (Σ_g s_g s_g') H⁻¹, s_g the gradient of a group and H the
+    curvature of all.
+
+    Examples
+    --------
+    >>> shows, clicks = np.full((200, 2), 10.0), np.tile([[3.0, 2.0], [5.0, 2.0]], (100, 1))
+    >>> curve_errors(shows, clicks, fit_curve(shows, clicks)).round(4)        # θ = 1/2, s = ±1/3, H = 200 * 6 * 2/9
+    array([0.    , 0.0177])
+    """
+    total = clicks.sum(axis=1)
+    share = shows * np.exp(log_curve)
+    share /= share.sum(axis=1, keepdims=True)
+    curvature = np.diag(total @ share) - (share * total[:, None]).T @ share
+    of_groups = clicks - total[:, None] * share
+    inverse = np.linalg.pinv(curvature[1:, 1:])
+    variance = inverse @ (of_groups.T @ of_groups)[1:, 1:] @ inverse
+    errors: Floats = np.sqrt(np.maximum(np.diag(variance), 0.0))
+    return np.concatenate(([0.0], errors))
+
+
 def informative(cells: Cells) -> Cells:
     """Keep groups that were clicked and shown at several positions; the others say nothing about θ."""
-    shows, clicks = cells.tables()
-    useful = ((shows > 0).sum(axis=1) > 1) & (clicks.sum(axis=1) > 0)
+    n_groups = int(cells.group.max()) + 1
+    places = np.unique(cells.group * cells.n_positions + cells.position)
+    several = np.bincount(places // cells.n_positions, minlength=n_groups) > 1
+    useful = several & (sums_by(cells.group, cells.clicks, n_groups) > 0)
     return cells.chosen(useful[cells.group])
 
 

@@ -306,7 +306,7 @@ def _row_propensities(log: ClickLog, propensities: Propensities | ArrayLike) -> 
         return propensities(log.position)
     values = np.asarray(propensities, dtype=np.float64)
     if values.shape == (log.n_rows,):
-        check_propensities(values)
+        check_propensities(values, "row")
         return values
     return Propensities.known(values)(log.position)
 

@@ -95,13 +95,14 @@ class Propensities:
         return table(header, rows, f"Relative to position 1, by {_METHODS.get(self.method, self.method)}.")
 
 
-def check_propensities(values: NDArray[np.float64]) -> None:
-    """Raise ValueError unless all are probabilities above 0."""
+def check_propensities(values: NDArray[np.float64], of: Literal["position", "row"] = "position") -> None:
+    """Raise ValueError unless all are probabilities above 0; positions count from 1, rows from 0."""
     bad = np.flatnonzero(~((values > 0) & (values <= 1)))
     if len(bad):
+        number = bad[0] + (1 if of == "position" else 0)
         raise ValueError(
-            f"propensity number {bad[0]} is {values[bad[0]]:g}; a propensity is a probability above 0 and up to 1. "
-            "What is never examined has no clicks to weigh: leave it out."
+            f"the propensity of {of} {number} is {values[bad[0]]:g}; it is the probability that users look there, "
+            "above 0 and up to 1."
         )
 
 
@@ -186,7 +187,7 @@ def _by_shows(log: ClickLog, method: str, limit: int) -> tuple[Cells, _Estimate]
             f"position {lost[0]} is not connected with position 1 by {what} and clicked, so its bias and the relevance "
             "of what stood there cannot be told apart: the log has no overlap. "
             + ("Lower limit, or use" if lost[0] > 2 else "Use")
-            + " method='em', or log lists of several rankers or with exchanged places."
+            + " the method 'em', or log lists of several rankers or with exchanged places."
         )
     _require_clicks(cells)
 

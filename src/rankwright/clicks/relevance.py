@@ -27,7 +27,7 @@ import numpy as np
 from rankwright.clicks.cells import Cells, Floats, Integers, sums_by
 from rankwright.data.dataset import RankingData
 from rankwright.engines import load_engine
-from rankwright.engines.contract import Forest
+from rankwright.engines.contract import Forest, Growth
 
 _OPTIONS = {
     "num_leaves": 31,
@@ -111,7 +111,7 @@ class _Boosting:
     def __init__(self, data: RankingData, inside: Integers, outside: Integers, base: float, seed: int) -> None:
         self._parts = [rows for rows in (inside, outside) if len(rows)]
         sets = [data._like(data.X[rows], data.y[rows], data.qid[rows], None, {}) for rows in self._parts]
-        self._grower = load_engine("lightgbm").grower(sets, _OPTIONS, {}, seed, 1)
+        self._grower = load_engine("lightgbm").grower(Growth(sets, _OPTIONS, {}, seed, threads=1))
         self._grower.resume(0)
         self.F = np.full(data.n_rows, base)
 

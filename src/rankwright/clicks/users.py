@@ -11,6 +11,7 @@ References: Joachims, Swaminathan and Schnabel, WSDM 2017 (position-based, with 
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass, fields
 from typing import Any, ClassVar, NamedTuple
 
@@ -30,15 +31,14 @@ class Lists(NamedTuple):
     satisfy: Floats  # does a click satisfy the user
 
 
-@dataclass(frozen=True)
-class UserModel:
+class UserModel(ABC):
     """A user who clicks in lists; subclasses say which positions are examined."""
 
-    name: ClassVar[str] = ""
+    name: ClassVar[str]
 
+    @abstractmethod
     def clicks(self, lists: Lists, noise: float) -> Flags:
         """Return which documents are clicked."""
-        raise NotImplementedError
 
 
 @dataclass(frozen=True)
@@ -112,7 +112,8 @@ class DynamicBayesian(Cascade):
         return satisfied | (lists.look >= self.persistence)
 
 
-USERS: dict[str, type[UserModel]] = {kind.name: kind for kind in (PositionBased, Cascade, DynamicBayesian, Trusting)}
+_User = PositionBased | Cascade  # and their subclasses
+USERS: dict[str, type[_User]] = {kind.name: kind for kind in (PositionBased, Cascade, DynamicBayesian, Trusting)}
 
 
 def user_model(name: str, **options: Any) -> UserModel:

@@ -6,11 +6,11 @@ import os
 from typing import Any
 
 from rankwright.cluster.dask import is_collection
-from rankwright.cluster.files import ParquetFiles
 from rankwright.cluster.pieces import Piece
 from rankwright.data.arguments import ranking_data
 from rankwright.data.dataset import RankingData
 from rankwright.data.encoding import frame_columns
+from rankwright.data.files import DataFiles
 
 
 def column_names(X: Any, y: Any, qid: Any, weight: Any) -> Piece:
@@ -19,8 +19,8 @@ def column_names(X: Any, y: Any, qid: Any, weight: Any) -> Piece:
         for name, value in (("y", y), ("qid", qid), ("sample_weight", weight)):
             if value is not None and not isinstance(value, str):
                 raise ValueError(f"X names files, so {name} must be the name of a column; got {type(value).__name__}.")
-    if isinstance(X, ParquetFiles):
-        return Piece("", None, X.label, X.qid, X.weight, X.categorical, X.drop)
+    if isinstance(X, DataFiles):
+        return Piece("", None, X.labels[0], X.qid, X.weight, X.categorical, X.drop)
     label, query, own_weight = (value if isinstance(value, str) else None for value in (y, qid, weight))
     return Piece("", None, label or "label", query or "qid", own_weight)
 
@@ -30,14 +30,22 @@ def spread_data(X: Any, y: Any, qid: Any, group: Any, weights: Any) -> Any:
     if isinstance(X, str | os.PathLike):
         if group is not None:
             raise ValueError("X names files, whose column of query ids says what belongs together; leave out group.")
-        return ParquetFiles(os.fspath(X))
-    if isinstance(X, ParquetFiles):
-        return X
+        return _parquet(DataFiles(os.fspath(X)))
+    if isinstance(X, DataFiles):
+        return _parquet(X)
     if is_collection(X):
         if group is not None or y is None or qid is None:
             raise ValueError("a Dask collection needs y and qid: names of columns, or collections; and no group.")
         return X, y, qid, weights
     return _checked(ranking_data(X, y, qid, group, weights))
+
+
+def _parquet(files: DataFiles) -> DataFiles:
+    if files.is_letor:
+        raise ValueError(f"{files.files[0]} is LETOR text, and workers read Parquet files; convert it first.")
+    if len(files.labels) != 1:
+        raise ValueError("several labels cannot be used with cluster=; name one.")
+    return files
 
 
 def _checked(data: RankingData) -> RankingData:
@@ -51,9 +59,7 @@ def spread_sets(eval_set: Any, X: Any, y: Any, qid: Any) -> list[Any]:
     if eval_set is None:
         return []
     is_triple = isinstance(eval_set, tuple) and len(eval_set) == 3
-    is_one = (
-        isinstance(eval_set, RankingData | ParquetFiles | str | os.PathLike) or is_collection(eval_set) or is_triple
-    )
+    is_one = isinstance(eval_set, RankingData | DataFiles | str | os.PathLike) or is_collection(eval_set) or is_triple
     if is_one or frame_columns(eval_set):
         eval_set = [eval_set]
     if not isinstance(eval_set, list | tuple):
@@ -63,10 +69,10 @@ def spread_sets(eval_set: Any, X: Any, y: Any, qid: Any) -> list[Any]:
 
 def _evaluation_set(item: Any, number: int, y: Any, qid: Any) -> Any:
     try:
-        if isinstance(item, RankingData | ParquetFiles):
-            return item if isinstance(item, ParquetFiles) else _checked(item)
+        if isinstance(item, RankingData | DataFiles):
+            return _parquet(item) if isinstance(item, DataFiles) else _checked(item)
         if isinstance(item, str | os.PathLike):
-            return ParquetFiles(os.fspath(item))
+            return _parquet(DataFiles(os.fspath(item)))
         if is_collection(item) or frame_columns(item):
             if not (isinstance(y, str) and isinstance(qid, str)):
                 raise ValueError("a data frame alone needs y and qid of fit as names of columns; give (X, y, qid)")

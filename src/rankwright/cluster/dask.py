@@ -13,9 +13,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from rankwright.cluster.collective import start_tracker
-from rankwright.cluster.files import ParquetFiles
 from rankwright.cluster.pieces import Loaded, Piece, load
 from rankwright.data.dataset import RankingData
+from rankwright.data.files import DataFiles
 
 _SECONDS_TO_STOP = 60.0  # for the workers that are left, once one is lost
 _SECONDS_BETWEEN_LOOKS = 1.0  # at the list of workers
@@ -123,7 +123,7 @@ def loaded_pieces(client: Any, workers: Sequence[Worker], data: Any, columns: Pi
         Names of columns, in the form of a piece without a source.
     """
     addresses = [worker.address for worker in workers]
-    if isinstance(data, ParquetFiles):
+    if isinstance(data, DataFiles):
         pieces = [columns._replace(name=path, source=path) for path in data.files]
         return [client.submit(_load, piece, workers=addresses, pure=False) for piece in pieces]
     if isinstance(data, RankingData):

@@ -2,8 +2,42 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
+
+# What only one machine does so far: parameters and arguments of a fit, each with the value that asks for nothing.
+_ONE_MACHINE: dict[str, Any] = {
+    "pairs": None,
+    "position": None,
+    "propensity": None,
+    "eval_group": None,
+    "within_query": None,
+    "refit": False,
+    "members": 1,
+    "early_stopping": "valid",
+}
+
+
+def check_on_cluster(given: Mapping[str, Any], X: Any, y: Any) -> None:
+    """Raise ValueError where parameters and arguments of a fit, or its data, ask for what only one machine does.
+
+    Examples
+    --------
+    >>> check_on_cluster({"refit": True}, None, None)
+    Traceback (most recent call last):
+    ValueError: refit cannot be used with cluster=; leave out one of the two.
+    """
+    asked = [name for name, nothing in _ONE_MACHINE.items() if repr(given.get(name, nothing)) != repr(nothing)]
+    labels = getattr(X, "label_names", y if isinstance(y, Mapping | list | tuple) else ())
+    if len(labels) > 1 and all(isinstance(name, str) for name in labels):
+        asked.append("several labels")
+    if getattr(X, "pairs", None) is not None:
+        asked.append("pairs")
+    if asked:
+        raise ValueError(f"{asked[0]} cannot be used with cluster=; leave out one of the two.")
+    if hasattr(getattr(X, "X", None), "batches"):
+        raise ValueError("X is streamed from files, which workers read themselves; give fit their path instead.")
 
 
 @dataclass(frozen=True)

@@ -66,8 +66,7 @@ def sampled_hashes(sample: RowSample) -> NDArray[np.uint64]:
 
 def sampled_up_to(sample: RowSample, largest: int) -> RowSample:
     """Return the rows with hashes up to the largest that is needed."""
-    chosen = sample.hashes <= np.uint64(largest)
-    return RowSample(sample.rows[chosen], sample.hashes[chosen], sample.largest, sample.has_missing, sample.size)
+    return sample.up_to(np.uint64(largest))
 
 
 def binned(data: RankingData, bins: Bins) -> RankingData:

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
+from rankwright.data.blocks import Show, silent
 from rankwright.data.dataset import RankingData, names_columns
 from rankwright.data.encoding import HasColumns, drop_columns, frame_columns, named_column
+from rankwright.data.files import DataFiles, is_path
+from rankwright.data.streaming import stream_data
 
 
 def ranking_data(
@@ -21,12 +25,17 @@ def ranking_data(
     pairs: Any = None,
     document: Any = None,
     fields: Mapping[str, Any] | None = None,
+    show: Show = silent,
 ) -> RankingData:
-    """Build the data of ``fit`` and ``score``; X may be a `RankingData` already.
+    """Build the data of ``fit`` and ``score``; X may be a `RankingData` already, or paths of files to stream.
 
     ``fields`` are added to those of the data: arrays, or names of columns of a frame, which are then not features.
-    Of a `RankingData` they are arrays in its own order, or names of its fields.
+    Of a `RankingData` they are arrays in its own order, or names of its fields. ``show`` is told of reading.
     """
+    if is_path(X):
+        others = [*(fields or {}).values(), *([] if document is None else [document])]
+        data = _in_files(X, y, qid, group, weights, reference, others, show)
+        return data if pairs is None else data.with_pairs(pairs, document, as_given=True)
     if isinstance(X, RankingData):
         if any(argument is not None for argument in (y, qid, group, weights)):
             raise ValueError(
@@ -51,6 +60,30 @@ def ranking_data(
         pairs=pairs,
         document=document,
     )
+
+
+def _in_files(
+    X: Any,
+    y: Any,
+    qid: Any,
+    group: Any,
+    weights: Any,
+    reference: HasColumns | None,
+    fields: Sequence[Any],
+    show: Show,
+    drop: tuple[str, ...] = (),
+) -> RankingData:
+    """Stream data from files, whose columns the other arguments name."""
+    if group is not None:
+        raise ValueError("X names files, whose column of query ids says what belongs together; leave out group.")
+    labels = list(y) if isinstance(y, list | tuple) else [] if y is None else [y]
+    given = {"y": labels, "qid": [qid], "sample_weight": [weights], "position, propensity and document": fields}
+    for name, values in given.items():
+        if any(value is not None and not isinstance(value, str) for value in values):
+            raise ValueError(f"X names files, so {name} must be names of their columns, not arrays.")
+    options: dict[str, Any] = {"qid": qid, "weight": weights, "fields": tuple(dict.fromkeys(fields)), "drop": drop}
+    options["label"] = labels[0] if len(labels) == 1 else tuple(labels) or None
+    return stream_data(DataFiles.of(X, **options), reference=reference, show=show)
 
 
 def by_column(argument: str, values: Any) -> dict[str, Any]:
@@ -93,8 +126,9 @@ def evaluation_sets(
     qid: Any = None,
     eval_group: Any = None,
     leave_out: Sequence[str] = (),
+    show: Show = silent,
 ) -> list[RankingData]:
-    """Build the evaluation sets of ``fit``: a list of (X, y, qid), of `RankingData` or of frames, or one of them.
+    """Build the evaluation sets of ``fit``: a list of (X, y, qid), of `RankingData`, frames or paths, or one of them.
 
     Frames need the names of their columns, where ``fit`` was given names as ``y`` and ``qid``. With ``eval_group``, the
     sizes of the queries of each set, sets are (X, y). ``leave_out`` names columns of frames that are not features.
@@ -103,12 +137,13 @@ def evaluation_sets(
         return _sets_by_group(eval_set, eval_group, train)
     if eval_set is None:
         return []
-    is_set = isinstance(eval_set, RankingData) or (isinstance(eval_set, tuple) and len(eval_set) == 3)
+    is_triple = isinstance(eval_set, tuple) and len(eval_set) == 3 and not is_path(eval_set)
+    is_set = isinstance(eval_set, RankingData | str | os.PathLike) or is_triple
     if is_set or frame_columns(eval_set):
         eval_set = [eval_set]
     if not isinstance(eval_set, list | tuple):
         raise ValueError(f"eval_set must be a list of (X, y, qid) or of RankingData; got a {type(eval_set).__name__}.")
-    return [_evaluation_set(item, number, train, y, qid, leave_out) for number, item in enumerate(eval_set)]
+    return [_evaluation_set(item, number, train, y, qid, leave_out, show) for number, item in enumerate(eval_set)]
 
 
 def _sets_by_group(eval_set: Any, eval_group: Any, train: RankingData) -> list[RankingData]:
@@ -134,11 +169,21 @@ def _sets_by_group(eval_set: Any, eval_group: Any, train: RankingData) -> list[R
 
 
 def _evaluation_set(
-    item: Any, number: int, train: RankingData, label_name: Any, qid_name: Any, leave_out: Sequence[str]
+    item: Any,
+    number: int,
+    train: RankingData,
+    label_name: Any,
+    qid_name: Any,
+    leave_out: Sequence[str],
+    show: Show,
 ) -> RankingData:
     try:
         if isinstance(item, RankingData):
             return ranking_data(item, None, None, None, None, train)
+        if is_path(item):
+            names = label_name if names_columns(label_name, label_name) else list(train.label_names) or None
+            query = qid_name if isinstance(qid_name, str) else None
+            return _in_files(item, names, query, None, None, train, (), show, drop=tuple(leave_out))
         if frame_columns(item):
             if not (names_columns(label_name, frame_columns(item)) and isinstance(qid_name, str)):
                 raise ValueError("a data frame alone needs y and qid of fit as names of columns; give (X, y, qid)")

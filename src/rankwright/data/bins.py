@@ -9,8 +9,8 @@ own, and a category is the bin of its code.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from functools import cached_property, partial
+from dataclasses import dataclass, replace
+from functools import cached_property, partial, reduce
 from typing import Any, Self
 
 import numpy as np
@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from rankwright.data.queries import mix
 from rankwright.data.row_order import row_hashes
+from rankwright.data.row_stream import RowStream
 from rankwright.kernels.bins import choose_edges, encode_rows
 from rankwright.kernels.threads import available_threads, equal_ranges, run_ranges
 from rankwright.kernels.tree_arrays import ZERO
@@ -65,7 +66,9 @@ class RowSample:
 
     @classmethod
     def of(cls, X: Any, keys: NDArray[np.uint64], *, size: int = SAMPLE_ROWS, threads: int | None = None) -> RowSample:
-        """Sample rows of a matrix, dense or of compressed rows; ``keys`` has the key of each row's query [rows]."""
+        """Sample rows of a matrix, dense, of compressed rows or in files; ``keys`` has the key of each row's query."""
+        if isinstance(X, RowStream):
+            return cls._of_stream(X, keys, size, threads)
         hashes = mix(keys ^ mix(row_hashes(X, threads)))
         if len(hashes) > size:
             chosen = np.argpartition(hashes, size - 1)[:size]
@@ -74,6 +77,25 @@ class RowSample:
             chosen = np.argsort(hashes, kind="stable")
         rows = X[chosen].toarray() if sp.issparse(X) else X[chosen]
         return cls(rows, hashes[chosen], *_extremes(X), size)
+
+    @classmethod
+    def _of_stream(cls, X: RowStream, keys: NDArray[np.uint64], size: int, threads: int | None) -> RowSample:
+        whole: RowSample | None = None
+        parts: list[RowSample] = []
+        for places, rows in X.batches("sample of rows"):
+            part = cls.of(rows, keys[places], size=size, threads=threads)
+            if whole is not None and len(whole.hashes) == size:  # few of later blocks are among the smallest
+                part = part.up_to(whole.hashes[-1])
+            parts.append(part)
+            if whole is None or 4 * sum(len(one.hashes) for one in parts) > size:
+                whole, parts = reduce(cls.joined, parts if whole is None else [whole, *parts]), []
+        assert whole is not None, "a matrix has rows"
+        return reduce(cls.joined, parts, whole)
+
+    def up_to(self, largest: np.uint64) -> RowSample:
+        """Return the rows with hashes up to this one; extremes are still those of all rows."""
+        chosen = self.hashes <= largest
+        return replace(self, rows=self.rows[chosen], hashes=self.hashes[chosen])
 
     def joined(self, other: RowSample) -> RowSample:
         """Return the sample of both parts."""
@@ -178,10 +200,14 @@ class Bins:
         return table
 
     def encode(self, X: Any, *, threads: int | None = None, out: NDArray[Any] | None = None) -> NDArray[Any]:
-        """Return the bins of a matrix, dense or of compressed rows [rows, columns]; the same for any threads."""
+        """Return the bins of a matrix, dense, of compressed rows or in files [rows, columns]."""
         if X.shape[1] != len(self.edges):
             raise ValueError(f"the rows have {X.shape[1]} columns and the bins {len(self.edges)}.")
         codes = np.empty(X.shape, dtype=self.dtype) if out is None else out
+        if isinstance(X, RowStream):
+            for places, block in X.batches("bins"):
+                codes[places] = self.encode(block, threads=threads)
+            return codes
         if sp.issparse(X):
             for low in range(0, X.shape[0], _ROWS_AT_ONCE):
                 rows = slice(low, low + _ROWS_AT_ONCE)

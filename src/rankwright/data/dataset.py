@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import copy
-import json
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import reduce
 from typing import Any
 
 import narwhals as nw
@@ -14,6 +14,7 @@ import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
 from rankwright._io import replacing, require_arrow
+from rankwright.data.arrow import read_arrow, to_arrow
 from rankwright.data.encoding import (
     HasColumns,
     Levels,
@@ -25,7 +26,7 @@ from rankwright.data.encoding import (
 )
 from rankwright.data.labels import UNNAMED, check_named, named_labels
 from rankwright.data.pairs import Pairs, read_pairs
-from rankwright.data.queries import Queries, as_floats, check_labels, plain_ids
+from rankwright.data.queries import Queries, check_labels, plain_ids
 from rankwright.data.row_order import canonical_order
 from rankwright.data.within_query import Recipe
 
@@ -483,8 +484,9 @@ class RankingData:
             raise ValueError(
                 f"the parts have different labels: {sorted({part.label_names for part in parts})}; give each the same."
             )
-        sparse = any(sp.issparse(part.X) for part in parts)
-        stack = (lambda xs: sp.vstack(xs, format="csr")) if sparse else np.concatenate
+        if len({hasattr(part.X, "batches") for part in parts}) > 1:
+            raise ValueError("some parts are in memory and others in files; give all in the same way.")
+        stack = _stack_of([part.X for part in parts])
         weighted = any(part.weights is not None for part in parts)
         weights = [np.ones(p.n_rows) if p.weights is None else p.weights for p in parts]
         data = first._like(
@@ -505,27 +507,9 @@ class RankingData:
         The file is complete or absent: it is written under another name and then renamed.
         """
         require_arrow()
-        import pyarrow as pa
         import pyarrow.parquet as pq
 
-        if sp.issparse(self.X):
-            raise ValueError(
-                "Parquet needs dense columns, but this data is sparse; use write_letor, or make X dense first."
-            )
-        columns = label_columns(self, _parquet_ids(self.qid))
-        for number, name in enumerate(self.feature_names):
-            columns[name] = np.ascontiguousarray(self.X[:, number])
-        try:
-            described: dict[str, Any] = {"categories": self.categories, "weighted": self.weights is not None}
-            described["fields"] = [name for name in self.fields if name not in self.label_names]
-            if len(self.label_names) > 1:
-                described["labels"] = self.label_names
-            metadata = json.dumps(described)
-        except TypeError:
-            raise ValueError(
-                "the file can hold only categories that are text or numbers; turn others into text."
-            ) from None
-        table = pa.table(columns).replace_schema_metadata({"rankwright": metadata})
+        table = to_arrow(self)
         with replacing(path) as file:
             pq.write_table(table, file)
 
@@ -584,33 +568,17 @@ class RankingData:
         >>> RankingData.from_arrow(table, drop=["url"]).X.tolist()
         [[1.5], [2.5]]
         """
-        metadata = table_metadata(table)
-        if weight is None and metadata.get("weighted"):
-            weight = "weight"
-        if label == UNNAMED and UNNAMED not in table.column_names and metadata.get("labels"):
-            label = list(metadata["labels"])
-        labels = [] if label is None else [label] if isinstance(label, str) else list(label)
-        unused = [name for name in _index_columns(table) if name not in (*labels, qid, weight)]
-        table = table.drop_columns(list({*unused, *drop}))  # pandas stores row numbers as a column
-        weights = None
-        if weight is not None:
-            frame, weights = take_column(nw.from_native(table, eager_only=True), weight, "weight")
-            table = frame.to_native()
-        stored = {name: v for name, v in metadata.get("categories", {}).items() if name not in drop}
-        levels: Levels = {name: None if v is None else tuple(v) for name, v in stored.items()}
-        for name, texts in levels.items():
-            if texts is not None:
-                _check_levels(table, name, texts)
-        if reference is not None:
-            for name, texts in levels.items():
-                if texts is not None:
-                    table = _with_levels(table, name, texts)
-        categorical = list(dict.fromkeys([*levels, *categorical]))
-        y: Any = np.zeros(len(table)) if label is None else label
-        fields = [name for name in dict.fromkeys([*metadata.get("fields", []), *fields]) if name not in drop]
-        data = cls(
-            table, y, qid=qid, weights=weights, categorical=categorical or None, reference=reference, fields=fields
+        arguments, levels = read_arrow(
+            table,
+            label=label,
+            qid=qid,
+            weight=weight,
+            drop=drop,
+            categorical=categorical,
+            fields=fields,
+            reference=reference,
         )
+        data = cls(**arguments)
         if reference is None:
             data.categories.update(levels)
         if label is None:
@@ -631,20 +599,11 @@ class RankingData:
         return f"RankingData({self.n_rows} rows, {self.n_queries} queries, {len(self.feature_names)} features)"
 
 
-def label_columns(data: RankingData, ids: Any) -> dict[str, Any]:
-    """Return the columns of a file that are not features: ``label``, ``qid``, ``weight`` and the fields."""
-    if data.pairs is not None:
-        raise ValueError("the data has pairs, which a file of rows cannot hold; write rows without them.")
-    several = len(data.label_names) > 1
-    columns = {data.label_names[0] if several else UNNAMED: data.y, "qid": ids}
-    if data.weights is not None:
-        columns["weight"] = data.weights
-    if reserved := columns.keys() & data.fields.keys():
-        raise ValueError(f"a field is named {sorted(reserved)[0]!r}, which the file needs itself; rename the field.")
-    columns |= {name: list(v) if v.dtype == object else v for name, v in data.fields.items()}
-    if clash := columns.keys() & set(data.feature_names):
-        raise ValueError(f"a feature is named {sorted(clash)[0]!r}, which the file needs itself; rename the feature.")
-    return columns
+def _stack_of(matrices: Sequence[Any]) -> Callable[[Sequence[Any]], Any]:
+    """Return what puts the rows of matrices of these kinds below each other."""
+    if hasattr(matrices[0], "batches"):
+        return lambda streams: reduce(lambda a, b: a.joined(b), streams)
+    return (lambda xs: sp.vstack(xs, format="csr")) if any(map(sp.issparse, matrices)) else np.concatenate
 
 
 def names_columns(y: Any, columns: Sequence[str]) -> bool:
@@ -676,66 +635,9 @@ def _field(name: str, values: Any, queries: Queries) -> NDArray[Any]:
     return array if queries.order is None else array[queries.order]
 
 
-def table_metadata(table: Any) -> dict[str, Any]:
-    """Read what `RankingData.to_parquet` wrote about the columns; raise ValueError where it was changed."""
-    try:
-        metadata = json.loads((table.schema.metadata or {}).get(b"rankwright", b"{}"))
-        categories, fields = metadata.get("categories", {}), metadata.get("fields", [])
-        labels = metadata.get("labels") or []
-        valid = (
-            all(levels is None or isinstance(levels, list) for levels in categories.values())
-            and isinstance(fields, list)
-            and isinstance(labels, list)
-            and all(isinstance(label, str) for label in labels)
-            and {*categories, *fields, *labels} <= {*table.column_names}
-            and all(isinstance(level, str | int | float) for levels in categories.values() for level in levels or ())
-        )
-    except (ValueError, AttributeError, TypeError, RecursionError):
-        valid = False
-    if not valid:
-        raise ValueError(
-            "the file's description of its columns (the metadata named rankwright) was damaged; write the file again, "
-            "or remove the metadata to read its columns as they are."
-        )
-    return dict(metadata)
-
-
-def _index_columns(table: Any) -> list[str]:
-    """Return the columns that hold the row numbers of a pandas frame."""
-    try:
-        names = (table.schema.pandas_metadata or {}).get("index_columns", [])
-        return [name for name in names if isinstance(name, str) and name in table.column_names]
-    except (ValueError, AttributeError, TypeError, RecursionError):  # not what pandas writes
-        return []
-
-
-def _check_levels(table: Any, name: str, levels: tuple[Any, ...]) -> None:
-    """Raise ValueError unless a column holds codes of these levels, or is missing."""
-    codes = as_floats(table[name].to_numpy(), f"column {name!r} must hold the codes of its {len(levels)} categories.")
-    bad = np.flatnonzero(~(np.isnan(codes) | ((codes >= 0) & (codes < len(levels)) & (codes == np.trunc(codes)))))
-    if len(bad) or len(set(levels)) < len(levels):
-        found = f"{codes[bad[0]]:g} in row {bad[0]}" if len(bad) else "a category twice"
-        raise ValueError(
-            f"column {name!r} holds codes of {len(levels)} categories, from 0 to {len(levels) - 1}, and has {found}; "
-            "write the file again."
-        )
-
-
-def _with_levels(table: Any, name: str, levels: tuple[Any, ...]) -> Any:
-    """Replace the codes in a column of an Arrow table by the levels they stand for."""
-    require_arrow()
-    import pyarrow as pa
-
-    codes = table[name].to_numpy()
-    values = [None if np.isnan(code) else levels[int(code)] for code in codes]
-    try:
-        column = pa.array(values)
-    except (pa.ArrowException, TypeError):
-        raise ValueError(f"column {name!r} has categories of several types; write the file with text only.") from None
-    return table.set_column(table.column_names.index(name), name, column)
-
-
 def _check_features(data: RankingData) -> None:
+    if hasattr(data.X, "batches"):
+        return  # rows in files, checked when they are read
     if sp.issparse(data.X):
         if np.isinf(data.X.data).any():
             row, column = next((r, c) for r, c, v in zip(*sp.find(data.X), strict=True) if np.isinf(v))
@@ -753,12 +655,3 @@ def _refuse_infinity(data: RankingData, row: int, column: int) -> None:
         f"feature {data.feature_names[column]!r} is infinite at {data.queries.where(row)}. "
         "Use NaN for a missing value, or a large finite number."
     )
-
-
-def _parquet_ids(qid: NDArray[Any]) -> Any:
-    if qid.dtype != object:
-        return qid
-    kinds = {type(value) for value in qid}
-    if len(kinds) > 1 or not issubclass(next(iter(kinds)), str | int | bytes):
-        raise ValueError("Parquet needs query ids of one plain type; turn them into numbers or strings first.")
-    return list(qid)

@@ -6,10 +6,10 @@ import difflib
 from collections.abc import Mapping
 from typing import Any
 
-import narwhals as nw
 import numpy as np
 from numpy.typing import NDArray
 
+from rankwright._frames import as_frame
 from rankwright.data.queries import Queries, check_labels
 from rankwright.notation import check_label_name
 
@@ -22,7 +22,7 @@ def named_labels(labels: Any) -> dict[str, Any] | None:
     if isinstance(labels, Mapping):
         named = dict(labels)
     else:
-        frame = None if isinstance(labels, np.ndarray | list | tuple) else _as_frame(labels)
+        frame = as_frame(labels)
         if frame is None:
             return None
         named = {name: frame[name] for name in frame.columns}
@@ -83,8 +83,3 @@ def choose_label(labels: Labels, name: str | None) -> NDArray[np.float64]:
             "labels by name."
         )
     return labels[name]
-
-
-def _as_frame(labels: Any) -> nw.DataFrame[Any] | None:
-    frame = nw.from_native(labels, eager_only=True, pass_through=True)
-    return frame if isinstance(frame, nw.DataFrame) else None

@@ -36,6 +36,8 @@ def parse_letor(
     n_features: int | None = None,
     dtype: DTypeLike = np.float64,
     sparse: bool = False,
+    text_ids: bool = False,
+    first_line: int = 1,
 ) -> tuple[Any, NDArray[np.float64], NDArray[Any]]:
     r"""Parse LETOR text into (X, y, qid), in the order of the lines.
 
@@ -47,6 +49,10 @@ def parse_letor(
         Name of the text in error messages.
     zero_based, n_features, dtype, sparse
         As in `read_letor`.
+    text_ids
+        Whether query ids are text even if all of them are whole numbers: those of other parts of the file are not.
+    first_line
+        Number of the first line in error messages.
 
     Examples
     --------
@@ -76,7 +82,7 @@ def parse_letor(
             raise ValueError(f"{source} has no rows; expected lines of the form 'label qid:ID index:value'.")
         first_rows = list(accumulate(rows[:-1], initial=0))
         first_entries = list(accumulate(colons[:-1], initial=0))
-        reader = _Reader(text, codes, source, first_index, n_features, sparse)
+        reader = _Reader(text, codes, source, first_index, n_features, sparse, first_line)
 
         def read(width: int) -> tuple[_Table, list[_Outcome]]:
             entries = sum(colons) if sparse else None
@@ -98,7 +104,8 @@ def parse_letor(
                 del table
                 table, outcomes = read(reader.width(pool, pieces))
 
-    ids = table.ids if all(outcome.integer_ids for outcome in outcomes) else reader.text_ids(table.id_spans)
+    integers = not text_ids and all(outcome.integer_ids for outcome in outcomes)
+    ids = table.ids if integers else reader.text_ids(table.id_spans)
     if sparse:
         matrix = _csr_matrix(table, outcomes, n_features)
         if n_features is None and matrix.shape[1] > _WIDE and matrix.shape[1] > _CELLS_PER_ENTRY * matrix.nnz:
@@ -191,6 +198,7 @@ class _Reader:
     first_index: int
     n_features: int | None
     sparse: bool
+    first_line: int
 
     def width(self, pool: ThreadPoolExecutor, pieces: list[tuple[int, int]]) -> int:
         """Return the number of features up to the largest index in the pieces."""
@@ -262,7 +270,7 @@ class _Reader:
 
     def _refuse_token(self, pos: int, reason: str) -> NoReturn:
         """Raise ValueError about the token at ``pos``, with an excerpt of its line."""
-        number = self.text.count(b"\n", 0, pos) + 1
+        number = self.text.count(b"\n", 0, pos) + self.first_line
         start = self.text.rfind(b"\n", 0, pos) + 1
         stop = self.text.find(b"\n", pos)
         first = max(start, pos - _EXCERPT // 2)

@@ -62,7 +62,10 @@ class Queries:
 
     @classmethod
     def of(cls, n_rows: int, qid: Any = None, group: ArrayLike | None = None) -> Queries:
-        """Group ``n_rows`` rows by ``qid`` (an id per row) or ``group`` (sizes in row order); both must agree."""
+        """Group ``n_rows`` rows by ``qid`` (an id per row) or ``group`` (sizes in row order); both must agree.
+
+        ``qid`` may be queries already, whose rows are in the caller's order.
+        """
         if qid is None and group is None:
             raise ValueError(
                 "no query ids: ranking needs to know which rows belong together. "
@@ -71,7 +74,7 @@ class Queries:
         if qid is None:
             assert group is not None
             return cls.from_group(group, n_rows)
-        queries = cls.from_qid(qid)
+        queries = qid if isinstance(qid, Queries) else cls.from_qid(qid)
         if queries.n_rows != n_rows:
             raise ValueError(f"qid has {queries.n_rows} entries for {n_rows} rows; give one query id per row.")
         if group is not None:
@@ -95,6 +98,11 @@ class Queries:
             return cls(ids, boundaries, query_keys(ids), None, boundaries[:-1])
         else:
             ids, codes = np.unique(values, return_inverse=True)
+        return cls.of_numbers(ids, codes)
+
+    @classmethod
+    def of_numbers(cls, ids: NDArray[Any], codes: NDArray[np.int64]) -> Queries:
+        """Group rows by the number of each row's query [rows] among ids that ascend [queries]."""
         sizes = np.bincount(codes, minlength=len(ids))
         grouped = bool(np.all(codes[1:] >= codes[:-1]))
         order = None if grouped else np.argsort(codes, kind="stable")

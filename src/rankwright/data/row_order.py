@@ -70,14 +70,19 @@ def _starts(*values: NDArray[Any]) -> NDArray[np.bool_]:
     return differs
 
 
-def row_hashes(X: Any, threads: int | None = None) -> NDArray[np.uint64]:
-    """Hash each row of a matrix, dense or of compressed rows.
+def row_hashes(X: Any, threads: int | None = None, *, n_given: int | None = None) -> NDArray[np.uint64]:
+    """Hash each row of a matrix, dense or of compressed rows; or its first ``n_given`` columns, those of the data.
 
     Examples
     --------
     >>> row_hashes(np.array([[1.0, -0.0]])) == row_hashes(sp.csr_matrix([[1.0, 0.0]]))
     array([ True])
     """
+    if hasattr(X, "hashes"):  # rows in files, hashed by the columns of the data
+        known: NDArray[np.uint64] = X.hashes
+        return known
+    if n_given is not None:
+        X = X[:, :n_given]
     n_rows, n_columns = X.shape
     salts = mix(np.arange(n_columns))
     hashes = np.zeros(n_rows, dtype=np.uint64)

@@ -14,14 +14,13 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from rankwright._io import PathLike, read_text, replacing, require_arrow
-from rankwright.data.dataset import RankingData, label_columns, table_metadata
-from rankwright.data.encoding import Columns
+from rankwright.data.arrow import label_columns, table_metadata
+from rankwright.data.dataset import RankingData
+from rankwright.data.encoding import Columns, HasColumns
+from rankwright.data.files import CSV, LETOR, PARQUET, extension_of
 from rankwright.data.letor import comment_fields, letor_data, read_letor, widen, write_letor
 from rankwright.data.letor_parser import parse_letor
 
-_LETOR = (".txt", ".letor", ".svm", ".svmlight", ".dat")
-_PARQUET = (".parquet", ".pq")
-_CSV = {".csv": ",", ".tsv": "\t"}
 _INTEGER = re.compile(r"[+-]?[0-9]{1,18}")
 
 
@@ -87,12 +86,18 @@ def read_data(
     >>> data.y.tolist(), data.X.tolist(), data.feature_names
     ([2.0, 0.0], [[7.5], [nan]], ['bm25'])
     """
-    extension = _extension(path)
-    if extension in _LETOR:
+    extension = extension_of(path)
+    if extension in LETOR:
         if not isinstance(label, str):
             raise ValueError(f"{path} is LETOR text, which has one label, not {', '.join(label)}; use Parquet or CSV.")
         if len(fields) and reference is None:
             raise ValueError(f"{path} is LETOR text, which has no column {fields[0]!r}; give Parquet or CSV.")
+        for option, chosen in (("categorical", categorical), ("drop", drop), ("weight", weight)):
+            if chosen and reference is None:
+                raise ValueError(
+                    f"{path} is LETOR text, whose columns have no names, so {option} applies to none; "
+                    "give Parquet or CSV."
+                )
         return _read_letor(path, zero_based, labelled is not False, reference)
     texts = () if reference is None else tuple(name for name, levels in reference.categories.items() if levels)
     table = read_table(path, qid, texts)
@@ -142,10 +147,10 @@ def read_data(
 
 def read_table(path: PathLike, qid: str, texts: Sequence[str] = ()) -> Any:
     """Read Parquet or CSV as an Arrow table; ``texts`` are columns of CSV that hold text."""
-    extension = _extension(path)
-    if extension in _LETOR:
+    extension = extension_of(path)
+    if extension in LETOR:
         raise ValueError(f"{os.fspath(path)!r} is LETOR text, which has no columns; give Parquet or CSV.")
-    return _read_parquet(path) if extension in _PARQUET else _read_csv(path, _CSV[extension], qid, texts)
+    return _read_parquet(path) if extension in PARQUET else _read_csv(path, CSV[extension], qid, texts)
 
 
 def read_parts(
@@ -171,7 +176,8 @@ def read_parts(
         labelled = None if "label" not in options else True
         first, *others = read_parts(paths, **{"labelled": labelled, **options, "fields": fields})
         return [first.with_pairs(pairs, document, as_given=True), *others]
-    letor = all(_extension(path) in _LETOR for path in paths) and not options.get("fields")
+    by_name = any(options.get(name) for name in ("fields", "categorical", "drop", "weight"))
+    letor = all(extension_of(path) in LETOR for path in paths) and not by_name
     if options.get("reference") is None and letor and isinstance(options.get("label", ""), str):
         return read_letor(list(paths), zero_based=options.get("zero_based", False))
     first = read_data(paths[0], **options)
@@ -196,13 +202,13 @@ def write_data(data: RankingData, path: PathLike) -> None:
     1,"a",0.1
     0,"a",
     """
-    extension = _extension(path)
-    if extension in _LETOR:
+    extension = extension_of(path)
+    if extension in LETOR:
         write_letor(data, path)
-    elif extension in _PARQUET:
+    elif extension in PARQUET:
         data.to_parquet(path)
     else:
-        _write_csv(data, path, _CSV[extension])
+        _write_csv(data, path, CSV[extension])
 
 
 def write_table(columns: Mapping[str, Sequence[Any]], path: PathLike) -> None:
@@ -212,15 +218,15 @@ def write_table(columns: Mapping[str, Sequence[Any]], path: PathLike) -> None:
     import pyarrow.csv as pc
     import pyarrow.parquet as pq
 
-    extension = _extension(path)
-    if extension in _LETOR or Path(path).suffix == ".gz":
+    extension = extension_of(path)
+    if extension in LETOR or Path(path).suffix == ".gz":
         raise ValueError(f"{os.fspath(path)!r} must end in .parquet, .csv or .tsv.")
     table = pa.table({name: list(values) for name, values in columns.items()})
     with replacing(path) as file:
-        if extension in _PARQUET:
+        if extension in PARQUET:
             pq.write_table(table, file)
         else:
-            pc.write_csv(table, file, pc.WriteOptions(delimiter=_CSV[extension]))
+            pc.write_csv(table, file, pc.WriteOptions(delimiter=CSV[extension]))
 
 
 def document_names(data: RankingData) -> list[str]:
@@ -269,18 +275,6 @@ def _name_fields(table: Any, path: PathLike, columns: dict[str, str], fields: Se
     return table.drop_columns(sorted(others)) if others else table, [*columns, *fields]
 
 
-def _extension(path: PathLike) -> str:
-    name = Path(path)
-    compressed = name.suffix == ".gz"
-    extension = Path(name.stem).suffix if compressed else name.suffix
-    if extension in _LETOR or extension in _CSV or (extension in _PARQUET and not compressed):
-        return extension
-    raise ValueError(
-        f"{os.fspath(path)!r} has no known file extension; use {', '.join(_LETOR)} (LETOR), .csv, .tsv (both also "
-        "with .gz) or .parquet."
-    )
-
-
 def _read_letor(
     path: PathLike, zero_based: bool, labelled: bool, reference: RankingData | Columns | None
 ) -> RankingData:
@@ -289,7 +283,8 @@ def _read_letor(
     if reference is not None:
         if X.shape[1] > len(reference.feature_names):  # again, for an error that names the line
             parse_letor(text, source=source, zero_based=zero_based, n_features=len(reference.feature_names))
-        X = _fit_letor(X, source, 0 if zero_based else 1, reference)
+        check_letor_columns(X.shape[1], source, 0 if zero_based else 1, reference)
+        X = widen(X, len(reference.feature_names))
     labels = y if labelled else np.zeros(len(y))
     try:
         if reference is None:
@@ -299,9 +294,9 @@ def _read_letor(
         raise ValueError(f"{path}: {error}") from None
 
 
-def _fit_letor(X: NDArray[np.float64], source: str, first_index: int, reference: RankingData | Columns) -> Any:
-    """Match the features of LETOR text with the columns of a reference, by position."""
-    width, expected = X.shape[1], len(reference.feature_names)
+def check_letor_columns(width: int, source: str, first_index: int, reference: HasColumns) -> None:
+    """Match the features of LETOR text with the columns of a reference, by position; missing ones are 0."""
+    expected = len(reference.feature_names)
     texts = [name for name, levels in reference.categories.items() if levels is not None]
     if texts:
         raise ValueError(
@@ -318,14 +313,12 @@ def _fit_letor(X: NDArray[np.float64], source: str, first_index: int, reference:
         first, last = width + first_index, expected - 1 + first_index
         indices = f"feature {first}" if first == last else f"features {first} to {last}"
         warnings.warn(f"{source} has no {indices} of the training data; taken as 0 in all rows.", stacklevel=4)
-        return widen(X, expected)
-    if reference.named:
+    elif reference.named:
         warnings.warn(
             f"{source} has no column names; its {width} features are matched with the columns of the training data "
             "by position.",
             stacklevel=4,
         )
-    return X
 
 
 def _read_parquet(path: PathLike) -> Any:
@@ -369,6 +362,8 @@ def _read_csv(path: PathLike, delimiter: str, qid: str, texts: Sequence[str]) ->
     repeated = [name for name in table.column_names if table.column_names.count(name) > 1]
     if repeated:
         raise ValueError(f"{path} has two columns named {repeated[0]!r}; give each its own name.")
+    if unreadable := [field.name for field in table.schema if pa.types.is_binary(field.type)]:
+        raise ValueError(f"{path}: column {unreadable[0]!r} has text that is not UTF-8; save the file as UTF-8.")
     if qid in table.column_names:
         ids = table[qid].to_pylist()
         if all(text is not None and _INTEGER.fullmatch(text) for text in ids):

@@ -101,6 +101,8 @@ class Recipe:
         threads
             Number of threads; all cores by default. The result does not depend on it.
         """
+        if hasattr(X, "batches"):  # rows in files: the features are computed when they are read
+            return (X if order is None else X[order]).extended(self, names, boundaries)
         columns, targets = self.steps(names)
         if is_sparse(X):
             return self._extended_sparse(X if order is None else X[order], columns, targets, boundaries, threads)

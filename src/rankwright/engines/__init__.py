@@ -11,7 +11,7 @@ ENGINES = {"lightgbm": "rankwright.engines.lightgbm", "xgboost": "rankwright.eng
 
 def load_engine(name: str) -> Engine:
     """Return an engine by its name."""
-    if name not in ENGINES:
+    if not isinstance(name, str) or name not in ENGINES:
         raise ValueError(f"unknown engine {name!r}; choose one of {', '.join(ENGINES)}.")
     engine: Engine = importlib.import_module(ENGINES[name]).ENGINE
     return engine

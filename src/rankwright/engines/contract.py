@@ -39,6 +39,35 @@ class Needs:
     any_scale: bool = False
 
 
+@dataclass(frozen=True)
+class Growth:
+    """What trees are grown from, and how.
+
+    Parameters
+    ----------
+    parts
+        The training set, then the sets that are only evaluated.
+    options
+        The estimator's tree parameters by their own names: ``num_leaves``, ``max_depth``, ``min_child_samples``,
+        ``reg_lambda``, ``subsample``, ``colsample``, ``max_bin``.
+    params
+        Further parameters of the library, checked.
+    seed
+        Seed of row and column sampling.
+    threads
+        The most threads to use. Trees do not depend on it if gradients are on a grid on which sums are exact.
+    reducer
+        Sums over the machines that grow the trees together, for an engine with ``several_machines``.
+    """
+
+    parts: Sequence[RankingData]
+    options: Mapping[str, Any]
+    params: Mapping[str, Any]
+    seed: int
+    threads: int
+    reducer: Reducer = ALONE
+
+
 class Tree(Protocol):
     """The newest tree of a grower, valid until the next one is grown."""
 
@@ -139,33 +168,8 @@ class Engine(Protocol):
     def decided_options(self, params: Mapping[str, Any]) -> dict[str, Any]:
         """Return the options of the estimator that ``engine_params`` decide, by the estimator's names."""
 
-    def grower(
-        self,
-        parts: Sequence[RankingData],
-        options: Mapping[str, Any],
-        params: Mapping[str, Any],
-        seed: int,
-        threads: int,
-        reducer: Reducer = ALONE,
-    ) -> Grower:
-        """Prepare to grow trees.
-
-        Parameters
-        ----------
-        parts
-            The training set, then the sets that are only evaluated.
-        options
-            The estimator's tree parameters by their own names: ``num_leaves``, ``max_depth``, ``min_child_samples``,
-            ``reg_lambda``, ``subsample``, ``colsample``, ``max_bin``.
-        params
-            Further parameters of the library, checked.
-        seed
-            Seed of row and column sampling.
-        threads
-            The most threads to use. Trees do not depend on it if gradients are on a grid on which sums are exact.
-        reducer
-            Sums over the machines that grow the trees together, for an engine with ``several_machines``.
-        """
+    def grower(self, growth: Growth) -> Grower:
+        """Prepare to grow trees."""
 
     def load(self, content: bytes) -> Forest:
         """Read a model file, and raise ValueError with the reason where it is not a valid one."""

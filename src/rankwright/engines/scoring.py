@@ -2,17 +2,53 @@
 
 from __future__ import annotations
 
-from functools import partial
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from rankwright.kernels.threads import equal_ranges, run_ranges
-from rankwright.kernels.tree_arrays import PackedTrees
+from rankwright.kernels.tree_arrays import PackedTrees, TreeArrays, pack
 
 _VISITS_PER_THREAD = 200_000  # rows times trees: fewer are done before another thread has started
 _ROWS_AT_ONCE = 4096  # of a matrix that is not dense that are made dense at a time
+
+
+class PackedForest(ABC):
+    """What the forests of all engines have in common, from the plain arrays of their trees."""
+
+    @property
+    @abstractmethod
+    def n_trees(self) -> int:
+        """Number of trees."""
+
+    @property
+    @abstractmethod
+    def n_features(self) -> int:
+        """Number of columns."""
+
+    @abstractmethod
+    def trees(self) -> Iterator[TreeArrays]:
+        """Yield each tree as plain arrays."""
+
+    @cached_property
+    def packed(self) -> PackedTrees:
+        """The trees in one set of arrays, every tree checked."""
+        return pack(self.trees(), self.n_features)
+
+    def predict(self, X: Any, *, threads: int = 1, start: int = 0, stop: int | None = None) -> NDArray[np.float64]:
+        """Sum the trees [start, stop) for each row."""
+        return score(self.packed, X, start, self.n_trees if stop is None else stop, threads)
+
+    def importances(self, kind: str) -> NDArray[np.float64]:
+        """Total gain (``"gain"``) or number of splits (``"split"``) of each column."""
+        sums = np.zeros(self.n_features)
+        for tree in self.trees():
+            np.add.at(sums, tree.feature, tree.gain if kind == "gain" else 1.0)
+        return sums
 
 
 def score(trees: PackedTrees, X: Any, start: int, stop: int, threads: int) -> NDArray[np.float64]:
@@ -20,6 +56,10 @@ def score(trees: PackedTrees, X: Any, start: int, stop: int, threads: int) -> ND
     from rankwright.kernels.trees import score_rows
 
     out = np.zeros(X.shape[0])
+    if hasattr(X, "batches"):  # in files
+        for places, rows in X.batches("scores"):
+            out[places] = score(trees, rows, start, stop, threads)
+        return out
     if hasattr(X, "toarray"):  # sparse, or kept as bins
         for low in range(0, len(out), _ROWS_AT_ONCE):
             rows = X[low : low + _ROWS_AT_ONCE].toarray()

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from numba import config, types
-from numba.extending import intrinsic
+from numba import types
 
-from rankwright.kernels.jit import inlined, jit
+from rankwright.kernels.jit import inlined, internal, intrinsic_or, jit
 
 _LOG2_E = 1.4426950408889634
 _LN2 = math.log(2.0)
@@ -21,12 +19,7 @@ _SQRT_HALF = 0x3FE6A09E667F3BCD  # the bits of sqrt(1/2)
 _TWO_52 = 0x4330000000000000  # the bits of 2^52; exclusive or with a small integer adds it
 
 
-def _intrinsic_or(plain: Callable[[Any], Any]) -> Callable[[Any], Any]:
-    """Return an intrinsic, or ``plain`` where the kernels run as Python (NUMBA_DISABLE_JIT)."""
-    return lambda compiled: plain if config.DISABLE_JIT else intrinsic(compiled)  # type: ignore[attr-defined]
-
-
-@_intrinsic_or(lambda value: np.float64(value).view(np.int64))
+@intrinsic_or(lambda value: np.float64(value).view(np.int64))
 def bits_of(_context: Any, value: Any) -> Any:
     """Read the 64 bits of a float as an integer."""
 
@@ -36,7 +29,7 @@ def bits_of(_context: Any, value: Any) -> Any:
     return types.int64(types.float64), codegen
 
 
-@_intrinsic_or(lambda bits: np.int64(bits).view(np.float64))
+@intrinsic_or(lambda bits: np.int64(bits).view(np.float64))
 def float_of(_context: Any, bits: Any) -> Any:
     """Read 64 bits of an integer as a float."""
 
@@ -109,7 +102,7 @@ def turn(u: float) -> tuple[float, float]:
     return first, second
 
 
-@jit
+@internal
 def total(values: Any, start: int, stop: int) -> float:
     """Sum ``values[start:stop]`` in four interleaved chains: a fixed order that is still fast."""
     low = np.uint64(start)

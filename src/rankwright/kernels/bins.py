@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from rankwright.kernels.jit import jit
+from rankwright.kernels.jit import allocating, jit
 from rankwright.kernels.tree_arrays import ZERO
 
 _ROWS_AT_ONCE = 512  # rows of a column that stay in the cache
@@ -65,7 +65,7 @@ def _between(a: float, b: float) -> float:
     return middle
 
 
-@jit
+@allocating
 def encode_rows(start: int, stop: int, X: Any, table: Any, n_bins: Any, is_category: Any, out: Any) -> None:
     """Write the bin of each value of the rows [start, stop).
 

@@ -21,8 +21,8 @@ from numba import typeof, types
 from numpy.typing import NDArray
 
 from rankwright.kernels.arithmetic import exp_negative, total
-from rankwright.kernels.exchange import exchange_neighbours, value, walk
-from rankwright.kernels.jit import inlined, internal, jit
+from rankwright.kernels.exchange import Chain, exchange_neighbours, value, walk
+from rankwright.kernels.jit import allocating, inlined, internal, jit
 from rankwright.kernels.ordering import longest_query, sort_descending, sort_scratch
 from rankwright.kernels.random import fill_gaussian
 from rankwright.kernels.shared import shared
@@ -43,6 +43,18 @@ class Smoothing(NamedTuple):
     mu: float  # labels lower scores by sigma mu label
     samples: int
     conditional: bool  # conditional coordinate sampling, or else the score function
+
+
+class Steps(NamedTuple):
+    """What follows from the weights w of a chain's positions."""
+
+    drop: NDArray[Any]  # w_i - w_(i+1), the last 0
+    peak: NDArray[Any]  # largest |w| from a position on
+
+    @classmethod
+    def of(cls, w: NDArray[Any]) -> Steps:
+        """Compute them."""
+        return cls(np.append(w[:-1] - w[1:], 0.0), np.maximum.accumulate(np.abs(w)[::-1])[::-1].copy())
 
 
 class SmoothingScratch(NamedTuple):
@@ -79,6 +91,7 @@ def smoothed_ranking(
     score: Any,
     label: Any,
     chain: Any,
+    steps: Any,
     smoothing: Any,
     stream: Any,
     grad: Any,
@@ -95,12 +108,7 @@ def smoothed_ranking(
     bounds = queries.bounds
     sigma, mu, samples, conditional = smoothing
     w = chain.weight
-    drop = np.empty(w.size)
-    for i in range(w.size - 1):
-        drop[i] = w[i] - w[i + 1]
-    peak = np.abs(w)  # largest weight from a position on
-    for i in range(w.size - 2, -1, -1):
-        peak[i] = max(peak[i], peak[i + 1])
+    drop, peak = steps
     for q in range(q0, q1):
         start, stop = bounds[q], bounds[q + 1]
         n = stop - start
@@ -176,8 +184,12 @@ def _chained_jumps(n: int, last: int, sigma: float, w: Any, peak: Any, scratch: 
             before = min(before + 1, n_active)
 
 
-@internal
+_CHAIN = typeof(Chain(*np.empty((5, 0)), 1.0, True, 0))
+
+
+@shared(types.float64(types.int64, types.int64, types.int64[::1], _CHAIN))
 def _worth(start: int, stop: int, order: Any, chain: Any) -> float:
+    """Return Z M of a query's documents in this order."""
     n = min(stop - start, chain.depth)
     here = slice(start, stop)
     return value(
@@ -369,7 +381,7 @@ def _jumps_of_idle(
     return worth
 
 
-@jit
+@allocating
 def smoothed_selection(
     q0: int, q1: int, queries: Any, score: Any, chain: Any, smoothing: Any, stream: Any, grad: Any
 ) -> None:

@@ -14,12 +14,12 @@ from typing import Any
 
 import numpy as np
 
-from rankwright.kernels.jit import internal, jit
+from rankwright.kernels.jit import allocating
 
 _ROUNDING = 2.0**-52  # relative error of a number of 64 bits
 
 
-@jit
+@allocating
 def solve_positive(system: Any, right: Any) -> Any:
     """Return x with A x = b for a symmetric positive definite A; only its upper triangle is read.
 
@@ -55,7 +55,7 @@ def solve_positive(system: Any, right: Any) -> Any:
     return x
 
 
-@internal
+@allocating
 def _factorise(upper: Any, decided: Any) -> None:
     """Replace the upper triangle by U, see (row) above; a row whose pivot is lost takes no part."""
     n = len(upper)

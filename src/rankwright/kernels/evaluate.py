@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankwright.kernels.exchange import value
-from rankwright.kernels.jit import internal, jit
+from rankwright.kernels.jit import allocating, internal, jit
 from rankwright.kernels.ordering import longest_query, merge_sort, sort_descending, sort_scratch
 from rankwright.kernels.ties import expected_value
 
@@ -17,7 +17,7 @@ INPUT, WORST, BEST, EXPECTED = range(4)
 _FEW = 32  # up to this many best documents are found by insertion; more are sorted
 
 
-@jit
+@allocating
 def order_queries(q0: int, q1: int, bounds: Any, score: Any, label: Any, ties: int, depth: int, order: Any) -> None:
     """Write each query's documents (numbered from 0 within it) by descending score into ``order``.
 

@@ -40,7 +40,7 @@ import numpy as np
 from numba import types
 from numpy.typing import NDArray
 
-from rankwright.kernels.jit import inlined, jit
+from rankwright.kernels.jit import inlined, internal
 from rankwright.kernels.shared import shared
 
 
@@ -102,7 +102,7 @@ def exchange_neighbours(
     )
 
 
-@jit
+@internal
 def swap_row(
     i: int,
     low: int,
@@ -136,7 +136,7 @@ def _chained_swap_row(i: int, low: int, high: int, w: Any, g: Any, d: Any, e: An
     gathered = 0.0
     for j in range(i + 1, high):
         if j >= low:
-            delta[j] = swap_change(i, j, w, g, d, e, state[i], worth, through, gathered)
+            delta[j] = swap_change(i, j, w, w, g, d, e, state[i], worth, through, gathered)
         worth += w[j] * g[j] * through
         through *= d[j]
         gathered = d[j] * gathered + e[j]
@@ -147,7 +147,7 @@ def _chained_swap_row(i: int, low: int, high: int, w: Any, g: Any, d: Any, e: An
     gathered = 0.0
     for j in range(i - 1, low - 1, -1):
         if j < high:
-            delta[j] = swap_change(j, i, w, g, d, e, state[j], worth, through, gathered)
+            delta[j] = swap_change(j, i, w, w, g, d, e, state[j], worth, through, gathered)
         worth = w[j] * g[j] + worth * d[j]
         gathered += through * e[j]
         through *= d[j]
@@ -158,6 +158,7 @@ def swap_change(
     i: int,
     j: int,
     w: Any,
+    w_lower: Any,
     g: Any,
     d: Any,
     e: Any,
@@ -166,11 +167,14 @@ def swap_change(
     through: float,
     gathered: float,
 ) -> float:
-    """Return the change of Z M when positions i < j trade places; worth, through, gathered are P, D, E."""
+    """Return the change of Z M when positions i < j trade places; worth, through, gathered are P, D, E.
+
+    ``w_lower`` is w; with 0 in its place the change of the lower position itself is left out.
+    """
     return (
         w[i] * (g[j] * (s + e[j]) - g[i] * (s + e[i]))
         + worth * ((d[j] - d[i]) * s + e[j] - e[i])
-        + w[j]
+        + w_lower[j]
         * (
             g[i] * (through * (d[j] * s + e[j]) + gathered + e[i])
             - g[j] * (through * (d[i] * s + e[i]) + gathered + e[j])

@@ -17,11 +17,11 @@ from typing import Any
 
 import numpy as np
 
-from rankwright.kernels.jit import internal, jit
+from rankwright.kernels.jit import allocating, internal
 from rankwright.kernels.ordering import longest_query, merge_sort
 
 
-@jit
+@allocating
 def count_incoherent(
     q0: int,
     q1: int,

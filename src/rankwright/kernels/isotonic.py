@@ -10,10 +10,10 @@ from typing import Any
 
 import numpy as np
 
-from rankwright.kernels.jit import jit
+from rankwright.kernels.jit import allocating
 
 
-@jit
+@allocating
 def pool_neighbours(value: Any, weight: Any, first: Any, mean: Any) -> int:
     """Write the first position and the mean of each block, and return the number of blocks.
 

@@ -3,8 +3,12 @@
 Plain functions that release the GIL and are cached on disk. No ``fastmath``, which would reorder sums.
 Division follows IEEE 754: a check for zero, as Python requires, would prevent loops from being vectorised. So would
 indices that might be negative, which count from the end: hence the unsigned ranges in the hot loops. Scalar functions
-inside such loops are `inlined`. Functions that only kernels call are `internal`: without an entry point for Python
-they compile faster.
+inside such loops are `inlined`.
+
+Users wait for the first compilation, so it is kept short. Functions that only kernels call are `internal`, without an
+entry point for Python. Kernels work in memory that they are given, so that Numba need not count references to arrays;
+those that do allocate say so (`allocating`). What kernels do not use, such as closures, is not looked for: most
+of Numba's passes over a function rest on that.
 
 The cache saves time and decides nothing: where it cannot be written, is full or was damaged, kernels are compiled
 again, with one warning. A kernel in the cache is valid as long as no file of this folder has changed: Numba looks at
@@ -18,15 +22,84 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from numba import njit, types
+import numpy as np
+from numba import config, njit, types
+from numba.core.codegen import JITCodeLibrary
+from numba.core.compiler import CompilerBase, DefaultPassBuilder, Flags
 from numba.extending import intrinsic, register_jitable
 
-_COMMON: dict[str, Any] = {"nogil": True, "error_model": "numpy", "no_cfunc_wrapper": True}
 _WARNED: list[str] = []
 _FALLBACK: list[str] = []  # the user's folder, where the package's cannot be written to
 _STAMP = tuple(
     (path.name, path.stat().st_mtime, path.stat().st_size) for path in sorted(Path(__file__).parent.glob("*.py"))
 )
+
+
+# Numba's passes over what kernels do not contain: closures, `with`, errors with arguments, branches and loops that
+# depend on literals, expressions of whole arrays, parallel loops.
+_UNUSED_PASSES = {
+    "DeadBranchPrune",
+    "DumpParforDiagnostics",
+    "FindLiterallyCalls",
+    "InlineClosureLikes",
+    "InlineOverloads",
+    "LiteralPropagationSubPipelinePass",
+    "LiteralUnroll",
+    "MakeFunctionToJitFunction",
+    "NoPythonSupportedFeatureValidation",
+    "NopythonRewrites",
+    "RewriteDynamicRaises",
+    "RewriteSemanticConstants",
+    "WithLifting",
+}
+
+
+class _Options(Flags):
+    """The options of one compilation, which Numba compares for each overload of each operator."""
+
+    __slots__ = ("_known",)
+    _known: tuple[dict[str, Any], dict[str, Any], int]
+
+    def _lookup(self) -> tuple[dict[str, Any], dict[str, Any], int]:
+        """Return what was set, all values and their hash; they are found again only where another option was set."""
+        if not hasattr(self, "_known") or self._known[0] != self._values:
+            values = super().values()
+            self._known = dict(self._values), values, hash(tuple(sorted(values)))
+        return self._known
+
+    def values(self) -> dict[str, Any]:
+        """Return the values of all options."""
+        return self._lookup()[1]
+
+    def __eq__(self, other: object) -> bool:
+        return super().__eq__(other)
+
+    def __hash__(self) -> int:
+        return self._lookup()[2]
+
+
+class _Library(JITCodeLibrary):
+    """The code of a kernel, which LLVM optimises once: together with what it calls, and not each function first."""
+
+    def _optimize_functions(self, module: Any) -> None:
+        module.data_layout = self._codegen._data_layout
+
+
+class _KernelCompiler(CompilerBase):
+    """Numba's compiler, without what kernels do not use."""
+
+    def __init__(self, *arguments: Any) -> None:
+        *context, flags, local_types = arguments
+        super().__init__(*context, _Options(flags), local_types)
+
+    def define_pipelines(self) -> list[Any]:
+        """Return Numba's passes without the unused ones."""
+        if self.state.library is None:
+            self.state.library = _Library(self.state.targetctx.codegen(), self.state.func_id.func_qualname)
+            self.state.library.enable_object_caching()  # so that it can be written to the cache
+        manager = DefaultPassBuilder.define_nopython_pipeline(self.state)
+        manager.passes[:] = [item for item in manager.passes if item[0].__name__ not in _UNUSED_PASSES]
+        return [manager]
 
 
 class _ForgivingCache:
@@ -74,9 +147,13 @@ def cache_folder() -> str | None:
     return _FALLBACK[0] if _FALLBACK else None
 
 
+_COMMON: dict[str, Any] = {"nogil": True, "error_model": "numpy", "no_cfunc_wrapper": True}
+_WITHOUT_MEMORY: dict[str, Any] = {"_nrt": False}  # where it is not set, a function has the setting of its caller
+
+
 def _compiler(**options: Any) -> Callable[[Any], Any]:
     def compile_lazily(function: Any) -> Any:
-        dispatcher = njit(**_COMMON | options)(function)
+        dispatcher = njit(**_COMMON, **options, pipeline_class=_KernelCompiler)(function)
         if not hasattr(dispatcher, "enable_caching"):  # NUMBA_DISABLE_JIT leaves the plain function
             return dispatcher
         try:
@@ -94,13 +171,19 @@ def _compiler(**options: Any) -> Callable[[Any], Any]:
     return compile_lazily
 
 
-jit: Any = _compiler()
-internal: Any = _compiler(no_cpython_wrapper=True)
-inlined: Any = _compiler(inline="always")
+jit: Any = _compiler(**_WITHOUT_MEMORY)
+allocating: Any = _compiler(_nrt=True)
+internal: Any = _compiler(**_WITHOUT_MEMORY, no_cpython_wrapper=True)
+inlined: Any = _compiler(**_WITHOUT_MEMORY, inline="always")
 either: Any = register_jitable(**_COMMON)  # compiled where a kernel calls it, plain Python elsewhere
 
 
-@intrinsic
+def intrinsic_or(plain: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    """Return an intrinsic, or ``plain`` where the kernels run as Python (NUMBA_DISABLE_JIT)."""
+    return lambda compiled: plain if config.DISABLE_JIT else intrinsic(compiled)  # type: ignore[attr-defined]
+
+
+@intrinsic_or(lambda word: np.uint64((int(word) & -int(word)).bit_length() - 1))
 def lowest_bit(typing_context: Any, word: Any) -> Any:
     """Return the position of the lowest bit of a word of 64 bits that is not 0, as one instruction."""
 

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankwright.kernels.arithmetic import exp_negative, total
-from rankwright.kernels.jit import internal, jit
+from rankwright.kernels.jit import allocating, internal, jit
 from rankwright.kernels.ordering import longest_query
 from rankwright.kernels.random import fill_uniform
 
@@ -129,7 +129,7 @@ def _softmax(n: int, z: Any, epsilon: float, rho: Any) -> None:
         rho[a] *= inverse
 
 
-@jit
+@allocating
 def mass_between_leaves(
     q0: int,
     q1: int,

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from rankwright.kernels.jit import either, inlined, internal, jit
+from rankwright.kernels.jit import allocating, either, inlined, internal, jit
 from rankwright.kernels.shared import shared
 
 _SMALL = 64  # up to this many documents, comparing each with all, several at a time, beats sorting by digits
@@ -55,7 +55,8 @@ def sort_descending(score: Any, n: int, order: Any, scratch: Any) -> None:
     spare = scratch[n : 2 * n]
     for a in range(n):
         keys[a] = (np.uint64((highest - score[a]) * step) << np.uint64(32)) | np.uint64(a)
-    result = _count_sort(keys, spare, scratch[2 * n :], n, digit_bits, n_digits)
+    _count_sort(keys, spare, scratch[2 * n :], n, digit_bits, n_digits)
+    result = keys if n_digits % 2 == 0 else spare
     for i in range(n):
         order[i] = np.int64(result[i] & _INDEX_MASK)
     start = np.int64(0)  # with a plain 0, shell_sort would be compiled for a second type
@@ -113,8 +114,11 @@ def _place(score: Any, n: int, order: Any) -> None:
 
 
 @internal
-def _count_sort(key: Any, spare: Any, count: Any, n: int, digit_bits: int, n_digits: int) -> Any:
-    """Sort keys by the digits above the index, lowest digit first; indices are ascending already."""
+def _count_sort(key: Any, spare: Any, count: Any, n: int, digit_bits: int, n_digits: int) -> None:
+    """Sort keys by the digits above the index, lowest digit first; indices are ascending already.
+
+    The result is in ``key`` after an even number of digits, in ``spare`` after an odd one.
+    """
     source = key
     target = spare
     mask = np.uint64((1 << digit_bits) - 1)
@@ -135,10 +139,9 @@ def _count_sort(key: Any, spare: Any, count: Any, n: int, digit_bits: int, n_dig
             target[count[digit]] = source[i]
             count[digit] += one
         source, target = target, source
-    return source
 
 
-@jit
+@allocating
 def merge_sort(value: Any, descending: bool, items: Any, start: int, stop: int) -> int:
     """Sort ``items[start:stop]`` by ``value[item]``, equal values in input order; return the number of inversions.
 

@@ -64,6 +64,14 @@ class PairChoice(NamedTuple):
     crowded: NDArray[Any]  # every positive label is in the ideal top [queries]
 
 
+class Neighbours(NamedTuple):
+    """Which documents trade places, and what of an exchange counts."""
+
+    reach: int  # places apart
+    lower: NDArray[Any]  # weight of the lower position, w, or 0 to leave out what changes there [longest query + 2]
+    from_start: bool  # the user's state before both is the chain's start, whatever stands above them
+
+
 class Noise(NamedTuple):
     """Noise added to the scores before ranking."""
 
@@ -212,7 +220,7 @@ def ranked_pairs(
     y, z, odds, g, d, e, state, u = scratch.ranked
     row_grad, row_hess = scratch.row.grad, scratch.row.hess
     grad, hess = sums.grad, sums.hess
-    nowhere = np.empty(0, np.int64)
+    nowhere = bounds[:0]
     for q in range(q0, q1):
         start = bounds[q]
         n = bounds[q + 1] - start
@@ -237,28 +245,19 @@ def ranked_pairs(
         for i in range(n):
             odds[i] = exp_negative(weights.sigma * (z[i] - highest))
         if not chain.additive:
-            for i in range(n):
-                d[i] = chain.cont[start + order[i]]
-                e[i] = chain.carry[start + order[i]]
+            _gather(n, start, order, chain.cont, d)
+            _gather(n, start, order, chain.carry, e)
             walk(n, d, e, chain.start, state)
         if weights.by_document:
-            for i in range(n):
-                u[i] = judged.weight[start + order[i]]
+            _gather(n, start, order, judged.weight, u)
         if sums.leaf.size > 0:
-            for i in range(n):
-                leaf_at[i] = sums.leaf[start + order[i]]
+            _gather_leaves(n, start, order, sums.leaf, leaf_at)
 
         spread = weights.normalize and z[0] != z[n - 1]
         top = min(choice.top, n)
         n_extra = 0
         if choice.extend > 0:
-            at_random = choice.extend == RANDOM or choice.extend == ALL_RANDOM
-            take_all = choice.extend == ALL or (choice.extend >= ALL_STATIC and not choice.crowded[q])
-            least, quota = choice.true_label[q], choice.quota[q]
-            if at_random and not take_all:
-                for i in range(n):
-                    noisy[i] = sample.selection_draws[start + order[i]]
-            n_extra = _extend(n, top, take_all, at_random, choice.by_quota, least, quota, y, noisy, scratch.extra)
+            n_extra = _extend(q, n, start, choice, sample.selection_draws, order, y, noisy, scratch.extra)
         extra = scratch.extra[:n_extra]
         form = (wide, spread)
         ranked, row, w, additive = scratch.ranked, scratch.row, chain.weight, chain.additive
@@ -276,23 +275,41 @@ def ranked_pairs(
 
 
 _ROW = types.float64[::1]
+_INDICES = types.int64[::1]
+_CHOICE = typeof(PairChoice(0, 0, False, np.empty(0), np.empty(0, np.int64), np.empty(0, np.bool_)))
+_RANKED = types.NamedUniTuple(_ROW, 8, Ranked)
 _WEIGHTS = typeof(PairWeights(1.0, False, False, False, np.empty(0), 1.0, False))
+_BETWEEN = types.float64[:, ::1]
 _SUMS = typeof(PairSums(*np.empty((3, 0)), np.empty(0, np.int64), np.empty((0, 0)), stop_flag()))
+
+
+@shared(types.void(types.int64, types.int64, _INDICES, _ROW, _ROW))
+def _gather(n: int, start: int, order: Any, values: Any, out: Any) -> None:
+    """Write the values of a query's documents by position."""
+    for i in range(n):
+        out[i] = values[start + order[i]]
+
+
+@shared(types.void(types.int64, types.int64, _INDICES, _INDICES, _INDICES))
+def _gather_leaves(n: int, start: int, order: Any, leaf: Any, out: Any) -> None:
+    """Write the leaves of a query's documents by position."""
+    for i in range(n):
+        out[i] = leaf[start + order[i]]
 
 
 @shared(
     types.float64(
         types.int64,
         types.int64,
-        types.int64[::1],
+        _INDICES,
         types.boolean,
         _ROW,
         _WEIGHTS,
         types.UniTuple(types.boolean, 2),
-        types.NamedUniTuple(_ROW, 8, Ranked),
+        _RANKED,
         types.NamedUniTuple(_ROW, 4, PairRow),
         types.float64,
-        types.int64[::1],
+        _INDICES,
         _SUMS,
     )
 )
@@ -338,8 +355,7 @@ def _sum_pairs(
                     push[extra[before]] = 0.0
                     curv[extra[before]] = 0.0
             if leaf_at.size > 0:
-                for j in range(first, high):
-                    add_pair(leaf_at[i], leaf_at[j], scale * curv[j], sums.rounding, sums.between)
+                _sum_between(leaf_at[i], first, high, scale, curv, leaf_at, sums.rounding, sums.between)
                 continue
             row_grad[i] -= total(push, first, high)
             row_hess[i] += total(curv, first, high)
@@ -407,11 +423,18 @@ def _wide_pushes(z_i: float, low: int, high: int, sigma: float, z: Any, push: An
 @inlined
 def _pair_weights(i: int, low: int, high: int, additive: bool, w: Any, weights: Any, ranked: Any, out: Any) -> None:
     """Write W of position i with each position in [low, high), up to its sign."""
-    y, _, _, g, d, e, state, u = ranked
     if weights.by_swap:
-        swap_row(i, low, high, additive, w, g, d, e, state, out)
+        swap_row(i, low, high, additive, w, ranked.g, ranked.d, ranked.e, ranked.state, out)
     else:
         out[low:high] = weights.unit
+    if weights.by_distance or weights.by_own or weights.by_document:
+        _further_weights(i, low, high, w, weights, ranked, out)
+
+
+@shared(types.void(types.int64, types.int64, types.int64, _ROW, _WEIGHTS, _RANKED, _ROW))
+def _further_weights(i: int, low: int, high: int, w: Any, weights: Any, ranked: Any, out: Any) -> None:
+    """Add what W has beside unit and |dM|."""
+    y, g, u = ranked.y, ranked.g, ranked.u
     if weights.by_distance:
         for j in range(low, high):
             out[j] = abs(out[j]) + abs(g[i] - g[j]) * weights.distance[abs(i - j)]
@@ -434,25 +457,29 @@ def add_pair(a: int, b: int, curv: float, rounding: float, between: Any) -> None
         between[b, a] -= rounded
 
 
-@shared("int64(int64, int64, boolean, boolean, boolean, float64, int64, float64[::1], float64[::1], int64[::1])")
+@shared(types.void(types.int64, types.int64, types.int64, types.float64, _ROW, _INDICES, types.float64, _BETWEEN))
+def _sum_between(
+    leaf: int, low: int, high: int, scale: float, curv: Any, leaf_at: Any, rounding: float, between: Any
+) -> None:
+    """Add the curvature of a document of this leaf with the positions [low, high), times ``scale``, between leaves."""
+    for j in range(low, high):
+        add_pair(leaf, leaf_at[j], scale * curv[j], rounding, between)
+
+
+@shared(types.int64(types.int64, types.int64, types.int64, _CHOICE, _ROW, _INDICES, _ROW, _ROW, _INDICES))
 def _extend(
-    n: int,
-    top: int,
-    take_all: bool,
-    at_random: bool,
-    by_quota: bool,
-    least: float,
-    quota: int,
-    y: Any,
-    draw_at: Any,
-    extra: Any,
+    q: int, n: int, start: int, choice: Any, selection_draws: Any, order: Any, y: Any, draw_at: Any, extra: Any
 ) -> int:
     """Choose positions below the top whose documents belong into it; return how many.
 
-    A label belongs from ``least`` on: the label at the last place of the ideal order's top, or the lowest
+    A label belongs from ``choice.true_label`` on: the label at the last place of the ideal order's top, or the lowest
     relevant one there. By the paper's count, as many are taken as the top holds documents of lower labels; by quota,
     as many of each label as the top lacks ("Lambda-eX" paper, section 4.2).
     """
+    top = min(choice.top, n)
+    least, by_quota = choice.true_label[q], choice.by_quota
+    at_random = choice.extend == RANDOM or choice.extend == ALL_RANDOM
+    take_all = choice.extend == ALL or (choice.extend >= ALL_STATIC and not choice.crowded[q])
     false_top = 0
     at_least = 0
     for i in range(top):
@@ -460,7 +487,7 @@ def _extend(
             false_top += 1
         elif y[i] == least:
             at_least += 1
-    lacking = quota - at_least
+    lacking = choice.quota[q] - at_least
 
     missed = 0
     for i in range(top, n):
@@ -469,6 +496,7 @@ def _extend(
             missed += 1
     if not take_all:
         if at_random:
+            _gather(n, start, order, selection_draws, draw_at)
             shell_sort(draw_at, extra, np.int64(0), np.int64(missed))
         taken = 0
         for x in range(missed):
@@ -494,14 +522,14 @@ def neighbour_pairs(
     score: Any,
     judged: Any,
     chain: Any,
-    reach: int,
+    neighbours: Any,
     noise: Any,
     stream: Any,
     stored: Any,
     sums: Any,
     scratch: Any,
 ) -> None:
-    """Sum pair losses over documents at most ``reach`` places apart in noisy rankings.
+    """Sum pair losses over documents at most ``neighbours.reach`` places apart in noisy rankings.
 
     The noise decides which documents are neighbours and what an exchange is worth; the loss is taken at the scores
     without noise. Where ``stored`` has room, it receives the pairs.
@@ -511,6 +539,7 @@ def neighbour_pairs(
     worth, through, gathered = scratch.passage
     push, curv, row_grad, row_hess = scratch.row
     grad, hess, query_weight, leaf, between, stop, rounding = sums
+    reach = neighbours.reach
     for q in range(q0, q1):
         start = queries.bounds[q]
         n = queries.bounds[q + 1] - start
@@ -555,22 +584,16 @@ def neighbour_pairs(
                     row_grad[i] = 0.0
                     row_hess[i] = 0.0
                 if not chain.additive:
-                    for i in range(m):
-                        document = documents[order[low + i]]
-                        d[i] = document["cont"]
-                        e[i] = document["carry"]
-                        worth[i] = 0.0
-                        through[i] = 1.0
-                        gathered[i] = 0.0
+                    _gather_chain(m, order[low:], documents, d, e, scratch.passage)
                     walk(m, d, e, state_here, state)
                     state_here = state[min(tile, m - 1)]
+                    if neighbours.from_start:
+                        state[:m] = chain.start
                 if judged.weight.size > 0:
-                    for i in range(m):
-                        u[i] = judged.weight[start + order[low + i]]
+                    _gather(m, start, order[low:], judged.weight, u)
                 if leaf.size > 0:
-                    for i in range(m):
-                        leaf_at[i] = leaf[start + order[low + i]]
-                w = chain.weight[low:]
+                    _gather_leaves(m, start, order[low:], leaf, leaf_at)
+                w, lower = chain.weight[low:], neighbours.lower[low:]
                 for apart in range(1, min(reach, m - 1) + 1):
                     if stop[0] != 0:
                         return
@@ -578,16 +601,14 @@ def neighbour_pairs(
                     if chain.additive:
                         _exchanges_apart(apart, rows, w, g, curv)
                     else:
-                        _chained_exchanges_apart(apart, rows, w, g, d, e, state, worth, through, gathered, curv)
+                        _chained_exchanges_apart(apart, rows, w, lower, g, d, e, state, worth, through, gathered, curv)
                     if judged.weight.size > 0:
                         _weigh_apart(apart, rows, y, u, curv)
                     _pushes_apart(apart, rows, wide, y, odds, push, curv)
                     if stored.curv.size > 0:
                         k = _store(apart, rows, start, order[low:], scale, curv, k, stored)
                     if leaf.size > 0:
-                        weight = query_weight[q]
-                        for i in range(rows):
-                            add_pair(leaf_at[i], leaf_at[i + apart], weight * (scale * curv[i]), rounding, between)
+                        _sum_apart_between(apart, rows, query_weight[q], scale, curv, leaf_at, rounding, between)
                     step = np.uint64(apart)
                     for i in range(np.uint64(rows)):
                         row_grad[i] -= push[i]
@@ -606,7 +627,40 @@ def neighbour_pairs(
             stored.used[q] = k - stored.start[q]
 
 
-@internal
+_STORED = typeof(StoredPairs(*np.empty((2, 0), np.int64), np.empty((0, 2), np.int32), np.empty(0)))
+
+
+@shared(
+    types.void(
+        types.int64,
+        _INDICES,
+        typeof(np.empty(0, _NEIGHBOUR_DOCUMENT)),
+        _ROW,
+        _ROW,
+        types.NamedUniTuple(_ROW, 3, Passage),
+    )
+)
+def _gather_chain(m: int, order: Any, documents: Any, d: Any, e: Any, passage: Any) -> None:
+    """Write continuation and carry by position; nothing lies between two positions so far."""
+    for i in range(m):
+        document = documents[order[i]]
+        d[i] = document["cont"]
+        e[i] = document["carry"]
+        passage.worth[i] = 0.0
+        passage.through[i] = 1.0
+        passage.gathered[i] = 0.0
+
+
+@shared(types.void(types.int64, types.int64, types.float64, types.float64, _ROW, _INDICES, types.float64, _BETWEEN))
+def _sum_apart_between(
+    apart: int, rows: int, weight: float, scale: float, curv: Any, leaf_at: Any, rounding: float, between: Any
+) -> None:
+    """Add the curvature of the pairs (i, i + apart), i < rows, between leaves."""
+    for i in range(rows):
+        add_pair(leaf_at[i], leaf_at[i + apart], weight * (scale * curv[i]), rounding, between)
+
+
+@shared(types.int64(types.int64, types.int64, types.int64, _INDICES, types.float64, _ROW, types.int64, _STORED))
 def _store(apart: int, rows: int, start: int, order: Any, scale: float, curv: Any, k: int, stored: Any) -> int:
     """Store the pairs (i, i + apart), i < rows, that have a curvature, from place k on; return the next place."""
     for i in range(rows):
@@ -638,11 +692,12 @@ def _exchanges_apart(apart: int, rows: int, w: Any, g: Any, delta: Any) -> None:
         delta[i] = (w[i] - w[j]) * (g[j] - g[i])
 
 
-@shared("void(int64, int64, " + ", ".join(9 * ["float64[::1]"]) + ")")
+@shared("void(int64, int64, " + ", ".join(10 * ["float64[::1]"]) + ")")
 def _chained_exchanges_apart(
     apart: int,
     rows: int,
     w: Any,
+    lower: Any,
     g: Any,
     d: Any,
     e: Any,
@@ -659,7 +714,7 @@ def _chained_exchanges_apart(
     step = np.uint64(apart)
     for i in range(np.uint64(rows)):
         j = i + step
-        delta[i] = swap_change(i, j, w, g, d, e, state[i], worth[i], through[i], gathered[i])
+        delta[i] = swap_change(i, j, w, lower, g, d, e, state[i], worth[i], through[i], gathered[i])
         worth[i] += w[j] * g[j] * through[i]
         gathered[i] = d[j] * gathered[i] + e[j]
         through[i] *= d[j]
@@ -672,7 +727,7 @@ def _wide_chances(apart: int, rows: int, score: Any, chance: Any) -> None:
         chance[i] = 1.0 / (1.0 + math.exp(min(score[i] - score[i + apart], 700.0)))
 
 
-@internal
+@shared(types.void(types.int64, types.int64, _ROW, _ROW, _ROW))
 def _weigh_apart(apart: int, rows: int, y: Any, u: Any, delta: Any) -> None:
     """Multiply what the positions i and i + apart trade by the weight of the better document, i < rows."""
     step = np.uint64(apart)

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankwright.kernels.arithmetic import log_positive, turn
-from rankwright.kernels.jit import inlined, jit
+from rankwright.kernels.jit import allocating, inlined
 from rankwright.kernels.shared import shared
 
 LOGISTIC, GAUSSIAN, GUMBEL, UNIFORM = range(4)
@@ -124,7 +124,7 @@ def stream_of(seed: int, iteration: int, term: int = 0) -> np.uint64:
     return np.uint64(x ^ (x >> 31))
 
 
-@jit
+@allocating
 def noise_by_query(q0: int, q1: int, bounds: Any, keys: Any, kind: int, stream: Any, draw: int, out: Any) -> None:
     """Fill ``out`` [documents] with noise, query by query."""
     longest = 0
@@ -138,7 +138,7 @@ def noise_by_query(q0: int, q1: int, bounds: Any, keys: Any, kind: int, stream: 
             out[bounds[q] + a] = values[a]
 
 
-@jit
+@allocating
 def uniform_by_key(keys: Any, stream: Any, draw: int, out: Any) -> None:
     """Write one uniform per query into ``out`` [queries]."""
     pair = np.empty(2)

@@ -16,13 +16,13 @@ from typing import Any
 
 import numpy as np
 
-from rankwright.kernels.jit import inlined, internal, jit
+from rankwright.kernels.jit import allocating, inlined, internal
 from rankwright.kernels.ordering import longest_query
 
 _LOOK_EVERY = 64  # steps between two looks for chances that are all 0
 
 
-@jit
+@allocating
 def expected_rank_gradient(
     q0: int, q1: int, bounds: Any, score: Any, chain: Any, sigma: float, grad: Any, stop: Any
 ) -> None:
@@ -110,7 +110,7 @@ def _is_zero(values: Any, n: int) -> bool:
     return True
 
 
-@jit
+@allocating
 def expected_rank_value(
     q0: int, q1: int, bounds: Any, score: Any, chain: Any, sigma: float, out: Any, stop: Any
 ) -> None:

@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from rankwright.kernels.jit import internal, jit
+from rankwright.kernels.jit import allocating, internal
 from rankwright.kernels.tree_arrays import MISSING_LEFT, SPECIAL, PackedTrees
 from rankwright.kernels.trees import goes_left_at_special
 
@@ -78,7 +78,7 @@ def _left(row: int, node: int, X: Any, trees: PackedTrees) -> bool:
     return x <= trees.bound[node]
 
 
-@jit
+@allocating
 def add_shap_values(start: int, stop: int, X: Any, trees: PackedTrees, covers: Any, levels: int, out: Any) -> None:
     """Add the SHAP values of the rows [start, stop) to ``out`` [rows, columns + 1], the mean score in the last column.
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from rankwright.kernels.jit import internal, jit
+from rankwright.kernels.jit import allocating, jit
 
 
 @jit
@@ -33,7 +33,7 @@ def expected_value(
     return worth
 
 
-@internal
+@allocating
 def _block(
     order: Any, low: int, high: int, end: int, additive: bool, w: Any, g: Any, d: Any, e: Any, s: float, stop: Any
 ) -> float:

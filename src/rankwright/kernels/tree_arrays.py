@@ -32,6 +32,7 @@ MISSING_RIGHT, MISSING_LEFT, SPECIAL = range(3)
 LARGEST_CATEGORY = 1 << 20  # of a set, which takes a bit for each number up to its largest
 DEEPEST = 1 << 17  # nodes from a root to a leaf
 MOST_LEAVES = 2**31 - 1  # of all trees: they are numbered by 32 bits
+_LARGEST_GAIN = float(np.finfo(np.float32).max)
 
 
 class TreeArrays(NamedTuple):
@@ -93,7 +94,8 @@ def pack(trees: Iterable[TreeArrays], n_features: int) -> PackedTrees:
     """Put trees one behind the other, and raise ValueError where one is not a tree over ``n_features`` columns.
 
     Scoring follows the arrays without looking, so this is where a damaged or hostile model is stopped: children exist,
-    each is the child of one node and all are reached from the root (no cycles), columns exist, leaf values are finite.
+    each is the child of one node and all are reached from the root (no cycles), columns exist, leaf values and gains
+    are finite.
 
     Examples
     --------
@@ -136,6 +138,8 @@ def pack(trees: Iterable[TreeArrays], n_features: int) -> PackedTrees:
         column = feature[(feature < 0) | (feature >= n_features)][0]
         refuse(feature == column, f"a node splits column {column} of {n_features} columns")
     refuse(np.isnan(threshold), "a threshold is not a number")
+    # Importances are sums of gains, which engines hold in 32 bits.
+    refuse(~(np.abs(joined("gain", np.float64)) <= _LARGEST_GAIN), "the gain of a node is not a number of 32 bits")
     refuse((decision < 0) | (decision > AMONG), "a node has an unknown kind of decision")
     refuse((missing < 0) | (missing > ZERO_TO_DEFAULT), "a node treats missing values in an unknown way")
     if not np.isfinite(value).all():

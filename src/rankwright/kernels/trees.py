@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from rankwright.kernels.jit import inlined, internal, jit, lowest_bit
+from rankwright.kernels.jit import allocating, inlined, internal, jit, lowest_bit
 from rankwright.kernels.tree_arrays import (
     AS_ZERO,
     AT_MOST,
@@ -67,7 +67,7 @@ def _leaf(row: int, node: int, X: Any, trees: PackedTrees) -> int:
     return node
 
 
-@jit
+@allocating
 def score_rows(start: int, stop: int, X: Any, trees: PackedTrees, first: int, last: int, out: Any) -> None:
     """Sum the trees [first, last) for the rows [start, stop), each sum in the order of the trees."""
     sets = trees.leaf_sets
@@ -122,7 +122,7 @@ def _exclude_leaves(row: int, n: int, tree: int, X: Any, trees: PackedTrees, col
                 leaves[i] &= sets.others[node]
 
 
-@jit
+@allocating
 def leaves_by_change(start: int, stop: int, before: Any, after: Any, middle: Any, leaf_at: Any, out: Any) -> None:
     """Write the leaf of the rows [start, stop), whose scores grew by the value of their leaf.
 
@@ -137,11 +137,17 @@ def leaves_by_change(start: int, stop: int, before: Any, after: Any, middle: Any
         for i in range(n):
             change[i] = after[first + i] - before[first + i]
             below[i] = 0
-        for m in middle:
-            for i in range(n):
-                below[i] += 1 if m < change[i] else 0
+        _count_below(n, middle, change, below)
         for i in range(n):
             out[first + i] = leaf_at[np.uint64(below[i])]
+
+
+@internal
+def _count_below(n: int, middle: Any, change: Any, below: Any) -> None:
+    """Add to ``below`` how many values are below each change: apart from what allocates, the loop vectorises."""
+    for m in middle:
+        for i in range(n):
+            below[i] += 1 if m < change[i] else 0
 
 
 @jit

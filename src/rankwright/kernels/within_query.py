@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from rankwright.kernels.jit import internal, jit
+from rankwright.kernels.jit import allocating, internal
 from rankwright.kernels.ordering import longest_query, sort_descending, sort_scratch
 
 RANK, Z, GAP, SHARE, MEAN, MAX = range(6)
@@ -19,7 +19,7 @@ _LARGEST = float(np.finfo(np.float32).max)
 _SQUARES_OVERFLOW = 1e150  # larger numbers, and their reciprocals, are scaled before they are squared
 
 
-@jit
+@allocating
 def fill_within_query(q0: int, q1: int, bounds: Any, matrix: Any, columns: Any, targets: Any) -> None:
     """Write features of the rows of the queries [q0, q1) into columns of the matrix that they are read from.
 

@@ -20,16 +20,9 @@ from rankwright.data.pairs import read_pairs
 from rankwright.data.queries import Queries, check_labels
 from rankwright.metrics import Metric
 from rankwright.objectives.anchors import RMSE, Logistic
-from rankwright.objectives.base import (
-    NOTATION,
-    BoundObjective,
-    Floats,
-    Gradient,
-    Objective,
-    Problem,
-    Sum,
-    known_objectives,
-)
+from rankwright.objectives.base import NOTATION, Objective, Sum, known_objectives
+from rankwright.objectives.bound import BoundObjective
+from rankwright.objectives.gradient import Floats, Gradient, Problem
 from rankwright.objectives.lambdas import LambdaLoss, LambdaMART, RankNet
 from rankwright.objectives.pointwise import QueryRMSE
 from rankwright.objectives.propensity import inverse_propensities

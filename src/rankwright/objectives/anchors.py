@@ -19,7 +19,8 @@ from typing import ClassVar
 import numpy as np
 
 from rankwright.kernels.documents import binary_cross_entropy, diagonal_between_leaves, squared_errors
-from rankwright.objectives.base import Floats, Gradient, LeafSums, Objective, Problem
+from rankwright.objectives.base import Objective
+from rankwright.objectives.gradient import Floats, Gradient, LeafSums, Problem
 from rankwright.objectives.options import check_positive
 
 

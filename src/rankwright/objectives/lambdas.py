@@ -42,7 +42,8 @@ from rankwright.kernels.pairs import (
 )
 from rankwright.kernels.random import UNIFORM, noise_by_query
 from rankwright.metrics import Metric
-from rankwright.objectives.base import Floats, Gradient, Objective, PairGradient, Problem
+from rankwright.objectives.base import Objective
+from rankwright.objectives.gradient import Floats, Gradient, PairGradient, Problem
 from rankwright.objectives.options import NOISELESS, check_choice, check_noise, check_positive, noise_of
 from rankwright.ranges import Choice, Range
 

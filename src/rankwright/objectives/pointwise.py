@@ -14,7 +14,8 @@ from typing import ClassVar
 import numpy as np
 
 from rankwright.kernels.listwise import centred_residuals, mass_between_leaves
-from rankwright.objectives.base import Floats, Gradient, LeafSums, Objective, Problem
+from rankwright.objectives.base import Objective
+from rankwright.objectives.gradient import Floats, Gradient, LeafSums, Problem
 
 
 @dataclass(frozen=True)

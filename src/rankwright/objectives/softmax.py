@@ -22,7 +22,8 @@ from rankwright.kernels.listwise import (
     softmax_cross_entropy,
 )
 from rankwright.kernels.random import KeyedQueries
-from rankwright.objectives.base import Floats, Gradient, LeafSums, Objective, Problem
+from rankwright.objectives.base import Objective
+from rankwright.objectives.gradient import Floats, Gradient, LeafSums, Problem
 from rankwright.objectives.options import check_positive
 from rankwright.ranges import Choice, Range
 

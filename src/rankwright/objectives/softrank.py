@@ -18,7 +18,8 @@ import numpy as np
 from rankwright.kernels.exchange import Chain
 from rankwright.kernels.rank_distribution import expected_rank_gradient
 from rankwright.kernels.threads import stop_flag
-from rankwright.objectives.base import Floats, Gradient, Objective, Problem
+from rankwright.objectives.base import Objective
+from rankwright.objectives.gradient import Floats, Gradient, Problem
 from rankwright.objectives.options import check_positive
 from rankwright.ranges import Choice, Range
 

@@ -16,10 +16,18 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from rankwright.kernels.ccs import Smoothing, SmoothingScratch, make_scale_free, smoothed_ranking, smoothed_selection
+from rankwright.kernels.ccs import (
+    Smoothing,
+    SmoothingScratch,
+    Steps,
+    make_scale_free,
+    smoothed_ranking,
+    smoothed_selection,
+)
 from rankwright.kernels.random import KeyedQueries
 from rankwright.kernels.threads import stop_flag
-from rankwright.objectives.base import Floats, Gradient, Objective, Problem
+from rankwright.objectives.base import Objective
+from rankwright.objectives.gradient import Floats, Gradient, Problem
 from rankwright.objectives.options import check_choice, check_count, check_positive
 from rankwright.ranges import Choice, Range
 
@@ -117,6 +125,7 @@ class _Smoothed(Gradient):
         else:
             self.chain = problem.ranking_chain(options.name, truncate=True, signed=True)
         self.chain = problem.weighted_gains(self.chain)
+        self.steps = Steps.of(self.chain.weight)
 
     def add(self, q0: int, q1: int, scores: Floats, stream: np.uint64, grad: Floats, hess: Floats) -> None:
         o = self.options
@@ -127,6 +136,7 @@ class _Smoothed(Gradient):
             smoothed_selection(q0, q1, queries, scores, chain, smoothing, stream, grad)
         else:
             with self.scratch.borrow() as scratch:
-                smoothed_ranking(q0, q1, queries, scores, labels, chain, smoothing, stream, grad, scratch, stop_flag())
+                args = queries, scores, labels, chain, self.steps, smoothing, stream, grad, scratch
+                smoothed_ranking(q0, q1, *args, stop_flag())
         make_scale_free(q0, q1, bounds, scores, not self.selects, o.nu, o.sfa, grad)
         self.set_unit_curvature(q0, q1, self.chain, hess)

@@ -22,6 +22,7 @@ import numpy as np
 from rankwright.kernels.exchange import Chain
 from rankwright.kernels.pairs import (
     Judged,
+    Neighbours,
     NeighbourScratch,
     Noise,
     PairSums,
@@ -31,7 +32,8 @@ from rankwright.kernels.pairs import (
 )
 from rankwright.kernels.random import KeyedQueries
 from rankwright.metrics import ExpDCG
-from rankwright.objectives.base import Floats, Gradient, LeafSums, Objective, PairGradient, Problem, without_leaves
+from rankwright.objectives.base import Objective
+from rankwright.objectives.gradient import Floats, Gradient, LeafSums, PairGradient, Problem, without_leaves
 from rankwright.objectives.options import check_choice, check_count, check_noise, noise_of
 from rankwright.ranges import Choice, Range
 
@@ -56,6 +58,9 @@ class YetiLoss(Objective):
     truncate_delta
         Weigh with the metric cut off at its cutoff, the default. False weighs with the whole metric and takes only the
         normaliser from the cutoff, as eq. (9) of the paper.
+    map_delta
+        For MAP and other metrics that count relevant documents: ``"exact"``, or ``"catboost"`` for the weight that
+        CatBoost has in place of the change, 1 / i plus 1 / k of each relevant document between positions i and j.
 
     Examples
     --------
@@ -82,6 +87,7 @@ class YetiLoss(Objective):
     permutations: int = 10
     neighbours: int | str = 1
     truncate_delta: bool = True
+    map_delta: str = "exact"
 
     def __post_init__(self) -> None:
         check_noise(self, "permutations")
@@ -92,6 +98,7 @@ class YetiLoss(Objective):
         if self.neighbours != "all":
             check_count(self, "neighbours")
         check_choice(self, "truncate_delta", (True, False))
+        check_choice(self, "map_delta", ("exact", "catboost"))
 
     @property
     def stochastic(self) -> bool:
@@ -102,7 +109,17 @@ class YetiLoss(Objective):
         """Bind the metric."""
         chain = problem.ranking_chain(self.name, truncate=self.truncate_delta)
         reach = np.iinfo(np.int64).max // 2 if self.neighbours == "all" else int(self.neighbours)
-        return _NeighbourPairs(problem, chain, reach, noise_of(self, self.permutations))
+        neighbours = Neighbours(reach, chain.weight, False)
+        if self.map_delta == "catboost":
+            if not np.any(chain.carry):
+                raise ValueError(
+                    f"{self.name}: map_delta='catboost' is for metrics that count relevant documents, such as map, and "
+                    f"{problem.metric} does not; leave it out."
+                )
+            # What changes above the lower position, for a user who has counted nothing so far, and not divided by R.
+            neighbours = Neighbours(reach, np.zeros_like(chain.weight), True)
+            chain = chain._replace(scale=np.sign(chain.scale))
+        return _NeighbourPairs(problem, chain, neighbours, noise_of(self, self.permutations))
 
     def work(self, sizes: Floats) -> Floats:
         """Sorts and pairs of each permutation."""
@@ -113,8 +130,8 @@ class YetiLoss(Objective):
 class YetiRank(YetiLoss):
     """YetiRank: YetiLoss for ExpDCG, whatever the metric.
 
-    An exchange at positions i, i+1 is worth (1 - decay) decay^(i-1) |r_i - r_j|. ExpDCG has no cutoff, so
-    ``truncate_delta`` must stay True.
+    An exchange at positions i, i+1 is worth (1 - decay) decay^(i-1) |r_i - r_j|. ExpDCG has no cutoff and counts
+    nothing, so ``truncate_delta`` and ``map_delta`` must keep their defaults.
 
     Parameters
     ----------
@@ -141,6 +158,8 @@ class YetiRank(YetiLoss):
         ExpDCG(decay=self.decay)  # which checks it
         if not self.truncate_delta:
             raise ValueError("yetirank: truncate_delta has no meaning for a metric without a cutoff; use yetiloss.")
+        if self.map_delta != "exact":
+            raise ValueError("yetirank: map_delta has no meaning for its metric, which counts nothing; use yetiloss.")
 
     def prepare(self, problem: Problem) -> Gradient:
         """Bind ExpDCG in place of the metric."""
@@ -149,15 +168,15 @@ class YetiRank(YetiLoss):
 
 
 class _NeighbourPairs(PairGradient):
-    def __init__(self, problem: Problem, chain: Chain, reach: int, noise: Noise) -> None:
+    def __init__(self, problem: Problem, chain: Chain, neighbours: Neighbours, noise: Noise) -> None:
         super().__init__(problem)
         self.chain = chain
-        self.reach = reach
+        self.neighbours = neighbours
         self.noise = noise
         self.scratch = problem.scratch(NeighbourScratch.create)
         sizes = problem.queries.sizes
         rows = np.where(chain.scale != 0, np.minimum(sizes - 1, chain.depth), 0).astype(np.float64)
-        self.room = np.append(0.0, np.cumsum(noise.samples * rows * np.minimum(sizes - 1, reach)))
+        self.room = np.append(0.0, np.cumsum(noise.samples * rows * np.minimum(sizes - 1, neighbours.reach)))
         none = np.zeros(0, np.int64)
         self.no_pairs = StoredPairs(none, none, np.zeros((0, 2), np.int32), np.zeros(0))
 
@@ -172,9 +191,9 @@ class _NeighbourPairs(PairGradient):
     def find(self, stored: StoredPairs, q0: int, q1: int, scores: Floats, stream: np.uint64, sums: PairSums) -> None:
         """Call the kernel, which stores the pairs where there is room for them."""
         queries, judged = KeyedQueries(self.bounds, self.keys), Judged(self.problem.labels, self.problem.weights)
-        chain, reach, noise = self.chain, self.reach, self.noise
+        chain, neighbours, noise = self.chain, self.neighbours, self.noise
         with self.scratch.borrow() as scratch:
-            neighbour_pairs(q0, q1, queries, scores, judged, chain, reach, noise, stream, stored, sums, scratch)
+            neighbour_pairs(q0, q1, queries, scores, judged, chain, neighbours, noise, stream, stored, sums, scratch)
 
 
 class _KeptPairs(Gradient):

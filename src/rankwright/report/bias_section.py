@@ -22,27 +22,38 @@ def bias_sections(runs: Sequence[Run]) -> list[Section]:
         return []
     text = Text(
         "What a document gains or loses, as a score, by where it was shown. It was learned beside the trees, and "
-        "predictions leave it out."
+        "predictions leave it out. Examination is how likely a place is looked at: click rates of documents that are "
+        "alike."
     )
-    return [Section("Position bias", [text, *(_chart(column, found) for column in columns)])]
+    charts = [
+        chart
+        for column in columns
+        for quantity in ("values", "examination")
+        if (chart := _chart(column, found, quantity)) is not None
+    ]
+    return [Section("Position bias", [text, *charts])]
 
 
-def _chart(column: str, found: dict[str, dict[str, Any]]) -> Block:
+def _chart(column: str, found: dict[str, dict[str, Any]], quantity: str) -> Block | None:
     alt = require("altair")
-    having = {name: biases[column] for name, biases in found.items() if column in biases}
+    title = "bias" if quantity == "values" else "examination"
+    having = {name: biases[column] for name, biases in found.items() if quantity in biases.get(column, {})}
+    if not having:
+        return None
     values = [
-        {"r": name, "p": level, "b": round(bias, 5), "n": documents}
+        {"r": name, "p": level, "b": round(value, 5), "n": documents}
         for name, bias_of in having.items()
-        for level, bias, documents in zip(bias_of["levels"], bias_of["values"], bias_of["documents"], strict=True)
+        for level, value, documents in zip(bias_of["levels"], bias_of[quantity], bias_of["documents"], strict=True)
+        if value is not None
     ]
     colours = [SERIES[number % len(SERIES)] for number, name in enumerate(found) if name in having]
     base = alt.Chart(alt.Data(values=values)).encode(
-        y=alt.Y("b:Q", title="bias"),
+        y=alt.Y("b:Q", title=title),
         color=alt.Color("r:N", title=None, sort=None, scale=alt.Scale(domain=list(having), range=colours)),
         tooltip=[
             alt.Tooltip("r:N", title="run"),
             alt.Tooltip("p:N", title=column),
-            alt.Tooltip("b:Q", title="bias", format=".3f"),
+            alt.Tooltip("b:Q", title=title, format=".3f"),
             alt.Tooltip("n:Q", title="documents", format=","),
         ],
     )
@@ -52,4 +63,4 @@ def _chart(column: str, found: dict[str, dict[str, Any]]) -> Block:
     else:
         chart = base.mark_bar(cornerRadiusEnd=2).encode(x=alt.X("p:N", title=column, sort=None), xOffset="r:N")
         note = "Relative to the most frequent category."
-    return Figure(f"Bias of {column}", chart.properties(height=240), note)
+    return Figure(f"{title.capitalize()} of {column}", chart.properties(height=240), note)

@@ -1,4 +1,4 @@
-"""A block in which a reader picks two systems and a query, and sees both rankings side by side.
+"""A block in which a reader picks two systems, a metric and a query, and sees both rankings side by side.
 
 The page contains all the data, so their size is limited: rankings of the queries that changed most and of a sample of
 the others, up to a number of bytes; points of the scatter plot up to a number of values. The histogram counts all
@@ -16,8 +16,8 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from rankwright.report.page import Cell, Figure, Table, embedded_json, render, require
-from rankwright.report.scored_runs import ScoredRuns
+from rankwright.report.page import Cell, Figure, Table, embedded_json, render, require, shortened
+from rankwright.report.scored_runs import Floats, ScoredRuns, direction
 from rankwright.report.theme import SERIES
 
 _N_CHANGED, _N_SAMPLE = 200, 100  # queries whose rankings are shown
@@ -49,9 +49,13 @@ class QueryExplorer:
             scatter=self._scatter,
             histogram=self._histogram,
             systems=self.scored.names,
+            metrics=self.scored.metrics,
             data={
                 "systems": self.scored.names,
-                "metric": self.scored.metrics[0],
+                "metrics": [
+                    {"name": name, "better": direction(name), "ends": list(ends), "widest": widest}
+                    for name, ends, widest in zip(self.scored.metrics, self._ends, self._widest, strict=True)
+                ],
                 "rankings": [self._ranking(query) for query in self._chosen],
                 "names": [self._names(query) for query in self._chosen],
                 "top": max(1.0, float(self.scored.data.y.max())),
@@ -91,11 +95,31 @@ class QueryExplorer:
         return len(embedded_json(self._ranking(query))) + len(embedded_json(self._names(query))) + 2
 
     @cached_property
+    def _values(self) -> list[Floats]:
+        """Values of each metric [systems, queries]."""
+        return [self.scored.values_of(metric) for metric in self.scored.metrics]
+
+    @cached_property
+    def _ends(self) -> list[tuple[float, float]]:
+        """Ends of the axes of the scatter plot, for each metric."""
+        ends = []
+        for values in self._values:
+            low, high = float(np.nanmin(values)), float(np.nanmax(values))
+            room = 0.02 * (high - low) or 1.0
+            ends.append((low - room, high + room))
+        return ends
+
+    @cached_property
+    def _widest(self) -> list[float]:
+        """The largest difference of two systems, for each metric."""
+        return [max(float(np.nanmax(np.ptp(values, axis=0))), 1e-6) for values in self._values]
+
+    @cached_property
     def _points(self) -> list[dict[str, Any]]:
-        """Queries of the scatter plot; ``k`` is the number of the ranking, -1 without a ranking."""
+        """Queries of the scatter plot: ``v`` by metric and system; ``k`` the number of the ranking, -1 without one."""
         n_systems, n_queries = self.scored.values.shape
         others = np.setdiff1d(np.arange(n_queries), self._chosen)
-        room = max(0, min(_POINTS, _POINT_VALUES // n_systems) - len(self._chosen))
+        room = max(0, min(_POINTS, _POINT_VALUES // (n_systems * len(self._values))) - len(self._chosen))
         sample = np.sort(np.random.default_rng(1).permutation(others)[:room])
         relevant = self.scored.relevant
         return [
@@ -104,7 +128,7 @@ class QueryExplorer:
                 **({"t": self._text(query)} if "query_text" in self.scored.data.fields else {}),
                 "n": int(self.scored.data.group[self.scored.counted[query]]),
                 "r": int(relevant[self.scored.counted[query]]),
-                "v": np.round(self.scored.values[:, query], 5).tolist(),
+                "v": [[_rounded(value) for value in values[:, query]] for values in self._values],
                 "k": place if place < len(self._chosen) else -1,
             }
             for place, query in enumerate([*self._chosen, *sample])
@@ -130,7 +154,7 @@ class QueryExplorer:
             return {}
         start = data.boundaries[self.scored.counted[query]]
         numbers = sorted({number for documents, _, _ in self._ranking(query) for number in map(int, documents)})
-        names = {number: _short(str(data.fields["docid"][start + number - 1])) for number in numbers}
+        names = {number: shortened(str(data.fields["docid"][start + number - 1]), _ID_LENGTH) for number in numbers}
         return {number: name for number, name in names.items() if name}
 
     def _text(self, query: int) -> str:
@@ -138,10 +162,10 @@ class QueryExplorer:
         data = self.scored.data
         if "query_text" not in data.fields:
             return ""
-        return _short(str(data.fields["query_text"][data.boundaries[self.scored.counted[query]]]))
+        return shortened(str(data.fields["query_text"][data.boundaries[self.scored.counted[query]]]), _ID_LENGTH)
 
     def _id(self, query: int) -> str:
-        return _short(str(self.scored.data.query_ids[self.scored.counted[query]]))
+        return shortened(str(self.scored.data.query_ids[self.scored.counted[query]]), _ID_LENGTH)
 
     def _note(self) -> str:
         rankings, points, total = len(self._chosen), len(self._points), len(self.scored.counted)
@@ -157,19 +181,19 @@ class QueryExplorer:
     def _scatter(self) -> Figure:
         alt = require("altair")
         metric, names = self.scored.metrics[0], self.scored.names
-        low, high = float(self.scored.values.min()), float(self.scored.values.max())
-        room = 0.02 * (high - low) or 1.0
-        scale = alt.Scale(domain=[low - room, high + room], nice=False, zero=False)
+        scale = alt.Scale(domain=list(self._ends[0]), nice=False, zero=False)
+        corners = min(low for low, _ in self._ends), max(high for _, high in self._ends)
         x = alt.X("x:Q", title=f"{metric}, {names[0]}", scale=scale)
         y = alt.Y("y:Q", title=f"{metric}, {names[1]}", scale=scale)
         diagonal = (
-            alt.Chart(alt.Data(values=[{"x": end, "y": end} for end in (low - room, high + room)]))
-            .mark_line(color="var(--faint)", strokeDash=[4, 4], strokeWidth=1)
+            alt.Chart(alt.Data(values=[{"x": end, "y": end} for end in corners]))
+            .mark_line(color="var(--faint)", strokeDash=[4, 4], strokeWidth=1, clip=True)
             .encode(x=x, y=y)
         )
         points = (
             alt.Chart(alt.NamedData("points"))
-            .transform_calculate(x="datum.v[a]", y="datum.v[b]")
+            .transform_calculate(x="datum.v[m][a]", y="datum.v[m][b]")
+            .transform_filter("isValid(datum.x)")
             .transform_calculate(d="better * (datum.y - datum.x)")
             .transform_calculate(
                 colour=f"datum.d > {_ROUNDING} ? colours[b] : datum.d < -{_ROUNDING} ? colours[a] : 'var(--faint)'",
@@ -205,27 +229,30 @@ class QueryExplorer:
     @cached_property
     def _histogram(self) -> Figure:
         alt = require("altair")
-        values, metric, names = self.scored.values, self.scored.metrics[0], self.scored.names
-        widest = max(float(np.ptp(values, axis=0).max()), 1e-6)
-        width = 2 * widest / (_BINS - 1)
+        metric, names = self.scored.metrics[0], self.scored.names
         rows = []
-        for a, b in combinations(range(len(values)), 2):
-            difference = values[b] - values[a]
-            places = np.rint(difference / width).astype(int) + _BINS // 2
-            larger, smaller = int(np.sum(difference > _ROUNDING)), int(np.sum(difference < -_ROUNDING))
-            counts = np.bincount(places, minlength=_BINS).tolist()
-            rows.append({"a": a, "b": b, "c": counts, "larger": larger, "smaller": smaller})
+        for number, (values, widest) in enumerate(zip(self._values, self._widest, strict=True)):
+            width = 2 * widest / (_BINS - 1)
+            for a, b in combinations(range(len(values)), 2):
+                difference = values[b] - values[a]
+                difference = difference[~np.isnan(difference)]
+                places = np.rint(difference / width).astype(int) + _BINS // 2
+                counts = np.bincount(places, minlength=_BINS).tolist()
+                larger, smaller = int(np.sum(difference > _ROUNDING)), int(np.sum(difference < -_ROUNDING))
+                pair = {"m": number, "a": a, "b": b, "w": width}
+                rows.append({**pair, "c": counts, "larger": larger, "smaller": smaller})
+        end = self._widest[0] * (1 + 2 / (_BINS - 1))
         chart = (
             alt.Chart(alt.NamedData("pairs"))
-            .transform_filter("datum.a == min(a, b) && datum.b == max(a, b)")
+            .transform_filter("datum.m == m && datum.a == min(a, b) && datum.b == max(a, b)")
             .transform_flatten(["c"])
             .transform_window(place="row_number()")
-            .transform_calculate(d=f"(a < b ? 1 : -1) * (datum.place - {_BINS // 2 + 1}) * {width}")
+            .transform_calculate(d=f"(a < b ? 1 : -1) * (datum.place - {_BINS // 2 + 1}) * datum.w")
             .transform_filter("datum.c > 0")
             .transform_calculate(
-                low=f"datum.d - {width / 2}",
-                high=f"datum.d + {width / 2}",
-                colour=f"better * datum.d > {width / 2} ? colours[b] : better * datum.d < -{width / 2} ? colours[a] "
+                low="datum.d - datum.w / 2",
+                high="datum.d + datum.w / 2",
+                colour="better * datum.d > datum.w / 2 ? colours[b] : better * datum.d < -datum.w / 2 ? colours[a] "
                 ": 'var(--faint)'",
             )
             .mark_bar(stroke="var(--paper)", strokeWidth=0.5)
@@ -234,7 +261,7 @@ class QueryExplorer:
                     "low:Q",
                     bin="binned",
                     title=f"{metric}, {names[1]} minus {names[0]}",
-                    scale=alt.Scale(domain=[-widest - width, widest + width], nice=False),
+                    scale=alt.Scale(domain=[-end, end], nice=False),
                 ),
                 x2="high:Q",
                 y=alt.Y("c:Q", title="queries", axis=alt.Axis(tickMinStep=1)),
@@ -256,15 +283,15 @@ class QueryExplorer:
         )
 
     def _params(self) -> list[Any]:
-        """Parameters that the page's script changes: the two systems, and the picked query."""
+        """Parameters that the page's script changes: the two systems, the metric, and the picked query."""
         alt = require("altair")
         colours = [SERIES[number % len(SERIES)] for number in range(len(self.scored.names))]
-        values = {"a": 0, "b": 1, "picked": -1, "better": self.scored.better, "colours": colours}
+        values = {"a": 0, "b": 1, "m": 0, "picked": -1, "better": self.scored.better, "colours": colours}
         return [alt.param(name=name, value=value) for name, value in values.items()]
 
 
-def _short(text: str) -> str:
-    return text if len(text) <= _ID_LENGTH else f"{text[: _ID_LENGTH - 1]}…"
+def _rounded(value: float) -> float | None:
+    return None if np.isnan(value) else round(float(value), 5)
 
 
 def _whole(label: float) -> float:

@@ -369,6 +369,17 @@ def _plain_markdown(text: str) -> str:
     return re.sub(r"([\\`*|])", r"\\\1", text).replace("<", "&lt;").replace("\n", " ")
 
 
+def shortened(text: str, at_most: int) -> str:
+    """Cut a text that is longer than ``at_most`` characters.
+
+    Examples
+    --------
+    >>> shortened("a long name", 7), shortened("short", 7)
+    ('a long…', 'short')
+    """
+    return text if len(text) <= at_most else f"{text[: at_most - 1]}…"
+
+
 def _slug(title: str) -> str:
     return re.sub(r"[^a-z0-9]+", "-", title.lower()).strip("-")[:60] or "figure"
 

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,26 +11,31 @@ from numpy.typing import NDArray
 from rankwright.data.dataset import RankingData
 from rankwright.evaluation.comparison import Comparison, compare
 from rankwright.metrics import Metric
-from rankwright.metrics import metric as parse_metric
 from rankwright.report.bias_section import bias_sections
 from rankwright.report.calibration_section import calibration_section
+from rankwright.report.curves_section import learning_curves
 from rankwright.report.explorer import QueryExplorer
-from rankwright.report.page import Block, Cell, Figure, Page, Section, Table, Text, require
+from rankwright.report.manifest_section import manifest_tables
+from rankwright.report.page import Block, Cell, Figure, Page, Section, Table, Text, require, shortened
 from rankwright.report.reasons import reasons_section
-from rankwright.report.scored_runs import TOP, ScoredRuns, count_ties, distinct_names, groups_of, mean_interval
+from rankwright.report.scored_runs import (
+    TOP,
+    ScoredRuns,
+    count_ties,
+    direction,
+    distinct_names,
+    groups_of,
+    mean_interval,
+    run_colours,
+)
 from rankwright.report.theme import SERIES
-from rankwright.training.stopping import stopping_sentence
 
 if TYPE_CHECKING:
     from rankwright.runs import Run
 
-_CURVE_POINTS = 4000  # in all learning curves together
 _FEATURES = 20
 _SCORE_BINS = 24
 _LABELS = 6  # with more labels, scores are shown by relevance only
-_CELL_LENGTH, _ROWS = 160, 80  # of the tables that show files
-# Keys of the manifest that are shown elsewhere or are too long to read.
-_HIDDEN_KEYS = ("times", "run_version", "status")
 
 
 def run_report(
@@ -78,7 +82,7 @@ def run_report(
         )
     sections = [
         Section("Overview", _overview(scored, data_name)),
-        Section("Learning curves", _learning_curves(runs)),
+        Section("Learning curves", learning_curves(runs)),
         Section("Query by query", _queries(scored)),
         *reasons_section(scored, runs),
         Section("Kinds of queries", _kinds(scored)),
@@ -87,7 +91,7 @@ def run_report(
         Section("Features", _importances(runs)),
         *bias_sections(runs),
         Section("Time", _times(runs)),
-        Section("Manifest", _manifest(runs, data)),
+        Section("Manifest", manifest_tables(runs, data)),
     ]
     names = scored.names
     shown = names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
@@ -130,19 +134,11 @@ def _headline(scored: ScoredRuns, comparison: Comparison) -> str:
     return f"{head} ({p}{'' if row.significant else ', which may be chance'})."
 
 
-def _direction(metric: str) -> int:
-    """Return 1 if more is better, -1 if less is, 0 where the class of a metric is not defined in this process."""
-    try:
-        return 1 if parse_metric(metric).higher_is_better else -1
-    except ValueError:
-        return 0
-
-
 def _best_cells(scored: ScoredRuns) -> list[tuple[int, int]]:
     """Cells of the table of means that hold the best value of a metric."""
     cells = []
     for column, metric in enumerate(scored.metrics, start=1):
-        means = [_direction(metric) * evaluation.mean[metric] for evaluation in scored.evaluations]
+        means = [direction(metric) * evaluation.mean[metric] for evaluation in scored.evaluations]
         cells += [(row, column) for row, mean in enumerate(means) if mean == max(means) > min(means)]
     return cells
 
@@ -198,7 +194,7 @@ def _differences(scored: ScoredRuns, comparison: Comparison) -> Figure:
     base = alt.Chart(alt.Data(values=values)).encode(
         y=alt.Y("m:N", title=None, sort=None, axis=alt.Axis(grid=False, ticks=False, domain=False)),
         yOffset=alt.YOffset("s:N", sort=None),
-        color=_run_colours(scored.names, without_first=True),
+        color=run_colours(scored.names, without_first=True),
         tooltip=[
             alt.Tooltip("s:N", title="run"),
             alt.Tooltip("m:N", title="metric"),
@@ -219,123 +215,6 @@ def _differences(scored: ScoredRuns, comparison: Comparison) -> Figure:
         f"Mean difference to {comparison.baseline} with its 95% interval, for each metric and run; the table below "
         "has the numbers.",
     )
-
-
-def _learning_curves(runs: Sequence[Run]) -> list[Block]:
-    names = distinct_names(runs)
-    curves: dict[str, dict[tuple[str, str], list[tuple[int, float]]]] = {}
-    for name, run in zip(names, runs, strict=True):
-        for line in run.history:
-            for part in ("train", "valid"):
-                for metric, value in line.get(part, {}).items():
-                    if value is not None and math.isfinite(value):
-                        curve = curves.setdefault(metric, {}).setdefault((name, part), [])
-                        curve.append((line["iteration"], value))
-    if not curves:
-        return [Text("The runs recorded no metrics during training.")]
-    at_most = max(2, _CURVE_POINTS // sum(map(len, curves.values())))
-    stopped = [(name, run.ranker.stopping_) for name, run in zip(names, runs, strict=True)]
-    texts = [Text(f"{name}: {stopping_sentence(stopping)}") for name, stopping in stopped if stopping is not None]
-    charts = [_curves(metric, parts, names, at_most) for metric, parts in curves.items()]
-    return [*texts, *charts, *_learning_rates(runs)]
-
-
-def _curves(
-    metric: str, parts: Mapping[tuple[str, str], Sequence[tuple[int, float]]], names: Sequence[str], at_most: int
-) -> Figure:
-    alt = require("altair")
-    values = [
-        {"i": iteration, "v": round(value, 6), "r": name, "s": "training" if part == "train" else "validation"}
-        for (name, part), curve in parts.items()
-        for iteration, value in _thin(curve, at_most)
-    ]
-    marks = _best_trees(metric, parts)
-    values += marks  # in one data set with the curves, which would be on the page twice otherwise
-    base = alt.Chart(alt.Data(values=values)).encode(
-        x=alt.X("i:Q", title="trees", scale=alt.Scale(nice=False)),
-        y=alt.Y("v:Q", title=metric, scale=alt.Scale(zero=False)),
-        color=_run_colours(names),
-    )
-    near = alt.selection_point(nearest=True, on="pointerover", clear="pointerout", fields=["i"], empty=False)
-    lines = base.mark_line(strokeWidth=2).encode(
-        strokeDash=alt.StrokeDash(
-            "s:N", title=None, scale=alt.Scale(domain=["validation", "training"], range=[[1, 0], [3, 3]])
-        )
-    )
-    points = (
-        base.mark_point(filled=True, size=60)
-        .encode(
-            opacity=alt.condition(near, alt.value(1), alt.value(0)),
-            tooltip=[
-                alt.Tooltip("r:N", title="run"),
-                alt.Tooltip("s:N", title="data"),
-                alt.Tooltip("i:Q", title="trees"),
-                alt.Tooltip("v:Q", title=metric, format=".4f"),
-            ],
-        )
-        .add_params(near)
-    )
-    ends = "; ".join(
-        f"{name} {'training' if part == 'train' else 'validation'} {curve[-1][1]:.4f} after {curve[-1][0]}"
-        for (name, part), curve in parts.items()
-    )
-    best = (
-        base.transform_filter("isValid(datum.b)")
-        .mark_point(shape="diamond", filled=True, size=110, opacity=1)
-        .encode(
-            tooltip=[
-                alt.Tooltip("r:N", title="best tree of"),
-                alt.Tooltip("i:Q", title="trees"),
-                alt.Tooltip("v:Q", title=metric, format=".4f"),
-            ],
-        )
-    )
-    where = "".join(f" Best on validation: {mark['r']} {mark['v']:.4f} after {mark['i']} (diamond)." for mark in marks)
-    chart = alt.layer(lines, points, best).properties(height=300)
-    return Figure(metric, chart, f"{metric} by number of trees. {ends}.{where}")
-
-
-def _best_trees(metric: str, parts: Mapping[tuple[str, str], Sequence[tuple[int, float]]]) -> list[dict[str, Any]]:
-    """Return the best point of each validation curve."""
-    sign = _direction(metric)
-    marks = []
-    for (name, part), curve in parts.items():
-        if part == "valid" and sign:
-            iteration, value = max(curve, key=lambda point: (sign * point[1], -point[0]))
-            marks.append({"i": iteration, "v": round(value, 6), "r": name, "s": "validation", "b": 1})
-    return marks
-
-
-def _learning_rates(runs: Sequence[Run]) -> list[Block]:
-    """Draw the learning rate of each tree, where it changes."""
-    alt = require("altair")
-    names = distinct_names(runs)
-    rates = {name: list(map(float, run.ranker.learning_rates_)) for name, run in zip(names, runs, strict=True)}
-    if all(len(set(values)) < 2 for values in rates.values()):
-        return []
-    at_most = max(2, _CURVE_POINTS // len(rates))
-    values = [
-        {"i": tree, "v": round(rate, 8), "r": name}
-        for name, curve in rates.items()
-        for tree, rate in _thin(list(enumerate(curve, start=1)), at_most)
-    ]
-    chart = (
-        alt.Chart(alt.Data(values=values))
-        .mark_line(interpolate="step-after", strokeWidth=2)
-        .encode(
-            x=alt.X("i:Q", title="trees", scale=alt.Scale(nice=False)),
-            y=alt.Y("v:Q", title="learning rate", scale=alt.Scale(zero=True)),
-            color=_run_colours(names),
-        )
-        .properties(height=160)
-    )
-    ends = "; ".join(f"{name} from {curve[0]:.4g} to {curve[-1]:.4g}" for name, curve in rates.items() if curve)
-    return [Figure("Learning rate", chart, f"Learning rate of each tree: {ends}.")]
-
-
-def _thin(curve: Sequence[tuple[int, float]], at_most: int) -> list[tuple[int, float]]:
-    indices = np.unique(np.linspace(0, len(curve) - 1, min(len(curve), at_most)).round().astype(int))
-    return [curve[index] for index in indices]
 
 
 def _queries(scored: ScoredRuns) -> list[Block]:
@@ -393,7 +272,7 @@ def _by_group(scored: ScoredRuns, counts: NDArray[np.int64], what: str) -> Block
     base = alt.Chart(alt.Data(values=values)).encode(
         x=alt.X("g:N", title=what, sort=None, axis=alt.Axis(labelAngle=0, grid=False, labelOverlap=True)),
         xOffset=alt.XOffset("r:N", sort=None),
-        color=_run_colours(scored.names),
+        color=run_colours(scored.names),
         tooltip=[
             alt.Tooltip("r:N", title="run"),
             alt.Tooltip("g:N", title=what),
@@ -495,7 +374,7 @@ def _importance(name: str, run: Run, colour: str) -> Figure:
     alt = require("altair")
     features, shares = run.ranker.model_.feature_names, run.ranker.feature_importances_
     top = np.argsort(-shares, kind="stable")[:_FEATURES]
-    values = [{"f": _short(features[place], 60), "s": round(float(shares[place]), 5)} for place in top]
+    values = [{"f": shortened(features[place], 60), "s": round(float(shares[place]), 5)} for place in top]
     chart = (
         alt.Chart(alt.Data(values=values))
         .mark_bar(cornerRadiusEnd=2, color=colour)
@@ -550,82 +429,3 @@ def _times(runs: Sequence[Run]) -> list[Block]:
         Figure("Time per phase", chart, f"Seconds of each phase of training. Total: {totals}."),
         Table("", ["seconds", *phases, "total"], rows),
     ]
-
-
-def _manifest(runs: Sequence[Run], data: RankingData) -> list[Block]:
-    from rankwright.training.checkpoint import fingerprint
-
-    names = distinct_names(runs)
-    parts = {
-        "Parameters": [run.config for run in runs],
-        "Settings that the data chose": [_chosen(run) for run in runs],
-        "Runs and data": [
-            {
-                "folder": str(run.path),
-                **{key: value for key, value in run.manifest.items() if key not in _HIDDEN_KEYS},
-                "test data.fingerprint": fingerprint(data),
-            }
-            for run in runs
-        ],
-        "Environment": [run.environment for run in runs],
-    }
-    return [_side_by_side(title, names, [_flat(content) for content in contents]) for title, contents in parts.items()]
-
-
-def _chosen(run: Run) -> dict[str, Any]:
-    """Return what took effect where a parameter left the choice to the data."""
-    manifest = run.ranker.manifest_
-    chosen = {name: value for name, value in manifest.get("chosen", {}).items() if name != "learning_rates"}
-    return {"objective": manifest["objective"], **chosen}
-
-
-def _side_by_side(title: str, names: Sequence[str], contents: Sequence[Mapping[str, Any]]) -> Table:
-    """Return one row per key; keys that differ between the runs come first."""
-    keys = list(dict.fromkeys(key for content in contents for key in content))
-    rows = {key: [_cell_text(content.get(key)) for content in contents] for key in keys}
-    differing = [key for key in keys if len(set(rows[key])) > 1]
-    ordered = [*differing, *(key for key in keys if key not in differing)]
-    if len(names) > 1 and not differing:  # once is enough
-        names = ["all runs"]
-        rows = {key: cells[:1] for key, cells in rows.items()}
-    notes = []
-    if differing:
-        notes.append(f"The first {len(differing)} rows differ between the runs.")
-    if len(ordered) > _ROWS:
-        notes.append(f"{len(ordered) - _ROWS} more rows are in the run folders.")
-    return Table(title, ["", *names], [[key, *rows[key]] for key in ordered[:_ROWS]], " ".join(notes))
-
-
-def _flat(content: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
-    """Flatten nested dictionaries, with dots in the keys."""
-    flat: dict[str, Any] = {}
-    for key, value in content.items():
-        if isinstance(value, Mapping):
-            flat |= _flat(value, f"{prefix}{key}.")
-        else:
-            flat[f"{prefix}{key}"] = value
-    return flat
-
-
-def _cell_text(value: Any) -> str:
-    if value is None:
-        return "–"
-    if isinstance(value, list | tuple):
-        return _short(", ".join(map(str, value)), _CELL_LENGTH)
-    return _short(str(value), _CELL_LENGTH)
-
-
-def _short(text: str, at_most: int) -> str:
-    return text if len(text) <= at_most else f"{text[: at_most - 1]}…"
-
-
-def _run_colours(names: Sequence[str], *, without_first: bool = False) -> Any:
-    """Give each run one colour on the whole page; a single run has no legend."""
-    alt = require("altair")
-    colours = [SERIES[number % len(SERIES)] for number in range(len(names))]
-    start = 1 if without_first else 0
-    legend = {} if len(names) > 1 else {"legend": None}
-    field = "s:N" if without_first else "r:N"
-    return alt.Color(
-        field, title=None, sort=None, scale=alt.Scale(domain=list(names[start:]), range=colours[start:]), **legend
-    )

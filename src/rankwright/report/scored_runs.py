@@ -1,4 +1,4 @@
-"""Runs scored on test data: values per query, groups of queries, ties."""
+"""Runs scored on test data: values per query, groups of queries, ties; the names and colours of runs on a page."""
 
 from __future__ import annotations
 
@@ -15,6 +15,8 @@ from rankwright.data.dataset import RankingData
 from rankwright.evaluation.per_query import Evaluation, evaluate
 from rankwright.metrics import Metric
 from rankwright.metrics import metric as parse_metric
+from rankwright.report.page import require
+from rankwright.report.theme import SERIES
 
 if TYPE_CHECKING:
     from rankwright.runs import Run
@@ -67,7 +69,7 @@ class ScoredRuns:
     @property
     def better(self) -> int:
         """1 if larger values of the first metric are better, -1 if smaller ones are."""
-        return 1 if parse_metric(self.metrics[0]).higher_is_better else -1
+        return direction(self.metrics[0])
 
     @cached_property
     def counted(self) -> NDArray[np.int64]:
@@ -77,7 +79,11 @@ class ScoredRuns:
     @cached_property
     def values(self) -> Floats:
         """Values of the first metric [runs, counted queries]."""
-        return np.stack([evaluation.per_query[self.metrics[0]][self.counted] for evaluation in self.evaluations])
+        return self.values_of(self.metrics[0])
+
+    def values_of(self, metric: str) -> Floats:
+        """Return the values of a metric for the same queries [runs, counted queries], NaN where it has none."""
+        return np.stack([evaluation.per_query[metric][self.counted] for evaluation in self.evaluations])
 
     @property
     def relevant(self) -> NDArray[np.int64]:
@@ -90,6 +96,14 @@ class ScoredRuns:
         return evaluate(
             self.scores[run], data.labels, group=data.group, metrics=metric, ties=ties, weights=data.weights
         ).mean[metric]
+
+
+def direction(metric: str) -> int:
+    """Return 1 if more is better, -1 if less is, 0 where the class of a metric is not defined in this process."""
+    try:
+        return 1 if parse_metric(metric).higher_is_better else -1
+    except ValueError:
+        return 0
 
 
 @dataclass(frozen=True)
@@ -166,3 +180,15 @@ def distinct_names(runs: Sequence[Run]) -> list[str]:
         if seen[name] > 1:
             names[number] = f"{name} ({seen[name]})"
     return names
+
+
+def run_colours(names: Sequence[str], *, without_first: bool = False) -> Any:
+    """Give each run one colour on the whole page; a single run has no legend."""
+    alt = require("altair")
+    colours = [SERIES[number % len(SERIES)] for number in range(len(names))]
+    start = 1 if without_first else 0
+    legend = {} if len(names) > 1 else {"legend": None}
+    field = "s:N" if without_first else "r:N"
+    return alt.Color(
+        field, title=None, sort=None, scale=alt.Scale(domain=list(names[start:]), range=colours[start:]), **legend
+    )

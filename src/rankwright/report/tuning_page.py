@@ -8,7 +8,7 @@ from typing import Any
 
 from rankwright.metrics import metric as parse_metric
 from rankwright.report.page import Block, Cell, Figure, Page, Section, Table, Text, require
-from rankwright.tuning.search import Trial, Tuning
+from rankwright.tuning.result import Trial, Tuning
 
 _ROWS = 200
 

@@ -122,6 +122,16 @@ class RankwrightSystem:
     by_metric: bool = True
     libraries = (RANKWRIGHT, LIGHTGBM)
 
+    @property
+    def by_seed(self) -> bool:
+        """False if nothing is drawn: no sampling of rows or columns, no Langevin noise, no random gradient."""
+        from rankwright.objectives import objective
+
+        source = self.params.get("objective", "auto")
+        sampled = any(self.params.get(share) != 1.0 for share in ("subsample", "colsample"))
+        drawn = sampled or bool(self.params.get("langevin")) or "engine_params" in self.params
+        return drawn or source == "auto" or objective(source).varies
+
     def fit(self, train: RankingData, metric: str, *, trees: int, seed: int, threads: int) -> StagedModel:
         """Train a Ranker."""
         from rankwright.ranker import Ranker

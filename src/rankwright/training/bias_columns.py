@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,6 +12,7 @@ from numpy.typing import NDArray
 from rankwright.data.dataset import RankingData
 from rankwright.data.queries import Queries
 from rankwright.data.row_order import row_hashes
+from rankwright.data.row_stream import in_memory
 from rankwright.reducer import ALONE, Alone, Reducer
 from rankwright.training.settings import BiasSettings
 
@@ -65,28 +65,6 @@ def read_columns(settings: BiasSettings, data: RankingData, reducer: Reducer = A
             else _categories(name, values, data.queries, reducer)
         )
     return columns
-
-
-def describe_biases(settings: BiasSettings, data: RankingData, values: Sequence[float]) -> dict[str, Any]:
-    """The biases as plain values by column: levels, biases, and documents of each level.
-
-    Positions are relative to the first, categories to the most frequent one. Levels without documents are left out.
-    """
-    described = {}
-    start = 0
-    for column in read_columns(settings, data):
-        own = np.array(values[start : start + len(column.levels)])
-        start += len(own)
-        documents = np.bincount(column.codes, minlength=len(own))
-        seen = np.flatnonzero(documents)
-        first = seen[0] if column.ordered else int(np.argmax(documents))
-        described[column.name] = {
-            "levels": [column.levels[i] for i in seen],
-            "values": (own - own[first])[seen].tolist(),
-            "documents": documents[seen].tolist(),
-            "ordered": column.ordered,
-        }
-    return described
 
 
 def _positions(name: str, values: NDArray[Any], queries: Queries, limit: int, reducer: Reducer) -> BiasColumn:
@@ -189,8 +167,9 @@ def _ordering_feature(data: RankingData, positions: NDArray[Any], n_queries: int
     step = (query[order][1:] == query[order][:-1]) & (positions[order][1:] > positions[order][:-1])
     if n_queries < 2 or not step.any():
         return None
+    X = in_memory(data.X[: len(positions)])
     for number, feature in enumerate(data.feature_names):
-        column = data.X[: len(positions), [number]]
+        column = X[:, [number]]
         values = np.asarray(column.todense() if hasattr(column, "todense") else column).ravel()[order]
         change = np.diff(values)[step]
         falls = np.all(change <= 0) or np.all(change >= 0)  # not for NaN

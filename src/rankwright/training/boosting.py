@@ -24,13 +24,14 @@ from numpy.typing import NDArray
 
 from rankwright.data.dataset import RankingData
 from rankwright.engines import load_engine
+from rankwright.engines.contract import Growth
 from rankwright.evaluation.per_query import Evaluator
 from rankwright.kernels.cholesky import solve_positive
 from rankwright.kernels.compilation import compile_seconds
 from rankwright.kernels.trees import add_leaf_values
 from rankwright.metrics import Metric
 from rankwright.objectives import Objective
-from rankwright.objectives.base import BoundObjective, Point
+from rankwright.objectives.bound import BoundObjective, Point
 from rankwright.reducer import ALONE, Reducer, addable, rounding
 from rankwright.training.draws import Purpose, QueryDraws
 from rankwright.training.from_clicks import document_weights
@@ -101,9 +102,8 @@ class Boosting:
             self.gradient.leaf_system(np.zeros(train.n_rows), np.zeros(train.n_rows, dtype=np.int64), 1)
         self._evaluators = [self._evaluator(number) for number in range(len(valid))]
         self._watch = self._new_watch()
-        engine = load_engine(settings.engine)
-        self.grower = engine.grower(
-            self._parts, settings.tree_options, settings.engine_params, settings.seed, settings.threads, reducer
+        self.grower = load_engine(settings.engine).grower(
+            Growth(self._parts, settings.tree_options, settings.engine_params, settings.seed, settings.threads, reducer)
         )
         self._start = State()
         self._run: tuple[State, State] | None = None  # where the trees of the grower start, and where training stands
@@ -169,6 +169,7 @@ class Boosting:
             grad, hess = self._for_splits(it, point, subsample)
         with timed(state.times, "trees"):
             tree = self.grower.grow(self._on_grid(grad if factor == 1.0 else grad / factor), self._on_grid(hess))
+            del grad, hess  # on large data what follows is the peak of memory
             leaves = [] if tree is None else [tree.leaves(part) for part in range(len(scores))]
         if tree is not None:
             if settings.own_leaves:
@@ -235,9 +236,12 @@ class Boosting:
             return -(grad + noise) / (hess + ridge), None
         # Leaves of the two halves are told apart by their numbers, so that one pass gives both systems.
         halves = 1 if settings.steering is None else 2
-        shift = 0 if settings.steering is None else n * np.repeat(self.draws.halves(it), self.queries.sizes)
+        if settings.steering is not None:
+            shifted = np.repeat(n * self.draws.halves(it), self.queries.sizes)
+            shifted += leaf
+            leaf = shifted
         digits = self._rounding(point) if self._reducer.exact else (0.0, 0.0)
-        g, between = point.leaf_system(leaf + shift, halves * n, query_weight=subsample, rounding=digits)
+        g, between = point.leaf_system(leaf, halves * n, query_weight=subsample, rounding=digits)
         gradients = self._reducer.sum(g).reshape(halves, n)
         between = self._reducer.sum(between)
         curvatures = np.array([between[i * n : (i + 1) * n, i * n : (i + 1) * n] for i in range(halves)])

@@ -183,6 +183,8 @@ def fingerprint(data: RankingData, fields: Sequence[str] = ()) -> str:
         names = [*names, data.label_names]
     digest = hashlib.blake2b(repr((names, sorted(data.categories.items()))).encode(), digest_size=16)
     arrays = (data.X.data, data.X.indices, data.X.indptr) if hasattr(data.X, "indptr") else (data.X,)
+    if hasattr(data.X, "batches"):  # rows in files, known by their hashes
+        arrays = (data.X.hashes,)
     for array in (
         *arrays,
         data.y,

@@ -12,7 +12,7 @@ from rankwright.data.labels import choose_label
 from rankwright.metrics import Metric
 from rankwright.objectives import Objective
 from rankwright.objectives import objective as parse_objective
-from rankwright.objectives.base import BoundObjective
+from rankwright.objectives.bound import BoundObjective
 from rankwright.reducer import ALONE, Reducer, addable
 from rankwright.training.from_clicks import document_weights
 from rankwright.training.settings import Plan

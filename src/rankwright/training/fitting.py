@@ -12,11 +12,12 @@ from rankwright.data.dataset import RankingData
 from rankwright.engines import load_engine
 from rankwright.engines.contract import Forest
 from rankwright.interrupts import deferred_interrupts
+from rankwright.kernels.compilation import announcing
 from rankwright.locks import locked_folder
 from rankwright.reducer import ALONE, EXACT_ALONE, Reducer
 from rankwright.training.boosting import Boosting
 from rankwright.training.checkpoint import Checkpoint
-from rankwright.training.progress import Display
+from rankwright.training.progress import Display, show_notice
 from rankwright.training.settings import Plan
 from rankwright.training.state import Progress, State, timed
 
@@ -76,9 +77,9 @@ def run_training(
     with nullcontext() if saved is None else locked_folder(saved.path, "a training"):
         if saved is not None:
             state = saved.load() or state
+        with announcing(show_notice(verbose)), timed(times, "preparation"):
+            boosting = Boosting(plan.objective, plan.metrics, train, valid, plan.settings, reducer_alone(plan))
         with Display(verbose, plan.settings.n_trees, plan.target) as display:
-            with timed(times, "preparation"):
-                boosting = Boosting(plan.objective, plan.metrics, train, valid, plan.settings, reducer_alone(plan))
             for phase, seconds in times.items():
                 state.times[phase] += seconds
             interrupted = _run(boosting, state, display, callbacks or (), saved, stage)

@@ -9,6 +9,7 @@ from importlib.metadata import version
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from rankwright.data.dataset import RankingData
 from rankwright.data.encoding import Columns, HasColumns
@@ -17,7 +18,7 @@ from rankwright.engines import load_engine
 from rankwright.model import Model
 from rankwright.notation import UnknownName
 from rankwright.objectives.base import Sum
-from rankwright.training.bias_columns import describe_biases
+from rankwright.training.examination import describe_biases
 from rankwright.training.settings import Plan
 from rankwright.training.state import State
 from rankwright.training.stopping import describe_stopping
@@ -92,10 +93,18 @@ def naming_classes(model: Model | None) -> Iterator[None]:
         ) from error
 
 
-def position_bias_of(state: State, plan: Plan, train: RankingData) -> dict[str, Any]:
+def position_bias_of(state: State, plan: Plan, train: RankingData, recipe: Recipe) -> dict[str, Any]:
     """Describe the biases of the iteration that the model ends with, for its manifest."""
-    bias = plan.settings.bias
-    return {} if bias is None else describe_biases(bias, train, state.biases[last_iteration(state, plan) - 1])
+    if plan.settings.bias is None:
+        return {}
+    last = last_iteration(state, plan) - 1
+
+    def scores() -> NDArray[np.float64]:
+        assert state.forest is not None
+        return state.forest.first(state.trees[last]).predict(train.X, threads=plan.settings.threads)
+
+    own_features = len(train.feature_names) - len(recipe.names)
+    return describe_biases(plan.settings.bias, train, state.biases[last], own_features, scores)
 
 
 def model_of(state: State, plan: Plan, train: HasColumns, fingerprint: str, recipe: Recipe, **more: Any) -> Model:

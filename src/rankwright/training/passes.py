@@ -104,7 +104,7 @@ class _Pass(NamedTuple):
         return ended and not self.interrupted
 
     def model(self, task: Task, **more: Any) -> Model:
-        bias = position_bias_of(self.state, self.plan, self.train)
+        bias = position_bias_of(self.state, self.plan, self.train, task.recipe)
         described = {**task.columns, "position_bias": bias, "interrupted": self.interrupted, **more}
         return model_of(self.state, self.plan, self.train, fingerprint(self.train), task.recipe, **described)
 
@@ -193,6 +193,11 @@ def _train_twice(task: Task, finish: Callable[[Fitted], None]) -> None:
 def _train_after_folds(task: Task, finish: Callable[[Fitted], None]) -> None:
     """Choose the number of trees on held-out folds of the queries, then train on all of them."""
     plan, given = task.plan, task.given
+    if hasattr(given.X, "batches"):
+        raise ValueError(
+            "early_stopping='cv' needs rows in memory, as it scores the held-out ones again after each tree; watch an "
+            "eval_set, which may be in files, or read the rows with read_data(path)."
+        )
     if given.n_queries < FOLDS:
         raise ValueError(
             f"early_stopping='cv' needs at least {FOLDS} queries, one for each fold; got {given.n_queries}."

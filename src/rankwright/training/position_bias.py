@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 
 from rankwright.data.dataset import RankingData
 from rankwright.kernels.cholesky import solve_positive
-from rankwright.objectives.base import BoundObjective, Point
+from rankwright.objectives.bound import BoundObjective, Point
 from rankwright.reducer import ALONE, Reducer
 from rankwright.training.bias_columns import read_columns
 from rankwright.training.settings import BiasSettings

@@ -1,4 +1,4 @@
-"""Hyper-parameter search: the space (`space`), Optuna's study in a file (`study`) and the search (`search`)."""
+"""Hyper-parameter search: the space (`space`), the study in a file (`study`), its trials and result, and the search."""
 
 from typing import TYPE_CHECKING
 
@@ -6,11 +6,12 @@ from rankwright._lazy import lazy_names
 
 if TYPE_CHECKING:
     from rankwright.ranges import Choice, Range
-    from rankwright.tuning.search import Tuning, tune, tune_system
+    from rankwright.tuning.result import Tuning
+    from rankwright.tuning.search import tune, tune_system
     from rankwright.tuning.space import search_space
 
 __all__ = ["Choice", "Range", "Tuning", "search_space", "tune", "tune_system"]
 
 __getattr__, __dir__ = lazy_names(
-    __name__, {"search": ("Tuning", "tune", "tune_system"), "space": ("Choice", "Range", "search_space")}
+    __name__, {"result": ("Tuning",), "search": ("tune", "tune_system"), "space": ("Choice", "Range", "search_space")}
 )

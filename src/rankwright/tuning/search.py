@@ -1,37 +1,25 @@
 """Tuning: hyper-parameters chosen on validation queries, by random trials and then by guided ones.
 
-Each trial trains on every fold; its value is the mean over the folds of the best validation value. Optuna's TPE draws
-the trials, with a seed that is a function of (seed, number of finished trials): an interrupted search resumes with the
-same trials as an uninterrupted one. From the second half of the first fold, a trial whose value is worse than the
-median of the earlier ones at the same point is stopped.
+Each trial trains on every fold; its value is the mean over the folds of the best validation value.
 """
 
 from __future__ import annotations
 
-import math
 import os
-import time
-from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from rankwright._html import table
-from rankwright._io import replacing
 from rankwright.data.dataset import RankingData
 from rankwright.data.folds import Fold
 from rankwright.data.labels import choose_label
-from rankwright.evaluation.per_query import evaluate
 from rankwright.metrics import Metric
 from rankwright.metrics import metric as parse_metric
 from rankwright.objectives import Objective
-from rankwright.ranges import Choice, Range
 from rankwright.research.harness import System, check_installed
 from rankwright.tuning.constraint import Constraint, read_constraints
+from rankwright.tuning.result import Tuning
 from rankwright.tuning.space import (
     PRESETS,
     Space,
@@ -39,198 +27,11 @@ from rankwright.tuning.space import (
     check_preset,
     default_values,
     ranker_parameters,
-    sample,
     search_space,
 )
-from rankwright.tuning.study import load_optuna, open_study, quiet_optuna
+from rankwright.tuning.trials import Part, TrialWatch, check_count, run_trials, validation_value
 
-if TYPE_CHECKING:
-    import pandas as pd
-
-_STEPS = 10  # reports of a trial in each fold
-_WARMUP_STEPS = _STEPS // 2  # the first reports stop no trial: a low learning rate starts behind, and is not worse
 _FOLDS = 3
-_PRUNING_MIN_TRIALS = 5  # complete trials to compare with
-_IMPORTANCE_MIN_TRIALS = 4  # complete trials to rank parameters by importance
-_HEADING = "# Found by rankwright tune"
-_TABLE_ROWS = 10  # trials in the printed table
-
-Part = tuple[RankingData, RankingData]
-
-
-@dataclass(frozen=True)
-class Trial:
-    """One trial of a search.
-
-    Parameters
-    ----------
-    number
-        Number from 1, in the order of the search.
-    values
-        Drawn values, by the names of the space.
-    params
-        Parameters to train with: of `Ranker`, or of the system that was tuned.
-    value
-        Mean over the folds of the best validation value; None if the trial was stopped early.
-    trees
-        Mean over the folds of the number of trees with the best value, rounded; None if the trial was stopped early.
-    fold_values, fold_trees
-        Best value of each fold, and its number of trees.
-    seconds
-        Duration.
-    origin
-        Where its values come from: ``"defaults"``, ``"random"`` or, if the search learned from earlier trials,
-        ``"guided"``.
-    constraint_values
-        Values of the metrics of the constraints, each the mean over the folds, with the trees of the best value.
-    excess
-        By how much it misses the constraints in all; 0 if it meets them.
-    """
-
-    number: int
-    values: dict[str, Any]
-    params: dict[str, Any]
-    value: float | None
-    trees: int | None
-    fold_values: tuple[float, ...]
-    fold_trees: tuple[int, ...]
-    seconds: float
-    origin: str
-    constraint_values: tuple[float, ...] = ()
-    excess: float = 0.0
-
-
-@dataclass(frozen=True, eq=False)
-class Tuning:
-    """Result of a search; prints as a table of the best trials.
-
-    Attributes
-    ----------
-    metric : str
-        The optimised metric.
-    trials : tuple of Trial
-        All trials, in the order of the search.
-    interrupted : bool
-        True if Ctrl-C ended the search.
-    constraints : tuple of Constraint
-        What the result has to meet.
-
-    Examples
-    --------
-    >>> from rankwright import make_web_search
-    >>> tuning = tune(make_web_search(24, n_features=20), trials=1, trees=3, folds=2, threads=1)
-    >>> print(tuning)
-    trial  ndcg@10  trees  parameters
-        1  0...      ...
-    1 trials, 0 of them stopped early.
-    """
-
-    metric: str
-    trials: tuple[Trial, ...]
-    interrupted: bool
-    _importance: Callable[[], dict[str, float]]
-    constraints: tuple[Constraint, ...] = ()
-
-    @property
-    def best_trial(self) -> Trial:
-        """The trial with the best value that meets the constraints, or else comes nearest; the first of equals."""
-        return self.ranked()[0]
-
-    @property
-    def best(self) -> dict[str, Any]:
-        """Parameters of the best trial: ``Ranker(**tuning.best)`` is the tuned ranker."""
-        return dict(self.best_trial.params)
-
-    def ranked(self) -> list[Trial]:
-        """Return the complete trials, the best first; those that miss a constraint come last, the nearest first."""
-        sign = _sign(self.metric)
-        complete = [(trial, trial.value) for trial in self.trials if trial.value is not None]
-        return [trial for trial, _ in sorted(complete, key=lambda pair: (pair[0].excess, -sign * pair[1]))]
-
-    def shortfall(self) -> str:
-        """Say by how much the best trial misses the constraints; empty if it meets them."""
-        best = self.best_trial
-        if best.excess <= 0:
-            return ""
-        values = zip(self.constraints, best.constraint_values, strict=True)
-        return "No trial meets the constraints; the nearest has " + ", ".join(
-            f"{one.metric} {value:.4f} for {one}" for one, value in values if one.excess(value) > 0
-        )
-
-    def origins(self) -> str:
-        """Say how many trials had the defaults, were drawn at random and were guided by earlier ones."""
-        counts = Counter(trial.origin for trial in self.trials)
-        first = f"{counts['defaults']} with the defaults, " if counts["defaults"] else ""
-        return f"{first}{counts['random']} drawn at random, {counts['guided']} guided by earlier ones"
-
-    def importance(self) -> dict[str, float]:
-        """Return how much each parameter separates the best tenth of the trials from the rest, the largest share first.
-
-        By PED-ANOVA over the complete trials; shares sum to 1. Empty for fewer than four complete trials.
-        """
-        return self._importance()
-
-    def table(self) -> list[dict[str, Any]]:
-        """Return a row per trial in the order of the search: number, value, trees, seconds and the drawn values."""
-        return [
-            {"trial": trial.number, self.metric: trial.value}
-            | dict(zip(map(_metric_text, self.constraints), trial.constraint_values, strict=False))
-            | {"trees": trial.trees, "seconds": trial.seconds}
-            | trial.values
-            for trial in self.trials
-        ]
-
-    def to_dataframe(self) -> pd.DataFrame:
-        """Return the table as a pandas frame."""
-        try:
-            import pandas as pd
-        except ImportError as error:
-            raise ImportError("to_dataframe needs pandas; run `pip install pandas`.") from error
-        return pd.DataFrame(self.table())
-
-    def save_config(self, path: str | os.PathLike[str]) -> None:
-        """Write the best parameters to a TOML file for ``rankwright train --config``."""
-        import tomli_w
-
-        best = self.best_trial
-        heading = f"{_HEADING}: {self.metric} {best.value:.4f} on validation queries, {len(self.trials)} trials."
-        Path(path).parent.mkdir(parents=True, exist_ok=True)
-        with replacing(path) as file:
-            file.write(f"{heading}\n".encode())
-            tomli_w.dump({name: value for name, value in best.params.items() if value is not None}, file)
-
-    def _repr_html_(self) -> str:
-        header, body, note = self._cells()
-        return table(header, body, note, f"Best: Ranker({', '.join(_value_texts(self.best))})" if body else "")
-
-    def __str__(self) -> str:
-        header, body, note = self._cells()
-        widths = [max(map(len, column)) for column in zip(header, *body, strict=True)]
-        lines = [
-            "  ".join([*(cell.rjust(w) for cell, w in zip(row[:-1], widths, strict=False)), row[-1]])
-            for row in (header, *body)
-        ]
-        return "\n".join([*lines, note])
-
-    def _cells(self) -> tuple[list[str], list[list[str]], str]:
-        """Heading and rows of the table of the best trials, and the note below it."""
-        header = ["trial", self.metric, *map(_metric_text, self.constraints), "trees", "parameters"]
-        body = [
-            [
-                str(trial.number),
-                f"{trial.value:.4f}",
-                *(f"{value:.4f}" for value in trial.constraint_values),
-                str(trial.trees),
-                ", ".join(_value_texts(trial.values)),
-            ]
-            for trial in self.ranked()[:_TABLE_ROWS]
-        ]
-        stopped = sum(trial.value is None for trial in self.trials)
-        note = f"{len(self.trials)} trials, {stopped} of them stopped early."
-        if self.constraints:
-            met = sum(trial.value is not None and trial.excess <= 0 for trial in self.trials)
-            note += f" {met} meet {' and '.join(map(str, self.constraints))}."
-        return header, body, note
 
 
 def tune(
@@ -317,7 +118,7 @@ def tune(
     full_space |= dict(space or {})
     parts = validation_parts(data, valid, folds, seed)
     max_trees = plan.trees if trees is None else trees
-    _check_count("trees", max_trees)
+    check_count("trees", max_trees)
     metrics = [str(target), *(str(one.metric) for one in constraints if one.metric != target)]
     constant = {"metric": metrics[0] if len(metrics) == 1 else metrics, "random_state": seed}
     first = None
@@ -328,7 +129,7 @@ def tune(
     def parameters(values: Mapping[str, Any], trees: int | None = None) -> dict[str, Any]:
         return {**constant, **ranker_parameters(source, values), "n_estimators": max_trees if trees is None else trees}
 
-    def measure(values: Mapping[str, Any], watch: _Watch) -> None:
+    def measure(values: Mapping[str, Any], watch: TrialWatch) -> None:
         for train, held_out in parts:
             # The whole curve is of interest, up to the usual patience after its best value.
             stopping: dict[str, Any] = {"early_stopping_rounds": plan.patience, "stopping_rule": "best"}
@@ -355,7 +156,7 @@ def tune(
     }
     if constraints:
         search["constraints"] = [str(one) for one in constraints]
-    return _search(
+    return run_trials(
         full_space,
         measure,
         parts,
@@ -435,19 +236,19 @@ def tune_system(
     """
     from rankwright.training.checkpoint import fingerprint
 
-    _check_count("trees", trees)
-    _check_count("every", every)
+    check_count("trees", trees)
+    check_count("every", every)
     default = make_system({})
     check_installed([default])
     metric = parse_metric(target)
     parts = [(fold.train, fold.valid) for fold in folds]
 
-    def measure(values: Mapping[str, Any], watch: _Watch) -> None:
+    def measure(values: Mapping[str, Any], watch: TrialWatch) -> None:
         system = make_system(values)
         for train, held_out in parts:
             model = system.fit(train, str(metric), trees=trees, seed=seed, threads=threads)
             stages = model.staged_predict(held_out, every)
-            watch.fold_done([_value(scores, held_out, metric, threads) for scores in stages], every=every)
+            watch.fold_done([validation_value(scores, held_out, metric, threads) for scores in stages], every=every)
 
     search = {
         "system": default.name,
@@ -459,7 +260,7 @@ def tune_system(
         "pruning": pruning,
         "seed": seed,
     }
-    return _search(
+    return run_trials(
         space,
         measure,
         parts,
@@ -489,191 +290,6 @@ def validation_parts(data: RankingData, valid: RankingData | None, folds: int | 
     return parts
 
 
-def is_config(path: str | os.PathLike[str]) -> bool:
-    """Whether a file was written by `Tuning.save_config`."""
-    file = Path(path)
-    return file.is_file() and file.read_bytes().startswith(_HEADING.encode())
-
-
-class _OutOfTime(Exception):
-    """The time of a search ended during a trial."""
-
-
-class _Watch:
-    """Follows a trial: reports its values, and ends it if it should be pruned or time is up."""
-
-    def __init__(self, trial: Any, sign: float, worst: Sequence[float], deadline: float) -> None:
-        self.values: list[float] = []
-        self.trees: list[int] = []
-        self.beside: list[list[float]] = []  # values of the constraints' metrics in each fold
-        self._trial = trial
-        self._sign = sign
-        self._worst = worst
-        self._deadline = deadline
-        self._improvement = 0.0  # of the finished folds
-        self._reported = 0
-
-    def report(self, curve: Sequence[float], share: float) -> None:
-        """Report the values of a fold up to a share of its trees."""
-        if time.monotonic() > self._deadline:
-            raise _OutOfTime
-        fold = len(self.values)
-        step = fold * _STEPS + math.floor(share * _STEPS + 1e-9)
-        if step <= self._reported:
-            return
-        # The improvement over the worst order is never negative, so the sum over folds and trees only grows, as the
-        # pruner assumes. Skipped steps have the same value.
-        improvement = self._improvement + self._sign * (self._best(curve) - self._worst[fold])
-        while self._reported < step:
-            self._trial.report(improvement, self._reported)
-            self._reported += 1
-        if self._trial.should_prune():
-            raise load_optuna().TrialPruned
-
-    def fold_done(self, curve: Sequence[float], *, every: int, beside: Sequence[Sequence[float]] = ()) -> None:
-        """Finish a fold with its values after each ``every`` trees, and those of other metrics."""
-        best = self._best(curve)
-        place = list(curve).index(best)
-        trees = every * (place + 1)
-        self.beside.append([other[place] for other in beside])
-        self.report(curve, 1.0)
-        self._improvement += self._sign * (best - self._worst[len(self.values)])
-        self.values.append(best)
-        self.trees.append(trees)
-
-    def _best(self, curve: Sequence[float]) -> float:
-        return self._sign * max(self._sign * value for value in curve)
-
-
-def _search(
-    space: Space,
-    measure: Callable[[Mapping[str, Any], _Watch], None],
-    parts: Sequence[Part],
-    *,
-    target: Metric,
-    parameters: Callable[[Mapping[str, Any], int | None], dict[str, Any]],
-    first: Mapping[str, Any] | None,
-    search: Mapping[str, Any],
-    trials: int,
-    startup: int,
-    pruning: bool,
-    seconds: float | None,
-    study: str | os.PathLike[str] | None,
-    seed: int,
-    progress: Callable[[Tuning], object] | None,
-    constraints: tuple[Constraint, ...] = (),
-) -> Tuning:
-    """Run trials until their number or the time is reached."""
-    optuna = load_optuna()
-    _check_count("trials", trials)
-    _check_count("startup", startup)
-    if seconds is not None and not seconds > 0:
-        raise ValueError(f"seconds must be a positive number; got {seconds!r}.")
-    deadline = math.inf if seconds is None else time.monotonic() + seconds
-    sign = _sign(target)
-    worst = [_value(np.zeros(held_out.n_rows), held_out, target, 1) for _, held_out in parts]
-    pruner = optuna.pruners.MedianPruner(_PRUNING_MIN_TRIALS, _WARMUP_STEPS) if pruning else optuna.pruners.NopPruner()
-    complete, pruned, failed = (getattr(optuna.trial.TrialState, name) for name in ("COMPLETE", "PRUNED", "FAIL"))
-    with open_study(study, search, pruner) as current:
-
-        def result(interrupted: bool = False) -> Tuning:
-            finished = current.get_trials(deepcopy=False, states=(complete, pruned))
-            done = tuple(
-                _trial(trial, number, space, parameters, startup) for number, trial in enumerate(finished, start=1)
-            )
-            return Tuning(str(target), done, interrupted, lambda: _importance(finished), constraints)
-
-        while True:
-            finished = current.get_trials(deepcopy=False, states=(complete, pruned))
-            any_complete = any(trial.state == complete for trial in finished)
-            if len(finished) >= trials or (any_complete and time.monotonic() > deadline):
-                return result()
-            if not finished and first is not None and not current.get_trials(states=(optuna.trial.TrialState.WAITING,)):
-                current.enqueue_trial(dict(first))
-            # A new seed for each trial, so that it depends only on the trials before it.
-            trial_seed = int(np.random.SeedSequence([seed, len(finished)]).generate_state(1)[0])
-            current.sampler = optuna.samplers.TPESampler(n_startup_trials=startup, seed=trial_seed)
-            trial = current.ask()
-            watch = _Watch(trial, sign, worst, deadline if any_complete else math.inf)
-            start = time.perf_counter()
-            try:
-                values = sample(space, trial)
-                trial.set_user_attr("values", values)
-                measure(values, watch)
-            except optuna.TrialPruned:
-                trial.set_user_attr("seconds", time.perf_counter() - start)
-                current.tell(trial, state=pruned)
-            except _OutOfTime:
-                current.tell(trial, state=failed)
-                return result()
-            except KeyboardInterrupt:
-                current.tell(trial, state=failed)
-                if not any_complete:
-                    raise
-                return result(interrupted=True)
-            except BaseException:
-                current.tell(trial, state=failed)
-                raise
-            else:
-                trial.set_user_attr("seconds", time.perf_counter() - start)
-                trial.set_user_attr("fold_values", watch.values)
-                trial.set_user_attr("fold_trees", watch.trees)
-                _set_constraints(trial, constraints, watch)
-                current.tell(trial, sign * float(np.mean(watch.values)))
-            if progress is not None:
-                progress(result())
-
-
-def _set_constraints(trial: Any, constraints: Sequence[Constraint], watch: _Watch) -> None:
-    """Tell the study how far a trial is from the constraints, which guides the later ones."""
-    values = [float(np.mean(of_folds)) for of_folds in zip(*watch.beside, strict=True)]
-    for constraint, value in zip(constraints, values, strict=True):
-        if math.isnan(value):
-            raise ValueError(f"no validation query has a relevant document, so {constraint.metric} has no value.")
-        trial.set_constraint(str(constraint), constraint.excess(value))
-    if constraints:
-        trial.set_user_attr("constraint_values", values)
-
-
-def _trial(
-    trial: Any,
-    number: int,
-    space: Space,
-    parameters: Callable[[Mapping[str, Any], int | None], dict[str, Any]],
-    startup: int,
-) -> Trial:
-    stored = trial.user_attrs
-    enqueued = "fixed_params" in trial.system_attrs
-    fold_values, fold_trees = stored.get("fold_values", ()), stored.get("fold_trees", ())
-    trees = max(1, round(float(np.mean(fold_trees)))) if fold_trees else None
-    return Trial(
-        number=number,
-        values={name: value for name, value in stored["values"].items() if isinstance(space[name], Range | Choice)},
-        params=parameters(stored["values"], trees),
-        value=float(np.mean(fold_values)) if fold_values else None,
-        trees=trees,
-        fold_values=tuple(fold_values),
-        fold_trees=tuple(fold_trees),
-        seconds=stored["seconds"],
-        origin="defaults" if enqueued else "random" if number <= startup else "guided",
-        constraint_values=tuple(stored.get("constraint_values", ())),
-        excess=float(sum(max(0.0, excess) for excess in trial.constraints.values())),
-    )
-
-
-def _importance(trials: Sequence[Any]) -> dict[str, float]:
-    optuna = load_optuna()
-    complete = [trial for trial in trials if trial.state == optuna.trial.TrialState.COMPLETE]
-    if len(complete) < _IMPORTANCE_MIN_TRIALS:
-        return {}
-    with quiet_optuna():
-        study = optuna.create_study(direction="maximize")
-    study.add_trials(complete)
-    evaluator = optuna.importance.PedAnovaImportanceEvaluator()
-    shares: dict[str, float] = optuna.importance.get_param_importances(study, evaluator=evaluator)
-    return shares
-
-
 def _without_full_leaves(space: dict[str, Any], data: RankingData) -> dict[str, Any]:
     """Restrict the space to diagonal leaf values if weights differ within a query."""
     if data.one_weight_per_query:
@@ -681,33 +297,5 @@ def _without_full_leaves(space: dict[str, Any], data: RankingData) -> dict[str, 
     return {**space, "leaf_values": "diagonal"}
 
 
-def _value(scores: NDArray[np.float64], data: RankingData, metric: Metric, threads: int) -> float:
-    result = evaluate(scores, data.labels, group=data.group, metrics=[metric], weights=data.weights, threads=threads)
-    mean = result.mean[str(metric)]
-    if math.isnan(mean):
-        raise ValueError(
-            f"no validation query has a relevant document, so {metric} has no value; validate on other queries, or use "
-            "fewer folds."
-        )
-    return mean
-
-
 def _curve(history: Mapping[str, Sequence[float]]) -> Sequence[float]:
     return next(iter(history.values()))
-
-
-def _metric_text(constraint: Constraint) -> str:
-    return str(constraint.metric)
-
-
-def _sign(metric: str | Metric) -> float:
-    return 1.0 if parse_metric(metric).higher_is_better else -1.0
-
-
-def _value_texts(values: Mapping[str, Any]) -> list[str]:
-    return [f"{name}={value:.4g}" if isinstance(value, float) else f"{name}={value}" for name, value in values.items()]
-
-
-def _check_count(name: str, value: Any) -> None:
-    if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < 1:
-        raise ValueError(f"{name} must be a positive whole number; got {value!r}.")

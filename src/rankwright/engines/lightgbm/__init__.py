@@ -5,16 +5,15 @@ This folder is the only place that knows LightGBM's model text and the names of 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from rankwright.engines.contract import Engine, Needs
+from rankwright.engines.contract import Engine, Growth, Needs
 from rankwright.engines.lightgbm import parameters
 from rankwright.engines.lightgbm.forest import Forest
-from rankwright.reducer import ALONE, Reducer
+from rankwright.reducer import ALONE
 
 if TYPE_CHECKING:
-    from rankwright.data.dataset import RankingData
     from rankwright.engines.lightgbm.grower import Grower
 
 
@@ -40,21 +39,13 @@ class LightGBM:
         """Return the number of bins where the parameters set it."""
         return parameters.decided_options(params)
 
-    def grower(
-        self,
-        parts: Sequence[RankingData],
-        options: Mapping[str, Any],
-        params: Mapping[str, Any],
-        seed: int,
-        threads: int,
-        reducer: Reducer = ALONE,
-    ) -> Grower:
+    def grower(self, growth: Growth) -> Grower:
         """Prepare to grow trees, on one machine: LightGBM's bins and samples are those of its own rows."""
-        if reducer is not ALONE:
+        if growth.reducer is not ALONE:
             raise ValueError("engine='lightgbm' trains on one machine; use engine='xgboost' to train on several.")
         from rankwright.engines.lightgbm.grower import Grower
 
-        return Grower(parts, options, params, seed, threads)
+        return Grower(growth)
 
     def load(self, content: bytes) -> Forest:
         """Read a model file."""

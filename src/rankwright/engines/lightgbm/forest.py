@@ -11,7 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankwright.engines.gate import GATE
-from rankwright.engines.lightgbm.canonical import DEEPEST, Counts, canonical_text
+from rankwright.engines.lightgbm.canonical import DEEPEST, canonical_text
+from rankwright.engines.scoring import PackedForest
 from rankwright.kernels.tree_arrays import (
     AMONG,
     AS_ZERO,
@@ -20,10 +21,8 @@ from rankwright.kernels.tree_arrays import (
     NAN_TO_DEFAULT,
     WORD,
     ZERO_TO_DEFAULT,
-    PackedTrees,
     TreeArrays,
     depth,
-    pack,
 )
 
 Floats = NDArray[np.float64]
@@ -31,12 +30,13 @@ Floats = NDArray[np.float64]
 _TREES_END = "end of trees"
 _MOST_FEATURES = 1 << 24
 _MOST_WORDS = LARGEST_CATEGORY // WORD + 1  # of a set
+_FREE = re.compile(r"\[(num_threads|force_col_wise): \d+\]")  # parameters that change no tree
 _LEAF_VALUES = re.compile(r"^leaf_value=(.*)$", re.M)
 _SPLIT_COUNTS = re.compile(r"^feature_importances:\n(?:[^\n]+\n)*\n", re.M)
 _MISSING = {0: AS_ZERO, 1: ZERO_TO_DEFAULT, 2: NAN_TO_DEFAULT}  # bits 2 and 3 of a decision_type
 
 
-class Forest:
+class Forest(PackedForest):
     """Trees as LightGBM's model text; `rankwright.engines.contract.Forest` describes each name.
 
     Parameters
@@ -62,7 +62,7 @@ class Forest:
         if not (mark and end and head.startswith("tree\n")):
             raise ValueError("the model text is not one of LightGBM: its head, its trees or their end are missing.")
         trees = [tree.rstrip("\n") for tree in re.split(r"(?m)^Tree=\d+\n", body)[1:]]
-        return cls(_with_objective(head), trees, re.sub(r"\[num_threads: \d+\]", "[num_threads: 0]", end + tail))
+        return cls(_with_objective(head), trees, _FREE.sub(r"[\1: 0]", end + tail))
 
     @classmethod
     def load(cls, content: bytes) -> Forest:
@@ -81,7 +81,7 @@ class Forest:
                 or len(fields["feature_names"].split(" ")) != forest.n_features
             ):
                 raise ValueError(f"it does not have a name for each of {forest.n_features} features")
-            forest._packed  # noqa: B018 (computed, and thereby checked)
+            forest.packed  # noqa: B018 (computed, and thereby checked)
         except (KeyError, ValueError, OverflowError) as error:
             raise ValueError(f"the model text of LightGBM cannot be read: {error}") from None
         return forest
@@ -100,16 +100,6 @@ class Forest:
         """Yield each tree as plain arrays."""
         return map(tree_arrays, self._trees)
 
-    @cached_property
-    def _packed(self) -> PackedTrees:
-        return pack(self.trees(), self.n_features)
-
-    def predict(self, X: Any, *, threads: int = 1, start: int = 0, stop: int | None = None) -> Floats:
-        """Sum the trees [start, stop) for each row."""
-        from rankwright.engines.scoring import score
-
-        return score(self._packed, X, start, self.n_trees if stop is None else stop, threads)
-
     def contributions(self, X: Any, *, threads: int = 1) -> Floats:
         """Exact SHAP values [rows, columns + 1], the last column the expected value."""
         booster, threads = self._booster, GATE.usable(threads)
@@ -121,19 +111,12 @@ class Forest:
     def _booster(self) -> Any:
         import lightgbm
 
-        if (levels := depth(self._packed)) > DEEPEST:
+        if (levels := depth(self.packed)) > DEEPEST:
             raise ValueError(f"SHAP values need trees of at most {DEEPEST} levels; the model has one of {levels}.")
-        trees = ((tree_arrays(text), row_counts(text)) for text in self._trees)
+        trees = ((tree_arrays(text), leaf_rows(text)) for text in self._trees)
         text = canonical_text(trees, self.n_features)
         with GATE.calls_with(1):
             return lightgbm.Booster(model_str=text)
-
-    def importances(self, kind: str) -> Floats:
-        """Total gain (``"gain"``) or number of splits (``"split"``) of each column."""
-        sums = np.zeros(self.n_features)
-        for tree in self.trees():
-            np.add.at(sums, tree.feature, tree.gain if kind == "gain" else 1.0)
-        return sums
 
     def first(self, n_trees: int) -> Forest:
         """Keep the first trees only."""
@@ -206,17 +189,12 @@ def with_values(tree: str, values: Floats) -> str:
     return _LEAF_VALUES.sub(lambda _: "leaf_value=" + " ".join(map(repr, values.tolist())), tree, count=1)
 
 
-def row_counts(tree: str) -> Counts:
-    """Read the numbers of rows in the nodes and leaves of a tree's text."""
-    fields = _fields(tree)
+def leaf_rows(tree: str) -> NDArray[np.int64]:
+    """Read the numbers of training rows in the leaves of a tree's text."""
     try:
-        nodes, leaves = (
-            np.array([int(number) for number in fields.get(name, "").split()], dtype=np.int64)
-            for name in ("internal_count", "leaf_count")
-        )
+        return np.array([int(number) for number in _fields(tree).get("leaf_count", "").split()], dtype=np.int64)
     except (ValueError, OverflowError):
         raise ValueError("a tree's numbers of rows are not whole numbers") from None
-    return Counts(nodes, leaves)
 
 
 def tree_arrays(tree: str) -> TreeArrays:
@@ -254,6 +232,10 @@ def tree_arrays(tree: str) -> TreeArrays:
         words = np.array(sets[bounds[number] : bounds[number + 1]], dtype=np.uint32)
         bits = words[:, None] >> np.arange(WORD, dtype=np.uint32) & 1
         categories[node] = np.flatnonzero(bits)
+    with np.errstate(
+        over="ignore"
+    ):  # LightGBM holds gains in single precision; larger ones are refused with the others
+        gain = np.array(numbers("split_gain", float), dtype=np.float32).astype(np.float64)
     return TreeArrays(
         feature=np.array(numbers("split_feature", int), dtype=np.int32),
         threshold=np.where(is_set, 0.0, threshold),
@@ -265,6 +247,5 @@ def tree_arrays(tree: str) -> TreeArrays:
         right=np.array(numbers("right_child", int), dtype=np.int32),
         categories=tuple(categories),
         value=tree_values(tree),
-        # LightGBM holds gains in single precision.
-        gain=np.array(numbers("split_gain", float), dtype=np.float32).astype(np.float64),
+        gain=gain,
     )

@@ -11,7 +11,7 @@ a score changes by the value of the row's leaf.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
 from typing import Any
@@ -20,8 +20,12 @@ import lightgbm as lgb
 import numpy as np
 from numpy.typing import NDArray
 
-from rankwright.data.dataset import RankingData
+from rankwright._memory import release_memory
+from rankwright.data.bins import BinnedMatrix, Bins
+from rankwright.data.row_stream import batches_of
+from rankwright.engines.contract import Growth
 from rankwright.engines.gate import GATE
+from rankwright.engines.lightgbm.bins import BinnedRows, choose_bins
 from rankwright.engines.lightgbm.forest import Forest, tree_values
 from rankwright.engines.lightgbm.parameters import SEEDS, checked_columns, lightgbm_parameters, samples_at_nodes
 from rankwright.kernels.threads import equal_ranges, run_ranges
@@ -39,28 +43,30 @@ _ROWS_PER_THREAD = 100_000  # of a look-up: fewer are done before another thread
 
 
 class Grower:
-    """Grows trees; `rankwright.engines.contract.Grower` describes each name, `Engine.grower` the parameters."""
+    """Grows trees; `rankwright.engines.contract.Grower` describes each name."""
 
-    def __init__(
-        self,
-        parts: Sequence[RankingData],
-        options: Mapping[str, Any],
-        params: Mapping[str, Any],
-        seed: int,
-        threads: int,
-    ) -> None:
-        train = parts[0]
-        self.threads = GATE.usable(threads) if train.n_rows * len(train.feature_names) >= VALUES_TO_SHARE else 1
-        params = checked_columns(params, len(train.feature_names))
-        self._seed = seed
+    def __init__(self, growth: Growth) -> None:
+        train, options = growth.parts[0], growth.options
+        self.threads = GATE.usable(growth.threads) if train.n_rows * len(train.feature_names) >= VALUES_TO_SHARE else 1
+        params = checked_columns(growth.params, len(train.feature_names))
+        self._seed = growth.seed
         self._params = lightgbm_parameters(options, params, self.threads)
         self._repeats = samples_at_nodes(params)
         self.draws = options["subsample"] < 1 or options["colsample"] < 1 or self._repeats
         self._block = BLOCK_TO_REPEAT if self._repeats else BLOCK
         self._names = plain_names(train.feature_names)
+        self._categorical = [train.feature_names.index(name) for name in train.categories]
+        self._matrices = [part.X for part in growth.parts]
+        bins, reference = None, None
+        if any(hasattr(X, "batches") for X in self._matrices):  # LightGBM gets values of their bins
+            self._params["force_col_wise"] = (
+                True  # it would keep a second copy of the bins, or two to see what is faster
+            )
+            with _refusals():
+                bins, reference = choose_bins(train.X, self._set_params, self._names, self._categorical)
         with _refusals(), GATE.calls_with(self.threads):
-            self._sets = [self._dataset(train, None)]
-            self._sets += [self._dataset(data, self._sets[0]) for data in parts[1:]]
+            self._sets = [self._dataset(train.X, bins, reference)]
+            self._sets += [self._dataset(X, bins, self._sets[0]) for X in self._matrices[1:]]
         # LightGBM refuses data in which no column can be split: all are constant, or leaves must be too large.
         self.can_split = any(self._sets[0].feature_num_bin(column) > 1 for column in range(len(self._names)))
         self._iteration = self._resumed_at = 0
@@ -71,17 +77,26 @@ class Grower:
         self._scores: list[Floats] = []  # of each part before the newest tree
         self._largest = 0.0  # no score is larger
 
-    def _dataset(self, data: RankingData, reference: lgb.Dataset | None) -> lgb.Dataset:
+    @property
+    def _set_params(self) -> dict[str, Any]:
+        """Parameters of a data set."""
         params = {k: v for k, v in self._params.items() if k not in ("objective", "metric")}
-        return lgb.Dataset(
-            data.X,
-            np.zeros(data.n_rows, dtype=np.float32),
+        return params | {"data_random_seed": self._seed % 2**31}
+
+    def _dataset(self, X: Any, bins: Bins | None, reference: lgb.Dataset | None) -> lgb.Dataset:
+        rows = X if bins is None else BinnedRows(BinnedMatrix(bins.encode(X, threads=self.threads), bins))
+        dataset = lgb.Dataset(
+            rows,
+            np.zeros(X.shape[0], dtype=np.float32),
             reference=reference,
-            feature_name=plain_names(data.feature_names),
-            categorical_feature=[data.feature_names.index(name) for name in data.categories],
-            params=params | {"data_random_seed": self._seed % 2**31},
-            free_raw_data=False,
+            feature_name=self._names,
+            categorical_feature=self._categorical,
+            params=self._set_params if reference is None else reference.get_params(),
+            free_raw_data=bins is not None,  # which LightGBM keeps itself
         ).construct()
+        del rows
+        release_memory()
+        return dataset
 
     def resume(self, iteration: int) -> int:
         """Skip the samples of the trees so far; where samples depend on trees, return to the start of their block."""
@@ -124,7 +139,7 @@ class Grower:
         if finished:
             return None
         # The number of a tree is not that of the iteration: LightGBM keeps a first tree without a split.
-        self._newest = _Tree(self._booster, self._sets, self._scores, self._largest, self.threads)
+        self._newest = _Tree(self._booster, self._matrices, self._scores, self._largest, self.threads)
         self._largest = self._newest.largest
         self._trees.append(self._newest)
         return self._newest
@@ -144,13 +159,13 @@ class _Tree:
     """The newest tree; once another is grown, only its number and its final values are of use."""
 
     def __init__(
-        self, booster: lgb.Booster, sets: Sequence[lgb.Dataset], before: Sequence[Floats], largest: float, threads: int
+        self, booster: lgb.Booster, matrices: Sequence[Any], before: Sequence[Floats], largest: float, threads: int
     ) -> None:
         self.number = int(booster.current_iteration()) - 1
         text = booster.model_to_string(start_iteration=self.number, num_iteration=1)
         self.values = self.final_values = tree_values(text)
         self._booster: lgb.Booster | None = booster
-        self._sets = sets
+        self._matrices = matrices
         self._before = before
         self.largest = largest + float(np.abs(self.values).max())  # no score is larger after this tree
         self._after: dict[int, Floats] = {}
@@ -180,15 +195,13 @@ class _Tree:
 
     def _predicted_leaves(self, part: int) -> NDArray[np.int64]:
         assert self._booster is not None
-        with GATE.calls_with(self._threads):
-            leaves = self._booster.predict(
-                self._sets[part].get_data(),
-                pred_leaf=True,
-                start_iteration=self.number,
-                num_iteration=1,
-                num_threads=self._threads,
-            )
-        return np.asarray(leaves).reshape(-1).astype(np.int64)
+        options: dict[str, Any] = {"start_iteration": self.number, "num_iteration": 1, "num_threads": self._threads}
+        leaves = np.empty(self._matrices[part].shape[0], dtype=np.int64)
+        for places, rows in batches_of(self._matrices[part], "leaves"):
+            with GATE.calls_with(self._threads):
+                found = self._booster.predict(rows, pred_leaf=True, **options)
+            leaves[places] = np.asarray(found).reshape(-1)
+        return leaves
 
     def _scores(self, part: int) -> Floats:
         """LightGBM's scores of a part with this tree."""
@@ -210,7 +223,7 @@ class _Tree:
 
     def scores_after(self) -> list[Floats]:
         """LightGBM's scores of all parts with this tree, which then lets go of what it holds."""
-        scores = [self._scores(part) for part in range(len(self._sets))]
+        scores = [self._scores(part) for part in range(len(self._matrices))]
         self._booster, self._after, self._before = None, {}, ()
         return scores
 

@@ -5,17 +5,15 @@ This folder is the only place that knows XGBoost's trees and the names of its pa
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
-from rankwright.engines.contract import Engine, Needs
+from rankwright.engines.contract import Engine, Growth, Needs
 from rankwright.engines.xgboost import parameters
 from rankwright.engines.xgboost.forest import Forest
-from rankwright.reducer import ALONE, Reducer
 
 if TYPE_CHECKING:
-    from rankwright.data.dataset import RankingData
     from rankwright.engines.xgboost.grower import Grower
 
 
@@ -49,19 +47,11 @@ class XGBoost:
         """Return the number of bins where the parameters set it."""
         return parameters.decided_options(params)
 
-    def grower(
-        self,
-        parts: Sequence[RankingData],
-        options: Mapping[str, Any],
-        params: Mapping[str, Any],
-        seed: int,
-        threads: int,
-        reducer: Reducer = ALONE,
-    ) -> Grower:
+    def grower(self, growth: Growth) -> Grower:
         """Prepare to grow trees."""
         from rankwright.engines.xgboost.grower import Grower
 
-        return Grower(parts, options, params, seed, threads, reducer)
+        return Grower(growth)
 
     def load(self, content: bytes) -> Forest:
         """Read a model file."""

@@ -5,14 +5,15 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Iterator, Sequence
-from functools import cached_property, partial
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from rankwright.engines.scoring import PackedForest
 from rankwright.kernels.threads import equal_ranges, run_ranges
-from rankwright.kernels.tree_arrays import AMONG, AT_MOST, NAN_TO_DEFAULT, PackedTrees, TreeArrays, depth, pack
+from rankwright.kernels.tree_arrays import AMONG, AT_MOST, NAN_TO_DEFAULT, TreeArrays, depth
 
 Floats = NDArray[np.float64]
 
@@ -43,7 +44,7 @@ class GrownTree(NamedTuple):
     leaf_cover: Floats  # [leaves]
 
 
-class Forest:
+class Forest(PackedForest):
     """Trees as plain arrays; `rankwright.engines.contract.Forest` describes each name."""
 
     def __init__(self, trees: Sequence[GrownTree], n_features: int) -> None:
@@ -65,7 +66,7 @@ class Forest:
             if not isinstance(document.get("trees"), list):
                 raise ValueError("it has no list of trees")
             forest = cls([_read(tree, number) for number, tree in enumerate(document["trees"])], n_features)
-            forest._packed  # noqa: B018 (computed, and thereby checked)
+            forest.packed  # noqa: B018 (computed, and thereby checked)
         except (ValueError, OverflowError, RecursionError) as error:
             reason = "it is nested too deeply" if isinstance(error, RecursionError) else str(error).rstrip(".")
             raise ValueError(f"the model file of trees cannot be read: {reason}; it was damaged.") from None
@@ -85,21 +86,11 @@ class Forest:
         """Yield each tree as plain arrays."""
         return (tree.arrays for tree in self._trees)
 
-    @cached_property
-    def _packed(self) -> PackedTrees:
-        return pack(self.trees(), self.n_features)
-
-    def predict(self, X: Any, *, threads: int = 1, start: int = 0, stop: int | None = None) -> Floats:
-        """Sum the trees [start, stop) for each row."""
-        from rankwright.engines.scoring import score
-
-        return score(self._packed, X, start, self.n_trees if stop is None else stop, threads)
-
     def contributions(self, X: Any, *, threads: int = 1) -> Floats:
         """Exact SHAP values [rows, columns + 1], the last column the expected value."""
         from rankwright.kernels.shap import Covers, add_shap_values
 
-        if (levels := depth(self._packed)) > _DEEPEST:
+        if (levels := depth(self.packed)) > _DEEPEST:
             raise ValueError(f"SHAP values need trees of at most {_DEEPEST} levels; the model has one of {levels}.")
         out = np.zeros((X.shape[0], self.n_features + 1))
         covers = Covers(
@@ -112,20 +103,13 @@ class Forest:
             add = partial(
                 add_shap_values,
                 X=dense,
-                trees=self._packed,
+                trees=self.packed,
                 covers=covers,
                 levels=levels,
                 out=out[low : low + _ROWS_AT_ONCE],
             )
             run_ranges(add, equal_ranges(len(dense), threads))
         return out
-
-    def importances(self, kind: str) -> Floats:
-        """Total gain (``"gain"``) or number of splits (``"split"``) of each column."""
-        sums = np.zeros(self.n_features)
-        for tree in self.trees():
-            np.add.at(sums, tree.feature, tree.gain if kind == "gain" else 1.0)
-        return sums
 
     def first(self, n_trees: int) -> Forest:
         """Keep the first trees only."""

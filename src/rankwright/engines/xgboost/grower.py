@@ -12,7 +12,7 @@ curvature of the sampled rows.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -22,13 +22,13 @@ from numpy.typing import NDArray
 
 from rankwright.data.bins import BinnedMatrix, Bins, RowSample
 from rankwright.data.dataset import RankingData
+from rankwright.engines.contract import Growth
 from rankwright.engines.gate import GATE
 from rankwright.engines.xgboost.binned import Layout
 from rankwright.engines.xgboost.forest import Forest, GrownTree
 from rankwright.engines.xgboost.parameters import MOST_BINS, xgboost_parameters
 from rankwright.engines.xgboost.tree import LeafFinder, read_tree
 from rankwright.kernels.random import UNIFORM, fill_uniform, noise_by_query, stream_of
-from rankwright.reducer import ALONE, Reducer
 
 Floats = NDArray[np.float64]
 
@@ -39,29 +39,21 @@ _CHOSEN = 1e30  # weight of a sampled column: no draw gives one of weight 0 a pl
 
 
 class Grower:
-    """Grows trees; `rankwright.engines.contract.Grower` describes each name, `Engine.grower` the parameters."""
+    """Grows trees; `rankwright.engines.contract.Grower` describes each name."""
 
-    def __init__(
-        self,
-        parts: Sequence[RankingData],
-        options: Mapping[str, Any],
-        params: Mapping[str, Any],
-        seed: int,
-        threads: int,
-        reducer: Reducer = ALONE,
-    ) -> None:
-        train = parts[0]
+    def __init__(self, growth: Growth) -> None:
+        train, options, params = growth.parts[0], growth.options, growth.params
         n_columns = len(train.feature_names)
-        self.threads = GATE.usable(threads) if train.n_rows * n_columns >= VALUES_TO_SHARE else 1
+        self.threads = GATE.usable(growth.threads) if train.n_rows * n_columns >= VALUES_TO_SHARE else 1
         self._queries = train.queries
-        self._seed = seed
-        self._reducer = reducer
+        self._seed = growth.seed
+        self._reducer = growth.reducer
         self._subsample, self._colsample = options["subsample"], options["colsample"]
         self._least_rows = options["min_child_samples"]
         self._least_weight = float(params.get("min_child_weight", 0.0))
         self.draws = self._subsample < 1 or self._colsample < 1
         bins = _bins_of(train, options["max_bin"], self.threads)
-        self._codes = [_codes_of(part.X, bins, self.threads) for part in parts]
+        self._codes = [_codes_of(part.X, bins, self.threads) for part in growth.parts]
         self._layout = Layout(bins)
         self._n_features = n_columns
         self.can_split = self._layout.can_split

@@ -1,17 +1,19 @@
-// Compares two chosen systems: draws the two charts, fills the list of queries and both rankings.
+// Compares two chosen systems by a chosen metric: draws the two charts, fills the list of queries and both rankings.
 "use strict";
 
 for (const root of document.querySelectorAll(".explorer")) {
   const part = (name) => root.querySelector(`.${name}`);
-  const { systems, metric, rankings, names, top } = JSON.parse(part("explorer-data").textContent);
+  const { systems, metrics, rankings, names, top } = JSON.parse(part("explorer-data").textContent);
   const boxes = { scatter: part("scatter").querySelector(".chart"), histogram: part("histogram").querySelector(".chart") };
   const specs = { scatter: page.data(boxes.scatter), histogram: page.data(boxes.histogram) };
   const points = specs.scatter.datasets.points;
   const queries = points.filter((point) => point.k >= 0);
-  let [first, second, picked] = [0, 1, -1];
+  let [first, second, chosen, picked] = [0, 1, 0, -1];
   const views = {};
 
-  const difference = (point) => point.v[second] - point.v[first];
+  const metric = () => metrics[chosen].name;
+  const valued = (point) => point.v[chosen][first] !== null;
+  const difference = (point) => point.v[chosen][second] - point.v[chosen][first];
   const signed = (value) => (value < 0 ? "\u2212" : "+") + Math.abs(value).toFixed(4);
   const element = (tag, text, name) => {
     const node = document.createElement(tag);
@@ -22,19 +24,24 @@ for (const root of document.querySelectorAll(".explorer")) {
   const colour = (system) => `var(--series-${(system % 8) + 1})`;
 
   async function drawPair() {
-    const changed = { a: first, b: second, picked };
+    const { better, ends, widest } = metrics[chosen];
+    const changed = { a: first, b: second, m: chosen, better, picked };
     for (const spec of Object.values(specs)) {
       for (const param of spec.params) if (param.name in changed) param.value = changed[param.name];
     }
     for (const layer of specs.scatter.layer) {
-      layer.encoding.x.title = `${metric}, ${systems[first]}`;
-      layer.encoding.y.title = `${metric}, ${systems[second]}`;
+      layer.encoding.x.title = `${metric()}, ${systems[first]}`;
+      layer.encoding.y.title = `${metric()}, ${systems[second]}`;
+      for (const axis of ["x", "y"]) layer.encoding[axis].scale.domain = ends;
       for (const line of layer.encoding.tooltip ?? []) {
         if (line.field === "x") line.title = systems[first];
         if (line.field === "y") line.title = systems[second];
       }
     }
-    specs.histogram.encoding.x.title = `${metric}, ${systems[second]} minus ${systems[first]}`;
+    specs.histogram.encoding.x.title = `${metric()}, ${systems[second]} minus ${systems[first]}`;
+    specs.histogram.encoding.x.scale.domain = [-1.05 * widest, 1.05 * widest];
+    part("scatter").querySelector("figcaption").textContent = `${metric()} of each query`;
+    part("histogram").querySelector("figcaption").textContent = `Differences in ${metric()}`;
     for (const name of ["scatter", "histogram"]) views[name] = await page.draw(boxes[name], specs[name]);
     views.scatter?.addEventListener("click", (event, item) => {
       if (item && item.datum && item.datum.k >= 0) pick(item.datum.k);
@@ -43,12 +50,12 @@ for (const root of document.querySelectorAll(".explorer")) {
 
   function summarise() {
     const pair = specs.histogram.datasets.pairs.find(
-      (one) => one.a === Math.min(first, second) && one.b === Math.max(first, second)
+      (one) => one.m === chosen && one.a === Math.min(first, second) && one.b === Math.max(first, second)
     );
     const [larger, smaller] = first < second ? [pair.larger, pair.smaller] : [pair.smaller, pair.larger];
     const total = pair.c.reduce((sum, count) => sum + count, 0);
     part("summary").textContent =
-      `${metric} of ${systems[second]} is larger than that of ${systems[first]} on ${larger} queries, smaller on ` +
+      `${metric()} of ${systems[second]} is larger than that of ${systems[first]} on ${larger} queries, smaller on ` +
       `${smaller} and the same on ${total - larger - smaller}.`;
   }
 
@@ -61,7 +68,7 @@ for (const root of document.querySelectorAll(".explorer")) {
 
   function list() {
     const wanted = part("find").value.trim().toLowerCase();
-    const shown = queries.filter((point) => `${point.q} ${point.t ?? ""}`.toLowerCase().includes(wanted)).sort(orders[part("order").value]);
+    const shown = queries.filter((point) => valued(point) && `${point.q} ${point.t ?? ""}`.toLowerCase().includes(wanted)).sort(orders[part("order").value]);
     part("queries").replaceChildren(
       ...shown.map((point) => {
         const option = element("option", `${point.q}   ${signed(difference(point))}   ${point.t ?? ""}`.trimEnd());
@@ -75,9 +82,9 @@ for (const root of document.querySelectorAll(".explorer")) {
 
   function fill(name, system, other, ranking) {
     const table = root.querySelector(`.ranking.${name}`);
-    const value = points.find((point) => point.k === picked).v[system];
+    const value = points.find((point) => point.k === picked).v[chosen][system];
     const caption = table.querySelector("caption");
-    caption.replaceChildren(element("b", systems[system]), element("span", `${metric} ${value.toFixed(4)}`));
+    caption.replaceChildren(element("b", systems[system]), element("span", value === null ? "" : `${metric()} ${value.toFixed(4)}`));
     caption.style.borderColor = colour(system);
     const [documents, labels, scores] = ranking[system];
     table.tBodies[0].replaceChildren(
@@ -112,7 +119,8 @@ for (const root of document.querySelectorAll(".explorer")) {
     views.scatter?.signal("picked", k).runAsync();
   }
 
-  function choosePair(changed) {
+  function choose(changed) {
+    chosen = Number(part("metric").value);
     [first, second] = [Number(part("first").value), Number(part("second").value)];
     if (first === second) {
       // Two equal choices compare nothing: advance the other one.
@@ -126,7 +134,7 @@ for (const root of document.querySelectorAll(".explorer")) {
     return drawPair();
   }
 
-  for (const name of ["first", "second"]) part(name).addEventListener("change", () => choosePair(name));
+  for (const name of ["first", "second", "metric"]) part(name).addEventListener("change", () => choose(name));
   for (const name of ["find", "order"]) part(name).addEventListener("input", list);
   part("queries").addEventListener("change", (event) => pick(Number(event.target.value)));
   part("rankings").addEventListener("pointerover", (event) => {
@@ -135,5 +143,5 @@ for (const root of document.querySelectorAll(".explorer")) {
       other.classList.toggle("same", Boolean(row) && other.dataset.document === row.dataset.document);
     }
   });
-  choosePair("second");
+  choose("second");
 }

@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import difflib
 
-from rankwright.research.experiments import directness, lambdaex, stochasticrank, tricks, xendcg
+from rankwright.research.experiments import directness, lambdaex, stochasticrank, tricks, xendcg, xendcg_bound
 from rankwright.research.experiments.base import Budget, Experiment, ExperimentSettings, Findings, Verdict
 from rankwright.research.experiments.records import Record, read_records, reproduce, results_page
 
 EXPERIMENTS: dict[str, Experiment] = {
     entry.name: entry
-    for module in (stochasticrank, tricks, xendcg, lambdaex, directness)
+    for module in (stochasticrank, tricks, xendcg, xendcg_bound, lambdaex, directness)
     for entry in module.EXPERIMENTS
 }
 

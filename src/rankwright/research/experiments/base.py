@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from itertools import islice
 from pathlib import Path
@@ -34,7 +34,7 @@ class Budget:
     length
         Mean number of documents of a generated query; None for the default of the kind.
     folds
-        Number of folds: of new queries each if they are generated, else the first folds of the data.
+        Number of folds: each of another generated world, or the first folds of the data.
     trials
         Trials of tuning for each system, metric and fold; None if nothing is tuned.
     """
@@ -92,13 +92,13 @@ class ExperimentSettings:
         return (self._generated(number) for number in range(self.budget.folds or 0))
 
     def _generated(self, number: int) -> Fold:
-        """Generate a fold of new queries: as many for testing as for training and validation together."""
+        """Generate a fold, a world of its own: as many queries for testing as for training and validation together."""
         queries = int(self.budget.queries or 0)
         sizes = {"train": queries - queries // 4, "valid": queries // 4, "test": queries}
-        first, parts = 2 * queries * number, {}
+        first, parts = 2 * queries * number, {}  # ids differ between worlds too, since all test queries are pooled
         for part, size in sizes.items():
             kinds: dict[str, Any] = {"kind": self.kind, "mean_length": self.budget.length}
-            parts[part] = make_web_search(size, first_query=first, **kinds)
+            parts[part] = make_web_search(size, first_query=first, seed=number, **kinds)
             first += size
         return Fold(str(number + 1), **parts)
 
@@ -181,8 +181,34 @@ class Job:
     store: OutcomeStore
     progress: Callable[[Outcome], object] | None = None
 
-    def add(self, outcome: Outcome) -> None:
-        """Store an outcome that an experiment computed by itself."""
+    def add(
+        self,
+        fold: str,
+        system: str,
+        target: str,
+        seed: int,
+        values: Mapping[str, Sequence[float]],
+        *,
+        trees: int,
+        seconds: float,
+        queries: Sequence[str] = ("all",),
+        recipe: str = "",
+    ) -> None:
+        """Store what an experiment measured by itself: ``values`` for each of ``queries``."""
+        outcome = Outcome(
+            data=self.settings.data_name,
+            fold=fold,
+            system=system,
+            target=target,
+            seed=seed,
+            trees=trees,
+            valid=float("nan"),
+            fit_seconds=seconds,
+            predict_seconds=0.0,
+            query_ids=list(queries),
+            values={name: list(own) for name, own in values.items()},
+            recipe=recipe,
+        )
         self.store.add(outcome)
         if self.progress is not None:
             self.progress(outcome)

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 
@@ -14,6 +15,7 @@ from rankwright.data.folds import Fold
 from rankwright.evaluation.comparison import PairedResult, compare
 from rankwright.evaluation.per_query import Evaluation
 from rankwright.evaluation.significance import holm
+from rankwright.metrics import metric as parse_metric
 from rankwright.report.page import Cell, Table
 from rankwright.research.experiments.base import (
     AGREES,
@@ -38,6 +40,7 @@ from rankwright.research.harness import (
 from rankwright.research.libraries import Library
 from rankwright.tuning.space import Space
 
+EVERY = 5  # trees: the number of them is chosen among the multiples of this
 _LEVEL = 0.05
 _ALIKE = 0.01  # two systems are alike if the interval of their difference is within a point
 Measured = str | tuple[str, str]  # a system, or two for the difference of the first and the second
@@ -55,6 +58,11 @@ class NamedSystem:
     def by_metric(self) -> bool:
         """Whether the training of the system depends on the metric."""
         return self.system.by_metric
+
+    @property
+    def by_seed(self) -> bool:
+        """Whether the training of the system depends on the seed."""
+        return bool(getattr(self.system, "by_seed", True))
 
     @property
     def libraries(self) -> tuple[Library, ...]:
@@ -156,6 +164,11 @@ class ComparisonStudy(Experiment):
         keeps the rate of each system.
     spaces
         The systems that are tuned, each with its space; see `rankwright.research.experiments.tuned.tune_on_fold`.
+    variants
+        Settings of `Ranker` by name, one of which is chosen for each system of rankwright, fold, seed and metric on the
+        validation queries. Their outcomes are stored under the names of system and variant.
+    along
+        Numbers of trees at which a second table has the values on the validation queries; empty for no such table.
     """
 
     systems: tuple[System, ...]
@@ -165,30 +178,47 @@ class ComparisonStudy(Experiment):
     conditions: tuple[Condition, ...] = (Condition(),)
     step: float | None = None
     spaces: Mapping[str, Space] = field(default_factory=dict)
+    variants: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    along: tuple[int, ...] = ()
 
     def run(self, job: Job) -> Findings:
         """Train and test systems whose outcomes are missing, and compare all."""
         settings = job.settings
         searches: Counter[str] = Counter()
+        chosen: dict[str, Counter[str]] = {}
         for fold in settings.folds():
             for condition in self.conditions:
                 changed = condition.change(fold)
                 for system in self.systems:
                     searches.update(self._run_system(job, changed, condition, system))
+                    if self._varied(system):
+                        own = chosen.setdefault(system.name, Counter())
+                        own.update(self._choose_variants(job, changed, condition.names(system.name), system.name))
         targets = settings.targets or self.targets
         verdicts = judge([claim for claim in self.claims if claim.target in targets], job.store, self.published)
-        note = "; ".join(f"{number} searches with trials: {origins}" for origins, number in searches.items())
-        return Findings(tuple(self._table(job.store, target, note) for target in targets), tuple(verdicts))
+        notes = [f"{number} searches with trials: {origins}" for origins, number in searches.items()]
+        for name, counts in chosen.items():
+            times = ", ".join(f"{variant} {counts[variant]} times" for variant in self.variants)
+            notes.append(f"Chosen on validation queries for {name}: {times}")
+        note = "; ".join(notes)
+        tables = [self._table(job.store, target, note) for target in targets]
+        stages = [trees for trees in self.along if trees <= settings.budget.trees]
+        tables += [self._along(job.store, target, stages) for target in targets if stages]
+        return Findings(tuple(tables), tuple(verdicts))
 
     def _run_system(self, job: Job, fold: Fold, condition: Condition, system: System) -> list[str]:
         """Train and test a system; return, for each search of its parameters, which trials it had."""
         settings, budget = job.settings, job.settings.budget
-        targets = [
-            target for target in settings.targets or self.targets if target in self.only.get(system.name, self.targets)
-        ]
+        targets = self._targets(job, system.name)
         name = condition.names(system.name)
         origins: list[str] = []
-        systems: list[tuple[System, list[str]]] = [(NamedSystem(name, self._at_rate(system, budget.trees)), targets)]
+        at_rate = self._at_rate(system, budget.trees)
+        systems: list[tuple[System, list[str]]] = [(NamedSystem(name, at_rate), targets)]
+        if self._varied(system) and isinstance(at_rate, RankwrightSystem):
+            systems = [
+                (NamedSystem(f"{name}, {variant}", replace(at_rate, params={**at_rate.params, **values})), targets)
+                for variant, values in self.variants.items()
+            ]
         if system.name in self.spaces and budget.trials:
             from rankwright.research.experiments.tuned import tune_on_fold
 
@@ -204,24 +234,69 @@ class ComparisonStudy(Experiment):
                 targets=own_targets,
                 seeds=budget.seeds,
                 trees=budget.trees,
+                every=EVERY,
                 threads=settings.threads,
                 store=job.store,
                 progress=job.progress,
             )
         return origins
 
+    def _targets(self, job: Job, system: str) -> list[str]:
+        return [
+            target for target in job.settings.targets or self.targets if target in self.only.get(system, self.targets)
+        ]
+
+    def _varied(self, system: System) -> bool:
+        return bool(self.variants) and isinstance(system, RankwrightSystem)
+
+    def _choose_variants(self, job: Job, fold: Fold, name: str, system: str) -> list[str]:
+        """Store, for each metric and seed, the outcome of the variant that is best on the validation queries.
+
+        Return the names of the chosen variants.
+        """
+        data, names = job.settings.data_name, []
+        for target in self._targets(job, system):
+            sign = 1.0 if parse_metric(target).higher_is_better else -1.0
+            for seed in range(job.settings.budget.seeds):
+                found = {
+                    variant: job.store.find(data, fold.name, f"{name}, {variant}", target, seed)
+                    for variant in self.variants
+                }
+                outcomes = {variant: outcome for variant, outcome in found.items() if outcome is not None}
+                best = max(outcomes, key=lambda variant: sign * outcomes[variant].valid)
+                names.append(best)
+                recipe = "best of " + " ".join(outcome.recipe for outcome in outcomes.values())
+                winner = replace(outcomes[best], system=name, recipe=recipe)
+                old = job.store.find(data, fold.name, name, target, seed)
+                if old is None or (old.recipe, old.valid, old.trees) != (recipe, winner.valid, winner.trees):
+                    job.store.add(winner)
+        return names
+
     def _at_rate(self, system: System, trees: int) -> System:
         if self.step is None or not isinstance(system, RankwrightSystem):
             return system
         return replace(system, params={**system.params, "learning_rate": self.step / trees})
 
-    def _table(self, store: OutcomeStore, target: str, note: str) -> Table:
-        names = [
+    def _names(self, target: str) -> list[str]:
+        return [
             condition.names(system.name)
             for condition in self.conditions
             for system in self.systems
             if target in self.only.get(system.name, self.targets)
         ]
+
+    def _along(self, store: OutcomeStore, target: str, stages: Sequence[int]) -> Table:
+        """Return the values on validation queries by number of trees; a model of fewer trees keeps its last value."""
+        rows: list[list[Cell]] = []
+        for name in self._names(target):
+            curves = [o.curve for o in store.outcomes if (o.system, o.target) == (name, target)]
+            means = [np.mean([curve[min(-(-n // EVERY), len(curve)) - 1] for curve in curves]) for n in stages]
+            rows.append([name, *(f"{100 * mean:.2f}" for mean in means)])
+        title = f"{target} on validation queries, by number of trees, per cent"
+        return Table(title, ["system", *map(str, stages)], rows)
+
+    def _table(self, store: OutcomeStore, target: str, note: str) -> Table:
+        names = self._names(target)
         compared: dict[str, PairedResult] = {}
         if len(names) > 1:
             evaluations = [store.evaluation(name, target) for name in names]

@@ -49,21 +49,9 @@ class DirectnessExperiment(Experiment):
         for sigma, point in zip(SIGMAS, curve.points, strict=True):
             if job.store.has(job.settings.data_name, fold.name, "softrank", _at(sigma), seed):
                 continue
-            job.add(
-                Outcome(
-                    data=job.settings.data_name,
-                    fold=fold.name,
-                    system="softrank",
-                    target=_at(sigma),
-                    seed=seed,
-                    trees=job.settings.budget.trees,
-                    valid=float("nan"),
-                    fit_seconds=sum(ranker.times_.values()),
-                    predict_seconds=0.0,
-                    query_ids=["all"],
-                    values={name: [float(getattr(point, name))] for name in _MEASURES},
-                )
-            )
+            values = {name: [float(getattr(point, name))] for name in _MEASURES}
+            trees, seconds = job.settings.budget.trees, sum(ranker.times_.values())
+            job.add(fold.name, "softrank", _at(sigma), seed, values, trees=trees, seconds=seconds)
 
 
 def _at(sigma: float) -> str:

@@ -25,7 +25,7 @@ from rankwright.research.harness import Outcome, OutcomeStore, RankwrightSystem,
 
 PAPER = "Lambda-eX"
 STRATEGIES = ("static", "random", "all", "all-static", "all-random")
-_TREES: dict[str, Any] = {
+TREES: dict[str, Any] = {
     "learning_rate": 0.05,
     "num_leaves": 64,
     "min_child_samples": 20,
@@ -43,7 +43,7 @@ def _family(name: str, objective: str, options: str = "") -> tuple[RankwrightSys
         systems[f"{name}-eX {strategy}"] = f"truncation=k, extend={strategy}, selection=paper"
     texts = {system: ", ".join(filter(None, (text, options))) for system, text in systems.items()}
     return tuple(
-        RankwrightSystem(system, {"objective": f"{objective}({text})", **_TREES}) for system, text in texts.items()
+        RankwrightSystem(system, {"objective": f"{objective}({text})", **TREES}) for system, text in texts.items()
     )
 
 
@@ -59,7 +59,7 @@ def _better_than_baseline(name: str) -> str:
 TABLE5 = ComparisonStudy(
     name="lambdaex-table5",
     paper=PAPER,
-    source="table 5",
+    source="table 5, figure 4",
     title="Lambda-eX against truncated gradients",
     full=Budget(seeds=3, trees=1000, queries=1000, folds=1),
     quick=Budget(seeds=1, trees=20, queries=100, length=100, folds=1),
@@ -71,6 +71,7 @@ TABLE5 = ComparisonStudy(
         _better_than_baseline("LambdaMART") + "\n" + _better_than_baseline("LambdaLoss"),
         ("ndcg@5", "ndcg@10", "ndcg@15"),
     ),
+    along=(5, 10, 20, 50, 100, 200, 300, 500, 1000),
     departs="Trees as in the paper for the Istella data. LambdaLoss is NDCG-Loss2++ with the authors' offset. A "
     "document of the top that is not relevant counts as false.",
 )
@@ -88,7 +89,7 @@ class TimingExperiment(Experiment):
         for number in range(budget.seeds):
             for system in LAMBDAMART:
                 if _missing(job, fold, system, "time", number):
-                    job.add(_timed(system, fold, job, number))
+                    _time(job, fold, system, number)
         times = {
             (system.name, what): [
                 outcome.values[what][0] for outcome in job.store.outcomes if outcome.system == system.name
@@ -116,28 +117,18 @@ class TimingExperiment(Experiment):
         return Findings(tuple(tables), tuple(verdicts))
 
 
-def _timed(system: RankwrightSystem, fold: Fold, job: Job, number: int) -> Outcome:
+def _time(job: Job, fold: Fold, system: RankwrightSystem, number: int) -> None:
+    """Train a system and store its times per tree."""
     from rankwright.ranker import Ranker
 
     trees = job.settings.budget.trees
     options: dict[str, Any] = {"n_estimators": trees, "n_jobs": job.settings.threads, "verbose": 0}
     ranker = Ranker(metric="ndcg@5", **dict(system.params), **options).fit(fold.train)
     times = {phase: ranker.times_[phase] for phase in ("gradients", "trees", "leaves", "evaluation")}
-    per_tree = {"objective": 1e3 * times["gradients"] / trees, "tree": 1e3 * sum(times.values()) / trees}
-    return Outcome(
-        data=job.settings.data_name,
-        fold=fold.name,
-        system=system.name,
-        target="time",
-        seed=number,
-        trees=trees,
-        valid=float("nan"),
-        fit_seconds=sum(times.values()),
-        predict_seconds=0.0,
-        query_ids=["all"],
-        values={what: [value] for what, value in per_tree.items()},
-        recipe=_recipe(job, system, "time"),
-    )
+    seconds = sum(times.values())
+    values = {"objective": [1e3 * times["gradients"] / trees], "tree": [1e3 * seconds / trees]}
+    own = _recipe(job, system, "time")
+    job.add(fold.name, system.name, "time", number, values, trees=trees, seconds=seconds, recipe=own)
 
 
 def _recipe(job: Job, system: RankwrightSystem, target: str) -> str:
@@ -190,7 +181,7 @@ class IncoherencyExperiment(Experiment):
             for seed in range(budget.seeds):
                 for system in LAMBDAMART:
                     if _missing(job, fold, system, _ALL_TREES, seed):
-                        job.add(_incoherent(job, fold, system, seed, stages))
+                        _follow(job, fold, system, seed, stages)
         pooled = by_query(job.store)
         rows: list[list[Cell]] = []
         for system in LAMBDAMART:
@@ -217,7 +208,8 @@ class IncoherencyExperiment(Experiment):
         return Findings((table,), tuple(judge(tested, pooled)))
 
 
-def _incoherent(job: Job, fold: Fold, system: RankwrightSystem, seed: int, stages: list[int]) -> Outcome:
+def _follow(job: Job, fold: Fold, system: RankwrightSystem, seed: int, stages: list[int]) -> None:
+    """Train a system and store which queries have harmful pairs along its trees."""
     from rankwright.diagnostics import incoherency_curve
     from rankwright.ranker import Ranker
 
@@ -226,19 +218,15 @@ def _incoherent(job: Job, fold: Fold, system: RankwrightSystem, seed: int, stage
     ranker = Ranker(metric="ndcg@5", **dict(system.params), **options).fit(fold.train)
     curve = incoherency_curve(ranker, fold.train, reading=_READING, threads=threads)
     harmful = np.array([stage.harmful > 0 for stage in curve.stages], dtype=np.float64)
-    values = {_after(n): harmful[n - 1].tolist() for n in stages}
-    return Outcome(
-        data=job.settings.data_name,
-        fold=fold.name,
-        system=system.name,
-        target=_ALL_TREES,
-        seed=seed,
+    job.add(
+        fold.name,
+        system.name,
+        _ALL_TREES,
+        seed,
+        {_after(n): harmful[n - 1].tolist() for n in stages} | {_ALL_TREES: harmful.mean(axis=0).tolist()},
         trees=trees,
-        valid=float("nan"),
-        fit_seconds=sum(ranker.times_.values()),
-        predict_seconds=0.0,
-        query_ids=[str(query) for query in fold.train.query_ids],
-        values={**values, _ALL_TREES: harmful.mean(axis=0).tolist()},
+        seconds=sum(ranker.times_.values()),
+        queries=[str(query) for query in fold.train.query_ids],
         recipe=_recipe(job, system, _ALL_TREES),
     )
 

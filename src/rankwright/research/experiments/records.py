@@ -130,7 +130,7 @@ def reproduce(
         about={name: getattr(experiment, name) for name in ("title", "paper", "source", "departs")} | {"note": note},
         tables=[asdict(table) for table in findings.tables],
         verdicts=[asdict(verdict) for verdict in findings.verdicts],
-        versions=_versions(),
+        versions=package_versions(),
     )
     save_page(Page(experiment.name, [record.section()], _versions_text(record.versions)), folder / "table.md", "md")
     _write_json(folder / "table.json", asdict(record))
@@ -201,7 +201,8 @@ def _write_json(path: Path, content: Any) -> None:
         file.write((json.dumps(content, indent=1, ensure_ascii=False) + "\n").encode())
 
 
-def _versions() -> dict[str, str]:
+def package_versions() -> dict[str, str]:
+    """Return the versions of Python and of the packages that results depend on."""
     versions = {"python": platform.python_version()}
     for name in _PACKAGES:
         try:

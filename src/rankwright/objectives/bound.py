@@ -1,0 +1,284 @@
+"""An objective bound to labels: what training loops call with scores."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from rankwright.data.labels import Labels, choose_label, grouped_labels
+from rankwright.data.pairs import Pairs
+from rankwright.data.queries import Queries, as_floats
+from rankwright.kernels.arithmetic import finish
+from rankwright.kernels.random import stream_of, uniform_by_key
+from rankwright.kernels.scratch import Results
+from rankwright.kernels.threads import LONG_WORK, available_threads, equal_ranges, even_ranges, run_ranges
+from rankwright.metrics import Metric
+from rankwright.metrics import metric as parse_metric
+from rankwright.objectives.base import NOTATION, Objective
+from rankwright.objectives.gradient import Floats, Gradient, LeafSums, Problem
+
+# Curvature is summed in parts of this many rows, but at most this many parts, for any number of threads, so that its
+# bits do not depend on threads. Parts much smaller than this would cost more in calls than in sums.
+_LEAF_PART_ROWS, _LEAF_PARTS = 8192, 16
+_LARGEST = 1e300  # sums over a query of larger scores may overflow
+_LABEL_DRAW = 1 << 20  # numbers of the streams that draw labels; those of the terms count from 0
+_FLOOR = 1e-12  # least curvature per unit of gradient: a saturated pair still pushes, and Newton divides
+
+
+@dataclass(frozen=True)
+class Point:
+    """An objective at given scores: gradient and curvature [rows], and, for leaf values, `leaf_system`.
+
+    Parameters
+    ----------
+    grad, hess
+        As `BoundObjective` returns them.
+    leaf_system
+        Function of (leaf_of, n_leaves, query_weight=None, rounding=(0, 0), part=None): `BoundObjective.leaf_system`
+        at these scores.
+    """
+
+    grad: Floats
+    hess: Floats
+    leaf_system: Callable[..., tuple[Floats, Floats]]
+
+
+class BoundObjective:
+    """Gradients for one set of labels: call it with scores and the number of the iteration.
+
+    Created by `rankwright.objectives.bind`; rows are in the caller's order throughout.
+    """
+
+    def __init__(
+        self,
+        objective: Objective,
+        labels: Any,
+        queries: Queries,
+        metric: str | Metric,
+        *,
+        seed: int = 0,
+        threads: int | None = None,
+        weights: ArrayLike | None = None,
+        pairs: Pairs | None = None,
+        inverse: Floats | None = None,
+    ) -> None:
+        self.objective = objective
+        self.queries = queries
+        self.seed = int(seed)
+        self._weights = np.empty(0) if weights is None else queries.per_row(weights)
+        self._results = Results()
+        target = parse_metric(metric).first
+        none = isinstance(labels, Mapping) and not labels  # where there are pairs alone
+        by_name = {} if none else grouped_labels(labels, queries)
+        if inverse is not None and not objective.uses_propensity:
+            able = sorted(name for name, kind in NOTATION.known.items() if kind.uses_propensity is True)
+            raise ValueError(
+                f"{objective} cannot weigh documents by propensities; leave out propensity=, or use an objective that "
+                f"can: {', '.join(able)}."
+            )
+        self._inverse = None if inverse is None else np.ascontiguousarray(queries.group(inverse))
+        sizes = queries.sizes.astype(np.float64)
+        self._terms: list[Gradient] = []
+        self._drawn: dict[int, Callable[[int], Gradient]] = {}  # terms that are prepared for each iteration
+        self._factors: list[Floats] = []
+        work = np.zeros(len(sizes))
+        for factor, power, term in objective.terms():
+            self._factors.append(_factors(factor, power, sizes))
+            self._terms.append(self._prepare(term, by_name, target, pairs, len(self._terms)))
+            work += term.work(sizes)
+        self._leaf_ranges = even_ranges(work, min(1 + queries.n_rows // _LEAF_PART_ROWS, _LEAF_PARTS))
+        self._ranges = even_ranges(work, available_threads(threads))
+        self._long = bool(work.sum() > LONG_WORK)
+        self._leaf_shares = equal_ranges(len(self._leaf_ranges), len(self._ranges))
+
+    def _prepare(self, term: Objective, labels: Labels, metric: Metric, pairs: Pairs | None, number: int) -> Gradient:
+        """Prepare a term for its labels or pairs; one whose label is drawn is prepared again for each iteration."""
+        queries = self.queries
+        if term.from_pairs:
+            if pairs is None:
+                raise ValueError(f"{term} learns from pairs, and there are none; give them as pairs=.")
+            if term.label is not None:
+                raise ValueError(f"{term} learns from pairs, which have no label; leave out label=.")
+            return term.prepare(Problem(np.zeros(queries.n_rows), queries, metric, pairs))
+        shares = term.label_shares()
+        chosen = [choose_label(labels, metric.label if name is None else name) for name in shares]
+        if len(chosen) > 1:
+            if self._inverse is not None:
+                raise ValueError(
+                    f"propensities belong to the first label, and {term} draws one; leave one of them out."
+                )
+            limits = np.cumsum(list(shares.values()))[:-1]
+
+            def prepare(iteration: int) -> Gradient:
+                draws = np.empty(queries.n_queries)
+                uniform_by_key(queries.keys, stream_of(self.seed, iteration, _LABEL_DRAW + number), 0, draws)
+                drawn = np.repeat(np.searchsorted(limits, draws, side="right"), queries.sizes)
+                mixed = np.select([drawn == choice for choice in range(len(chosen))], chosen)
+                return term.prepare(Problem(mixed, queries, metric))
+
+            self._drawn[number] = prepare
+        main = chosen[0] is next(iter(labels.values()))
+        return term.prepare(Problem(chosen[0], queries, metric, inverse=self._inverse if main else None))
+
+    def _terms_at(self, iteration: int) -> list[Gradient]:
+        return [
+            self._drawn[number](iteration) if number in self._drawn else term for number, term in enumerate(self._terms)
+        ]
+
+    @property
+    def leaf_parts(self) -> list[slice]:
+        """Rows, in grouped order, of the parts in which curvature is summed; they depend on the queries alone."""
+        rows = self.queries.boundaries
+        return [slice(int(rows[q0]), int(rows[q1])) for q0, q1 in self._leaf_ranges]
+
+    def __call__(self, scores: ArrayLike, iteration: int = 0) -> tuple[Floats, Floats]:
+        """Gradient and curvature of the loss at ``scores``, one each per row."""
+        point = self.at(scores, iteration)
+        return point.grad, point.hess
+
+    def at(self, scores: ArrayLike, iteration: int = 0, *, leaves: bool = False) -> Point:
+        """Gradient and curvature, and a leaf system, which is cheaper with ``leaves=True``."""
+        z = self._check(scores)
+        terms = self._terms_at(iteration)
+        terms = [term.cached_for_step() for term in terms] if leaves else terms
+        return Point(*self._gradient(terms, z, iteration), partial(self._leaf_system, terms, z, iteration))
+
+    def _gradient(self, terms: list[Gradient], z: Floats, iteration: int) -> tuple[Floats, Floats]:
+        grad, hess = self._results.take(len(z)), self._results.take(len(z))
+        alone = len(terms) == 1
+        g, h = (grad, hess) if alone else (np.empty(len(z)), np.empty(len(z)))
+        for number, (query_factor, term) in enumerate(zip(self._factors, terms, strict=True)):
+            if not alone:
+                g[:] = h[:] = 0.0
+            add = partial(term.add, scores=z, stream=stream_of(self.seed, iteration, number), grad=g, hess=h)
+            run_ranges(partial(self._add, add, grad=g, hess=h) if alone else add, self._ranges, long=self._long)
+            if not (alone and np.all(query_factor == 1.0)):
+                factor = np.repeat(query_factor, self.queries.sizes)
+                g *= factor
+                h *= factor
+                del factor
+            if not alone:
+                grad += g
+                hess += h
+        if not alone:
+            finish(0, len(z), _FLOOR, self._weights, grad, hess)
+        return self.queries.ungroup(grad), self.queries.ungroup(hess)
+
+    def _add(self, add: Callable[[int, int], None], q0: int, q1: int, *, grad: Floats, hess: Floats) -> None:
+        """Sum and finish the queries [q0, q1) in one thread, while their rows are in its cache."""
+        add(q0, q1)
+        rows = self.queries.boundaries
+        finish(int(rows[q0]), int(rows[q1]), _FLOOR, self._weights, grad, hess)
+
+    def leaf_system(
+        self,
+        scores: ArrayLike,
+        leaf_of: ArrayLike,
+        n_leaves: int,
+        iteration: int = 0,
+        *,
+        query_weight: Floats | None = None,
+        rounding: tuple[float, float] = (0.0, 0.0),
+        part: int | None = None,
+    ) -> tuple[Floats, Floats]:
+        """Gradient [leaves] and full curvature [leaves, leaves] summed over the leaves of a tree.
+
+        If row i lies in leaf ``leaf_of[i]``, the best leaf values to second order solve (H + ridge) v = -g.
+        Weights multiply both; a pair of rows has the weight of its query, so they must be constant within a query.
+        ``query_weight`` [queries] are further factors, such as 0 to leave a query out. ``rounding`` of gradient and
+        curvature (`rankwright.reducer.rounding`) makes the sums independent of the order of the queries. With ``part``
+        only that one of `leaf_parts` is summed.
+        """
+        z = self._check(scores)
+        options: dict[str, Any] = {"query_weight": query_weight, "rounding": rounding, "part": part}
+        return self._leaf_system(self._terms_at(iteration), z, iteration, leaf_of, n_leaves, **options)
+
+    def _leaf_system(
+        self,
+        terms: list[Gradient],
+        z: Floats,
+        iteration: int,
+        leaf_of: ArrayLike,
+        n_leaves: int,
+        *,
+        query_weight: Floats | None = None,
+        rounding: tuple[float, float] = (0.0, 0.0),
+        part: int | None = None,
+    ) -> tuple[Floats, Floats]:
+        if not self.objective.full_curvature:
+            solvable = sorted(name for name, kind in NOTATION.known.items() if kind.full_curvature is True)
+            raise ValueError(
+                f"{self.objective} has no full curvature, so leaves cannot be solved together; use diagonal leaf "
+                f"values, or an objective that has it: {', '.join(solvable)}."
+            )
+        leaf = np.ascontiguousarray(self.queries.group(np.asarray(leaf_of)), dtype=np.int64)
+        if leaf.shape != z.shape or leaf.min() < 0 or leaf.max() >= n_leaves:
+            raise ValueError(f"leaf_of must hold one leaf from 0 to {n_leaves - 1} for each of {len(z)} rows.")
+        weight = np.ones(self.queries.n_queries) if query_weight is None else query_weight
+        if len(self._weights):
+            own_weight = self._weights[self.queries.boundaries[:-1]]
+            if np.any(self._weights != np.repeat(own_weight, self.queries.sizes)):
+                raise ValueError(
+                    "full curvature needs the same weight for all rows of a query; give one weight per query."
+                )
+            weight = weight * own_weight
+        grad = np.zeros(len(z))
+        ranges = self._leaf_ranges if part is None else [self._leaf_ranges[part]]
+        shares = self._leaf_shares if part is None else [(0, 1)]
+        parts = np.zeros((len(ranges), n_leaves, n_leaves))
+        for number, (query_factor, term) in enumerate(zip(self._factors, terms, strict=True)):
+            stream = stream_of(self.seed, iteration, number)
+            factor = query_factor * weight
+            own = np.zeros(len(z))
+            sums = [LeafSums(factor, leaf, own, into, rounding[1]) for into in parts]
+            run_ranges(partial(_add_parts, term, z, stream, ranges, sums), shares, long=self._long)
+            own *= np.repeat(factor, self.queries.sizes)  # in place: on large data these arrays are the peak of memory
+            grad += own
+            del own, sums
+        grad = (grad + rounding[0]) - rounding[0] if rounding[0] else grad
+        return np.bincount(leaf, grad, n_leaves).astype(np.float64), parts.sum(axis=0)
+
+    def _check(self, scores: ArrayLike) -> Floats:
+        z = as_floats(scores, "scores must be numbers, one per row.")
+        if z.shape != (self.queries.n_rows,):
+            raise ValueError(f"scores have shape {z.shape} for {self.queries.n_rows} rows; give one per row.")
+        z = np.ascontiguousarray(self.queries.group(z))
+        if not (z.min() >= -_LARGEST and z.max() <= _LARGEST):  # false for NaN too, and without temporary arrays
+            row = int(np.flatnonzero(~(np.abs(z) <= _LARGEST))[0])
+            raise ValueError(
+                f"a score is {z[row]}, and gradients need scores between -1e300 and 1e300: {self.queries.where(row)}. "
+                "Lower the learning rate if training diverged."
+            )
+        return z
+
+
+def _add_parts(
+    term: Gradient,
+    z: Floats,
+    stream: np.uint64,
+    ranges: list[tuple[int, int]],
+    sums: list[LeafSums],
+    p0: int,
+    p1: int,
+) -> None:
+    for part in range(p0, p1):
+        term.add_between_leaves(*ranges[part], z, stream, sums[part])
+
+
+def _factors(factor: float, power: float, sizes: Floats) -> Floats:
+    """Return factor * size^power of each query."""
+    with np.errstate(over="ignore", under="ignore"):
+        factors: Floats = factor * sizes**power
+    bad = np.flatnonzero(~((factors > 0) & (factors < np.inf)))
+    if len(bad):
+        n = int(sizes[bad[0]])
+        raise ValueError(
+            f"the factor {factor:g} n^{power:g} of the objective is {factors[bad[0]]:g} for a query of n = {n} "
+            "documents; choose a power for which it is a positive number."
+        )
+    return factors

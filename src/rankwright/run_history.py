@@ -1,0 +1,123 @@
+"""The metrics and the log of a run, which grow while it trains.
+
+Lines are appended; a training that resumes keeps those up to its checkpoint and writes the others again.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import time
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from rankwright._io import appending, read_plain, replacing
+
+if TYPE_CHECKING:
+    from rankwright.ranker import Ranker
+    from rankwright.training.state import Progress
+
+METRICS, LOG = "metrics.jsonl", "log.txt"
+_SECONDS_BETWEEN_LINES = 10.0
+_MOST_HISTORY_BYTES = 1 << 31
+
+_History = Sequence[Mapping[str, Sequence[float]]]
+
+
+class Recorder:
+    """A callback that writes the metrics and the log of a run."""
+
+    def __init__(self, folder: Path, parts: Sequence[str]) -> None:
+        self.lines = 0
+        self._folder = folder
+        self._parts = parts
+        self._started = False
+        self._before = 0.0  # seconds before this training resumed
+        self._logged = time.perf_counter()
+
+    def __call__(self, progress: Progress) -> None:
+        """Write the metrics after an iteration."""
+        if progress.stage:  # another pass, whose curves are not those of the run
+            if time.perf_counter() - self._logged >= _SECONDS_BETWEEN_LINES:
+                self._logged = time.perf_counter()
+                self.log(f"{progress.stage}: {progress.iteration}/{progress.n_estimators} trees")
+            return
+        if not self._started:
+            self._keep(progress.iteration - 1, progress.history)
+            if progress.iteration > 1:
+                self.log(f"resuming after {progress.iteration - 1} iterations")
+        self._write(progress.iteration, self._before + progress.seconds, progress.history)
+        if time.perf_counter() - self._logged >= _SECONDS_BETWEEN_LINES:
+            self._logged = time.perf_counter()
+            latest = [
+                f"{part} {name} {curve[-1]:.4f}"
+                for part, curves in zip(self._parts, progress.history, strict=True)
+                for name, curve in curves.items()
+            ]
+            self.log(", ".join([f"{progress.iteration}/{progress.n_estimators} trees", *latest]))
+
+    def complete(self, ranker: Ranker) -> None:
+        """Write the lines that are missing, if a training was interrupted after a tree and before its line."""
+        if not self._started or ranker.interrupted_:
+            history = list(ranker.evals_result_.values())
+            done = len(next(iter(history[0].values()))) if history else len(ranker.learning_rates_)
+            self._keep(done, history)
+
+    def log(self, text: str) -> None:
+        """Write a line to the log."""
+        with appending(self._folder / LOG) as file:
+            file.write(f"{now()}  {text}\n")
+
+    def _keep(self, iterations: int, history: _History) -> None:
+        """Keep the lines of these iterations; those that were lost are written again, without their time."""
+        rows = read_history(self._folder / METRICS)[:iterations]
+        with replacing(self._folder / METRICS) as file:
+            for row in rows:
+                file.write((_line(row) + "\n").encode())
+        self._started = True
+        self.lines = len(rows)
+        self._before = max((row["seconds"] for row in rows if row["seconds"] is not None), default=0.0)
+        for iteration in range(self.lines + 1, iterations + 1):
+            self._write(iteration, None, history)
+
+    def _write(self, iteration: int, seconds: float | None, history: _History) -> None:
+        values = {
+            part: {name: curve[iteration - 1] for name, curve in curves.items()}
+            for part, curves in sorted(zip(self._parts, history, strict=True))
+        }
+        with appending(self._folder / METRICS) as file:
+            file.write(_line({"iteration": iteration, "seconds": seconds, **values}) + "\n")
+        self.lines = iteration
+
+
+def _line(row: Mapping[str, Any]) -> str:
+    """A line of the metrics; JSON has no NaN, so a metric without a mean is null."""
+
+    def finite(value: Any) -> Any:
+        if isinstance(value, Mapping):
+            return {k: finite(v) for k, v in value.items()}
+        return None if isinstance(value, float) and not math.isfinite(value) else value
+
+    return json.dumps(finite(row), allow_nan=False)
+
+
+def read_history(path: Path) -> list[dict[str, Any]]:
+    """Read the metrics of each iteration; a last line that is incomplete is left out."""
+    text = read_plain(path, _MOST_HISTORY_BYTES).decode(errors="replace")
+    rows = []
+    for number, line in enumerate(text.split("\n")[:-1], start=1):  # a last line without an end is incomplete
+        try:
+            row = json.loads(line)
+            parts = {part: values for part, values in row.items() if part not in ("iteration", "seconds")}
+            filled = {part: {k: math.nan if v is None else v for k, v in parts[part].items()} for part in parts}
+            rows.append({"iteration": row["iteration"], "seconds": row["seconds"], **filled})
+        except (ValueError, KeyError, AttributeError, TypeError, RecursionError):
+            raise ValueError(f"{path}, line {number}: expected the metrics of an iteration; it was damaged.") from None
+    return rows
+
+
+def now() -> str:
+    """Return the time as text, to the second."""
+    return datetime.now().astimezone().isoformat(timespec="seconds")

@@ -1,0 +1,202 @@
+"""How likely each position is examined, relative to the first, as the clicks of a training show.
+
+A learned bias b is an amount of score, and what that means for clicks depends on the objective. Let users examine
+position k with probability θ_k and click on what they examine with probability γ, so that a click has θ_k γ.
+
+* A pair of a logistic loss compares odds, P(only i is clicked) / P(only j is clicked), so b_k tends to
+  log θ_k - log((1 - θ_k γ) / (1 - θ_1 γ)): steeper than log θ_k, by up to 1 / (1 - γ) where clicks are frequent.
+* A squared error makes b_k a difference of click rates, (θ_k - θ_1) times a mean γ.
+* A softmax shares one target among the documents of a list: no function of b_k alone is θ_k.
+
+So θ is estimated from the clicks themselves. Documents that are alike have the same γ on average wherever they stood:
+click rate of group g at position k = γ_g θ_k, which `rankwright.clicks.multiplicative` fits without knowing any γ_g.
+Alike are rows with the same features, as those of a document that was shown several times: such groups owe nothing to
+the trees. Where documents with about the same score of the trees tell more positions apart, these are taken: the trees
+have seen the clicks of the same documents, and what they fitted to chance makes θ somewhat too flat.
+
+Categories are treated as positions are, and where there are several columns groups have the same values of the others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rankwright.clicks.cells import Cells, sums_by
+from rankwright.clicks.multiplicative import curve_errors, fit_curve, informative, unreachable
+from rankwright.data.dataset import RankingData
+from rankwright.data.row_order import row_hashes
+from rankwright.training.bias_columns import BiasColumn, read_columns
+from rankwright.training.settings import BiasSettings
+
+Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
+
+_SCORE_GROUPS = 100
+_MOST_CELLS = 10_000_000  # of a table of groups by levels: 80 MB
+_KNOWN = 0.5  # standard error of log θ up to which a level counts as known: a factor of e either way
+
+
+class Examination(NamedTuple):
+    """Estimated examination of the levels of a column."""
+
+    levels: Integers  # numbers of the levels that were clicked
+    values: Floats  # relative to the reference
+    errors: Floats  # standard errors of their logarithms
+    alike_by: str  # "features" or "score"
+
+    @property
+    def n_known(self) -> int:
+        """Number of levels that are known well."""
+        return int(np.sum(self.errors < _KNOWN))
+
+    def with_reference(self, reference: int) -> Examination:
+        """Return the levels in their own order, where the reference was the first."""
+        level = _swapped(self.levels, reference)
+        order = np.argsort(level)
+        return self._replace(levels=level[order], values=self.values[order], errors=self.errors[order])
+
+
+def describe_biases(
+    settings: BiasSettings, data: RankingData, values: Sequence[float], n_features: int, scores: Callable[[], Floats]
+) -> dict[str, Any]:
+    """Describe the biases by column as plain values: levels, biases, examination, and documents of each level.
+
+    Positions are relative to the first, categories to the most frequent one. Levels without documents are left out.
+    ``"examination"`` is missing where clicks do not tell, and None for levels of which they do not. ``n_features`` and
+    ``scores`` are those of `estimate_examination`.
+    """
+    described = {}
+    start = 0
+    columns = read_columns(settings, data)
+    for number, column in enumerate(columns):
+        own = np.array(values[start : start + len(column.levels)])
+        start += len(own)
+        documents = np.bincount(column.codes, minlength=len(own))
+        seen = np.flatnonzero(documents)
+        reference = int(seen[0]) if column.ordered else int(np.argmax(documents))
+        described[column.name] = {
+            "levels": [column.levels[i] for i in seen],
+            "values": (own - own[reference])[seen].tolist(),
+            "documents": documents[seen].tolist(),
+            "ordered": column.ordered,
+        }
+        estimate = estimate_examination(columns, number, reference, data, n_features, scores)
+        if estimate is not None:
+            place = {int(level): i for i, level in enumerate(estimate.levels)}
+            described[column.name] |= {
+                name: [float(of_levels[place[int(i)]]) if int(i) in place else None for i in seen]
+                for name, of_levels in (("examination", estimate.values), ("examination_error", estimate.errors))
+            }
+            described[column.name]["alike_by"] = estimate.alike_by
+    return described
+
+
+def estimate_examination(
+    columns: Sequence[BiasColumn],
+    chosen: int,
+    reference: int,
+    data: RankingData,
+    n_features: int,
+    scores: Callable[[], Floats],
+) -> Examination | None:
+    """Estimate the examination of the levels of a column; None where clicks do not tell.
+
+    Parameters
+    ----------
+    columns, chosen
+        All bias columns, and the number of the one to estimate.
+    reference
+        The level that the others are relative to.
+    data
+        Training data. Its labels are clicks or click rates.
+    n_features
+        The first of its columns that describe documents; later ones depend on the list.
+    scores
+        Computes the scores of the trees, which are needed where no document is repeated.
+    """
+    if not data.labels:
+        return None
+    column = columns[chosen]
+    others = [c for number, c in enumerate(columns) if number != chosen]
+
+    def by_features() -> Integers:
+        hashes = row_hashes(data.X, n_given=n_features)
+        return np.unique(hashes, return_inverse=True)[1].astype(np.int64)
+
+    def by_score() -> Integers:
+        own = scores()
+        edges = np.quantile(own, np.arange(1, _SCORE_GROUPS) / _SCORE_GROUPS)
+        return np.searchsorted(edges, own).astype(np.int64)
+
+    best: Examination | None = None
+    for alike_by, grouping in (("features", by_features), ("score", by_score)):
+        group = grouping()
+        for other in others:
+            group = group * len(other.levels) + other.codes
+        found = _estimate(_cells(group, column, reference, data), alike_by)
+        if found is not None and (best is None or found.n_known > best.n_known):
+            best = found
+        if best is not None and best.n_known == len(column.levels):
+            break
+    return None if best is None else best.with_reference(reference)
+
+
+def _cells(group: Integers, column: BiasColumn, reference: int, data: RankingData) -> Cells:
+    """Count by group and level; the reference is the first level, and levels that were never clicked are left out."""
+    n_levels = len(column.levels)
+    level = _swapped(column.codes, reference)
+    weight = np.ones(data.n_rows) if data.weights is None else data.weights
+    place = group * n_levels + level
+    size = int(place.max()) + 1
+    if size > _MOST_CELLS:
+        keys, place = np.unique(place, return_inverse=True)
+        size = len(keys)
+    else:  # a table is faster than a sort
+        keys = np.arange(size)
+    shows, clicks = (sums_by(place, values, size) for values in (weight, weight * data.y))
+    seen = np.flatnonzero(shows)
+    keys = keys[seen]
+    return informative(Cells(keys * 0, keys // n_levels, keys % n_levels, shows[seen], clicks[seen], n_levels))
+
+
+def _estimate(cells: Cells, alike_by: str) -> Examination | None:
+    """Estimate what groups connect with the first level; None where that is nothing."""
+    levels = np.arange(cells.n_positions)
+    while len(cells.group):
+        clicks = sums_by(cells.position, cells.clicks, cells.n_positions)
+        lost = {int(k) for k in np.flatnonzero(clicks == 0)} | {k - 1 for k in unreachable(cells)}
+        if 0 in lost or len(lost) == cells.n_positions - 1:
+            return None
+        if not lost:
+            tables = _largest(cells).tables()
+            log_curve = fit_curve(*tables)
+            return Examination(levels, np.exp(log_curve), curve_errors(*tables, log_curve), alike_by)
+        kept = np.setdiff1d(np.arange(cells.n_positions), list(lost))
+        levels, cells = levels[kept], _at(cells, kept)
+    return None
+
+
+def _at(cells: Cells, positions: Integers) -> Cells:
+    """Keep some positions, and number them anew."""
+    rows = np.isin(cells.position, positions)
+    position = np.searchsorted(positions, cells.position[rows])
+    return informative(cells.chosen(rows)._replace(position=position, n_positions=len(positions)))
+
+
+def _largest(cells: Cells) -> Cells:
+    """Keep groups that fit into memory: those with the most clicks, which the likelihood takes as given."""
+    by_group = sums_by(cells.group, cells.clicks, int(cells.group.max()) + 1)
+    most = max(_MOST_CELLS // cells.n_positions, 1)
+    if len(by_group) <= most:
+        return cells
+    order = np.argsort(-by_group, kind="stable")[:most]
+    return cells.chosen(np.isin(cells.group, order))
+
+
+def _swapped(level: Integers, reference: int) -> Integers:
+    """Exchange level 0 and the reference."""
+    return np.where(level == 0, reference, np.where(level == reference, 0, level))

@@ -1,0 +1,216 @@
+"""The result of a search: its trials, the best of them, and how they are printed and saved."""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from rankwright._html import table
+from rankwright._io import replacing
+from rankwright.metrics import Metric
+from rankwright.metrics import metric as parse_metric
+from rankwright.tuning.constraint import Constraint
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+_HEADING = "# Found by rankwright tune"
+_TABLE_ROWS = 10  # trials in the printed table
+
+
+@dataclass(frozen=True)
+class Trial:
+    """One trial of a search.
+
+    Parameters
+    ----------
+    number
+        Number from 1, in the order of the search.
+    values
+        Drawn values, by the names of the space.
+    params
+        Parameters to train with: of `Ranker`, or of the system that was tuned.
+    value
+        Mean over the folds of the best validation value; None if the trial was stopped early.
+    trees
+        Mean over the folds of the number of trees with the best value, rounded; None if the trial was stopped early.
+    fold_values, fold_trees
+        Best value of each fold, and its number of trees.
+    seconds
+        Duration.
+    origin
+        Where its values come from: ``"defaults"``, ``"random"`` or, if the search learned from earlier trials,
+        ``"guided"``.
+    constraint_values
+        Values of the metrics of the constraints, each the mean over the folds, with the trees of the best value.
+    excess
+        By how much it misses the constraints in all; 0 if it meets them.
+    """
+
+    number: int
+    values: dict[str, Any]
+    params: dict[str, Any]
+    value: float | None
+    trees: int | None
+    fold_values: tuple[float, ...]
+    fold_trees: tuple[int, ...]
+    seconds: float
+    origin: str
+    constraint_values: tuple[float, ...] = ()
+    excess: float = 0.0
+
+
+@dataclass(frozen=True, eq=False)
+class Tuning:
+    """Result of a search; prints as a table of the best trials.
+
+    Attributes
+    ----------
+    metric : str
+        The optimised metric.
+    trials : tuple of Trial
+        All trials, in the order of the search.
+    interrupted : bool
+        True if Ctrl-C ended the search.
+    constraints : tuple of Constraint
+        What the result has to meet.
+
+    Examples
+    --------
+    >>> from rankwright import make_web_search, tune
+    >>> tuning = tune(make_web_search(24, n_features=20), trials=1, trees=3, folds=2, threads=1)
+    >>> print(tuning)
+    trial  ndcg@10  trees  parameters
+        1  0...      ...
+    1 trials, 0 of them stopped early.
+    """
+
+    metric: str
+    trials: tuple[Trial, ...]
+    interrupted: bool
+    _importance: Callable[[], dict[str, float]]
+    constraints: tuple[Constraint, ...] = ()
+
+    @property
+    def best_trial(self) -> Trial:
+        """The trial with the best value that meets the constraints, or else comes nearest; the first of equals."""
+        return self.ranked()[0]
+
+    @property
+    def best(self) -> dict[str, Any]:
+        """Parameters of the best trial: ``Ranker(**tuning.best)`` is the tuned ranker."""
+        return dict(self.best_trial.params)
+
+    def ranked(self) -> list[Trial]:
+        """Return the complete trials, the best first; those that miss a constraint come last, the nearest first."""
+        sign = improvement_sign(self.metric)
+        complete = [(trial, trial.value) for trial in self.trials if trial.value is not None]
+        return [trial for trial, _ in sorted(complete, key=lambda pair: (pair[0].excess, -sign * pair[1]))]
+
+    def shortfall(self) -> str:
+        """Say by how much the best trial misses the constraints; empty if it meets them."""
+        best = self.best_trial
+        if best.excess <= 0:
+            return ""
+        values = zip(self.constraints, best.constraint_values, strict=True)
+        return "No trial meets the constraints; the nearest has " + ", ".join(
+            f"{one.metric} {value:.4f} for {one}" for one, value in values if one.excess(value) > 0
+        )
+
+    def origins(self) -> str:
+        """Say how many trials had the defaults, were drawn at random and were guided by earlier ones."""
+        counts = Counter(trial.origin for trial in self.trials)
+        first = f"{counts['defaults']} with the defaults, " if counts["defaults"] else ""
+        return f"{first}{counts['random']} drawn at random, {counts['guided']} guided by earlier ones"
+
+    def importance(self) -> dict[str, float]:
+        """Return how much each parameter separates the best tenth of the trials from the rest, the largest share first.
+
+        By PED-ANOVA over the complete trials; shares sum to 1. Empty for fewer than four complete trials.
+        """
+        return self._importance()
+
+    def table(self) -> list[dict[str, Any]]:
+        """Return a row per trial in the order of the search: number, value, trees, seconds and the drawn values."""
+        return [
+            {"trial": trial.number, self.metric: trial.value}
+            | dict(zip(map(_metric_text, self.constraints), trial.constraint_values, strict=False))
+            | {"trees": trial.trees, "seconds": trial.seconds}
+            | trial.values
+            for trial in self.trials
+        ]
+
+    def to_dataframe(self) -> pd.DataFrame:
+        """Return the table as a pandas frame."""
+        try:
+            import pandas as pd
+        except ImportError as error:
+            raise ImportError("to_dataframe needs pandas; run `pip install pandas`.") from error
+        return pd.DataFrame(self.table())
+
+    def save_config(self, path: str | os.PathLike[str]) -> None:
+        """Write the best parameters to a TOML file for ``rankwright train --config``."""
+        import tomli_w
+
+        best = self.best_trial
+        heading = f"{_HEADING}: {self.metric} {best.value:.4f} on validation queries, {len(self.trials)} trials."
+        Path(path).parent.mkdir(parents=True, exist_ok=True)
+        with replacing(path) as file:
+            file.write(f"{heading}\n".encode())
+            tomli_w.dump({name: value for name, value in best.params.items() if value is not None}, file)
+
+    def _repr_html_(self) -> str:
+        header, body, note = self._cells()
+        return table(header, body, note, f"Best: Ranker({', '.join(_value_texts(self.best))})" if body else "")
+
+    def __str__(self) -> str:
+        header, body, note = self._cells()
+        widths = [max(map(len, column)) for column in zip(header, *body, strict=True)]
+        lines = [
+            "  ".join([*(cell.rjust(w) for cell, w in zip(row[:-1], widths, strict=False)), row[-1]])
+            for row in (header, *body)
+        ]
+        return "\n".join([*lines, note])
+
+    def _cells(self) -> tuple[list[str], list[list[str]], str]:
+        """Heading and rows of the table of the best trials, and the note below it."""
+        header = ["trial", self.metric, *map(_metric_text, self.constraints), "trees", "parameters"]
+        body = [
+            [
+                str(trial.number),
+                f"{trial.value:.4f}",
+                *(f"{value:.4f}" for value in trial.constraint_values),
+                str(trial.trees),
+                ", ".join(_value_texts(trial.values)),
+            ]
+            for trial in self.ranked()[:_TABLE_ROWS]
+        ]
+        stopped = sum(trial.value is None for trial in self.trials)
+        note = f"{len(self.trials)} trials, {stopped} of them stopped early."
+        if self.constraints:
+            met = sum(trial.value is not None and trial.excess <= 0 for trial in self.trials)
+            note += f" {met} meet {' and '.join(map(str, self.constraints))}."
+        return header, body, note
+
+
+def is_config(path: str | os.PathLike[str]) -> bool:
+    """Whether a file was written by `Tuning.save_config`."""
+    file = Path(path)
+    return file.is_file() and file.read_bytes().startswith(_HEADING.encode())
+
+
+def improvement_sign(metric: str | Metric) -> float:
+    """1 where more of the metric is better, otherwise -1."""
+    return 1.0 if parse_metric(metric).higher_is_better else -1.0
+
+
+def _metric_text(constraint: Constraint) -> str:
+    return str(constraint.metric)
+
+
+def _value_texts(values: Mapping[str, Any]) -> list[str]:
+    return [f"{name}={value:.4g}" if isinstance(value, float) else f"{name}={value}" for name, value in values.items()]
