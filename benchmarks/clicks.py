@@ -1,14 +1,16 @@
 """Learning from simulated clicks: naive, position bias learned, known propensities, full labels; beside the peers.
 
-    python benchmarks/clicks.py run [--kinds web,short] [--exponents 1,2] [--impressions 10,50] [--seeds 0,1,2,3,4]
+    python benchmarks/clicks.py run [--parts main,unbiased,...] [--seeds 0,1,2,3,4]
     python benchmarks/clicks.py table
     python benchmarks/clicks.py time [--rounds 5]
 
 Each query shows ten documents, in the order of one feature of middling quality with some exploration
 (Plackett-Luce), and position-based users with noise 0.1 click. Every impression is a query of the training data.
-NDCG@10 is measured on the true labels of other queries. ``run`` appends one line per training to results/clicks.jsonl
-and skips those that are there; ``table`` summarises them, with paired tests over seeds; ``time`` compares the times of
-training with and without ``position``, in turns.
+NDCG@10 is measured on the true labels of other queries. The parts: ``main`` is the study, ``unbiased`` has users who
+examine every position, ``strong logger`` logs with a ranker that was trained on labels, ``small log`` has few clicks,
+and ``curves`` are large logs for the estimated examination alone. ``run`` appends one line per training to
+results/clicks.jsonl and skips those that are there; ``table`` summarises them in Markdown, with paired tests over
+seeds; ``time`` compares the times of training with and without ``position``, in turns.
 """
 
 from __future__ import annotations
@@ -18,9 +20,10 @@ import itertools
 import json
 import statistics
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
+from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy import stats
@@ -30,35 +33,70 @@ from rankwright.evaluation.per_query import ranks_within_queries
 
 RESULTS = Path(__file__).parent / "results" / "clicks.jsonl"
 OBJECTIVES = ("lambdamart", "yetiloss", "xendcg", "queryrmse")
+PEERS = ("lightgbm lambdarank", "xgboost rank:ndcg")
 VARIANTS = ("naive", "corrected", "propensities", "labels")
 TREES, RATE, LEAVES = 60, 0.05, 8
 COMMON = {"n_estimators": TREES, "learning_rate": RATE, "num_leaves": LEAVES, "verbose": 0, "n_jobs": 1}
-FEATURES, QUERIES, TEST_QUERIES = 40, 600, 300
+FEATURES, TEST_QUERIES = 40, 300
+QUERIES = {10: 800, 50: 250}  # by impressions: 8000 and 12500 lists
 TEMPERATURE, NOISE, CLIP = 1.0, 0.1, 0.02
+KEY = ("part", "kind", "exponent", "impressions", "seed", "system", "variant")
 Row = dict[str, Any]
+
+
+class Part(NamedTuple):
+    """A part of the study."""
+
+    exponents: tuple[float, ...] = (1.0, 2.0)
+    impressions: tuple[int, ...] = (10, 50)
+    systems: tuple[str, ...] = (*OBJECTIVES, *PEERS)
+    variants: tuple[str, ...] = VARIANTS
+    logger: str = "feature"
+    queries: int | None = None
+
+
+PARTS = {
+    "main": Part(),
+    "unbiased": Part((0.0,), (10,), OBJECTIVES, ("naive", "corrected"), queries=400),
+    "strong logger": Part((1.0,), (50,), ("lambdamart",), logger="model"),
+    "small log": Part((1.0,), (10,), ("lambdamart",), queries=60),
+    "curves": Part((1.0, 2.0), (50,), ("curve",), ("corrected",), queries=12_000),
+}
 
 
 class Setting:
     """The data of one kind of log and one seed."""
 
-    def __init__(self, kind: str, exponent: float, impressions: int, seed: int, queries: int = QUERIES) -> None:
+    def __init__(self, kind: str, exponent: float, impressions: int, seed: int, part: Part = PARTS["main"]) -> None:
+        queries = QUERIES[impressions] if part.queries is None else part.queries
+
         def world(first: int, n: int) -> RankingData:
             return make_web_search(n, kind=kind, n_features=FEATURES, first_query=first, seed=seed)  # type: ignore[arg-type]
 
         self.exponent = exponent
-        self.train, self.test = world(0, queries), world(100_000, TEST_QUERIES)
-        feature = self.weak_feature()
-        self.teacher = self.ndcg(np.nan_to_num(self.test.X[:, feature]))
-        log = simulate_clicks(
+        self.train, self.test = world(0, queries), world(1_000_000, TEST_QUERIES)
+        if part.logger == "feature":
+            feature = self.weak_feature()
+            logged, tested = (np.nan_to_num(data.X[:, feature]) for data in (self.train, self.test))
+        else:
+            ranker = Ranker("lambdamart", "ndcg@10", **COMMON).fit(world(2_000_000, 100))
+            logged, tested = ranker.predict(self.train), ranker.predict(self.test)
+        self.teacher = self.ndcg(tested)
+        self.clicks = simulate_clicks(
             self.train,
-            -ranks_within_queries(np.nan_to_num(self.train.X[:, feature]).astype(float), self.train.queries),
+            -ranks_within_queries(logged.astype(float), self.train.queries),
             exponent=exponent,
             noise=NOISE,
             impressions=impressions,
             temperature=TEMPERATURE,
+            max_label=4,
             seed=seed,
         )
-        self.log = log.to_data(by="session", examined_only=False)
+
+    @cached_property
+    def log(self) -> RankingData:
+        """Every impression as a query."""
+        return self.clicks.to_data(by="session", examined_only=False)
 
     def weak_feature(self) -> int:
         """Return the feature whose order has the median NDCG of those that say something."""
@@ -73,17 +111,21 @@ class Setting:
     def ours(self, objective: str, variant: str) -> Row:
         """Train one variant."""
         ranker = Ranker(objective, "ndcg@10", **COMMON)
-        position = self.log.fields["position"]
         if variant == "labels":
             ranker.fit(self.train)
         elif variant == "corrected":
             ranker.fit(self.log, position="position")
         elif variant == "propensities":
-            ranker.fit(self.log, propensity=position**-self.exponent, clip=CLIP)
+            ranker.fit(self.log, propensity=self.log.fields["position"] ** -self.exponent, clip=CLIP)
         else:
             ranker.fit(self.log)
-        curve = [float(np.exp(b)) for b in ranker.position_bias_.get("position", {}).values()]
-        return {"ndcg": self.ndcg(ranker.predict(self.test)), "curve": curve[:10]}
+        return {"ndcg": self.ndcg(ranker.predict(self.test)), **found_bias(ranker)}
+
+    def curve(self) -> Row:
+        """Estimate the examination from a log in which each document and position of a query is one row."""
+        counts = self.clicks.to_data(examined_only=False, weights="rows")
+        ranker = Ranker("lambdamart", "ndcg@10", **{**COMMON, "n_estimators": 5}).fit(counts, position="position")
+        return {"ndcg": self.ndcg(ranker.predict(self.test)), **found_bias(ranker)}
 
     def lightgbm(self, variant: str) -> Row:
         import lightgbm as lgb
@@ -92,7 +134,7 @@ class Setting:
         params |= {"lambdarank_truncation_level": 10, "num_threads": 1, "verbosity": -1, "seed": 0}
         positions = self.log.fields["position"] if variant == "corrected" else None
         data = lgb.Dataset(self.log.X, self.log.y, group=self.log.group, position=positions)
-        return {"ndcg": self.ndcg(lgb.train(params, data, TREES).predict(self.test.X)), "curve": []}
+        return {"ndcg": self.ndcg(lgb.train(params, data, TREES).predict(self.test.X))}
 
     def xgboost(self, variant: str) -> Row:
         import xgboost as xgb
@@ -104,15 +146,24 @@ class Setting:
         order = np.lexsort((self.log.fields["position"], self.log.queries.query_of_row))
         data = xgb.DMatrix(self.log.X[order], self.log.y[order])
         data.set_group(self.log.group)
-        return {"ndcg": self.ndcg(xgb.train(params, data, TREES).predict(xgb.DMatrix(self.test.X))), "curve": []}
+        return {"ndcg": self.ndcg(xgb.train(params, data, TREES).predict(xgb.DMatrix(self.test.X)))}
+
+    def outcome(self, system: str, variant: str) -> Row:
+        """Train a system."""
+        if system == "curve":
+            return self.curve()
+        if system in OBJECTIVES:
+            return self.ours(system, variant)
+        return self.lightgbm(variant) if system.startswith("lightgbm") else self.xgboost(variant)
 
 
-def systems() -> Iterator[tuple[str, str, Callable[[Setting], Row]]]:
-    for objective, variant in itertools.product(OBJECTIVES, VARIANTS):
-        yield objective, variant, lambda setting, o=objective, v=variant: setting.ours(o, v)
-    for variant in ("naive", "corrected"):
-        yield "lightgbm lambdarank", variant, lambda setting, v=variant: setting.lightgbm(v)
-        yield "xgboost rank:ndcg", variant, lambda setting, v=variant: setting.xgboost(v)
+def found_bias(ranker: Ranker) -> Row:
+    """The bias and the examination of the first ten positions, with the standard errors of its logarithm."""
+    if not ranker.position_bias_:
+        return {}
+    found = ranker.manifest_["position_bias"]["position"]
+    names = {"values": "bias", "examination": "curve", "examination_error": "error"}
+    return {new: np.round(found[old][:10], 5).tolist() for old, new in names.items() if old in found}
 
 
 def read() -> list[Row]:
@@ -120,66 +171,154 @@ def read() -> list[Row]:
 
 
 def key_of(row: Row) -> tuple[Any, ...]:
-    return tuple(row[name] for name in ("kind", "exponent", "impressions", "seed", "system", "variant"))
+    return tuple(row[name] for name in KEY)
+
+
+def systems_of(part: Part) -> Iterator[tuple[str, str]]:
+    for system, variant in itertools.product(part.systems, part.variants):
+        if system not in PEERS or variant in ("naive", "corrected"):
+            yield system, variant
 
 
 def run(args: argparse.Namespace) -> None:
-    done = {key_of(row) for row in read()}
     began = time.perf_counter()
-    for seed, impressions, kind, exponent in itertools.product(
-        args.seeds, args.impressions, args.kinds, args.exponents
-    ):
-        cell = {"kind": kind, "exponent": exponent, "impressions": impressions, "seed": seed}
-        wanted = [
-            (name, variant, train)
-            for name, variant, train in systems()
-            if key_of({**cell, "system": name, "variant": variant}) not in done and args.only in name
-        ]
-        if not wanted:
-            continue
-        setting = Setting(kind, exponent, impressions, seed)
-        for name, variant, train in wanted:
-            if time.perf_counter() - began > args.seconds:
-                return
-            row = {**cell, "system": name, "variant": variant, "teacher": setting.teacher, **train(setting)}
-            with open(RESULTS, "a", encoding="utf-8") as file:
-                file.write(json.dumps(row) + "\n")
-            print(name, variant, kind, exponent, impressions, seed, f"{row['ndcg']:.4f}", flush=True)
+    for name, seed in itertools.product(args.parts, args.seeds):
+        part = PARTS[name]
+        for impressions, kind, exponent in itertools.product(part.impressions, ("web", "short"), part.exponents):
+            rows = read()
+            done = {key_of(row) for row in rows}
+            cell = {"part": name, "kind": kind, "exponent": exponent, "impressions": impressions, "seed": seed}
+            wanted = [
+                {**cell, "system": system, "variant": variant}
+                for system, variant in systems_of(part)
+                if key_of({**cell, "system": system, "variant": variant}) not in done
+            ]
+            if not wanted:
+                continue
+            setting = Setting(kind, exponent, impressions, seed, part)
+            for row in wanted:
+                if time.perf_counter() - began > args.seconds:
+                    return
+                row |= {
+                    "teacher": setting.teacher,
+                    **(same_labels(row, rows) or setting.outcome(row["system"], row["variant"])),
+                }
+                with open(RESULTS, "a", encoding="utf-8") as file:
+                    file.write(json.dumps(row) + "\n")
+                print(*key_of(row), f"{row['ndcg']:.4f}", flush=True)
+
+
+def same_labels(row: Row, rows: list[Row]) -> Row | None:
+    """Return the outcome of the same training on labels, which do not depend on what users examine."""
+    same = [name for name in KEY if name != "exponent"]
+    for other in rows:
+        if row["variant"] == "labels" and all(other[name] == row[name] for name in same):
+            return {"ndcg": other["ndcg"]}
+    return None
 
 
 def table(_: argparse.Namespace) -> None:
     rows = read()
-    cells = sorted({(row["kind"], row["exponent"], row["impressions"]) for row in rows})
-    for cell in cells:
-        of = {key_of(row)[3:]: row for row in rows if key_of(row)[:3] == cell}
-        names = list(dict.fromkeys(name for _, name, _ in of))
-        print(f"\n{cell[0]}, exponent {cell[1]:g}, {cell[2]} impressions")
-        print(f"{'system':22s} seeds  naive  corrected  propensities  labels   closed  p      worst error of the curve")
-        truth = np.arange(1.0, 11.0) ** -cell[1]
-        for name in names:
-            seeds = sorted({seed for seed, system, _ in of if system == name})
-            found = {
-                variant: np.array([of[seed, name, variant]["ndcg"] for seed in seeds if (seed, name, variant) in of])
-                for variant in VARIANTS
-            }
-            naive, corrected, labels = found["naive"], found["corrected"], found["labels"]
-            closed = p = float("nan")
-            if len(labels) == len(naive) == len(corrected) > 0:
-                closed = float((corrected.mean() - naive.mean()) / (labels.mean() - naive.mean()))
-            if len(naive) == len(corrected) > 1:
-                p = float(stats.ttest_rel(corrected, naive).pvalue)
-            curves = [of[seed, name, "corrected"]["curve"] for seed in seeds if (seed, name, "corrected") in of]
-            errors = [np.max(np.abs(np.array(curve) / truth[: len(curve)] - 1)) for curve in curves if curve]
-            means = [f"{100 * values.mean():6.2f}" if len(values) else "     -" for values in found.values()]
-            worst = f"{np.mean(errors):.0%}" if errors else "-"
-            print(
-                f"{name:22s} {len(seeds):5d} {means[0]} {means[1]:>10s} {means[2]:>13s} {means[3]:>7s} {closed:8.2f}"
-                f"  {p:.3f}  {worst}"
-            )
+    print_summary([row for row in rows if row["part"] == "main"])
+    for name, part in PARTS.items():
+        own = [row for row in rows if row["part"] == name]
+        if own:
+            (print_curves if name == "curves" else print_part)(name, part, own)
+
+
+def print_summary(rows: list[Row]) -> None:
+    """Print, by log, the share of the gap that each objective closes, and how the corrected ones compare with peers."""
+    print("### Gap between naive and labels that the correction closes; corrected less the better corrected peer\n")
+    print("| log | seeds | " + " | ".join(OBJECTIVES) + " |")
+    print("|---" * (2 + len(OBJECTIVES)) + "|")
+    for kind, exponent, impressions in cells_of(rows):
+        values = values_of(rows, kind, exponent, impressions)
+        complete = [values.get((s, v), {}) for s in OBJECTIVES for v in VARIANTS]
+        complete += [values.get((s, v), {}) for s in PEERS for v in ("naive", "corrected")]
+        seeds = sorted(set.intersection(*map(set, complete)))
+        if not seeds:
+            continue
+        mean_of = {key: statistics.fmean(found[seed] for seed in seeds) for key, found in values.items()}
+        best_peer = max(mean_of[peer, "corrected"] for peer in PEERS)
+        shares = []
+        for system in OBJECTIVES:
+            naive, corrected, labels = (mean_of[system, variant] for variant in ("naive", "corrected", "labels"))
+            shares.append(f"{(corrected - naive) / (labels - naive):.0%}, {corrected - best_peer:+.1f}")
+        print(f"| {kind}, 1 / k^{exponent:g}, {impressions} impressions | {len(seeds)} | " + " | ".join(shares) + " |")
+
+
+def cells_of(rows: list[Row]) -> list[tuple[str, float, int]]:
+    return sorted({(row["kind"], row["exponent"], row["impressions"]) for row in rows})
+
+
+def values_of(rows: list[Row], kind: str, exponent: float, impressions: int) -> dict[tuple[str, str], dict[int, float]]:
+    """NDCG@10 in points by system and variant, and then by seed."""
+    values: dict[tuple[str, str], dict[int, float]] = {}
+    for row in rows:
+        if (row["kind"], row["exponent"], row["impressions"]) == (kind, exponent, impressions):
+            values.setdefault((row["system"], row["variant"]), {})[row["seed"]] = 100 * row["ndcg"]
+    return values
+
+
+def print_part(name: str, part: Part, rows: list[Row]) -> None:
+    """Print NDCG@10 in points, the share of the gap that the correction closes, and p-values of paired t-tests."""
+    peers = [peer for peer in PEERS if peer in part.systems]
+    print(f"\n### {name}\n")
+    versus = "".join(f" vs {peer.split()[0]} (p) |" for peer in peers)
+    print(f"| log | system | seeds | naive | corrected | propensities | labels | gap closed | vs naive (p) |{versus}")
+    print("|---" * (9 + len(peers)) + "|")
+    for kind, exponent, impressions in cells_of(rows):
+        values = values_of(rows, kind, exponent, impressions)
+        for system in part.systems:
+            trained = {variant: values.get((system, variant), {}) for variant in VARIANTS}
+            seeds = set.intersection(*([set(found) for found in trained.values() if found] or [set()]))
+            of = {variant: {seed: found[seed] for seed in seeds if found} for variant, found in trained.items()}
+            if not seeds:
+                continue
+            naive, corrected, labels = (mean(of[variant]) for variant in ("naive", "corrected", "labels"))
+            closed = f"{(corrected - naive) / (labels - naive):.0%}" if of["labels"] else ""
+            cells = [f"{kind}, exponent {exponent:g}, {impressions} impressions", system, str(len(seeds))]
+            cells += [f"{mean(of[variant]):.2f}" if of[variant] else "" for variant in VARIANTS]
+            cells += [closed, paired(of["corrected"], of["naive"])]
+            cells += [
+                "" if system in PEERS else paired(of["corrected"], values.get((peer, "corrected"), {}))
+                for peer in peers
+            ]
+            print("| " + " | ".join(cells) + " |")
+
+
+def print_curves(name: str, part: Part, rows: list[Row]) -> None:
+    """Print the errors of the estimated examination of the first ten positions."""
+    print(f"\n### {name}: {part.queries} queries, 50 impressions\n")
+    print("| log | worst error by seed | worst of the mean curve | within the 95 % interval |")
+    print("|---|---|---|---|")
+    for kind, exponent in sorted({(row["kind"], row["exponent"]) for row in rows}):
+        own = [row for row in rows if (row["kind"], row["exponent"]) == (kind, exponent)]
+        truth = np.arange(1, 11) ** -exponent
+        curves, errors = (np.array([row[key] for row in own]) for key in ("curve", "error"))
+        by_seed = np.abs(curves / truth - 1).max(axis=1)
+        inside = np.abs(np.log(curves / truth))[:, 1:] < 1.96 * errors[:, 1:]
+        print(
+            f"| {kind}, exponent {exponent:g} | {', '.join(f'{error:.1%}' for error in by_seed)} "
+            f"| {np.abs(curves.mean(axis=0) / truth - 1).max():.1%} | {inside.sum()} of {inside.size} |"
+        )
+
+
+def mean(values: dict[int, float]) -> float:
+    return statistics.fmean(values.values()) if values else float("nan")
+
+
+def paired(ours: dict[int, float], theirs: dict[int, float]) -> str:
+    """The mean difference in points over the seeds that both have, and the p-value of a paired t-test."""
+    seeds = sorted(ours.keys() & theirs.keys())
+    differences = np.array([ours[seed] - theirs[seed] for seed in seeds])
+    if len(seeds) < 2:
+        return ""
+    return f"{differences.mean():+.2f} ({stats.ttest_1samp(differences, 0.0).pvalue:.3f})"
 
 
 def compare_times(args: argparse.Namespace) -> None:
-    setting = Setting("short", 1.0, 10, 0, queries=args.queries)
+    setting = Setting("short", 1.0, 10, 0, PARTS["main"]._replace(queries=args.queries))
     for objective in ("auto", *OBJECTIVES):
         ranker = Ranker(objective, n_estimators=40, n_jobs=1, verbose=0)
         times: dict[bool, list[float]] = {False: [], True: []}
@@ -199,11 +338,8 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     commands = parser.add_subparsers(dest="command", required=True)
     runs = commands.add_parser("run")
-    runs.add_argument("--kinds", type=lambda text: text.split(","), default=["web", "short"])
-    runs.add_argument("--exponents", type=lambda text: [float(one) for one in text.split(",")], default=[1.0, 2.0])
-    runs.add_argument("--impressions", type=lambda text: [int(one) for one in text.split(",")], default=[10, 50])
-    runs.add_argument("--seeds", type=lambda text: [int(one) for one in text.split(",")], default=[0, 1, 2, 3, 4])
-    runs.add_argument("--only", default="", help="systems whose name contains this text")
+    runs.add_argument("--parts", type=lambda text: text.split(","), default=list(PARTS))
+    runs.add_argument("--seeds", type=lambda text: [int(seed) for seed in text.split(",")], default=[0, 1, 2, 3, 4])
     runs.add_argument("--seconds", type=float, default=float("inf"), help="stop after this time")
     runs.set_defaults(call=run)
     commands.add_parser("table").set_defaults(call=table)

@@ -3,7 +3,8 @@
     python benchmarks/figures.py [FOLDER]
 
 Writes SVG files to FOLDER, docs/images if left out. Nothing is measured here: `papers` and `defaults` read the tables
-of papers.md and defaults.md, `comparison` reads the peers-*.json files, `propensities` offline-evaluation.json.
+of papers.md and defaults.md, `headlines` those of docs/results.md, `comparison` reads the peers-*.json files,
+`propensities` offline-evaluation.json, and the others pictures.json, which `pictures.py` writes.
 """
 
 from __future__ import annotations
@@ -37,9 +38,9 @@ DATA = {
 METRICS = {"ndcg@10": "NDCG@10", "map": "MAP"}
 
 
-def tables(name: str) -> Iterator[list[dict[str, str]]]:
+def tables(name: str, folder: Path = RESULTS) -> Iterator[list[dict[str, str]]]:
     """Tables of a Markdown file, one dictionary per row."""
-    for match in re.finditer(r"(?:^\|.*\n)+", (RESULTS / name).read_text(encoding="utf-8"), re.MULTILINE):
+    for match in re.finditer(r"(?:^\|.*\n)+", (folder / name).read_text(encoding="utf-8"), re.MULTILINE):
         head, _, *rows = ([cell.strip() for cell in line.split("|")[1:-1]] for line in match[0].splitlines())
         yield [dict(zip(head, row, strict=True)) for row in rows]
 
@@ -72,6 +73,27 @@ def papers() -> Any:
         ),
     )
     return bars.facet(column=alt.Column("data:N", title=None, sort=["generated data", "MQ2008"]))
+
+
+def headlines() -> Any:
+    """Headline claims of the papers that are differences, with their intervals."""
+    values = []
+    for rows in tables("results.md", ROOT / "docs"):
+        for row in rows:
+            found = re.fullmatch(r"([-+.\d]+) \[([-+.\d]+), ([-+.\d]+)\]", row.get("here", ""))
+            if found:
+                here = dict(zip(("points", "low", "high"), map(float, found.groups()), strict=True))
+                values.append({"claim": row["claim"], "verdict": row["verdict"], **here})
+    order = [value["claim"] for value in values]
+    base = alt.Chart(alt.Data(values=values), width=330).encode(
+        y=alt.Y("claim:N", sort=order, title=None, axis=alt.Axis(labelLimit=600)),
+        color=alt.Color("verdict:N", sort=["agrees", "open", "contradicted"]),
+    )
+    x = alt.Scale(domain=[min(0.0, *(v["low"] for v in values)), max(v["high"] for v in values)], nice=True)
+    zero = alt.Chart(alt.Data(values=[{"x": 0}])).mark_rule(color="#57616c").encode(x=alt.X("x:Q", scale=x))
+    ends = base.mark_rule().encode(x=alt.X("low:Q", scale=x, title="difference, points"), x2="high:Q")
+    dots = base.mark_circle(size=45, opacity=1).encode(x=alt.X("points:Q", scale=x, title="difference, points"))
+    return alt.layer(zero, ends, dots)
 
 
 def comparison() -> Any:
@@ -148,6 +170,72 @@ def propensities() -> Any:
     return alt.vconcat(alt.hconcat(*panels[:2]), alt.hconcat(*panels[2:]))
 
 
+def curves() -> Any:
+    """Learning curves of two learning rates on training and validation queries."""
+    values = pictures("curves")
+    chart = alt.Chart(alt.Data(values=values), width=310, height=190).encode(
+        x=alt.X("trees:Q"),
+        y=alt.Y("value:Q", title="NDCG@10", scale=alt.Scale(domain=[0.2, 1])),
+        color=alt.Color("run:N", sort=["steered rate", "rate 0.1"]),
+    )
+    panels = [
+        chart.mark_line(strokeWidth=2, point={"size": 22, "filled": True})
+        .transform_filter(alt.datum.part == part)
+        .properties(title=f"{part} queries")
+        for part in ("training", "validation")
+    ]
+    return alt.hconcat(*panels)
+
+
+def ties() -> Any:
+    """The metric of a growing model under each tie policy."""
+    policies = ["best", "expected", "worst"]
+    values = [row for row in pictures("ties") if row["policy"] in policies]
+    return lines(values, "policy", policies, y=alt.Y("value:Q", title="NDCG@10", scale=alt.Scale(domain=[0.15, 0.6])))
+
+
+def incoherency() -> Any:
+    """Share of queries with harmful pairs along the trees, by truncation."""
+    order = ["top k", "top k + 3", "Lambda-eX", "all pairs"]
+    y = alt.Y("share:Q", title="queries with harmful pairs", axis=alt.Axis(format="%"))
+    return lines(pictures("incoherency"), "objective", order, y=y, logarithmic=False)
+
+
+def positions() -> Any:
+    """Share of the gradient by position of the ranking."""
+    values = pictures("positions")
+    order = list(dict.fromkeys(row["objective"] for row in values))
+    return (
+        alt.Chart(alt.Data(values=values), width=560, height=220)
+        .mark_line(strokeWidth=2, point={"size": 22, "filled": True})
+        .encode(
+            x=alt.X("position:Q", title="position in the current ranking", scale=alt.Scale(domain=[1, 30])),
+            y=alt.Y(
+                "share:Q",
+                title="share of the gradient",
+                scale=alt.Scale(type="log", domain=[0.004, 0.16]),
+                axis=alt.Axis(format=".1%", values=[0.005, 0.01, 0.02, 0.05, 0.1]),
+            ),
+            color=alt.Color("objective:N", sort=order),
+        )
+    )
+
+
+def pictures(name: str) -> list[dict[str, Any]]:
+    rows: list[dict[str, Any]] = json.loads((RESULTS / "pictures.json").read_text(encoding="utf-8"))[name]
+    return rows
+
+
+def lines(values: list[dict[str, Any]], field: str, order: list[str], y: Any, logarithmic: bool = True) -> Any:
+    """One line by number of trees for each value of a field."""
+    axis = {"scale": alt.Scale(type="log"), "axis": alt.Axis(values=[1, 2, 5, 10, 20, 50, 100])} if logarithmic else {}
+    return (
+        alt.Chart(alt.Data(values=values), width=560, height=220)
+        .mark_line(strokeWidth=2, point={"size": 30, "filled": True})
+        .encode(x=alt.X("trees:Q", **axis), y=y, color=alt.Color(f"{field}:N", sort=order))
+    )
+
+
 def side_by_side(zero: Any, lines: Any, dots: Any, titles: list[str], field: str) -> Any:
     """One panel for each value of a field."""
     panels = [
@@ -175,9 +263,14 @@ def pair(cell: str) -> tuple[float, float]:
 
 FIGURES: dict[str, Callable[[], Any]] = {
     "papers": papers,
+    "headlines": headlines,
     "comparison": comparison,
     "defaults": defaults,
     "propensities": propensities,
+    "curves": curves,
+    "ties": ties,
+    "incoherency": incoherency,
+    "positions": positions,
 }
 
 

@@ -102,6 +102,7 @@ def propensities(kind: str, n_queries: int) -> dict[str, Any]:
         for name, method, log, resamples in (
             ("swaps, whole list shuffled", "swaps", shuffled, 100),
             ("swaps of two", "swaps", swapped, 100),
+            ("harvest, swaps of two", "harvest", swapped, 100),
             ("harvest, two rankers", "harvest", both, 100),
             ("em, two rankers", "em", both, 0),
             ("em, one ranker", "em", single, 0),
