@@ -52,7 +52,8 @@ def first(models: Path) -> rw.Model:
 
 @pytest.fixture(scope="module")
 def service(models: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
-    with Service(models / "first", tmp_path_factory.mktemp("service") / "log", "--watch", "0") as running:
+    patient = ("--watch", "0", "--time-limit", "120")  # on a busy machine the first contributions take long
+    with Service(models / "first", tmp_path_factory.mktemp("service") / "log", *patient) as running:
         yield running
 
 
