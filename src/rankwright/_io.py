@@ -149,6 +149,15 @@ def unpacked_limit(packed: int) -> int:
     return min(max(UNPACKED_FREELY, UNPACKED_RATIO * packed), UNPACKED_MOST)
 
 
+def check_unpacked(path: PathLike, length: int, remedy: str) -> None:
+    """Raise ValueError where a file would take far more memory than its size."""
+    if length > unpacked_limit(os.path.getsize(path)):
+        raise ValueError(
+            f"{path} would take {length / 2**30:.1f} GB of memory, which is more than {UNPACKED_RATIO} times its size "
+            f"or too much in all. If that is meant, {remedy}."
+        )
+
+
 def read_plain(path: PathLike, most: int) -> bytes:
     """Read a file of at most this many bytes; a pipe, a device or a larger file is a ValueError, without waiting."""
     descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))

@@ -18,6 +18,7 @@ import pyarrow.parquet as pq
 
 import rankwright as rw
 from folders import Folder, changed_folder
+from rankwright.data.row_stream import in_memory
 from rankwright.metrics import metric_texts
 from rankwright.runs import read_config, train_run
 
@@ -107,12 +108,28 @@ def file_reader(path: Path, example: rw.RankingData, read: Callable[[Path], rw.R
 
 
 def stream_reader(path: Path, example: rw.RankingData) -> Reader:
-    """A file of labelled data that is read in pieces."""
+    """A file of labelled data that is read in pieces: what is read is what `read_data` reads, or both refuse it."""
     rw.write_data(example, path)
 
     def use(content: bytes) -> None:
         path.write_bytes(content)
-        rw.stream_data(path)
+        try:
+            whole = rw.read_data(path)
+        except ValueError:
+            whole = None
+        try:
+            streamed = rw.stream_data(path)
+        except ValueError as error:
+            if whole is not None:
+                raise AssertionError(f"read at once but not in pieces: {error}") from error
+            raise
+        if whole is None:
+            raise AssertionError("read in pieces but not at once")
+        same = np.array_equal(in_memory(streamed.X), whole.X, equal_nan=True) and np.array_equal(streamed.y, whole.y)
+        same &= list(streamed.qid) == list(whole.qid) and streamed.categories == whole.categories
+        same &= (streamed.weights is None) == (whole.weights is None)
+        if not (same and (whole.weights is None or np.array_equal(streamed.weights, whole.weights))):
+            raise AssertionError("something else in pieces than at once")
 
     return Reader(path.read_bytes(), use)
 

@@ -5,16 +5,17 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from rankwright._io import require_arrow, unpacked_blocks
+from rankwright._io import check_unpacked, require_arrow, unpacked_blocks
 from rankwright.data.arrow import table_metadata
 from rankwright.data.dataset import RankingData
 from rankwright.data.encoding import Columns, HasColumns, generated_names
-from rankwright.data.files import DataFiles
+from rankwright.data.files import DataFiles, parquet_head
 from rankwright.data.letor_parser import check_width, parse_letor
 from rankwright.data.queries import Queries
 from rankwright.data.tables import check_letor_columns
@@ -22,8 +23,10 @@ from rankwright.data.tables import check_letor_columns
 BLOCK_BYTES = 1 << 24  # of the features in a block, as numbers of eight bytes, and of text
 _BUFFER = 1 << 16  # bytes of a column that are read at a time: each column has a buffer
 _LEAST_ROWS = 256
+_ROW_BYTES = 64  # about what stays in memory of a row: label, query, hash, number
 
 Show = Callable[[str, int, int], None]  # what is being done, bytes read so far, and bytes in all
+Versions = Mapping[str, tuple[int, int]]  # size of each file, and when it was last written
 
 
 class Block(NamedTuple):
@@ -41,6 +44,16 @@ def silent(_: str, __: int, ___: int) -> None:
     """Show nothing."""
 
 
+def _check_version(name: str, versions: Versions) -> None:
+    if _version(name) != versions[name]:
+        raise ValueError(f"{name} has changed since it was first read. Start again once all files are complete.")
+
+
+def _version(name: str) -> tuple[int, int]:
+    status = os.stat(name)
+    return status.st_size, status.st_mtime_ns
+
+
 @dataclass(frozen=True, eq=False)
 class ParquetBlocks:
     """Rows of Parquet files.
@@ -53,6 +66,8 @@ class ParquetBlocks:
         Columns and categories that all files must have, in this order.
     labelled
         Whether there are labels to read.
+    versions
+        What the files were when they were first looked at.
     show
         Is told of the bytes read.
     """
@@ -60,24 +75,29 @@ class ParquetBlocks:
     files: DataFiles
     columns: Columns
     labelled: bool
+    versions: Versions
     show: Show = silent
 
     @classmethod
     def of(cls, files: DataFiles, reference: HasColumns | None, labelled: bool, show: Show) -> ParquetBlocks:
         """Look at the schemas of all files, and find the categories of text columns."""
         require_arrow()
-        schemas = {name: _schema(name) for name in files.files}
+        versions = {name: _version(name) for name in files.files}
+        heads = {name: parquet_head(name) for name in files.files}
+        schemas = {name: head.schema for name, head in heads.items()}
         first = next(iter(schemas))
+        for name, head in heads.items():
+            check_unpacked(name, _ROW_BYTES * head.n_rows, "write it as several files")
+        if not any(head.n_rows for head in heads.values()):
+            raise ValueError(f"the data is empty: no row is in {first}{' and the others' if len(schemas) > 1 else ''}.")
         for name, schema in schemas.items():
             _check_schema(name, schema, files, labelled, reference is not None, (first, schemas[first]))
         if reference is not None:
             columns = Columns(
                 list(reference.feature_names), reference.categories, reference.named, reference.first_index
             )
-            return cls(files, columns, labelled, show)
-        head = next((data for _, data in cls(files, Columns([], {}), labelled).parts("", None)), None)
-        if head is None:
-            raise ValueError(f"the data is empty: no row is in {first}{' and the others' if len(schemas) > 1 else ''}.")
+            return cls(files, columns, labelled, versions, show)
+        _, head = next(cls(files, Columns([], {}), labelled, versions).parts("", None))
         stored = [_stored_levels(schema) for schema in schemas.values()]
         levels = dict(head.categories)
         for name, known in head.categories.items():
@@ -86,7 +106,7 @@ class ParquetBlocks:
             if all(one.get(name) == list(known) for one in stored):
                 continue  # codes of levels that all files agree on
             levels[name] = _levels(files.files, name)
-        return cls(files, Columns(head.feature_names, levels, head.named, None), labelled, show)
+        return cls(files, Columns(head.feature_names, levels, head.named, None), labelled, versions, show)
 
     def blocks(self, purpose: str) -> Iterator[Block]:
         """Yield all rows, from the first file to the last."""
@@ -105,6 +125,7 @@ class ParquetBlocks:
         total, before, start = self.files.n_bytes, 0, 0
         for name in self.files.files:
             row = 0
+            _check_version(name, self.versions)
             try:
                 with pq.ParquetFile(name, buffer_size=_BUFFER, pre_buffer=False) as file:
                     n_rows, size = file.metadata.num_rows, os.path.getsize(name)
@@ -112,13 +133,16 @@ class ParquetBlocks:
                     for batch in file.iter_batches(batch_size):
                         if len(batch) == 0:
                             continue
-                        yield start + row, self._data(pa.Table.from_batches([batch]), reference)
+                        # A file has two copies of its metadata, and batches show the other one.
+                        table = pa.Table.from_batches([batch]).replace_schema_metadata(file.schema_arrow.metadata)
+                        yield start + row, self._data(table, reference)
                         row += len(batch)
                         self.show(purpose, before + size * row // max(1, n_rows), total)
             except (pa.ArrowException, OSError, ValueError) as error:
                 where = f"{name}, rows {row} and after" if row else name
                 raise ValueError(f"{where}: {_sentence(error)}") from None
-            start, before = start + n_rows, before + size
+            _check_version(name, self.versions)
+            start, before = start + row, before + size
             pa.default_memory_pool().release_unused()  # which would keep what it has freed
         self.show(purpose, total, total)
 
@@ -142,16 +166,6 @@ class ParquetBlocks:
             fields=files.fields,
             reference=reference,
         )
-
-
-def _schema(name: str) -> Any:
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
-    try:
-        return pq.read_schema(name)
-    except (pa.ArrowException, OSError) as error:
-        raise ValueError(f"{name} is not a valid Parquet file: {_sentence(error)} Write it again.") from None
 
 
 def _check_schema(
@@ -203,7 +217,7 @@ def _levels(files: list[str], column: str) -> tuple[Any, ...]:
 
     found: set[Any] = set()
     for name in files:
-        stored = _stored_levels(_schema(name)).get(column)
+        stored = _stored_levels(parquet_head(name).schema).get(column)
         if stored is not None:
             found |= set(stored)
             continue
@@ -224,6 +238,7 @@ class LetorBlocks:
     files: DataFiles
     columns: Columns
     labelled: bool
+    versions: Versions
     text_ids: bool
     show: Show = silent
 
@@ -237,14 +252,15 @@ class LetorBlocks:
         first_index = 0 if files.zero_based else 1
         n_rows = width = entries = 0
         text_ids = False
-        unsettled = cls(files, Columns([], {}), labelled, False, show)
+        versions = {name: _version(name) for name in files.files}
+        unsettled = cls(files, Columns([], {}), labelled, versions, False, show)
         for text, source, line in unsettled._texts("columns"):
             options: dict[str, Any] = {"source": source, "zero_based": files.zero_based, "first_line": line}
-            X, _, ids = parse_letor(text, **options)
+            X, _, ids = parse_letor(text, **options, sparse=True)  # takes memory for what is there alone
             if expected is not None and X.shape[1] > expected:  # again, for an error that names the line
                 parse_letor(text, **options, n_features=expected)
             text_ids |= ids.dtype.kind not in "iu"
-            n_rows, width, entries = n_rows + len(X), max(width, X.shape[1]), entries + text.count(b":") - len(X)
+            n_rows, width, entries = n_rows + X.shape[0], max(width, X.shape[1]), entries + X.nnz
         if n_rows == 0:
             raise ValueError(f"{files.files[0]} has no rows; expected lines of the form 'label qid:ID index:value'.")
         if reference is not None:
@@ -252,17 +268,17 @@ class LetorBlocks:
             columns = Columns(
                 list(reference.feature_names), reference.categories, reference.named, reference.first_index
             )
-            return cls(files, columns, labelled, text_ids, show)
+            return cls(files, columns, labelled, versions, text_ids, show)
         if width == 0:
             raise ValueError(f"{files.files[0]}: no row has a feature, so their number is unknown.")
         check_width(files.files[0], n_rows, width, entries)
         names = generated_names(width, first_index)
-        return cls(files, Columns(names, {}, False, first_index), labelled, text_ids, show)
+        return cls(files, Columns(names, {}, False, first_index), labelled, versions, text_ids, show)
 
     def blocks(self, purpose: str) -> Iterator[Block]:
         """Yield all rows, from the first file to the last."""
         start, width = 0, len(self.columns.feature_names)
-        for text, source, line in self._texts(purpose):
+        for text, source, line in self._texts(purpose, max(_LEAST_ROWS, BLOCK_BYTES // (8 * width))):
             X, y, ids = parse_letor(
                 text,
                 source=source,
@@ -277,10 +293,11 @@ class LetorBlocks:
             yield Block(rows, X, {"label": y} if self.labelled else {}, queries, None, {})
             start += len(y)
 
-    def _texts(self, purpose: str) -> Iterator[tuple[bytes, str, int]]:
-        """Yield whole lines, with the name of their file and the number of the first one."""
+    def _texts(self, purpose: str, most: int | None = None) -> Iterator[tuple[bytes, str, int]]:
+        """Yield whole lines, at most so many at once, with the name of their file and the number of the first one."""
         total, before = self.files.n_bytes, 0
         for name in self.files.files:
+            _check_version(name, self.versions)
             rest, line = b"", 1
             for block, read in unpacked_blocks(name, BLOCK_BYTES):
                 whole, end, rest_of_line = block.rpartition(b"\n")
@@ -289,14 +306,27 @@ class LetorBlocks:
                     continue
                 text = rest + whole + end
                 rest = rest_of_line
-                if text.strip():
-                    yield text, name, line
-                line += text.count(b"\n")
+                for piece in _pieces(text, most):
+                    if piece.strip():
+                        yield piece, name, line
+                    line += piece.count(b"\n")
                 self.show(purpose, before + read, total)
             if rest.strip():
                 yield rest + b"\n", name, line
+            _check_version(name, self.versions)
             before += os.path.getsize(name)
         self.show(purpose, total, total)
+
+
+def _pieces(text: bytes, most: int | None) -> Iterator[bytes]:
+    """Cut text into pieces of at most so many lines: rows of few entries take far more memory than their text."""
+    ends = np.flatnonzero(np.frombuffer(text, np.uint8) == ord("\n")) + 1
+    if most is None or len(ends) <= most:
+        yield text
+        return
+    cuts = [0, *ends[most - 1 : -1 : most].tolist(), len(text)]
+    for start, stop in pairwise(cuts):
+        yield text[start:stop]
 
 
 def _sentence(error: Exception) -> str:

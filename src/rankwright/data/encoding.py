@@ -161,7 +161,7 @@ def encode_frame(
         if is_category and not (series.dtype.is_numeric() and known_levels.get(name) is None):
             values, levels[name] = _codes(series, known_levels.get(name))
         elif series.dtype.is_numeric() or series.dtype == nw.Boolean:
-            values = series.cast(nw.Float64).to_numpy()
+            values = _floats(series)
             if is_category:
                 levels[name] = None
                 _check_codes(np.asarray(values), name)
@@ -172,6 +172,15 @@ def encode_frame(
         columns.append(np.asarray(values, dtype=np.float64))
     matrix = np.column_stack(columns) if columns else np.empty((len(frame), 0))
     return matrix, names, levels
+
+
+def _floats(series: nw.Series[Any]) -> NDArray[np.float64]:
+    import narwhals as nw
+
+    try:
+        return np.asarray(series.cast(nw.Float64).to_numpy())
+    except ValueError:  # Arrow casts no whole number above 2^53; here it is rounded, as NumPy and pandas do
+        return np.array(series.to_list(), dtype=np.float64)
 
 
 def _check_dictionary(series: nw.Series[Any]) -> None:
@@ -189,10 +198,16 @@ def _check_dictionary(series: nw.Series[Any]) -> None:
 def _codes(series: nw.Series[Any], known_levels: tuple[Any, ...] | None) -> tuple[NDArray[np.float64], tuple[Any, ...]]:
     """Encode each value by its position in ``known_levels``, or among its sorted values; others become missing."""
     values = series.to_list()
-    if known_levels is None:
-        known_levels = tuple(sorted({v for v in values if not is_missing(v)}, key=lambda v: (str(type(v)), v)))
-    code = {level: float(i) for i, level in enumerate(known_levels)}
-    return np.array([code.get(value, np.nan) for value in values]), known_levels
+    try:
+        if known_levels is None:
+            known_levels = tuple(sorted({v for v in values if not is_missing(v)}, key=lambda v: (str(type(v)), v)))
+        code = {level: float(i) for i, level in enumerate(known_levels)}
+        return np.array([code.get(value, np.nan) for value in values]), known_levels
+    except TypeError:  # lists and the like
+        raise ValueError(
+            f"column {series.name!r} has the type {series.dtype}, whose values cannot be categories; turn them into "
+            "text, or drop it."
+        ) from None
 
 
 def encode_matrix(

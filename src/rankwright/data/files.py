@@ -5,11 +5,12 @@ from __future__ import annotations
 import glob
 import hashlib
 import os
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from rankwright._io import PathLike, require_arrow
 
@@ -30,6 +31,32 @@ def extension_of(path: PathLike) -> str:
         f"{os.fspath(path)!r} has no known file extension; use {', '.join(LETOR)} (LETOR), .csv, .tsv (both also "
         "with .gz) or .parquet."
     )
+
+
+class ParquetHead(NamedTuple):
+    """What a Parquet file says of itself."""
+
+    schema: Any
+    n_rows: int
+
+
+def parquet_head(path: PathLike) -> ParquetHead:
+    """Look at a Parquet file without reading its rows; one that is damaged is a ValueError that names it."""
+    require_arrow()
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    with open(path, "rb") as content:
+        try:
+            file = pq.ParquetFile(content)
+            head = ParquetHead(file.schema_arrow, file.metadata.num_rows)
+        except (pa.ArrowException, OSError) as error:
+            reason = str(error).split("\n")[0].rstrip(".")
+            raise ValueError(f"{path} is not a valid Parquet file: {reason}. Write it again.") from None
+    for name, times in Counter(head.schema.names).items():
+        if times > 1:
+            raise ValueError(f"{path} has two columns named {name!r}; give each its own name.")
+    return head
 
 
 @dataclass(frozen=True)
@@ -77,6 +104,9 @@ class DataFiles:
         """Absolute paths, those of each pattern ascending; at least one, all of one format."""
         patterns = (self.path,) if isinstance(self.path, str) else self.path
         found = [os.path.abspath(name) for pattern in patterns for name in _matches(pattern)]
+        for name in found:
+            if not os.path.isfile(name):
+                raise ValueError(f"{name} is not a plain file but a pipe, a device or a folder; it is not read.")
         if not found:
             raise ValueError("there is no file to read: the list of paths is empty; give at least one.")
         kinds = {extension_of(name) in LETOR: name for name in reversed(found)}
@@ -112,16 +142,12 @@ class DataFiles:
 
     def description(self) -> dict[str, Any]:
         """Rows, columns and a fingerprint, from what Parquet files say of themselves at their ends."""
-        import pyarrow.parquet as pq
-
         rows, digest = 0, hashlib.blake2b(repr(self).encode(), digest_size=16)
         names: set[str] = set()
         for file in self.files:
-            try:
-                rows += pq.read_metadata(file).num_rows
-                names |= set(pq.read_schema(file).names)
-            except Exception as error:  # whatever a damaged file leads to
-                raise ValueError(f"{file} is not a Parquet file, or it is damaged: {error}") from None
+            head = parquet_head(file)
+            rows += head.n_rows
+            names |= set(head.schema.names)
             with open(file, "rb") as content:
                 size = content.seek(0, os.SEEK_END)
                 content.seek(max(0, size - _FOOTER))
@@ -147,14 +173,11 @@ def rows_in_memory(path: PathLike) -> int:
     try:
         extension = extension_of(path)
         if extension in PARQUET:
-            require_arrow()
-            import pyarrow.parquet as pq
-
-            described = pq.read_metadata(path)
-            return 8 * int(described.num_rows * described.num_columns)
+            head = parquet_head(path)
+            return 8 * head.n_rows * len(head.schema)
         packed = 8 if Path(path).suffix == ".gz" else 1
         return packed * os.path.getsize(path)  # of a number in text, with its index and a blank: about eight bytes
-    except (OSError, ValueError):  # ArrowInvalid is a ValueError; whoever reads the file says what is wrong with it
+    except (OSError, ValueError):  # whoever reads the file says what is wrong with it
         return 0
 
 
