@@ -239,4 +239,5 @@ def test_overlap_is_used_without_a_warning():
     log = rw.simulate_clicks(data, data.X[:, 0], impressions=20, shown=3, temperature=5.0)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        rw.estimate_propensities(log, "em", resamples=0)
+        estimate = rw.estimate_propensities(log, "em", resamples=0)
+    assert estimate([1]).tolist() == [1.0]

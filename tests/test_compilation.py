@@ -260,9 +260,10 @@ def test_ctrl_c_while_a_shared_function_is_compiled_arrives_afterwards() -> None
     try:
         with pytest.raises(KeyboardInterrupt):  # noqa: PT011, PT012
             shared._bind(address)
-            assert (function.calls, cell.value) == (2, 4711)
+            bound = function.calls, cell.value
             for _ in range(100):
                 time.sleep(0.02)
+        assert bound == (2, 4711)
     finally:
         del shared._CELLS[address]
 

@@ -241,7 +241,7 @@ OBJECTIVE_TEXTS = [
 
 @pytest.mark.parametrize(("page", "code"), OBJECTIVE_TEXTS)
 def test_objectives_in_the_text_exist_with_their_options(page: str, code: str) -> None:
-    rw.objective(code)
+    assert rw.objective(str(rw.objective(code))) == rw.objective(code)
 
 
 METRIC_TEXTS = [
@@ -254,7 +254,7 @@ METRIC_TEXTS = [
 
 @pytest.mark.parametrize(("page", "code"), METRIC_TEXTS)
 def test_metrics_in_the_text_exist_with_their_options(page: str, code: str) -> None:
-    rw.metric(code)
+    assert rw.metric(str(rw.metric(code))) == rw.metric(code)
 
 
 def test_metrics_page_has_every_metric_with_its_options_and_defaults() -> None:

@@ -101,5 +101,11 @@ def test_a_call_that_fails_leaves() -> None:
             raise KeyError
     except KeyError:
         pass
-    with gate.calls_with(2):
-        pass
+    entered = threading.Event()
+
+    def call() -> None:
+        with gate.calls_with(2):
+            entered.set()
+
+    threading.Thread(target=call, daemon=True).start()
+    assert entered.wait(30)

@@ -235,11 +235,6 @@ def zeros_need_splits(tree: TreeArrays, node: int) -> bool:
     return bool(tree.default_left[node]) != zero_goes_left(float(tree.threshold[node]), AT_MOST)
 
 
-def n_zero_splits(trees: Sequence[TreeArrays]) -> int:
-    """Number of splits that need several, because zeros count as missing."""
-    return sum(zeros_need_splits(tree, node) for tree in trees for node in range(len(tree.feature)))
-
-
 def n_changed_by_zero(trees: Sequence[TreeArrays]) -> int:
     """Number of splits that send missing values elsewhere than zeros: an engine that reads missing as 0 differs."""
     count = 0
