@@ -265,7 +265,7 @@ def test_errors_name_the_flag_and_not_the_argument(tmp_path: Path, call: Callabl
     (tmp_path / "zero.txt").write_text("1 qid:1 0:2\n")
     for arguments, remedy in (
         (["a.csv"], "Name one of them in --label."),
-        (["a.csv", "--label", "grade"], "Name it in --categorical, or drop it."),
+        (["a.csv", "--label", "grade"], "Name it in --categorical, or give it a categorical type, or drop it."),
         (["zero.txt"], "if they start at 0, pass --zero-based."),
     ):
         result = call("convert", tmp_path / arguments[0], tmp_path / "b.csv", *arguments[1:])

@@ -459,8 +459,8 @@ def test_train_says_where_validation_was_best(tmp_path: Path, call: Command, met
     number = curve.index(best(curve)) + 1
     assert number < 12
     assert (
-        f"valid {metric} was best after {number} of 12 trees, {best(curve):.4f}: --early-stopping 50 would end there, "
-        f"and so would --trees {number}.\n"
+        f"valid {metric} was best after {number} of 12 trees, {best(curve):.4f}: --early-stopping 50 would choose the "
+        f"number of trees by it, and --trees {number} would end there.\n"
     ) in out
     assert "best after" not in call(*arguments, "--early-stopping", 30, "--out", tmp_path / "stopped")[1]
     assert "best after" not in call("train", train, "--trees", 2, "--out", tmp_path / "alone")[1]
@@ -675,3 +675,54 @@ def test_options_that_name_columns_are_refused_for_letor(option: str, tmp_path: 
     assert option in error
     assert "LETOR" in error
     assert not (tmp_path / "run").exists()
+
+
+# What a newcomer gets wrong
+
+
+def test_python_m_is_the_command_line() -> None:
+    printed = subprocess.run([sys.executable, "-m", "rankwright", "--version"], capture_output=True, text=True)
+    assert (printed.returncode, printed.stdout) == (0, f"rankwright {rw.__version__}\n")
+
+
+def test_letor_text_that_is_wider_than_the_model_is_refused_by_its_columns(tmp_path: Path, call: Command) -> None:
+    wide = letor(tmp_path / "wide.txt", np.hstack([X, X]))
+    quick().fit(FRAME, "label", qid="query").save(tmp_path / "named")
+    quick().fit(rw.read_letor(letor(tmp_path / "train.txt", X))).save(tmp_path / "letor")
+    for model, columns in (("named", "4 columns (a, b, c, d) and was not LETOR text;"), ("letor", "4 columns;")):
+        code, _, error = call("evaluate", tmp_path / model, wide)
+        assert (code, f"wide.txt has 8 features, but the training data has {columns}" in error) == (1, True), error
+
+
+def test_a_table_for_a_model_of_letor_text_is_refused_in_words_about_tables(tmp_path: Path, call: Command) -> None:
+    quick().fit(rw.read_letor(letor(tmp_path / "train.txt", X))).save(tmp_path / "letor")
+    FRAME.drop(columns="d").rename(columns={"query": "qid"}).to_csv(tmp_path / "test.csv", index=False)
+    code, _, error = call("evaluate", tmp_path / "letor", tmp_path / "test.csv")
+    assert (code, "The training data was LETOR text, so columns are matched by position" in error) == (1, True)
+    assert "read_letor" not in error
+
+
+def test_every_column_of_text_is_named_at_once() -> None:
+    frame = FRAME.assign(country="de", url="x", kind=pd.Categorical(["a"] * len(Y)))
+    with pytest.raises(ValueError, match=r"2 columns do not hold numbers: 'country' .* String, 'url' .*categorical="):
+        quick().fit(frame, "label", qid="query")
+
+
+def test_a_misspelt_column_gets_the_near_one(tmp_path: Path, call: Command) -> None:
+    with pytest.raises(ValueError, match=r"y='lable' is not a column of the data; did you mean 'label'\?"):
+        quick().fit(FRAME, "lable", qid="query")
+    FRAME.to_csv(tmp_path / "a.csv", index=False)
+    code, _, error = call("train", tmp_path / "a.csv", "--qid", "quary", "--out", tmp_path / "run")
+    assert (code, "Did you mean 'query'? Name one of them in --qid." in error) == (1, True)
+
+
+def test_metrics_that_are_not_a_list() -> None:
+    with pytest.raises(ValueError, match="metrics are text such as 'map ndcg@5', or a list; got 5"):
+        rw.evaluate([1, 2], [0, 1], qid=[1, 1], metrics=5)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("case", ["one label", "one document a query"])
+def test_labels_without_an_order_are_named_as_the_reason(case: str, caplog: pytest.LogCaptureFixture) -> None:
+    labels, qid = (np.ones(len(Y)), QID) if case == "one label" else (Y, np.arange(len(Y)))
+    quick().fit(X, labels, qid=qid)
+    assert "no query has two documents with different labels" in caplog.text

@@ -109,6 +109,18 @@ def test_the_fingerprint_tells_data_apart() -> None:
     assert len({same, *others}) == 6
 
 
+def test_the_fingerprint_does_not_tell_the_signs_of_zeros_apart() -> None:
+    X, y, qid = rows()
+    X[1], y[0], y[1] = X[0], 0.0, -0.0
+    qid[1] = qid[0]
+    prints = {
+        quick(n_estimators=1).fit(X[order] * sign, y[order], qid=qid[order]).manifest_["data_fingerprint"]
+        for order in (np.arange(len(y)), np.arange(len(y))[::-1])
+        for sign in (np.where(X[order] == 0, -1.0, 1.0), 1.0)
+    }
+    assert len(prints) == 1
+
+
 @pytest.mark.parametrize("through", ["pickle", "joblib"])
 def test_pickle_and_joblib_round_trips(tmp_path: Path, fitted: Ranker, through: str) -> None:
     if through == "pickle":

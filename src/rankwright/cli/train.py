@@ -289,7 +289,7 @@ def _best_tree(run: Any) -> str:
         return ""
     return (
         f"valid {name} was best after {best} of {len(curve)} trees, {curve[best - 1]:.4f}: --early-stopping 50 would "
-        f"end there, and so would --trees {best}.\n"
+        f"choose the number of trees by it, and --trees {best} would end there.\n"
     )
 
 

@@ -248,7 +248,6 @@ class LetorBlocks:
         if len(files.labels) > 1 or files.fields:
             name = files.fields[0] if files.fields else files.labels[1]
             raise ValueError(f"{files.files[0]} is LETOR text, which has no column {name!r}; give Parquet.")
-        expected = None if reference is None else len(reference.feature_names)
         first_index = 0 if files.zero_based else 1
         n_rows = width = entries = 0
         text_ids = False
@@ -257,8 +256,6 @@ class LetorBlocks:
         for text, source, line in unsettled._texts("columns"):
             options: dict[str, Any] = {"source": source, "zero_based": files.zero_based, "first_line": line}
             X, _, ids = parse_letor(text, **options, sparse=True)  # takes memory for what is there alone
-            if expected is not None and X.shape[1] > expected:  # again, for an error that names the line
-                parse_letor(text, **options, n_features=expected)
             text_ids |= ids.dtype.kind not in "iu"
             n_rows, width, entries = n_rows + X.shape[0], max(width, X.shape[1]), entries + X.nnz
         if n_rows == 0:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
+from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
@@ -123,7 +124,9 @@ def _without_infinities(matrix: Matrix) -> Matrix:
 def take_column(frame: nw.DataFrame[Any], name: str, argument: str) -> tuple[nw.DataFrame[Any], nw.Series[Any]]:
     """Return a frame without a column, and that column; errors name the ``argument`` that gave its name."""
     if name not in frame.columns:
-        raise ValueError(f"{argument}={name!r} is not a column of the data; it has {_shown(frame.columns)}.")
+        near = get_close_matches(name, frame.columns, n=1)
+        hint = f"did you mean {near[0]!r}?" if near else f"it has {_shown(frame.columns)}."
+        raise ValueError(f"{argument}={name!r} is not a column of the data; {hint}")
     return frame.drop(name), frame[name]
 
 
@@ -166,9 +169,7 @@ def encode_frame(
                 levels[name] = None
                 _check_codes(np.asarray(values), name)
         else:
-            raise ValueError(
-                f"column {name!r} has the type {series.dtype}, not numbers. Name it in categorical=, or drop it."
-            )
+            raise ValueError(_not_numbers(by_name, categorical_names, known_levels))
         columns.append(np.asarray(values, dtype=np.float64))
     matrix = np.column_stack(columns) if columns else np.empty((len(frame), 0))
     return matrix, names, levels
@@ -181,6 +182,22 @@ def _floats(series: nw.Series[Any]) -> NDArray[np.float64]:
         return np.asarray(series.cast(nw.Float64).to_numpy())
     except ValueError:  # Arrow casts no whole number above 2^53; here it is rounded, as NumPy and pandas do
         return np.array(series.to_list(), dtype=np.float64)
+
+
+def _not_numbers(series_of: dict[str, nw.Series[Any]], categorical: Sequence[str], known_levels: Levels) -> str:
+    """Say which columns hold neither numbers nor categories: all of them, to be dealt with at once."""
+    import narwhals as nw
+
+    kinds = (nw.Categorical, nw.Enum, nw.Boolean)
+    wrong = [
+        f"{name!r} has the type {series.dtype}"
+        for name, series in series_of.items()
+        if not (series.dtype.is_numeric() or series.dtype in kinds or name in categorical or name in known_levels)
+    ]
+    remedy = "in categorical=, or give it a categorical type, or drop it."
+    if len(wrong) == 1:
+        return f"column {wrong[0]}, not numbers. Name it {remedy}"
+    return f"{len(wrong)} columns do not hold numbers: {_shown(wrong)}. Name each {remedy}"
 
 
 def _check_dictionary(series: nw.Series[Any]) -> None:
@@ -388,10 +405,14 @@ def matched_names(names: list[str], named: bool, reference: HasColumns) -> list[
     if set(names) != set(theirs) and not (named and reference.named):
         if len(names) == len(theirs):
             return theirs
-        letor = "" if reference.first_index is None else f" (read_letor(..., n_features={len(theirs)}) for LETOR text)"
+        why = "Columns without names are matched by position; give as many as in the training data"
+        if reference.first_index is not None:
+            if named:
+                why = "The training data was LETOR text, so columns are matched by position; give all of them, in its order"
+            else:
+                why += f" (read_letor(..., n_features={len(theirs)}) for LETOR text)"
         raise ValueError(
-            f"X has {len(names)} features, but Ranker is expecting {len(theirs)} features as input. Columns without "
-            f"names are matched by position; give as many as in the training data{letor}."
+            f"X has {len(names)} features, but Ranker is expecting {len(theirs)} features as input. {why}."
         )
     check_same_columns(names, theirs)
     return theirs

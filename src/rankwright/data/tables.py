@@ -6,6 +6,7 @@ import os
 import re
 import warnings
 from collections.abc import Mapping, Sequence
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
@@ -127,7 +128,11 @@ def read_data(
         required += [(option, name) for name in names]
     for option, name in required:
         if name not in columns:
-            raise ValueError(f"{path} has no column {name!r}; it has {_shown(columns)}. Name one of them in {option}=.")
+            near = get_close_matches(name, columns, n=1)
+            hint = f" Did you mean {near[0]!r}?" if near else ""
+            raise ValueError(
+                f"{path} has no column {name!r}; it has {_shown(columns)}.{hint} Name one of them in {option}=."
+            )
     given = {option: name for option, name in named.items() if name is not None}
     table, fields = _name_fields(table, path, given, fields)
     try:
@@ -281,8 +286,6 @@ def _read_letor(
     text, source = read_text(path), os.fspath(path)
     X, y, qid = parse_letor(text, source=source, zero_based=zero_based)
     if reference is not None:
-        if X.shape[1] > len(reference.feature_names):  # again, for an error that names the line
-            parse_letor(text, source=source, zero_based=zero_based, n_features=len(reference.feature_names))
         check_letor_columns(X.shape[1], source, 0 if zero_based else 1, reference)
         X = widen(X, len(reference.feature_names))
     labels = y if labelled else np.zeros(len(y))
@@ -303,11 +306,12 @@ def check_letor_columns(width: int, source: str, first_index: int, reference: Ha
             f"{source} is LETOR text, which holds numbers only, but the training data has text in the categorical "
             f"column {texts[0]!r}; give Parquet or CSV with the columns of the training data."
         )
-    if width < expected and reference.first_index is None:
+    if width > expected or (width < expected and reference.first_index is None):
         names = f" ({_shown(reference.feature_names[:4])}{', ...' if expected > 4 else ''})" if reference.named else ""
+        other = " and was not LETOR text" if reference.first_index is None else ""
         raise ValueError(
-            f"{source} has {width} features, but the training data has {expected} columns{names} and was not LETOR "
-            "text; give a file with the columns of the training data."
+            f"{source} has {width} features, but the training data has {expected} column{'s' * (expected > 1)}{names}{other}; give a file "
+            "with the columns of the training data."
         )
     if width < expected:
         first, last = width + first_index, expected - 1 + first_index

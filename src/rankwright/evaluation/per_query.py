@@ -56,6 +56,8 @@ class Evaluation:
     >>> result = evaluate([2, 1, 3], [0, 1, 1], qid=["b", "b", "a"], metrics=["mrr"])
     >>> print(result)
     mrr  0.7500
+    >>> result
+    <Evaluation of 2 queries: mrr 0.7500>
     >>> result.query_ids.tolist(), result.per_query["mrr"].tolist()
     (['a', 'b'], [1.0, 0.5])
     """
@@ -91,6 +93,10 @@ class Evaluation:
         note = f"Means over {len(self.query_ids)} queries; ties: {self.ties}, empty queries: {self.empty}"
         note += f" ({max(skipped)} skipped)." if any(skipped) else "."
         return table(["metric", "mean"], rows, note)
+
+    def __repr__(self) -> str:
+        means = ", ".join(f"{name} {value:.4f}" for name, value in self.mean.items())
+        return f"<Evaluation of {len(self.query_ids)} queries: {means}>"
 
     def __str__(self) -> str:
         width = max(len(name) for name in self.mean)

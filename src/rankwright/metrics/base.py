@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, fields
 from typing import Any, ClassVar
 
@@ -256,7 +256,11 @@ def metric_texts(texts: str | Metric | Sequence[str | Metric]) -> list[str | Met
     """
     if isinstance(texts, str):
         return list(_NOTATION.split(texts))
-    return [texts] if isinstance(texts, Metric) else list(texts)
+    if isinstance(texts, Metric):
+        return [texts]
+    if not isinstance(texts, Iterable):
+        raise ValueError(f"metrics are text such as 'map ndcg@5', or a list; got {texts!r}.")
+    return list(texts)
 
 
 def known_metrics() -> dict[str, type[Metric]]:

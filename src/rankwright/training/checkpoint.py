@@ -26,6 +26,7 @@ from rankwright.training.state_file import describe_state, read_state
 
 _LOG = logging.getLogger("rankwright")
 _TREES, _SECONDS = 100, 60.0
+_ROWS_AT_ONCE = 16_384
 _REMEDY = "delete the folder to start again"
 
 
@@ -195,7 +196,10 @@ def fingerprint(data: RankingData, fields: Sequence[str] = ()) -> str:
         *(() if data.pairs is None else data.pairs.arrays),
     ):
         digest.update(repr((array.shape, array.dtype.str)).encode())
-        digest.update(np.ascontiguousarray(array).data)
+        for start in range(0, len(array), _ROWS_AT_ONCE):
+            rows = array[start : start + _ROWS_AT_ONCE]
+            rows = rows + 0.0 if rows.dtype.kind == "f" else rows  # -0.0 is 0.0 for every part of a training
+            digest.update(np.ascontiguousarray(rows).data)
     for name in fields:
         values = data.fields[name]
         digest.update(repr((name, values.dtype.str)).encode())

@@ -8,6 +8,8 @@ from contextlib import nullcontext
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
+
 from rankwright.data.dataset import RankingData
 from rankwright.engines import load_engine
 from rankwright.engines.contract import Forest
@@ -89,15 +91,26 @@ def run_training(
                 saved.save(state)
             finish(state, interrupted)
             if state.n_trees == state.initial_trees and not interrupted:
-                _LOG.warning(
-                    "no tree found a split, so the model is constant: features may be constant, min_child_samples too "
-                    "large for %d rows, or weights so small that no leaf has curvature",
-                    train.n_rows,
-                )
+                _LOG.warning("no tree found a split, so the model is constant: %s", _why_constant(train))
             if interrupted:
                 _LOG.warning(
                     "training was interrupted after %d iterations; the model has the trees so far", state.iteration
                 )
+
+
+def _why_constant(train: RankingData) -> str:
+    """Say what keeps trees from growing: certain where the labels show it, otherwise what it may be."""
+    starts = train.queries.boundaries[:-1]
+    flat = all(
+        np.array_equal(np.minimum.reduceat(values, starts), np.maximum.reduceat(values, starts))
+        for values in train.labels.values()
+    )
+    if train.pairs is None and flat:
+        return "no query has two documents with different labels, so there is no order to learn"
+    return (
+        f"features may be constant, min_child_samples too large for {train.n_rows} rows, what engine_params asks of a "
+        "split too much, or weights so small that no leaf has curvature"
+    )
 
 
 def _run(
