@@ -202,7 +202,7 @@ def yeti_catboost_map(
         relevant = [labels[a] >= 1 for a in order]
         for i, j in itertools.combinations(range(n), 2):
             if j - i <= neighbours and i < at and relevant[i] != relevant[j]:
-                between = sum(1 / (k + 1) for k in range(i + 1, min(j, at)) if relevant[k])
+                between = sum(1 / (k + 1) for k in range(i + 1, j) if relevant[k])
                 weight[order[i], order[j]] += (1 / (i + 1) + between) / len(noisy)
     return pair_losses(scores, labels, weight + weight.T)
 

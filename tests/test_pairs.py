@@ -374,6 +374,11 @@ def test_the_weights_of_catboost_are_not_the_change_of_average_precision():
     assert grad[0] == pytest.approx(push + 1.5 / (1 + np.exp(-2.0)))
 
 
+def test_the_weights_of_catboost_where_no_document_is_relevant():
+    grad, _ = gradients("yetiloss", [1, 0], [0, 1], group=[2], metric="map(threshold=2)", map_delta="catboost")
+    assert grad.tolist() == [0.0, 0.0]
+
+
 @pytest.mark.parametrize("metric", ["ndcg", "err", "mrr"])
 def test_the_weights_of_catboost_belong_to_metrics_that_count(metric):
     with pytest.raises(ValueError, match=f"count relevant documents, such as map, and {metric} does not"):

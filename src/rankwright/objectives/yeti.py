@@ -31,7 +31,7 @@ from rankwright.kernels.pairs import (
     stored_pairs_between,
 )
 from rankwright.kernels.random import KeyedQueries
-from rankwright.metrics import ExpDCG
+from rankwright.metrics import ExpDCG, Metric
 from rankwright.objectives.base import Objective
 from rankwright.objectives.gradient import Floats, Gradient, LeafSums, PairGradient, Problem, without_leaves
 from rankwright.objectives.options import check_choice, check_count, check_noise, noise_of
@@ -111,14 +111,16 @@ class YetiLoss(Objective):
         reach = np.iinfo(np.int64).max // 2 if self.neighbours == "all" else int(self.neighbours)
         neighbours = Neighbours(reach, chain.weight, False)
         if self.map_delta == "catboost":
-            if not np.any(chain.carry):
+            if type(problem.metric).carries is Metric.carries:
                 raise ValueError(
                     f"{self.name}: map_delta='catboost' is for metrics that count relevant documents, such as map, and "
                     f"{problem.metric} does not; leave it out."
                 )
             # What changes above the lower position, for a user who has counted nothing so far, and not divided by R.
+            # A cutoff bounds the upper position only.
             neighbours = Neighbours(reach, np.zeros_like(chain.weight), True)
-            chain = chain._replace(scale=np.sign(chain.scale))
+            whole = problem.ranking_chain(self.name, truncate=False)
+            chain = whole._replace(scale=np.sign(chain.scale), depth=chain.depth)
         return _NeighbourPairs(problem, chain, neighbours, noise_of(self, self.permutations))
 
     def work(self, sizes: Floats) -> Floats:
