@@ -52,6 +52,24 @@ def test_what_a_refit_needs_is_said_at_once():
         ranker(refit=True, early_stopping="cv", **STOPPING).check_params()
     with pytest.raises(ValueError, match="needs an eval_set"):
         ranker(refit=True, **STOPPING).fit(TRAIN)
+    trees: list[Any] = []
+    refit = ranker(refit=True, **STOPPING)
+    with pytest.raises(ValueError, match="these are the training queries"):
+        refit.fit(TRAIN, eval_set=TRAIN, callbacks=[trees.append])
+    with pytest.raises(ValueError, match=r"refit joins the training data and eval_set\[0\]: query 2 is in two"):
+        refit.fit(TRAIN, eval_set=DATA.subset([0, 1]), callbacks=[trees.append])
+    assert not trees
+
+
+@pytest.mark.parametrize("members", [1, 2])
+def test_a_refit_of_queries_given_by_their_sizes_counts_them_on(members):
+    options = {**STOPPING, "refit": True, "n_estimators": 5, "members": members}
+    sets = {"eval_set": [(VALID.X, VALID.y)], "eval_group": [VALID.group]}
+    by_size = ranker(**options).fit(TRAIN.X, TRAIN.y, group=TRAIN.group, **sets)
+    numbers = np.arange(TRAIN.n_queries + VALID.n_queries)
+    own, others = np.repeat(numbers[: TRAIN.n_queries], TRAIN.group), np.repeat(numbers[TRAIN.n_queries :], VALID.group)
+    by_id = ranker(**options).fit(TRAIN.X, TRAIN.y, qid=own, eval_set=[(VALID.X, VALID.y, others)])
+    np.testing.assert_array_equal(by_size.predict(TEST), by_id.predict(TEST))
 
 
 @pytest.mark.parametrize("place", [("", 3), ("refit", 5)])
@@ -108,6 +126,12 @@ def test_folds_choose_the_number_of_trees_and_all_queries_train(tmp_path):
     np.testing.assert_array_equal(again.predict(TEST), cv.predict(TEST))
     with pytest.raises(ValueError, match="at least 5 queries"):
         ranker(early_stopping="cv").fit(TRAIN.subset([0, 1, 2]))
+
+
+def test_folds_need_labels_to_evaluate_by():
+    pairs = {"winner": [0, 20], "loser": [1, 21]}
+    with pytest.raises(ValueError, match="there are pairs alone; give labels too"):
+        ranker(objective="auto", early_stopping="cv").fit(TRAIN.X, qid=TRAIN.qid, pairs=pairs)
 
 
 def test_an_interrupted_fold_is_resumed(tmp_path, monkeypatch):

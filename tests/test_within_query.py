@@ -285,11 +285,16 @@ def test_the_transformer_in_a_pipeline_passes_queries_on():
         pipeline = make_pipeline(rw.WithinQuery("rank"), quick())
         pipeline.fit(TRAIN.X, TRAIN.y, qid=TRAIN.qid)
         assert pipeline.score(TEST.X, TEST.y, qid=TEST.qid) > 0.3
+        alone = quick().fit(rw.WithinQuery("rank").fit_transform(TRAIN.X, qid=TRAIN.qid), TRAIN.y, qid=TRAIN.qid)
+        columns = rw.WithinQuery("rank").fit_transform(TEST.X, qid=TEST.qid)
+        np.testing.assert_array_equal(pipeline.predict(TEST.X, qid=TEST.qid), alone.predict(columns))
     frame = pd.DataFrame({"bm25": [1.0, 2.0], "kind": pd.Categorical(["a", "b"])})
     transformer = rw.WithinQuery({"bm25": "rank"}).set_output(transform="pandas")
     result = transformer.fit_transform(frame, group=[2])
     assert list(result.columns) == ["bm25", "kind", "bm25 [rank]"]
     assert result["bm25 [rank]"].tolist() == [2.0, 1.0]
+    with pytest.raises(ValueError, match="X has 3 features, but WithinQuery is expecting 20"):
+        rw.WithinQuery("rank").fit(TRAIN.X).transform(TEST.X[:, :3], qid=TEST.qid)
 
 
 def test_the_command_line_trains_and_scores_with_them(tmp_path):

@@ -178,6 +178,7 @@ class Ranker(FittedRanker):
     # scikit-learn's metadata routing passes query ids on without being asked: nothing can be ranked without them.
     __metadata_request__fit = {"qid": True}  # noqa: RUF012  # scikit-learn reads it from the class
     __metadata_request__score = {"qid": True}  # noqa: RUF012
+    __metadata_request__predict = {"qid": True}  # noqa: RUF012
 
     def __init__(
         self,

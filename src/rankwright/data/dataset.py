@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import reduce
 from typing import Any
 
@@ -406,6 +407,7 @@ class RankingData:
             None if self.weights is None else self.weights[rows],
             {name: values[rows] for name, values in self.fields.items()},
         )
+        data.queries = replace(data.queries, numbered=self.queries.numbered)
         if self.pairs is not None:
             data.pairs = self.pairs.moved(np.where(rows, np.cumsum(rows) - 1, -1), data.queries)
         return data
@@ -450,6 +452,8 @@ class RankingData:
     def concatenate(parts: Sequence[RankingData]) -> RankingData:
         """Join data sets with the same columns and different queries.
 
+        Where all were given by the sizes of their queries, whose ids are then mere numbers, the later ones are counted on.
+
         Examples
         --------
         >>> a = RankingData([[1.0]], [1], qid=[2])
@@ -457,44 +461,17 @@ class RankingData:
         >>> RankingData.concatenate([a, b]).qid.tolist()
         [1, 2]
         """
-        if len(parts) == 0:
-            raise ValueError("nothing to concatenate: give at least one data set.")
-        first = parts[0]
-        for part in parts[1:]:
-            names = matched_names(part.feature_names, part.named, first)
-            new_names = dict(zip(part.feature_names, names, strict=True))
-            if {new_names[name]: levels for name, levels in part.categories.items()} != first.categories:
-                raise ValueError(
-                    "the categories differ between the parts; create the later ones with reference= the first."
-                )
-        ids = [value for part in parts for value in plain_ids(part.query_ids)]
-        if len(set(ids)) < len(ids):
-            repeated = next(value for value in ids if ids.count(value) > 1)
-            raise ValueError(
-                f"query {repeated!s} is in two of the parts, which would merge them into one query; "
-                "give the queries different ids."
-            )
-        if any(part.fields.keys() != first.fields.keys() for part in parts):
-            raise ValueError(
-                f"the parts have different fields: {sorted({tuple(part.fields) for part in parts})}; "
-                "give each the same."
-            )
-        several = any(len(part.label_names) != 1 for part in parts)  # a label alone needs no name
-        if several and any(part.label_names != first.label_names for part in parts):
-            raise ValueError(
-                f"the parts have different labels: {sorted({part.label_names for part in parts})}; give each the same."
-            )
-        if len({hasattr(part.X, "batches") for part in parts}) > 1:
-            raise ValueError("some parts are in memory and others in files; give all in the same way.")
+        check_joinable(parts)
+        first, qids = parts[0], _row_ids(parts)
         stack = _stack_of([part.X for part in parts])
         weighted = any(part.weights is not None for part in parts)
         weights = [np.ones(p.n_rows) if p.weights is None else p.weights for p in parts]
         data = first._like(
             stack([part.X for part in parts]),
             np.concatenate([part.y for part in parts]),
-            np.concatenate([part.qid for part in parts])
-            if len({part.qid.dtype.kind for part in parts}) == 1
-            else [value for part in parts for value in plain_ids(part.qid)],
+            np.concatenate(qids)
+            if len({ids.dtype.kind for ids in qids}) == 1
+            else [value for ids in qids for value in plain_ids(ids)],
             np.concatenate(weights) if weighted else None,
             {name: np.concatenate([part.fields[name] for part in parts]) for name in first.fields},
         )
@@ -597,6 +574,52 @@ class RankingData:
 
     def __repr__(self) -> str:
         return f"RankingData({self.n_rows} rows, {self.n_queries} queries, {len(self.feature_names)} features)"
+
+
+def check_joinable(parts: Sequence[RankingData]) -> None:
+    """Raise ValueError where `RankingData.concatenate` would, before any row is copied."""
+    if len(parts) == 0:
+        raise ValueError("nothing to concatenate: give at least one data set.")
+    first = parts[0]
+    for part in parts[1:]:
+        names = matched_names(part.feature_names, part.named, first)
+        new_names = dict(zip(part.feature_names, names, strict=True))
+        if {new_names[name]: levels for name, levels in part.categories.items()} != first.categories:
+            raise ValueError(
+                "the categories differ between the parts; create the later ones with reference= the first."
+            )
+    ids = [value for part in parts for value in plain_ids(part.query_ids)]
+    if len(set(ids)) < len(ids) and not _numbered(parts):
+        repeated = next(value for value in ids if ids.count(value) > 1)
+        raise ValueError(
+            f"query {repeated!s} is in two of the parts, which would merge them into one query; "
+            "give the queries different ids."
+        )
+    if any(part.fields.keys() != first.fields.keys() for part in parts):
+        raise ValueError(
+            f"the parts have different fields: {sorted({tuple(part.fields) for part in parts})}; "
+            "give each the same."
+        )
+    several = any(len(part.label_names) != 1 for part in parts)  # a label alone needs no name
+    if several and any(part.label_names != first.label_names for part in parts):
+        raise ValueError(
+            f"the parts have different labels: {sorted({part.label_names for part in parts})}; give each the same."
+        )
+    if len({hasattr(part.X, "batches") for part in parts}) > 1:
+        raise ValueError("some parts are in memory and others in files; give all in the same way.")
+
+
+def _numbered(parts: Sequence[RankingData]) -> bool:
+    return all(part.queries.numbered for part in parts)
+
+
+def _row_ids(parts: Sequence[RankingData]) -> list[NDArray[Any]]:
+    """Query ids of the rows of each part; mere numbers that repeat continue those of the parts before."""
+    distinct = len(set().union(*(plain_ids(part.query_ids) for part in parts)))
+    if not _numbered(parts) or distinct == sum(part.n_queries for part in parts):
+        return [part.qid for part in parts]
+    starts = np.cumsum([0, *(part.query_ids[-1] + 1 for part in parts)])
+    return [part.qid + start for part, start in zip(parts, starts, strict=False)]
 
 
 def _stack_of(matrices: Sequence[Any]) -> Callable[[Sequence[Any]], Any]:

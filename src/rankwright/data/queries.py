@@ -46,6 +46,8 @@ class Queries:
         Caller's row at each grouped position [rows], or None if the caller's rows are already grouped.
     first_row
         Caller's first row of each query [queries].
+    numbered
+        Whether the ids are mere numbers, because the caller gave sizes.
 
     Examples
     --------
@@ -59,6 +61,7 @@ class Queries:
     keys: NDArray[np.uint64]
     order: NDArray[np.int64] | None
     first_row: NDArray[np.int64]
+    numbered: bool = False
 
     @classmethod
     def of(cls, n_rows: int, qid: Any = None, group: ArrayLike | None = None) -> Queries:
@@ -131,7 +134,7 @@ class Queries:
             raise ValueError(f"group adds up to {sizes.sum()} rows but there are {n_rows}. {hint}")
         boundaries = np.concatenate(([0], np.cumsum(sizes))).astype(np.int64)
         ids = np.arange(len(sizes))
-        return cls(ids, boundaries, query_keys(ids), None, boundaries[:-1])
+        return cls(ids, boundaries, query_keys(ids), None, boundaries[:-1], numbered=True)
 
     @property
     def n_queries(self) -> int:

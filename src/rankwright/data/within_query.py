@@ -161,7 +161,7 @@ def read_kinds(option: Any, where: str = "within_query") -> tuple[str, ...]:
     >>> read_kinds("z, rank")
     ('rank', 'z')
     """
-    words = re.split(r"[\s,]+", option.strip()) if isinstance(option, str) else option
+    words = re.findall(r"[^\s,]+", option) if isinstance(option, str) else option
     if not isinstance(words, Iterable) or isinstance(words, Mapping):
         raise ValueError(f"{where} must be names of features, {', '.join(KINDS)}, or a list of them; got {option!r}.")
     chosen = list(words)
@@ -178,7 +178,7 @@ def check_option(option: Any) -> None:
     if isinstance(option, Mapping):
         for column, kinds in option.items():
             if not isinstance(column, str):
-                raise ValueError(f"within_query must name columns by their names; got {column!r}.")
+                raise ValueError(f"within_query must name columns by their names, 'f0' for the first of an array; got {column!r}.")
             read_kinds(kinds, f"within_query of column {column!r}")
         if not option:
             raise ValueError("within_query is an empty dict; name columns with their features, or leave it out.")

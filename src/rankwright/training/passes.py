@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from rankwright.data.dataset import RankingData
+from rankwright.data.dataset import RankingData, check_joinable
 from rankwright.data.within_query import Recipe
 from rankwright.engines.contract import Forest
 from rankwright.evaluation.per_query import Evaluator
@@ -156,6 +156,13 @@ def _train_twice(task: Task, finish: Callable[[Fitted], None]) -> None:
             f"refit trains on the queries of eval_set[0] too, which has no field {missing[0]!r}; give it as a "
             "RankingData with that field, or leave out refit."
         )
+    if task.evaluated[0] is task.given:
+        raise ValueError("refit trains on the queries of eval_set[0] too, but these are the training queries; give others.")
+    parts = [_with_common_fields(part, (task.given, task.evaluated[0])) for part in (task.given, task.evaluated[0])]
+    try:
+        check_joinable(parts)
+    except ValueError as error:
+        raise ValueError(f"refit joins the training data and eval_set[0]: {error}") from None
     first: list[Fitted] = []
     complete: list[bool] = []
 
@@ -169,8 +176,7 @@ def _train_twice(task: Task, finish: Callable[[Fitted], None]) -> None:
     if not complete[0]:
         return
     chosen = first[0].model.manifest
-    parts = (task.given, task.evaluated[0])
-    joined = RankingData.concatenate([_with_common_fields(part, parts) for part in parts])
+    joined = RankingData.concatenate(parts)
     trees = _scaled(chosen["stopping"]["chosen_iteration"], joined.n_rows / task.given.n_rows, task.plan)
     second = task.part("refit", plan=_without_stopping(task.plan, trees), given=joined, evaluated=())
 
@@ -202,6 +208,8 @@ def _train_after_folds(task: Task, finish: Callable[[Fitted], None]) -> None:
         raise ValueError(
             f"early_stopping='cv' needs at least {FOLDS} queries, one for each fold; got {given.n_queries}."
         )
+    if not given.labels:
+        raise ValueError("early_stopping='cv' evaluates held-out queries by labels, and there are pairs alone; give labels too.")
     values: list[Floats] = []
     weights: list[Floats] = []
     rows: list[int] = []
