@@ -29,6 +29,7 @@ from rankwright.training.steering import Steering
 
 METRICS = ["ndcg@10", "map"]
 EVERY = 10
+STAGES = (50, 100, 200, 300, 500, 1000)  # numbers of trees in the table
 LENGTHS = {"web": 120, "sparse": 300, "short": 24}  # mean number of documents of a query
 
 
@@ -37,22 +38,21 @@ def ours(name: str, steering: dict[str, float] | None = None, first: float = 0.0
     return RankwrightSystem(name, params), {"_FIRST_RATE": first, "Steering": functools.partial(Steering, **steering or {})}
 
 
+RATES = ((0.03, 0.2), (0.1, 0.12), (0.1, 0.2), (0.1, 0.3))
+
+
 def peer(system: Any) -> Any:
     return system, {"_FIRST_RATE": defaults._FIRST_RATE}
 
 
 SYSTEMS = {
     "default": ours("default"),
-    **{f"{leaves} leaves": ours(f"{leaves} leaves", num_leaves=leaves) for leaves in (31, 64, 128, 255)},
-    **{f"rate to {most}": ours(f"rate to {most}", {"most": most}) for most in (0.2, 0.3)},
-    **{
-        f"rate {first} to {most}": ours(f"rate {first} to {most}", {"most": most}, first)
-        for first, most in ((0.06, 0.12), (0.1, 0.2), (0.1, 0.3))
-    },
+    **{f"{leaves} leaves": ours(f"{leaves} leaves", num_leaves=leaves) for leaves in (31, 64, 160, 255)},
+    **{f"rate {first} to {most}": ours(f"rate {first} to {most}", {"most": most}, first) for first, most in RATES},
     **{
         f"{leaves} leaves, rate {first} to {most}": ours("both", {"most": most}, first, num_leaves=leaves)
-        for leaves in (128, 255)
-        for first, most in ((0.06, 0.12), (0.1, 0.2), (0.1, 0.3))
+        for leaves in (160, 255)
+        for first, most in RATES
     },
     "lightgbm 31 leaves": peer(LightGBM("lambdarank")),
     "lightgbm 255 leaves": peer(LightGBM("lambdarank", {"num_leaves": 255})),
@@ -68,29 +68,38 @@ def measure(name: str, train: RankingData, valid: RankingData, trees: int, threa
         model = system.fit(train, "ndcg@10", trees=trees, seed=0, threads=threads)
     seconds = {"processor": time.process_time() - start, "wall": time.perf_counter() - wall}
     means: dict[str, list[float]] = {metric: [] for metric in METRICS}
-    for scores in model.staged_predict(valid, EVERY):
+    queries: dict[int, Any] = {}
+    for stage, scores in enumerate(model.staged_predict(valid, EVERY), start=1):
         result = evaluate(scores, valid.y, group=valid.group, metrics=METRICS, threads=threads)
         for metric in METRICS:
             means[metric].append(round(result.mean[metric], 6))
-    queries = {metric: np.round(result.per_query[metric], 4).tolist() for metric in METRICS}
+        if stage * EVERY in STAGES:
+            queries[stage * EVERY] = {metric: np.round(result.per_query[metric], 4).tolist() for metric in METRICS}
     rates = getattr(getattr(model, "ranker", None), "learning_rates_", None)
     return {"seconds": seconds, "means": means, "queries": queries, "rates": rates and [round(r, 4) for r in rates[::10]]}
 
 
 def table(rows: list[dict[str, Any]]) -> None:
-    """Print the means along the trees, and differences after all trees."""
-    stages = sorted({n for row in rows for n in (50, 100, 200, 300, 500, 1000) if n <= row["trees"]})
-    groups = dict.fromkeys((row["kind"], row["rows"], row["columns"], row["seed"], row["trees"]) for row in rows)
-    for group in groups:
-        same = [r for r in rows if (r["kind"], r["rows"], r["columns"], r["seed"], r["trees"]) == group]
-        shown = [n for n in stages if n <= group[-1]]
-        print("\n{}, {} rows, {} columns, seed {}, {} trees\n".format(*group))
-        print(f"| system | {' | '.join(f'after {n}' for n in shown)} | NDCG@10 | MAP | processor s |")
-        print("|---" * (len(shown) + 4) + "|")
+    """Print means of NDCG@10 along the trees, and differences from the first system after as many trees as both have."""
+    names = ("kind", "rows", "columns", "seed")
+    for group in dict.fromkeys(tuple(row[name] for name in names) for row in rows):
+        same = [row for row in rows if tuple(row[name] for name in names) == group]
+        stages = [number for number in STAGES if any(str(number) in row["queries"] for row in same)]
+        print("\n{}, {} rows, {} columns, seed {}\n".format(*group))
+        print(f"| system | {' | '.join(f'{n} trees' for n in stages)} | after | NDCG@10 | MAP | processor s |")
+        print("|---" * (len(stages) + 5) + "|")
         for row in same:
-            curve = [f"{100 * row['means']['ndcg@10'][n // EVERY - 1]:.2f}" for n in shown]
-            cells = [difference(row["queries"][m], same[0]["queries"][m]) for m in METRICS]
-            print(f"| {row['system']} | {' | '.join([*curve, *cells])} | {row['seconds']['processor']:.0f} |")
+            curve = [f"{100 * m:.2f}" for n in stages if (m := mean_after(row, n)) is not None]
+            last = max(int(n) for n in row["queries"] if n in same[0]["queries"])
+            values, others = (one["queries"][str(last)] for one in (row, same[0]))
+            cells = [*curve, *([""] * (len(stages) - len(curve))), str(last)]
+            cells += [difference(values[metric], others[metric]) for metric in METRICS]
+            print(f"| {row['system']} | {' | '.join(cells)} | {row['seconds']['processor']:.0f} |")
+
+
+def mean_after(row: dict[str, Any], trees: int) -> float | None:
+    means: list[float] = row["means"]["ndcg@10"]
+    return means[trees // EVERY - 1] if trees // EVERY <= len(means) else None
 
 
 def difference(values: list[float], others: list[float]) -> str:
@@ -122,9 +131,9 @@ def main() -> None:
         valid = make_web_search(held_out, first_query=queries, **shared)
     for name in wanted:
         row = cell | {"system": name} | measure(name, train, valid, args.trees, args.threads)
-        rows.append(row)
         with args.out.open("a") as file:
             file.write(json.dumps(row) + "\n")
+        rows.append(json.loads(json.dumps(row)))
         print(f"{name}: {row['seconds']['processor']:.0f} s, {row['means']['ndcg@10'][-1]:.4f}", flush=True)
     table(rows)
 

@@ -459,9 +459,14 @@ def test_train_says_where_validation_was_best(tmp_path: Path, call: Command, met
     number = curve.index(best(curve)) + 1
     assert number < 12
     assert (
-        f"valid {metric} was best after {number} of 12 trees, {best(curve):.4f}: --early-stopping 50 would choose the "
-        f"number of trees by it, and --trees {number} would end there.\n"
+        f"valid {metric} was best after {number} of 12 trees, {best(curve):.4f}. That may be luck: --early-stopping 50 "
+        f"ends with the last tree that is about as good, --trees {number} with the best.\n"
     ) in out
+    out = call(*arguments, "--set", "members=2", "--out", tmp_path / "average")[1]
+    assert re.search(rf": 24 trees in .* valid {metric} [\d.]+ of the first of 2 members\.\n", out)
+    code, _, error = call(*arguments, "--refit", "--out", tmp_path / "refit")
+    assert code == 2
+    assert "--refit needs a number of trees chosen on --valid; give --early-stopping" in " ".join(error.split())
     assert "best after" not in call(*arguments, "--early-stopping", 30, "--out", tmp_path / "stopped")[1]
     assert "best after" not in call("train", train, "--trees", 2, "--out", tmp_path / "alone")[1]
 

@@ -244,3 +244,7 @@ def test_a_run_folder_records_the_first_pass_and_the_second_in_its_log(tmp_path)
 
     curves = next(section for section in run_report([run], TEST).sections if section.title == "Learning curves")
     assert curves.blocks[0].text == f"run: {stopping_sentence(run.ranker.stopping_)}"
+    from rankwright.cli.train import _summary
+
+    assert "ndcg@10 0." in (line := _summary(run, run.path).splitlines()[0])
+    assert line.endswith(" before the refit.")

@@ -157,6 +157,8 @@ def train(
     watches_valid = parameters.get("early_stopping", "valid") != "cv"
     if parameters.get("early_stopping_rounds") is not None and valid is None and watches_valid:
         raise typer.BadParameter("early stopping needs validation data; give it with --valid.")
+    if parameters.get("refit") and watches_valid and parameters.get("early_stopping_rounds") is None:
+        raise typer.BadParameter("--refit needs a number of trees chosen on --valid; give --early-stopping, such as 50.")
     try:
         settings = run_config(parameters, told)
     except ValueError as error:
@@ -264,6 +266,10 @@ def _summary(run: Any, out: Path) -> str:
     row = run.history[run.ranker._evaluated_iteration - 1]
     values = [f"{part} {name} {value:.4f}" for part in ("train", "valid") for name, value in row.get(part, {}).items()]
     seconds = sum(run.times.values())
+    if values and (members := run.ranker.manifest_.get("members")):
+        values[-1] += f" of the first of {len(members)} members"
+    elif values and run.ranker.manifest_.get("refit"):
+        values[-1] += " before the refit"
     return (
         f"{out}: {trees} trees in {seconds:.1f} s{'; ' if values else ''}{', '.join(values)}.\n"
         f"{_best_tree(run)}"
@@ -288,8 +294,8 @@ def _best_tree(run: Any) -> str:
     if sign * curve[best - 1] <= sign * curve[-1]:
         return ""
     return (
-        f"valid {name} was best after {best} of {len(curve)} trees, {curve[best - 1]:.4f}: --early-stopping 50 would "
-        f"choose the number of trees by it, and --trees {best} would end there.\n"
+        f"valid {name} was best after {best} of {len(curve)} trees, {curve[best - 1]:.4f}. That may be luck: "
+        f"--early-stopping 50 ends with the last tree that is about as good, --trees {best} with the best.\n"
     )
 
 

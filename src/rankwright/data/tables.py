@@ -310,8 +310,8 @@ def check_letor_columns(width: int, source: str, first_index: int, reference: Ha
         names = f" ({_shown(reference.feature_names[:4])}{', ...' if expected > 4 else ''})" if reference.named else ""
         other = " and was not LETOR text" if reference.first_index is None else ""
         raise ValueError(
-            f"{source} has {width} features, but the training data has {expected} column{'s' * (expected > 1)}{names}{other}; give a file "
-            "with the columns of the training data."
+            f"{source} has {width} features, but the training data has {expected} column{'s' * (expected > 1)}"
+            f"{names}{other}; give a file with the columns of the training data."
         )
     if width < expected:
         first, last = width + first_index, expected - 1 + first_index

@@ -57,7 +57,8 @@ def fill_within_query(q0: int, q1: int, bounds: Any, matrix: Any, columns: Any, 
                 sort_descending(values, m, order, scratch)
                 if target[RANK] >= 0:
                     _write_ranks(values, rows, order, m, matrix, target[RANK])
-                _write_levels(values, rows, order, m, matrix, target)
+                if target[Z] >= 0 or target[GAP] >= 0 or target[SHARE] >= 0 or target[MEAN] >= 0 or target[MAX] >= 0:
+                    _write_levels(values, rows, order, m, matrix, target)
 
 
 @internal
