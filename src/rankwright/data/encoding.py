@@ -408,7 +408,7 @@ def matched_names(names: list[str], named: bool, reference: HasColumns) -> list[
         why = "Columns without names are matched by position; give as many as in the training data"
         if reference.first_index is not None:
             if named:
-                why = "The training data was LETOR text, whose columns are matched by position; give all, in its order"
+                why = "The training data was LETOR text, so columns are matched by position; give all, in its order"
             else:
                 why += f" (read_letor(..., n_features={len(theirs)}) for LETOR text)"
         raise ValueError(
