@@ -176,6 +176,12 @@ WRONG = {
     "format": ["predict", "r", "a.txt", "--out", "x", "--format", "good"],
     "tag": ["predict", "r", "a.txt", "--out", "x.txt", "--tag", "t"],
     "columns": ["demo", "--label", "x"],
+    "no tree": ["train", "a.txt", "--out", "r", "--trees", "0"],
+    "no thread": ["train", "a.txt", "--out", "r", "--threads", "0"],
+    "negative seed": ["train", "a.txt", "--out", "r", "--seed", "-1"],
+    "refit": ["train", "a.txt", "--out", "r", "--valid", "b.txt", "--refit"],
+    "target of no calibration": ["train", "a.txt", "--out", "r", "--calibrate-target", "label"],
+    "scores as Parquet": ["predict", "r", "a.txt", "--out", "x.parquet"],
 }
 HINTS = {
     "objective": "did you mean 'lambdamart'?",
@@ -189,6 +195,12 @@ HINTS = {
     "checkpoint": "in its own folder",
     "tag": "--format trec",
     "columns": "--data",
+    "no tree": "'--trees'",
+    "no thread": "'--threads'",
+    "negative seed": "'--seed'",
+    "refit": "--refit needs a number of trees chosen on --valid",
+    "target of no calibration": "give --calibrate too",
+    "scores as Parquet": "x.parquet is not a name for scores",
 }
 
 
@@ -266,12 +278,26 @@ def test_errors_name_the_flag_and_not_the_argument(tmp_path: Path, call: Callabl
     for arguments, remedy in (
         (["a.csv"], "Name one of them in --label."),
         (["a.csv", "--label", "grade"], "Name it in --categorical, or give it a categorical type, or drop it."),
+        (["a.csv", "--label", "grade", "--zero-based"], "not LETOR text, whose indices --zero-based is about"),
+        (["zero.txt", "--label", "grade"], "whose columns have no names, so --label applies to none"),
+        (["zero.txt", "--qid", "query"], "whose columns have no names, so --qid applies to none"),
+        (["zero.txt", "--docid", "url"], "whose columns have no names, so --docid applies to none"),
         (["zero.txt"], "if they start at 0, pass --zero-based."),
     ):
         result = call("convert", tmp_path / arguments[0], tmp_path / "b.csv", *arguments[1:])
         assert result.code == 1
         assert remedy in result.err
         assert "=" not in result.err
+
+
+def test_errors_name_the_flags_of_the_command(workspace: Workspace, call: Callable[..., Outcome]) -> None:
+    run, data = workspace.path("run"), workspace.path("train.txt")
+    result = call("calibrate", run, data)
+    assert "cross-fit with --folds 5." in result.err
+    result = call("calibrate", run, data, "--threshold", "2")
+    assert "the target is the label; leave out --threshold." in result.err
+    result = call("evaluate", run, data, "--label", "grade")
+    assert "so --label applies to none" in result.err
 
 
 @pytest.fixture

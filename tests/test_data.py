@@ -21,6 +21,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from rankwright import RankingData
+from rankwright.data.encoding import Columns, encode_features
 
 FEATURES = np.array([[0.5, 0.0], [np.nan, 2.0], [-1.5, 0.0], [4.0, 8.0], [3.0, 0.0]])
 LABELS = [1.0, 0.0, 2.5, 3.0, 0.0]
@@ -393,7 +394,31 @@ REFUSALS: dict[str, tuple[Callable[[], Any], str]] = {
     "complex": (lambda: RankingData([[1j], [1]], [0, 1], group=[2]), "Complex data not supported"),
     "text column": (
         lambda: RankingData(FRAME.assign(t="r"), [0, 1, 2], qid="q"),
-        r"column 't' has the type String, not numbers\. Name it in categorical=, or give it a categorical type, or drop it",
+        r"column 't' has the type String, not numbers\. Name it in categorical=, or give it a categorical type, or",
+    ),
+    "lazy frame": (
+        lambda: RankingData(pl.LazyFrame({"a": [1.0]}), [0], group=[1]),
+        r"a LazyFrame has no rows yet, only a recipe for them; give what it yields: \.collect\(\) of polars",
+    ),
+    "too large a whole number": (
+        lambda: RankingData([[10**400]], [0], group=[1]),
+        "X holds a whole number that is too large for a float",
+    ),
+    "lists as categories": (
+        lambda: RankingData(pd.DataFrame({"a": [[1], [2]]}), [0, 1], group=[2], categorical=["a"]),
+        "column 'a' has the type Object, whose values cannot be categories; turn them into text",
+    ),
+    "numbers for categories of text": (
+        lambda: RankingData(pd.DataFrame({"a": [7.0]}), [0], group=[1], reference=Columns(["a"], {"a": ("r", "s")})),
+        "column 'a' has the type Float64, but its categories are text in the training data, such as 'r'; give the text",
+    ),
+    "a code that no category has": (
+        lambda: RankingData([[2.0]], [0], group=[1], reference=Columns(["a"], {"a": ("r", "s")})),
+        "categorical column 'a' has the code 2, but the training data has 2 categories, whose codes count from 0",
+    ),
+    "text for numbers": (
+        lambda: RankingData(pd.DataFrame({"a": ["r"]}), [0], group=[1], reference=Columns(["a"], {})),
+        "column 'a' has the type String, but numbers in the training data; convert it",
     ),
     "date column": (
         lambda: RankingData(pl.DataFrame({"d": [dt.date(2024, 1, 1)]}), [0], group=[1]),
@@ -426,7 +451,7 @@ REFUSALS: dict[str, tuple[Callable[[], Any], str]] = {
     ),
     "columns twice": (
         lambda: RankingData(pd.DataFrame([[1, 2]], columns=["a", "a"]), [0], group=[1]),
-        "unique column names",
+        "column 'a' occurs twice; give each column its own name",
     ),
     "1 and '1' as names": (
         lambda: RankingData(pd.DataFrame([[1, 2]], columns=[1, "1"]), [0], group=[1]),
@@ -769,3 +794,16 @@ def test_parquet_columns_that_do_not_exist(tmp_path: Path) -> None:
     for option in ("label", "qid", "weight"):
         with pytest.raises(ValueError, match="='nothing' is not a column of the data; it has"):
             RankingData.from_parquet(tmp_path / "data.parquet", **{option: "nothing"})
+
+
+@pytest.mark.parametrize("library", [pd, pl])
+def test_a_column_without_a_value_is_missing_whatever_its_type(library: Any) -> None:
+    frame = library.DataFrame({"a": [1.0, 2.0], "b": [None, None]})
+    assert np.isnan(RankingData(frame, [0, 1], group=[2]).X[:, 1]).all()
+
+
+@pytest.mark.parametrize("convert", [np.asarray, sp.csr_matrix, pd.DataFrame])
+def test_rows_to_predict_with_an_infinite_value_are_refused_by_name(convert: Any) -> None:
+    columns = Columns(["bm25", "length"], {}, named=False)
+    with pytest.raises(ValueError, match="infinite value at row 1, feature 'length'; use NaN"):
+        encode_features(convert(np.array([[1.0, 2.0], [3.0, np.inf]])), columns)

@@ -309,3 +309,31 @@ def test_a_cutoff_bounds_the_work_on_ties():
     assert time.process_time() - start < 5
     missed = (n - relevant) / n * (n - relevant - 1) / (n - 1)
     assert result.mean["success@2"] == pytest.approx(1 - missed, rel=1e-12)
+
+
+def read_only(values):
+    array = np.array(values, dtype=np.float64)
+    array.flags.writeable = False  # as the columns of pandas are
+    return array
+
+
+@pytest.mark.parametrize("ties", ["worst", "expected"])
+def test_arrays_that_cannot_be_written_to(ties):
+    scores, labels, queries = [0.5, 0.5, 0.1, 0.9, 0.2], [0, 2, 1, 0, 1], [1, 1, 1, 2, 2]
+    expected = evaluate(scores, labels, qid=queries, metrics=TEXTS, ties=ties)
+    for kind in (read_only, lambda values: pd.DataFrame({"a": values})["a"]):
+        result = evaluate(kind(scores), kind(labels), qid=kind(queries), metrics=TEXTS, ties=ties)
+        assert result.mean == expected.mean
+
+
+def test_a_metric_may_return_arrays_that_cannot_be_written_to():
+    class ReadOnly(metrics.Metric):
+        name = "read-only"
+
+        def weights(self, n):
+            return np.broadcast_to(1.0, n)
+
+        def gains(self, labels):
+            return np.broadcast_to(1.0, labels.shape)
+
+    assert evaluate([0.5], [1], qid=[1], metrics=[ReadOnly()]).mean == {"read-only": 1.0}

@@ -244,11 +244,11 @@ REFUSALS: dict[str, tuple[Any, str]] = {
         "unknown label 'margn'; did you mean 'margin'? The data has 'relevance', 'margin': give y as a dict or frame "
         "of labels by name.",
     ),
-    "unknown in the metric": (lambda: fit(metric="ndcg@10[fresh]"), "unknown label 'fresh'; The data has 'relevance'"),
-    "unknown in a draw": (lambda: fit("queryrmse(label=relevance | x)"), "unknown label 'x'; "),
+    "unknown in the metric": (lambda: fit(metric="ndcg@10[fresh]"), "unknown label 'fresh'. The data has 'relevance'"),
+    "unknown in a draw": (lambda: fit("queryrmse(label=relevance | x)"), "unknown label 'x'"),
     "unknown to evaluate": (
         lambda: evaluate([1, 0], [1, 0], group=[2], metrics="mrr[margin]"),
-        "unknown label 'margin'; The data has 'label': give y as a dict or frame of labels by name.",
+        "unknown label 'margin'. The data has 'label': give y as a dict or frame of labels by name.",
     ),
     "no name": (lambda: metric("ndcg@10[ ]"), "its square brackets name no label"),
     "label twice": (lambda: objective("queryrmse(label=a|a)"), "queryrmse: label='a|a' has 'a' twice"),

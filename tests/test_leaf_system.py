@@ -228,3 +228,12 @@ def test_weights_must_be_constant_within_a_query():
     call = bind("ranknet", [1, 0, 2], group=[3], weights=[1, 2, 1])
     with pytest.raises(ValueError, match="same weight for all rows of a query"):
         call.leaf_system([0.0, 1.0, 2.0], [0, 1, 1], 2)
+
+
+def test_arrays_that_cannot_be_written_to():
+    scores, labels, leaves = (np.concatenate(values) if isinstance(values, list) else values for values in problem())
+    expected = bind("yetirank", labels, group=SIZES).leaf_system(scores, leaves, LEAVES, 0)
+    for array in (scores, labels, leaves):
+        array.flags.writeable = False
+    found = bind("yetirank", labels, group=SIZES).leaf_system(scores, leaves, LEAVES, 0)
+    assert all(np.array_equal(a, b) for a, b in zip(found, expected, strict=True))

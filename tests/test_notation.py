@@ -125,7 +125,7 @@ def test_terms(text: str, terms: list[tuple[object, ...]]) -> None:
         ("1e999 box", "the factor of box must be above 0 and both numbers before it finite"),
         ("n^1e999 box", "numbers before it finite"),
         ("bocks(size=1)", r"unknown box 'bocks\(size=1\)'; did you mean 'box\(size=1\)'\? Known: box"),
-        ("q", "unknown box 'q'; Known: box"),
+        ("q", "unknown box 'q'. Known: box"),
         ("box(sice=1)", r"box has no option 'sice'; did you mean 'size'\? Its options: size, colour"),
         ("box(at=1)", "box has no option 'at'"),
         ("box(area=1)", "box has no option 'area'"),

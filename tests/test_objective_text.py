@@ -124,7 +124,7 @@ def test_summands_draw_noise_of_their_own():
     ("name", "options", "message"),
     [
         ("lambdamrt", {}, "unknown objective 'lambdamrt'; did you mean 'lambdamart'"),
-        ("zzz", {}, "unknown objective 'zzz'; Known: .*lambdaloss, lambdamart"),
+        ("zzz", {}, "unknown objective 'zzz'. Known: .*lambdaloss, lambdamart"),
         ("", {}, "is not an objective"),
         ("yetiloss +", {}, "is not an objective"),
         ("-1 queryrmse", {}, "is not an objective"),

@@ -36,6 +36,8 @@ def data_frame(columns: Mapping[str, Any], library: Library) -> Any:
 def as_frame(X: Any) -> nw.DataFrame[Any] | None:
     """Return a data frame of any library in one form; None for anything else.
 
+    Lazy frames and columns that share a name are a ValueError.
+
     Examples
     --------
     >>> as_frame([[1, 2]]) is None
@@ -45,5 +47,18 @@ def as_frame(X: Any) -> nw.DataFrame[Any] | None:
         return None
     import narwhals as nw
 
-    frame = nw.from_native(X, eager_only=True, pass_through=True)
-    return frame if isinstance(frame, nw.DataFrame) else None
+    try:
+        frame = nw.from_native(X, pass_through=True)
+        if isinstance(frame, nw.LazyFrame):
+            raise ValueError(
+                f"a {type(X).__name__} has no rows yet, only a recipe for them; give what it yields: .collect() of "
+                "polars, .compute() of Dask."
+            )
+        if not isinstance(frame, nw.DataFrame):
+            return None
+        _ = frame.columns  # where some libraries find names that repeat
+    except nw.exceptions.DuplicateError:
+        names = list(map(str, X.columns))
+        repeated = next(name for name in names if names.count(name) > 1)
+        raise ValueError(f"column {repeated!r} occurs twice; give each column its own name.") from None
+    return frame

@@ -177,6 +177,12 @@ def check_options(method: Any, target: Any, threshold: Any) -> None:
     for name, value, allowed in (("method", method, METHODS), ("target", target, TARGETS)):
         if value not in allowed:
             raise ValueError(f"{name} must be one of {', '.join(allowed)}; got {value!r}.")
+    if threshold is None:
+        return
+    if target == "label":
+        raise ValueError(
+            "threshold is for probabilities of relevance, and the target is the label; leave out threshold=."
+        )
     if isinstance(threshold, bool) or not isinstance(threshold, int | float) or not 0 < threshold < math.inf:
         raise ValueError(f"threshold must be a number above 0, the least relevant label; got {threshold!r}.")
 
@@ -195,7 +201,7 @@ def fit_calibration(
     weights: ArrayLike | None = None,
     method: str = "isotonic",
     target: str = "label",
-    threshold: float = 1,
+    threshold: float | None = None,
     folds: int | None = None,
 ) -> Calibration:
     """Fit a map on scores and labels of queries that the model has not seen; the order of the rows does not matter.
@@ -214,16 +220,17 @@ def fit_calibration(
         Number of folds that the scores were cross-fitted with, to be recorded.
     """
     check_options(method, target, threshold)
+    least = 1.0 if threshold is None else float(threshold)
     if n_queries < LEAST_QUERIES:
         raise ValueError(
             f"there are {n_queries} queries, and a calibration needs at least {LEAST_QUERIES}; give more held-out "
             "queries, or the training data with folds=5."
         )
-    s, y = np.asarray(scores, dtype=np.float64), targets_of(labels, target, threshold)
+    s, y = np.asarray(scores, dtype=np.float64), targets_of(labels, target, least)
     w = np.ones(len(s)) if weights is None else np.asarray(weights, dtype=np.float64)
     s, y, w = (values[w > 0] for values in (s, y, w))
     if not len(y) or y.min() == y.max():
-        alike = "labels are alike" if target == "label" else f"labels are on one side of the threshold {threshold:g}"
+        alike = "labels are alike" if target == "label" else f"labels are on one side of the threshold {least:g}"
         raise ValueError(f"all {alike}, so there is nothing to calibrate by; give queries with different labels.")
     if s.min() == s.max():
         raise ValueError("all scores are equal, so no map can tell documents apart; train more trees first.")
@@ -248,7 +255,7 @@ def fit_calibration(
     return Calibration(
         method=method,
         target=target,
-        threshold=None if target == "label" else float(threshold),
+        threshold=None if target == "label" else least,
         top=top,
         centre=float((distinct[0] + distinct[-1]) / 2),
         width=float(distinct[-1] - distinct[0]),

@@ -137,7 +137,7 @@ class FittedRanker(BaseEstimator):  # type: ignore[misc]
         sample_weight: ArrayLike | None = None,
         method: str = "isotonic",
         target: str = "label",
-        threshold: float = 1,
+        threshold: float | None = None,
         folds: int | None = None,
     ) -> Self:
         """Learn what scores mean, for ``predict(..., calibrated=True)``; the calibration is saved with the model.
@@ -154,7 +154,7 @@ class FittedRanker(BaseEstimator):  # type: ignore[misc]
         target
             ``"label"``: the expected label. ``"relevance"``: the probability that the label is at least ``threshold``.
         threshold
-            Least relevant label.
+            Least relevant label, with ``target="relevance"``; by default 1.
         folds
             Fit on scores of the training data instead, each fold of its queries scored by a model of the other folds.
 

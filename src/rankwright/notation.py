@@ -16,7 +16,7 @@ import difflib
 import math
 import re
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, NoReturn
 
@@ -137,8 +137,8 @@ class Notation:
         if kind is None:
             near = difflib.get_close_matches(term.name, self.known, n=1, cutoff=0.5)
             written = re.sub(re.escape(term.name), near[0], term.text, count=1, flags=re.IGNORECASE) if near else ""
-            hint = f"did you mean {_short(written)}? " if near else ""
-            raise UnknownName(f"unknown {self.noun} {_short(term.text)}; {hint}Known: {', '.join(sorted(self.known))}.")
+            hint = f"; did you mean {_short(written)}?" if near else "."
+            raise UnknownName(f"unknown {self.noun} {_short(term.text)}{hint} Known: {', '.join(sorted(self.known))}.")
         fields = [one for one in dataclasses.fields(kind) if one.init and one.name not in self.hidden]
         names = [one.name for one in sorted(fields, key=lambda one: one.kw_only is True)]  # those of all classes last
         for switch in term.switches:
@@ -154,10 +154,9 @@ class Notation:
         chosen = {**term.options, **(options or {})}
         for option in chosen:
             if option not in names:
-                near = difflib.get_close_matches(option, names, n=1, cutoff=0.6)
-                hint = f"did you mean {near[0]!r}? " if near else ""
+                hint = nearest(option, names, cutoff=0.6)
                 raise ValueError(
-                    f"{term.name} has no option {_short(option)}; {hint}Its options: {', '.join(names) or 'none'}."
+                    f"{term.name} has no option {_short(option)}{hint} Its options: {', '.join(names) or 'none'}."
                 )
         for one in fields:
             required = one.default is dataclasses.MISSING and one.default_factory is dataclasses.MISSING
@@ -297,6 +296,18 @@ def check_label_name(name: Any, owner: str) -> None:
     if name is None or (isinstance(name, str) and name == name.strip() != "" and not set(name) & set("[]|'\"")):
         return
     raise ValueError(f"{owner}: a label's name must be text without brackets, quotes and |; got {name!r}.")
+
+
+def nearest(name: str, known: Iterable[str], *, cutoff: float = 0.5) -> str:
+    """End the sentence about an unknown name with the known one that is most like it.
+
+    Examples
+    --------
+    >>> "unknown label 'margn'" + nearest("margn", ["relevance", "margin"])
+    "unknown label 'margn'; did you mean 'margin'?"
+    """
+    near = difflib.get_close_matches(name, list(known), n=1, cutoff=cutoff)
+    return f"; did you mean {near[0]!r}?" if near else "."
 
 
 def short_repr(value: Any) -> str:

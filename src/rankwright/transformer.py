@@ -9,7 +9,8 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
-from rankwright.data.encoding import Columns, encode_features, encode_frame, encode_matrix, frame_columns
+from rankwright._frames import as_frame
+from rankwright.data.encoding import Columns, encode_features, encode_frame, encode_matrix
 from rankwright.data.queries import Queries
 from rankwright.data.within_query import Option, read_recipe
 
@@ -56,11 +57,10 @@ class WithinQuery(TransformerMixin, BaseEstimator):  # type: ignore[misc]
 
     def fit(self, X: Any, y: Any = None, *, qid: Any = None) -> Self:
         """Learn the columns; labels and queries are not needed."""
-        named = bool(frame_columns(X))
-        if named:
-            import narwhals as nw
-
-            _, names, levels = encode_frame(nw.from_native(X, eager_only=True), None, None, None)
+        frame = as_frame(X)
+        named = frame is not None
+        if frame is not None:
+            _, names, levels = encode_frame(frame, None, None, None)
         else:
             _, names, levels = encode_matrix(X, None, None, None)
         self.columns_ = Columns(names, levels, named)

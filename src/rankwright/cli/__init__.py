@@ -30,7 +30,6 @@ from rankwright.cli import (
     verify_export,
     warmup,
 )
-from rankwright.cli.options import DATA_OPTIONS
 from rankwright.cli.terminal import echo
 
 app = typer.Typer(
@@ -94,8 +93,19 @@ def main() -> None:
         except (ValueError, OSError, ImportError, MemoryError) as error:
             if debug:
                 raise
-            echo(f"rankwright: {_sentence(error)}", err=True)
+            echo(f"rankwright: {_sentence(error, arguments)}", err=True)
             sys.exit(1)
+
+
+# Arguments of `Ranker` and its methods that have a flag of another name, by the parameter of a command.
+_OTHER_NAMES = {
+    "early_stopping_rounds": "early_stopping",
+    "eval_set": "valid",
+    "n_estimators": "trees",
+    "n_jobs": "threads",
+    "random_state": "seed",
+    "sample_weight": "weight",
+}
 
 
 def _announcing_compilation(arguments: list[str]) -> AbstractContextManager[None]:
@@ -107,19 +117,30 @@ def _announcing_compilation(arguments: list[str]) -> AbstractContextManager[None
     return announcing(lambda message: echo(f"rankwright: {message}", err=True))
 
 
-def _sentence(error: BaseException) -> str:
+def _sentence(error: BaseException, arguments: list[str]) -> str:
     if isinstance(error, MemoryError):
         return "not enough memory."
     if isinstance(error, OSError) and error.strerror is not None:
         path = "" if error.filename is None else f"{error.filename}: "
         return f"{path}{error.strerror}."
-    return _with_flags(" ".join(str(error).split())) or type(error).__name__
+    return _with_flags(" ".join(str(error).split()), arguments) or type(error).__name__
 
 
-def _with_flags(message: str) -> str:
-    """Name flags where the library names keyword arguments of `read_data`: ``drop=`` is --drop."""
-    names = "|".join(DATA_OPTIONS)
-    return re.sub(rf"\b({names})=(?:True)?(?![^\s,.;])", lambda match: f"--{match[1].replace('_', '-')}", message)
+def _with_flags(message: str, arguments: list[str]) -> str:
+    """Name flags of the command where the library names keyword arguments: ``drop=`` is --drop."""
+    commands = typer.main.get_command(app).commands  # type: ignore[attr-defined]
+    command = next((commands[word] for word in arguments if word in commands), None)
+    flags = (
+        {option.name: option.opts[0] for option in command.params if option.opts[0].startswith("--")} if command else {}
+    )
+    flags |= {keyword: flags[name] for keyword, name in _OTHER_NAMES.items() if name in flags}
+    if not flags:
+        return message
+    return re.sub(
+        rf"\b({'|'.join(flags)})=(?:True|(\d+))?(?![^\s,.;])",
+        lambda match: flags[match[1]] + ("" if match[2] is None else f" {match[2]}"),
+        message,
+    )
 
 
 def _show_warning(message: Warning | str, *_: Any, **__: Any) -> None:

@@ -26,7 +26,9 @@ def calibrate(
     ],
     method: Annotated[Method, typer.Option(help="Any increasing map, or a line through log odds.")] = "isotonic",
     target: Annotated[Target, typer.Option(help="Expected label, or probability of relevance.")] = "label",
-    threshold: Annotated[float, typer.Option(help="Least relevant label.")] = 1,
+    threshold: Annotated[
+        float | None, typer.Option(help="With --target relevance: least relevant label [1].", show_default=False)
+    ] = None,
     folds: Annotated[
         int | None, typer.Option(help="Cross-fit on DATA: train a model for each fold.", show_default=False)
     ] = None,

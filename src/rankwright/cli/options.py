@@ -15,7 +15,7 @@ from rankwright.cli import completion
 Metrics = Annotated[str, typer.Option(help="Space-separated metrics.", autocompletion=completion.metrics)]
 Ties = Annotated[Literal["worst", "best", "expected", "input"], typer.Option(help="How ties are broken.")]
 Empty = Annotated[Literal["skip", "zero", "one"], typer.Option(help="Value of queries without a relevant document.")]
-Threads = Annotated[int | None, typer.Option(help="Number of threads [all cores].", show_default=False)]
+Threads = Annotated[int | None, typer.Option(min=1, help="Number of threads [all cores].", show_default=False)]
 TargetVersion = Annotated[
     str | None, typer.Option(metavar="V", help="Version of the search engine [the newest].", show_default=False)
 ]

@@ -53,6 +53,11 @@ def predict(
 
     if form is None:
         plain = out.name.removesuffix(".gz")
+        if plain.endswith((".parquet", ".pq", ".tsv")):
+            raise typer.BadParameter(
+                f"{out.name} is not a name for scores, a TREC run file or CSV; use .csv, or say --format.",
+                param_hint="--out",
+            )
         form = "trec" if plain.endswith((".trec", ".run")) else "csv" if plain.endswith(".csv") else "scores"
     trec = form == "trec"
     if tag is not None and not trec:

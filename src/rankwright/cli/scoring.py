@@ -44,8 +44,10 @@ class DataFile:
 
     def read(self, **options: Any) -> RankingData:
         """Read the file with these options, unless the user gave others."""
+        from rankwright.data.files import check_column_options
         from rankwright.data.tables import read_data
 
+        check_column_options(self.path, self._reading)
         options |= self._reading
         key = repr(sorted(options.items()))
         if key not in self._cache:

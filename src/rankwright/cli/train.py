@@ -46,11 +46,14 @@ def train(
     ] = None,
     pairs: options.Pairs = None,
     document: options.Document = None,
-    trees: Annotated[int | None, typer.Option(help="Number of trees [300].", show_default=False)] = None,
+    trees: Annotated[int | None, typer.Option(min=1, help="Number of trees [300].", show_default=False)] = None,
     early_stopping: Annotated[
         int | None,
         typer.Option(
-            metavar="TREES", help="Stop after this many trees without improvement on --valid.", show_default=False
+            metavar="TREES",
+            min=1,
+            help="Stop after this many trees without improvement on --valid.",
+            show_default=False,
         ),
     ] = None,
     position: Annotated[
@@ -76,7 +79,7 @@ def train(
     clip: Annotated[
         float | None, typer.Option(help="Least propensity; smaller ones count as it.", show_default=False)
     ] = None,
-    seed: Annotated[int | None, typer.Option(help="Seed [0].", show_default=False)] = None,
+    seed: Annotated[int | None, typer.Option(min=0, help="Seed [0].", show_default=False)] = None,
     threads: options.Threads = None,
     set_: Annotated[
         list[str] | None,
@@ -103,8 +106,13 @@ def train(
         ),
     ] = None,
     calibrate_to: Annotated[
-        calibrate.Target, typer.Option("--calibrate-target", help="Expected label, or probability of relevance.")
-    ] = "label",
+        calibrate.Target | None,
+        typer.Option(
+            "--calibrate-target",
+            help="With --calibrate: expected label, or probability of relevance [label].",
+            show_default=False,
+        ),
+    ] = None,
     stream: options.Stream = None,
     force: Annotated[bool, typer.Option("--force", help="Overwrite an existing run.")] = False,
     *,
@@ -158,7 +166,11 @@ def train(
     if parameters.get("early_stopping_rounds") is not None and valid is None and watches_valid:
         raise typer.BadParameter("early stopping needs validation data; give it with --valid.")
     if parameters.get("refit") and watches_valid and parameters.get("early_stopping_rounds") is None:
-        raise typer.BadParameter("--refit needs a number of trees chosen on --valid; give --early-stopping, such as 50.")
+        raise typer.BadParameter(
+            "--refit needs a number of trees chosen on --valid; give --early-stopping, such as 50."
+        )
+    if calibrate_to is not None and calibrate_by is None:
+        raise typer.BadParameter("--calibrate-target says what --calibrate learns; give --calibrate too.")
     try:
         settings = run_config(parameters, told)
     except ValueError as error:
@@ -194,7 +206,7 @@ def train(
         )
         raise typer.Exit(_INTERRUPTED)
     if calibrate_by is not None:
-        _calibrate(run, parts, calibrate_by, calibrate_to, quiet)
+        _calibrate(run, parts, calibrate_by, calibrate_to or "label", quiet)
     if quiet:
         return
     if earlier is not None and earlier.finished:

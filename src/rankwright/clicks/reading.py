@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from rankwright._frames import as_frame
 from rankwright._io import PathLike
 from rankwright.clicks.log import ClickLog
 from rankwright.data.dataset import RankingData
@@ -83,10 +84,8 @@ def _columns(source: Any, query: str) -> dict[str, Any]:
         return dict(source)
     if isinstance(source, str | os.PathLike):
         source = read_table(source, query)
-    import narwhals as nw
-
-    frame = nw.from_native(source, eager_only=True, pass_through=True)
-    if not isinstance(frame, nw.DataFrame):
+    frame = as_frame(source)
+    if frame is None:
         raise ValueError(
             f"a click log is a file, a data frame or a dictionary of columns; got {type(source).__name__}."
         )

@@ -15,7 +15,7 @@ from rankwright._io import check_unpacked, require_arrow, unpacked_blocks
 from rankwright.data.arrow import table_metadata
 from rankwright.data.dataset import RankingData
 from rankwright.data.encoding import Columns, HasColumns, generated_names
-from rankwright.data.files import DataFiles, parquet_head
+from rankwright.data.files import DataFiles, check_column_options, parquet_head
 from rankwright.data.letor_parser import check_width, parse_letor
 from rankwright.data.queries import Queries
 from rankwright.data.tables import check_letor_columns
@@ -334,4 +334,6 @@ def blocks_of(
     files: DataFiles, reference: HasColumns | None, labelled: bool, show: Show
 ) -> ParquetBlocks | LetorBlocks:
     """Return the reader of files, by their format."""
+    if reference is None:
+        check_column_options(files.files[0], vars(files))
     return (LetorBlocks if files.is_letor else ParquetBlocks).of(files, reference, labelled, show)

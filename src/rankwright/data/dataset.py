@@ -9,11 +9,11 @@ from dataclasses import replace
 from functools import reduce
 from typing import Any
 
-import narwhals as nw
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
+from rankwright._frames import as_frame
 from rankwright._io import replacing, require_arrow
 from rankwright.data.arrow import read_arrow, to_arrow
 from rankwright.data.encoding import (
@@ -133,8 +133,8 @@ class RankingData:
         pairs: Any = None,
         document: Any = None,
     ) -> None:
-        frame = nw.from_native(X, eager_only=True, pass_through=True)
-        if isinstance(frame, nw.DataFrame):
+        frame = as_frame(X)
+        if frame is not None:
             if names_columns(y, frame.columns):
                 columns = {}
                 for name in [y] if isinstance(y, str) else y:
@@ -198,7 +198,7 @@ class RankingData:
         self.pairs: Pairs | None = None if pairs is None else self._read_pairs(pairs, document, self.queries)
         if document is not None and pairs is None:
             raise ValueError("document says how pairs name the rows, and there are no pairs; leave it out.")
-        given = feature_names is not None or isinstance(frame, nw.DataFrame)
+        given = feature_names is not None or frame is not None
         self.named: bool = given if reference is None else reference.named
         self.first_index: int | None = None if reference is None else reference.first_index
         self.feature_names: list[str] = names
@@ -597,8 +597,7 @@ def check_joinable(parts: Sequence[RankingData]) -> None:
         )
     if any(part.fields.keys() != first.fields.keys() for part in parts):
         raise ValueError(
-            f"the parts have different fields: {sorted({tuple(part.fields) for part in parts})}; "
-            "give each the same."
+            f"the parts have different fields: {sorted({tuple(part.fields) for part in parts})}; give each the same."
         )
     several = any(len(part.label_names) != 1 for part in parts)  # a label alone needs no name
     if several and any(part.label_names != first.label_names for part in parts):

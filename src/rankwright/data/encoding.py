@@ -93,14 +93,14 @@ def drop_columns(X: Any, names: Sequence[str]) -> Any:
 def encode_features(X: Any, columns: Columns) -> Any:
     """Turn the features of new rows into the matrix a model was trained on."""
     if _is_plain(X, columns):
-        return _without_infinities(X)
+        return _without_infinities(X, columns)
     frame = as_frame(X)
     if frame is not None:
         matrix, _, levels = encode_frame(frame, None, None, columns)
     else:
         matrix, _, levels = encode_matrix(X, None, None, columns)
     check_same_categories(levels, columns.categories)
-    return _without_infinities(matrix)
+    return _without_infinities(matrix, columns)
 
 
 def _is_plain(X: Any, columns: Columns) -> bool:
@@ -114,10 +114,18 @@ def _is_plain(X: Any, columns: Columns) -> bool:
     )
 
 
-def _without_infinities(matrix: Matrix) -> Matrix:
-    values = matrix.data if is_sparse(matrix) else matrix
-    if np.isinf(values).any():
-        raise ValueError("X has an infinite value; use NaN for a missing value, or a large finite number.")
+def _without_infinities(matrix: Matrix, columns: Columns) -> Matrix:
+    infinite = np.isinf(matrix.data if is_sparse(matrix) else matrix)
+    if infinite.any():
+        if is_sparse(matrix):
+            entries = matrix.tocoo()
+            row, column = (int(axis[infinite][0]) for axis in (entries.row, entries.col))
+        else:
+            row, column = np.argwhere(infinite)[0].tolist()
+        raise ValueError(
+            f"X has an infinite value at row {row}, feature {columns.feature_names[column]!r}; use NaN for a missing "
+            "value, or a large finite number."
+        )
     return matrix
 
 
@@ -161,13 +169,20 @@ def encode_frame(
         series = by_name[name]
         _check_dictionary(series)
         is_category = series.dtype in (nw.Categorical, nw.Enum) or name in categorical_names or name in known_levels
+        is_number = series.dtype.is_numeric() or series.dtype == nw.Boolean
         if is_category and not (series.dtype.is_numeric() and known_levels.get(name) is None):
             values, levels[name] = _codes(series, known_levels.get(name))
-        elif series.dtype.is_numeric() or series.dtype == nw.Boolean:
+        elif is_number:
             values = _floats(series)
             if is_category:
                 levels[name] = None
                 _check_codes(np.asarray(values), name)
+        elif len(series) and series.null_count() == len(series):
+            values = np.full(len(series), np.nan)  # a column without a value has any type
+        elif reference is not None:
+            raise ValueError(
+                f"column {name!r} has the type {series.dtype}, but numbers in the training data; convert it."
+            )
         else:
             raise ValueError(_not_numbers(by_name, categorical_names, known_levels))
         columns.append(np.asarray(values, dtype=np.float64))
@@ -193,6 +208,7 @@ def _not_numbers(series_of: dict[str, nw.Series[Any]], categorical: Sequence[str
         f"{name!r} has the type {series.dtype}"
         for name, series in series_of.items()
         if not (series.dtype.is_numeric() or series.dtype in kinds or name in categorical or name in known_levels)
+        and series.null_count() < len(series)
     ]
     remedy = "in categorical=, or give it a categorical type, or drop it."
     if len(wrong) == 1:
@@ -216,15 +232,25 @@ def _codes(series: nw.Series[Any], known_levels: tuple[Any, ...] | None) -> tupl
     """Encode each value by its position in ``known_levels``, or among its sorted values; others become missing."""
     values = series.to_list()
     try:
+        present = {value for value in values if not is_missing(value)}
         if known_levels is None:
-            known_levels = tuple(sorted({v for v in values if not is_missing(v)}, key=lambda v: (str(type(v)), v)))
-        code = {level: float(i) for i, level in enumerate(known_levels)}
-        return np.array([code.get(value, np.nan) for value in values]), known_levels
-    except TypeError:  # lists and the like
+            known_levels = tuple(sorted(present, key=lambda v: (str(type(v)), v)))
+    except TypeError:  # neither hashed nor sorted: lists and the like
         raise ValueError(
             f"column {series.name!r} has the type {series.dtype}, whose values cannot be categories; turn them into "
             "text, or drop it."
         ) from None
+    if present and not any(isinstance(value, str) for value in present) and _all_text(known_levels):
+        raise ValueError(
+            f"column {series.name!r} has the type {series.dtype}, but its categories are text in the training data, "
+            f"such as {known_levels[0]!r}; give the text."
+        )
+    code = {level: float(i) for i, level in enumerate(known_levels)}
+    return np.array([code.get(value, np.nan) for value in values]), known_levels
+
+
+def _all_text(levels: Sequence[Any]) -> bool:
+    return len(levels) > 0 and all(isinstance(level, str) for level in levels)
 
 
 def encode_matrix(
@@ -262,7 +288,8 @@ def encode_matrix(
     levels: Levels = {}
     for name in categorical_names:
         values = matrix[:, names.index(name)]
-        _check_codes(values.toarray().ravel() if is_sparse(values) else values, name)
+        known = None if reference is None else reference.categories.get(name)
+        _check_codes(values.toarray().ravel() if is_sparse(values) else values, name, known)
         levels[name] = None
     return matrix, names, levels
 
@@ -345,6 +372,8 @@ def _dense(X: Any) -> NDArray[Any]:
             return matrix.astype(np.float64)
     except (TypeError, ValueError):
         pass
+    except OverflowError:
+        raise ValueError("X holds a whole number that is too large for a float; give smaller ones.") from None
     if matrix.dtype.kind == "c":
         raise ValueError("Complex data not supported: give real and imaginary parts as two features.")
     raise ValueError("X holds values that are not numbers; pass categories in a data frame.")
@@ -451,7 +480,12 @@ def check_same_categories(ours: Levels, theirs: Levels) -> Levels:
     return theirs
 
 
-def _check_codes(values: NDArray[Any], name: str) -> None:
+def _check_codes(values: NDArray[Any], name: str, levels: tuple[Any, ...] | None = None) -> None:
     present = values[~np.isnan(values)]
     if np.any((present < 0) | (present != np.trunc(present))):
         raise ValueError(f"categorical column {name!r} must hold whole numbers from 0, or text in a data frame.")
+    if levels is not None and len(present) and present.max() >= len(levels):
+        raise ValueError(
+            f"categorical column {name!r} has the code {present.max():g}, but the training data has {len(levels)} "
+            "categories, whose codes count from 0; give the categories themselves in a data frame."
+        )

@@ -6,7 +6,7 @@ import glob
 import hashlib
 import os
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -57,6 +57,27 @@ def parquet_head(path: PathLike) -> ParquetHead:
         if times > 1:
             raise ValueError(f"{path} has two columns named {name!r}; give each its own name.")
     return head
+
+
+def check_column_options(path: PathLike, given: Mapping[str, Any]) -> None:
+    """Raise ValueError where options of `read_data` mean nothing for a file: names of columns for LETOR text.
+
+    Examples
+    --------
+    >>> check_column_options("a.txt", {"qid": "query"})
+    Traceback (most recent call last):
+    ValueError: a.txt is LETOR text, whose columns have no names, so qid= applies to none; give Parquet or CSV.
+    """
+    if extension_of(path) not in LETOR:
+        if given.get("zero_based"):
+            raise ValueError(f"{path} is not LETOR text, whose indices zero_based= is about; leave it out.")
+        return
+    usual = {"label": "label", "qid": "qid"}
+    for option in ("label", "qid", "weight", "drop", "categorical", "fields", "docid", "query_text"):
+        if given.get(option) and given[option] != usual.get(option):
+            raise ValueError(
+                f"{path} is LETOR text, whose columns have no names, so {option}= applies to none; give Parquet or CSV."
+            )
 
 
 @dataclass(frozen=True)

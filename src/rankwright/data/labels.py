@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Mapping
 from typing import Any
 
@@ -11,7 +10,7 @@ from numpy.typing import NDArray
 
 from rankwright._frames import as_frame
 from rankwright.data.queries import Queries, check_labels
-from rankwright.notation import check_label_name
+from rankwright.notation import check_label_name, nearest
 
 Labels = Mapping[str, NDArray[np.float64]]
 UNNAMED = "label"  # the name of a label that was given without one
@@ -76,10 +75,8 @@ def choose_label(labels: Labels, name: str | None) -> NDArray[np.float64]:
     if name is None:
         return next(iter(labels.values()))
     if name not in labels:
-        near = difflib.get_close_matches(name, labels, n=1, cutoff=0.5)
-        hint = f"did you mean {near[0]!r}? " if near else ""
         raise ValueError(
-            f"unknown label {name!r}; {hint}The data has {', '.join(map(repr, labels))}: give y as a dict or frame of "
-            "labels by name."
+            f"unknown label {name!r}{nearest(name, labels)} The data has {', '.join(map(repr, labels))}: give y as a "
+            "dict or frame of labels by name."
         )
     return labels[name]

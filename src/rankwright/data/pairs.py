@@ -12,10 +12,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NoReturn
 
-import narwhals as nw
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from rankwright._frames import as_frame
 from rankwright._io import require_arrow
 from rankwright.data.queries import Queries, plain_ids
 from rankwright.kernels.given_pairs import GivenPairs
@@ -126,8 +126,8 @@ def _columns(pairs: Any) -> dict[str, list[Any]]:
     if isinstance(pairs, Mapping):
         table = dict(pairs)
     else:
-        frame = nw.from_native(pairs, eager_only=True, pass_through=True)
-        if isinstance(frame, nw.DataFrame):
+        frame = as_frame(pairs)
+        if frame is not None:
             table = {name: frame[name] for name in frame.columns}
         else:
             array = np.asarray(pairs)

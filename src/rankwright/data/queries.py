@@ -225,7 +225,8 @@ def check_labels(labels: ArrayLike, queries: Queries) -> NDArray[np.float64]:
 def as_floats(values: Any, message: str) -> NDArray[np.float64]:
     """Return numbers as float64, missing and masked ones as NaN; raise ValueError with ``message`` for anything else.
 
-    Dates and complex numbers are something else, though NumPy would turn them into floats.
+    Dates and complex numbers are something else, though NumPy would turn them into floats. What cannot be written to,
+    such as a column of pandas, is copied: kernels know one type of array.
 
     Examples
     --------
@@ -241,7 +242,7 @@ def as_floats(values: Any, message: str) -> NDArray[np.float64]:
         array = np.asarray(values)
         if array.dtype.kind in "cmM":
             raise ValueError(message)
-        return array.astype(np.float64, copy=False)
+        return array.astype(np.float64, copy=not array.flags.writeable)
     except (TypeError, ValueError):
         raise ValueError(message) from None
 

@@ -18,7 +18,7 @@ from rankwright._io import PathLike, check_unpacked, read_text, replacing, requi
 from rankwright.data.arrow import label_columns, table_metadata
 from rankwright.data.dataset import RankingData
 from rankwright.data.encoding import Columns, HasColumns
-from rankwright.data.files import CSV, LETOR, PARQUET, extension_of, parquet_head
+from rankwright.data.files import CSV, LETOR, PARQUET, check_column_options, extension_of, parquet_head
 from rankwright.data.letor import comment_fields, letor_data, read_letor, widen, write_letor
 from rankwright.data.letor_parser import parse_letor
 
@@ -46,7 +46,8 @@ def read_data(
     ``.parquet`` or ``.pq`` Parquet, ``.csv`` or ``.tsv`` a table with a header. Text may be compressed: ``.gz``.
 
     In a CSV file an empty field, ``NA`` or ``nan`` is missing, and query ids are numbers if all of them are whole
-    numbers. LETOR text has no column names, so the options about columns are ignored; ``zero_based`` is only for LETOR.
+    numbers. LETOR text has no column names, so options that name columns are an error, and so is ``zero_based`` for
+    other files; where there is a ``reference``, whose options may be for its own format, they are ignored.
 
     Parameters
     ----------
@@ -87,18 +88,13 @@ def read_data(
     >>> data.y.tolist(), data.X.tolist(), data.feature_names
     ([2.0, 0.0], [[7.5], [nan]], ['bm25'])
     """
-    extension = extension_of(path)
-    if extension in LETOR:
+    if reference is None:
+        names = {"label": label, "qid": qid, "weight": weight, "docid": docid, "query_text": query_text}
+        names |= {"drop": drop, "categorical": categorical, "fields": fields}
+        check_column_options(path, names | {"zero_based": zero_based})
+    if extension_of(path) in LETOR:
         if not isinstance(label, str):
             raise ValueError(f"{path} is LETOR text, which has one label, not {', '.join(label)}; use Parquet or CSV.")
-        if len(fields) and reference is None:
-            raise ValueError(f"{path} is LETOR text, which has no column {fields[0]!r}; give Parquet or CSV.")
-        for option, chosen in (("categorical", categorical), ("drop", drop), ("weight", weight)):
-            if chosen and reference is None:
-                raise ValueError(
-                    f"{path} is LETOR text, whose columns have no names, so {option} applies to none; "
-                    "give Parquet or CSV."
-                )
         return _read_letor(path, zero_based, labelled is not False, reference)
     texts = () if reference is None else tuple(name for name, levels in reference.categories.items() if levels)
     table = read_table(path, qid, texts)
@@ -184,6 +180,7 @@ def read_parts(
     by_name = any(options.get(name) for name in ("fields", "categorical", "drop", "weight"))
     letor = all(extension_of(path) in LETOR for path in paths) and not by_name
     if options.get("reference") is None and letor and isinstance(options.get("label", ""), str):
+        check_column_options(paths[0], options)
         return read_letor(list(paths), zero_based=options.get("zero_based", False))
     first = read_data(paths[0], **options)
     return [first, *(read_data(path, **{**options, "reference": first}) for path in paths[1:])]

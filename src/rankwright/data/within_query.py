@@ -178,7 +178,9 @@ def check_option(option: Any) -> None:
     if isinstance(option, Mapping):
         for column, kinds in option.items():
             if not isinstance(column, str):
-                raise ValueError(f"within_query must name columns by their names, 'f0' for the first of an array; got {column!r}.")
+                raise ValueError(
+                    f"within_query must name columns by their names, 'f0' for the first of an array; got {column!r}."
+                )
             read_kinds(kinds, f"within_query of column {column!r}")
         if not option:
             raise ValueError("within_query is an empty dict; name columns with their features, or leave it out.")

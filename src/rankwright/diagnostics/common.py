@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from rankwright.data.queries import Queries
+from rankwright.data.queries import Queries, as_floats
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -20,7 +20,7 @@ Floats = NDArray[np.float64]
 
 def grouped_rows(values: ArrayLike, queries: Queries, name: str) -> Floats:
     """Check that there is one finite number per row, and return them in grouped order."""
-    rows = np.asarray(values, dtype=np.float64)
+    rows = as_floats(values, f"{name} must be numbers, one per row.")
     if rows.shape != (queries.n_rows,):
         raise ValueError(f"{name} has shape {rows.shape} for {queries.n_rows} rows; give one number per row.")
     rows = np.ascontiguousarray(queries.group(rows))

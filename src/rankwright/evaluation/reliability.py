@@ -19,7 +19,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from rankwright._frames import Library, data_frame
 from rankwright._html import table
-from rankwright.data.queries import Queries
+from rankwright.data.queries import Queries, as_floats
 
 Floats = NDArray[np.float64]
 _NORMAL = 1.959963984540054  # 97.5 % quantile of the normal distribution
@@ -108,9 +108,9 @@ def reliability(
     """
     if isinstance(bins, bool) or not isinstance(bins, int | np.integer) or bins < 1:
         raise ValueError(f"bins must be a whole number from 1; got {bins!r}.")
-    v = np.asarray(values, dtype=np.float64)
+    v = as_floats(values, "values must be numbers, one per row.")
     queries = Queries.of(v.size, qid, group)
-    t = np.asarray(targets, dtype=np.float64)
+    t = as_floats(targets, "targets must be numbers, one per row.")
     for name, array in (("values", v), ("targets", t)):
         if array.shape != (queries.n_rows,):
             raise ValueError(f"{name} have shape {array.shape} for {queries.n_rows} rows; give one per row.")

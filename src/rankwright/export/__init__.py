@@ -24,7 +24,7 @@ from types import ModuleType
 from typing import Any
 
 from rankwright._io import PathLike, write_together
-from rankwright.export.contract import ExportOptions, Target
+from rankwright.export.contract import ExportOptions, Target, check_version
 from rankwright.model import Model, load
 
 # Where each target is; modules are loaded when their target is used.
@@ -137,6 +137,7 @@ def export_options(
 
 def write_export(model: Model, target: Target, path: PathLike, options: ExportOptions) -> tuple[Path, tuple[str, ...]]:
     """Write a model's file, complete or not at all; returns its path and what to warn of."""
+    check_version(target, options)
     if model.recipe and not getattr(target, "whole_queries", False):
         raise ValueError(
             f"{target.name} scores documents one by one, but the model has features within the query "

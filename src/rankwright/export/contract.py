@@ -81,7 +81,7 @@ class Target(Protocol):
     """A form of model files.
 
     A target that computes features within the query says so by ``whole_queries = True``; others, which score documents
-    one by one, cannot take a model that has them.
+    one by one, cannot take a model that has them. One whose versions differ has ``has_versions = True``.
     """
 
     @property
@@ -101,3 +101,9 @@ class Target(Protocol):
 
     def score(self, content: bytes, X: Any, feature_names: Sequence[str], options: ExportOptions) -> Floats:
         """Score rows [rows, columns] with an exported file, by the target's documented rules; NaN is missing."""
+
+
+def check_version(target: Target, options: ExportOptions) -> None:
+    """Raise ValueError if a version was given for a target whose versions behave alike."""
+    if options.target_version is not None and not getattr(target, "has_versions", False):
+        raise ValueError(f"{target.name} is the same for all versions; leave out target_version=.")

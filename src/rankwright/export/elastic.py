@@ -21,7 +21,6 @@ import numpy as np
 
 from rankwright.export.contract import Exported, ExportOptions, Floats
 from rankwright.export.plain_trees import Leaf, Node, plain_trees, refuse_categories
-from rankwright.export.versions import refuse_version
 from rankwright.export.walking import Decision, Rows, leaf_values
 from rankwright.kernels.tree_arrays import TreeArrays
 
@@ -35,7 +34,6 @@ class Elastic:
 
     def write(self, trees: Sequence[TreeArrays], feature_names: Sequence[str], options: ExportOptions) -> Exported:
         """Write the trees."""
-        refuse_version(options, "Elasticsearch's own learning to rank")
         refuse_categories(trees, feature_names, "Elasticsearch's own learning to rank")
         common = {"feature_names": list(feature_names), "target_type": "regression"}
         roots = plain_trees(trees, feature_names, single=False)
@@ -49,7 +47,6 @@ class Elastic:
 
     def score(self, content: bytes, X: Any, feature_names: Sequence[str], options: ExportOptions) -> Floats:
         """Score rows as Elasticsearch does."""
-        refuse_version(options, "Elasticsearch's own learning to rank")
         ensemble = json.loads(content)["trained_model"]["ensemble"]
         names = list(feature_names)
         values = np.asarray(X, dtype=np.float64)

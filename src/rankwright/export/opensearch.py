@@ -40,7 +40,7 @@ from rankwright.export.plain_trees import (
     zero_note,
 )
 from rankwright.export.thresholds import below
-from rankwright.export.versions import parse_version, refuse_version
+from rankwright.export.versions import parse_version
 from rankwright.export.walking import Decision, Rows, leaf_values, single
 from rankwright.kernels.tree_arrays import TreeArrays
 
@@ -58,7 +58,7 @@ class XGBoostJson:
         self.name = name
         self.file_name = file_name
         self._title = title
-        self._has_versions = has_versions
+        self.has_versions = has_versions
 
     def write(self, trees: Sequence[TreeArrays], feature_names: Sequence[str], options: ExportOptions) -> Exported:
         """Write the trees."""
@@ -82,7 +82,7 @@ class XGBoostJson:
         missing = self._missing(options)
         trees = document
         if isinstance(document, dict):
-            trees = _read_object(document, self._has_versions and self._version(options) >= (3, 9))
+            trees = _read_object(document, self.has_versions and self._version(options) >= (3, 9))
             missing = _ZERO if document.get("missing_as_zero", False) else missing
         if not isinstance(trees, list) or not trees:
             raise ValueError("the definition has no trees; it must be an array of at least one tree.")
@@ -108,8 +108,7 @@ class XGBoostJson:
         return (999, 0) if options.target_version is None else parse_version(options.target_version)
 
     def _missing(self, options: ExportOptions) -> str:
-        if not self._has_versions:
-            refuse_version(options, self._title)
+        if not self.has_versions:
             return _ZERO
         version = self._version(options)
         return _ZERO if version < (3, 3) else _RIGHT if version < (3, 8) else _HONOURED

@@ -20,7 +20,6 @@ import numpy as np
 
 from rankwright.export.contract import Exported, ExportOptions, Floats
 from rankwright.export.plain_trees import Leaf, Node, plain_trees, refuse_categories, zero_note
-from rankwright.export.versions import refuse_version
 from rankwright.export.walking import Decision, Rows, leaf_values, single
 from rankwright.kernels.tree_arrays import TreeArrays
 
@@ -34,7 +33,6 @@ class RankLib:
 
     def write(self, trees: Sequence[TreeArrays], feature_names: Sequence[str], options: ExportOptions) -> Exported:
         """Write the trees."""
-        refuse_version(options, "RankLib")
         refuse_categories(trees, feature_names, "RankLib")
         number = {name: position for position, name in enumerate(_order(feature_names, options), start=1)}
         numbers = [number[name] for name in feature_names]
@@ -49,7 +47,6 @@ class RankLib:
 
     def score(self, content: bytes, X: Any, feature_names: Sequence[str], options: ExportOptions) -> Floats:
         """Score rows as RankLib does."""
-        refuse_version(options, "RankLib")
         text = content.decode()
         if not text.startswith("## LambdaMART\n"):
             raise ValueError("the file does not begin with the line '## LambdaMART'.")

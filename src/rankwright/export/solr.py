@@ -38,6 +38,7 @@ class Solr:
     name = "solr"
     file_name = "solr-model.json"
     single_precision = True
+    has_versions = True
 
     def write(self, trees: Sequence[TreeArrays], feature_names: Sequence[str], options: ExportOptions) -> Exported:
         """Write the trees."""

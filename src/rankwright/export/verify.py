@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from rankwright._io import PathLike
 from rankwright.export import TARGETS, load_target
-from rankwright.export.contract import ExportOptions, Floats, Target
+from rankwright.export.contract import ExportOptions, Floats, Target, check_version
 from rankwright.export.probes import probe_rows
 from rankwright.kernels.tree_arrays import PackedTrees, pack
 from rankwright.model import Model
@@ -96,6 +96,7 @@ def verify_content(
     """
     if X.shape[0] == 0:
         raise ValueError("the data has no rows; give at least one.")
+    check_version(target, options)
     comparison = _Comparison(content, model, target, options)
     queries = (
         np.zeros(X.shape[0], dtype=np.int64) if qid is None else np.unique(np.asarray(qid), return_inverse=True)[1]

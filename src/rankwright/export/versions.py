@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import re
 
-from rankwright.export.contract import ExportOptions
-
 
 def parse_version(text: str) -> tuple[int, int]:
     """Return major and minor number.
@@ -17,11 +15,5 @@ def parse_version(text: str) -> tuple[int, int]:
     """
     match = re.fullmatch(r"(\d+)(?:\.(\d+))?(?:\.\d+)*", text.strip())
     if match is None:
-        raise ValueError(f"target_version {text!r} is not a version; write one such as '3.2'.")
+        raise ValueError(f"target_version={text!r} is not a version; write one such as '3.2'.")
     return int(match[1]), int(match[2] or 0)
-
-
-def refuse_version(options: ExportOptions, target: str) -> None:
-    """Raise ValueError if a version was given for a target whose versions behave alike."""
-    if options.target_version is not None:
-        raise ValueError(f"{target} is the same for all versions; leave target_version out.")

@@ -22,7 +22,6 @@ import numpy as np
 from rankwright.export.contract import Exported, ExportOptions, Floats
 from rankwright.export.plain_trees import Leaf, Node, plain_trees
 from rankwright.export.thresholds import below
-from rankwright.export.versions import refuse_version
 from rankwright.export.walking import Decision, Rows, leaf_values
 from rankwright.kernels.tree_arrays import AMONG, TreeArrays
 
@@ -36,7 +35,6 @@ class Vespa:
 
     def write(self, trees: Sequence[TreeArrays], feature_names: Sequence[str], options: ExportOptions) -> Exported:
         """Write the trees."""
-        refuse_version(options, "Vespa")
         texts = _category_texts(trees, feature_names, options)
         roots = plain_trees(trees, feature_names, single=False)
         document = {
@@ -62,7 +60,6 @@ class Vespa:
 
     def score(self, content: bytes, X: Any, feature_names: Sequence[str], options: ExportOptions) -> Floats:
         """Score rows as Vespa does; a code stands for the text of its category."""
-        refuse_version(options, "Vespa")
         document = json.loads(content)
         for key in ("objective", "pandas_categorical", "feature_names", "tree_info"):
             if key not in document:

@@ -273,7 +273,7 @@ def _shown(value: Any) -> str:
 
 
 def _one_per_label(owner: Metric, what: str, values: Floats, labels: Floats) -> NDArray[np.float64]:
-    array = np.ascontiguousarray(values, dtype=np.float64)
+    array = np.require(values, np.float64, ["C", "W"])  # kernels know one type of array
     if array.shape != labels.shape:
         raise ValueError(f"{what} of {owner} have shape {array.shape} for {len(labels)} labels; return one per label.")
     return array

@@ -83,11 +83,13 @@ def _read(text: str | Objective, options: dict[str, Any]) -> Objective:
                 f"options {', '.join(options)} cannot be added to an Objective; give them when you create it."
             )
         return text
-    terms = NOTATION.read(str(text))
+    if not isinstance(text, str):
+        raise ValueError(f"an objective is a name such as 'yetiloss', or an Objective; got {text!r}.")
+    terms = NOTATION.read(text)
     if any(term.cutoff is not None for term in terms):
-        NOTATION.refuse(str(text), "it has a cutoff, which belongs to the metric")
+        NOTATION.refuse(text, "it has a cutoff, which belongs to the metric")
     if label := next((term.label for term in terms if term.label is not None), None):
-        NOTATION.refuse(str(text), f"a label is an option of an objective, label={label}")
+        NOTATION.refuse(text, f"a label is an option of an objective, label={label}")
     if options and len(terms) > 1:
         raise ValueError("a sum takes its options in the text, such as 'yetiloss(neighbours=3) + queryrmse'.")
     parts = tuple((term.factor, term.power, NOTATION.create(term, options)) for term in terms)
@@ -159,7 +161,7 @@ def bind(
                 f"propensity has shape {np.shape(propensity)} for {queries.n_rows} rows; give one per row."
             )
         main = next(iter(labels.values())) if isinstance(labels, Mapping) else labels
-        y, seen = check_labels(main, queries), queries.group(np.asarray(propensity, dtype=np.float64))
+        y, seen = check_labels(main, queries), queries.group(propensity)
         weight = inverse_propensities(seen, y, queries, clip=clip, self_normalised=self_normalised)
         inverse = queries.ungroup(weight)
     shared: dict[str, Any] = {"seed": seed, "threads": threads, "weights": weights, "pairs": given, "inverse": inverse}

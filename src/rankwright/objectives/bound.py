@@ -216,7 +216,7 @@ class BoundObjective:
                 f"{self.objective} has no full curvature, so leaves cannot be solved together; use diagonal leaf "
                 f"values, or an objective that has it: {', '.join(solvable)}."
             )
-        leaf = np.ascontiguousarray(self.queries.group(np.asarray(leaf_of)), dtype=np.int64)
+        leaf = np.require(self.queries.group(np.asarray(leaf_of)), np.int64, ["C", "W"])
         if leaf.shape != z.shape or leaf.min() < 0 or leaf.max() >= n_leaves:
             raise ValueError(f"leaf_of must hold one leaf from 0 to {n_leaves - 1} for each of {len(z)} rows.")
         weight = np.ones(self.queries.n_queries) if query_weight is None else query_weight

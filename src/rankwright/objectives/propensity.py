@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from rankwright.data.queries import Queries
+from rankwright.data.queries import Queries, as_floats
 
 Floats = NDArray[np.float64]
 
@@ -62,7 +62,7 @@ def inverse_propensities(
     [0.667, 1.333, 1.0]
     """
     check_clip(clip)
-    values = np.asarray(propensity, dtype=np.float64)
+    values = as_floats(propensity, "propensity must be numbers, one per row.")
     if values.shape != labels.shape:
         raise ValueError(f"propensity has shape {values.shape} for {len(labels)} rows; give one per row.")
     wrong = ~((values > 0) & (values <= 1))

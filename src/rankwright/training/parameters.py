@@ -93,6 +93,7 @@ CONSTRAINTS: dict[str, Number | OneOf] = {
     "position_ridge": Number(0, above=True),
     "position_smoothness": Number(0),
     "position_limit": Number(2, 500, whole=True),
+    "verbose": Number(0, whole=True, others=(True, False), remark="False for silence"),
     "n_jobs": Number(1, MOST_THREADS, whole=True, others=(None, -1), remark="None or -1 for all cores"),
 }
 
@@ -181,6 +182,8 @@ def _seed(parameters: Mapping[str, Any]) -> int:
     if isinstance(seed, np.random.RandomState):
         return int(seed.randint(2**31))
     Number(0, whole=True, remark="None for any seed").check("random_state", seed)
+    if seed >= 1 << 64:  # random numbers are a function of 64 bits of it
+        raise ValueError(f"random_state must be below 2^64; got {seed}.")
     return int(seed)
 
 

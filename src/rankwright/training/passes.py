@@ -157,7 +157,9 @@ def _train_twice(task: Task, finish: Callable[[Fitted], None]) -> None:
             "RankingData with that field, or leave out refit."
         )
     if task.evaluated[0] is task.given:
-        raise ValueError("refit trains on the queries of eval_set[0] too, but these are the training queries; give others.")
+        raise ValueError(
+            "refit trains on the queries of eval_set[0] too, but these are the training queries; give others."
+        )
     parts = [_with_common_fields(part, (task.given, task.evaluated[0])) for part in (task.given, task.evaluated[0])]
     try:
         check_joinable(parts)
@@ -209,7 +211,9 @@ def _train_after_folds(task: Task, finish: Callable[[Fitted], None]) -> None:
             f"early_stopping='cv' needs at least {FOLDS} queries, one for each fold; got {given.n_queries}."
         )
     if not given.labels:
-        raise ValueError("early_stopping='cv' evaluates held-out queries by labels, and there are pairs alone; give labels too.")
+        raise ValueError(
+            "early_stopping='cv' evaluates held-out queries by labels, and there are pairs alone; give labels too."
+        )
     values: list[Floats] = []
     weights: list[Floats] = []
     rows: list[int] = []

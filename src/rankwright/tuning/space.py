@@ -8,7 +8,6 @@ objective's options are declared by its class (`Objective.search`).
 
 from __future__ import annotations
 
-import difflib
 import inspect
 from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
@@ -16,6 +15,7 @@ from typing import Any
 
 from rankwright.metrics import Metric
 from rankwright.metrics import metric as parse_metric
+from rankwright.notation import nearest
 from rankwright.objectives import Objective, Sum
 from rankwright.ranges import Choice, Range
 
@@ -257,11 +257,9 @@ def check_names(space: Space, objective: Objective) -> None:
             )
         if name not in parameters and name not in options:
             known = sorted((parameters - _RESERVED.keys()) | options)
-            near = difflib.get_close_matches(name, known, n=1, cutoff=0.5)
-            hint = f"did you mean {near[0]!r}? " if near else ""
             raise ValueError(
-                f"unknown parameter {name!r}; {hint}Parameters of the Ranker and, for {objective}, these options can "
-                f"be tuned: {', '.join(sorted(options)) or 'none'}."
+                f"unknown parameter {name!r}{nearest(name, known)} Parameters of the Ranker and, for {objective}, "
+                f"these options can be tuned: {', '.join(sorted(options)) or 'none'}."
             )
 
 

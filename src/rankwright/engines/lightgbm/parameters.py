@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import os
 import re
 from collections.abc import Mapping
@@ -12,6 +11,7 @@ import numpy as np
 
 from rankwright.engines.contract import Needs
 from rankwright.engines.lightgbm.aliases import MAIN_NAMES, REFUSED, main_name, main_names
+from rankwright.notation import nearest
 
 # The estimator's tree parameters by LightGBM's names.
 NAMES = {
@@ -100,10 +100,9 @@ def check(params: Mapping[str, Any], needs: Needs) -> list[str]:
         elif name in REFUSED:
             reasons.append(f"engine_params has {given!r}, which cannot be used: {REFUSED[name]}. Leave it out.")
         elif name not in _ALLOWED:
-            near = difflib.get_close_matches(str(name), [*_ALLOWED, *MAIN_NAMES], n=1)
-            hint = f"did you mean {near[0]!r}? " if near else ""
+            hint = nearest(str(name), [*_ALLOWED, *MAIN_NAMES], cutoff=0.6)
             reasons.append(
-                f"engine_params has {given!r}, which is not a parameter of LightGBM that can be used here; {hint}"
+                f"engine_params has {given!r}, which is not a parameter of LightGBM that can be used here{hint} "
                 f"By their main names, these can: {', '.join(sorted(_ALLOWED))}."
             )
         elif needs.any_scale and name in _DEPEND_ON_SCALE and np.any(value):

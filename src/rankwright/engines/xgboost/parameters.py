@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from rankwright.engines.contract import Needs
+from rankwright.notation import nearest
 
 _ALIASES = {
     "eta": "learning_rate",
@@ -90,10 +90,9 @@ def check(params: Mapping[str, Any], needs: Needs) -> list[str]:
         elif name in _REFUSED:
             reasons.append(f"engine_params has {given!r}, which cannot be used: {_REFUSED[name]}. Leave it out.")
         elif name not in _ALLOWED:
-            near = difflib.get_close_matches(str(name), _ALLOWED, n=1)
-            hint = f"did you mean {near[0]!r}? " if near else ""
+            hint = nearest(str(name), _ALLOWED, cutoff=0.6)
             reasons.append(
-                f"engine_params has {given!r}, which is not a parameter of XGBoost that can be used here; {hint}"
+                f"engine_params has {given!r}, which is not a parameter of XGBoost that can be used here{hint} "
                 f"These can: {', '.join(_ALLOWED)}."
             )
         elif needs.any_scale and name in _DEPEND_ON_SCALE and np.any(value):
