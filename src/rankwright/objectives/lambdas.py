@@ -24,23 +24,20 @@ import numpy as np
 from rankwright.kernels.evaluate import INPUT, order_queries
 from rankwright.kernels.exchange import Chain
 from rankwright.kernels.given_pairs import GivenPairs, given_pairs
-from rankwright.kernels.pairs import (
+from rankwright.kernels.pairs import NO_NOISE, Judged, Noise, PairSums
+from rankwright.kernels.random import UNIFORM, noise_by_query
+from rankwright.kernels.ranked_pairs import (
     ALL,
     ALL_RANDOM,
     ALL_STATIC,
-    NO_NOISE,
     RANDOM,
     STATIC,
-    Judged,
-    Noise,
     PairChoice,
-    PairSums,
     PairWeights,
     RankedScratch,
     Sample,
     ranked_pairs,
 )
-from rankwright.kernels.random import UNIFORM, noise_by_query
 from rankwright.metrics import Metric
 from rankwright.objectives.base import Objective
 from rankwright.objectives.gradient import Floats, Gradient, PairGradient, Problem

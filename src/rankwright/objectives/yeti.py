@@ -20,16 +20,14 @@ from typing import ClassVar
 import numpy as np
 
 from rankwright.kernels.exchange import Chain
-from rankwright.kernels.pairs import (
-    Judged,
+from rankwright.kernels.neighbour_pairs import (
     Neighbours,
     NeighbourScratch,
-    Noise,
-    PairSums,
     StoredPairs,
     neighbour_pairs,
     stored_pairs_between,
 )
+from rankwright.kernels.pairs import Judged, Noise, PairSums
 from rankwright.kernels.random import KeyedQueries
 from rankwright.metrics import ExpDCG, Metric
 from rankwright.objectives.base import Objective

@@ -210,13 +210,15 @@ class ColumnTable:
     def _check_codes(self, matrix: NDArray[np.float64], columns: Sequence[int], kind: str) -> None:
         for column in columns:
             values = matrix[:, column]
-            wrong = ~np.isnan(values) & ((values < 0) | (values != np.trunc(values)))
+            levels = self._levels.get(column)
+            beyond = np.inf if levels is None else len(levels)
+            wrong = ~np.isnan(values) & ((values < 0) | (values != np.trunc(values)) | (values >= beyond))
             if wrong.any():
                 number = int(np.flatnonzero(wrong)[0])
                 raise Problem(
                     422,
                     f"{kind}[{number}], feature {self.names[column]!r}: a code of a category must be a whole number "
-                    f"from 0; got {values[number]:g}.",
+                    f"from 0{'' if levels is None else f' to {len(levels) - 1}'}; got {values[number]:g}.",
                 )
 
 
