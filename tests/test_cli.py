@@ -182,6 +182,9 @@ WRONG = {
     "refit": ["train", "a.txt", "--out", "r", "--valid", "b.txt", "--refit"],
     "target of no calibration": ["train", "a.txt", "--out", "r", "--calibrate-target", "label"],
     "scores as Parquet": ["predict", "r", "a.txt", "--out", "x.parquet"],
+    "trees of a sweep twice": ["sweep", "a.txt", "--trees", "3", "--set", "n_estimators=4"],
+    "queries of a file": ["demo", "--data", "a.txt", "--queries", "30"],
+    "Markdown as HTML": ["report", "r", "--data", "a.txt", "--out", "x.html", "--format", "md"],
 }
 HINTS = {
     "objective": "did you mean 'lambdamart'?",
@@ -201,6 +204,9 @@ HINTS = {
     "refit": "--refit needs a number of trees chosen on --valid",
     "target of no calibration": "give --calibrate too",
     "scores as Parquet": "x.parquet is not a name for scores",
+    "trees of a sweep twice": "n_estimators is given twice",
+    "queries of a file": "--queries is for synthetic data",
+    "Markdown as HTML": "--format md does not fit the name x.html",
 }
 
 

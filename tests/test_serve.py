@@ -197,7 +197,8 @@ def test_levels_of_categories_by_name_and_codes_in_rows(tmp_path: Path) -> None:
         sent = [[None if np.isnan(value) else value for value in row] for row in codes.tolist()]
         assert pairs(running.rank(rows=sent, allow_missing=True)) == expected(model, codes)
         assert "send documents to use their levels" in running.refused({"rows": [["best", 1.0, 2]]})
-        assert "must be a whole number from 0; got 1.5" in running.refused({"rows": [[1.5, 1.0, 2]]})
+        assert "must be a whole number from 0 to 2; got 1.5" in running.refused({"rows": [[1.5, 1.0, 2]]})
+        assert "must be a whole number from 0 to 2; got 3" in running.refused({"rows": [[3, 1.0, 2]]})
         assert "must be a whole number from 0; got -1" in running.refused({"documents": [{**documents[1], "size": -1}]})
         assert "expected a number; got 'L'" in running.refused({"documents": [{**documents[1], "size": "L"}]})
         assert "expected a category; got a list" in running.refused({"documents": [{**documents[1], "brand": []}]})

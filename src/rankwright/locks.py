@@ -72,7 +72,10 @@ def _acquire(file: Path, folder: Path) -> int:
     """Open and lock a file that is at its place when it is locked: the holder before may have removed it."""
     flags = os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
     while True:
-        descriptor = os.open(file, flags, 0o666)
+        try:
+            descriptor = os.open(file, flags, 0o666)
+        except OSError as error:  # of the folder, which the user named
+            raise type(error)(error.errno, error.strerror, os.fspath(folder)) from None
         try:
             _lock(descriptor, folder)
             if os.path.samestat(os.stat(file, follow_symlinks=False), os.fstat(descriptor)):

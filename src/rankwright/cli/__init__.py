@@ -137,7 +137,7 @@ def _with_flags(message: str, arguments: list[str]) -> str:
     if not flags:
         return message
     return re.sub(
-        rf"\b({'|'.join(flags)})=(?:True|(\d+))?(?![^\s,.;])",
+        rf"\b({'|'.join(flags)})=(?:True|(\d+(?:\.\d+)?))?(?![^\s,.;])",
         lambda match: flags[match[1]] + ("" if match[2] is None else f" {match[2]}"),
         message,
     )

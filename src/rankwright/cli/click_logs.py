@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -36,7 +37,10 @@ def read_log(path: Path, columns: list[str] | None) -> ClickLog:
                 f"{text!r} is not of the form NAME=COLUMN with NAME of {', '.join(_NAMES)}.", param_hint="--log-column"
             )
         names[name] = column
-    return read_clicks(path, **names)
+    try:
+        return read_clicks(path, **names)
+    except ValueError as error:  # where the library names an argument
+        raise ValueError(re.sub(r"\bin (\w+)=\.", r"with --log-column \1=COLUMN.", str(error))) from None
 
 
 def evaluate_from_clicks(

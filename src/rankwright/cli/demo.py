@@ -27,7 +27,9 @@ def demo(
         Path | None, typer.Option(metavar="DATA", help="LETOR, Parquet or CSV instead of synthetic data.")
     ] = None,
     out: Annotated[Path, typer.Option(metavar="FOLDER", help="Folder for the runs and the report.")] = Path("demo-run"),
-    queries: Annotated[int, typer.Option(help="Number of synthetic queries.", min=20)] = 400,
+    queries: Annotated[
+        int | None, typer.Option(help="Number of synthetic queries [400].", min=20, show_default=False)
+    ] = None,
     trees: Annotated[int, typer.Option(help="Trees per model.", min=1)] = 150,
     seed: Annotated[int, typer.Option(help="Seed of the data, the split and the models.", min=0)] = 0,
     threads: options.Threads = None,
@@ -50,12 +52,15 @@ def demo(
     console = Console(quiet=quiet, highlight=False, soft_wrap=True, markup=False)
     if data is None and reading:
         raise typer.BadParameter("options about columns need a data file; give it with --data.")
+    if data is not None and queries is not None:
+        raise typer.BadParameter("--queries is for synthetic data; leave it out, or --data.")
     missing = _missing_library()
     if missing is not None:
         console.print(f"There will be no report.html: {missing}")
     if data is None:
-        console.print(f"Generating {queries} synthetic web-search queries (136 features, labels 0-4) ...")
-        everything = rw.make_web_search(queries, seed=seed)
+        count = queries or 400
+        console.print(f"Generating {count} synthetic web-search queries (136 features, labels 0-4) ...")
+        everything = rw.make_web_search(count, seed=seed)
     else:
         everything = read_data(data, **reading)
     rest, test = everything.split(0.3, seed=seed)

@@ -46,7 +46,10 @@ def interleave(
     tie_share: Annotated[
         float | None,
         typer.Option(
-            help="With --effect: share of impressions without a winner [that of the log].", show_default=False
+            min=0,
+            max=1,
+            help="With --effect: share of impressions without a winner [that of the log].",
+            show_default=False,
         ),
     ] = None,
     log_column: click_logs.Columns = None,

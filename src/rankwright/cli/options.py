@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Container, Sequence
 from functools import wraps
 from inspect import Parameter, Signature, signature
 from pathlib import Path
@@ -181,6 +181,12 @@ def split_setting(text: str) -> tuple[str, Any]:
     if not equals or not key.strip():
         raise typer.BadParameter(f"{text!r} is not of the form KEY=VALUE.", param_hint="--set")
     return key.strip(), literal(value)
+
+
+def check_given_once(name: str, others: Container[str]) -> None:
+    """Refuse a parameter that both --set and a flag of its own give."""
+    if name in others:
+        raise typer.BadParameter(f"{name} is given twice, by --set and by its own flag; keep one.")
 
 
 def to_json(value: Any) -> str:

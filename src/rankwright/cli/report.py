@@ -34,8 +34,11 @@ def report(
         Path | None, typer.Option(help="File to write [report.html or report.md].", show_default=False)
     ] = None,
     format: Annotated[
-        Literal["html", "md"], typer.Option(help="One HTML file, or Markdown with the figures beside it.")
-    ] = "html",
+        Literal["html", "md"] | None,
+        typer.Option(
+            help="One HTML file, or Markdown with the figures beside it [by the name of --out].", show_default=False
+        ),
+    ] = None,
     png: Annotated[
         bool, typer.Option("--png", help="Also write the figures as PNG to OUT-figures, for papers.")
     ] = False,
@@ -61,6 +64,11 @@ def report(
     """
     from rankwright.report import save_page
 
+    named = {".html": "html", ".htm": "html", ".md": "md"}.get("" if out is None else out.suffix)
+    if None not in (format, named) and format != named:
+        raise typer.BadParameter(f"--format {format} does not fit the name {out}; leave it out, or change the name.")
+    form = format or named or "html"
+    target = out or Path(f"report.{form}")
     extras.require_report()
     metric_names = None if metrics is None else options.split_metrics(metrics)
     if runs[0].suffix == ".json":
@@ -73,8 +81,7 @@ def report(
         raise typer.BadParameter("runs are reported on test data; give it with --data.")
     else:
         page = _runs_page(runs, data, metric_names, title, reading)
-    target = out or Path(f"report.{format}")
-    save_page(replace(page, command=f"rankwright {shlex.join(sys.argv[1:])}"), target, format, png)
+    save_page(replace(page, command=f"rankwright {shlex.join(sys.argv[1:])}"), target, form, png)
     if not quiet:
         echo(f"wrote {target}")
 

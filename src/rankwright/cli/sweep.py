@@ -75,6 +75,7 @@ def sweep(
         raise typer.BadParameter("--folds splits DATA in place of --valid; keep one of the two.")
     parameters = dict(map(options.split_setting, set_ or []))
     if trees is not None:
+        options.check_given_once("n_estimators", parameters)
         parameters["n_estimators"] = trees
     if report is not None:
         extras.require_report()

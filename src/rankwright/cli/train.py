@@ -324,8 +324,7 @@ def _parameters(config: Path | None, flags: dict[str, Any], settings: list[str])
         name, value = options.split_setting(text)
         first, dot, inner = name.partition(".")
         _check_name(first, "--set has")
-        if first in flags:
-            raise typer.BadParameter(f"{first} is given twice, by --set and by its own flag; keep one.")
+        options.check_given_once(first, flags)
         if dot:
             table = parameters.setdefault(first, {})
             if first not in _TABLES or not isinstance(table, dict) or not inner:

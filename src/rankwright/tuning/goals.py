@@ -187,6 +187,7 @@ def sweep_goals(
     if len(terms) < 2 or len(targets) != len(terms):
         raise ValueError(
             f"a sweep needs two goals or more and a metric for each; got {len(terms)} goals and {len(targets)} metrics."
+            " Give data with several labels, or the objectives and metrics of the goals."
         )
     chosen = dict(parameters or {})
     for name in chosen:
