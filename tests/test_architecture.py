@@ -25,7 +25,10 @@ MODULES = {
 # ARCHITECTURE.md lists the rooms in this order.
 FILES = ("_io", "_lazy", "_frames", "_html", "environment")
 PROCESS = ("interrupts", "locks")
-DATA = ("kernels", "data.queries", "data.labels", "data.pairs", "data.encoding", "data.within_query", "data.dataset")
+DATA = (
+    "kernels",
+    *(f"data.{part}" for part in ("queries", "labels", "pairs", "encoding", "columns", "within_query", "dataset")),
+)
 OBJECTIVE_PARTS = tuple(f"objectives.{part}" for part in ("gradient", "base", "bound", "options", "propensity"))
 LABELLED = ("kernels", "data.queries", "data.labels", "data.pairs")
 READING = (*FILES, *DATA, "data.letor", "data.tables", "data.trec", "data.synthetic", "data.corruption", "data.folds")
@@ -52,9 +55,11 @@ MAY_IMPORT = {
     "data.pairs": ("_io", "_frames", "kernels", "data.queries"),
     "data.encoding": ("_frames", "data.queries"),
     "data.within_query": ("kernels", "data.encoding"),
+    "data.columns": ("_frames", "data.queries", "data.encoding"),
+    "data.joining": ("data.queries", "data.pairs", "data.encoding", "data.dataset"),
     "data.arrow": ("_io", "data.queries", "data.labels", "data.encoding", "data.dataset"),
     "data.row_order": ("kernels", "data.queries", "data.dataset"),
-    "data.dataset": (*FILES, *DATA, "data.row_order", "data.arrow"),
+    "data.dataset": (*FILES, *DATA, "data.row_order", "data.arrow", "data.joining"),
     "data.files": ("_io",),
     "data.row_stream": ("data.within_query",),
     "data.bins": ("kernels", "data.queries", "data.row_order", "data.row_stream"),

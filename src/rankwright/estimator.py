@@ -13,7 +13,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from rankwright.calibration import Calibration, check_options, fit_calibration, targets_of
 from rankwright.data.arguments import named_labels_of, ranking_data
-from rankwright.data.dataset import RankingData, names_columns
+from rankwright.data.columns import names_columns
+from rankwright.data.dataset import RankingData
 from rankwright.data.encoding import Columns, drop_columns, frame_columns, named_column
 from rankwright.data.files import is_path
 from rankwright.data.queries import Queries

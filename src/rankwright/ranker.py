@@ -11,7 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from rankwright.cluster.options import check_on_cluster
 from rankwright.data.arguments import evaluation_sets, ranking_data
-from rankwright.data.dataset import names_columns
+from rankwright.data.columns import names_columns
 from rankwright.data.encoding import frame_columns
 from rankwright.data.files import is_path
 from rankwright.data.within_query import Option, Recipe, read_recipe

@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 
 from rankwright.data.blocks import Show, silent
-from rankwright.data.dataset import RankingData, names_columns
+from rankwright.data.columns import names_columns
+from rankwright.data.dataset import RankingData
 from rankwright.data.encoding import HasColumns, drop_columns, frame_columns, named_column
 from rankwright.data.files import DataFiles, is_path
 from rankwright.data.streaming import stream_data

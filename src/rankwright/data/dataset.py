@@ -4,18 +4,16 @@ from __future__ import annotations
 
 import copy
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from functools import reduce
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
-from rankwright._frames import as_frame
 from rankwright._io import replacing, require_arrow
 from rankwright.data.arrow import read_arrow, to_arrow
+from rankwright.data.columns import check_finite, split_columns
 from rankwright.data.encoding import (
     HasColumns,
     Levels,
@@ -23,15 +21,13 @@ from rankwright.data.encoding import (
     encode_frame,
     encode_matrix,
     matched_names,
-    take_column,
 )
+from rankwright.data.joining import joined
 from rankwright.data.labels import UNNAMED, check_named, named_labels
 from rankwright.data.pairs import Pairs, read_pairs
-from rankwright.data.queries import Queries, check_labels, plain_ids
+from rankwright.data.queries import Queries, check_labels
 from rankwright.data.row_order import canonical_order
 from rankwright.data.within_query import Recipe
-
-_ROWS_PER_CHECK = 65_536  # checking for infinities in slices needs less memory
 
 
 class RankingData:
@@ -133,36 +129,11 @@ class RankingData:
         pairs: Any = None,
         document: Any = None,
     ) -> None:
-        frame = as_frame(X)
-        if frame is not None:
-            if names_columns(y, frame.columns):
-                columns = {}
-                for name in [y] if isinstance(y, str) else y:
-                    frame, columns[name] = take_column(frame, name, "y")
-                y = columns
-            if isinstance(qid, str):
-                frame, qid = take_column(frame, qid, "qid")
-            if fields is not None and not isinstance(fields, Mapping):
-                columns = {}
-                for name in fields:
-                    frame, columns[name] = take_column(frame, name, "fields")
-                fields = columns
-            if isinstance(document, str) and document not in (fields or {}):
-                frame, column = take_column(frame, document, "document")
-                fields = {**(fields or {}), document: column}
-            matrix, names, levels = encode_frame(frame, feature_names, categorical, reference)
+        table = split_columns(X, y, qid, fields, document)
+        y, qid, fields = table.y, table.qid, table.fields
+        if table.frame is not None:
+            matrix, names, levels = encode_frame(table.frame, feature_names, categorical, reference)
         else:
-            for name, value in (("y", y), ("qid", qid)):
-                if isinstance(value, str):
-                    raise ValueError(
-                        f"{name}={value!r} names a column, but X is a {type(X).__name__} without column "
-                        f"names. Pass {name} as an array, or X as a data frame."
-                    )
-            if fields is not None and not isinstance(fields, Mapping):
-                raise ValueError(
-                    f"fields={list(fields)!r} names columns, but X is a {type(X).__name__} without column names. "
-                    "Pass fields as a dict of arrays, or X as a data frame."
-                )
             matrix, names, levels = encode_matrix(X, feature_names, categorical, reference)
         if matrix.shape[0] == 0 or matrix.shape[1] == 0:
             raise ValueError(
@@ -198,12 +169,12 @@ class RankingData:
         self.pairs: Pairs | None = None if pairs is None else self._read_pairs(pairs, document, self.queries)
         if document is not None and pairs is None:
             raise ValueError("document says how pairs name the rows, and there are no pairs; leave it out.")
-        given = feature_names is not None or frame is not None
+        given = feature_names is not None or table.frame is not None
         self.named: bool = given if reference is None else reference.named
         self.first_index: int | None = None if reference is None else reference.first_index
         self.feature_names: list[str] = names
         self.categories: Levels = levels
-        _check_features(self)
+        check_finite(self.X, names, self.queries)
 
     @property
     def labels(self) -> dict[str, NDArray[np.float64]]:
@@ -452,7 +423,8 @@ class RankingData:
     def concatenate(parts: Sequence[RankingData]) -> RankingData:
         """Join data sets with the same columns and different queries.
 
-        Where all were given by the sizes of their queries, whose ids are then mere numbers, the later ones are counted on.
+        Where all were given by the sizes of their queries, whose ids are then mere numbers, the numbers of the later
+        ones continue those of the earlier.
 
         Examples
         --------
@@ -461,22 +433,7 @@ class RankingData:
         >>> RankingData.concatenate([a, b]).qid.tolist()
         [1, 2]
         """
-        check_joinable(parts)
-        first, qids = parts[0], _row_ids(parts)
-        stack = _stack_of([part.X for part in parts])
-        weighted = any(part.weights is not None for part in parts)
-        weights = [np.ones(p.n_rows) if p.weights is None else p.weights for p in parts]
-        data = first._like(
-            stack([part.X for part in parts]),
-            np.concatenate([part.y for part in parts]),
-            np.concatenate(qids)
-            if len({ids.dtype.kind for ids in qids}) == 1
-            else [value for ids in qids for value in plain_ids(ids)],
-            np.concatenate(weights) if weighted else None,
-            {name: np.concatenate([part.fields[name] for part in parts]) for name in first.fields},
-        )
-        data.pairs = _joined_pairs(parts, data.queries)
-        return data
+        return joined(parts)
 
     def to_parquet(self, path: str | os.PathLike[str]) -> None:
         """Write one Parquet file: the features, the columns ``label``, ``qid`` and ``weight``, and the fields.
@@ -576,77 +533,6 @@ class RankingData:
         return f"RankingData({self.n_rows} rows, {self.n_queries} queries, {len(self.feature_names)} features)"
 
 
-def check_joinable(parts: Sequence[RankingData]) -> None:
-    """Raise ValueError where `RankingData.concatenate` would, before any row is copied."""
-    if len(parts) == 0:
-        raise ValueError("nothing to concatenate: give at least one data set.")
-    first = parts[0]
-    for part in parts[1:]:
-        names = matched_names(part.feature_names, part.named, first)
-        new_names = dict(zip(part.feature_names, names, strict=True))
-        if {new_names[name]: levels for name, levels in part.categories.items()} != first.categories:
-            raise ValueError(
-                "the categories differ between the parts; create the later ones with reference= the first."
-            )
-    ids = [value for part in parts for value in plain_ids(part.query_ids)]
-    if len(set(ids)) < len(ids) and not _numbered(parts):
-        repeated = next(value for value in ids if ids.count(value) > 1)
-        raise ValueError(
-            f"query {repeated!s} is in two of the parts, which would merge them into one query; "
-            "give the queries different ids."
-        )
-    if any(part.fields.keys() != first.fields.keys() for part in parts):
-        raise ValueError(
-            f"the parts have different fields: {sorted({tuple(part.fields) for part in parts})}; give each the same."
-        )
-    several = any(len(part.label_names) != 1 for part in parts)  # a label alone needs no name
-    if several and any(part.label_names != first.label_names for part in parts):
-        raise ValueError(
-            f"the parts have different labels: {sorted({part.label_names for part in parts})}; give each the same."
-        )
-    if len({hasattr(part.X, "batches") for part in parts}) > 1:
-        raise ValueError("some parts are in memory and others in files; give all in the same way.")
-
-
-def _numbered(parts: Sequence[RankingData]) -> bool:
-    return all(part.queries.numbered for part in parts)
-
-
-def _row_ids(parts: Sequence[RankingData]) -> list[NDArray[Any]]:
-    """Query ids of the rows of each part; mere numbers that repeat continue those of the parts before."""
-    distinct = len(set().union(*(plain_ids(part.query_ids) for part in parts)))
-    if not _numbered(parts) or distinct == sum(part.n_queries for part in parts):
-        return [part.qid for part in parts]
-    starts = np.cumsum([0, *(part.query_ids[-1] + 1 for part in parts)])
-    return [part.qid + start for part, start in zip(parts, starts, strict=False)]
-
-
-def _stack_of(matrices: Sequence[Any]) -> Callable[[Sequence[Any]], Any]:
-    """Return what puts the rows of matrices of these kinds below each other."""
-    if hasattr(matrices[0], "batches"):
-        return lambda streams: reduce(lambda a, b: a.joined(b), streams)
-    return (lambda xs: sp.vstack(xs, format="csr")) if any(map(sp.issparse, matrices)) else np.concatenate
-
-
-def names_columns(y: Any, columns: Sequence[str]) -> bool:
-    """Tell whether y names columns of a frame: a text, or a list of texts of which one is a column."""
-    if isinstance(y, str):
-        return True
-    texts = isinstance(y, list | tuple) and len(y) > 0 and all(isinstance(name, str) for name in y)
-    return texts and any(name in columns for name in y)
-
-
-def _joined_pairs(parts: Sequence[RankingData], queries: Queries) -> Pairs | None:
-    """Join the pairs of parts whose rows follow each other."""
-    if all(part.pairs is None for part in parts):
-        return None
-    starts = np.cumsum([0, *(part.n_rows for part in parts)])
-    arrays = [(part.pairs.arrays, start) for part, start in zip(parts, starts, strict=False) if part.pairs is not None]
-    winner, loser = (np.concatenate([getattr(a, side) + start for a, start in arrays]) for side in ("winner", "loser"))
-    place = np.arange(queries.n_rows) if queries.order is None else np.argsort(queries.order)
-    return Pairs.of_rows(place[winner], place[loser], np.concatenate([a.weight for a, _ in arrays]), queries)
-
-
 def _field(name: str, values: Any, queries: Queries) -> NDArray[Any]:
     """Put the values of a field into grouped order."""
     array = np.asarray(values)
@@ -655,25 +541,3 @@ def _field(name: str, values: Any, queries: Queries) -> NDArray[Any]:
     if array.shape != (queries.n_rows,):
         raise ValueError(f"the field {name!r} has shape {array.shape} for {queries.n_rows} rows; give one per row.")
     return array if queries.order is None else array[queries.order]
-
-
-def _check_features(data: RankingData) -> None:
-    if hasattr(data.X, "batches"):
-        return  # rows in files, checked when they are read
-    if sp.issparse(data.X):
-        if np.isinf(data.X.data).any():
-            row, column = next((r, c) for r, c, v in zip(*sp.find(data.X), strict=True) if np.isinf(v))
-            _refuse_infinity(data, int(row), int(column))
-        return
-    for start in range(0, data.n_rows, _ROWS_PER_CHECK):
-        infinite = np.isinf(data.X[start : start + _ROWS_PER_CHECK])
-        if infinite.any():
-            row, column = np.argwhere(infinite)[0]
-            _refuse_infinity(data, start + int(row), int(column))
-
-
-def _refuse_infinity(data: RankingData, row: int, column: int) -> None:
-    raise ValueError(
-        f"feature {data.feature_names[column]!r} is infinite at {data.queries.where(row)}. "
-        "Use NaN for a missing value, or a large finite number."
-    )

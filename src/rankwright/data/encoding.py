@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 Levels = dict[str, tuple[Any, ...] | None]
 Matrix = Any  # a NumPy 2-D array or a SciPy CSR matrix
+_ROWS_PER_CHECK = 65_536  # checking for infinities in slices needs less memory
 MOST_COLUMNS = 1 << 24  # their names alone take a gigabyte
 
 
@@ -115,18 +116,35 @@ def _is_plain(X: Any, columns: Columns) -> bool:
 
 
 def _without_infinities(matrix: Matrix, columns: Columns) -> Matrix:
-    infinite = np.isinf(matrix.data if is_sparse(matrix) else matrix)
-    if infinite.any():
-        if is_sparse(matrix):
-            entries = matrix.tocoo()
-            row, column = (int(axis[infinite][0]) for axis in (entries.row, entries.col))
-        else:
-            row, column = np.argwhere(infinite)[0].tolist()
+    place = first_infinite(matrix)
+    if place is not None:
         raise ValueError(
-            f"X has an infinite value at row {row}, feature {columns.feature_names[column]!r}; use NaN for a missing "
-            "value, or a large finite number."
+            f"X has an infinite value at row {place[0]}, feature {columns.feature_names[place[1]]!r}; use NaN for a "
+            "missing value, or a large finite number."
         )
     return matrix
+
+
+def first_infinite(matrix: Matrix) -> tuple[int, int] | None:
+    """Return row and column of an infinite value, or None where all are finite or NaN.
+
+    Examples
+    --------
+    >>> first_infinite(np.array([[1.0, np.nan], [2.0, -np.inf]]))
+    (1, 1)
+    """
+    if is_sparse(matrix):
+        infinite = np.isinf(matrix.data)
+        if not infinite.any():
+            return None
+        entries = matrix.tocoo()
+        return int(entries.row[infinite][0]), int(entries.col[infinite][0])
+    for start in range(0, matrix.shape[0], _ROWS_PER_CHECK):
+        infinite = np.isinf(matrix[start : start + _ROWS_PER_CHECK])
+        if infinite.any():
+            row, column = np.argwhere(infinite)[0].tolist()
+            return start + row, column
+    return None
 
 
 def take_column(frame: nw.DataFrame[Any], name: str, argument: str) -> tuple[nw.DataFrame[Any], nw.Series[Any]]:

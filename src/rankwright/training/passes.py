@@ -16,7 +16,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from rankwright.data.dataset import RankingData, check_joinable
+from rankwright.data.dataset import RankingData
+from rankwright.data.joining import check_joinable
 from rankwright.data.within_query import Recipe
 from rankwright.engines.contract import Forest
 from rankwright.evaluation.per_query import Evaluator
