@@ -18,6 +18,7 @@ from rankwright import Cluster, Ranker, RankingData, make_web_search, stream_dat
 from rankwright.cli import main
 from rankwright.cluster import dask as dask_room
 from rankwright.cluster import pieces
+from rankwright.cluster.options import check_on_cluster
 from rankwright.data.encoding import Columns
 
 pytest.importorskip("distributed")
@@ -229,12 +230,20 @@ def test_bad_files_are_one_error_that_names_them(client: Any, files: Path, kind:
         ranker().fit(files, cluster=client)
 
 
+@pytest.mark.parametrize("given", [{"members": np.int64(1)}, {"members": 1, "refit": False}, {"within_query": None}])
+def test_what_asks_for_nothing_is_no_reason_to_refuse_a_cluster(given: dict[str, Any]) -> None:
+    check_on_cluster(given, None, None)
+    for name, value in (("members", 2), ("position", np.arange(3)), ("early_stopping", "cv")):
+        with pytest.raises(ValueError, match=f"{name} cannot be used with cluster="):
+            check_on_cluster({**given, name: value}, None, None)
+
+
 def test_arguments_that_cannot_be_used(client: Any, files: Path, tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="engine='lightgbm' trains on one machine; a cluster needs engine='xgboost'"):
         ranker(engine="lightgbm").fit(DATA, cluster=client)
     with pytest.raises(ValueError, match="there is no Parquet file and no LETOR text at"):
         ranker().fit(tmp_path / "nothing", cluster=client)
-    with pytest.raises(ValueError, match="X names files, so y must be the name of a column"):
+    with pytest.raises(ValueError, match="X names files, so y must be names of their columns"):
         ranker().fit(files, DATA.y, cluster=client)
     with pytest.raises(ValueError, match="at least one worker; got 0"):
         ranker().fit(DATA, cluster=0)

@@ -10,15 +10,13 @@ from rankwright.cluster.pieces import Piece
 from rankwright.data.arguments import ranking_data
 from rankwright.data.dataset import RankingData
 from rankwright.data.encoding import frame_columns
-from rankwright.data.files import DataFiles
+from rankwright.data.files import DataFiles, check_columns_of_files
 
 
 def column_names(X: Any, y: Any, qid: Any, weight: Any) -> Piece:
     """Names of the columns of files and frames: those given, otherwise ``label`` and ``qid``."""
     if isinstance(X, str | os.PathLike):
-        for name, value in (("y", y), ("qid", qid), ("sample_weight", weight)):
-            if value is not None and not isinstance(value, str):
-                raise ValueError(f"X names files, so {name} must be the name of a column; got {type(value).__name__}.")
+        check_columns_of_files(y, qid, weight)
     if isinstance(X, DataFiles):
         return Piece("", None, X.labels[0], X.qid, X.weight, X.categorical, X.drop)
     label, query, own_weight = (value if isinstance(value, str) else None for value in (y, qid, weight))
@@ -28,8 +26,7 @@ def column_names(X: Any, y: Any, qid: Any, weight: Any) -> Piece:
 def spread_data(X: Any, y: Any, qid: Any, group: Any, weights: Any) -> Any:
     """Return the training data in a form that `rankwright.cluster.dask.loaded_pieces` takes."""
     if isinstance(X, str | os.PathLike):
-        if group is not None:
-            raise ValueError("X names files, whose column of query ids says what belongs together; leave out group.")
+        check_columns_of_files(y, qid, weights, group)
         return _parquet(DataFiles(os.fspath(X)))
     if isinstance(X, DataFiles):
         return _parquet(X)

@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 # What only one machine does so far: parameters and arguments of a fit, each with the value that asks for nothing.
 _ONE_MACHINE: dict[str, Any] = {
     "pairs": None,
@@ -28,7 +30,7 @@ def check_on_cluster(given: Mapping[str, Any], X: Any, y: Any) -> None:
     Traceback (most recent call last):
     ValueError: refit cannot be used with cluster=; leave out one of the two.
     """
-    asked = [name for name, nothing in _ONE_MACHINE.items() if repr(given.get(name, nothing)) != repr(nothing)]
+    asked = [name for name, nothing in _ONE_MACHINE.items() if _asks(given.get(name, nothing), nothing)]
     labels = getattr(X, "label_names", y if isinstance(y, Mapping | list | tuple) else ())
     if len(labels) > 1 and all(isinstance(name, str) for name in labels):
         asked.append("several labels")
@@ -38,6 +40,11 @@ def check_on_cluster(given: Mapping[str, Any], X: Any, y: Any) -> None:
         raise ValueError(f"{asked[0]} cannot be used with cluster=; leave out one of the two.")
     if hasattr(getattr(X, "X", None), "batches"):
         raise ValueError("X is streamed from files, which workers read themselves; give fit their path instead.")
+
+
+def _asks(value: Any, nothing: Any) -> bool:
+    """Whether a value asks for more than nothing; arrays, which have no one answer to ==, do."""
+    return value is not nothing and not (np.isscalar(value) and bool(value == nothing))
 
 
 @dataclass(frozen=True)

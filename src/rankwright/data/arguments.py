@@ -12,7 +12,7 @@ from rankwright.data.blocks import Show, silent
 from rankwright.data.columns import names_columns
 from rankwright.data.dataset import RankingData
 from rankwright.data.encoding import HasColumns, drop_columns, frame_columns, named_column
-from rankwright.data.files import DataFiles, is_path
+from rankwright.data.files import DataFiles, check_columns_of_files, is_path
 from rankwright.data.streaming import stream_data
 
 
@@ -75,13 +75,8 @@ def _in_files(
     drop: tuple[str, ...] = (),
 ) -> RankingData:
     """Stream data from files, whose columns the other arguments name."""
-    if group is not None:
-        raise ValueError("X names files, whose column of query ids says what belongs together; leave out group.")
+    check_columns_of_files(y, qid, weights, group, fields)
     labels = list(y) if isinstance(y, list | tuple) else [] if y is None else [y]
-    given = {"y": labels, "qid": [qid], "sample_weight": [weights], "position, propensity and document": fields}
-    for name, values in given.items():
-        if any(value is not None and not isinstance(value, str) for value in values):
-            raise ValueError(f"X names files, so {name} must be names of their columns, not arrays.")
     options: dict[str, Any] = {"qid": qid, "weight": weights, "fields": tuple(dict.fromkeys(fields)), "drop": drop}
     options["label"] = labels[0] if len(labels) == 1 else tuple(labels) or None
     return stream_data(DataFiles.of(X, **options), reference=reference, show=show)

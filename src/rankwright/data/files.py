@@ -59,6 +59,23 @@ def parquet_head(path: PathLike) -> ParquetHead:
     return head
 
 
+def check_columns_of_files(y: Any, qid: Any, weights: Any, group: Any = None, fields: Sequence[Any] = ()) -> None:
+    """Raise ValueError where arguments of ``fit`` beside files are not names of columns; there may be several labels.
+
+    Examples
+    --------
+    >>> check_columns_of_files(["relevance", "margin"], [1, 1], None)
+    Traceback (most recent call last):
+    ValueError: X names files, so qid must be names of their columns, not arrays.
+    """
+    if group is not None:
+        raise ValueError("X names files, whose column of query ids says what belongs together; leave out group.")
+    given = {"y": y if isinstance(y, list | tuple) else [y], "qid": [qid], "sample_weight": [weights]}
+    for name, values in {**given, "position, propensity and document": fields}.items():
+        if any(value is not None and not isinstance(value, str) for value in values):
+            raise ValueError(f"X names files, so {name} must be names of their columns, not arrays.")
+
+
 def check_column_options(path: PathLike, given: Mapping[str, Any]) -> None:
     """Raise ValueError where options of `read_data` mean nothing for a file: names of columns for LETOR text.
 
