@@ -278,8 +278,8 @@ def _fit_isotonic(s: Floats, share: Floats, weight: Floats) -> tuple[Floats, Flo
     first, mean = first[:blocks], mean[:blocks]
     last = np.append(first[1:], len(s)) - 1
     places, values = np.column_stack([first, last]).ravel(), np.repeat(mean, 2)
-    kept = np.append(True, np.diff(places) > 0)
-    return s[places[kept]], values[kept]
+    distinct = np.append(True, np.diff(places) > 0)
+    return s[places[distinct]], values[distinct]
 
 
 def _fit_logistic(s: Floats, share: Floats, weight: Floats) -> tuple[float, float]:

@@ -179,20 +179,20 @@ def plot_position_bias(
     alt = require("altair")
     labels = distinct_names(names, [getattr(model, "name", f"model {i}") for i, model in enumerate(models, start=1)])
     rankers: list[Any] = [getattr(model, "ranker", model) for model in models]
-    found = [ranker.manifest_.get("position_bias", {}) for ranker in rankers]
-    available = list(dict.fromkeys(name for biases in found for name in biases))
+    stored = [ranker.manifest_.get("position_bias", {}) for ranker in rankers]
+    available = list(dict.fromkeys(name for biases in stored for name in biases))
     if not available:
         raise ValueError("there is no position bias to draw: train with fit(position=...).")
     chosen = _one_of(column, available)
     quantity, title = ("examination", "examination") if examination else ("values", "bias, as a score")
     rows = [
         {"level": level, "bias": bias, "documents": documents, "model": label}
-        for label, biases in zip(labels, found, strict=True)
+        for label, biases in zip(labels, stored, strict=True)
         if quantity in biases.get(chosen, {})
         for level, bias, documents in zip(*(biases[chosen][k] for k in ("levels", quantity, "documents")), strict=True)
         if bias is not None
     ]
-    ordered = all(biases[chosen]["ordered"] for biases in found if chosen in biases)
+    ordered = all(biases[chosen]["ordered"] for biases in stored if chosen in biases)
     base = alt.Chart(alt.Data(values=rows)).encode(
         y=alt.Y("bias:Q", title=title),
         color=colour_of(alt, "model", labels),

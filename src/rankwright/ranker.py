@@ -319,8 +319,8 @@ class Ranker(FittedRanker):
             plan = read_parameters(self.get_params(deep=False))
         check_callbacks(callbacks)
         if cluster is not None:
-            told = {"pairs": pairs, "position": position, "propensity": propensity, "eval_group": eval_group}
-            check_on_cluster({**self.get_params(deep=False), **told}, X, y)
+            arguments = {"pairs": pairs, "position": position, "propensity": propensity, "eval_group": eval_group}
+            check_on_cluster({**self.get_params(deep=False), **arguments}, X, y)
             return self._fit_on(cluster, plan, (X, y, qid, group, sample_weight), eval_set, earlier, callbacks)
         clicks, times = ClickColumns.of(position, propensity, clip, self_normalised), no_times()
         with announcing(show_notice(self.verbose)), timed(times, "preparation"):

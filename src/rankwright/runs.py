@@ -65,7 +65,7 @@ class Run:
     manifest : dict
         Status, data, times and versions; ``manifest["status"]`` is ``"training"``, ``"interrupted"`` or ``"finished"``.
     config : dict
-        Parameters of the Ranker, and under ``"clicks"`` what ``fit`` was told about them.
+        Parameters of the Ranker, and under ``"clicks"`` the arguments of ``fit`` about them.
     history : list of dict
         One per iteration: ``{"iteration": 1, "seconds": 0.1, "train": {"ndcg@10": 0.4}, "valid": {"ndcg@10": 0.3}}``;
         ``"valid"`` only where there was validation data, ``"train"`` unless weights differ within a query. Seconds
@@ -348,7 +348,7 @@ def _train_locked(
 def run_config(parameters: Mapping[str, Any], clicks: Mapping[str, Any] | None = None) -> dict[str, Any]:
     """All parameters of the Ranker as plain values, those that are None left out; raise where one cannot be used.
 
-    What ``fit`` is told about clicks is in a table of its own.
+    The arguments of ``fit`` about clicks are in a table of their own.
     """
     from rankwright.ranker import Ranker
 

@@ -140,9 +140,9 @@ def _make_lists(
         for session in range(n_lists):
             shown = rw.interleave(a, b, method=method, length=min(length, end - start), key=(query, session), seed=seed)
             n = len(shown.documents)
-            made = vars(shown) | {"query": [query] * n, "session": [session] * n, "position": range(1, n + 1)}
-            made["document"] = made.pop("documents")
+            table = vars(shown) | {"query": [query] * n, "session": [session] * n, "position": range(1, n + 1)}
+            table["document"] = table.pop("documents")
             for name, values in columns.items():
-                values += made[name]
+                values += table[name]
     write_table(columns, out)
     return {"lists": rows.n_queries * n_lists, "queries": rows.n_queries, "method": method, "seed": seed}

@@ -157,8 +157,8 @@ def train(
     if cluster is not None:
         parameters.setdefault("engine", "xgboost")
     given = {"position": position or None, "propensity": propensity, "clip": clip}
-    told = parameters.pop("clicks", {}) | {name: value for name, value in given.items() if value is not None}
-    names = options.named_columns(told)
+    click_options = parameters.pop("clicks", {}) | {name: value for name, value in given.items() if value is not None}
+    names = options.named_columns(click_options)
     reading |= {"fields": names} if names else {}
     verbose = parameters.pop("verbose", 1)
     options.check_document(pairs, document)
@@ -172,7 +172,7 @@ def train(
     if calibrate_to is not None and calibrate_by is None:
         raise typer.BadParameter("--calibrate-target says what --calibrate learns; give --calibrate too.")
     try:
-        settings = run_config(parameters, told)
+        settings = run_config(parameters, click_options)
     except ValueError as error:
         raise typer.BadParameter(str(error)) from None
     earlier = None if force else Run.find(out)
@@ -192,7 +192,7 @@ def train(
         out,
         *parts,
         parameters=parameters,
-        clicks=told,
+        clicks=click_options,
         sources={"paths": paths, "reading": reading, "seconds": time.perf_counter() - start},
         overwrite=force,
         verbose=0 if quiet else verbose,

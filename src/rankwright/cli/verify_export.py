@@ -23,7 +23,7 @@ def verify_export(
     ],
     to: Annotated[
         str | None,
-        typer.Option("--to", metavar="TARGET", help="Target of the file [told by its name].", show_default=False),
+        typer.Option("--to", metavar="TARGET", help="Target of the file [by its usual name].", show_default=False),
     ] = None,
     target_version: options.TargetVersion = None,
     feature_set: options.FeatureSetFile = None,

@@ -31,7 +31,7 @@ def ranking_data(
     """Build the data of ``fit`` and ``score``; X may be a `RankingData` already, or paths of files to stream.
 
     ``fields`` are added to those of the data: arrays, or names of columns of a frame, which are then not features.
-    Of a `RankingData` they are arrays in its own order, or names of its fields. ``show`` is told of reading.
+    Of a `RankingData` they are arrays in its own order, or names of its fields. ``show`` reports reading.
     """
     if is_path(X):
         others = [*(fields or {}).values(), *([] if document is None else [document])]

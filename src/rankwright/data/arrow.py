@@ -140,9 +140,9 @@ def _check_levels(table: Any, name: str, levels: tuple[Any, ...]) -> None:
     codes = as_floats(table[name].to_numpy(), f"column {name!r} must hold the codes of its {len(levels)} categories.")
     bad = np.flatnonzero(~(np.isnan(codes) | ((codes >= 0) & (codes < len(levels)) & (codes == np.trunc(codes)))))
     if len(bad) or len(set(levels)) < len(levels):
-        found = f"{codes[bad[0]]:g} in row {bad[0]}" if len(bad) else "a category twice"
+        problem = f"{codes[bad[0]]:g} in row {bad[0]}" if len(bad) else "a category twice"
         raise ValueError(
-            f"column {name!r} holds codes of {len(levels)} categories, from 0 to {len(levels) - 1}, and has {found}; "
+            f"column {name!r} holds codes of {len(levels)} categories, from 0 to {len(levels) - 1}, and has {problem}; "
             "write the file again."
         )
 

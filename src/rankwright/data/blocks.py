@@ -69,7 +69,7 @@ class ParquetBlocks:
     versions
         What the files were when they were first looked at.
     show
-        Is told of the bytes read.
+        Is called with the bytes read.
     """
 
     files: DataFiles

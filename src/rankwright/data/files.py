@@ -141,14 +141,14 @@ class DataFiles:
     def files(self) -> list[str]:
         """Absolute paths, those of each pattern ascending; at least one, all of one format."""
         patterns = (self.path,) if isinstance(self.path, str) else self.path
-        found = [os.path.abspath(name) for pattern in patterns for name in _matches(pattern)]
-        for name in found:
+        names = [os.path.abspath(name) for pattern in patterns for name in _matches(pattern)]
+        for name in names:
             if not os.path.isfile(name):
                 raise ValueError(f"{name} is not a plain file but a pipe, a device or a folder; it is not read.")
-        if not found:
+        if not names:
             raise ValueError("there is no file to read: the list of paths is empty; give at least one.")
-        kinds = {extension_of(name) in LETOR: name for name in reversed(found)}
-        for name in found:
+        kinds = {extension_of(name) in LETOR: name for name in reversed(names)}
+        for name in names:
             if extension_of(name) in CSV:
                 raise ValueError(
                     f"{name} cannot be read batch by batch: Parquet and LETOR text can. Write it as Parquet, or hold "
@@ -156,7 +156,7 @@ class DataFiles:
                 )
         if len(kinds) > 1:
             raise ValueError(f"{kinds[True]} is LETOR text and {kinds[False]} is not; give files of one format.")
-        return found
+        return names
 
     @property
     def is_letor(self) -> bool:
@@ -224,11 +224,11 @@ def _matches(pattern: str) -> list[str]:
     if os.path.isdir(pattern):
         inside = sorted(glob.glob(os.path.join(glob.escape(pattern), "**", "*"), recursive=True))
         for known in (PARQUET, LETOR):
-            found = [name for name in inside if name.removesuffix(".gz").endswith(known) and os.path.isfile(name)]
-            if found:
-                return found
-    elif found := sorted(glob.glob(pattern)) or ([pattern] if os.path.isfile(pattern) else []):
-        return found
+            matching = [name for name in inside if name.removesuffix(".gz").endswith(known) and os.path.isfile(name)]
+            if matching:
+                return matching
+    elif matching := sorted(glob.glob(pattern)) or ([pattern] if os.path.isfile(pattern) else []):
+        return matching
     raise ValueError(
         f"there is no Parquet file and no LETOR text at {pattern}; give a folder, a file or a pattern such as "
         "data/*.parquet."

@@ -178,8 +178,8 @@ def comment_fields(text: bytes | bytearray) -> dict[str, NDArray[Any]]:
     for line in bytes(text).split(b"\n"):
         row, _, comment = line.partition(b"#")
         if row.strip():
-            found = _DOCID.search(comment)
-            ids.append("" if found is None else found[1].decode(errors="replace"))
+            match = _DOCID.search(comment)
+            ids.append("" if match is None else match[1].decode(errors="replace"))
     return {"docid": np.array(ids, dtype=object)} if any(ids) else {}
 
 

@@ -59,8 +59,8 @@ class Pairs:
     def moved(self, place: Rows, queries: Queries) -> Pairs:
         """Return the pairs after row i has moved to ``place[i]``; pairs of rows that moved to -1 are left out."""
         _, winner, loser, weight = self.arrays
-        kept = place[winner] >= 0
-        return self.of_rows(place[winner][kept], place[loser][kept], weight[kept], queries)
+        present = place[winner] >= 0
+        return self.of_rows(place[winner][present], place[loser][present], weight[present], queries)
 
     def agreement(self, scores: ArrayLike) -> float:
         """Share of the pairs, by weight, whose winner has the higher score; equal scores count half.
@@ -241,13 +241,13 @@ def _by_document(column: list[Any], numbers: list[int] | None, queries: Queries,
         row_of[key] = row if key not in row_of else -1
     rows = np.empty(len(values), dtype=np.int64)
     for pair, value in enumerate(values):
-        found = row_of.get(value if numbers is None else (numbers[pair], value))
-        if found is None:
+        row_number = row_of.get(value if numbers is None else (numbers[pair], value))
+        if row_number is None:
             _refuse_document(pair, value, None if numbers is None else queries.ids[numbers[pair]])
-        if found == -1:
+        if row_number == -1:
             remedy = "give each row of a query its own id" if numbers is not None else "add a column qid to the pairs"
             raise ValueError(f"pair {pair} names the document {value!r}, which is in several rows; {remedy}.")
-        rows[pair] = found
+        rows[pair] = row_number
     return rows
 
 

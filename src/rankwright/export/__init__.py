@@ -125,7 +125,7 @@ def light_model(model: Any) -> Model:
 def export_options(
     model: Model, target_version: str | None = None, feature_set: PathLike | None = None, name: str = "rankwright"
 ) -> ExportOptions:
-    """Gather what a target is told; the feature set is read, and compared with the model."""
+    """Gather the options of a target; the feature set is read, and compared with the model."""
     features = None
     if feature_set is not None:
         from rankwright.export.feature_sets import check_feature_set, read_feature_set

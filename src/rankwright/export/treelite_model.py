@@ -102,18 +102,18 @@ def _values(tree: dict[str, Any], rows: Floats) -> Floats:
     nodes = {int(node["node_id"]): node for node in tree["nodes"]}
 
     def goes_left(node: int, some: Rows) -> Any:
-        one = nodes[node]
-        x = rows[some, one["split_feature_id"]]
-        if "comparison_op" in one:
-            threshold = float(one["threshold"])
-            left = x <= threshold if one["comparison_op"] == "<=" else x < threshold
+        record = nodes[node]
+        x = rows[some, record["split_feature_id"]]
+        if "comparison_op" in record:
+            threshold = float(record["threshold"])
+            left = x <= threshold if record["comparison_op"] == "<=" else x < threshold
         else:
-            left = np.isin(np.trunc(x), one["category_list"]) != one["category_list_right_child"]
-        return np.where(np.isnan(x), bool(one["default_left"]), left)
+            left = np.isin(np.trunc(x), record["category_list"]) != record["category_list_right_child"]
+        return np.where(np.isnan(x), bool(record["default_left"]), left)
 
     def children(node: int) -> tuple[int, int] | None:
-        one = nodes[node]
-        return None if "leaf_value" in one else (one["left_child"], one["right_child"])
+        record = nodes[node]
+        return None if "leaf_value" in record else (record["left_child"], record["right_child"])
 
     reached = leaves(len(rows), int(tree.get("root_id", 0)), children, goes_left)
     return np.array([float(nodes[leaf]["leaf_value"]) for leaf in reached.tolist()])

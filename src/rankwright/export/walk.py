@@ -30,17 +30,17 @@ def leaves(
     goes_left
         Which of some rows go to the first child of a node.
     """
-    found = np.full(n_rows, root, dtype=np.int64)
+    nodes = np.full(n_rows, root, dtype=np.int64)
     waiting = [(root, np.arange(n_rows))]
     while waiting:
         node, rows = waiting.pop()
         below = children(node)
         if below is None:
-            found[rows] = node
+            nodes[rows] = node
         elif len(rows):
             left = goes_left(node, rows)
             waiting += [(below[0], rows[left]), (below[1], rows[~left])]
-    return found
+    return nodes
 
 
 def dense(X: Any, n_columns: int, dtype: type) -> NDArray[Any]:

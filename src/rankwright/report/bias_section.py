@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 def bias_sections(runs: Sequence[Run]) -> list[Section]:
     """One section with a chart for each bias column; none where no run was trained with ``position``."""
     names = distinct_names(runs)
-    found = {name: run.ranker.manifest_.get("position_bias", {}) for name, run in zip(names, runs, strict=True)}
-    columns = dict.fromkeys(column for biases in found.values() for column in biases)
+    stored = {name: run.ranker.manifest_.get("position_bias", {}) for name, run in zip(names, runs, strict=True)}
+    columns = dict.fromkeys(column for biases in stored.values() for column in biases)
     if not columns:
         return []
     text = Text(
@@ -29,7 +29,7 @@ def bias_sections(runs: Sequence[Run]) -> list[Section]:
         chart
         for column in columns
         for quantity in ("values", "examination")
-        if (chart := _chart(column, found, quantity)) is not None
+        if (chart := _chart(column, stored, quantity)) is not None
     ]
     return [Section("Position bias", [text, *charts])]
 

@@ -25,7 +25,7 @@ class MemoryBudget:
         self.free = total
 
     def take(self, n_bytes: int) -> None:
-        """Reserve bytes; raise Problem where there are not so many."""
+        """Reserve bytes; raise Problem where there are too few."""
         if n_bytes > self.free:
             raise Problem(503, "too many requests are being read; try again.", ((b"retry-after", b"1"),))
         self.free -= n_bytes

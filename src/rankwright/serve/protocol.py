@@ -19,7 +19,7 @@ LONGEST_IDLE = 75  # seconds that a connection may wait for its next request
 
 
 def protocol_class(time_limit: float, on_broken: Callable[[int, str], None]) -> type[asyncio.Protocol]:
-    """Return the protocol for a time limit; ``on_broken`` is told status and reason of each connection closed by it."""
+    """Return the protocol for a time limit; ``on_broken`` gets status and reason of each connection closed by it."""
 
     class LimitedProtocol(H11Protocol):
         _head_timer: asyncio.TimerHandle | None = None

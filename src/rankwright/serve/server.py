@@ -43,7 +43,7 @@ def serve(path: Path, settings: Settings, log: JsonLog, announce: Callable[[str]
     log
         Access log.
     announce
-        Told the address once the service listens.
+        Is called with the address once the service listens.
     """
     check_library()
     app = Application(ModelHolder(path), settings, log)

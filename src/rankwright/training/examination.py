@@ -137,9 +137,9 @@ def estimate_examination(
         group = grouping()
         for other in others:
             group = group * len(other.levels) + other.codes
-        found = _estimate(_cells(group, column, reference, data), alike_by)
-        if found is not None and (best is None or found.n_known > best.n_known):
-            best = found
+        estimate = _estimate(_cells(group, column, reference, data), alike_by)
+        if estimate is not None and (best is None or estimate.n_known > best.n_known):
+            best = estimate
         if best is not None and best.n_known == len(column.levels):
             break
     return None if best is None else best.with_reference(reference)
@@ -175,8 +175,8 @@ def _estimate(cells: Cells, alike_by: str) -> Examination | None:
             tables = _largest(cells).tables()
             log_curve = fit_curve(*tables)
             return Examination(levels, np.exp(log_curve), curve_errors(*tables, log_curve), alike_by)
-        kept = np.setdiff1d(np.arange(cells.n_positions), list(lost))
-        levels, cells = levels[kept], _at(cells, kept)
+        positions = np.setdiff1d(np.arange(cells.n_positions), list(lost))
+        levels, cells = levels[positions], _at(cells, positions)
     return None
 
 

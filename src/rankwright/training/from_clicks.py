@@ -1,4 +1,4 @@
-"""What ``fit`` is told about clicks: where documents were shown, and how likely they were seen."""
+"""What ``fit`` knows about clicks: where documents were shown, and how likely they were seen."""
 
 from __future__ import annotations
 

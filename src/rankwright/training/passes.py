@@ -189,8 +189,8 @@ def _train_twice(task: Task, finish: Callable[[Fitted], None]) -> None:
             return
         times = {phase: seconds + ended.state.times[phase] for phase, seconds in chosen["times"].items()}
         refit = {"trees": trees, "rows": joined.n_rows, "queries": joined.n_queries}
-        kept = {name: chosen[name] for name in ("stopping", "evals_result")}
-        finish(Fitted(ended.model(second, **kept, refit=refit, times=times), ended.plan))
+        history = {name: chosen[name] for name in ("stopping", "evals_result")}
+        finish(Fitted(ended.model(second, **history, refit=refit, times=times), ended.plan))
 
     try:
         _run(second, second_done)

@@ -199,8 +199,8 @@ class _Tree:
         leaves = np.empty(self._matrices[part].shape[0], dtype=np.int64)
         for places, rows in batches_of(self._matrices[part], "leaves"):
             with GATE.calls_with(self._threads):
-                found = self._booster.predict(rows, pred_leaf=True, **options)
-            leaves[places] = np.asarray(found).reshape(-1)
+                leaf_numbers = self._booster.predict(rows, pred_leaf=True, **options)
+            leaves[places] = np.asarray(leaf_numbers).reshape(-1)
         return leaves
 
     def _scores(self, part: int) -> Floats:
