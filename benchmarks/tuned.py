@@ -4,7 +4,7 @@
 
 DATA is a folder or file that `rankwright bench` reads, or generated data such as ``web:100``: a kind and a number of
 queries. For each fold, system and target, the first trial has the library's defaults and the others are drawn at
-random from the same kinds of tree parameters for all (`PEERS` of `rankwright.tuning.space`, and `RANKWRIGHT_SPACE`
+random from the same kinds of tree parameters for all (`SEARCH_SPACES` of `rankwright.research.peers`, and `RANKWRIGHT_SPACE`
 here). The trial with the best validation value is trained with all seeds, and only then are the test queries scored.
 OUT.trials.jsonl and OUT.outcomes.jsonl store the measurements, and the same command resumes from them.
 """
@@ -27,8 +27,8 @@ from rankwright.research.bench.head_to_head import METRICS, PACKAGES, generated_
 from rankwright.research.bench.summary import quality
 from rankwright.research.experiments.tuned import TunedSystem
 from rankwright.research.harness import OutcomeStore, RankwrightSystem, System, libraries_of, run_systems
-from rankwright.research.peers import peers
-from rankwright.tuning.space import PEERS, Choice, Range, sample
+from rankwright.research.peers import SEARCH_SPACES, peers
+from rankwright.tuning.space import Choice, Range, sample
 
 TREES = 300
 RANKWRIGHT_SPACE: dict[str, Any] = {
@@ -94,7 +94,7 @@ def main() -> None:
 
 def variants(system: Any, count: int) -> list[Any]:
     """Return the system with its defaults and with random parameters, the same draws for every fold and target."""
-    space = RANKWRIGHT_SPACE if isinstance(system, RankwrightSystem) else PEERS[system.name.split()[0]]
+    space = RANKWRIGHT_SPACE if isinstance(system, RankwrightSystem) else SEARCH_SPACES[system.name.split()[0]]
     study = optuna.create_study(sampler=optuna.samplers.RandomSampler(seed=0))
     params_of = [{}, *(sample(space, study.ask()) for _ in range(count - 1))]
     return [NumberedSystem(system, number, params) for number, params in enumerate(params_of)]

@@ -186,7 +186,7 @@ MAY_IMPORT = {
     "research": (),
     "research.libraries": (),
     "research.harness": (*HARNESS, "objectives", "research.libraries"),
-    "research.peers": (*DATA, "metrics", "research.libraries", "research.harness"),
+    "research.peers": (*DATA, "ranges", "metrics", "research.libraries", "research.harness"),
     "research.bench": (*READING, "metrics", "objectives", "research.harness", "research.peers", "research.bench"),
     "research.experiments": (
         *HARNESS,

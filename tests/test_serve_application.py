@@ -22,7 +22,7 @@ from rankwright.serve.log import JsonLog
 from rankwright.serve.model_holder import ModelHolder
 from rankwright.serve.problems import Problem
 from rankwright.serve.requests import parse_query
-from rankwright.serve.settings import Settings, Token, read_token
+from rankwright.serve.settings import ServiceSettings, Token, read_token
 from small import TRAIN, VALID, quick
 
 ROWS: Any = np.nan_to_num(VALID.X.astype(np.float64))[:5].tolist()
@@ -37,7 +37,7 @@ def path(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def app(path: Path) -> Iterator[Application]:
-    application = Application(ModelHolder(path), Settings(time_limit=0.5), JsonLog("off"))
+    application = Application(ModelHolder(path), ServiceSettings(time_limit=0.5), JsonLog("off"))
     yield application
     application.close()
 
@@ -184,12 +184,12 @@ def test_tokens_of_a_file_and_the_environment(tmp_path: Path, monkeypatch: pytes
 )
 def test_settings_that_are_refused(options: dict[str, Any], message: str) -> None:
     with pytest.raises(ValueError, match=message):
-        Settings(**options)
+        ServiceSettings(**options)
 
 
 def test_addresses_of_this_machine() -> None:
-    assert all(Settings(host).is_loopback for host in ("127.0.0.1", "localhost", "::1", "127.9.9.9"))
-    assert not any(Settings(host).is_loopback for host in ("0.0.0.0", "::", "10.0.0.1", "example.org"))
+    assert all(ServiceSettings(host).is_loopback for host in ("127.0.0.1", "localhost", "::1", "127.9.9.9"))
+    assert not any(ServiceSettings(host).is_loopback for host in ("0.0.0.0", "::", "10.0.0.1", "example.org"))
 
 
 def run(monkeypatch: pytest.MonkeyPatch, *arguments: str) -> object:

@@ -29,11 +29,10 @@ from rankwright.objectives import OBJECTIVES, Objective
 from rankwright.objectives import objective as parse_objective
 from rankwright.report.page import Text
 from rankwright.report.tuning_page import tuning_report
-from rankwright.research.peers import CatBoost, LightGBM, XGBoost
+from rankwright.research.peers import SEARCH_SPACES, CatBoost, LightGBM, XGBoost
 from rankwright.tuning.result import Tuning, is_config
 from rankwright.tuning.search import tune, tune_system
 from rankwright.tuning.space import (
-    PEERS,
     PRESETS,
     Choice,
     Range,
@@ -616,7 +615,7 @@ def test_optuna_is_quiet_and_keeps_its_settings(tmp_path: Path, capfd: pytest.Ca
     ids=lambda peer: peer.name,
 )
 def test_peers_are_tuned_over_their_spaces(peer: Any) -> None:
-    space = PEERS[type(peer).__name__.lower()]
+    space = SEARCH_SPACES[type(peer).__name__.lower()]
     tuning = tune_system(
         lambda params: type(peer)(peer.objective, params),
         space,

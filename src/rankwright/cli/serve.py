@@ -39,10 +39,10 @@ def serve(
     from rankwright.serve.log import JsonLog
     from rankwright.serve.server import check_library
     from rankwright.serve.server import serve as run_service
-    from rankwright.serve.settings import Settings, read_token
+    from rankwright.serve.settings import ServiceSettings, read_token
 
     check_library()
-    settings = Settings(host, port, read_token(token_file), max_rows, max_body, time_limit, watch)
+    settings = ServiceSettings(host, port, read_token(token_file), max_rows, max_body, time_limit, watch)
     if not settings.is_loopback and settings.token is None:
         echo(
             f"rankwright: warning: {host} can be reached from other machines, and there is no token; "

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     import narwhals as nw
 
 
-class Table(NamedTuple):
+class SplitColumns(NamedTuple):
     """What a caller gave, with columns in place of their names."""
 
     frame: nw.DataFrame[Any] | None  # the features; None where they are not a data frame
@@ -22,7 +22,7 @@ class Table(NamedTuple):
     fields: Mapping[str, Any] | None
 
 
-def split_columns(X: Any, y: Any, qid: Any, fields: Any, document: Any) -> Table:
+def split_columns(X: Any, y: Any, qid: Any, fields: Any, document: Any) -> SplitColumns:
     """Take the columns that other arguments of `RankingData` name out of a data frame.
 
     Examples
@@ -35,7 +35,7 @@ def split_columns(X: Any, y: Any, qid: Any, fields: Any, document: Any) -> Table
     frame = as_frame(X)
     if frame is None:
         _refuse_names(X, y, qid, fields)
-        return Table(None, y, qid, fields)
+        return SplitColumns(None, y, qid, fields)
     if names_columns(y, frame.columns):
         labels = {}
         for name in [y] if isinstance(y, str) else y:
@@ -51,7 +51,7 @@ def split_columns(X: Any, y: Any, qid: Any, fields: Any, document: Any) -> Table
     if isinstance(document, str) and document not in (fields or {}):
         frame, column = take_column(frame, document, "document")
         fields = {**(fields or {}), document: column}
-    return Table(frame, y, qid, fields)
+    return SplitColumns(frame, y, qid, fields)
 
 
 def _refuse_names(X: Any, y: Any, qid: Any, fields: Any) -> None:

@@ -18,10 +18,40 @@ from numpy.typing import NDArray
 
 from rankwright.data.dataset import RankingData
 from rankwright.metrics import metric as parse_metric
+from rankwright.ranges import Range
 from rankwright.research.harness import Capabilities, StagedModel, check_installed, check_supported
 from rankwright.research.libraries import CATBOOST, LIGHTGBM, XGBOOST, Library
 
 Floats = NDArray[np.float64]
+
+# What to search, by library: the same kinds of parameters for all, by their own names.
+SEARCH_SPACES: dict[str, dict[str, Any]] = {
+    "lightgbm": {
+        "learning_rate": Range(0.01, 0.3, log=True),
+        "num_leaves": Range(4, 64, log=True),
+        "min_data_in_leaf": Range(5, 200, log=True),
+        "lambda_l2": Range(0.01, 100.0, log=True),
+        "bagging_freq": 1,
+        "bagging_fraction": Range(0.4, 1.0),
+        "feature_fraction": Range(0.2, 1.0),
+    },
+    "catboost": {
+        "learning_rate": Range(0.01, 0.3, log=True),
+        "depth": Range(3, 8),
+        "l2_leaf_reg": Range(0.01, 100.0, log=True),
+        "bootstrap_type": "Bernoulli",
+        "subsample": Range(0.4, 1.0),
+        "rsm": Range(0.2, 1.0),
+    },
+    "xgboost": {
+        "learning_rate": Range(0.01, 0.3, log=True),
+        "max_depth": Range(2, 8),
+        "min_child_weight": Range(0.01, 100.0, log=True),
+        "reg_lambda": Range(0.01, 100.0, log=True),
+        "subsample": Range(0.4, 1.0),
+        "colsample_bytree": Range(0.2, 1.0),
+    },
+}
 
 
 @dataclass(frozen=True)

@@ -19,7 +19,7 @@ from rankwright.serve.metrics import Metrics
 from rankwright.serve.model_holder import ModelHolder
 from rankwright.serve.problems import Disconnected, Problem, shown
 from rankwright.serve.requests import parse_query
-from rankwright.serve.settings import Settings
+from rankwright.serve.settings import ServiceSettings
 
 Send = Callable[[Any], Awaitable[None]]
 Headers = tuple[tuple[bytes, bytes], ...]
@@ -48,7 +48,9 @@ class Answer(NamedTuple):
 class Request:
     """One request with what the log says of it."""
 
-    def __init__(self, scope: dict[str, Any], receive: Receive, settings: Settings, budget: MemoryBudget) -> None:
+    def __init__(
+        self, scope: dict[str, Any], receive: Receive, settings: ServiceSettings, budget: MemoryBudget
+    ) -> None:
         self.start = time.perf_counter()
         self.method: str = scope["method"]
         self.path: str = scope["path"]
@@ -76,7 +78,7 @@ class Application:
         Where requests are logged.
     """
 
-    def __init__(self, holder: ModelHolder, settings: Settings, log: JsonLog) -> None:
+    def __init__(self, holder: ModelHolder, settings: ServiceSettings, log: JsonLog) -> None:
         self.holder = holder
         self.settings = settings
         self.log = log

@@ -5,7 +5,7 @@ from __future__ import annotations
 from importlib.metadata import version
 from typing import Any
 
-from rankwright.serve.settings import Settings
+from rankwright.serve.settings import ServiceSettings
 
 _ERRORS = {
     "400": "The request is not of the form described here.",
@@ -23,7 +23,7 @@ _ERRORS = {
 _SCALAR = {"type": ["number", "boolean", "null"]}
 
 
-def document(settings: Settings) -> dict[str, Any]:
+def document(settings: ServiceSettings) -> dict[str, Any]:
     """Return the description, with the limits of a service."""
     security: list[Any] = [] if settings.token is None else [{"token": []}]
     schemes = {"token": {"type": "http", "scheme": "bearer"}}
@@ -126,7 +126,7 @@ def _errors(*statuses: str) -> dict[str, Any]:
     return {status: {"description": _ERRORS[status], "content": content} for status in statuses}
 
 
-def _schemas(settings: Settings) -> dict[str, Any]:
+def _schemas(settings: ServiceSettings) -> dict[str, Any]:
     identifier = {"type": ["string", "integer"]}
     digits = {"type": "string", "description": "First digits of the hash of the trees."}
     common: dict[str, Any] = {

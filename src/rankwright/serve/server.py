@@ -16,7 +16,7 @@ from rankwright.serve.application import Application
 from rankwright.serve.log import JsonLog, LogHandler
 from rankwright.serve.model_holder import ModelHolder
 from rankwright.serve.problems import Problem
-from rankwright.serve.settings import Settings
+from rankwright.serve.settings import ServiceSettings
 
 _STOP_SIGNALS = ("SIGTERM", "SIGINT")
 
@@ -31,7 +31,9 @@ def check_library() -> None:
         ) from None
 
 
-def serve(path: Path, settings: Settings, log: JsonLog, announce: Callable[[str], None] = lambda line: None) -> None:
+def serve(
+    path: Path, settings: ServiceSettings, log: JsonLog, announce: Callable[[str], None] = lambda line: None
+) -> None:
     """Serve a run folder or a saved model until SIGTERM or Ctrl-C; requests under way are finished first.
 
     Parameters
@@ -55,7 +57,7 @@ def serve(path: Path, settings: Settings, log: JsonLog, announce: Callable[[str]
         app.close()
 
 
-def _listen(settings: Settings) -> socket.socket:
+def _listen(settings: ServiceSettings) -> socket.socket:
     """Open the socket here: errors are raised, and the port is known where a free one was asked for."""
     family = socket.AF_INET6 if ":" in settings.host else socket.AF_INET
     # asyncio sends small packets at once only where a socket says that it is TCP; else each answer waits 40 ms.

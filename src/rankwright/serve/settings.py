@@ -48,7 +48,7 @@ def read_token(file: Path | None) -> Token | None:
 
 
 @dataclass(frozen=True)
-class Settings:
+class ServiceSettings:
     """Options of a service.
 
     Parameters

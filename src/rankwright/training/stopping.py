@@ -28,7 +28,7 @@ Floats = NDArray[np.float64]
 RULES = ("within_error", "best")
 
 
-class Choice(NamedTuple):
+class TreesChosen(NamedTuple):
     """What a rule says after an iteration: the iteration to end with, and the error of this one's difference."""
 
     iteration: int
@@ -74,14 +74,14 @@ class Watch:
         self._best: Floats | None = None
         self._choice = 0
 
-    def see(self, iteration: int, values: Floats) -> Choice:
+    def see(self, iteration: int, values: Floats) -> TreesChosen:
         """Take the value of each query after an iteration, NaN for queries that do not count."""
         difference, error = (-math.inf, 0.0) if self._best is None else self._compared(values)
         if difference < 0:
             self._best, error = values, 0.0
         if difference < 0 or (self._rule == "within_error" and difference <= error):
             self._choice = iteration
-        return Choice(self._choice, error)
+        return TreesChosen(self._choice, error)
 
     def resume(self, best: Floats, choice: int) -> None:
         """Continue after iterations whose best one had these values, and whose choice is known."""

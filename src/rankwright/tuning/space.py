@@ -101,35 +101,6 @@ _PAPER_OPTIONS: dict[str, dict[str, Range | Choice]] = {
 _FACTOR = (0.05, 5.0)  # of a term, relative to that of the first
 _STEERED = Choice((None, 0.02, 0.05, 0.1))  # None steers the learning rate from tree to tree
 
-# The same kinds of parameters for the peers, by their libraries' names.
-PEERS: dict[str, dict[str, Any]] = {
-    "lightgbm": {
-        "learning_rate": Range(0.01, 0.3, log=True),
-        "num_leaves": Range(4, 64, log=True),
-        "min_data_in_leaf": Range(5, 200, log=True),
-        "lambda_l2": Range(0.01, 100.0, log=True),
-        "bagging_freq": 1,
-        "bagging_fraction": Range(0.4, 1.0),
-        "feature_fraction": Range(0.2, 1.0),
-    },
-    "catboost": {
-        "learning_rate": Range(0.01, 0.3, log=True),
-        "depth": Range(3, 8),
-        "l2_leaf_reg": Range(0.01, 100.0, log=True),
-        "bootstrap_type": "Bernoulli",
-        "subsample": Range(0.4, 1.0),
-        "rsm": Range(0.2, 1.0),
-    },
-    "xgboost": {
-        "learning_rate": Range(0.01, 0.3, log=True),
-        "max_depth": Range(2, 8),
-        "min_child_weight": Range(0.01, 100.0, log=True),
-        "reg_lambda": Range(0.01, 100.0, log=True),
-        "subsample": Range(0.4, 1.0),
-        "colsample_bytree": Range(0.2, 1.0),
-    },
-}
-
 # Parameters of the Ranker that the search sets itself, and what to use instead.
 _RESERVED = {
     "objective": "objective",
