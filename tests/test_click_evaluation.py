@@ -190,6 +190,9 @@ def test_queries_that_are_not_in_the_log_do_not_count():
         ({"relevance": [0.5]}, "a probability for each of the 5 rows"),
         ({"relevance": np.full(5, 1.5)}, "a probability for each of the 5 rows"),
         ({"scores": [1.0]}, "scores have shape"),
+        ({"scores": None}, "scores must be one ranker, or one score for each row"),
+        ({"scores": [NEW, NEW]}, "scores must be one ranker, or one score for each row"),
+        ({"metrics": "dcg@3[margin]"}, r"reads the label 'margin', and clicks have none; leave out \[margin\]"),
     ],
 )
 def test_bad_arguments_are_refused(options, message):
@@ -207,6 +210,31 @@ def test_a_ranking_without_overlap_is_refused():
 def test_a_log_without_clicks_has_no_self_normalised_estimate():
     with pytest.raises(ValueError, match="the log has no click"):
         rw.evaluate_clicks(log_with([0] * 6), NEW, THETA, estimators=["snips"])
+
+
+def test_one_query_has_no_interval_and_teaches_no_relevance_of_others():
+    log = rw.read_clicks({"query": ["a"], "document": ["x"], "position": [1], "click": [1]}, DATA)
+    (row,) = rw.evaluate_clicks(log, NEW, [1.0], estimators="ips").rows
+    assert row.value == pytest.approx(W[2])
+    assert np.isnan([row.low, row.high]).all()
+    with pytest.raises(ValueError, match="'dr' learns relevance from other queries, and the log has one only"):
+        rw.evaluate_clicks(log, NEW, [1.0])
+
+
+def test_each_half_of_the_logged_queries_teaches_the_other_one():
+    """Two of forty queries are in the log: a half of all forty would often hold both."""
+    data = rw.RankingData(np.arange(80.0)[:, None], [0] * 80, qid=np.repeat(np.arange(40), 2))
+    data = data.with_fields({"document": np.arange(80)})
+    rows = {"query": [0, 0, 1, 1], "document": [0, 1, 2, 3], "position": [1, 2, 1, 2], "click": [1, 0, 0, 1]}
+    log = rw.read_clicks(rows, data)
+    for seed in range(4):
+        result = rw.evaluate_clicks(log, np.arange(80.0), [1.0, 0.5], estimators="dr", seed=seed)
+        assert result.query_ids.tolist() == [0, 1]
+
+
+def test_resamples_without_a_click_do_not_spoil_the_interval():
+    (row,) = rw.evaluate_clicks(log_with([1, 0, 0, 0, 0, 0]), NEW, THETA, estimators="snips").rows
+    assert (row.low, row.value, row.high) == pytest.approx((W[2], W[2], W[2]))
 
 
 def test_features_are_needed():

@@ -75,9 +75,13 @@ NAN = float("nan")
         (without(position=[1, 1, 2, NAN, 1, 2]), "the position is missing at row 3, query b; drop documents"),
         (
             without(position=[0, 0, 1, 1, 0, 1]),
-            "start at 0 in every query; add 1 to them, or give read_clicks first_position",
+            "start at 0 in every list; add 1 to them, or give read_clicks first_position",
         ),
-        (without(position=[0, 1, 2, 1, 1, 2]), "start at 0 in 1 of 2 queries .query b is one.*mixed"),
+        (without(position=[0, 1, 2, 1, 1, 2]), "start at 0 in 1 of 3 lists .one is of query b.*mixed"),
+        (
+            {"query": ["a"] * 4, "document": list("xyxy"), "position": [0, 1, 1, 2], "click": [1, 0, 0, 0]},
+            "start at 0 in 1 of 2 lists .one is of query a.*mixed",
+        ),
         (without(position=[1, 1, 2, -1, 1, 2]), "at row 3, query b, is -1; positions start at 1"),
         (without(position=[1, 1, 2, 1.5, 1, 2]), "position at row 3 is 1.5; positions are whole numbers"),
         (without(position=[1, 1, 1, 2, 1, 2]), "session 1 has two documents of query a at position 1"),
@@ -101,6 +105,11 @@ def test_mixed_positions_are_found_with_either_start():
         rw.read_clicks(ROWS, first_position=2)
 
 
+def test_a_column_of_sessions_that_is_named_must_be_there():
+    with pytest.raises(ValueError, match=r"no column 'visit'; it has query.*Name one of them in session=, or None"):
+        rw.read_clicks(ROWS, session="visit")
+
+
 DOCUMENTS = rw.RankingData(
     [[1.0], [2.0], [3.0], [4.0], [5.0]], [0] * 5, qid=list("aabba"), fields={"document": ["x", "y", "x", "z", "w"]}
 )
@@ -117,12 +126,20 @@ def test_documents_become_rows_of_the_data():
     [
         (["x", "y", "x", "q", "w"], "1 of 4 shown documents are not in the data, such as z of query b"),
         (["x", "x", "x", "z", "w"], "the data has document x of query a twice"),
+        ([1, 2, 3, 4, 5], "such as x of query a; add their features"),
     ],
 )
 def test_documents_that_do_not_match_the_data_are_refused(documents, message):
     data = rw.RankingData(np.eye(5), [0] * 5, qid=list("aabba"), fields={"document": documents})
     with pytest.raises(ValueError, match=message):
         rw.read_clicks(ROWS, data)
+
+
+def test_ids_that_are_numbers_in_one_and_text_in_the_other_are_named():
+    data = rw.RankingData(np.eye(2), [0, 0], qid=["a", "a"], fields={"document": ["1", "2"]})
+    log = rw.read_clicks({"query": ["a", "a"], "document": [1, 2], "position": [1, 2], "click": [1, 0]})
+    with pytest.raises(ValueError, match="such as 1 of query a; its ids are the same as text"):
+        log.attach(data)
 
 
 def test_what_needs_features_asks_for_them():
@@ -229,6 +246,8 @@ def test_sessions_become_queries(simulated, examined_only):
         ({"by": "session", "smoothing": 1.0}, "smoothing is about click rates"),
         ({"by": "session", "propensities": np.ones_like}, "leave out examined_only and by"),
         ({"examined_only": True, "propensities": np.ones_like}, "leave out examined_only and by"),
+        ({"by": "session", "weights": "rows"}, "by='session' has a row for each impression"),
+        ({"propensities": [1.0, 0.0]}, "the propensity of position 2 is 0"),
     ],
 )
 def test_bad_options_are_refused(simulated, options, message):

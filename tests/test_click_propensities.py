@@ -185,8 +185,11 @@ OVERLAP = log_of([("a", "xy", (1,), 2), ("a", "yx", (2,), 1)])
         (OVERLAP, {"confidence": 1.0}, "confidence must be between 0 and 1"),
         (OVERLAP, {"method": "swaps"}, "no field 'randomised' that marks documents"),
         (OVERLAP, {"method": "em"}, "method='em' needs the features of the documents"),
-        (OVERLAP, {"limit": 1}, "one position only, so position bias and relevance cannot be told apart"),
-        (log_of([("a", "x", (1,), 2)]), {}, "one position only"),
+        (OVERLAP, {"limit": 1}, "limit must be a whole number, at least 2; got 1"),
+        (OVERLAP, {"limit": 2.5}, "limit must be a whole number, at least 2; got 2.5"),
+        (OVERLAP, {"resamples": -1}, "resamples must be a whole number, at least 0; got -1"),
+        (OVERLAP, {"resamples": 1}, "one resample has no spread"),
+        (log_of([("a", "x", (1,), 2)]), {}, "one position only, so position bias and relevance cannot be told apart"),
         (
             log_of([("a", "xy", (1, 2), 2)]),
             {},
@@ -232,6 +235,17 @@ def test_impossible_propensities_are_refused(values, message):
 def test_positions_of_known_propensities_start_at_one():
     with pytest.raises(ValueError, match="positions start at 1; got 0"):
         rw.Propensities.known([1.0])([0, 1])
+    assert rw.Propensities.known([1.0, 0.5])([1.0, 2.0]).tolist() == [1.0, 0.5]
+    for bad in ([1.5], [np.nan], ["1"]):
+        with pytest.raises(ValueError, match="positions are whole numbers from 1"):
+            rw.Propensities.known([1.0])(bad)
+
+
+def test_estimated_propensities_above_1_become_probabilities():
+    """The second of two positions is clicked more, and only their ratio is known."""
+    curve = rw.estimate_propensities(log_of([("a", "xy", (2,), 2), ("a", "yx", (1, 2), 1)]), resamples=0)
+    assert curve.values[1] > 2
+    assert curve([1, 2]).tolist() == pytest.approx([1 / curve.values[1], 1.0])
 
 
 def test_overlap_is_used_without_a_warning():

@@ -79,6 +79,7 @@ def test_lists_know_the_ranks_and_rankings_may_have_other_documents():
         (["x", "x"], ["x", "y"], {}, "ranking a has a document twice"),
         (["x"], ["x", "y"], {"length": 2}, "a list of 2 documents needs rankings of at least as many.*have 1 and 2"),
         ([], ["x"], {}, "a list of 0 documents"),
+        (["x", "y"], ["y", "x"], {"length": 1.5}, "length must be a whole number; got 1.5"),
     ],
 )
 def test_impossible_lists_are_refused(a, b, options, message):
@@ -184,6 +185,22 @@ def test_impressions_of_a_query_are_not_independent():
     assert result.design_effect == pytest.approx(50)
 
 
+def test_one_query_does_not_tell_how_much_impressions_agree():
+    columns = {"query": ["q"] * 4, "document": list("xyxy"), "position": [1, 2] * 2, "click": [1, 0, 0, 1]}
+    result = rw.compare_interleaved(rw.read_clicks(columns | {"team": ["a", "b"] * 2}))
+    assert np.isnan([result.low, result.high, result.design_effect]).all()
+    with pytest.raises(ValueError, match="one query does not tell how much its impressions agree"):
+        result.sample_size(0.1)
+
+
+def test_a_design_effect_below_1_counts_as_1():
+    columns = {"document": list("xyxy") * 2, "position": [1, 2] * 4, "click": [1, 0, 0, 1] * 2}
+    log = rw.read_clicks(columns | {"query": ["p"] * 4 + ["q"] * 4, "team": ["a", "b"] * 4})
+    result = rw.compare_interleaved(log)
+    assert result.design_effect == 0
+    assert result.sample_size(0.1) == rw.interleaving_sample_size(0.1, ties=0.0)
+
+
 def test_sample_size_by_the_formula_and_by_power():
     assert rw.interleaving_sample_size(0.1, ties=0.5) == int(
         np.ceil((norm.ppf(0.975) + norm.ppf(0.8)) ** 2 * 0.49 / 0.01)
@@ -218,6 +235,7 @@ def test_impossible_sample_sizes_are_refused(options, message):
         ({"team": ["a", "c"]}, "team-draft", "'team' must be 'a' or 'b' in every row"),
         ({"rank_a": [1, 2]}, "balanced", "no field 'rank_b', which balanced interleaving needs"),
         ({"team": ["a", "b"]}, "magic", "method must be"),
+        ({"rank_a": ["x", "y"], "rank_b": [1, 2]}, "balanced", "the field 'rank_a' must hold ranks"),
     ],
 )
 def test_logs_that_do_not_say_who_made_the_list_are_refused(fields, method, message):

@@ -180,14 +180,15 @@ def test_positions_in_every_form() -> None:
     models = [
         quick().fit(features, frame["y"], qid=frame["qid"], position=data.fields["position"]),
         quick().fit(features, frame["y"], qid=frame["qid"], position={"position": frame["rank"]}),
+        quick().fit(features, frame["y"], qid=frame["qid"], position=data.fields["position"].astype(object)),
         quick().fit(frame.drop(columns="propensity"), "y", qid="qid", position={"position": "rank"}),
         quick().fit(RankingData(features, data.y, qid=data.qid), position={"position": data.fields["position"]}),
         quick().fit(RankingData(features, data.y, qid=data.qid, fields=data.fields), position={"position": "position"}),
     ]
     assert all(same_model(models[0], model) for model in models[1:])
-    scores = models[2].predict(features)
-    np.testing.assert_array_equal(models[2].predict(frame.drop(columns="propensity")), scores)
-    np.testing.assert_array_equal(models[2].predict(frame.drop(columns="propensity").assign(rank=1)), scores)
+    scores = models[3].predict(features)
+    np.testing.assert_array_equal(models[3].predict(frame.drop(columns="propensity")), scores)
+    np.testing.assert_array_equal(models[3].predict(frame.drop(columns="propensity").assign(rank=1)), scores)
 
 
 def test_evaluation_frames_may_have_the_column() -> None:
@@ -201,6 +202,21 @@ def test_evaluation_frames_may_have_the_column() -> None:
     assert curves["valid_0"] == curves["valid_1"]
     two = quick(n_estimators=3).fit(data, position="position", eval_set=[data])
     assert len(two.evals_result_["valid_0"]["ndcg@10"]) == 3
+
+
+def test_a_second_training_has_the_positions_of_the_evaluation_frame() -> None:
+    data = log()
+    frame = pd.DataFrame(data.X, columns=["a", "b", "c"]).assign(y=data.y, qid=data.qid, rank=data.fields["position"])
+    valid = frame.assign(qid=frame["qid"] + 1000)
+    options: dict[str, Any] = {"n_estimators": 3, "early_stopping_rounds": 3, "refit": True}
+    fitted = quick(**options).fit(frame, "y", qid="qid", position="rank", eval_set=valid)
+    parts = [
+        RankingData(part[["a", "b", "c", "rank"]], part["y"], qid=part["qid"], fields=["rank"])
+        for part in (frame, valid)
+    ]
+    assert same_model(fitted, quick(**options).fit(parts[0], position="rank", eval_set=parts[1]))
+    with pytest.raises(ValueError, match=r"eval_set\[0\]: 'rank' is not a column of X"):
+        quick(**options).fit(frame, "y", qid="qid", position="rank", eval_set=valid.drop(columns="rank"))
 
 
 def test_the_order_of_rows_and_threads_change_no_bit() -> None:
@@ -293,6 +309,11 @@ def changed(value: Any, dtype: Any = float) -> np.ndarray:
         (
             changed(np.nan),
             r"position is missing \(nan\) at row 3, query 0; a document without a position",
+        ),
+        (changed(None, object), r"position is missing \(nan\) at row 3, query 0; a document without a position"),
+        (
+            {"device": np.array(["phone", "desk", "phone", pd.NA] * (len(SHOWN_AT) // 4), dtype=object)},
+            "device is missing at row 3, query 0; give a category",
         ),
         (changed(2.5), "position is 2.5 at row 3, query 0, and positions are whole numbers"),
         (changed(-1), "position is -1 at row 3, query 0; positions count from 1"),

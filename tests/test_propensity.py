@@ -334,8 +334,14 @@ def changed(value: float) -> np.ndarray:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"propensity": changed(0.0)}, "the propensity is 0 at row 8, query 1; it is the probability .* above 0"),
+        ({"propensity": changed(0.0)}, "the propensity is 0.0 at row 8, query 1; it is the probability .* above 0"),
         ({"propensity": changed(1.5)}, "the propensity is 1.5 at row 8, query 1; .* up to 1"),
+        ({"propensity": changed(1 + 1e-7)}, "the propensity is 1.0000001 at row 8"),
+        (
+            {"propensity": np.full(600, 1e-320)},
+            "the propensity is 1e-320 at row .*too small to divide by; limit it with",
+        ),
+        ({"propensity": np.full(600, "often")}, "propensity must hold numbers"),
         ({"propensity": changed(np.nan)}, "the propensity is missing at row 8"),
         ({"propensity": "sen"}, "'sen' is not a field of the RankingData"),
         ({"propensity": [0.5]}, r"the field 'propensity' has shape \(1,\) for 600 rows"),

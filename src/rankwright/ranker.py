@@ -320,6 +320,7 @@ class Ranker(FittedRanker):
         check_callbacks(callbacks)
         if cluster is not None:
             arguments = {"pairs": pairs, "position": position, "propensity": propensity, "eval_group": eval_group}
+            arguments |= {"clip": clip, "self_normalised": self_normalised}
             check_on_cluster({**self.get_params(deep=False), **arguments}, X, y)
             return self._fit_on(cluster, plan, (X, y, qid, group, sample_weight), eval_set, earlier, callbacks)
         clicks, times = ClickColumns.of(position, propensity, clip, self_normalised), no_times()
@@ -335,7 +336,8 @@ class Ranker(FittedRanker):
                     f"init_model was trained with within_query={earlier.within_query!r}, not {self.within_query!r}; "
                     "its trees need the same columns."
                 )
-            sets = evaluation_sets(eval_set, given, y, qid, eval_group, others, show)
+            fields = clicks.named if self.refit else {}  # a second training corrects for clicks in both
+            sets = evaluation_sets(eval_set, given, y, qid, eval_group, others, fields, show)
             evaluated = [given if data is X else data for data in sets]
         if plan.settings.patience is not None and self.early_stopping != "cv" and not evaluated:
             raise ValueError("early_stopping_rounds needs an eval_set to watch; pass eval_set=[(X, y, qid)].")

@@ -39,8 +39,15 @@ def read_log(path: Path, columns: list[str] | None) -> ClickLog:
         names[name] = column
     try:
         return read_clicks(path, **names)
-    except ValueError as error:  # where the library names an argument
-        raise ValueError(re.sub(r"\bin (\w+)=\.", r"with --log-column \1=COLUMN.", str(error))) from None
+    except ValueError as error:
+        raise ValueError(_in_flags(str(error))) from None
+
+
+def _in_flags(message: str) -> str:
+    """Name --log-column where the library names an argument of `read_clicks`."""
+    for remedy in (", or None where lists follow each other", ", or give read_clicks first_position=0"):
+        message = message.replace(remedy, "")
+    return re.sub(rf"in ({'|'.join(_NAMES)})=", r"in --log-column \1=COLUMN", message)
 
 
 def evaluate_from_clicks(
@@ -57,9 +64,15 @@ def evaluate_from_clicks(
 
     read = {} if document is None else {"fields": [document]}
     scores, rows = scoring.score_system(system, data, labelled=False, **read)
-    log = log.attach(_named(rows) if document is None else rows, document=document or "document")
+    try:
+        log = log.attach(_named(rows) if document is None else rows, document=document or "document")
+    except ValueError as error:
+        if document is not None:
+            raise
+        raise ValueError(f"{error} --document names the column of the data with their ids [QID-1, ...].") from None
     curve = _propensities(log, propensity)
-    return rw.evaluate_clicks(log, scores, curve, metrics=metrics, clip=clip), curve
+    estimators = ["ips", "snips", "dr"] if log.queries.n_queries > 1 else ["ips", "snips"]  # "dr" learns from others
+    return rw.evaluate_clicks(log, scores, curve, metrics=metrics, estimators=estimators, clip=clip), curve
 
 
 def evaluation_json(result: ClickEvaluation, curve: Propensities) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -29,9 +30,14 @@ def interleave(
         Path | None,
         typer.Option(metavar="LOG", help="Clicks in such lists, to test: Parquet or CSV.", show_default=False),
     ] = None,
-    method: Annotated[Literal["team-draft", "balanced"], typer.Option(help="How lists are made.")] = "team-draft",
-    length: Annotated[int, typer.Option(help="Length of the lists.", min=1)] = 10,
-    lists: Annotated[int, typer.Option(help="Number of lists for each query.", min=1)] = 1,
+    method: Annotated[
+        Literal["team-draft", "balanced"] | None,
+        typer.Option(help="How lists are made [team-draft].", show_default=False),
+    ] = None,
+    length: Annotated[int | None, typer.Option(help="Length of the lists [10].", min=1, show_default=False)] = None,
+    lists: Annotated[
+        int | None, typer.Option(help="Number of lists for each query [1].", min=1, show_default=False)
+    ] = None,
     document: Annotated[
         str | None,
         typer.Option(help="Column of the data with ids of documents [QID-1, ...].", show_default=False),
@@ -53,7 +59,9 @@ def interleave(
         ),
     ] = None,
     log_column: click_logs.Columns = None,
-    seed: Annotated[int, typer.Option(help="Seed of the coins and of the test.", min=0)] = 0,
+    seed: Annotated[
+        int | None, typer.Option(help="Seed of the coins and of the test [0].", min=0, show_default=False)
+    ] = None,
     json: options.AsJson = False,
     *,
     reading: options.Reading,
@@ -72,15 +80,30 @@ def interleave(
             raise typer.BadParameter(
                 "to make lists give two systems, the data and --out, without --clicks or --effect."
             )
-        summary = _make_lists(paths, out, reading, method, length, lists, document, seed)
+        _require_none("--clicks", {"--tie-share": tie_share, "--log-column": log_column})
+        summary = _make_lists(
+            paths, out, reading, method or "team-draft", length or 10, lists or 1, document, seed or 0
+        )
         echo(options.to_json(summary) if json else f"{summary['lists']} lists written to {out}")
         return
-    if out is not None or reading or document is not None:
-        raise typer.BadParameter("options of lists need two systems and the data.")
     if clicks is None and effect is None:
         raise typer.BadParameter("give two systems, the data and --out to make lists, --clicks to test, or --effect.")
-    summary, text = _test(clicks, log_column, method, effect, tie_share, seed)
+    of_lists = {"--out": out, "--document": document, "--length": length, "--lists": lists}
+    flags = {f"--{name.replace('_', '-')}": value for name, value in reading.items()}
+    _require_none("two systems and the data", {**of_lists, **flags})
+    if clicks is None:
+        _require_none("--clicks", {"--method": method, "--log-column": log_column, "--seed": seed})
+    if effect is None:
+        _require_none("--effect", {"--tie-share": tie_share})
+    summary, text = _test(clicks, log_column, method or "team-draft", effect, tie_share, seed or 0)
     echo(options.to_json(summary) if json else text)
+
+
+def _require_none(needs: str, flags: dict[str, Any]) -> None:
+    """Refuse flags that would have no effect."""
+    for flag, value in flags.items():
+        if value not in (None, []):
+            raise typer.BadParameter(f"{flag} needs {needs}.")
 
 
 def _test(
@@ -104,7 +127,15 @@ def _test(
     if effect is not None:
         if tie_share is None:
             raise typer.BadParameter("without --clicks give --tie-share, the share of impressions without a winner.")
-        size = rw.interleaving_sample_size(effect, ties=tie_share, design_effect=design)
+        if math.isnan(design):
+            raise typer.BadParameter(
+                "--effect needs a log of several queries: one does not tell if its impressions agree."
+            )
+        if not (0 <= tie_share < 1 and 0 < abs(effect) <= 1 - tie_share):
+            raise typer.BadParameter(
+                f"--effect must not be 0 and at most the share of impressions with a winner, here {1 - tie_share:g}."
+            )
+        size = rw.interleaving_sample_size(effect, ties=tie_share, design_effect=max(design, 1.0))
         summary["sample_size"] = size
         lines.append(f"a preference of {effect:g} needs {size} impressions (power 80 %, level 5 %)")
     return summary, "\n".join(lines)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -150,7 +151,7 @@ def train(
         "--position": position,
         "--calibrate": calibrate_by,
     }
-    local |= {"--propensity": propensity, "--refit": refit}
+    local |= {"--propensity": propensity, "--clip": clip, "--refit": refit}
     if cluster is not None and (flag := next((name for name, value in local.items() if value), None)):
         raise typer.BadParameter(f"{flag} cannot be used on several workers; train without --workers and --scheduler.")
     parameters = _parameters(config, {k: v for k, v in flags.items() if v is not None}, set_ or [])
@@ -183,9 +184,13 @@ def train(
     if cluster is not None:
         parts: Any = _files(paths, reading)
     elif options.streams(stream, list(paths.values())):
-        parts = _streamed(paths, reading, pairs, document, 0 if quiet else verbose)
+        parts = _streamed(paths, reading, pairs, document, names if parameters.get("refit") else [], quiet, verbose)
     else:
         parts = read_parts(list(paths.values()), pairs=pairs, document=document, **reading)
+    if cluster is None and parameters.get("refit") and valid is not None:
+        for name in names:
+            if name not in parts[1].fields:
+                raise typer.BadParameter(f"--refit trains on --valid too, and {valid} has no column {name!r}.")
     if document is not None:
         reading = {**reading, "fields": [document]}
     run = train_run(
@@ -243,18 +248,27 @@ def _cluster(workers: int | None, scheduler: str | None) -> Any:
         raise typer.BadParameter(str(error)) from None
 
 
-def _streamed(paths: dict[str, Path], reading: dict[str, Any], pairs: Any, document: Any, verbose: int) -> list[Any]:
-    """Data whose features stay in the files."""
+def _streamed(
+    paths: dict[str, Path],
+    reading: dict[str, Any],
+    pairs: Any,
+    document: Any,
+    of_both: Sequence[str],
+    quiet: bool,
+    verbose: int,
+) -> list[Any]:
+    """Data whose features stay in the files; those fields that are of both are read from validation data too."""
     from rankwright import stream_data
     from rankwright.training.reading_bar import ReadingBar
 
     chosen = {name: value for name, value in reading.items() if name not in ("docid", "query_text")}
     drop = [*chosen.pop("drop", ()), *(reading[name] for name in ("docid", "query_text") if name in reading)]
     fields = [*chosen.pop("fields", ()), *([] if document is None else [document])]
-    show = ReadingBar(verbose)
+    show = ReadingBar(0 if quiet else verbose)
     first = stream_data(paths["train"], **chosen, drop=drop, fields=fields, show=show)
     others = [path for name, path in paths.items() if name != "train"]
-    parts = [stream_data(path, **chosen, drop=[*drop, *fields], reference=first, show=show) for path in others]
+    drop += [name for name in fields if name not in of_both]
+    parts = [stream_data(path, **chosen, drop=drop, fields=of_both, reference=first, show=show) for path in others]
     return [first if pairs is None else first.with_pairs(pairs, document, as_given=True), *parts]
 
 

@@ -47,6 +47,8 @@ def training_data(
         raise ValueError(
             "propensities correct the click rates of all shown documents of a query; leave out examined_only and by."
         )
+    if by == "session" and weights == "rows":
+        raise ValueError("by='session' has a row for each impression, so weights='rows' has no meaning; leave it out.")
     if propensity is None and examined_only is None:
         examined_only = True
     rows = np.flatnonzero(examined(log)) if examined_only else np.arange(log.n_rows)

@@ -85,11 +85,11 @@ def by_randomised_positions(log: ClickLog, position: Integers) -> Cells:
     if "randomised" not in log.fields:
         raise ValueError(
             "the log has no field 'randomised' that marks documents whose places were exchanged by chance; add it, or "
-            "use method='harvest' or 'em'."
+            "use the method harvest or em."
         )
     rows = np.asarray(log.fields["randomised"], dtype=bool)
     if not rows.any():
-        raise ValueError("no row of the log is marked as randomised; use method='harvest' or 'em'.")
+        raise ValueError("no row of the log is marked as randomised; use the method harvest or em.")
     sets = np.zeros((log.n_impressions, int(position.max()) + 1), dtype=np.uint8)
     sets[log.impression[rows], position[rows]] = 1
     number = np.unique(np.packbits(sets, axis=1), axis=0, return_inverse=True)[1].ravel()

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 def as_clicks(click: ArrayLike, n_rows: int) -> NDArray[np.bool_]:
     """Return clicks as flags; anything but 0 and 1 is an error."""
-    values = _numbers(click, "click", n_rows)
+    values = as_numbers(click, "click", n_rows)
     bad = np.flatnonzero((values != 0) & (values != 1))
     if len(bad):
         raise ValueError(
@@ -27,12 +27,15 @@ def as_clicks(click: ArrayLike, n_rows: int) -> NDArray[np.bool_]:
 
 
 def as_positions(
-    position: ArrayLike, click: NDArray[np.bool_], queries: Queries, first_position: int
+    values: NDArray[np.float64],
+    click: NDArray[np.bool_],
+    queries: Queries,
+    of_list: NDArray[np.int64],
+    first_position: int,
 ) -> NDArray[np.int64]:
-    """Return positions counted from 1."""
+    """Return positions counted from 1; ``of_list`` has a code for the list of each row."""
     if first_position not in (0, 1):
         raise ValueError(f"first_position is the number of the top position, 0 or 1; got {first_position!r}.")
-    values = _numbers(position, "position", queries.n_rows)
     missing = np.isnan(values)
     if (missing & click).any():
         row = int(np.argmax(missing & click))
@@ -52,7 +55,7 @@ def as_positions(
     if values.min() < first_position:
         row = int(np.argmin(values))
         if values[row] == 0:
-            raise _zero_based(values, row, queries)
+            raise _zero_based(values, row, queries, of_list)
         raise ValueError(
             f"the position at row {row}, query {_query(queries, row)}, is {values[row]:g}; positions start at "
             f"{first_position}."
@@ -92,15 +95,17 @@ def check_lists(log: ClickLog, document: NDArray[np.int64], first_position: int)
             )
 
 
-def _zero_based(values: NDArray[np.float64], row: int, queries: Queries) -> ValueError:
+def _zero_based(values: NDArray[np.float64], row: int, queries: Queries, of_list: NDArray[np.int64]) -> ValueError:
     """Tell a log that counts from 0 from one that mixes both."""
-    tops = np.full(queries.n_queries, np.inf)
-    np.minimum.at(tops, queries.ungroup(queries.query_of_row), values)
+    number = np.unique(of_list, return_inverse=True)[1]
+    tops = np.full(int(number.max()) + 1, np.inf)
+    np.minimum.at(tops, number, values)
     if (tops == 0).all():
-        return ValueError("positions start at 0 in every query; add 1 to them, or give read_clicks first_position=0.")
+        return ValueError("positions start at 0 in every list; add 1 to them, or give read_clicks first_position=0.")
     return ValueError(
-        f"positions start at 0 in {int((tops == 0).sum())} of {len(tops)} queries (query {_query(queries, row)} is "
-        "one) and later in the others: zero-based and one-based positions are mixed. Add 1 to the zero-based ones."
+        f"positions start at 0 in {int((tops == 0).sum())} of {len(tops)} lists (one is of query "
+        f"{_query(queries, row)}) and later in the others: zero-based and one-based positions are mixed. Add 1 to the "
+        "zero-based ones."
     )
 
 
@@ -108,7 +113,8 @@ def _query(queries: Queries, row: int) -> Any:
     return str(queries.ids[queries.ungroup(queries.query_of_row)[row]])
 
 
-def _numbers(values: Any, name: str, n_rows: int) -> NDArray[np.float64]:
+def as_numbers(values: Any, name: str, n_rows: int) -> NDArray[np.float64]:
+    """Return a column as numbers, one per row."""
     native = values.to_native() if hasattr(values, "to_native") else values
     if hasattr(native, "to_pylist"):
         native = native.to_pylist()

@@ -97,6 +97,8 @@ def interleave(
     shorter = min(len(a), len(b))
     if length is None:
         length = min(_LENGTH, shorter)
+    if isinstance(length, bool) or not isinstance(length, int | np.integer):
+        raise ValueError(f"length must be a whole number; got {length!r}.")
     if not 1 <= length <= shorter:
         raise ValueError(
             f"a list of {length} documents needs rankings of at least as many, and at least 1; they have {len(a)} and "
@@ -254,5 +256,9 @@ def _field(log: ClickLog, name: str, method: str) -> NDArray[Any]:
 
 def _ranks(log: ClickLog, name: str, method: str) -> Floats:
     """Return ranks; a document that a ranking does not have comes after all."""
-    ranks = np.asarray(_field(log, name, method), dtype=np.float64)
+    values = _field(log, name, method)
+    try:
+        ranks = np.asarray(values, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise ValueError(f"the field {name!r} must hold ranks, 0 where the ranking lacks the document.") from None
     return np.where(ranks > 0, ranks, np.inf)

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from rankwright.clicks.aggregation import training_data
-from rankwright.clicks.checks import as_clicks, as_positions, check_lists
+from rankwright.clicks.checks import as_clicks, as_numbers, as_positions, check_lists
 from rankwright.data.dataset import RankingData
 from rankwright.data.queries import Queries, plain_ids
 
@@ -75,13 +75,15 @@ class ClickLog:
         """Create a log from arrays with one value per row, in any order; see `read_clicks` for the arguments."""
         queries = Queries.from_qid(query)
         clicks = as_clicks(click, queries.n_rows)
-        positions = as_positions(position, clicks, queries, first_position)
+        numbers = as_numbers(position, "position", queries.n_rows)
         query_code = _codes(queries)
         if session is None:
             starts = np.ones(queries.n_rows, dtype=bool)
-            starts[1:] = (query_code[1:] != query_code[:-1]) | (positions[1:] <= positions[:-1])
+            starts[1:] = (query_code[1:] != query_code[:-1]) | ~(numbers[1:] > numbers[:-1])
             session = np.cumsum(starts) - 1
         sessions = _grouped_by(session, "session", queries.n_rows)
+        list_code = query_code * sessions.n_queries + _codes(sessions)
+        positions = as_positions(numbers, clicks, queries, list_code, first_position)
         documents = _grouped_by(document, "document", queries.n_rows)
         order = np.lexsort((positions, _codes(sessions), query_code))
         ids = documents.ids if documents.ids.dtype.kind != "U" else documents.ids.astype(object)
@@ -159,9 +161,15 @@ class ClickLog:
         if (rows < 0).any():
             missing = {key for key, row in zip(shown, rows.tolist(), strict=True) if row < 0}
             query, name = next(key for key in shown if key in missing)
+            as_text = (str(query), str(name)) in {(str(q), str(d)) for q, d in row_of}
+            remedy = (
+                "its ids are the same as text, so make both numbers or both text"
+                if as_text
+                else "add their features, or drop their rows of the log"
+            )
             raise ValueError(
                 f"{len(missing)} of {len(set(shown))} shown documents are not in the data, such as {name!s} of query "
-                f"{query!s}; add their features, or drop their rows of the log."
+                f"{query!s}; {remedy}."
             )
         return replace(self, document=rows, data=data)
 
@@ -173,7 +181,7 @@ class ClickLog:
         by: Literal["query", "session"] = "query",
         smoothing: float = 0.0,
         examined_only: bool | None = None,
-        propensities: Callable[[NDArray[np.int64]], NDArray[np.float64]] | None = None,
+        propensities: Callable[[NDArray[np.int64]], NDArray[np.float64]] | ArrayLike | None = None,
         weights: Literal["queries", "rows"] | None = "queries",
     ) -> RankingData:
         """Return the log as training data.
@@ -196,9 +204,9 @@ class ClickLog:
         examined_only
             Whether only documents at or above the last click of their list count: true, unless there are propensities.
         propensities
-            What `estimate_propensities` returns. There is then a row for each query and document, and its label is
-            the number of its clicks divided by that of its expected examinations, at most 1. Labels of few examinations
-            are noisy: smoothing helps.
+            What `estimate_propensities` returns, or probabilities that position 1, 2, ... is examined. There is then
+            a row for each query and document, and its label is the number of its clicks divided by that of its expected
+            examinations, at most 1. Labels of few examinations are noisy: smoothing helps.
         weights
             With ``by="query"``: weights of rows, the number of impressions of their query (``"queries"``, which every
             objective can use) or of the row (``"rows"``, for objectives that look at one document at a time).
@@ -226,7 +234,12 @@ class ClickLog:
         [0.5, 1.0, 0.0]
         """
         log = self if data is None else self.attach(data, document=document)
-        propensity = None if propensities is None else propensities(log.position)
+        propensity = None
+        if propensities is not None:
+            from rankwright.clicks.propensities import Propensities  # which estimates them from logs
+
+            curve = propensities if callable(propensities) else Propensities.known(propensities)
+            propensity = curve(log.position)
         return training_data(log, by, smoothing, examined_only, weights, propensity)
 
     def require_data(self, what: str) -> RankingData:

@@ -144,7 +144,7 @@ def evaluate_clicks(
     propensities: Propensities | ArrayLike,
     *,
     metrics: str | Metric | Sequence[str | Metric] = ("dcg@10",),
-    estimators: Sequence[str] = ESTIMATORS,
+    estimators: str | Sequence[str] = ESTIMATORS,
     clip: float = 0.0,
     relevance: ArrayLike | None = None,
     confidence: float = 0.95,
@@ -165,7 +165,7 @@ def evaluate_clicks(
     metrics
         Additive metrics whose normaliser does not depend on labels, such as ``dcg@10``, ``rbp``, ``precision@5``.
     estimators
-        Of ``"ips"``, ``"snips"`` and ``"dr"``; the head of `rankwright.clicks.offline` has their formulas.
+        One or several of ``"ips"``, ``"snips"`` and ``"dr"``; `rankwright.clicks.offline` has their formulas.
     clip
         Smallest propensity to divide by. Clipping trades variance for a bias towards 0, which "dr" corrects as far as
         its model of relevance is right.
@@ -178,7 +178,8 @@ def evaluate_clicks(
     Returns
     -------
     ClickEvaluation
-        A mean over impressions of each metric and estimator, with its interval and effective sample size.
+        A mean over impressions of each metric and estimator, with its interval (NaN for one query) and effective
+        sample size.
 
     Examples
     --------
@@ -191,6 +192,7 @@ def evaluate_clicks(
     dcg@10  snips      ...
     """
     data = log.require_data("evaluate_clicks")
+    estimators = estimators.split() if isinstance(estimators, str) else estimators
     unknown = [name for name in estimators if name not in ESTIMATORS]
     if unknown or not estimators:
         raise ValueError(f"estimators must be of {', '.join(ESTIMATORS)}; got {list(estimators)!r}.")
@@ -199,7 +201,9 @@ def evaluate_clicks(
     if not 0 < confidence < 1 or resamples < 1:
         raise ValueError(f"confidence must be between 0 and 1 and resamples at least 1; got {confidence}, {resamples}.")
     values = {str(text).strip(): metric(text) for text in metric_texts(metrics)}
-    (new_scores,) = score_rows(data, scores)
+    new_scores, *others = score_rows(data, scores) if scores is not None else (None, None)
+    if new_scores is None or others:
+        raise ValueError("scores must be one ranker, or one score for each row of log.data; evaluate each on its own.")
     theta = _row_propensities(log, propensities)
     counts = _Counts.of(log, data, theta, clip)
     model = None
@@ -287,6 +291,8 @@ def place_weights(value: Metric, scores: Floats, data: RankingData) -> Floats:
             f"{value} is not a sum over documents with known weights, so clicks cannot estimate it; use an additive "
             "metric without a normaliser that depends on labels, such as dcg@10, rbp or precision@5."
         )
+    if value.label is not None:
+        raise ValueError(f"{value} reads the label {value.label!r}, and clicks have none; leave out [{value.label}].")
     if not chain.gain.any() or value.gains(np.zeros(1)).any():
         raise ValueError(f"{value} does not give label 1 a gain and label 0 none, as clicks need; change its options.")
     rank = ranks_within_queries(scores, data.queries.grouped())
@@ -322,9 +328,16 @@ def _relevance(log: ClickLog, data: RankingData, theta: Floats, seed: int) -> Fl
     """Learn relevance from clicks, for each half of the queries from the other half."""
     levels, level = np.unique(theta, return_inverse=True)  # positions stand for propensities here
     cells = by_document(log, level)
-    half = np.random.default_rng(seed).permutation(data.n_queries) % 2
     shown = np.unique(log.document)
     query = data.queries.query_of_row
+    logged = np.unique(query[shown])
+    if len(logged) < 2:
+        raise ValueError(
+            "the estimator 'dr' learns relevance from other queries, and the log has one only; give relevance=, or "
+            "leave 'dr' out of estimators."
+        )
+    half = np.zeros(data.n_queries, dtype=np.int64)  # the others are not evaluated
+    half[logged] = np.random.default_rng(seed).permutation(len(logged)) % 2
     relevance = np.empty(data.n_rows)
     for side in (0, 1):
         learned = half[query[shown]] != side

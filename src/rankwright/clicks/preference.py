@@ -8,6 +8,7 @@ from statistics import NormalDist
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from rankwright.clicks.interleaving import Method, click_credit
 from rankwright.clicks.log import ClickLog
@@ -25,13 +26,14 @@ class InterleavingResult:
     preference : float
         (wins_b - wins_a) / impressions: above 0 if b is preferred.
     low, high : float
-        Bootstrap interval of the preference, over queries.
+        Bootstrap interval of the preference, over queries; NaN for one query, which has no spread.
     p : float
         Two-sided p-value of Fisher's randomisation test over queries.
     n_impressions, n_queries : int
         Sizes.
     design_effect : float
-        Variance of the preference relative to independent impressions: above 1 where the impressions of a query agree.
+        Variance of the preference relative to independent impressions: above 1 where the impressions of a query agree,
+        below 1 by chance. NaN for one query.
     method, confidence
         The arguments.
 
@@ -59,9 +61,18 @@ class InterleavingResult:
     confidence: float
 
     def sample_size(self, effect: float, *, power: float = 0.8, level: float = 0.05) -> int:
-        """Return the impressions that a test needs, with as many ties and as similar impressions as in this one."""
+        """Return the impressions that a test needs, with as many ties and as similar impressions as in this one.
+
+        A design effect below 1 counts as 1.
+        """
         ties = self.ties / self.n_impressions
-        return interleaving_sample_size(effect, ties=ties, design_effect=self.design_effect, power=power, level=level)
+        if math.isnan(self.design_effect):
+            raise ValueError(
+                "one query does not tell how much its impressions agree; use interleaving_sample_size with a "
+                "design_effect, or a log of several queries."
+            )
+        design = max(self.design_effect, 1.0)
+        return interleaving_sample_size(effect, ties=ties, design_effect=design, power=power, level=level)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the attributes."""
@@ -118,8 +129,6 @@ def compare_interleaved(
     preference = float(outcome.mean())
     key = (seed, 0)
     low, high = bootstrap_interval(mean, impressions, resamples, confidence, key)
-    between = float((impressions**2 * (mean - preference) ** 2).sum()) / len(outcome) ** 2
-    independent = float(outcome.var()) / len(outcome)
     return InterleavingResult(
         wins_a=int((outcome < 0).sum()),
         ties=int((outcome == 0).sum()),
@@ -130,10 +139,20 @@ def compare_interleaved(
         p=fisher(mean, impressions, permutations, key),
         n_impressions=len(outcome),
         n_queries=len(impressions),
-        design_effect=between / independent if independent > 0 else 1.0,
+        design_effect=_design_effect(outcome, mean, impressions),
         method=method,
         confidence=confidence,
     )
+
+
+def _design_effect(outcome: NDArray[np.float64], mean: NDArray[np.float64], impressions: NDArray[np.float64]) -> float:
+    """Return the variance of the mean outcome over queries, relative to that of independent impressions."""
+    if len(mean) == 1:
+        return math.nan
+    center = float(outcome.mean())
+    between = float((impressions**2 * (mean - center) ** 2).sum()) / len(outcome) ** 2
+    independent = float(outcome.var()) / len(outcome)
+    return between / independent if independent > 0 else 1.0
 
 
 def interleaving_sample_size(

@@ -23,7 +23,10 @@ _METHODS = {"swaps": "randomised positions", "harvest": "documents shown at seve
 
 @dataclass(frozen=True, eq=False)
 class Propensities:
-    """Examination of positions relative to the first, with intervals; called with positions it returns theirs.
+    """Examination of positions relative to the first, with intervals.
+
+    Called with positions it returns theirs as probabilities: where another position than the first is examined most,
+    all are divided by the propensity of that one.
 
     Parameters
     ----------
@@ -64,10 +67,13 @@ class Propensities:
     def __call__(self, position: ArrayLike) -> Floats:
         """Return the propensity of each position, counted from 1."""
         places = np.asarray(position)
+        if places.size and not (places.dtype.kind in "iuf" and np.all(places % 1 == 0)):  # false for NaN too
+            raise ValueError("positions are whole numbers from 1, and one of them is not.")
         if places.size and places.min() < 1:
             raise ValueError(f"positions start at 1; got {places.min()}.")
-        values: Floats = self.values[np.minimum(places, len(self.values)) - 1]
-        return values
+        # Only ratios are known, so the most examined position may stand for 1 where it is not the first.
+        values: Floats = self.values / max(1.0, self.values.max())
+        return values[np.minimum(places, len(values)).astype(np.int64) - 1]
 
     def to_dict(self) -> dict[str, Any]:
         """Return the attributes, arrays as lists."""
@@ -159,9 +165,12 @@ def estimate_propensities(
         raise ValueError(f"unknown method {method!r}; choose one of {', '.join(_METHODS)}.")
     if not 0 < confidence < 1:
         raise ValueError(f"confidence must be between 0 and 1; got {confidence}.")
-    if resamples < 0 or limit < 1:
-        raise ValueError(f"resamples must not be negative and limit at least 1; got {resamples} and {limit}.")
-    if log.position.max() == log.position.min() or limit == 1:
+    for name, number, least in (("limit", limit, 2), ("resamples", resamples, 0)):
+        if isinstance(number, bool) or not isinstance(number, int | np.integer) or number < least:
+            raise ValueError(f"{name} must be a whole number, at least {least}; got {number!r}.")
+    if resamples == 1:
+        raise ValueError("one resample has no spread, so there would be no interval; give more, or 0 for none.")
+    if log.position.max() == log.position.min():
         raise ValueError("the log has one position only, so position bias and relevance cannot be told apart.")
     cells, estimate = _by_features(log, limit, seed) if method == "em" else _by_shows(log, method, limit)
     log_curve = estimate(None)

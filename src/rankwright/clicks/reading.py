@@ -61,6 +61,11 @@ def read_clicks(
             raise ValueError(
                 f"the log has no column {name!r}; it has {', '.join(columns)}. Name one of them in {argument}=."
             )
+    if session not in (None, "session", *columns):
+        raise ValueError(
+            f"the log has no column {session!r}; it has {', '.join(columns)}. Name one of them in session=, or None "
+            "where lists follow each other."
+        )
     required = [query, document, position, click, session]
     if fields is None:
         fields = [name for name in columns if name not in required]

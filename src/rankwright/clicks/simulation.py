@@ -174,6 +174,8 @@ def simulated_log(
 def relevance_of(data: RankingData, max_label: float | None) -> Floats:
     """Return the relevance (2^label - 1) / (2^max_label - 1) of each row."""
     top = float(data.y.max()) if max_label is None else max_label
+    if not np.isfinite(top):
+        raise ValueError(f"max_label must be finite; got {top}.")
     if top <= 0:
         raise ValueError("no document has a positive label, so clicks would be noise alone; give max_label.")
     if data.y.max() > top:

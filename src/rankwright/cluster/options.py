@@ -13,6 +13,8 @@ _ONE_MACHINE: dict[str, Any] = {
     "pairs": None,
     "position": None,
     "propensity": None,
+    "clip": None,
+    "self_normalised": False,
     "eval_group": None,
     "within_query": None,
     "refit": False,

@@ -122,12 +122,14 @@ def evaluation_sets(
     qid: Any = None,
     eval_group: Any = None,
     leave_out: Sequence[str] = (),
+    fields: Mapping[str, str] | None = None,
     show: Show = silent,
 ) -> list[RankingData]:
     """Build the evaluation sets of ``fit``: a list of (X, y, qid), of `RankingData`, frames or paths, or one of them.
 
     Frames need the names of their columns, where ``fit`` was given names as ``y`` and ``qid``. With ``eval_group``, the
-    sizes of the queries of each set, sets are (X, y). ``leave_out`` names columns of frames that are not features.
+    sizes of the queries of each set, sets are (X, y). ``leave_out`` names columns of frames that are not features, and
+    ``fields`` those of them that the first set, if it has names of columns, must have.
     """
     if eval_group is not None:
         return _sets_by_group(eval_set, eval_group, train)
@@ -139,7 +141,10 @@ def evaluation_sets(
         eval_set = [eval_set]
     if not isinstance(eval_set, list | tuple):
         raise ValueError(f"eval_set must be a list of (X, y, qid) or of RankingData; got a {type(eval_set).__name__}.")
-    return [_evaluation_set(item, number, train, y, qid, leave_out, show) for number, item in enumerate(eval_set)]
+    return [
+        _evaluation_set(item, number, train, y, qid, leave_out, {} if number else fields or {}, show)
+        for number, item in enumerate(eval_set)
+    ]
 
 
 def _sets_by_group(eval_set: Any, eval_group: Any, train: RankingData) -> list[RankingData]:
@@ -171,23 +176,27 @@ def _evaluation_set(
     label_name: Any,
     qid_name: Any,
     leave_out: Sequence[str],
+    fields: Mapping[str, str],
     show: Show,
 ) -> RankingData:
+    others = [name for name in leave_out if name not in fields.values()]
     try:
         if isinstance(item, RankingData):
-            return ranking_data(item, None, None, None, None, train)
+            return ranking_data(item, None, None, None, None, train, fields=fields)
         if is_path(item):
             names = label_name if names_columns(label_name, label_name) else list(train.label_names) or None
             query = qid_name if isinstance(qid_name, str) else None
-            return _in_files(item, names, query, None, None, train, (), show, drop=tuple(leave_out))
+            return _in_files(item, names, query, None, None, train, list(fields.values()), show, drop=tuple(others))
         if frame_columns(item):
             if not (names_columns(label_name, frame_columns(item)) and isinstance(qid_name, str)):
                 raise ValueError("a data frame alone needs y and qid of fit as names of columns; give (X, y, qid)")
-            return ranking_data(drop_columns(item, leave_out), label_name, qid_name, None, None, train)
+            return ranking_data(drop_columns(item, others), label_name, qid_name, None, None, train, fields=fields)
         if not isinstance(item, tuple | list) or len(item) != 3:
             raise ValueError("expected (X, y, qid) or a RankingData; (X, y) needs eval_group")
         X, y, qid = item
-        return ranking_data(drop_columns(X, leave_out), y, qid, None, None, train)
+        if not frame_columns(X):
+            return ranking_data(X, y, qid, None, None, train)
+        return ranking_data(drop_columns(X, others), y, qid, None, None, train, fields=fields)
     except ValueError as error:
         raise ValueError(f"eval_set[{number}]: {error}") from None
 

@@ -80,7 +80,8 @@ def named_column(X: Any, value: Any, argument: str) -> Any:
     if not isinstance(value, str):
         return value
     if value not in frame_columns(X):
-        raise ValueError(f"{argument}={value!r} is not a column of X; name one of a data frame, or give an array.")
+        text = repr(value) if value == argument else f"{argument}={value!r}"
+        raise ValueError(f"{text} is not a column of X; name one of a data frame, or give an array.")
     return X[value]
 
 

@@ -112,8 +112,13 @@ def bootstrap_interval(
     confidence: float,
     key: tuple[int, int],
 ) -> tuple[float, float]:
-    """Return the bootstrap percentile interval of the mean difference."""
+    """Return the bootstrap percentile interval of the mean difference; NaN for one query, which has no spread.
+
+    Resamples without any weight have no mean and are left out.
+    """
     n = len(difference)
+    if n == 1:
+        return float("nan"), float("nan")
     rng = np.random.Generator(np.random.PCG64(_stream(key, _RESAMPLES)))
     means = np.empty(resamples)
     step = max(1, _DRAWS // n)
@@ -123,9 +128,11 @@ def bootstrap_interval(
             step_means = difference.take(rows).mean(axis=1)
         else:
             weight = query_weight.take(rows)
-            step_means = (weight * difference.take(rows)).sum(axis=1) / weight.sum(axis=1)
+            total = weight.sum(axis=1)
+            sums = (weight * difference.take(rows)).sum(axis=1)
+            step_means = np.divide(sums, total, out=np.full(len(total), np.nan), where=total > 0)
         means[start : start + step] = step_means
-    low, high = np.quantile(means, [(1 - confidence) / 2, (1 + confidence) / 2])
+    low, high = np.nanquantile(means, [(1 - confidence) / 2, (1 + confidence) / 2])
     return float(low), float(high)
 
 

@@ -62,19 +62,26 @@ def inverse_propensities(
     [0.667, 1.333, 1.0]
     """
     check_clip(clip)
-    values = as_floats(propensity, "propensity must be numbers, one per row.")
+    values = as_floats(propensity, "propensity must hold numbers: the probability that users saw each document.")
     if values.shape != labels.shape:
         raise ValueError(f"propensity has shape {values.shape} for {len(labels)} rows; give one per row.")
     wrong = ~((values > 0) & (values <= 1))
     if wrong.any():
         row = int(np.argmax(wrong))
-        reason = "is missing" if math.isnan(values[row]) else f"is {values[row]:g}"
+        reason = "is missing" if math.isnan(values[row]) else f"is {float(values[row])!r}"
         raise ValueError(
             f"the propensity {reason} at {queries.where(row)}; it is the probability that users saw the document, "
             "above 0 and up to 1. Leave out documents that nobody could see."
         )
     clicked = labels > 0
-    weights = np.where(clicked, 1.0 / np.maximum(values, clip or 0.0), 1.0)
+    with np.errstate(over="ignore"):
+        weights = np.where(clicked, 1.0 / np.maximum(values, clip or 0.0), 1.0)
+    if np.isinf(weights).any():
+        row = int(np.argmax(np.isinf(weights)))
+        raise ValueError(
+            f"the propensity is {float(values[row])!r} at {queries.where(row)}, which is too small to divide by; limit "
+            "it with clip."
+        )
     if self_normalised and clicked.any():
         weights[clicked] /= weights[clicked].mean()
     return weights

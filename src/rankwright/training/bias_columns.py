@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import dataclass
+from numbers import Real
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from rankwright.data.dataset import RankingData
-from rankwright.data.queries import Queries
+from rankwright.data.queries import Queries, is_missing
 from rankwright.data.row_order import row_hashes
 from rankwright.data.row_stream import in_memory
 from rankwright.reducer import ALONE, Alone, Reducer
@@ -57,14 +58,31 @@ def read_columns(settings: BiasSettings, data: RankingData, reducer: Reducer = A
     """
     columns = []
     for name in settings.columns:
-        values = data.fields[name]
-        is_position = values.dtype.kind in "iuf"
+        positions = _numbers(data.fields[name])
         columns.append(
-            _positions(name, values, data.queries, settings.limit, reducer)
-            if is_position
-            else _categories(name, values, data.queries, reducer)
+            _categories(name, data.fields[name], data.queries, reducer)
+            if positions is None
+            else _positions(name, positions, data.queries, settings.limit, reducer)
         )
     return columns
+
+
+def _numbers(values: NDArray[Any]) -> NDArray[Any] | None:
+    """Return a column of numbers, NaN where one is missing; None for a column of categories."""
+    if values.dtype.kind in "iuf":
+        return values
+    if values.dtype.kind != "O":
+        return None
+    known = ~_missing(values)
+    if not known.any() or any(isinstance(value, bool) or not isinstance(value, Real) for value in values[known]):
+        return None
+    numbers = np.full(len(values), np.nan)
+    numbers[known] = values[known].astype(np.float64)
+    return numbers
+
+
+def _missing(values: NDArray[Any]) -> NDArray[np.bool_]:
+    return np.fromiter(map(is_missing, values.tolist()), np.bool_, len(values))
 
 
 def _positions(name: str, values: NDArray[Any], queries: Queries, limit: int, reducer: Reducer) -> BiasColumn:
@@ -105,7 +123,7 @@ def _positions(name: str, values: NDArray[Any], queries: Queries, limit: int, re
 def _categories(name: str, values: NDArray[Any], queries: Queries, reducer: Reducer) -> BiasColumn:
     if not isinstance(reducer, Alone):
         raise ValueError(f"{name} holds text, whose levels several machines cannot agree on; give numbers from 1.")
-    missing = np.array([value is None or value != value for value in values])
+    missing = _missing(values)
     if missing.any():
         row = int(np.argmax(missing))
         raise ValueError(f"{name} is missing at {queries.where(row)}; give a category of its own, such as 'unknown'.")
@@ -138,9 +156,10 @@ def warn_without_overlap(settings: BiasSettings, data: RankingData) -> None:
     last = int(np.searchsorted(data.boundaries, min(_ROWS_TO_TEST, data.n_rows), side="left"))
     rows = slice(0, int(data.boundaries[max(last, 1)]))
     for name in settings.columns:
-        positions = data.fields[name][rows]
-        if positions.dtype.kind not in "iuf":
+        numbers = _numbers(data.fields[name])
+        if numbers is None:
             continue
+        positions = numbers[rows]
         feature = _ordering_feature(data, positions, max(last, 1))
         if feature is not None:
             warnings.warn(

@@ -53,9 +53,14 @@ class ClickColumns:
         return {**self.position, **self.propensity}
 
     @property
+    def named(self) -> dict[str, str]:
+        """Those that are given as names of columns or fields."""
+        return {name: value for name, value in self.fields.items() if isinstance(value, str)}
+
+    @property
     def names(self) -> list[str]:
         """Columns of a frame that are not features."""
-        return [value for value in self.fields.values() if isinstance(value, str)]
+        return list(self.named.values())
 
     def add_to(self, plan: Plan, data: RankingData) -> Plan:
         """Add them to the plan of a training on data that has them as fields; raise ValueError where it cannot be."""

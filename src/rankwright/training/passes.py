@@ -154,8 +154,8 @@ def _train_twice(task: Task, finish: Callable[[Fitted], None]) -> None:
     needed = [*(() if bias is None else bias.columns), *(() if propensity is None else (propensity.column,))]
     if missing := [name for name in needed if name not in task.evaluated[0].fields]:
         raise ValueError(
-            f"refit trains on the queries of eval_set[0] too, which has no field {missing[0]!r}; give it as a "
-            "RankingData with that field, or leave out refit."
+            f"refit trains on the queries of eval_set[0] too, which has no field {missing[0]!r}; give both as "
+            "RankingData with that field or name a column of both, or leave out refit."
         )
     if task.evaluated[0] is task.given:
         raise ValueError(
