@@ -78,13 +78,34 @@ def test_propensities_on_the_command_line(folder: Path) -> None:
         (["log.parquet", "--position", "rank"], "has no column 'rank'"),
         (["log.txt", "--position", "position"], "is LETOR text, which has no column 'position'"),
         (["log.parquet", "--clip", "0.1"], "clip belongs to propensity="),
+        (["log.parquet", "--clip", "0.1", "--workers", "1"], "--clip cannot be used on several workers"),
     ],
 )
 def test_refusals(folder: Path, arguments: list[str], message: str) -> None:
     (folder / "log.txt").write_text("1 qid:1 1:0.5\n0 qid:1 1:0.2\n")
     done = invoke("train", folder / arguments[0], "--out", folder / "refused", *arguments[1:])
     assert done.exit_code != 0
-    assert message in str(done.exception)
+    assert message in f"{done.exception} {done.output}"
+
+
+def test_a_second_training_needs_the_column_in_the_validation_data(folder: Path) -> None:
+    data = log(1)
+    valid = rw.RankingData(data.X, data.y, qid=data.qid + 1000, feature_names=data.feature_names)
+    shown = {"position": data.fields["position"], "device": data.fields["device"], "seen": 1 / data.fields["position"]}
+    valid.with_fields(shown).to_parquet(folder / "valid.parquet")
+    valid.to_parquet(folder / "judged.parquet")
+    flags = ["--objective", "queryrmse", "--trees", 2, "--early-stopping", 2, "--refit", "--quiet"]
+    train = ["train", folder / "log.parquet", "--position", "position", *flags]
+    models = []
+    for form in ("--in-memory", "--stream"):
+        done = invoke(*train, "--valid", folder / "valid.parquet", form, "--out", folder / f"refit{form}")
+        assert done.exit_code == 0, str(done.exception)
+        models.append(Run.open(folder / f"refit{form}").ranker)
+    assert models[0].forest_.dump() == models[1].forest_.dump()
+    assert models[0].position_bias_ == models[1].position_bias_
+    refused = invoke(*train, "--valid", folder / "judged.parquet", "--out", folder / "refused")
+    assert refused.exit_code == 2
+    assert "--refit trains on --valid too" in refused.output
 
 
 def test_a_run_names_its_columns(tmp_path: Path) -> None:
