@@ -72,8 +72,9 @@ class Propensities:
         if places.size and places.min() < 1:
             raise ValueError(f"positions start at 1; got {places.min()}.")
         # Only ratios are known, so the most examined position may stand for 1 where it is not the first.
-        values: Floats = self.values / max(1.0, self.values.max())
-        return values[np.minimum(places, len(values)).astype(np.int64) - 1]
+        curve = self.values / max(1.0, self.values.max())
+        values: Floats = curve[np.minimum(places, len(curve)).astype(np.int64) - 1]
+        return values
 
     def to_dict(self) -> dict[str, Any]:
         """Return the attributes, arrays as lists."""
