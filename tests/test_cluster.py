@@ -94,7 +94,9 @@ def test_columns_without_names_are_matched_by_position(client: Any) -> None:
     expected = ranker().fit(DATA, eval_set=VALID)
     assert found.evals_result_ == expected.evals_result_
     assert found.forest_.dump() == expected.forest_.dump()
-    with pytest.raises(ValueError, match="part 0 does not have the columns of the training data"):
+    with pytest.raises(
+        ValueError, match=r"eval_set\[0\]: worker \d, part 0 does not have the columns of the training data"
+    ):
         ranker().fit(DATA, eval_set=(VALID.X[:, :3], VALID.y, VALID.qid), cluster=client)
 
 
@@ -115,6 +117,23 @@ def test_dask_collections(client: Any) -> None:
     found = ranker().fit(dd.from_pandas(frame, npartitions=3), "label", qid="q", cluster=client)
     assert found.forest_.dump() == ranker().fit(DATA).forest_.dump()
     assert found.label_column_ == "label"
+
+
+def unreadable(part: Any) -> Any:
+    raise OSError("the file is truncated")
+
+
+def test_partitions_that_cannot_be_used_are_named(client: Any) -> None:
+    import dask.dataframe as dd
+    import pandas as pd
+
+    frame = pd.DataFrame(DATA.X, columns=DATA.feature_names).assign(label=DATA.y, q=DATA.qid)
+    parts = dd.from_pandas(frame, npartitions=3)
+    with pytest.raises(ValueError, match=r"partition 0 cannot be computed: OSError: the file is truncated"):
+        ranker().fit(parts.map_partitions(unreadable, meta=parts), "label", qid="q", cluster=client)
+    others = dd.from_pandas(frame.q, npartitions=3).map_partitions(lambda part: part[1:], meta=frame.q)
+    with pytest.raises(ValueError, match=r"worker \d, partition \d: qid has shape .* give collections with the same"):
+        ranker().fit(parts.drop(columns="q"), "label", qid=others, cluster=client)
 
 
 def test_categories_of_all_parts(client: Any, tmp_path: Path) -> None:
@@ -219,7 +238,10 @@ def break_file(folder: Path, kind: str) -> None:
     [
         ("truncated", r"worker \d, .*part3.parquet"),
         ("no label", r"worker \d, .*part3.parquet: y='label' is not a column"),
-        ("another schema", r"part3.parquet does not have the columns of .*part0.parquet: .*Missing: "),
+        (
+            "another schema",
+            r"worker \d, .*part3.parquet does not have the columns of worker \d, .*part0.parquet: .*Missing: ",
+        ),
         ("text", r"worker \d, .*part3.parquet: column"),
         ("a missing query id", r"worker \d, .*part3.parquet: the query id at row 0 is missing"),
     ],
@@ -275,9 +297,12 @@ def test_arguments_that_cannot_be_used(client: Any, files: Path, tmp_path: Path)
 
 
 def test_workers_with_other_versions_are_named(client: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(client, "run", lambda function, workers: {w: {**function(), "numpy": "1.0"} for w in workers})
-    with pytest.raises(ValueError, match=r"worker 0 .* has numpy 1.0, this process"):
-        ranker().fit(DATA, cluster=client)
+    found: list[Any] = [{**dask_room._versions(), "numpy": "1.0"}, ModuleNotFoundError("no", name="rankwright")]
+    for one, reason in zip(found, ("has numpy 1.0, this process", "cannot import rankwright; install"), strict=True):
+        answers = lambda _, workers, on_error, one=one: dict.fromkeys(workers, one)  # noqa: E731
+        monkeypatch.setattr(client, "run", answers)
+        with pytest.raises(ValueError, match=rf"worker 0 \(tcp.*\) {reason}"):
+            ranker().fit(DATA, cluster=client)
 
 
 def test_a_missing_library_is_named_with_its_extra(monkeypatch: pytest.MonkeyPatch) -> None:

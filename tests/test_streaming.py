@@ -15,10 +15,11 @@ import pytest
 
 import rankwright as rw
 from rankwright.cli import app
-from rankwright.data import blocks, row_stream
+from rankwright.data import blocks, paged_rows, row_stream
 from rankwright.data.bins import Bins, RowSample
 from rankwright.data.dataset import RankingData
 from rankwright.data.files import DataFiles, is_path, rows_in_memory
+from rankwright.data.paged_rows import PagedRows
 from rankwright.data.row_stream import RowStream
 from rankwright.engines.lightgbm.bins import _edges as column_edges
 from rankwright.engines.lightgbm.bins import drawn_rows
@@ -65,9 +66,11 @@ def write(folder: Path, rows: Any, n_files: int = 3, order: Any = None, **option
 
 @pytest.fixture(autouse=True)
 def small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Many blocks of few rows."""
+    """Many blocks of few rows, and bins in a temporary file."""
     monkeypatch.setattr(blocks, "BLOCK_BYTES", 1 << 13)
     monkeypatch.setattr(blocks, "_LEAST_ROWS", 50)
+    monkeypatch.setattr(paged_rows, "_LEAST_BYTES", 0)
+    monkeypatch.setattr(paged_rows, "_BLOCK_BYTES", 1 << 10)
 
 
 @pytest.fixture
@@ -237,10 +240,9 @@ def test_samples_and_bins_of_a_stream(files: Path) -> None:
     assert np.array_equal(samples[0].rows, samples[1].rows, equal_nan=True)
     assert np.array_equal(samples[0].largest, samples[1].largest)
     assert np.array_equal(samples[0].has_missing, samples[1].has_missing)
-    codes = [
-        Bins.of(sample, 9, [8]).encode(one.canonical().X) for sample, one in zip(samples, (data, known), strict=True)
-    ]
-    assert np.array_equal(codes[0], codes[1])
+    codes = [Bins.of(samples[0], 9, [8]).encode_to_keep(one.canonical().X) for one in (data, known)]
+    assert [type(one) for one in codes] == [PagedRows, np.ndarray]
+    assert np.array_equal(codes[0][:], codes[1])
 
 
 @pytest.mark.parametrize("engine", ENGINES)
@@ -422,6 +424,30 @@ def test_arguments_that_cannot_be_used(files: Path, tmp_path: Path) -> None:
     pq.write_table(TRAIN.slice(0, 30), files / "1.parquet")
     with pytest.raises(ValueError, match=r"1\.parquet has changed since it was first read"):
         ranker("lightgbm").fit(data)
+
+
+def test_what_cannot_be_used_is_refused_before_rows_are_read(
+    files: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    data, names = rw.stream_data(files, **NAMES), {"y": "grade", "qid": "query"}
+    monkeypatch.setattr(blocks.ParquetBlocks, "parts", lambda *_: pytest.fail("rows were read"))
+    cv: dict[str, Any] = {"early_stopping": "cv", "early_stopping_rounds": 3}
+    nothing = str(tmp_path / "none")
+    for options, arguments, reason in (
+        (cv, {"X": files, **names}, "early_stopping='cv' needs rows in memory"),
+        (cv, {"X": data}, "early_stopping='cv' needs rows in memory"),
+        ({"early_stopping_rounds": 3}, {"X": files, **names}, "needs an eval_set to watch"),
+        ({}, {"X": files, **names, "eval_set": nothing}, r"eval_set\[0\]: there is no Parquet file"),
+        ({"engine_params": {"monotone_constraints": {"c9": 1}}, "objective": "lambdamart"}, {"X": data}, "monotone"),
+    ):
+        with pytest.raises(ValueError, match=reason):
+            ranker("xgboost", leaf_values="diagonal", **options).fit(**arguments)
+    columns = ["--label", "grade", "--qid", "query", "--out", str(tmp_path / "run")]
+    with pytest.raises(ValueError, match="there is no Parquet file"):
+        app(["train", str(files), "--valid", nothing, *columns])
+    with pytest.raises(SystemExit):
+        app(["train", str(files), "--set", "early_stopping=cv", "--early-stopping", "3", *columns])
+    assert "needs rows in memory" in " ".join(capsys.readouterr().err.replace("│", "").split())
 
 
 def test_progress_over_bytes(files: Path, capsys: pytest.CaptureFixture[str]) -> None:

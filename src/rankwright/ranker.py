@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_is_fitted
 
 from rankwright.cluster.options import check_on_cluster
-from rankwright.data.arguments import evaluation_sets, ranking_data
+from rankwright.data.arguments import check_paths, evaluation_sets, ranking_data
 from rankwright.data.columns import names_columns
 from rankwright.data.encoding import frame_columns
 from rankwright.data.files import is_path
@@ -23,7 +23,7 @@ from rankwright.training.fitting import check_callbacks
 from rankwright.training.from_clicks import ClickColumns
 from rankwright.training.outcome import model_of, naming_classes
 from rankwright.training.parameters import read_parameters
-from rankwright.training.passes import Fitted, Task, train
+from rankwright.training.passes import Fitted, Task, check_rows, train
 from rankwright.training.progress import show_notice
 from rankwright.training.reading_bar import ReadingBar
 from rankwright.training.settings import Plan
@@ -323,6 +323,10 @@ class Ranker(FittedRanker):
             arguments |= {"clip": clip, "self_normalised": self_normalised}
             check_on_cluster({**self.get_params(deep=False), **arguments}, X, y)
             return self._fit_on(cluster, plan, (X, y, qid, group, sample_weight), eval_set, earlier, callbacks)
+        check_rows(plan, X)
+        _check_watched(plan, eval_set)
+        if eval_group is None:
+            check_paths(eval_set)
         clicks, times = ClickColumns.of(position, propensity, clip, self_normalised), no_times()
         with announcing(show_notice(self.verbose)), timed(times, "preparation"):
             others = [*clicks.names, *([document] if isinstance(document, str) else [])]
@@ -339,8 +343,6 @@ class Ranker(FittedRanker):
             fields = clicks.named if self.refit else {}  # a second training corrects for clicks in both
             sets = evaluation_sets(eval_set, given, y, qid, eval_group, others, fields, show)
             evaluated = [given if data is X else data for data in sets]
-        if plan.settings.patience is not None and self.early_stopping != "cv" and not evaluated:
-            raise ValueError("early_stopping_rounds needs an eval_set to watch; pass eval_set=[(X, y, qid)].")
         columns = {"label_column": _names(X, y), "qid_column": _names(X, qid), "other_columns": others}
         if is_path(X) and given.named:
             labels = list(given.label_names)
@@ -378,14 +380,15 @@ class Ranker(FittedRanker):
         from rankwright.cluster import arguments, training
         from rankwright.cluster.options import Cluster
 
+        where = Cluster.of(cluster)
+        training.check(plan.settings.engine)
+        _check_watched(plan, eval_set)
         X, y, qid, group, weights = data
         names = arguments.column_names(X, y, qid, weights)
         valid = arguments.spread_sets(eval_set, X, y, qid)
-        if plan.settings.patience is not None and not valid:
-            raise ValueError("early_stopping_rounds needs an eval_set to watch; pass eval_set=[(X, y, qid)].")
         request = training.Request(
             plan,
-            Cluster.of(cluster),
+            where,
             arguments.spread_data(X, y, qid, group, weights),
             valid,
             names,
@@ -409,6 +412,13 @@ def _names(X: Any, value: Any) -> Any:
     if isinstance(value, str):
         return value
     return list(value) if names_columns(value, frame_columns(X)) else None
+
+
+def _check_watched(plan: Plan, eval_set: Any) -> None:
+    """Raise ValueError where early stopping has nothing to watch."""
+    missing = eval_set is None or (isinstance(eval_set, list | tuple) and len(eval_set) == 0)
+    if plan.settings.patience is not None and plan.parameters["early_stopping"] != "cv" and missing:
+        raise ValueError("early_stopping_rounds needs an eval_set to watch; pass eval_set=[(X, y, qid)].")
 
 
 def _fitted(init_model: Any) -> Ranker | None:

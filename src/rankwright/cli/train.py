@@ -184,6 +184,11 @@ def train(
     if cluster is not None:
         parts: Any = _files(paths, reading)
     elif options.streams(stream, list(paths.values())):
+        if not watches_valid:
+            raise typer.BadParameter(
+                "early_stopping=cv needs rows in memory, as it scores the held-out ones again after each tree; give "
+                "--valid, which may be in files, or --in-memory."
+            )
         parts = _streamed(paths, reading, pairs, document, names if parameters.get("refit") else [], quiet, verbose)
     else:
         parts = read_parts(list(paths.values()), pairs=pairs, document=document, **reading)
@@ -259,12 +264,15 @@ def _streamed(
 ) -> list[Any]:
     """Data whose features stay in the files; those fields that are of both are read from validation data too."""
     from rankwright import stream_data
+    from rankwright.data.files import DataFiles
     from rankwright.training.reading_bar import ReadingBar
 
     chosen = {name: value for name, value in reading.items() if name not in ("docid", "query_text")}
     drop = [*chosen.pop("drop", ()), *(reading[name] for name in ("docid", "query_text") if name in reading)]
     fields = [*chosen.pop("fields", ()), *([] if document is None else [document])]
     show = ReadingBar(0 if quiet else verbose)
+    for path in paths.values():  # before the first is read, which may take long
+        DataFiles.of(path).files  # noqa: B018 (found, and thereby checked)
     first = stream_data(paths["train"], **chosen, drop=drop, fields=fields, show=show)
     others = [path for name, path in paths.items() if name != "train"]
     drop += [name for name in fields if name not in of_both]

@@ -78,10 +78,17 @@ def _describe_workers(dask_scheduler: Any) -> list[tuple[str, str, int]]:
 def check_versions(client: Any, workers: Sequence[Worker]) -> None:
     """Raise ValueError, naming the worker, unless all have the libraries of this process."""
     expected = _versions()
-    found = client.run(_versions, workers=[worker.address for worker in workers])
+    found = client.run(_versions, workers=[worker.address for worker in workers], on_error="return")
     for worker in workers:
         if worker.address not in found:
             raise LostWorker(f"worker {worker.name} ({worker.address}) is gone")
+        if isinstance(found[worker.address], ImportError):
+            raise ValueError(
+                f"worker {worker.name} ({worker.address}) cannot import {found[worker.address].name}; install "
+                '"rankwright[cluster]" there, in the version of this process.'
+            )
+        if isinstance(found[worker.address], Exception):
+            raise found[worker.address]
         for library, version in expected.items():
             other = found[worker.address][library]
             if other != version:
@@ -167,27 +174,28 @@ def _collection_pieces(client: Any, addresses: list[str], data: Any, columns: Pi
 
 
 def _load_partition(piece: Piece, X: Any, y: Any, qid: Any, weights: Any) -> Loaded:
-    source = X
-    if hasattr(X, "columns") and (y is not None or qid is not None):
-        names = {"y": piece.label, "qid": piece.qid}
-        values = {"y": y, "qid": qid}
-        X = X.assign(**{names[key]: np.asarray(value) for key, value in values.items() if value is not None})
-        source = X
     if not hasattr(X, "columns"):
-        source = (X, y, qid, weights)
-    elif weights is not None:
-        piece = piece._replace(weight="__weight__")
-        source = X.assign(__weight__=np.asarray(weights))
-    return _load(piece._replace(source=source))
+        return _load(piece._replace(source=(X, y, qid, weights)))
+    added = {piece.label: y, piece.qid: qid, "__weight__": weights}
+    arrays = {name: np.asarray(values) for name, values in added.items() if values is not None}
+    piece = piece._replace(weight=piece.weight if weights is None else "__weight__")
+    if wrong := [name for name, values in arrays.items() if values.shape != (len(X),)]:
+        raise ValueError(
+            f"{_here(piece)}: {wrong[0]} has shape {arrays[wrong[0]].shape} for {len(X)} rows; give collections with "
+            "the same partitions."
+        )
+    return _load(piece._replace(source=X.assign(**arrays)))
 
 
 def _load(piece: Piece) -> Loaded:
+    return load(piece._replace(name=_here(piece)))
+
+
+def _here(piece: Piece) -> str:
+    """What errors call a piece: the worker that reads it, and its file or partition."""
     from distributed import get_worker
 
-    try:
-        return load(piece)
-    except ValueError as error:
-        raise ValueError(f"worker {get_worker().name}, {error}") from None
+    return f"worker {get_worker().name}, {piece.name}"
 
 
 def on_worker(client: Any, worker: Worker, function: Callable[..., Any], *arguments: Any) -> Any:
@@ -202,9 +210,21 @@ def anywhere(client: Any, workers: Sequence[Worker], function: Callable[..., Any
     return client.submit(function, *arguments, workers=[worker.address for worker in workers], pure=False)
 
 
-def results(client: Any, workers: Sequence[Worker], futures: Sequence[Any]) -> list[Any]:
-    """Wait for results; raise the error of one, or `LostWorker`."""
-    _wait(client, workers, futures, None)
+def results(client: Any, workers: Sequence[Worker], futures: Sequence[Any], what: str = "") -> list[Any]:
+    """Wait for results; raise the error of one, or `LostWorker`.
+
+    With ``what``, an error that is not of this package's own, as that of a partition which Dask cannot compute, is one
+    that names it and its number.
+    """
+    try:
+        _wait(client, workers, futures, None)
+    except LostWorker:
+        raise
+    except Exception as error:
+        failed = [number for number, future in enumerate(futures) if future.status == "error"]
+        if not what or not failed or str(error).startswith("worker "):
+            raise
+        raise ValueError(f"{what} {failed[0]} cannot be computed: {type(error).__name__}: {error}") from None
     return list(client.gather(list(futures)))
 
 
@@ -347,11 +367,12 @@ def _raise_for(client: Any, workers: Sequence[Worker], futures: Sequence[Any]) -
     deadline = time.perf_counter() + _SECONDS_TO_NOTICE
     while time.perf_counter() < deadline:
         for future in futures:
-            if future.status == "error" and not isinstance(future.exception(), ConnectionError | OSError):
-                error = future.exception()
-                if type(error).__name__ in ("KilledWorker", "CommClosedError", "CancelledError"):
-                    raise LostWorker(str(error))
-                raise error
+            error = future.exception() if future.status == "error" else None
+            if error is None or isinstance(error, ConnectionError | TimeoutError):
+                continue
+            if type(error).__name__ in ("KilledWorker", "CommClosedError", "CancelledError"):
+                raise LostWorker(str(error))
+            raise error
         if gone := _missing(client, workers):
             raise LostWorker(f"worker {gone[0].name} ({gone[0].address}) is gone")
         time.sleep(0.1)

@@ -24,7 +24,7 @@ BUCKETS = 4096  # more than workers: the rows of a worker are then within a few 
 
 
 class Piece(NamedTuple):
-    """A part of the data before it is read; ``name`` says in errors where it came from."""
+    """A part of the data before it is read; ``name`` says in errors where it came from, and who reads it."""
 
     name: str
     source: Any  # a path of Parquet, a data frame, or (X, y, qid, weights)

@@ -104,15 +104,18 @@ class _Led:
     interrupted: bool = False
 
 
+def check(engine: str) -> None:
+    """Raise an error, before any work, where a library is missing or an engine trains on one machine."""
+    dask.require()
+    if not load_engine(engine).several_machines:
+        raise ValueError(
+            f"engine={engine!r} trains on one machine; a cluster needs engine='xgboost', which trains on several."
+        )
+
+
 def fit(request: Request) -> Fitted:
     """Train on the workers of a cluster."""
-    dask.require()
     cluster, settings = request.cluster, request.plan.settings
-    if not load_engine(settings.engine).several_machines:
-        raise ValueError(
-            f"engine={settings.engine!r} trains on one machine; a cluster needs engine='xgboost', which trains on "
-            "several."
-        )
     led = _Led()
     with dask.connect(cluster.where, settings.threads) as client:
         for attempt in range(cluster.retries + 1):
@@ -140,8 +143,8 @@ def _attempt(client: Any, workers: Sequence[Any], request: Request, led: _Led) -
     train = _spread(client, workers, request.data, names, request.reference)
     workers = workers[: len(train.futures)]
     sets = [
-        None if one is None else _spread(client, workers, one, names, train.columns, train.rows)
-        for one in request.valid
+        None if one is None else _spread_set(client, workers, one, number, names, train)
+        for number, one in enumerate(request.valid)
     ]
     threads = min(one.threads for one in workers)
     plan = request.plan._replace(settings=replace(request.plan.settings, threads=threads))
@@ -266,7 +269,9 @@ def _spread(
 ) -> _Spread:
     """Bring whole queries together on the workers; a training set leaves out workers that would have no rows."""
     loaded = dask.loaded_pieces(client, workers, data, names)
-    described = dask.results(client, workers, [dask.anywhere(client, workers, describe, one) for one in loaded])
+    described = dask.results(
+        client, workers, [dask.anywhere(client, workers, describe, one) for one in loaded], "partition"
+    )
     columns = common_columns(described, reference)
     rows = np.sum([one.rows for one in described], axis=0)
     home = owners(rows, len(workers))
@@ -285,6 +290,14 @@ def _spread(
     total = sum(hashes) % 2**64
     text = repr((columns.feature_names if columns.named else len(columns.feature_names), total, int(rows.sum())))
     return _Spread(futures, columns, loads.tolist(), hashlib.sha256(text.encode()).hexdigest()[:32])
+
+
+def _spread_set(client: Any, workers: Sequence[Any], data: Any, number: int, names: Piece, train: _Spread) -> _Spread:
+    """Bring the queries of an evaluation set together."""
+    try:
+        return _spread(client, workers, data, names, train.columns, train.rows)
+    except ValueError as error:
+        raise ValueError(f"eval_set[{number}]: {error}") from None
 
 
 def _pick(portion: Sequence[Any], number: int) -> Any:

@@ -133,18 +133,37 @@ def evaluation_sets(
     """
     if eval_group is not None:
         return _sets_by_group(eval_set, eval_group, train)
+    sets = _listed(eval_set)
+    return [
+        _evaluation_set(item, number, train, y, qid, leave_out, {} if number else fields or {}, show)
+        for number, item in enumerate(sets)
+    ]
+
+
+def check_paths(eval_set: Any) -> None:
+    """Raise ValueError where an evaluation set names files that do not exist or cannot be streamed.
+
+    They are read after the training data, which takes long to find that out.
+    """
+    for number, item in enumerate(_listed(eval_set)):
+        if is_path(item):
+            try:
+                DataFiles.of(item).files  # noqa: B018 (found, and thereby checked)
+            except ValueError as error:
+                raise ValueError(f"eval_set[{number}]: {error}") from None
+
+
+def _listed(eval_set: Any) -> Sequence[Any]:
+    """Return evaluation sets as a list, where one may be given alone."""
     if eval_set is None:
         return []
     is_triple = isinstance(eval_set, tuple) and len(eval_set) == 3 and not is_path(eval_set)
     is_set = isinstance(eval_set, RankingData | str | os.PathLike) or is_triple
     if is_set or frame_columns(eval_set):
-        eval_set = [eval_set]
+        return [eval_set]
     if not isinstance(eval_set, list | tuple):
         raise ValueError(f"eval_set must be a list of (X, y, qid) or of RankingData; got a {type(eval_set).__name__}.")
-    return [
-        _evaluation_set(item, number, train, y, qid, leave_out, {} if number else fields or {}, show)
-        for number, item in enumerate(eval_set)
-    ]
+    return eval_set
 
 
 def _sets_by_group(eval_set: Any, eval_group: Any, train: RankingData) -> list[RankingData]:

@@ -17,6 +17,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from rankwright.data.paged_rows import PagedRows, empty_rows
 from rankwright.data.queries import mix
 from rankwright.data.row_order import row_hashes
 from rankwright.data.row_stream import RowStream
@@ -200,14 +201,10 @@ class Bins:
         return table
 
     def encode(self, X: Any, *, threads: int | None = None, out: NDArray[Any] | None = None) -> NDArray[Any]:
-        """Return the bins of a matrix, dense, of compressed rows or in files [rows, columns]."""
+        """Return the bins of a matrix, dense or of compressed rows [rows, columns]."""
         if X.shape[1] != len(self.edges):
             raise ValueError(f"the rows have {X.shape[1]} columns and the bins {len(self.edges)}.")
         codes = np.empty(X.shape, dtype=self.dtype) if out is None else out
-        if isinstance(X, RowStream):
-            for places, block in X.batches("bins"):
-                codes[places] = self.encode(block, threads=threads)
-            return codes
         if sp.issparse(X):
             for low in range(0, X.shape[0], _ROWS_AT_ONCE):
                 rows = slice(low, low + _ROWS_AT_ONCE)
@@ -218,6 +215,15 @@ class Bins:
         )
         n_threads = min(available_threads(threads), 1 + X.shape[0] // _ROWS_PER_THREAD)
         run_ranges(encode, equal_ranges(X.shape[0], n_threads))
+        return codes
+
+    def encode_to_keep(self, X: Any, *, threads: int | None = None) -> NDArray[Any] | PagedRows:
+        """Return the bins of a matrix for as long as a training lasts; those of rows in files are in a file too."""
+        if not isinstance(X, RowStream):
+            return self.encode(X, threads=threads)
+        codes = empty_rows(X.shape, self.dtype)
+        for places, block in X.batches("bins"):
+            codes[places] = self.encode(block, threads=threads)
         return codes
 
     @cached_property
@@ -258,7 +264,7 @@ class BinnedMatrix:
     ((3, 1), [[inf], [nan]])
     """
 
-    def __init__(self, codes: NDArray[Any], bins: Bins) -> None:
+    def __init__(self, codes: NDArray[Any] | PagedRows, bins: Bins) -> None:
         self.codes = codes
         self.bins = bins
         self.shape: tuple[int, ...] = codes.shape
@@ -271,4 +277,4 @@ class BinnedMatrix:
 
     def toarray(self) -> Floats:
         """Return values on the same side of every edge, for trees whose splits are at edges."""
-        return self.bins.decode(self.codes)
+        return self.bins.decode(self.codes[:])

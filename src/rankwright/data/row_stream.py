@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any, NoReturn, Protocol
 
 import numpy as np
@@ -60,7 +59,7 @@ class RowStream:
     sources
         Where the rows are; those of the second source are numbered after those of the first, and so on.
     rows
-        Number of the row at each place.
+        Number of the row at each place; None for all rows as they are in the files.
     n_columns
         Number of columns in the files.
     recipe, names, boundaries
@@ -73,7 +72,7 @@ class RowStream:
     def __init__(
         self,
         sources: Sequence[Source],
-        rows: Rows,
+        rows: Rows | None,
         n_columns: int,
         recipe: Recipe | None = None,
         names: Sequence[str] = (),
@@ -85,15 +84,24 @@ class RowStream:
         self._recipe = recipe or Recipe()
         self._names = names
         self._boundaries = boundaries
-        self.shape = (len(rows), n_columns + len(self._recipe.names))
+        self._n_in_files = sum(len(source.hashes) for source in sources)
+        n_rows = self._n_in_files if rows is None else len(rows)
+        self.shape = (n_rows, n_columns + len(self._recipe.names))
 
     def __len__(self) -> int:
-        return len(self._rows)
+        return self.shape[0]
 
     def __getitem__(self, places: Any) -> RowStream:
         """Choose rows, or put them in another order; nothing is read."""
         assert not self._recipe, "features within the query are added last"
-        return RowStream(self._sources, self._rows[places], self._n_columns)
+        is_order = isinstance(places, np.ndarray) and places.dtype == np.int64
+        rows = places if self._rows is None and is_order else self._numbers[places]  # which costs no second array
+        return RowStream(self._sources, rows, self._n_columns)
+
+    @property
+    def _numbers(self) -> Rows:
+        """Number of the row at each place."""
+        return np.arange(self._n_in_files) if self._rows is None else self._rows
 
     def __array__(self, *_: Any, **__: Any) -> NoReturn:
         raise ValueError(
@@ -101,17 +109,17 @@ class RowStream:
             "hold them in memory: read_data(path)."
         )
 
-    @cached_property
+    @property
     def hashes(self) -> NDArray[np.uint64]:
         """Hash of the columns of each row in the files, as `rankwright.data.row_order.row_hashes` computes it."""
         every = [source.hashes for source in self._sources]
-        return (every[0] if len(every) == 1 else np.concatenate(every))[self._rows]
+        joined = every[0] if len(every) == 1 else np.concatenate(every)
+        return joined if self._rows is None else joined[self._rows]
 
     def joined(self, other: RowStream) -> RowStream:
         """Append rows of other files with the same columns."""
         assert not self._recipe, "features within the query are added last"
-        n_rows = sum(len(source.hashes) for source in self._sources)
-        rows = np.concatenate([self._rows, n_rows + other._rows])
+        rows = np.concatenate([self._numbers, self._n_in_files + other._numbers])
         return RowStream([*self._sources, *other._sources], rows, self._n_columns)
 
     def extended(self, recipe: Recipe, names: Sequence[str], boundaries: NDArray[np.int64]) -> RowStream:
@@ -124,8 +132,8 @@ class RowStream:
         yield from self._whole_queries(purpose) if self._recipe else self._stored(purpose)
 
     def _stored(self, purpose: str) -> Iterator[tuple[Rows, Floats]]:
-        place = np.full(sum(len(source.hashes) for source in self._sources), -1, dtype=np.int64)
-        place[self._rows] = np.arange(len(self._rows))
+        place = np.full(self._n_in_files, -1, dtype=np.int64)
+        place[self._numbers] = np.arange(len(self))
         first = 0
         for source in self._sources:
             n_read = 0

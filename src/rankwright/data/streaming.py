@@ -95,7 +95,7 @@ def _joined(parts: Sequence[_Part], reader: Any, labelled: bool) -> RankingData:
     hashes = in_files([part.hashes for part in parts])
     queries = _queries(blocks, in_files)
     columns = reader.columns
-    stream = RowStream([Source(reader, hashes)], np.arange(len(order)), len(columns.feature_names))
+    stream = RowStream([Source(reader, hashes)], None, len(columns.feature_names))
     labels = {name: in_files([block.labels[name] for block in blocks]) for name in blocks[0].labels}
     y: Any = labels or np.zeros(len(order))
     weighted = any(block.weights is not None for block in blocks)

@@ -227,7 +227,7 @@ class BoundObjective:
                     "full curvature needs the same weight for all rows of a query; give one weight per query."
                 )
             weight = weight * own_weight
-        grad = np.zeros(len(z))
+        grad: Floats | None = None
         ranges = self._leaf_ranges if part is None else [self._leaf_ranges[part]]
         shares = self._leaf_shares if part is None else [(0, 1)]
         parts = np.zeros((len(ranges), n_leaves, n_leaves))
@@ -238,8 +238,9 @@ class BoundObjective:
             sums = [LeafSums(factor, leaf, own, into, rounding[1]) for into in parts]
             run_ranges(partial(_add_parts, term, z, stream, ranges, sums), shares, long=self._long)
             own *= np.repeat(factor, self.queries.sizes)  # in place: on large data these arrays are the peak of memory
-            grad += own
+            grad = own if grad is None else grad + own
             del own, sums
+        assert grad is not None, "an objective has a term"
         grad = (grad + rounding[0]) - rounding[0] if rounding[0] else grad
         return np.bincount(leaf, grad, n_leaves).astype(np.float64), parts.sum(axis=0)
 

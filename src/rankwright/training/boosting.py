@@ -199,6 +199,8 @@ class Boosting:
 
     def _biased(self, state: State, scores: Floats) -> Floats:
         """Scores at which gradients are taken: of the trees, plus the bias of where documents were shown."""
+        if state.factor == 1.0 and self.bias is None:
+            return scores  # on large data a copy counts; they change only when the gradient is no longer used
         total = state.factor * scores
         if self.bias is not None and state.biases:
             total += self.bias.of_rows(np.array(state.biases[-1]))

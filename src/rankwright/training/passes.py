@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankwright.data.dataset import RankingData
+from rankwright.data.files import is_path
 from rankwright.data.joining import check_joinable
 from rankwright.data.within_query import Recipe
 from rankwright.engines.contract import Forest
@@ -87,6 +88,16 @@ class Task:
         stage = ", ".join(text for text in (self.stage, name) if text)
         return replace(
             self, **{"checkpoint": _inside(self.checkpoint, name), "stage": stage, "times": no_times(), **changes}
+        )
+
+
+def check_rows(plan: Plan, X: Any) -> None:
+    """Raise ValueError where a training would need rows in memory that are in files."""
+    in_files = is_path(X) or hasattr(getattr(X, "X", None), "batches")
+    if in_files and plan.parameters["early_stopping"] == "cv":
+        raise ValueError(
+            "early_stopping='cv' needs rows in memory, as it scores the held-out ones again after each tree; watch an "
+            "eval_set, which may be in files, or read the rows with read_data(path)."
         )
 
 
@@ -202,11 +213,6 @@ def _train_twice(task: Task, finish: Callable[[Fitted], None]) -> None:
 def _train_after_folds(task: Task, finish: Callable[[Fitted], None]) -> None:
     """Choose the number of trees on held-out folds of the queries, then train on all of them."""
     plan, given = task.plan, task.given
-    if hasattr(given.X, "batches"):
-        raise ValueError(
-            "early_stopping='cv' needs rows in memory, as it scores the held-out ones again after each tree; watch an "
-            "eval_set, which may be in files, or read the rows with read_data(path)."
-        )
     if given.n_queries < FOLDS:
         raise ValueError(
             f"early_stopping='cv' needs at least {FOLDS} queries, one for each fold; got {given.n_queries}."

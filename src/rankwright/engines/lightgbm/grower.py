@@ -11,7 +11,7 @@ a score changes by the value of the row's leaf.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
 from typing import Any
@@ -84,7 +84,7 @@ class Grower:
         return params | {"data_random_seed": self._seed % 2**31}
 
     def _dataset(self, X: Any, bins: Bins | None, reference: lgb.Dataset | None) -> lgb.Dataset:
-        rows = X if bins is None else BinnedRows(BinnedMatrix(bins.encode(X, threads=self.threads), bins))
+        rows = X if bins is None else BinnedRows(BinnedMatrix(bins.encode_to_keep(X, threads=self.threads), bins))
         dataset = lgb.Dataset(
             rows,
             np.zeros(X.shape[0], dtype=np.float32),
@@ -127,7 +127,8 @@ class Grower:
     def grow(self, grad: NDArray[np.float32], hess: NDArray[np.float32]) -> _Tree | None:
         """Grow one tree."""
         if self._newest is not None:
-            self._scores, self._newest = self._newest.scores_after(), None
+            self._newest.add_to_scores()
+            self._newest = None
         if self.draws and self._iteration % self._block == 0 and self._iteration > self._resumed_at:
             self._finished, self._trees = self.forest(), []
             self._start_block()
@@ -168,7 +169,6 @@ class _Tree:
         self._matrices = matrices
         self._before = before
         self.largest = largest + float(np.abs(self.values).max())  # no score is larger after this tree
-        self._after: dict[int, Floats] = {}
         self._threads = threads
 
     def set(self, values: Floats) -> None:
@@ -180,17 +180,20 @@ class _Tree:
 
         Where two values are too close to tell apart, the tree is asked instead.
         """
-        before, after = self._before[part], self._scores(part)
         order = np.argsort(self.values)
         ranked = self.values[order]
         gap = np.min(np.diff(ranked)) if len(ranked) > 1 else np.inf
         if gap <= 1e-12 * max(1.0, self.largest):
             return self._predicted_leaves(part)
-        leaves = np.empty(len(after), dtype=np.int64)
-        middle = (ranked[1:] + ranked[:-1]) / 2
-        look_up = partial(leaves_by_change, before=before, after=after, middle=middle, leaf_at=order, out=leaves)
-        n_threads = min(self._threads, 1 + len(after) // _ROWS_PER_THREAD)
-        run_ranges(look_up, equal_ranges(len(after), n_threads))
+        before, middle = self._before[part], (ranked[1:] + ranked[:-1]) / 2
+        leaves = np.empty(len(before), dtype=np.int64)
+        n_threads = min(self._threads, 1 + len(before) // _ROWS_PER_THREAD)
+
+        def look_up(after: Floats) -> None:
+            find = partial(leaves_by_change, before=before, after=after, middle=middle, leaf_at=order, out=leaves)
+            run_ranges(find, equal_ranges(len(before), n_threads))
+
+        self._see_scores(part, look_up)
         return leaves
 
     def _predicted_leaves(self, part: int) -> NDArray[np.int64]:
@@ -203,29 +206,23 @@ class _Tree:
             leaves[places] = np.asarray(leaf_numbers).reshape(-1)
         return leaves
 
-    def _scores(self, part: int) -> Floats:
-        """LightGBM's scores of a part with this tree."""
-        if part not in self._after:
-            assert self._booster is not None, "only the newest tree knows the leaves of rows"
-            copies: list[Floats] = []
+    def _see_scores(self, part: int, see: Callable[[Floats], None]) -> None:
+        """Call ``see`` with LightGBM's own array of the scores of a part with this tree, which is not to be kept."""
+        assert self._booster is not None, "only the newest tree knows the leaves of rows"
+        parts = iter([0] if part == 0 else range(1, len(self._matrices)))
 
-            def copy(scores: Floats, _: lgb.Dataset) -> tuple[str, float, bool]:
-                copies.append(scores.copy())
-                return "copied", 0.0, True
+        def show(scores: Floats, _: lgb.Dataset) -> tuple[str, float, bool]:
+            if next(parts) == part:
+                see(scores)
+            return "seen", 0.0, True
 
-            if part == 0:
-                self._booster.eval_train(feval=copy)
-                self._after[0] = copies[0]
-            else:
-                self._booster.eval_valid(feval=copy)
-                self._after.update(enumerate(copies, start=1))
-        return self._after[part]
+        (self._booster.eval_train if part == 0 else self._booster.eval_valid)(feval=show)
 
-    def scores_after(self) -> list[Floats]:
-        """LightGBM's scores of all parts with this tree, which then lets go of what it holds."""
-        scores = [self._scores(part) for part in range(len(self._matrices))]
-        self._booster, self._after, self._before = None, {}, ()
-        return scores
+    def add_to_scores(self) -> None:
+        """Replace the scores of all parts before this tree by those with it, and let go of what it holds."""
+        for part, before in enumerate(self._before):
+            self._see_scores(part, partial(np.copyto, before))
+        self._booster, self._before = None, ()
 
 
 def plain_names(names: Sequence[str]) -> list[str]:

@@ -7,15 +7,14 @@ right, a split of the second to the left. Among categories, missing is one more.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from rankwright.data.bins import Bins
-
-if TYPE_CHECKING:
-    pass
+from rankwright.data.paged_rows import PagedRows
+from rankwright.interrupts import deferred_interrupts
 
 
 class Layout:
@@ -40,37 +39,38 @@ class Layout:
         """Whether any column has two different values."""
         return bool(np.any(self.bins.n_bins + self.bins.has_missing > 1))
 
-    def matrix(self, codes: NDArray[Any], threads: int) -> Any:
+    def matrix(self, codes: NDArray[Any] | PagedRows, threads: int) -> Any:
         """Build XGBoost's matrix from bins, whose numbers are its bins too: it finds no edges of its own."""
         import xgboost as xgb
 
-        bins, n = self.bins, len(self.bins.edges)
-        with_missing = np.flatnonzero(bins.has_missing)
-        if len(with_missing):
-            wide = np.empty((len(codes), len(self.column_of)), dtype=codes.dtype)
-            wide[:, :n] = codes
-            for column in np.flatnonzero(bins.has_missing & (bins.categories > 0)):
-                values = wide[:, column]
-                values[values == bins.missing] = bins.n_bins[column]
-            for number, column in enumerate(self.column_of[n:], start=n):
-                values = codes[:, column]
-                wide[:, number] = np.where(values == bins.missing, 0, values + 1)
-            codes = wide
+        from rankwright.engines.xgboost.batches import Batches
+
         counts = [self._values(number) for number in range(len(self.column_of))]
         longest = max(len(values) for values in counts)
         every = np.empty((longest, len(counts)), dtype=np.float32)
         for number, values in enumerate(counts):
             every[: len(values), number] = values
             every[len(values) :, number] = values[-1]
-        kinds = ["c" if bins.categories[column] else "q" for column in self.column_of]
-        options: dict[str, Any] = {
-            "feature_types": kinds,
-            "enable_categorical": True,
-            "max_bin": longest + 1,
-            "nthread": threads,
-        }
-        reference = xgb.QuantileDMatrix(every, **options)
-        return xgb.QuantileDMatrix(codes, ref=reference, **options)
+        kinds = ["c" if self.bins.categories[column] else "q" for column in self.column_of]
+        options: dict[str, Any] = {"enable_categorical": True, "max_bin": longest + 1, "nthread": threads}
+        reference = xgb.QuantileDMatrix(every, feature_types=kinds, **options)
+        with deferred_interrupts():  # one in the middle of the rows would make XGBoost take these for all
+            return xgb.QuantileDMatrix(Batches(codes, self.columns, kinds), ref=reference, **options)
+
+    def columns(self, codes: NDArray[Any]) -> NDArray[Any]:
+        """Return the columns of the matrix for some rows of bins."""
+        bins, n = self.bins, len(self.bins.edges)
+        if not bins.has_missing.any():
+            return codes
+        wide = np.empty((len(codes), len(self.column_of)), dtype=codes.dtype)
+        wide[:, :n] = codes
+        for column in np.flatnonzero(bins.has_missing & (bins.categories > 0)):
+            values = wide[:, column]
+            values[values == bins.missing] = bins.n_bins[column]
+        for number, column in enumerate(self.column_of[n:], start=n):
+            values = codes[:, column]
+            wide[:, number] = np.where(values == bins.missing, 0, values + 1)
+        return wide
 
     def _values(self, number: int) -> NDArray[np.float64]:
         """All values of a column of the matrix, ascending."""

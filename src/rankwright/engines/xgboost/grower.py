@@ -20,13 +20,15 @@ import numpy as np
 import xgboost as xgb
 from numpy.typing import NDArray
 
+from rankwright._memory import release_memory
 from rankwright.data.bins import BinnedMatrix, Bins, RowSample
 from rankwright.data.dataset import RankingData
+from rankwright.data.paged_rows import PagedRows
 from rankwright.engines.contract import Growth
 from rankwright.engines.gate import GATE
 from rankwright.engines.xgboost.binned import Layout
 from rankwright.engines.xgboost.forest import Forest, GrownTree
-from rankwright.engines.xgboost.parameters import MOST_BINS, xgboost_parameters
+from rankwright.engines.xgboost.parameters import MOST_BINS, check_columns, xgboost_parameters
 from rankwright.engines.xgboost.tree import LeafFinder, read_tree
 from rankwright.kernels.random import UNIFORM, fill_uniform, noise_by_query, stream_of
 
@@ -52,7 +54,9 @@ class Grower:
         self._least_rows = options["min_child_samples"]
         self._least_weight = float(params.get("min_child_weight", 0.0))
         self.draws = self._subsample < 1 or self._colsample < 1
+        check_columns(params, train.feature_names)
         bins = _bins_of(train, options["max_bin"], self.threads)
+        release_memory()
         self._codes = [_codes_of(part.X, bins, self.threads) for part in growth.parts]
         self._layout = Layout(bins)
         self._n_features = n_columns
@@ -137,7 +141,9 @@ class Grower:
 class _Tree:
     """A grown tree, of which the newest finds the leaves of rows."""
 
-    def __init__(self, tree: GrownTree, finder: LeafFinder, codes: Sequence[NDArray[Any]], threads: int) -> None:
+    def __init__(
+        self, tree: GrownTree, finder: LeafFinder, codes: Sequence[NDArray[Any] | PagedRows], threads: int
+    ) -> None:
         self.values = tree.arrays.value
         self._tree = tree
         self._finder = finder
@@ -173,11 +179,11 @@ def _bins_of(train: RankingData, max_bin: int, threads: int) -> Bins:
     return bins
 
 
-def _codes_of(X: Any, bins: Bins, threads: int) -> NDArray[Any]:
+def _codes_of(X: Any, bins: Bins, threads: int) -> NDArray[Any] | PagedRows:
     if isinstance(X, BinnedMatrix):
         assert X.bins is bins or X.codes.dtype == bins.dtype, "parts have the bins of the training set"
         return X.codes
-    return bins.encode(X, threads=threads)
+    return bins.encode_to_keep(X, threads=threads)
 
 
 @contextmanager

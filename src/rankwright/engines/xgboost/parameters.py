@@ -123,6 +123,14 @@ def decided_options(params: Mapping[str, Any]) -> dict[str, Any]:
     return {"max_bin": int(params["max_bin"])} if "max_bin" in params else {}
 
 
+def check_columns(params: Mapping[str, Any], names: Sequence[str]) -> None:
+    """Raise ValueError where constraints do not fit the columns of the data."""
+    if "monotone_constraints" in (chosen := main_names(params)):
+        _signs(chosen["monotone_constraints"], names)
+    if "interaction_constraints" in chosen:
+        _groups(chosen["interaction_constraints"], len(names))
+
+
 def xgboost_parameters(
     options: Mapping[str, Any], params: Mapping[str, Any], names: Sequence[str], column_of: Sequence[int], threads: int
 ) -> dict[str, Any]:

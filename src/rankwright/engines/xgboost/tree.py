@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from rankwright.data.paged_rows import PagedRows
 from rankwright.engines.xgboost.binned import Layout
 from rankwright.engines.xgboost.forest import GrownTree
 from rankwright.kernels.bins import leaves_of_bins
@@ -103,9 +104,16 @@ class LeafFinder:
             if tree.default_left[i]:
                 self._child[first + self._n_bins[i] + 1] = tree.left[i]
 
-    def leaves(self, codes: NDArray[Any], threads: int) -> NDArray[np.int64]:
+    def leaves(self, codes: NDArray[Any] | PagedRows, threads: int) -> NDArray[np.int64]:
         """Return the leaf of each row."""
         leaves = np.empty(len(codes), dtype=np.int64)
+        done = 0
+        for block in codes.blocks() if isinstance(codes, PagedRows) else (codes,):
+            self._find(block, threads, leaves[done : done + len(block)])
+            done += len(block)
+        return leaves
+
+    def _find(self, codes: NDArray[Any], threads: int, out: NDArray[np.int64]) -> None:
         find = partial(
             leaves_of_bins,
             codes=codes,
@@ -113,7 +121,6 @@ class LeafFinder:
             n_bins=self._n_bins,
             first=self._first,
             child=self._child,
-            out=leaves,
+            out=out,
         )
         run_ranges(find, equal_ranges(len(codes), min(threads, 1 + len(codes) // _ROWS_PER_THREAD)))
-        return leaves
