@@ -240,7 +240,7 @@ def break_file(folder: Path, kind: str) -> None:
         ("no label", r"worker \d, .*part3.parquet: y='label' is not a column"),
         (
             "another schema",
-            r"worker \d, .*part3.parquet does not have the columns of worker \d, .*part0.parquet: .*Missing: ",
+            r"worker \d, .*3.parquet does not have the columns of worker \d, .*0.parquet: .*Missing: ",
         ),
         ("text", r"worker \d, .*part3.parquet: column"),
         ("a missing query id", r"worker \d, .*part3.parquet: the query id at row 0 is missing"),

@@ -139,6 +139,26 @@ def test_lightgbm_draws_rows_by_their_number_alone() -> None:
     assert np.array_equal(drawn_rows(15, params), np.arange(15))
 
 
+def test_lightgbm_has_the_threads_of_the_gate_when_a_set_is_made_by_reference(
+    files: Path, valid_files: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("rankwright.engines.lightgbm.grower.VALUES_TO_SHARE", 0)
+    numbers, by_reference, construct = [0], [], lgb.Dataset.construct
+
+    def watched(dataset: lgb.Dataset) -> lgb.Dataset:
+        if dataset._handle is None and dataset.reference is None:
+            numbers.append(dataset.params["num_threads"])
+        elif dataset._handle is None:
+            by_reference.append(numbers[-1])
+        return construct(dataset)
+
+    monkeypatch.setattr(lgb.Dataset, "construct", watched)
+    valid = rw.stream_data(valid_files, **NAMES, reference=in_memory())
+    ranker("lightgbm", n_jobs=2, n_estimators=1).fit(rw.stream_data(files, **NAMES), eval_set=[valid])
+    assert set(numbers) == {0, 1, 2}  # bins of each column are found in one thread
+    assert by_reference == [2, 2]
+
+
 @pytest.mark.parametrize("missing", [False, True])
 def test_a_tree_says_where_the_bins_of_lightgbm_end(missing: bool) -> None:
     random = np.random.default_rng(3)
@@ -445,7 +465,7 @@ def test_what_cannot_be_used_is_refused_before_rows_are_read(
     columns = ["--label", "grade", "--qid", "query", "--out", str(tmp_path / "run")]
     with pytest.raises(ValueError, match="there is no Parquet file"):
         app(["train", str(files), "--valid", nothing, *columns])
-    with pytest.raises(SystemExit):
+    with pytest.raises(SystemExit, match="2"):
         app(["train", str(files), "--set", "early_stopping=cv", "--early-stopping", "3", *columns])
     assert "needs rows in memory" in " ".join(capsys.readouterr().err.replace("│", "").split())
 

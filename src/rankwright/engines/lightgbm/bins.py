@@ -71,6 +71,17 @@ class BinnedRows(lgb.Sequence):
         return self._matrix[rows].toarray()
 
 
+def set_threads(threads: int) -> None:
+    """Set LightGBM's number of threads, in a block of `GATE` for that number.
+
+    A data set that is made by reference to another one takes the number of whichever call was last. If that were not
+    the number of the gate, another call that passes it could change the number before the rows are there, and LightGBM
+    would write out of bounds: it has buffers for as many threads as there were at first.
+    """
+    params = {"num_threads": threads, "min_data_in_leaf": 1, "min_data_in_bin": 1, "verbosity": -1}
+    lgb.Dataset(np.array([[0.0], [1.0]]), params=params).construct()
+
+
 def drawn_rows(n_rows: int, params: Mapping[str, Any]) -> NDArray[np.int64]:
     """Return the numbers of the rows that LightGBM chooses bins from, ascending."""
     rows = _Drawn(n_rows)

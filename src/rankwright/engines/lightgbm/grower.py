@@ -25,7 +25,7 @@ from rankwright.data.bins import BinnedMatrix, Bins
 from rankwright.data.row_stream import batches_of
 from rankwright.engines.contract import Growth
 from rankwright.engines.gate import GATE
-from rankwright.engines.lightgbm.bins import BinnedRows, choose_bins
+from rankwright.engines.lightgbm.bins import BinnedRows, choose_bins, set_threads
 from rankwright.engines.lightgbm.forest import Forest, tree_values
 from rankwright.engines.lightgbm.parameters import SEEDS, checked_columns, lightgbm_parameters, samples_at_nodes
 from rankwright.kernels.threads import equal_ranges, run_ranges
@@ -65,6 +65,7 @@ class Grower:
             with _refusals():
                 bins, reference = choose_bins(train.X, self._set_params, self._names, self._categorical)
         with _refusals(), GATE.calls_with(self.threads):
+            set_threads(self.threads)
             self._sets = [self._dataset(train.X, bins, reference)]
             self._sets += [self._dataset(X, bins, self._sets[0]) for X in self._matrices[1:]]
         # LightGBM refuses data in which no column can be split: all are constant, or leaves must be too large.
