@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 
 from rankwright.report import run_report, save_page
+from rankwright.report.page import Figure, Page, Section
 from rankwright.runs import train_run
 from small import QUICK, TRAIN, VALID
 
@@ -349,3 +350,19 @@ def test_a_picture_is_kept(opened: Opened) -> None:
     PICTURE.parent.mkdir(exist_ok=True)
     opened.page.screenshot(path=PICTURE, full_page=True)
     assert PICTURE.read_bytes().startswith(b"\x89PNG\r\n")
+
+
+def test_legends_wrap_where_a_row_would_be_cut_off(browser: Any, tmp_path: Path) -> None:
+    import altair as alt
+
+    values = [{"x": i, "y": i, "r": f"a run with a long name {i}", "s": "ab"[i % 2]} for i in range(9)]
+    chart = alt.Chart(alt.Data(values=values)).mark_line().encode(x="x:Q", y="y:Q", color="r:N", strokeDash="s:N")
+    save_page(Page("Legends", [Section("One", [Figure("Chart", chart, "A chart.")])]), tmp_path / "page.html")
+    opened = Opened(browser, tmp_path / "page.html", viewport={"width": 1200, "height": 900})
+    box, *legends = (
+        opened.page.eval_on_selector_all(selector, "all => all.map(one => one.getBoundingClientRect().right)")
+        for selector in (".chart", ".chart .role-legend")
+    )
+    opened.context.close()
+    assert legends[0]
+    assert max(legends[0]) <= box[0] + 1

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from rankwright.cli import extras, options
+from rankwright.cli.terminal import typed_command
 
 if TYPE_CHECKING:
     from rankwright import Comparison, Evaluation, Run
@@ -124,5 +126,6 @@ def _missing_library() -> str | None:
 def _report(runs: list[Run], test: Any, path: Path) -> str:
     from rankwright.report import run_report, save_page
 
-    save_page(run_report(runs, test, metrics=_METRICS, title="Demo", data_name="held-out queries"), path)
+    page = run_report(runs, test, metrics=_METRICS, title="Demo", data_name="held-out queries")
+    save_page(replace(page, command=typed_command()), path)
     return f"Wrote {path}: open it in a browser."

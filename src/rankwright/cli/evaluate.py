@@ -28,6 +28,7 @@ def evaluate(
     metrics: Annotated[
         list[str] | None,
         typer.Option(
+            metavar="METRICS",
             help="Metrics, space-separated or repeated [ndcg@10 map mrr; dcg@10 with --clicks].",
             show_default=False,
             autocompletion=completion.metrics,

@@ -12,10 +12,14 @@ import typer
 
 from rankwright.cli import completion
 
-Metrics = Annotated[str, typer.Option(help="Space-separated metrics.", autocompletion=completion.metrics)]
+Metrics = Annotated[
+    str, typer.Option(metavar="METRICS", help="Space-separated metrics.", autocompletion=completion.metrics)
+]
 Ties = Annotated[Literal["worst", "best", "expected", "input"], typer.Option(help="How ties are broken.")]
 Empty = Annotated[Literal["skip", "zero", "one"], typer.Option(help="Value of queries without a relevant document.")]
-Threads = Annotated[int | None, typer.Option(min=1, help="Number of threads [all cores].", show_default=False)]
+Threads = Annotated[
+    int | None, typer.Option(metavar="N", min=1, help="Number of threads [all cores].", show_default=False)
+]
 TargetVersion = Annotated[
     str | None, typer.Option(metavar="V", help="Version of the search engine [the newest].", show_default=False)
 ]
@@ -59,23 +63,38 @@ DATA_OPTIONS: dict[str, Any] = {
     "label": Annotated[
         list[str] | None,
         typer.Option(
-            help="Label column of Parquet and CSV [label]; repeatable, the main one first.", show_default=False
+            metavar="COLUMN",
+            help="Label column of Parquet and CSV [label]; repeatable, the main one first.",
+            show_default=False,
         ),
     ],
-    "qid": Annotated[str | None, typer.Option(help="Query column of Parquet and CSV [qid].", show_default=False)],
-    "weight": Annotated[str | None, typer.Option(help="Weight column of Parquet and CSV.", show_default=False)],
+    "qid": Annotated[
+        str | None, typer.Option(metavar="COLUMN", help="Query column of Parquet and CSV [qid].", show_default=False)
+    ],
+    "weight": Annotated[
+        str | None, typer.Option(metavar="COLUMN", help="Weight column of Parquet and CSV.", show_default=False)
+    ],
     "drop": Annotated[
-        list[str] | None, typer.Option(help="Column of Parquet and CSV to ignore; repeatable.", show_default=False)
+        list[str] | None,
+        typer.Option(metavar="COLUMN", help="Column of Parquet and CSV to ignore; repeatable.", show_default=False),
     ],
     "categorical": Annotated[
-        list[str] | None, typer.Option(help="Column that holds categories; repeatable.", show_default=False)
+        list[str] | None,
+        typer.Option(metavar="COLUMN", help="Column that holds categories; repeatable.", show_default=False),
     ],
     "docid": Annotated[
         str | None,
-        typer.Option(help="Document id column of Parquet and CSV; LETOR has it in comments.", show_default=False),
+        typer.Option(
+            metavar="COLUMN",
+            help="Document id column of Parquet and CSV; LETOR has it in comments.",
+            show_default=False,
+        ),
     ],
     "query_text": Annotated[
-        str | None, typer.Option(help="Column of Parquet and CSV with the text of the query.", show_default=False)
+        str | None,
+        typer.Option(
+            metavar="COLUMN", help="Column of Parquet and CSV with the text of the query.", show_default=False
+        ),
     ],
     "zero_based": Annotated[
         bool | None,

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
-import sys
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -11,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from rankwright.cli import extras, options, scoring
-from rankwright.cli.terminal import echo
+from rankwright.cli.terminal import echo, typed_command
 
 if TYPE_CHECKING:
     from rankwright.report import Page
@@ -81,7 +79,7 @@ def report(
         raise typer.BadParameter("runs are reported on test data; give it with --data.")
     else:
         page = _runs_page(runs, data, metric_names, title, reading)
-    save_page(replace(page, command=f"rankwright {shlex.join(sys.argv[1:])}"), target, form, png)
+    save_page(replace(page, command=typed_command()), target, form, png)
     if not quiet:
         echo(f"wrote {target}")
 

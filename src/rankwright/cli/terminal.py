@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+import shlex
+import sys
 
 import typer
 
@@ -20,6 +22,11 @@ def printable(text: str) -> str:
     query \x1b[31m7
     """
     return _CONTROL.sub(lambda match: ascii(match[0])[1:-1], text)
+
+
+def typed_command() -> str:
+    """Return the command as the user typed it, for pages that say how they were made."""
+    return f"rankwright {shlex.join(sys.argv[1:])}"
 
 
 def echo(text: str, *, err: bool = False, nl: bool = True) -> None:

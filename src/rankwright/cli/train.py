@@ -27,11 +27,14 @@ def train(
     valid: Annotated[Path | None, typer.Option(metavar="DATA", help="Validation data.", show_default=False)] = None,
     objective: Annotated[
         str | None,
-        typer.Option(help="Training objective [auto].", show_default=False, autocompletion=completion.objectives),
+        typer.Option(
+            metavar="TEXT", help="Training objective [auto].", show_default=False, autocompletion=completion.objectives
+        ),
     ] = None,
     metric: Annotated[
         list[str] | None,
         typer.Option(
+            metavar="METRICS",
             help="Metric to optimise, then metrics to monitor; repeatable [ndcg@10].",
             show_default=False,
             autocompletion=completion.metrics,
@@ -47,7 +50,9 @@ def train(
     ] = None,
     pairs: options.Pairs = None,
     document: options.Document = None,
-    trees: Annotated[int | None, typer.Option(min=1, help="Number of trees [300].", show_default=False)] = None,
+    trees: Annotated[
+        int | None, typer.Option(metavar="N", min=1, help="Number of trees [300].", show_default=False)
+    ] = None,
     early_stopping: Annotated[
         int | None,
         typer.Option(
@@ -80,7 +85,7 @@ def train(
     clip: Annotated[
         float | None, typer.Option(help="Least propensity; smaller ones count as it.", show_default=False)
     ] = None,
-    seed: Annotated[int | None, typer.Option(min=0, help="Seed [0].", show_default=False)] = None,
+    seed: Annotated[int | None, typer.Option(metavar="N", min=0, help="Seed [0].", show_default=False)] = None,
     threads: options.Threads = None,
     set_: Annotated[
         list[str] | None,
@@ -304,8 +309,10 @@ def _summary(run: Any, out: Path) -> str:
         values[-1] += f" of the first of {len(members)} members"
     elif values and run.ranker.manifest_.get("refit"):
         values[-1] += " before the refit"
+    compiling = run.times.get("compilation", 0.0)
+    first = f", {compiling:.1f} s of them to compile kernels, in the first run only" if compiling >= 1 else ""
     return (
-        f"{out}: {trees} trees in {seconds:.1f} s{'; ' if values else ''}{', '.join(values)}.\n"
+        f"{out}: {trees} trees in {seconds:.1f} s{first}{'; ' if values else ''}{', '.join(values)}.\n"
         f"{_best_tree(run)}"
         f"Next: rankwright evaluate {out} DATA, or rankwright predict {out} DATA --out scores.txt"
     )

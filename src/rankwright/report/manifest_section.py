@@ -78,4 +78,6 @@ def _cell_text(value: Any) -> str:
         return "–"
     if isinstance(value, list | tuple):
         return shortened(", ".join(map(str, value)), _CELL_LENGTH)
+    if isinstance(value, float):
+        return f"{value:.6g}" if value % 1 else str(value)
     return shortened(str(value), _CELL_LENGTH)

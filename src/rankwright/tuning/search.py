@@ -202,7 +202,8 @@ def tune_system(
     make_system
         Creates the system from values of the space.
     space
-        By name a `Range`, a `Choice`, or a fixed value; `rankwright.research.peers.SEARCH_SPACES` has a space for each peer.
+        By name a `Range`, a `Choice`, or a fixed value; `rankwright.research.peers.SEARCH_SPACES` has a space for each
+        peer.
     folds
         Folds to train and validate on.
     target

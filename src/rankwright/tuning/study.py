@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import logging
 import os
+import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from importlib import import_module
@@ -27,7 +28,9 @@ class _OtherStudy(ValueError):
 def load_optuna() -> Any:
     """Import Optuna, or say how to install it."""
     try:
-        return import_module("optuna")
+        with warnings.catch_warnings():  # tqdm, which Optuna imports, asks notebooks for widgets that are not used here
+            warnings.filterwarnings("ignore", message="IProgress not found")
+            return import_module("optuna")
     except ImportError:
         raise ImportError('tuning needs optuna, which is not installed: pip install "rankwright[tune]".') from None
 

@@ -2,15 +2,23 @@
 "use strict";
 
 const page = {
-  /** Draws a Vega-Lite specification into an element and returns its Vega view; shows a message if that fails. */
-  async draw(box, spec) {
-    const narrow = box.clientWidth < 500;
-    const legend = narrow ? { columns: 1, labelLimit: box.clientWidth - 60 } : {};
+  /**
+   * Draws a Vega-Lite specification into an element and returns its Vega view; shows a message if that fails.
+   * Legends have this many columns, 0 for one row; they get fewer until they fit.
+   */
+  async draw(box, spec, columns = box.clientWidth < 500 ? 1 : 0) {
+    const legend = columns ? { columns, labelLimit: box.clientWidth - 60 } : {};
     const description = box.getAttribute("aria-label");
     // `ast` interprets expressions; the page's policy forbids compiling them.
     const options = { mode: "vega-lite", renderer: "svg", actions: false, ast: true, config: { legend } };
     try {
       const result = await vegaEmbed(box, { ...spec, description }, options);
+      const edge = box.getBoundingClientRect().right + 1;
+      const cut = [...box.querySelectorAll(".role-legend")].some((part) => part.getBoundingClientRect().right > edge);
+      if (cut && columns !== 1) {
+        result.finalize();
+        return page.draw(box, spec, columns ? columns - 1 : 4);
+      }
       box.setAttribute("role", "img"); // Vega sets another role
       box.dataset.drawn = "true";
       return result.view;
