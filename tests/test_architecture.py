@@ -62,7 +62,8 @@ MAY_IMPORT = {
     "data.dataset": (*FILES, *DATA, "data.row_order", "data.arrow", "data.joining"),
     "data.files": ("_io",),
     "data.row_stream": ("data.within_query",),
-    "data.bins": ("kernels", "data.queries", "data.row_order", "data.row_stream"),
+    "data.paged_rows": (),
+    "data.bins": ("kernels", "data.queries", "data.row_order", "data.row_stream", "data.paged_rows"),
     "data.blocks": (*FILES, *DATA, "data.arrow", "data.letor_parser", "data.files", "data.tables"),
     "data.streaming": (*FILES, "_memory", *DATA_AND_ORDER, "data.files", "data.blocks", "data.row_stream"),
     "data.arguments": (*DATA, "data.files", "data.blocks", "data.streaming"),
@@ -93,7 +94,17 @@ MAY_IMPORT = {
         "data.row_stream",
         "engines",
     ),
-    "engines.xgboost": ("reducer", "notation", "kernels", "data.dataset", "data.bins", "engines"),
+    "engines.xgboost": (
+        "_memory",
+        "interrupts",
+        "reducer",
+        "notation",
+        "kernels",
+        "data.dataset",
+        "data.bins",
+        "data.paged_rows",
+        "engines",
+    ),
     "objectives.gradient": (*LABELLED, "metrics"),
     "objectives.base": ("metrics", "notation", "ranges", "objectives.gradient"),
     "objectives.bound": (*LABELLED, "metrics", "objectives.gradient", "objectives.base"),
@@ -147,7 +158,7 @@ MAY_IMPORT = {
     "training.cross_fitting": ("data.dataset",),
     "training.outcome": (*LEARNING, "notation", "model", "training"),
     "training.fitting": (*PROCESS, *LEARNING, "training"),
-    "training.passes": (*PROCESS, *LEARNING, "model", "training"),
+    "training.passes": (*PROCESS, *LEARNING, "data.files", "model", "training"),
     "estimator": (
         *LEARNING,
         "_html",
@@ -302,7 +313,7 @@ def test_kernels_import_numpy_numba_and_the_standard_library_only(module: str) -
 
 
 def loaded_too_early(module: str, source: str) -> set[str]:
-    """Engines and frame libraries that importing a module loads; the grower of an engine, and its bins, may load it.
+    """Engines and frame libraries that importing a module loads; the grower of an engine, and its bins or batches, may.
 
     So may the network of a cluster, which is XGBoost's; nothing imports it unless a fit asks for a cluster.
 
@@ -311,11 +322,12 @@ def loaded_too_early(module: str, source: str) -> set[str]:
     estimators = {"rankwright.estimator", "rankwright.ranker", "rankwright.transformer"}
     folder = module.rpartition(".")[0]
     engine = folder.removeprefix("rankwright.engines.")
-    own = {engine, f"{folder}.bins"} if module in (f"{folder}.grower", f"{folder}.bins") and engine != folder else set()
+    users = {f"{folder}.{name}" for name in ("grower", "bins", "batches")}
+    own = {engine, *users} if module in users and engine != folder else set()
     own |= {"sklearn", *estimators} if module in estimators else set()
     own |= {"xgboost"} if module == "rankwright.cluster.collective" else set()
     found = imported(source, deferred=False)
-    late = {name for name in found if re.search(r"engines\.\w+\.(grower|bins)$", name) or name in estimators}
+    late = {name for name in found if re.search(r"engines\.\w+\.(grower|bins|batches)$", name) or name in estimators}
     return (late | ({name.split(".")[0] for name in found} & ENGINES_AND_FRAMES)) - own
 
 

@@ -138,6 +138,7 @@ class ParquetBlocks:
                         yield start + row, self._data(table, reference)
                         row += len(batch)
                         self.show(purpose, before + size * row // max(1, n_rows), total)
+                        batch = None
             except (pa.ArrowException, OSError, ValueError) as error:
                 where = f"{name}, rows {row} and after" if row else name
                 raise ValueError(f"{where}: {_sentence(error)}") from None

@@ -67,6 +67,7 @@ class Grower:
         with _refusals(), GATE.calls_with(self.threads):
             set_threads(self.threads)
             self._sets = [self._dataset(train.X, bins, reference)]
+            self._sets[0].reference = reference = None  # the sample, which has told its bins
             self._sets += [self._dataset(X, bins, self._sets[0]) for X in self._matrices[1:]]
         # LightGBM refuses data in which no column can be split: all are constant, or leaves must be too large.
         self.can_split = any(self._sets[0].feature_num_bin(column) > 1 for column in range(len(self._names)))
