@@ -43,9 +43,9 @@ def forest() -> Forest:
 @pytest.mark.parametrize("sampling", [{}, WHOLE])
 def test_trained_scores_are_the_sum_of_the_trees_bit_by_bit(sampling: dict[str, Any]) -> None:
     one = grown(12, **sampling)
-    scores = one._newest.scores_after()
+    one._newest.add_to_scores()
     for part, data in enumerate((TRAIN, VALID)):
-        assert np.array_equal(scores[part], one.forest().predict(data.X))
+        assert np.array_equal(one._scores[part], one.forest().predict(data.X))
 
 
 def test_scores_are_those_of_lightgbm_bit_by_bit() -> None:

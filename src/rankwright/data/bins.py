@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property, partial, reduce
+from functools import cached_property, partial
 from typing import Any, Self
 
 import numpy as np
@@ -81,17 +81,26 @@ class RowSample:
 
     @classmethod
     def _of_stream(cls, X: RowStream, keys: NDArray[np.uint64], size: int, threads: int | None) -> RowSample:
-        whole: RowSample | None = None
-        parts: list[RowSample] = []
-        for places, rows in X.batches("sample of rows"):
-            part = cls.of(rows, keys[places], size=size, threads=threads)
-            if whole is not None and len(whole.hashes) == size:  # few of later blocks are among the smallest
-                part = part.up_to(whole.hashes[-1])
-            parts.append(part)
-            if whole is None or 4 * sum(len(one.hashes) for one in parts) > size:
-                whole, parts = reduce(cls.joined, parts if whole is None else [whole, *parts]), []
-        assert whole is not None, "a matrix has rows"
-        return reduce(cls.joined, parts, whole)
+        """Keep the rows with the smallest hashes so far, one copy of them, and put them in order at the end."""
+        n_columns = X.shape[1]
+        rows, hashes = np.empty((min(size, len(X)), n_columns)), np.empty(min(size, len(X)), dtype=np.uint64)
+        largest, has_missing, n = np.zeros(n_columns), np.zeros(n_columns, dtype=bool), 0
+        for places, block in X.batches("sample of rows"):
+            part = cls.of(block, keys[places], size=size, threads=threads)
+            largest, has_missing = np.maximum(largest, part.largest), has_missing | part.has_missing
+            n_free = min(len(part.hashes), len(rows) - n)
+            rows[n : n + n_free], hashes[n : n + n_free] = part.rows[:n_free], part.hashes[:n_free]
+            n += n_free
+            every = np.concatenate([hashes[:n], part.hashes[n_free:]])
+            if len(every) > n:
+                smallest = np.zeros(len(every), dtype=bool)
+                smallest[np.argpartition(every, n - 1)[:n]] = True
+                free, chosen = np.flatnonzero(~smallest[:n]), n_free + np.flatnonzero(smallest[n:])
+                rows[free], hashes[free] = part.rows[chosen], part.hashes[chosen]
+        order = np.argsort(hashes, kind="stable")
+        for column in range(n_columns):  # each on its own: a second copy of all would be the peak of memory
+            rows[:, column] = rows[order, column]
+        return cls(rows, hashes[order], largest, has_missing, size)
 
     def up_to(self, largest: np.uint64) -> RowSample:
         """Return the rows with hashes up to this one; extremes are still those of all rows."""
