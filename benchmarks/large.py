@@ -3,8 +3,8 @@
     python benchmarks/large.py OUT.jsonl [--kind web] [--rows 1000000] [--columns 40] [--seed 211] [--trees 300]
         [--systems NAME ...] [--valid-rows 240000] [--threads 2]
 
-Every system trains on about that many rows, and is evaluated by NDCG@10 and MAP on validation queries of the same world,
-which follow the training queries, after every tenth tree: one training answers for every number of trees. OUT gets a
+Every system trains on about that many rows, and is evaluated by NDCG@10 and MAP on validation queries of the same
+world, which follow the training queries, after every tenth tree: one training answers for every number of trees. OUT gets a
 line for each training, with the processor time, and the same command resumes from it. Then a table of all lines in OUT:
 means by the number of trees, and differences from the first system with their standard errors, paired by query.
 """
@@ -35,7 +35,10 @@ LENGTHS = {"web": 120, "sparse": 300, "short": 24}  # mean number of documents o
 
 def ours(name: str, steering: dict[str, float] | None = None, first: float = 0.03, **params: Any) -> Any:
     """Describe rankwright with other parameters, or with another rule for the steered rate."""
-    return RankwrightSystem(name, params), {"_FIRST_RATE": first, "Steering": functools.partial(Steering, **steering or {})}
+    return RankwrightSystem(name, params), {
+        "_FIRST_RATE": first,
+        "Steering": functools.partial(Steering, **steering or {}),
+    }
 
 
 RATES = ((0.03, 0.2), (0.1, 0.12), (0.1, 0.2), (0.1, 0.3))
@@ -76,11 +79,16 @@ def measure(name: str, train: RankingData, valid: RankingData, trees: int, threa
         if stage * EVERY in STAGES:
             queries[stage * EVERY] = {metric: np.round(result.per_query[metric], 4).tolist() for metric in METRICS}
     rates = getattr(getattr(model, "ranker", None), "learning_rates_", None)
-    return {"seconds": seconds, "means": means, "queries": queries, "rates": rates and [round(r, 4) for r in rates[::10]]}
+    return {
+        "seconds": seconds,
+        "means": means,
+        "queries": queries,
+        "rates": rates and [round(r, 4) for r in rates[::10]],
+    }
 
 
 def table(rows: list[dict[str, Any]]) -> None:
-    """Print means of NDCG@10 along the trees, and differences from the first system after as many trees as both have."""
+    """Print means of NDCG@10 along the trees, and differences from the first system after the trees that both have."""
     names = ("kind", "rows", "columns", "seed")
     for group in dict.fromkeys(tuple(row[name] for name in names) for row in rows):
         same = [row for row in rows if tuple(row[name] for name in names) == group]
