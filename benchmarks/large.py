@@ -4,9 +4,9 @@
         [--systems NAME ...] [--valid-rows 240000] [--threads 2]
 
 Every system trains on about that many rows, and is evaluated by NDCG@10 and MAP on validation queries of the same
-world, which follow the training queries, after every tenth tree: one training answers for every number of trees. OUT gets a
-line for each training, with the processor time, and the same command resumes from it. Then a table of all lines in OUT:
-means by the number of trees, and differences from the first system with their standard errors, paired by query.
+world, which follow the training queries, after every tenth tree: one training answers for every number of trees. OUT
+gets a line for each training, with the processor time, and the same command resumes from it. Then a table of all lines
+in OUT: means by the number of trees, and differences from the first system with their standard errors, paired by query.
 """
 
 from __future__ import annotations
