@@ -35,6 +35,33 @@ def _check_range(owner: Metric, option: str, low: float, high: float) -> None:
         raise ValueError(f"{owner.name} needs {option} strictly between {low} and {high}; got {number!r}.")
 
 
+class _Reciprocal:
+    """Metrics whose positions weigh 1 / i."""
+
+    def weights(self, n: int) -> Floats:
+        """1 / i."""
+        return 1 / np.arange(1, n + 1)
+
+
+class _Decaying:
+    """Metrics whose positions weigh decay^(i-1)."""
+
+    decay: float
+
+    def weights(self, n: int) -> Floats:
+        """decay^(i-1)."""
+        weights: Floats = self.decay ** np.arange(n)
+        return weights
+
+
+class _Cascade(Metric):
+    """Metrics whose user stops at a document with the probability of its gain."""
+
+    def continuations(self, labels: Floats) -> Floats:
+        """1 - g."""
+        return 1 - self.gains(labels)
+
+
 @dataclass(frozen=True)
 class DCG(Metric):
     r"""Discounted cumulative gain: w_i = 1 / log2(1 + i), g(r) = 2^r - 1.
@@ -91,7 +118,7 @@ class NDCG(DCG):
 
 
 @dataclass(frozen=True)
-class ExpDCG(Metric):
+class ExpDCG(_Decaying, Metric):
     """Exponentially discounted gain: w_i = decay^(i-1), g(r) = r. What YetiRank optimises.
 
     Reference: "Which Tricks" paper, section 3.
@@ -109,17 +136,13 @@ class ExpDCG(Metric):
         super().__post_init__()
         _check_range(self, "decay", 0, 1)
 
-    def weights(self, n: int) -> Floats:
-        """decay^(i-1)."""
-        return self.decay ** np.arange(n)
-
     def gains(self, labels: Floats) -> Floats:
         """The label itself."""
         return labels
 
 
 @dataclass(frozen=True)
-class _Graded(Metric):
+class _Graded(_Cascade):
     """Metrics that read a label as the probability of satisfying the user; labels reach ``max_label``."""
 
     max_label: float = 4
@@ -135,13 +158,9 @@ class _Graded(Metric):
                 f"{labels.max():g}; use {self.name}(max_label={labels.max():g})."
             )
 
-    def continuations(self, labels: Floats) -> Floats:
-        """Continue unless satisfied."""
-        return 1 - self.gains(labels)
-
 
 @dataclass(frozen=True)
-class ERR(_Graded):
+class ERR(_Reciprocal, _Graded):
     """Expected reciprocal rank: w_i = 1 / i, g(r) = (2^r - 1) / 2^max_label, d = 1 - g.
 
     Reference: Chapelle et al., CIKM 2009, eq. (4).
@@ -167,10 +186,6 @@ class ERR(_Graded):
         super().__post_init__()
         _choose(self, "gain", "exponential", "linear")
 
-    def weights(self, n: int) -> Floats:
-        """1 / i."""
-        return 1 / np.arange(1, n + 1)
-
     def gains(self, labels: Floats) -> Floats:
         """Probability that the document satisfies the user."""
         self._check(labels)
@@ -181,7 +196,7 @@ class ERR(_Graded):
 
 
 @dataclass(frozen=True)
-class PFound(_Graded):
+class PFound(_Decaying, _Graded):
     """Probability that the user finds what they look for: w_i = decay^(i-1), g = r / max_label, d = 1 - g.
 
     Reference: "Which Tricks" paper, section 2; labels in [0, 1] are probabilities with ``max_label=1``.
@@ -198,10 +213,6 @@ class PFound(_Graded):
     def __post_init__(self) -> None:
         super().__post_init__()
         _check_range(self, "decay", 0, 1)
-
-    def weights(self, n: int) -> Floats:
-        """decay^(i-1)."""
-        return self.decay ** np.arange(n)
 
     def gains(self, labels: Floats) -> Floats:
         """Probability that the document satisfies the user."""
@@ -225,7 +236,7 @@ class _Binary(Metric):
 
 
 @dataclass(frozen=True)
-class MRR(_Binary):
+class MRR(_Reciprocal, _Binary, _Cascade):
     """Reciprocal rank of the first relevant document: w_i = 1 / i, g = relevant, d = 1 - g.
 
     Examples
@@ -236,17 +247,9 @@ class MRR(_Binary):
 
     name: ClassVar[str] = "mrr"
 
-    def weights(self, n: int) -> Floats:
-        """1 / i."""
-        return 1 / np.arange(1, n + 1)
-
-    def continuations(self, labels: Floats) -> Floats:
-        """Stop at the first relevant document."""
-        return 1 - self.gains(labels)
-
 
 @dataclass(frozen=True)
-class MAP(_Binary):
+class MAP(_Reciprocal, _Binary):
     """Average precision: the mean over the relevant documents of the precision where each stands.
 
     As a chain, the user's state counts the relevant documents seen so far, and w_i = 1 / i.
@@ -270,10 +273,6 @@ class MAP(_Binary):
     def __post_init__(self) -> None:
         super().__post_init__()
         _choose(self, "divisor", "relevant", "attainable")
-
-    def weights(self, n: int) -> Floats:
-        """1 / i."""
-        return 1 / np.arange(1, n + 1)
 
     def carries(self, labels: Floats) -> Floats:
         """Count relevant documents."""
@@ -356,7 +355,7 @@ class Recall(_Counting):
 
 
 @dataclass(frozen=True)
-class Success(_Binary):
+class Success(_Counting, _Cascade):
     """1 if a relevant document stands above the cutoff: w_i = 1, g = relevant, d = 1 - g.
 
     Examples
@@ -366,14 +365,6 @@ class Success(_Binary):
     """
 
     name: ClassVar[str] = "success"
-
-    def weights(self, n: int) -> Floats:
-        """1 everywhere."""
-        return np.ones(n)
-
-    def continuations(self, labels: Floats) -> Floats:
-        """Stop at the first relevant document."""
-        return 1 - self.gains(labels)
 
 
 @dataclass(frozen=True)
@@ -412,7 +403,7 @@ class ARP(Metric):
 
 
 @dataclass(frozen=True)
-class DCGRR(Metric):
+class DCGRR(_Reciprocal, Metric):
     """DCG-RR: which documents of a fixed order to show; those with a positive score, w_i = 1 / i, g = r.
 
     The order is that of the input; scores only select. The metric of learning to select with order (LSO).
@@ -427,10 +418,6 @@ class DCGRR(Metric):
 
     name: ClassVar[str] = "dcg-rr"
     selects: ClassVar[bool] = True
-
-    def weights(self, n: int) -> Floats:
-        """1 / i."""
-        return 1 / np.arange(1, n + 1)
 
     def gains(self, labels: Floats) -> Floats:
         """The label itself."""
