@@ -5,8 +5,8 @@
 DATA is a folder or file that `rankwright bench` reads, or generated data such as ``web:100``: a kind and a number of
 queries. For each fold, system and target, the first trial has the library's defaults and the others are drawn at
 random from the same kinds of tree parameters for all (`SEARCH_SPACES` of `rankwright.research.peers`, and
-`RANKWRIGHT_SPACE` here). The trial with the best validation value is trained with all seeds, and only then are the test queries scored.
-OUT.trials.jsonl and OUT.outcomes.jsonl store the measurements, and the same command resumes from them.
+`RANKWRIGHT_SPACE` here). The trial with the best validation value is trained with all seeds, and only then are the test
+queries scored. OUT.trials.jsonl and OUT.outcomes.jsonl store the measurements, and the same command resumes from them.
 """
 
 from __future__ import annotations

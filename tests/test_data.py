@@ -408,6 +408,10 @@ REFUSALS: dict[str, tuple[Callable[[], Any], str]] = {
         lambda: RankingData(pd.DataFrame({"a": [[1], [2]]}), [0, 1], group=[2], categorical=["a"]),
         "column 'a' has the type Object, whose values cannot be categories; turn them into text",
     ),
+    "dates as categories": (
+        lambda: RankingData(pd.DataFrame({"a": pd.Categorical([dt.date(2024, 1, 1)])}), [0], group=[1]),
+        "column 'a' has categories of the type date, such as 2024-01-01, which a saved model cannot hold; turn them",
+    ),
     "numbers for categories of text": (
         lambda: RankingData(pd.DataFrame({"a": [7.0]}), [0], group=[1], reference=Columns(["a"], {"a": ("r", "s")})),
         "column 'a' has the type Float64, but its categories are text in the training data, such as 'r'; give the text",

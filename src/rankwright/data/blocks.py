@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from rankwright._io import check_unpacked, require_arrow, unpacked_blocks
 from rankwright.data.arrow import table_metadata
 from rankwright.data.dataset import RankingData
-from rankwright.data.encoding import Columns, HasColumns, generated_names
+from rankwright.data.encoding import Columns, HasColumns, generated_names, sorted_levels
 from rankwright.data.files import DataFiles, check_column_options, parquet_head
 from rankwright.data.letor_parser import check_width, parse_letor
 from rankwright.data.queries import Queries
@@ -226,7 +226,7 @@ def _levels(files: list[str], column: str) -> tuple[Any, ...]:
             for batch in file.iter_batches(columns=[column]):
                 found |= set(batch.column(0).unique().to_pylist())
     found -= {None}
-    return tuple(sorted((v for v in found if v == v), key=lambda value: (str(type(value)), value)))
+    return sorted_levels({value for value in found if value == value}, column)
 
 
 @dataclass(frozen=True, eq=False)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any, Protocol
@@ -252,13 +252,13 @@ def _codes(series: nw.Series[Any], known_levels: tuple[Any, ...] | None) -> tupl
     values = series.to_list()
     try:
         present = {value for value in values if not is_missing(value)}
-        if known_levels is None:
-            known_levels = tuple(sorted(present, key=lambda v: (str(type(v)), v)))
-    except TypeError:  # neither hashed nor sorted: lists and the like
+    except TypeError:  # lists and the like, which have no hash
         raise ValueError(
             f"column {series.name!r} has the type {series.dtype}, whose values cannot be categories; turn them into "
             "text, or drop it."
         ) from None
+    if known_levels is None:
+        known_levels = sorted_levels(present, series.name)
     if present and not any(isinstance(value, str) for value in present) and _all_text(known_levels):
         raise ValueError(
             f"column {series.name!r} has the type {series.dtype}, but its categories are text in the training data, "
@@ -266,6 +266,24 @@ def _codes(series: nw.Series[Any], known_levels: tuple[Any, ...] | None) -> tupl
         )
     code = {level: float(i) for i, level in enumerate(known_levels)}
     return np.array([code.get(value, np.nan) for value in values]), known_levels
+
+
+def sorted_levels(present: Collection[Any], name: str) -> tuple[Any, ...]:
+    """Return the categories of a column in the order of their codes; only what a saved model can hold is one.
+
+    Examples
+    --------
+    >>> sorted_levels({"red", "blue"}, "colour")
+    ('blue', 'red')
+    """
+    others = [value for value in present if not isinstance(value, str | int | float)]
+    if others:
+        example = min(others, key=str)
+        raise ValueError(
+            f"column {name!r} has categories of the type {type(example).__name__}, such as {example}, which a saved "
+            "model cannot hold; turn them into text or numbers."
+        )
+    return tuple(sorted(present, key=lambda value: (str(type(value)), value)))
 
 
 def _all_text(levels: Sequence[Any]) -> bool:
