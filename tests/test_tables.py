@@ -255,3 +255,9 @@ def test_a_full_disk_leaves_the_old_file(tmp_path: Path, monkeypatch: pytest.Mon
     with pytest.raises(OSError, match="No space left"):
         write_data(RankingData(X, Y, qid=[1, 1, 1, 2, 2]), tmp_path / "a.csv")
     assert [(path.name, path.read_text()) for path in tmp_path.iterdir()] == [("a.csv", "old")]
+
+
+def test_a_column_whose_name_is_not_utf8_names_the_file_and_the_remedy(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_bytes("label,qid,é\n1,1,2\n".encode("latin-1"))
+    with pytest.raises(ValueError, match=r"a\.csv: the name of a column is not UTF-8; save the file as UTF-8"):
+        read_data(tmp_path / "a.csv")

@@ -362,6 +362,8 @@ def _read_csv(path: PathLike, delimiter: str, qid: str, texts: Sequence[str]) ->
         table = pc.read_csv(pa.BufferReader(content), parse_options=parse, convert_options=convert)
     except pa.ArrowException as error:
         raise ValueError(f"{path} is not a valid table: {_first_line(error)}") from None
+    except UnicodeDecodeError:
+        raise ValueError(f"{path}: the name of a column is not UTF-8; save the file as UTF-8.") from None
     repeated = [name for name in table.column_names if table.column_names.count(name) > 1]
     if repeated:
         raise ValueError(f"{path} has two columns named {repeated[0]!r}; give each its own name.")
