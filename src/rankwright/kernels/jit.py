@@ -22,9 +22,10 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numba
 import numpy as np
 from numba import config, njit, types
-from numba.core.codegen import JITCodeLibrary
+from numba.core import codegen, options
 from numba.core.compiler import CompilerBase, DefaultPassBuilder, Flags
 from numba.extending import intrinsic, register_jitable
 
@@ -34,6 +35,24 @@ _STAMP = tuple(
     (path.name, path.stat().st_mtime, path.stat().st_size) for path in sorted(Path(__file__).parent.glob("*.py"))
 )
 
+
+# What is shortened below rests on parts of Numba that are not public. These versions have them as they are used here;
+# with others, kernels are compiled by Numba's plain compiler, which takes longer and gives the same.
+_OLDEST, _NEWEST = (0, 60), (0, 68)
+
+
+def _is_known() -> bool:
+    """Whether this version of Numba has the parts that `_KernelCompiler` rests on."""
+    library = getattr(codegen, "JITCodeLibrary", None)
+    return (
+        _OLDEST <= numba.version_info.short <= _NEWEST
+        and hasattr(library, "_optimize_functions")
+        and hasattr(library, "enable_object_caching")
+        and hasattr(Flags(), "_values")
+    )
+
+
+KNOWN = _is_known()
 
 # Numba's passes over what kernels do not contain: closures, `with`, errors with arguments, branches and loops that
 # depend on literals, expressions of whole arrays, parallel loops.
@@ -78,7 +97,7 @@ class _Options(Flags):
         return self._lookup()[2]
 
 
-class _Library(JITCodeLibrary):
+class _Library(getattr(codegen, "JITCodeLibrary", object)):  # type: ignore[misc]
     """The code of a kernel, which LLVM optimises once: together with what it calls, and not each function first."""
 
     def _optimize_functions(self, module: Any) -> None:
@@ -151,21 +170,31 @@ _COMMON: dict[str, Any] = {"nogil": True, "error_model": "numpy", "no_cfunc_wrap
 _WITHOUT_MEMORY: dict[str, Any] = {"_nrt": False}  # where it is not set, a function has the setting of its caller
 
 
-def _compiler(**options: Any) -> Callable[[Any], Any]:
+def _supported(chosen: dict[str, Any]) -> dict[str, Any]:
+    """Return the options that this version of Numba has; those it may lack only make compilation shorter."""
+    return {name: value for name, value in chosen.items() if hasattr(options.DefaultOptions, name)}
+
+
+def _compiler(**chosen: Any) -> Callable[[Any], Any]:
+    chosen = _supported(_COMMON | chosen)
+    if KNOWN:
+        chosen["pipeline_class"] = _KernelCompiler
+
     def compile_lazily(function: Any) -> Any:
-        dispatcher = njit(**_COMMON, **options, pipeline_class=_KernelCompiler)(function)
+        dispatcher = njit(**chosen)(function)
         if not hasattr(dispatcher, "enable_caching"):  # NUMBA_DISABLE_JIT leaves the plain function
             return dispatcher
         try:
             dispatcher.enable_caching()
-        except (RuntimeError, OSError) as error:  # neither the package's folder nor the user's can be written to
-            _warn_once(error)
-        else:
             cache = dispatcher._cache
-            cache._cache_file._source_stamp = _STAMP
-            if type(cache._impl.locator).__name__.endswith("UserWideCacheLocator"):
-                _FALLBACK[:] = [cache.cache_path]
-            dispatcher._cache = _ForgivingCache(cache)
+            _ = cache._cache_file._source_stamp  # without it, code could be stale: such a cache is not used
+        except (RuntimeError, OSError, AttributeError) as error:  # no folder can be written to, or another Numba
+            _warn_once(error)
+            return njit(**chosen)(function)
+        cache._cache_file._source_stamp = _STAMP
+        if type(cache._impl.locator).__name__.endswith("UserWideCacheLocator"):
+            _FALLBACK[:] = [cache.cache_path]
+        dispatcher._cache = _ForgivingCache(cache)
         return dispatcher
 
     return compile_lazily
@@ -175,7 +204,7 @@ jit: Any = _compiler(**_WITHOUT_MEMORY)
 allocating: Any = _compiler(_nrt=True)
 internal: Any = _compiler(**_WITHOUT_MEMORY, no_cpython_wrapper=True)
 inlined: Any = _compiler(**_WITHOUT_MEMORY, inline="always")
-either: Any = register_jitable(**_COMMON)  # compiled where a kernel calls it, plain Python elsewhere
+either: Any = register_jitable(**_supported(_COMMON))  # compiled where a kernel calls it, plain Python elsewhere
 
 
 def intrinsic_or(plain: Callable[[Any], Any]) -> Callable[[Any], Any]:

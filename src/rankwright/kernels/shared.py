@@ -28,7 +28,7 @@ from numba.core.typing.templates import ConcreteTemplate, infer_global
 from numba.core.typing.templates import signature as typing_signature
 from numba.extending import lower_builtin
 
-from rankwright.kernels.jit import internal, jit
+from rankwright.kernels.jit import KNOWN, internal, jit
 
 _CELLS: dict[int, tuple[Any, ctypes.c_void_p, Any]] = {}  # by address: the function, its cell and its signature
 
@@ -42,6 +42,8 @@ def shared(signature: Any) -> Callable[[Any], Any]:
     def decorate(function: Any) -> Any:
         if config.DISABLE_JIT:  # type: ignore[attr-defined]
             return function
+        if not KNOWN:
+            return jit(function)  # copied into each kernel, by a version of Numba that has not been tried
         arguments, result = sigutils.normalize_signature(signature)
         name = f"rankwright.{function.__module__}.{function.__name__}{arguments}".replace(" ", "")
         cell = ctypes.c_void_p()
