@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import polars as pl
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 import rankwright as rw
@@ -258,3 +260,17 @@ def test_bad_options_are_refused(simulated, options, message):
 def test_a_log_without_clicks_has_nothing_to_learn():
     with pytest.raises(ValueError, match="the log has no click"):
         rw.read_clicks(without(click=[0] * 6), DOCUMENTS).to_data()
+
+
+@pytest.mark.parametrize("position", [2**31, 1e300, float("inf")])
+def test_positions_beyond_all_lists_are_refused(position: float) -> None:
+    with pytest.raises(ValueError, match=r"the position at row 1 is .*; positions are at most 2147483647"):
+        rw.ClickLog.of(["a", "a"], ["x", "y"], [1, position], [0, 1])
+
+
+def test_ids_of_a_file_that_are_not_utf8_are_refused(tmp_path: Path) -> None:
+    path = tmp_path / "log.parquet"
+    texts = pa.array([b"\xff", b"a"]).view(pa.string())
+    pq.write_table(pa.table({"query": texts, "document": ["x", "y"], "position": [1, 2], "click": [0, 1]}), path)
+    with pytest.raises(ValueError, match="the ids cannot be read; text must be UTF-8"):
+        rw.read_clicks(path)

@@ -126,6 +126,8 @@ def test_other_features_are_listed(tmp_path: Path) -> None:
         ([], "there are no features"),
         (["f0", {"class": "x"}], "feature 1 has no name"),
         (["f0", "f1", "f0"], "occur twice: f0"),
+        ([{"name": "f0", "store": ["a"]}], "the store of feature 0 must be text"),
+        ("[" * 100_000, "is not JSON"),
         ([{"name": "f0", "store": "a"}, {"name": "f1", "store": "b"}], "several stores"),
     ],
 )

@@ -303,3 +303,11 @@ def test_refusals(name: str) -> None:
     call, message = REFUSALS[name]
     with pytest.raises(ValueError, match=re.escape(message)):
         call()
+
+
+def test_lists_are_neither_documents_nor_queries() -> None:
+    data = RankingData([[1.0], [2.0]], [0, 1], qid=[1, 1])
+    for name, values in (("winner", [[0]]), ("loser", [{}]), ("qid", [[]])):
+        pairs = {"winner": [0], "loser": [1], "qid": [1]} | {name: values}
+        with pytest.raises(ValueError, match=f"column '{name}' of the pairs has a (list|dict)"):
+            data.with_pairs(pairs)

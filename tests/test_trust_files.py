@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from rankwright import RankingData, Run, _io, load, read_data, write_data
+from rankwright import Ranker, RankingData, Run, _io, load, read_data, write_data
 from rankwright.cli.terminal import printable
 from rankwright.report.page import Figure, Page, Section, save_page
 from rankwright.runs import read_config, train_run
@@ -173,6 +173,19 @@ def test_a_garbled_manifest_of_a_model_is_one_error(tmp_path: Path, name: str) -
         (tmp_path / "manifest.json").write_text(json.dumps({**before, name: value}))
         with pytest.raises(ValueError, match=r"it was damaged"):
             load(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [("best_iteration", float("inf")), ("best_iteration", "3"), ("chosen", {"model": 3}), ("chosen", {"__dict_": {}})],
+)
+def test_a_garbled_manifest_of_a_ranker_is_one_error(tmp_path: Path, name: str, value: Any) -> None:
+    quick(n_estimators=2).fit(TRAIN).save(tmp_path)
+    before = json.loads((tmp_path / "manifest.json").read_text())
+    value = {**before[name], **value} if isinstance(value, dict) else value
+    (tmp_path / "manifest.json").write_text(json.dumps({**before, name: value}))
+    with pytest.raises(ValueError, match=r"it was damaged"):
+        Ranker.load(tmp_path)
 
 
 def full_disk(*_: Any) -> None:

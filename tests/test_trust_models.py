@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -11,8 +12,11 @@ import lightgbm as lgb
 import numpy as np
 import pytest
 
+import rankwright as rw
 from rankwright.engines.lightgbm import ENGINE
 from rankwright.engines.lightgbm.canonical import DEEPEST
+from rankwright.export import export_options, load_target
+from rankwright.export.verify import verify_content
 from rankwright.kernels.tree_arrays import AS_ZERO, AT_MOST, TreeArrays, pack
 from test_engine_contract import HARD, HARD_PARTS
 from test_engine_lightgbm import grown
@@ -132,3 +136,26 @@ def test_shap_values_are_those_of_the_whole_text(monkeypatch: pytest.MonkeyPatch
     assert np.array_equal(forest.contributions(X), expected)
     assert "parameters:" in forest.dump().decode()
     assert [text.count("parameters:") for text in seen] == [0]  # LightGBM read the text that was written afresh
+
+
+CYCLES = {
+    "json": (rb'"left":\[\d+', b'"left":[0'),
+    "lightgbm": (rb"left_child=\S+", b"left_child=0"),
+    "xgboost": (rb'"left_children": ?\[\d+', b'"left_children": [0'),
+    "elastic": (rb'"left_child": ?\d+', b'"left_child": 0'),
+}
+
+
+@pytest.mark.parametrize("target", CYCLES)
+def test_an_exported_file_whose_nodes_lead_back_is_one_error(tmp_path: Path, target: str) -> None:
+    rows = rw.make_web_search(10, kind="short", n_features=20, seed=1)
+    model = rw.Ranker(n_estimators=2, num_leaves=4, min_child_samples=3, verbose=0).fit(rows).model_
+    rw.export(model, target, tmp_path / "file")
+    content = (tmp_path / "file").read_bytes()
+    changed, times = re.subn(*CYCLES[target], content, count=1)
+    assert times == 1
+    with pytest.raises(ValueError, match="not a tree"):
+        verify_content(changed, model, load_target(target), export_options(model), rows.X)
+    for damaged in (b"[]", b"{}", b"[" * 100_000, b"3"):
+        with pytest.raises(ValueError, match=r"not a file for|not of the form|Expecting|empty|no trees|invalid"):
+            verify_content(damaged, model, load_target(target), export_options(model), rows.X)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import os
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -117,7 +118,22 @@ def test_a_damaged_description_is_refused_in_pieces_as_at_once(tmp_path: Path) -
         with pytest.raises(ValueError, match=r"a\.parquet: the file's description of its columns .* was damaged"):
             read(path)
     path.write_bytes(content.replace(b'["x", "y"]', b'\xae"x", "y"]'))
-    assert rw.read_data(path).categories == rw.stream_data(path).categories == {"kind": ("x", "y")}
+    for read in (rw.read_data, rw.stream_data, rw.RankingData.from_parquet):
+        assert read(path).categories == {"kind": ("x", "y")}
+
+
+@pytest.mark.parametrize("kept", [0, 1])
+def test_rows_that_cannot_be_read_are_not_left_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kept: int) -> None:
+    path = tmp_path / "a.parquet"
+    pq.write_table(table(), path)
+    whole = pq.ParquetFile.iter_batches
+
+    def shorter(file: Any, _: int) -> Any:  # as Arrow does where the chunk of a column is damaged
+        return islice(whole(file, 10), kept)
+
+    monkeypatch.setattr(pq.ParquetFile, "iter_batches", shorter)
+    with pytest.raises(ValueError, match=r"a\.parquet.*: it says that it has 40 rows; the file is damaged"):
+        rw.stream_data(path)
 
 
 def test_lists_are_not_categories(tmp_path: Path) -> None:

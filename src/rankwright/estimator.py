@@ -400,10 +400,15 @@ class FittedRanker(BaseEstimator):  # type: ignore[misc]
         # The first models did not record all of these.
         first = {"learning_rates": [], "max_bin": 255, "bagging_temperature": 0.0}
         first |= {"subsample": self.subsample, "colsample": self.colsample}
-        for name, value in {**first, **manifest["chosen"]}.items():
+        chosen = {**first, **manifest["chosen"]}
+        if unknown := chosen.keys() - first.keys() - {"learning_rate", "num_leaves", "leaf_values"}:
+            # Any other name would set an attribute of the file's choice.
+            raise ValueError(f"the manifest has {min(unknown)!r} among the chosen settings; it was damaged.")
+        for name, value in chosen.items():
             setattr(self, f"{name}_", value)
-        int(manifest["best_iteration"])  # the first models did not count the trees of init_model in it
-        self.best_iteration_ = model.n_trees
+        if type(manifest["best_iteration"]) is not int:
+            raise ValueError("the manifest lacks or garbles 'best_iteration'; it was damaged.")
+        self.best_iteration_ = model.n_trees  # the first models did not count the trees of init_model in the manifest's
         self.stopping_ = read_stopping(manifest.get("stopping"))
         self.evals_result_ = manifest["evals_result"]
         self.interrupted_ = bool(manifest["interrupted"])

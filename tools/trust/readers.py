@@ -19,12 +19,25 @@ import pyarrow.parquet as pq
 import rankwright as rw
 from folders import Folder, changed_folder
 from rankwright.data.row_stream import in_memory
+from rankwright.data.tables import write_table
+from rankwright.export import export_options, load_target
+from rankwright.export.feature_sets import read_feature_set
+from rankwright.export.verify import verify_content
 from rankwright.metrics import metric_texts
 from rankwright.runs import read_config, train_run
 
 ROWS = 120
 PARAMETERS = {"n_estimators": 4, "num_leaves": 4, "min_child_samples": 3, "n_jobs": 1}
 RUN_FILES = ("manifest.json", "config.toml", "metrics.jsonl")
+EXPORTS = ("opensearch", "solr", "vespa", "elastic", "ranklib", "json", "lightgbm", "xgboost")
+PAIRS = {"winner": [0, 2, 9], "loser": [1, 3, 8], "weight": [1.0, 0.5, 2.0], "qid": [0, 0, 1]}
+CLICKS = {
+    "query": ["a", "a", "a", "a", "b", "b"],
+    "document": ["x", "y", "y", "x", "x", "z"],
+    "position": [1, 2, 1, 2, 1, 2],
+    "click": [1, 1, 1, 1, 1, 0],
+    "session": [0, 0, 1, 1, 2, 2],
+}
 QRELS = b"301 0 FT911-3 1\n301 0 FT911-4 0\n302 0 FT911-3 2\n"
 TREC_RUN = b"301 Q0 FT911-3 1 12.5 bm25\n301 Q0 FT911-4 2 -1e3 bm25\n302 Q0 d 1 0 bm25\n"
 
@@ -60,6 +73,12 @@ def readers() -> dict[str, Callable[[Path], Reader]]:
         "table metadata.json": metadata_reader,
         "streamed.txt": lambda folder: stream_reader(folder / "streamed.txt", plain()),
         "streamed.parquet": lambda folder: stream_reader(folder / "streamed.parquet", data()),
+        "pairs.csv": lambda folder: table_reader(folder / "pairs.csv", PAIRS, use_pairs),
+        "pairs.parquet": lambda folder: table_reader(folder / "pairs.parquet", PAIRS, use_pairs),
+        "clicks.csv": lambda folder: table_reader(folder / "clicks.csv", CLICKS, use_clicks),
+        "clicks.parquet": lambda folder: table_reader(folder / "clicks.parquet", CLICKS, use_clicks),
+        "features.json": features_reader,
+        **{f"export/{name}": lambda folder, name=name: export_reader(folder, name) for name in EXPORTS},
         "qrels": lambda folder: trec_reader(folder, QRELS, rw.read_qrels, rw.write_qrels),
         "bm25.run": lambda folder: trec_reader(folder, TREC_RUN, rw.read_trec_run, rw.write_trec_run),
         "manifest.json": lambda folder: model_reader(folder, "manifest.json"),
@@ -132,6 +151,54 @@ def stream_reader(path: Path, example: rw.RankingData) -> Reader:
             raise AssertionError("something else in pieces than at once")
 
     return Reader(path.read_bytes(), use)
+
+
+def table_reader(path: Path, example: dict[str, list[Any]], read: Callable[[Path], object]) -> Reader:
+    """A table that is not ranking data."""
+    write_table(example, path)
+
+    def use(content: bytes) -> None:
+        path.write_bytes(content)
+        read(path)
+
+    return Reader(path.read_bytes(), use)
+
+
+def use_pairs(path: Path) -> None:
+    weight = plain().with_pairs(path).pairs.arrays.weight
+    if not (np.isfinite(weight).all() and (weight >= 0).all()):
+        raise AssertionError("weights that are not weights")
+
+
+def use_clicks(path: Path) -> None:
+    log = rw.read_clicks(path)
+    if not np.isfinite(rw.estimate_propensities(log, resamples=0)([1])).all():
+        raise AssertionError("propensities that are not finite")
+
+
+def features_reader(folder: Path) -> Reader:
+    path = folder / "features.json"
+
+    def use(content: bytes) -> None:
+        path.write_bytes(content)
+        read_feature_set(path)
+
+    example = {"featureset": {"name": "s", "features": [{"name": "a", "store": "x"}, {"name": "b", "store": "x"}]}}
+    return Reader(json.dumps(example).encode(), use, structured=True)
+
+
+def export_reader(folder: Path, target: str) -> Reader:
+    """A file for a search engine, as ``verify-export`` reads it."""
+    table = plain()
+    model = rw.Ranker(**PARAMETERS, verbose=0).fit(table).model_
+    options, path = export_options(model), folder / "exported"
+    rw.export(model, target, path)
+    example = path.read_bytes()
+
+    def use(content: bytes) -> None:
+        verify_content(content, model, load_target(target), options, table.X, table.qid)
+
+    return Reader(example, use, example[:1] in b"{[")
 
 
 def trec_reader(

@@ -174,7 +174,7 @@ def literal(text: str) -> Any:
 
     try:
         document = tomllib.loads(f"value = {text.strip()}")
-    except tomllib.TOMLDecodeError:
+    except (tomllib.TOMLDecodeError, RecursionError):
         return text.strip()
     return document["value"] if len(document) == 1 else text.strip()
 

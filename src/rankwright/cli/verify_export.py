@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from json import JSONDecodeError
 from pathlib import Path
 from typing import Annotated
 
@@ -50,10 +49,6 @@ def verify_export(
     choices = export_options(ranker.model_, target_version, feature_set)
     try:
         result = verify_content(content, ranker.model_, target, choices, ranker.model_.encode(rows), rows.qid)
-    except (KeyError, IndexError, TypeError, UnicodeDecodeError) as error:
-        raise ValueError(f"{file}: not a file for {target.name}: {type(error).__name__}, {error}.") from None
-    except JSONDecodeError as error:
-        raise ValueError(f"{file} is not a file for {target.name}, which is JSON: {error}.") from None
     except ValueError as error:
         raise ValueError(f"{file}: {error}") from None
     echo(options.to_json(result.to_dict()) if json else str(result))

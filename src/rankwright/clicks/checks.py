@@ -12,6 +12,8 @@ from rankwright.data.queries import Queries
 if TYPE_CHECKING:
     from rankwright.clicks.log import ClickLog
 
+_LAST_POSITION = 2**31 - 1
+
 
 def as_clicks(click: ArrayLike, n_rows: int) -> NDArray[np.bool_]:
     """Return clicks as flags; anything but 0 and 1 is an error."""
@@ -52,6 +54,9 @@ def as_positions(
     if not whole.all():
         row = int(np.argmin(whole))
         raise ValueError(f"the position at row {row} is {values[row]:g}; positions are whole numbers.")
+    if values.max() > _LAST_POSITION:
+        row = int(np.argmax(values))
+        raise ValueError(f"the position at row {row} is {values[row]:g}; positions are at most {_LAST_POSITION}.")
     if values.min() < first_position:
         row = int(np.argmin(values))
         if values[row] == 0:

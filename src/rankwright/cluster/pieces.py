@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from rankwright.data.dataset import RankingData
 from rankwright.data.encoding import Columns, HasColumns, matched_names
+from rankwright.data.files import read_parquet
 from rankwright.data.queries import mix, plain_ids
 from rankwright.data.row_order import row_hashes
 
@@ -72,9 +73,7 @@ def _read(piece: Piece) -> RankingData | None:
         weights = None if piece.weight is None else source[piece.weight].to_numpy()
         frame = source if piece.weight is None else source.drop(columns=piece.weight)
         return RankingData(frame, piece.label, qid=piece.qid, weights=weights, categorical=piece.categorical or None)
-    import pyarrow.parquet as pq
-
-    table = pq.read_table(source)
+    table = read_parquet(source)
     if len(table) == 0:
         return None
     columns: dict[str, Any] = {"label": piece.label, "qid": piece.qid, "weight": piece.weight}

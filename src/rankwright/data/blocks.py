@@ -139,6 +139,8 @@ class ParquetBlocks:
                         row += len(batch)
                         self.show(purpose, before + size * row // max(1, n_rows), total)
                         batch = None
+                    if row != n_rows:  # where a column is shorter than the others, the rest is silently left out
+                        raise ValueError(f"it says that it has {n_rows} rows; the file is damaged, write it again")
             except (pa.ArrowException, OSError, ValueError) as error:
                 where = f"{name}, rows {row} and after" if row else name
                 raise ValueError(f"{where}: {_sentence(error)}") from None

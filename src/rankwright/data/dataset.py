@@ -22,6 +22,7 @@ from rankwright.data.encoding import (
     encode_matrix,
     matched_names,
 )
+from rankwright.data.files import read_parquet
 from rankwright.data.joining import joined
 from rankwright.data.labels import UNNAMED, check_named, named_labels
 from rankwright.data.pairs import Pairs, read_pairs
@@ -471,10 +472,7 @@ class RankingData:
         >>> back.feature_names, back.X.tolist()
         (['bm25'], [[1.5], [2.5]])
         """
-        require_arrow()
-        import pyarrow.parquet as pq
-
-        return cls.from_arrow(pq.read_table(path), label=label, qid=qid, weight=weight, reference=reference)
+        return cls.from_arrow(read_parquet(path), label=label, qid=qid, weight=weight, reference=reference)
 
     @classmethod
     def from_arrow(

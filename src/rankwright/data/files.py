@@ -6,13 +6,14 @@ import glob
 import hashlib
 import os
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from rankwright._io import PathLike, require_arrow
+from rankwright._io import PathLike, check_unpacked, require_arrow
 
 LETOR = (".txt", ".letor", ".svm", ".svmlight", ".dat")
 PARQUET = (".parquet", ".pq")
@@ -42,21 +43,38 @@ class ParquetHead(NamedTuple):
 
 def parquet_head(path: PathLike) -> ParquetHead:
     """Look at a Parquet file without reading its rows; one that is damaged is a ValueError that names it."""
+    with _parquet(path) as file:
+        head = ParquetHead(file.schema_arrow, file.metadata.num_rows)
+    for name, times in Counter(head.schema.names).items():
+        if times > 1:
+            raise ValueError(f"{path} has two columns named {name!r}; give each its own name.")
+    return head
+
+
+def read_parquet(path: PathLike) -> Any:
+    """Read a Parquet file as an Arrow table; one that is damaged, or was made to harm, is a ValueError that names it.
+
+    Text that is stored once for many rows can still take far more memory than the file.
+    """
+    head = parquet_head(path)
+    check_unpacked(path, 8 * head.n_rows * len(head.schema), "read it in blocks: stream_data(path)")
+    with _parquet(path) as file:
+        # A file has two copies of its metadata, and what is read shows the other one.
+        return file.read().replace_schema_metadata(file.schema_arrow.metadata)
+
+
+@contextmanager
+def _parquet(path: PathLike) -> Iterator[Any]:
     require_arrow()
     import pyarrow as pa
     import pyarrow.parquet as pq
 
     with open(path, "rb") as content:
         try:
-            file = pq.ParquetFile(content)
-            head = ParquetHead(file.schema_arrow, file.metadata.num_rows)
+            yield pq.ParquetFile(content)
         except (pa.ArrowException, OSError) as error:
             reason = str(error).split("\n")[0].rstrip(".")
             raise ValueError(f"{path} is not a valid Parquet file: {reason}. Write it again.") from None
-    for name, times in Counter(head.schema.names).items():
-        if times > 1:
-            raise ValueError(f"{path} has two columns named {name!r}; give each its own name.")
-    return head
 
 
 def check_columns_of_files(y: Any, qid: Any, weights: Any, group: Any = None, fields: Sequence[Any] = ()) -> None:

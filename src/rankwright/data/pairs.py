@@ -17,6 +17,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from rankwright._frames import as_frame
 from rankwright._io import require_arrow
+from rankwright.data.files import read_parquet
 from rankwright.data.queries import Queries, plain_ids
 from rankwright.kernels.given_pairs import GivenPairs
 
@@ -139,6 +140,10 @@ def _columns(pairs: Any) -> dict[str, list[Any]]:
     if other := [name for name in table if name not in _COLUMNS]:
         raise ValueError(f"pairs have a column {other[0]!r}, which means nothing here; {_FORMS}.")
     columns = {name: _values(column) for name, column in table.items()}
+    for name, values in columns.items():
+        for value in values:
+            if isinstance(value, list | dict | set | np.ndarray):
+                raise ValueError(f"column {name!r} of the pairs has a {type(value).__name__}; give numbers or text.")
     if len({len(column) for column in columns.values()}) > 1:
         raise ValueError(f"the columns of pairs differ in length; {_FORMS}.")
     return columns
@@ -156,14 +161,13 @@ def _read_file(path: str | os.PathLike[str]) -> Any:
     require_arrow()
     import pyarrow as pa
     import pyarrow.csv as pc
-    import pyarrow.parquet as pq
 
     kind = Path(path).suffix
     if kind not in (".csv", ".tsv", ".parquet", ".pq"):
         raise ValueError(f"{os.fspath(path)!r} is not a file of pairs by its extension; use .csv, .tsv or .parquet.")
+    if kind in (".parquet", ".pq"):
+        return read_parquet(path)
     try:
-        if kind in (".parquet", ".pq"):
-            return pq.read_table(path)
         texts = {name: pa.string() for name in ("winner", "loser", "qid")}
         parse = pc.ParseOptions(delimiter="," if kind == ".csv" else "\t")
         return pc.read_csv(path, parse_options=parse, convert_options=pc.ConvertOptions(column_types=texts))

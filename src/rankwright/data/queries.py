@@ -321,8 +321,17 @@ def _as_array(qid: Any) -> NDArray[Any]:
     if hasattr(qid, "to_native"):  # a narwhals column
         qid = qid.to_native()
     if hasattr(qid, "to_pylist"):  # an Arrow column; only its list shows a missing entry
-        array = np.asarray(qid)
-        return array if array.dtype.kind in "iufbmM" and qid.null_count == 0 else _as_array(qid.to_pylist())
+        try:
+            array = np.asarray(qid)
+            whole = array.dtype.kind in "iufbmM" and qid.null_count == 0
+            return array if whole else _as_array(qid.to_pylist())
+        except ValueError as error:
+            if not isinstance(error, UnicodeDecodeError):
+                raise
+            reason = str(error)
+        except Exception as error:  # Arrow's own
+            reason = str(error)
+        raise ValueError(f"the ids cannot be read; text must be UTF-8: {reason}.")
     if np.ma.isMaskedArray(qid):
         return _as_objects(qid.tolist()) if np.ma.is_masked(qid) else np.asarray(qid)  # a masked id becomes None
     if hasattr(qid, "to_numpy"):  # a pandas or polars column

@@ -14,11 +14,11 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from rankwright._io import PathLike, check_unpacked, read_text, replacing, require_arrow
+from rankwright._io import PathLike, read_text, replacing, require_arrow
 from rankwright.data.arrow import label_columns, table_metadata
 from rankwright.data.dataset import RankingData
 from rankwright.data.encoding import Columns, HasColumns
-from rankwright.data.files import CSV, LETOR, PARQUET, check_column_options, extension_of, parquet_head
+from rankwright.data.files import CSV, LETOR, PARQUET, check_column_options, extension_of, read_parquet
 from rankwright.data.letor import comment_fields, letor_data, read_letor, widen, write_letor
 from rankwright.data.letor_parser import parse_letor
 
@@ -151,7 +151,7 @@ def read_table(path: PathLike, qid: str, texts: Sequence[str] = ()) -> Any:
     extension = extension_of(path)
     if extension in LETOR:
         raise ValueError(f"{os.fspath(path)!r} is LETOR text, which has no columns; give Parquet or CSV.")
-    return _read_parquet(path) if extension in PARQUET else _read_csv(path, CSV[extension], qid, texts)
+    return read_parquet(path) if extension in PARQUET else _read_csv(path, CSV[extension], qid, texts)
 
 
 def read_parts(
@@ -320,20 +320,6 @@ def check_letor_columns(width: int, source: str, first_index: int, reference: Ha
             "by position.",
             stacklevel=4,
         )
-
-
-def _read_parquet(path: PathLike) -> Any:
-    require_arrow()
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
-    head = parquet_head(path)
-    check_unpacked(path, 8 * head.n_rows * len(head.schema), "read it in blocks: stream_data(path)")
-    with open(path, "rb") as file:
-        try:
-            return pq.read_table(file)
-        except (pa.ArrowException, OSError) as error:
-            raise ValueError(f"{path} is not a valid Parquet file: {_first_line(error)} Write it again.") from None
 
 
 def _read_csv(path: PathLike, delimiter: str, qid: str, texts: Sequence[str]) -> Any:

@@ -61,6 +61,9 @@ def _tree_values(nodes: list[dict[str, Any]], values: Floats) -> Floats:
     """Value of each row by one tree."""
     if [node["node_index"] for node in nodes] != list(range(len(nodes))):
         raise ValueError("the nodes of a tree are not in the order of their node_index.")
+    for node in nodes:
+        if "leaf_value" not in node and min(node["left_child"], node["right_child"]) <= node["node_index"]:
+            raise ValueError(f"node {node['node_index']} leads back to an earlier one: that is not a tree.")
 
     def leaf(node: Any) -> float | None:
         return node["leaf_value"][0] if "leaf_value" in node else None

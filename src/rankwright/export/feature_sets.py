@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -22,7 +23,7 @@ def read_feature_set(path: PathLike) -> FeatureSet:
     """
     try:
         content: Any = json.loads(Path(path).read_bytes())
-    except (UnicodeDecodeError, json.JSONDecodeError) as error:
+    except (UnicodeDecodeError, json.JSONDecodeError, RecursionError) as error:
         raise ValueError(f"{path}: the feature set is not JSON ({error}).") from None
     for key in ("_source", "featureset", "features"):
         if isinstance(content, dict) and key in content:
@@ -37,8 +38,11 @@ def read_feature_set(path: PathLike) -> FeatureSet:
         if not isinstance(name, str) or not name:
             raise ValueError(f"{path}: feature {position} has no name.")
         names.append(name)
-        stores.append(feature.get("store") if isinstance(feature, dict) else None)
-    repeated = sorted({name for name in names if names.count(name) > 1})
+        store = feature.get("store") if isinstance(feature, dict) else None
+        if not (store is None or isinstance(store, str)):
+            raise ValueError(f"{path}: the store of feature {position} must be text; got {store!r:.60}.")
+        stores.append(store)
+    repeated = sorted(name for name, times in Counter(names).items() if times > 1)
     if repeated:
         raise ValueError(f"{path}: these features occur twice: {', '.join(repeated)}.")
     if len(set(stores)) > 1:

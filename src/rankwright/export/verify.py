@@ -138,7 +138,12 @@ class _Comparison:
             with np.errstate(over="ignore"):
                 values = values.astype(np.float32).astype(np.float64)
         expected = self._model.forest.predict(values)
-        scores = self._target.score(self._content, values, self._model.feature_names, self._options)
+        try:
+            scores = self._target.score(self._content, values, self._model.feature_names, self._options)
+        except (ValueError, ImportError, MemoryError):
+            raise
+        except Exception as error:  # whatever a damaged file leads to
+            raise ValueError(f"not a file for {self._target.name}: {type(error).__name__}, {error}.") from None
         rounding = self._rounding(values)
         difference = np.abs(scores - expected)
         wrong = ~(difference <= rounding)  # a score that is NaN too

@@ -32,8 +32,12 @@ def leaves(
     """
     nodes = np.full(n_rows, root, dtype=np.int64)
     waiting = [(root, np.arange(n_rows))]
+    reached: set[int] = set()
     while waiting:
         node, rows = waiting.pop()
+        if node in reached:
+            raise ValueError(f"two nodes lead to node {node}: that is not a tree.")
+        reached.add(node)
         below = children(node)
         if below is None:
             nodes[rows] = node
