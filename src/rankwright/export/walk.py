@@ -31,19 +31,19 @@ def leaves(
         Which of some rows go to the first child of a node.
     """
     nodes = np.full(n_rows, root, dtype=np.int64)
-    waiting = [(root, np.arange(n_rows))]
+    waiting = [(root, np.arange(n_rows), 1)]
     reached: set[int] = set()
     while waiting:
-        node, rows = waiting.pop()
-        if node in reached:
-            raise ValueError(f"two nodes lead to node {node}: that is not a tree.")
+        node, rows, depth = waiting.pop()
         reached.add(node)
+        if depth > len(reached):  # two nodes may share what is below them, but no way has a node twice
+            raise ValueError(f"node {node} leads back to itself: that is not a tree.")
         below = children(node)
         if below is None:
             nodes[rows] = node
         elif len(rows):
             left = goes_left(node, rows)
-            waiting += [(below[0], rows[left]), (below[1], rows[~left])]
+            waiting += [(below[0], rows[left], depth + 1), (below[1], rows[~left], depth + 1)]
     return nodes
 
 
