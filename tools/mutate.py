@@ -53,11 +53,16 @@ SUITES = {  # the test files of a file of the package, fastest first
     "data/letor_parser": ["letor"],
     "data/trec": ["trec"],
     "data/tables": ["tables", "document_ids"],
+    "data/blocks": ["trust_streams", "streaming"],
+    "data/files": ["trust_streams", "tables", "streaming"],
 }
 PARTS = {  # what is mutated together
     "kernels": [name for name in SUITES if name.startswith("kernels/") and name != "kernels/letor_text"],
     "metrics": ["metrics"],
-    "readers": ["notation", "kernels/letor_text", "data/letor", "data/letor_parser", "data/trec", "data/tables"],
+    "readers": [
+        *("notation", "kernels/letor_text", "data/letor", "data/letor_parser", "data/trec", "data/tables"),
+        *("data/blocks", "data/files"),
+    ],
 }
 SELECTION = {  # excludes tests that are too slow without compilation
     "evaluation": "not long_block_of_ties and not threads_do_not_matter",

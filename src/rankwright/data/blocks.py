@@ -15,7 +15,7 @@ from rankwright._io import check_unpacked, require_arrow, unpacked_blocks
 from rankwright.data.arrow import table_metadata
 from rankwright.data.dataset import RankingData
 from rankwright.data.encoding import Columns, HasColumns, generated_names, sorted_levels
-from rankwright.data.files import DataFiles, check_column_options, parquet_head
+from rankwright.data.files import DataFiles, check_column_options, open_parquet, parquet_head
 from rankwright.data.letor_parser import check_width, parse_letor
 from rankwright.data.queries import Queries
 from rankwright.data.tables import check_letor_columns
@@ -97,16 +97,16 @@ class ParquetBlocks:
                 list(reference.feature_names), reference.categories, reference.named, reference.first_index
             )
             return cls(files, columns, labelled, versions, show)
-        _, head = next(cls(files, Columns([], {}), labelled, versions).parts("", None))
+        _, data = next(cls(files, Columns([], {}), labelled, versions).parts("", None))
         stored = [_stored_levels(schema) for schema in schemas.values()]
-        levels = dict(head.categories)
-        for name, known in head.categories.items():
+        levels = dict(data.categories)
+        for name, known in data.categories.items():
             if known is None:
                 continue
             if all(one.get(name) == list(known) for one in stored):
                 continue  # codes of levels that all files agree on
             levels[name] = _levels(files.files, name)
-        return cls(files, Columns(head.feature_names, levels, head.named, None), labelled, versions, show)
+        return cls(files, Columns(data.feature_names, levels, data.named, None), labelled, versions, show)
 
     def blocks(self, purpose: str) -> Iterator[Block]:
         """Yield all rows, from the first file to the last."""
@@ -216,15 +216,13 @@ def _stored_levels(schema: Any) -> dict[str, Any]:
 
 def _levels(files: list[str], column: str) -> tuple[Any, ...]:
     """All values of a categorical column; those of codes that a file explains are what it says."""
-    import pyarrow.parquet as pq
-
     found: set[Any] = set()
     for name in files:
         stored = _stored_levels(parquet_head(name).schema).get(column)
         if stored is not None:
             found |= set(stored)
             continue
-        with pq.ParquetFile(name) as file:
+        with open_parquet(name) as file:
             for batch in file.iter_batches(columns=[column]):
                 found |= set(batch.column(0).unique().to_pylist())
     found -= {None}

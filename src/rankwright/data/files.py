@@ -43,7 +43,7 @@ class ParquetHead(NamedTuple):
 
 def parquet_head(path: PathLike) -> ParquetHead:
     """Look at a Parquet file without reading its rows; one that is damaged is a ValueError that names it."""
-    with _parquet(path) as file:
+    with open_parquet(path) as file:
         head = ParquetHead(file.schema_arrow, file.metadata.num_rows)
     for name, times in Counter(head.schema.names).items():
         if times > 1:
@@ -58,13 +58,14 @@ def read_parquet(path: PathLike) -> Any:
     """
     head = parquet_head(path)
     check_unpacked(path, 8 * head.n_rows * len(head.schema), "read it in blocks: stream_data(path)")
-    with _parquet(path) as file:
+    with open_parquet(path) as file:
         # A file has two copies of its metadata, and what is read shows the other one.
         return file.read().replace_schema_metadata(file.schema_arrow.metadata)
 
 
 @contextmanager
-def _parquet(path: PathLike) -> Iterator[Any]:
+def open_parquet(path: PathLike) -> Iterator[Any]:
+    """Open a Parquet file; what turns out to be damaged while it is open is a ValueError that names it."""
     require_arrow()
     import pyarrow as pa
     import pyarrow.parquet as pq
