@@ -85,7 +85,7 @@ class WithinQuery(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             Which rows belong together: an id per row in any order, or sizes in row order.
         """
         check_is_fitted(self)
-        shape = getattr(X, "shape", ())
+        shape: tuple[int, ...] = getattr(X, "shape", ())
         if not self.columns_.named and len(shape) == 2 and shape[1] != self.n_features_in_:
             raise ValueError(
                 f"X has {shape[1]} features, but WithinQuery is expecting {self.n_features_in_} features as input."

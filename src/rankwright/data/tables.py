@@ -120,8 +120,8 @@ def read_data(
     if reference is not None:
         named = {option: name if name in columns else None for option, name in named.items()}
     required += [(option, name) for option, name in named.items() if name is not None]
-    for option, names in (("drop", drop), ("categorical", categorical), ("fields", fields)):
-        required += [(option, name) for name in names]
+    for option, listed in (("drop", drop), ("categorical", categorical), ("fields", fields)):
+        required += [(option, name) for name in listed]
     for option, name in required:
         if name not in columns:
             near = get_close_matches(name, columns, n=1)
