@@ -8,9 +8,11 @@ Each query shows ten documents, in the order of one feature of middling quality 
 (Plackett-Luce), and position-based users with noise 0.1 click. Every impression is a query of the training data.
 NDCG@10 is measured on the true labels of other queries. The parts: ``main`` is the study, ``unbiased`` has users who
 examine every position, ``strong logger`` logs with a ranker that was trained on labels, ``small log`` has few clicks,
-and ``curves`` are large logs for the estimated examination alone. ``run`` appends one line per training to
-results/clicks.jsonl and skips those that are there; ``table`` summarises them in Markdown, with paired tests over
-seeds; ``time`` compares the times of training with and without ``position``, in turns.
+and ``curves`` are large logs for the estimated examination alone. ``causes`` asks what few clicks cost: ``by query``
+has click rates of each document and position of a query in place of lists, and ``examined`` is a log without bias that
+has about as many clicks. ``run`` appends one line per training to results/clicks.jsonl and skips those that are there;
+``table`` summarises them in Markdown, with paired tests over seeds; ``time`` compares the times of training with and
+without ``position``, in turns.
 """
 
 from __future__ import annotations
@@ -28,13 +30,14 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy import stats
 
-from rankwright import Ranker, RankingData, evaluate, make_web_search, simulate_clicks
+from rankwright import ClickLog, Ranker, RankingData, evaluate, make_web_search, simulate_clicks
 from rankwright.evaluation.per_query import ranks_within_queries
 
 RESULTS = Path(__file__).parent / "results" / "clicks.jsonl"
 OBJECTIVES = ("lambdamart", "yetiloss", "xendcg", "queryrmse")
 PEERS = ("lightgbm lambdarank", "xgboost rank:ndcg")
 VARIANTS = ("naive", "corrected", "propensities", "labels")
+CAUSES = ("naive", "corrected", "by query", "examined", "labels")
 TREES, RATE, LEAVES = 60, 0.05, 8
 COMMON = {"n_estimators": TREES, "learning_rate": RATE, "num_leaves": LEAVES, "verbose": 0, "n_jobs": 1}
 FEATURES, TEST_QUERIES = 40, 300
@@ -61,6 +64,7 @@ PARTS = {
     "strong logger": Part((1.0,), (50,), ("lambdamart",), logger="model"),
     "small log": Part((1.0,), (10,), ("lambdamart",), queries=60),
     "curves": Part((1.0, 2.0), (50,), ("curve",), ("corrected",), queries=12_000),
+    "causes": Part((2.0,), (10,), ("lambdamart", "yetiloss"), CAUSES),
 }
 
 
@@ -82,15 +86,21 @@ class Setting:
             ranker = Ranker("lambdamart", "ndcg@10", **COMMON).fit(world(2_000_000, 100))
             logged, tested = ranker.predict(self.train), ranker.predict(self.test)
         self.teacher = self.ndcg(tested)
-        self.clicks = simulate_clicks(
+        self.order = -ranks_within_queries(logged.astype(float), self.train.queries)
+        self.seed = seed
+        self.clicks = self.simulated(exponent, impressions)
+
+    def simulated(self, exponent: float, impressions: int) -> ClickLog:
+        """Users who click in lists of the logger."""
+        return simulate_clicks(
             self.train,
-            -ranks_within_queries(logged.astype(float), self.train.queries),
+            self.order,
             exponent=exponent,
             noise=NOISE,
             impressions=impressions,
             temperature=TEMPERATURE,
             max_label=4,
-            seed=seed,
+            seed=self.seed,
         )
 
     @cached_property
@@ -115,6 +125,10 @@ class Setting:
             ranker.fit(self.train)
         elif variant == "corrected":
             ranker.fit(self.log, position="position")
+        elif variant == "by query":
+            ranker.fit(self.clicks.to_data(examined_only=False), position="position")
+        elif variant == "examined":
+            ranker.fit(self.simulated(0.0, 2).to_data(by="session", examined_only=False))
         elif variant == "propensities":
             ranker.fit(self.log, propensity=self.log.fields["position"] ** -self.exponent, clip=CLIP)
         else:
@@ -223,7 +237,7 @@ def table(_: argparse.Namespace) -> None:
     for name, part in PARTS.items():
         own = [row for row in rows if row["part"] == name]
         if own:
-            (print_curves if name == "curves" else print_part)(name, part, own)
+            {"curves": print_curves, "causes": print_causes}.get(name, print_part)(name, part, own)
 
 
 def print_summary(rows: list[Row]) -> None:
@@ -285,6 +299,20 @@ def print_part(name: str, part: Part, rows: list[Row]) -> None:
                 for peer in peers
             ]
             print("| " + " | ".join(cells) + " |")
+
+
+def print_causes(name: str, part: Part, rows: list[Row]) -> None:
+    """Print NDCG@10 in points, one line for each seed."""
+    print(f"\n### {name}\n")
+    print("| log | system | seed | " + " | ".join(part.variants) + " |")
+    print("|---" * (3 + len(part.variants)) + "|")
+    for kind, exponent, impressions in cells_of(rows):
+        values = values_of(rows, kind, exponent, impressions)
+        for system in part.systems:
+            for seed in sorted(set.intersection(*(set(values.get((system, v), {})) for v in part.variants))):
+                cells = [f"{kind}, exponent {exponent:g}, {impressions} impressions", system, str(seed)]
+                cells += [f"{values[system, variant][seed]:.2f}" for variant in part.variants]
+                print("| " + " | ".join(cells) + " |")
 
 
 def print_curves(name: str, part: Part, rows: list[Row]) -> None:
