@@ -76,7 +76,7 @@ def test_propensities_on_the_command_line(folder: Path) -> None:
     ("arguments", "message"),
     [
         (["log.parquet", "--position", "rank"], "has no column 'rank'"),
-        (["log.txt", "--position", "position"], "is LETOR text, which has no column 'position'"),
+        (["log.txt", "--position", "position"], "is LETOR text, whose columns have no names"),
         (["log.parquet", "--clip", "0.1"], "clip belongs to propensity="),
         (["log.parquet", "--clip", "0.1", "--workers", "1"], "--clip cannot be used on several workers"),
     ],
