@@ -89,9 +89,9 @@ def read_data(
     ([2.0, 0.0], [[7.5], [nan]], ['bm25'])
     """
     if reference is None:
-        names = {"label": label, "qid": qid, "weight": weight, "docid": docid, "query_text": query_text}
-        names |= {"drop": drop, "categorical": categorical, "fields": fields}
-        check_column_options(path, names | {"zero_based": zero_based})
+        options = {"label": label, "qid": qid, "weight": weight, "docid": docid, "query_text": query_text}
+        options |= {"drop": drop, "categorical": categorical, "fields": fields}
+        check_column_options(path, options | {"zero_based": zero_based})
     if extension_of(path) in LETOR:
         if not isinstance(label, str):
             raise ValueError(f"{path} is LETOR text, which has one label, not {', '.join(label)}; use Parquet or CSV.")
