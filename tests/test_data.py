@@ -778,10 +778,6 @@ PARQUET_REFUSALS: dict[str, tuple[Callable[[], RankingData], str]] = {
         lambda: RankingData([[1.0]], [0], group=[1], feature_names=["weight"], weights=[1]),
         "a feature is named 'weight', which the file needs itself; rename the feature",
     ),
-    "dates": (
-        lambda: RankingData(pd.DataFrame({"c": pd.Categorical([dt.date(2024, 1, 1)])}), [0], group=[1]),
-        "categories that are text or numbers",
-    ),
 }
 
 
