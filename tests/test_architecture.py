@@ -158,7 +158,7 @@ MAY_IMPORT = {
     "training.cross_fitting": ("data.dataset",),
     "training.outcome": (*LEARNING, "notation", "model", "training"),
     "training.fitting": (*PROCESS, *LEARNING, "training"),
-    "training.passes": (*PROCESS, *LEARNING, "data.files", "model", "training"),
+    "training.passes": (*PROCESS, *LEARNING, "data.files", "data.joining", "model", "training"),
     "estimator": (
         *LEARNING,
         "_html",
@@ -212,6 +212,7 @@ MAY_IMPORT = {
         "report.page",
     ),
     "cli": ("cli",),
+    "__main__": ("cli",),
 }
 # Imported when called: a metric's value for one query is a call of the layer above.
 DEFERRED = {("rankwright.metrics.base", "rankwright.evaluation.per_query")}
