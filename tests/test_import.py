@@ -17,6 +17,12 @@ def test_import_loads_no_engine_and_no_data_frame() -> None:
     assert run(code).strip() == "[]"
 
 
+def test_a_gradient_loads_no_data_frame_library() -> None:
+    gradient = "rankwright.gradients('queryrmse', [0.5, 1.0], [0, 1], group=[2])"
+    code = f"import sys, rankwright; {gradient}; print([name for name in {[*LIBRARIES, 'narwhals']} if name in sys.modules])"
+    assert run(code).strip() == "[]"
+
+
 def test_import_takes_less_than_half_a_second_beyond_numpy_and_numba() -> None:
     # Processor time, interleaved, the minimum of each: other work on the machine hardly changes it.
     clock = "import time; start = time.process_time(); {}; print(time.process_time() - start)"
