@@ -90,6 +90,26 @@ def test_rows_of_few_entries_come_in_blocks_of_bounded_memory(tmp_path: Path, mo
         rw.stream_data(path)
 
 
+def test_what_needs_rows_in_memory_says_so(tmp_path: Path) -> None:
+    path = write(tmp_path / "a.parquet", 2)
+    data, model = rw.stream_data(path), rw.Ranker(n_estimators=1, min_child_samples=1, verbose=0)
+    model.fit(rw.read_data(path))
+    uses = [
+        lambda: rw.write_data(data, tmp_path / "b.parquet"),
+        lambda: rw.write_data(data, tmp_path / "b.txt"),
+        lambda: rw.write_data(data, tmp_path / "b.csv"),
+        lambda: model.predict(data, contributions=True),
+        lambda: model.permutation_importance(data),
+        lambda: data.X[0],
+        lambda: data.X[0, 1],
+        lambda: list(data.X),
+    ]
+    for use in uses:
+        with pytest.raises(ValueError, match=r"in memory.*read_data\(path\)"):
+            use()
+    assert sorted(os.listdir(tmp_path)) == ["a.parquet"]
+
+
 @pytest.mark.parametrize("name", ["a.txt", "a.parquet"])
 def test_a_pipe_is_refused_at_once(tmp_path: Path, name: str) -> None:
     os.mkfifo(tmp_path / name)

@@ -130,6 +130,8 @@ class Model:
             return scores if calibration is None else calibration(scores)
         matrix = self.encode(X, qid=qid, group=group, threads=n_threads)
         if contributions:
+            if hasattr(matrix, "batches"):
+                raise ValueError("contributions need rows in memory, not in files: read them with read_data(path).")
             return self.forest.contributions(matrix, threads=n_threads)
         scores = self.forest.predict(matrix, threads=n_threads)
         return scores if calibration is None else calibration(scores)

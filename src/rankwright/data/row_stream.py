@@ -93,6 +93,8 @@ class RowStream:
 
     def __getitem__(self, places: Any) -> RowStream:
         """Choose rows, or put them in another order; nothing is read."""
+        if isinstance(places, tuple | int | np.integer):  # columns or single values
+            self.__array__()
         assert not self._recipe, "features within the query are added last"
         is_order = isinstance(places, np.ndarray) and places.dtype == np.int64
         rows = places if self._rows is None and is_order else self._numbers[places]  # which costs no second array
@@ -102,6 +104,9 @@ class RowStream:
     def _numbers(self) -> Rows:
         """Number of the row at each place."""
         return np.arange(self._n_in_files) if self._rows is None else self._rows
+
+    def __iter__(self) -> NoReturn:
+        self.__array__()
 
     def __array__(self, *_: Any, **__: Any) -> NoReturn:
         raise ValueError(

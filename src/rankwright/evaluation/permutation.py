@@ -166,12 +166,12 @@ def _shuffled(data: RankingData, column: int, seed: int, repeat: int) -> Ranking
     noise_by_query(0, queries.n_queries, queries.boundaries, queries.keys, UNIFORM, stream, 0, draws)
     order = np.lexsort((draws, queries.query_of_row))
     shuffled = copy.copy(data)
-    if isinstance(data.X, np.ndarray):
-        shuffled.X = data.X.copy()
-        shuffled.X[:, column] = data.X[order, column]
-        return shuffled
     import scipy.sparse as sp
 
+    if not sp.issparse(data.X):
+        shuffled.X = np.array(data.X)
+        shuffled.X[:, column] = data.X[order, column]
+        return shuffled
     by_column = data.X.tocsc()
     parts = [by_column[:, :column], data.X[order][:, [column]].tocsc(), by_column[:, column + 1 :]]
     shuffled.X = sp.hstack(parts).tocsr()
