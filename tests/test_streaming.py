@@ -415,7 +415,7 @@ def test_bad_letor_text(tmp_path: Path) -> None:
     path.write_text("\n\n")
     with pytest.raises(ValueError, match=r"a\.txt has no rows"):
         rw.stream_data(path)
-    with pytest.raises(ValueError, match="LETOR text, which has no column 'position'"):
+    with pytest.raises(ValueError, match="LETOR text, whose columns have no names, so fields= applies to none"):
         rw.stream_data(path, fields=["position"])
 
 
