@@ -154,6 +154,9 @@ def test_rows_that_cannot_be_read_are_not_left_out(tmp_path: Path, monkeypatch: 
     monkeypatch.setattr(pq.ParquetFile, "iter_batches", shorter)
     with pytest.raises(ValueError, match=r"a\.parquet.*: it says that it has 40 rows; the file is damaged"):
         rw.stream_data(path)
+    monkeypatch.setattr(pq.ParquetFile, "read", lambda file: table().slice(0, kept))
+    with pytest.raises(ValueError, match=rf"a\.parquet says that it has 40 rows, and {kept} can be read"):
+        rw.read_data(path)
 
 
 def test_lists_are_not_categories(tmp_path: Path) -> None:

@@ -60,7 +60,10 @@ def read_parquet(path: PathLike) -> Any:
     check_unpacked(path, 8 * head.n_rows * len(head.schema), "read it in blocks: stream_data(path)")
     with open_parquet(path) as file:
         # A file has two copies of its metadata, and what is read shows the other one.
-        return file.read().replace_schema_metadata(file.schema_arrow.metadata)
+        table = file.read().replace_schema_metadata(file.schema_arrow.metadata)
+    if len(table) != head.n_rows:
+        raise ValueError(f"{path} says that it has {head.n_rows} rows, and {len(table)} can be read. Write it again.")
+    return table
 
 
 @contextmanager
