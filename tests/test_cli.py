@@ -255,7 +255,7 @@ def bad_input(workspace: Workspace, folder: Path) -> dict[str, tuple[list[Any], 
         ),
         "foreign": (["train", workspace.path("train.txt"), "--out", folder], "files that are not a run's"),
         "ending": (["convert", workspace.path("test.txt"), folder / "test.doc"], "has no known file extension"),
-        "width": (["evaluate", workspace.path("run"), folder / "wide.txt"], "wide.txt, line 1"),
+        "width": (["evaluate", workspace.path("run"), folder / "wide.txt"], "wide.txt has 99 features, but the"),
         "config": (
             ["train", workspace.path("train.txt"), "--out", folder / "r", "--config", folder / "no"],
             "No such file",

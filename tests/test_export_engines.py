@@ -6,6 +6,7 @@ import json
 import re
 from collections.abc import Callable
 from functools import cache
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -216,10 +217,11 @@ def test_the_version_of_opensearch_decides() -> None:
     assert check.different == check.different_with_missing > 0
 
 
-@pytest.mark.parametrize("target", ["elasticsearch-ltr", "ranklib", "vespa", "elastic"])
-def test_a_version_is_refused_where_it_decides_nothing(target: str) -> None:
-    with pytest.raises(ValueError, match="leave target_version out"):
-        exported(trained("stumps"), target, version="8.1")
+@pytest.mark.parametrize("target", ["elasticsearch-ltr", "ranklib", "vespa", "elastic", "json", "c"])
+def test_a_version_is_refused_where_it_decides_nothing(target: str, tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="leave out target_version"):
+        rw.export(trained("stumps"), target, tmp_path / "file", target_version="8.1")
+    assert not list(tmp_path.iterdir())
 
 
 def test_an_invalid_version_is_refused() -> None:

@@ -192,7 +192,7 @@ def test_wrong_spaces_are_refused(make: Callable[[], object], message: str) -> N
     ("options", "message"),
     [
         ({"space": {"num_leafs": 8}}, "unknown parameter 'num_leafs'; did you mean 'num_leaves'"),
-        ({"space": {"lambdamart.sigma": 1.0}}, "unknown parameter 'lambdamart.sigma'; .* for .*yetiloss"),
+        ({"space": {"lambdamart.sigma": 1.0}}, "unknown parameter 'lambdamart.sigma'. .* for .*yetiloss"),
         ({"space": {"n_estimators": 8}}, "n_estimators cannot be searched or set here; use trees"),
         ({"space": {"num_leaves": (8, 64)}}, "num_leaves must be a Range"),
         ({"space": {"num_leaves": 1}}, "num_leaves must be a whole number from 2"),

@@ -74,8 +74,10 @@ def _acquire(file: Path, folder: Path) -> int:
     while True:
         try:
             descriptor = os.open(file, flags, 0o666)
-        except OSError as error:  # of the folder, which the user named
-            raise type(error)(error.errno, error.strerror, os.fspath(folder)) from None
+        except OSError as error:
+            if error.errno == errno.ELOOP:  # a link at the place of the lock: not followed
+                raise
+            raise type(error)(error.errno, error.strerror, os.fspath(folder)) from None  # which the user named
         try:
             _lock(descriptor, folder)
             if os.path.samestat(os.stat(file, follow_symlinks=False), os.fstat(descriptor)):
