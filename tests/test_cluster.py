@@ -129,7 +129,7 @@ def test_partitions_that_cannot_be_used_are_named(client: Any) -> None:
 
     frame = pd.DataFrame(DATA.X, columns=DATA.feature_names).assign(label=DATA.y, q=DATA.qid)
     parts = dd.from_pandas(frame, npartitions=3)
-    with pytest.raises(ValueError, match=r"partition 0 cannot be computed: OSError: the file is truncated"):
+    with pytest.raises(ValueError, match=r"partition \d cannot be computed: OSError: the file is truncated"):
         ranker().fit(parts.map_partitions(unreadable, meta=parts), "label", qid="q", cluster=client)
     others = dd.from_pandas(frame.q, npartitions=3).map_partitions(lambda part: part[1:], meta=frame.q)
     with pytest.raises(ValueError, match=r"worker \d, partition \d: qid has shape .* give collections with the same"):
