@@ -138,7 +138,7 @@ class ParquetBlocks:
                         yield start + row, self._data(table, reference)
                         row += len(batch)
                         self.show(purpose, before + size * row // max(1, n_rows), total)
-                        batch = None
+                        batch = table = None  # else they stay in memory while the next one is read
                     if row != n_rows:  # where a column is shorter than the others, the rest is silently left out
                         raise ValueError(f"it says that it has {n_rows} rows; the file is damaged, write it again")
             except (pa.ArrowException, OSError, ValueError) as error:
