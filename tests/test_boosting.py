@@ -15,7 +15,7 @@ from rankwright.engines.lightgbm.grower import Grower
 from rankwright.ranker import Progress
 from rankwright.training.boosting import Boosting
 from rankwright.training.defaults import for_data
-from rankwright.training.draws import Purpose, QueryDraws
+from rankwright.training.draws import DrawPurpose, QueryDraws
 from rankwright.training.parameters import read_parameters
 from small import TRAIN, VALID, WHOLE, quick, rows
 
@@ -23,9 +23,9 @@ LANGEVIN: dict[str, Any] = {"langevin": True, "diffusion_temperature": 500.0, "s
 RATE, RIDGE, LEAVES = 0.1, 0.4, 6
 
 
-def own_noise(self: QueryDraws, iteration: int, purpose: Purpose) -> Any:
+def own_noise(self: QueryDraws, iteration: int, purpose: DrawPurpose) -> Any:
     """Draws that a simulation can repeat, in the place of those of the package."""
-    return drawn(iteration, independent=purpose == Purpose.LEAF_NOISE)
+    return drawn(iteration, independent=purpose == DrawPurpose.LEAF_NOISE)
 
 
 def drawn(iteration: int, *, independent: bool) -> Any:
@@ -172,17 +172,17 @@ def test_noise_has_the_stated_deviation_and_belongs_to_iteration_purpose_seed_an
     data = RankingData(np.zeros((20_000, 1)), np.zeros(20_000), group=[100] * 200)
     changes = LANGEVIN | {"learning_rate": 0.05, "diffusion_temperature": 300.0}
     one = draws(quick(**changes), data)
-    noise = one.noise(3, Purpose.SPLIT_NOISE)
+    noise = one.noise(3, DrawPurpose.SPLIT_NOISE)
     assert noise.std() == pytest.approx(math.sqrt(2 / (0.05 * 300)), rel=0.02)
     assert abs(noise.mean()) < 4 * noise.std() / math.sqrt(len(noise))
     others = [
-        one.noise(4, Purpose.SPLIT_NOISE),
-        one.noise(3, Purpose.LEAF_NOISE),
-        draws(quick(**changes, random_state=1), data).noise(3, Purpose.SPLIT_NOISE),
+        one.noise(4, DrawPurpose.SPLIT_NOISE),
+        one.noise(3, DrawPurpose.LEAF_NOISE),
+        draws(quick(**changes, random_state=1), data).noise(3, DrawPurpose.SPLIT_NOISE),
     ]
     for other in others:
         assert abs(np.corrcoef(noise, other)[0, 1]) < 0.04
-    some = draws(quick(**changes), data.subset([7, 150])).noise(3, Purpose.SPLIT_NOISE)
+    some = draws(quick(**changes), data.subset([7, 150])).noise(3, DrawPurpose.SPLIT_NOISE)
     assert np.array_equal(some, np.concatenate([noise[700:800], noise[15_000:15_100]]))
 
 

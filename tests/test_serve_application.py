@@ -20,7 +20,7 @@ from rankwright.serve.application import Application
 from rankwright.serve.bodies import MemoryBudget
 from rankwright.serve.log import JsonLog
 from rankwright.serve.model_holder import ModelHolder
-from rankwright.serve.problems import Problem
+from rankwright.serve.refusals import Refusal
 from rankwright.serve.requests import parse_query
 from rankwright.serve.settings import ServiceSettings, Token, read_token
 from small import TRAIN, VALID, quick
@@ -134,7 +134,7 @@ def test_an_unexpected_error_is_a_500_without_its_details(app: Application, monk
 def test_bodies_share_a_budget() -> None:
     budget = MemoryBudget(10)
     budget.take(8)
-    with pytest.raises(Problem, match="too many requests") as refusal:
+    with pytest.raises(Refusal, match="too many requests") as refusal:
         budget.take(3)
     assert refusal.value.status == 503
     budget.take(2)
@@ -227,7 +227,7 @@ def test_a_model_that_was_calibrated_meanwhile_is_read_again(tmp_path: Path) -> 
     ranker.save(tmp_path / "model")
     holder = ModelHolder(tmp_path / "model")
     request = parse_query(json.dumps({"rows": ROWS, "calibrated": True}).encode(), holder.current.table, 100)
-    with pytest.raises(Problem, match="the model is not calibrated; leave out calibrated"):
+    with pytest.raises(Refusal, match="the model is not calibrated; leave out calibrated"):
         holder.current.rank(request)
     ranker.calibrate(TRAIN, folds=2).save(tmp_path / "model")
     assert holder.reload()

@@ -386,7 +386,7 @@ class Ranker(FittedRanker):
         X, y, qid, group, weights = data
         names = arguments.column_names(X, y, qid, weights)
         valid = arguments.spread_sets(eval_set, X, y, qid)
-        request = training.Request(
+        request = training.ClusterFit(
             plan,
             where,
             arguments.spread_data(X, y, qid, group, weights),

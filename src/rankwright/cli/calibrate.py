@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from rankwright import Ranker
 
 Method = Literal["isotonic", "logistic"]
-Target = Literal["label", "relevance"]
+CalibrationTarget = Literal["label", "relevance"]
 
 
 @options.with_data_options()
@@ -25,7 +25,7 @@ def calibrate(
         typer.Argument(metavar="DATA", help="Held-out queries; with --folds the training data.", show_default=False),
     ],
     method: Annotated[Method, typer.Option(help="Any increasing map, or a line through log odds.")] = "isotonic",
-    target: Annotated[Target, typer.Option(help="Expected label, or probability of relevance.")] = "label",
+    target: Annotated[CalibrationTarget, typer.Option(help="Expected label, or probability of relevance.")] = "label",
     threshold: Annotated[
         float | None, typer.Option(help="With --target relevance: least relevant label [1].", show_default=False)
     ] = None,

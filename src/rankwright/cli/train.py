@@ -112,7 +112,7 @@ def train(
         ),
     ] = None,
     calibrate_to: Annotated[
-        calibrate.Target | None,
+        calibrate.CalibrationTarget | None,
         typer.Option(
             "--calibrate-target",
             help="With --calibrate: expected label, or probability of relevance [label].",
@@ -230,7 +230,9 @@ def train(
     echo(_summary(run, out))
 
 
-def _calibrate(run: Any, parts: Any, method: calibrate.Method, target: calibrate.Target, quiet: bool) -> None:
+def _calibrate(
+    run: Any, parts: Any, method: calibrate.Method, target: calibrate.CalibrationTarget, quiet: bool
+) -> None:
     """Calibrate a finished run, unless it is calibrated in this way already."""
     held_out = len(parts) > 1 and not run.config.get("refit")  # a second training has seen the validation queries
     folds = None if held_out else _FOLDS

@@ -39,7 +39,7 @@ _INTERVAL = (50, 10.0)  # trees and seconds between the states that the client r
 
 
 @dataclass(frozen=True, eq=False)
-class Fitted:
+class ClusterOutcome:
     """The result of a fit: what the caller needs to describe its model."""
 
     state: State
@@ -60,7 +60,7 @@ class _Spread:
 
 
 @dataclass(frozen=True, eq=False)
-class Request:
+class ClusterFit:
     """A fit on a cluster.
 
     Parameters
@@ -113,7 +113,7 @@ def check(engine: str) -> None:
         )
 
 
-def fit(request: Request) -> Fitted:
+def fit(request: ClusterFit) -> ClusterOutcome:
     """Train on the workers of a cluster."""
     cluster, settings = request.cluster, request.plan.settings
     led = _Led()
@@ -137,7 +137,7 @@ def fit(request: Request) -> Fitted:
     raise RuntimeError(f"{last}, and {cluster.retries} retries are used up: {remains}.")
 
 
-def _attempt(client: Any, workers: Sequence[Any], request: Request, led: _Led) -> Fitted:
+def _attempt(client: Any, workers: Sequence[Any], request: ClusterFit, led: _Led) -> ClusterOutcome:
     dask.check_versions(client, workers)
     names, exact = request.names, request.cluster.exact
     train = _spread(client, workers, request.data, names, request.reference)
@@ -165,7 +165,7 @@ def _attempt(client: Any, workers: Sequence[Any], request: Request, led: _Led) -
         state = _train(client, workers, request, plan, train, sets, saved, led)
     if led.interrupted:
         _LOG.warning("training was interrupted after %d iterations; the model has the trees so far", state.iteration)
-    return Fitted(state, plan, train.columns, train.fingerprint, led.interrupted)
+    return ClusterOutcome(state, plan, train.columns, train.fingerprint, led.interrupted)
 
 
 def _pairs(workers: Sequence[Any], function: Callable[..., Any], futures: Sequence[Any]) -> list[tuple[Any, ...]]:
@@ -195,7 +195,7 @@ def _run(
 def _train(
     client: Any,
     workers: Sequence[Any],
-    request: Request,
+    request: ClusterFit,
     plan: Plan,
     train: _Spread,
     sets: Sequence[_Spread | None],

@@ -29,7 +29,7 @@ Show = Callable[[str, int, int], None]  # what is being done, bytes read so far,
 Versions = Mapping[str, tuple[int, int]]  # size of each file, and when it was last written
 
 
-class Block(NamedTuple):
+class RowBlock(NamedTuple):
     """Some rows: their numbers among those of all files, and what belongs to each."""
 
     rows: NDArray[np.int64]
@@ -108,14 +108,14 @@ class ParquetBlocks:
             levels[name] = _levels(files.files, name)
         return cls(files, Columns(data.feature_names, levels, data.named, None), labelled, versions, show)
 
-    def blocks(self, purpose: str) -> Iterator[Block]:
+    def blocks(self, purpose: str) -> Iterator[RowBlock]:
         """Yield all rows, from the first file to the last."""
         for start, data in self.parts(purpose, self.columns):
             order = data.queries.order
             rows = np.arange(start, start + data.n_rows) if order is None else start + order
             fields = {name: data.fields[name] for name in self.files.fields}
             labels = data.labels if self.labelled else {}
-            yield Block(rows, data.X, labels, data.queries.grouped(), data.weights, fields)
+            yield RowBlock(rows, data.X, labels, data.queries.grouped(), data.weights, fields)
 
     def parts(self, purpose: str, reference: Columns | None) -> Iterator[tuple[int, RankingData]]:
         """Yield the number of the first row of each block, and its data."""
@@ -273,7 +273,7 @@ class LetorBlocks:
         names = generated_names(width, first_index)
         return cls(files, Columns(names, {}, False, first_index), labelled, versions, text_ids, show)
 
-    def blocks(self, purpose: str) -> Iterator[Block]:
+    def blocks(self, purpose: str) -> Iterator[RowBlock]:
         """Yield all rows, from the first file to the last."""
         start, width = 0, len(self.columns.feature_names)
         for text, source, line in self._texts(purpose, max(_LEAST_ROWS, BLOCK_BYTES // (8 * width))):
@@ -288,7 +288,7 @@ class LetorBlocks:
             queries, rows = Queries.from_qid(ids), np.arange(start, start + len(y))
             if queries.order is not None:
                 X, y, rows, queries = X[queries.order], y[queries.order], rows[queries.order], queries.grouped()
-            yield Block(rows, X, {"label": y} if self.labelled else {}, queries, None, {})
+            yield RowBlock(rows, X, {"label": y} if self.labelled else {}, queries, None, {})
             start += len(y)
 
     def _texts(self, purpose: str, most: int | None = None) -> Iterator[tuple[bytes, str, int]]:

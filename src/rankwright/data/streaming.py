@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from rankwright._io import PathLike
 from rankwright._memory import release_memory
-from rankwright.data.blocks import Block, Show, blocks_of, silent
+from rankwright.data.blocks import RowBlock, Show, blocks_of, silent
 from rankwright.data.dataset import RankingData
 from rankwright.data.encoding import HasColumns
 from rankwright.data.files import DataFiles
@@ -77,7 +77,7 @@ def stream_data(
 class _Part(NamedTuple):
     """What stays in memory of a block: everything but its features, of which there is a hash."""
 
-    block: Block
+    block: RowBlock
     hashes: NDArray[np.uint64]
 
 
@@ -115,7 +115,7 @@ def _joined(parts: Sequence[_Part], reader: Any, labelled: bool) -> RankingData:
     return data
 
 
-def _queries(blocks: Sequence[Block], in_files: Any) -> Queries:
+def _queries(blocks: Sequence[RowBlock], in_files: Any) -> Queries:
     """Bring the queries of all blocks together."""
     arrays = [block.queries.ids for block in blocks]
     one_kind = len({ids.dtype.kind for ids in arrays}) == 1 and arrays[0].dtype.kind in "iufbU"

@@ -36,7 +36,7 @@ class SoftmaxOptions(NamedTuple):
     newton: bool  # multiply the gradient by D H^-1
 
 
-class Target(NamedTuple):
+class SoftmaxTarget(NamedTuple):
     """What the softmax of the scores shall be; ``weight`` and ``mass`` are empty where all documents weigh the same."""
 
     value: NDArray[Any]  # numerators of phi [documents]

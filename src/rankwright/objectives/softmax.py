@@ -17,7 +17,7 @@ import numpy as np
 from rankwright.kernels.listwise import (
     SoftmaxOptions,
     SoftmaxScratch,
-    Target,
+    SoftmaxTarget,
     mass_between_leaves,
     softmax_cross_entropy,
 )
@@ -120,7 +120,7 @@ class _CrossEntropy(Gradient):
     def __init__(self, problem: Problem, target: Floats, gamma: float, epsilon: float, newton: bool) -> None:
         super().__init__(problem)
         mass = np.ones(0 if problem.inverse is None else problem.queries.n_queries)
-        self.target = Target(target, problem.weights, mass)
+        self.target = SoftmaxTarget(target, problem.weights, mass)
         self.gamma = gamma
         self.epsilon = epsilon
         self.newton = newton

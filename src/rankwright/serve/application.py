@@ -17,7 +17,7 @@ from rankwright.serve.log import JsonLog
 from rankwright.serve.metrics import CONTENT_TYPE as METRICS_TYPE
 from rankwright.serve.metrics import Metrics
 from rankwright.serve.model_holder import ModelHolder
-from rankwright.serve.problems import Disconnected, Problem, shown
+from rankwright.serve.refusals import Disconnected, Refusal, shown
 from rankwright.serve.requests import parse_query
 from rankwright.serve.settings import ServiceSettings
 
@@ -125,7 +125,7 @@ class Application:
     async def in_worker(self, work: Callable[..., T], *arguments: Any) -> T:
         """Call a function in a thread; refused if too many calls are waiting."""
         if self._waiting >= _MOST_WAITING:
-            raise Problem(503, "too many requests are waiting; try again.", ((b"retry-after", b"1"),))
+            raise Refusal(503, "too many requests are waiting; try again.", ((b"retry-after", b"1"),))
         self._waiting += 1
         try:
             return await asyncio.get_running_loop().run_in_executor(self._workers, work, *arguments)
@@ -150,34 +150,34 @@ class Application:
         try:
             async with asyncio.timeout(self.settings.time_limit):
                 return await self._route(request)
-        except Problem as problem:
+        except Refusal as problem:
             return self._refusal(request, problem)
         except TimeoutError:
             limit = f"{self.settings.time_limit:g} seconds"
             if request.body.complete:
-                return self._refusal(request, Problem(503, f"the answer was not ready within {limit}."))
-            return self._refusal(request, Problem(408, f"the body did not arrive within {limit}."))
+                return self._refusal(request, Refusal(503, f"the answer was not ready within {limit}."))
+            return self._refusal(request, Refusal(408, f"the body did not arrive within {limit}."))
         except Disconnected:
             raise
         except Exception as error:
             self.log.event("failure", level="error", request=request.id, reason=f"{type(error).__name__}: {error}")
-            return self._refusal(request, Problem(500, f"internal error; the log has it as request {request.id}."))
+            return self._refusal(request, Refusal(500, f"internal error; the log has it as request {request.id}."))
         finally:
             request.body.release()
 
-    def _refusal(self, request: Request, problem: Problem) -> Answer:
+    def _refusal(self, request: Request, problem: Refusal) -> Answer:
         request.details["reason"] = problem.reason
         return Answer(problem.status, _dump({"error": problem.reason}), headers=problem.headers)
 
     async def _route(self, request: Request) -> Answer:
         methods = self._routes.get(request.path)
         if methods is None:
-            raise Problem(404, f"there is nothing at {shown(request.path)}; see /docs.")
+            raise Refusal(404, f"there is nothing at {shown(request.path)}; see /docs.")
         method = "GET" if request.method == "HEAD" else request.method
         if method not in methods:
             allowed = ", ".join(["GET", "HEAD"] if "GET" in methods else methods)
             reason = f"{request.path} takes {allowed}, not {shown(request.method)}."
-            raise Problem(405, reason, ((b"allow", allowed.encode()),))
+            raise Refusal(405, reason, ((b"allow", allowed.encode()),))
         if request.path not in self._open:
             self._authorise(request)
         return await methods[method](request)
@@ -189,12 +189,12 @@ class Application:
         kind, _, guess = request.headers.get(b"authorization", b"").partition(b" ")
         if kind.lower() != b"bearer" or not token.matches(guess.strip()):
             reason = "a valid token is needed: send the header Authorization: Bearer TOKEN."
-            raise Problem(401, reason, ((b"www-authenticate", b"Bearer"),))
+            raise Refusal(401, reason, ((b"www-authenticate", b"Bearer"),))
 
     async def _rank(self, request: Request) -> Answer:
         self._check_form(request)
         if not self.holder.ready:
-            raise Problem(503, "the service is starting; try again.", ((b"retry-after", b"1"),))
+            raise Refusal(503, "the service is starting; try again.", ((b"retry-after", b"1"),))
         body = await request.body.read()
         served = self.holder.current
         parsing = (parse_query, body, served.table, self.settings.max_rows)
@@ -214,20 +214,20 @@ class Application:
         kind = request.headers.get(b"content-type", b"").partition(b";")[0].strip().lower()
         if kind != _JSON:
             got = shown(kind.decode("latin-1")) if kind else "nothing"
-            raise Problem(415, f"send the header Content-Type: application/json; got {got}.")
+            raise Refusal(415, f"send the header Content-Type: application/json; got {got}.")
         if b"content-encoding" in request.headers:
-            raise Problem(415, "a compressed body is not accepted; leave out Content-Encoding.")
+            raise Refusal(415, "a compressed body is not accepted; leave out Content-Encoding.")
 
     async def _model(self, request: Request) -> Answer:
         return Answer(200, _dump(self.holder.current.describe()))
 
     async def _reload(self, request: Request) -> Answer:
         if self.settings.token is None:
-            raise Problem(403, "/reload needs a service with a token; start it with one, or send SIGHUP.")
+            raise Refusal(403, "/reload needs a service with a token; start it with one, or send SIGHUP.")
         try:
             changed = await self.reload("request")
         except (ValueError, OSError) as error:
-            raise Problem(409, f"the model was kept: {error}") from None
+            raise Refusal(409, f"the model was kept: {error}") from None
         return Answer(200, _dump({"changed": changed, "model": self.holder.current.version}))
 
     async def _metrics(self, request: Request) -> Answer:
@@ -238,7 +238,7 @@ class Application:
 
     async def _ready(self, request: Request) -> Answer:
         if not self.holder.ready:
-            raise Problem(503, "the service is starting: its kernels are being compiled.", ((b"retry-after", b"1"),))
+            raise Refusal(503, "the service is starting: its kernels are being compiled.", ((b"retry-after", b"1"),))
         return Answer(200, _dump({"status": "ready", "model": self.holder.current.version}))
 
     async def _openapi(self, request: Request) -> Answer:

@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
 from typing import Any
 
-from rankwright.serve.problems import Disconnected, Problem
+from rankwright.serve.refusals import Disconnected, Refusal
 
 Receive = Callable[[], Awaitable[Any]]
 
@@ -25,9 +25,9 @@ class MemoryBudget:
         self.free = total
 
     def take(self, n_bytes: int) -> None:
-        """Reserve bytes; raise Problem where there are too few."""
+        """Reserve bytes; raise Refusal where there are too few."""
         if n_bytes > self.free:
-            raise Problem(503, "too many requests are being read; try again.", ((b"retry-after", b"1"),))
+            raise Refusal(503, "too many requests are being read; try again.", ((b"retry-after", b"1"),))
         self.free -= n_bytes
 
 
@@ -45,7 +45,7 @@ class Body:
         self.complete = self.complete or headers.get(b"content-length") == b"0"
 
     async def read(self) -> bytes:
-        """Return the body; raise Problem if it is too large, and Disconnected if the client leaves."""
+        """Return the body; raise Refusal if it is too large, and Disconnected if the client leaves."""
         declared = int(self._headers.get(b"content-length", b"0"))
         if declared > self._max_body:
             raise self._too_large()
@@ -86,5 +86,5 @@ class Body:
         self._budget.free += self._reserved
         self._reserved = 0
 
-    def _too_large(self) -> Problem:
-        return Problem(413, f"the body is larger than the {self._max_body} bytes that this service takes.")
+    def _too_large(self) -> Refusal:
+        return Refusal(413, f"the body is larger than the {self._max_body} bytes that this service takes.")

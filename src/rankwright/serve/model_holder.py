@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankwright.model import Model, load
-from rankwright.serve.problems import Problem
+from rankwright.serve.refusals import Refusal
 from rankwright.serve.requests import ColumnTable, Query
 
 _DIGITS = 12  # of the hash of the trees, which tells models apart
@@ -51,7 +51,7 @@ class ServedModel:
         """Score a query and return the answer: documents by descending score, ties in the order of the request."""
         calibration = self.model.calibration
         if query.calibrated and calibration is None:
-            raise Problem(422, "the model is not calibrated; leave out calibrated, or calibrate the model first.")
+            raise Refusal(422, "the model is not calibrated; leave out calibrated, or calibrate the model first.")
         scores = self._scores(query.matrix)
         order = np.argsort(-scores, kind="stable")[: query.top]
         numbers = order.tolist()
@@ -76,7 +76,7 @@ class ServedModel:
         try:
             return self.model.predict(matrix, group=self._one_query(matrix), threads=1)
         except ValueError as error:  # the model's own refusals; those of a request's form come first
-            raise Problem(422, str(error)) from None
+            raise Refusal(422, str(error)) from None
 
     def _contributions(self, matrix: NDArray[np.float64], chosen: NDArray[np.int64]) -> NDArray[np.float64]:
         rows = self.model.encode(matrix, group=self._one_query(matrix), threads=1)[chosen]
@@ -84,7 +84,7 @@ class ServedModel:
             return self.model.forest.contributions(rows, threads=1)
         except (ImportError, OSError) as error:
             engine = self.model.manifest["engine"]["name"]
-            raise Problem(
+            raise Refusal(
                 501,
                 f"contributions need the library of the engine {engine}, which this service cannot load ({error}). "
                 "Install it, or leave out contributions.",

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankwright.data.encoding import Columns
-from rankwright.serve.problems import Problem, shown
+from rankwright.serve.refusals import Refusal, shown
 
 _KEYS = ("rows", "documents", "ids", "top", "contributions", "calibrated", "allow_missing")
 _NUMBERS = {float, int, bool}
@@ -35,7 +35,7 @@ class Query(NamedTuple):
 
 
 def parse_query(body: bytes, columns: ColumnTable, max_rows: int) -> Query:
-    """Check a request, and raise Problem with status 400 (not of the form) or 422 (does not fit the model).
+    """Check a request, and raise Refusal with status 400 (not of the form) or 422 (does not fit the model).
 
     Examples
     --------
@@ -46,22 +46,22 @@ def parse_query(body: bytes, columns: ColumnTable, max_rows: int) -> Query:
     >>> parse_query(b'{"documents": [{"price": 1}]}', table, 10)
     Traceback (most recent call last):
         ...
-    rankwright.serve.problems.Problem: documents[0] lacks the feature 'age'. ...
+    rankwright.serve.refusals.Refusal: documents[0] lacks the feature 'age'. ...
     """
     request = _parse(body)
     if not isinstance(request, dict):
-        raise Problem(400, f"the body must be a JSON object with rows or documents; got {shown(request)}.")
+        raise Refusal(400, f"the body must be a JSON object with rows or documents; got {shown(request)}.")
     for key in request:
         if key not in _KEYS:
-            raise Problem(400, f"unknown key {shown(key)}; the keys are {', '.join(_KEYS)}.")
+            raise Refusal(400, f"unknown key {shown(key)}; the keys are {', '.join(_KEYS)}.")
     if ("rows" in request) == ("documents" in request):
-        raise Problem(400, "give either rows (lists of numbers) or documents (objects by feature name).")
+        raise Refusal(400, "give either rows (lists of numbers) or documents (objects by feature name).")
     name = "rows" if "rows" in request else "documents"
     items = request[name]
     if not isinstance(items, list):
-        raise Problem(400, f"{name} must be a list; got {shown(items)}.")
+        raise Refusal(400, f"{name} must be a list; got {shown(items)}.")
     if len(items) > max_rows:
-        raise Problem(413, f"{name} has {len(items)} entries; this service takes at most {max_rows} in a request.")
+        raise Refusal(413, f"{name} has {len(items)} entries; this service takes at most {max_rows} in a request.")
     allow_missing = _flag(request, "allow_missing")
     if name == "rows":
         matrix, unknown_levels = columns.of_rows(items, allow_missing), 0
@@ -99,9 +99,9 @@ class ColumnTable:
         if not {list}.issuperset(map(type, rows)) or not {n_columns}.issuperset(map(len, rows)):
             for number, row in enumerate(rows):
                 if not isinstance(row, list):
-                    raise Problem(422, f"rows[{number}] must be a list of numbers; got {shown(row)}.")
+                    raise Refusal(422, f"rows[{number}] must be a list of numbers; got {shown(row)}.")
                 if len(row) != n_columns:
-                    raise Problem(422, f"rows[{number}] has {len(row)} values; the model has {n_columns} columns.")
+                    raise Refusal(422, f"rows[{number}] has {len(row)} values; the model has {n_columns} columns.")
         matrix = self._matrix(rows, "rows", allow_missing)
         self._check_codes(matrix, self._coded, "rows")
         return matrix
@@ -126,7 +126,7 @@ class ColumnTable:
     def _row(self, document: Any, number: int, allow_missing: bool) -> Sequence[Any]:
         """The values of a document in the order of the columns."""
         if not isinstance(document, dict):
-            raise Problem(422, f"documents[{number}] must be an object of features by name; got {shown(document)}.")
+            raise Refusal(422, f"documents[{number}] must be an object of features by name; got {shown(document)}.")
         if len(document) == len(self.names):
             try:
                 row: Sequence[Any] = self._get(document)
@@ -136,12 +136,12 @@ class ColumnTable:
                 return row
         for name in document:
             if name not in self._known:
-                raise Problem(
+                raise Refusal(
                     422, f"documents[{number}] has the feature {shown(name)}, which is not one of the model's columns."
                 )
         if not allow_missing:
             name = next(name for name in self.names if name not in document)
-            raise Problem(
+            raise Refusal(
                 422,
                 f"documents[{number}] lacks the feature {name!r}. Give every feature, or allow_missing: true if a "
                 "feature that is not given is a missing value.",
@@ -157,7 +157,7 @@ class ColumnTable:
             row[column] = np.nan
             return False
         if isinstance(level, list | dict):
-            raise Problem(
+            raise Refusal(
                 422, f"documents[{number}], feature {self.names[column]!r}: expected a category; got {shown(level)}."
             )
         row[column] = codes.get(level, np.nan)
@@ -174,7 +174,7 @@ class ColumnTable:
             matrix = np.array([[_float(value) for value in row] for row in rows]).reshape(shape)
         if np.isinf(matrix).any():
             number, column = (int(index[0]) for index in np.nonzero(np.isinf(matrix)))
-            raise Problem(
+            raise Refusal(
                 422,
                 f"{kind}[{number}], feature {self.names[column]!r}: the number is too large for 64 bits; send a "
                 "smaller one, or a missing value.",
@@ -193,15 +193,15 @@ class ColumnTable:
                 values.append(value)
             else:
                 hint = " Rows hold codes of categories; send documents to use their levels."
-                raise Problem(
+                raise Refusal(
                     422,
                     f"{kind}[{number}], feature {self.names[column]!r}: expected a number; got {shown(value)}."
                     + (hint if kind == "rows" and column in self._levels else ""),
                 )
         return values
 
-    def _missing(self, kind: str, number: int, column: int) -> Problem:
-        return Problem(
+    def _missing(self, kind: str, number: int, column: int) -> Refusal:
+        return Refusal(
             422,
             f"{kind}[{number}], feature {self.names[column]!r} is null. Give a number, or allow_missing: true if null "
             "is a missing value.",
@@ -215,7 +215,7 @@ class ColumnTable:
             wrong = ~np.isnan(values) & ((values < 0) | (values != np.trunc(values)) | (values >= beyond))
             if wrong.any():
                 number = int(np.flatnonzero(wrong)[0])
-                raise Problem(
+                raise Refusal(
                     422,
                     f"{kind}[{number}], feature {self.names[column]!r}: a code of a category must be a whole number "
                     f"from 0{'' if levels is None else f' to {len(levels) - 1}'}; got {values[number]:g}.",
@@ -226,17 +226,17 @@ def _parse(body: bytes) -> Any:
     try:
         return json.loads(body.decode(), parse_constant=_refuse_constant, object_pairs_hook=_unique)
     except UnicodeDecodeError as error:
-        raise Problem(400, f"the body is not UTF-8: byte {error.start} is invalid.") from None
+        raise Refusal(400, f"the body is not UTF-8: byte {error.start} is invalid.") from None
     except json.JSONDecodeError as error:
-        raise Problem(400, f"the body is not JSON: {error}.") from None
+        raise Refusal(400, f"the body is not JSON: {error}.") from None
     except ValueError:  # Python's limit on the digits of an integer
-        raise Problem(400, "the body has an integer of too many digits.") from None
+        raise Refusal(400, "the body has an integer of too many digits.") from None
     except RecursionError:
-        raise Problem(400, "the body is nested too deeply.") from None
+        raise Refusal(400, "the body is nested too deeply.") from None
 
 
 def _refuse_constant(text: str) -> None:
-    raise Problem(400, f"{text} is not JSON; send null with allow_missing: true for a missing value.")
+    raise Refusal(400, f"{text} is not JSON; send null with allow_missing: true for a missing value.")
 
 
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -244,7 +244,7 @@ def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     if len(values) < len(pairs):
         seen: set[str] = set()
         repeated = next(key for key, _ in pairs if key in seen or seen.add(key))  # type: ignore[func-returns-value]
-        raise Problem(400, f"the key {shown(repeated)} occurs twice in an object.")
+        raise Refusal(400, f"the key {shown(repeated)} occurs twice in an object.")
     return values
 
 
@@ -258,14 +258,14 @@ def _float(value: Any) -> float:
 def _flag(request: dict[str, Any], key: str) -> bool:
     value = request.get(key, False)
     if not isinstance(value, bool):
-        raise Problem(400, f"{key} must be true or false; got {shown(value)}.")
+        raise Refusal(400, f"{key} must be true or false; got {shown(value)}.")
     return value
 
 
 def _top(request: dict[str, Any], n_documents: int) -> int:
     top = request.get("top", n_documents)
     if type(top) is not int or (top < 1 and "top" in request):
-        raise Problem(400, f"top must be a whole number from 1; got {shown(top)}.")
+        raise Refusal(400, f"top must be a whole number from 1; got {shown(top)}.")
     return top
 
 
@@ -274,12 +274,12 @@ def _ids(request: dict[str, Any], n_documents: int) -> Sequence[str | int]:
         return range(n_documents)
     ids = request["ids"]
     if not isinstance(ids, list):
-        raise Problem(400, f"ids must be a list; got {shown(ids)}.")
+        raise Refusal(400, f"ids must be a list; got {shown(ids)}.")
     if len(ids) != n_documents:
-        raise Problem(422, f"there are {len(ids)} ids for {n_documents} documents; give one each.")
+        raise Refusal(422, f"there are {len(ids)} ids for {n_documents} documents; give one each.")
     for number, value in enumerate(ids):
         if type(value) not in (str, int):
-            raise Problem(422, f"ids[{number}] must be text or a whole number; got {shown(value)}.")
+            raise Refusal(422, f"ids[{number}] must be text or a whole number; got {shown(value)}.")
     if len(set(ids)) < n_documents:
-        raise Problem(422, "an id occurs twice; give each document its own.")
+        raise Refusal(422, "an id occurs twice; give each document its own.")
     return ids

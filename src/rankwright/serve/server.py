@@ -15,7 +15,7 @@ from typing import Any
 from rankwright.serve.application import Application
 from rankwright.serve.log import JsonLog, LogHandler
 from rankwright.serve.model_holder import ModelHolder
-from rankwright.serve.problems import Problem
+from rankwright.serve.refusals import Refusal
 from rankwright.serve.settings import ServiceSettings
 
 _STOP_SIGNALS = ("SIGTERM", "SIGINT")
@@ -151,14 +151,14 @@ async def _follow_signal(app: Application, hangup: asyncio.Event) -> None:
         await hangup.wait()
         hangup.clear()
         app.log.reopen()
-        with contextlib.suppress(ValueError, OSError, Problem):  # logged, and the current model stays
+        with contextlib.suppress(ValueError, OSError, Refusal):  # logged, and the current model stays
             await app.reload("signal")
 
 
 async def _watch(app: Application) -> None:
     while app.settings.watch:
         await asyncio.sleep(app.settings.watch)
-        with contextlib.suppress(ValueError, OSError, Problem):
+        with contextlib.suppress(ValueError, OSError, Refusal):
             if app.holder.has_news():
                 await app.reload("files")
 

@@ -33,7 +33,7 @@ from rankwright.metrics import Metric
 from rankwright.objectives import Objective
 from rankwright.objectives.bound import BoundObjective, Point
 from rankwright.reducer import ALONE, Reducer, addable, rounding
-from rankwright.training.draws import Purpose, QueryDraws
+from rankwright.training.draws import DrawPurpose, QueryDraws
 from rankwright.training.from_clicks import document_weights
 from rankwright.training.grid import to_grid
 from rankwright.training.position_bias import PositionBias
@@ -217,7 +217,7 @@ class Boosting:
         if weights is not None:
             grad, hess = grad * weights, hess * weights
         if self.settings.langevin is not None:
-            grad = grad + self.draws.noise(it, Purpose.SPLIT_NOISE)
+            grad = grad + self.draws.noise(it, DrawPurpose.SPLIT_NOISE)
         return grad, hess
 
     def _on_grid(self, values: Floats) -> NDArray[np.float32]:
@@ -231,7 +231,7 @@ class Boosting:
         ridge = settings.tree_options["reg_lambda"]
         noise: Floats = np.zeros(n)
         if settings.langevin is not None:
-            purpose = Purpose.LEAF_NOISE if settings.langevin.independent else Purpose.SPLIT_NOISE
+            purpose = DrawPurpose.LEAF_NOISE if settings.langevin.independent else DrawPurpose.SPLIT_NOISE
             noise = self._sums(leaf, self.draws.noise(it, purpose), n)
         if not settings.full_leaves:
             grad, hess = (self._sums(leaf, values, n) for values in (point.grad, point.hess))

@@ -15,7 +15,7 @@ from rankwright.training.settings import Settings
 Floats = NDArray[np.float64]
 
 
-class Purpose(IntEnum):
+class DrawPurpose(IntEnum):
     """What a draw is for: each has a stream of its own. Those of the terms of an objective are numbered from 0."""
 
     SPLIT_NOISE = 101
@@ -35,7 +35,7 @@ class QueryDraws:
     def subsample(self, iteration: int) -> Floats | None:
         """1 for queries that take part and 0 for others [queries], or None if all take part."""
         share = self._settings.subsample_queries
-        return None if share >= 1 else (self._uniform(iteration, Purpose.SUBSAMPLE) < share).astype(np.float64)
+        return None if share >= 1 else (self._uniform(iteration, DrawPurpose.SUBSAMPLE) < share).astype(np.float64)
 
     def bootstrap(self, iteration: int) -> Floats | None:
         """Weight of each row's query when a tree is grown [rows], or None if all weigh the same.
@@ -45,14 +45,14 @@ class QueryDraws:
         temperature = self._settings.bagging_temperature
         if temperature == 0:
             return None
-        weights = (-np.log(self._uniform(iteration, Purpose.BOOTSTRAP))) ** temperature
+        weights = (-np.log(self._uniform(iteration, DrawPurpose.BOOTSTRAP))) ** temperature
         return np.repeat(weights, self._queries.sizes)
 
     def halves(self, iteration: int) -> NDArray[np.int64]:
         """Half of each query, 0 or 1 [queries]."""
-        return (self._uniform(iteration, Purpose.HALVES) < 0.5).astype(np.int64)
+        return (self._uniform(iteration, DrawPurpose.HALVES) < 0.5).astype(np.int64)
 
-    def noise(self, iteration: int, purpose: Purpose) -> Floats:
+    def noise(self, iteration: int, purpose: DrawPurpose) -> Floats:
         """Langevin noise of each row [rows], of standard deviation sqrt(2 / (learning rate * temperature))."""
         langevin = self._settings.langevin
         assert langevin is not None
@@ -63,7 +63,7 @@ class QueryDraws:
         noise *= math.sqrt(2.0 / (self._settings.tree_options["learning_rate"] * langevin.temperature))
         return noise
 
-    def _uniform(self, iteration: int, purpose: Purpose) -> Floats:
+    def _uniform(self, iteration: int, purpose: DrawPurpose) -> Floats:
         draws = np.empty(self._queries.n_queries)
         uniform_by_key(self._queries.keys, stream_of(self._settings.seed, iteration, purpose), 0, draws)
         return draws

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 
-class Problem(Exception):
+class Refusal(Exception):
     """A request that is not served.
 
     Parameters
