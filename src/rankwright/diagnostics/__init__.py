@@ -28,18 +28,10 @@ from rankwright.diagnostics.coherency import (
     incoherent_pairs,
 )
 from rankwright.diagnostics.diagnosis import Diagnosis, diagnose
+from rankwright.diagnostics.directness_bound import SoftRankBound, softrank_bound
+from rankwright.diagnostics.directness_by_sigma import DirectnessCurve, DirectnessPoint, directness_curve
+from rankwright.diagnostics.directness_gap import Directness, DirectnessPair, directness, directness_pair
 from rankwright.diagnostics.noise import ESTIMATORS, Estimator, Estimators, estimators
-from rankwright.diagnostics.surrogate import (
-    Directness,
-    DirectnessCurve,
-    DirectnessPair,
-    DirectnessPoint,
-    SoftRankBound,
-    directness,
-    directness_curve,
-    directness_pair,
-    softrank_bound,
-)
 
 __all__ = [
     "ESTIMATORS",

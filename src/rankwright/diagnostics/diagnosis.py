@@ -12,14 +12,9 @@ from rankwright.data.labels import choose_label
 from rankwright.diagnostics.changes import GapCurve, QueryChanges, generalisation_gap, query_changes
 from rankwright.diagnostics.coherency import IncoherencyCurve, incoherency_curve
 from rankwright.diagnostics.common import plain, ranker_of, threads_of
+from rankwright.diagnostics.directness_by_sigma import DirectnessCurve, directness_curve
+from rankwright.diagnostics.directness_gap import DirectnessPair, directness, directness_pair
 from rankwright.diagnostics.noise import Estimators, estimators
-from rankwright.diagnostics.surrogate import (
-    DirectnessCurve,
-    DirectnessPair,
-    directness,
-    directness_curve,
-    directness_pair,
-)
 from rankwright.evaluation.per_query import evaluate
 from rankwright.objectives import LambdaLoss, LambdaMART, Objective
 

@@ -7,8 +7,9 @@ from typing import Any
 
 from rankwright.diagnostics.changes import GapCurve, QueryChanges
 from rankwright.diagnostics.coherency import IncoherencyCurve
+from rankwright.diagnostics.directness_by_sigma import DirectnessCurve
+from rankwright.diagnostics.directness_gap import DirectnessPair
 from rankwright.diagnostics.noise import Estimators
-from rankwright.diagnostics.surrogate import DirectnessCurve, DirectnessPair
 from rankwright.report.page import Block, Cell, Figure, Section, Table, Text
 
 
