@@ -151,6 +151,62 @@ def test_categories_of_all_parts(client: Any, tmp_path: Path) -> None:
     assert found.forest_.dump() == expected.forest_.dump()
 
 
+def test_features_within_the_query(client: Any, files: Path, tmp_path: Path) -> None:
+    options: dict[str, Any] = {"within_query": ["rank", "gap"], "subsample": 0.7}
+    expected = ranker(**options).fit(DATA, eval_set=[VALID, DATA])
+    found = ranker(**options).fit(DATA, eval_set=[VALID, DATA], cluster=client)
+    assert found.forest_.dump() == expected.forest_.dump()
+    assert found.evals_result_ == expected.evals_result_
+    assert found.manifest_["within_query"] == expected.manifest_["within_query"]
+    from_files = ranker(**options).fit(files, cluster=client)
+    from_files.save(tmp_path / "model")
+    assert np.array_equal(rw.load(tmp_path / "model").predict(VALID), expected.predict(VALID))
+    more = ranker(**options).fit(DATA, init_model=expected, cluster=client)
+    assert more.forest_.dump() == ranker(**options).fit(DATA, init_model=expected).forest_.dump()
+    with pytest.raises(ValueError, match=r"trained with 40 features within the query .* within_query= gives no feat"):
+        ranker().fit(DATA, init_model=expected, cluster=client)
+
+
+GOALS = {"relevance": DATA.y, "margin": np.round(np.abs(DATA.X[:, 0]) % 3)}
+WITH_GOALS = RankingData(DATA.X, GOALS, qid=DATA.qid, feature_names=DATA.feature_names)
+TWO_GOALS: dict[str, Any] = {
+    "objective": "lambdamart + 0.5 lambdamart(label=margin)",
+    "metric": ["ndcg@10", "ndcg@10[margin]"],
+}
+
+
+def test_several_labels(client: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    import dask.dataframe as dd
+    import pandas as pd
+
+    few = WITH_GOALS.subset([0])  # on one worker only
+    expected = ranker(**TWO_GOALS).fit(WITH_GOALS, eval_set=[WITH_GOALS, few])
+    found = ranker(**TWO_GOALS).fit(WITH_GOALS, eval_set=[WITH_GOALS, few], cluster=client)
+    assert found.forest_.dump() == expected.forest_.dump()
+    assert found.evals_result_ == expected.evals_result_
+    frame = pd.DataFrame(DATA.X, columns=DATA.feature_names).assign(**GOALS, q=DATA.qid)
+    found = ranker(**TWO_GOALS).fit(dd.from_pandas(frame, npartitions=3), list(GOALS), qid="q", cluster=client)
+    assert found.forest_.dump() == expected.forest_.dump()
+    assert found.label_column_ == list(GOALS)
+    for number, rows in enumerate(np.array_split(np.random.default_rng(0).permutation(len(frame)), 3)):
+        (tmp_path / "data").mkdir(exist_ok=True)
+        frame.iloc[rows].to_parquet(tmp_path / "data" / f"{number}.parquet")
+    found = ranker(**TWO_GOALS).fit(tmp_path / "data", list(GOALS), qid="q", cluster=client)
+    assert found.forest_.dump() == expected.forest_.dump()
+    labels = ["--label", "relevance", "--label", "margin", "--qid", "q", "--scheduler", client.scheduler.address]
+    chosen = ["--objective", TWO_GOALS["objective"], "--metric", " ".join(TWO_GOALS["metric"]), "--trees", 6]
+    options = ["--set", "min_child_samples=5", "--quiet", "--out", tmp_path / "run"]
+    assert command(monkeypatch, "train", tmp_path / "data", *labels, *chosen, *options) == 0
+    assert rw.Run.open(tmp_path / "run").ranker.forest_.dump() == expected.forest_.dump()
+
+
+def test_parts_with_other_labels_are_named() -> None:
+    counts, columns = np.zeros(pieces.BUCKETS, dtype=np.int64), Columns(["c"], {})
+    parts = [pieces.Description(name, columns, labels, counts) for name, labels in (("a", ("x",)), ("b", ("x", "y")))]
+    with pytest.raises(ValueError, match="b has the labels x, y, and a has x; give all parts the same"):
+        pieces.common_labels(parts)
+
+
 def test_more_workers_than_queries_and_a_query_of_half_the_data(client: Any) -> None:
     one = RankingData(DATA.X[:60], DATA.y[:60], qid=[1] * 60)
     assert ranker().fit(one, cluster=client).forest_.dump() == ranker().fit(one).forest_.dump()
@@ -252,12 +308,12 @@ def test_bad_files_are_one_error_that_names_them(client: Any, files: Path, kind:
         ranker().fit(files, cluster=client)
 
 
-@pytest.mark.parametrize("given", [{"members": np.int64(1)}, {"members": 1, "refit": False}, {"within_query": None}])
+@pytest.mark.parametrize("given", [{"members": np.int64(1)}, {"members": 1, "refit": False}, {"position": None}])
 def test_what_asks_for_nothing_is_no_reason_to_refuse_a_cluster(given: dict[str, Any]) -> None:
-    check_on_cluster(given, None, None)
+    check_on_cluster(given, None)
     for name, value in (("members", 2), ("position", np.arange(3)), ("early_stopping", "cv")):
         with pytest.raises(ValueError, match=f"{name} cannot be used with cluster="):
-            check_on_cluster({**given, name: value}, None, None)
+            check_on_cluster({**given, name: value}, None)
 
 
 def test_arguments_that_cannot_be_used(client: Any, files: Path, tmp_path: Path) -> None:
@@ -276,7 +332,6 @@ def test_arguments_that_cannot_be_used(client: Any, files: Path, tmp_path: Path)
     with pytest.raises(ValueError, match="retries must be a whole number"):
         Cluster(2, retries=-1)
     for options, arguments in (
-        ({"within_query": "rank"}, {}),
         ({"refit": True, "early_stopping_rounds": 5}, {"eval_set": [DATA]}),
         ({"members": 2}, {}),
         ({"early_stopping": "cv"}, {}),
@@ -287,8 +342,6 @@ def test_arguments_that_cannot_be_used(client: Any, files: Path, tmp_path: Path)
         name = next(iter({**options, **arguments}))
         with pytest.raises(ValueError, match=f"{name} cannot be used with cluster="):
             ranker(**options).fit(DATA, **arguments, cluster=client)
-    with pytest.raises(ValueError, match="several labels cannot be used with cluster="):
-        ranker().fit(DATA.X, {"a": DATA.y, "b": DATA.y}, qid=DATA.qid, cluster=client)
     with pytest.raises(ValueError, match="give fit their path"):
         ranker().fit(stream_data(files), cluster=client)
     write(tmp_path / "empty", "e.parquet", table(slice(0, 0)))
@@ -313,7 +366,7 @@ def test_a_missing_library_is_named_with_its_extra(monkeypatch: pytest.MonkeyPat
 
 def test_levels_of_two_parts_become_one_list() -> None:
     counts = np.zeros(pieces.BUCKETS, dtype=np.int64)
-    parts = [pieces.Description(name, Columns(["c"], {"c": (name,)}), counts) for name in ("b", "a")]
+    parts = [pieces.Description(name, Columns(["c"], {"c": (name,)}), ("label",), counts) for name in ("b", "a")]
     assert pieces.common_columns(parts, None).categories == {"c": ("a", "b")}
     assert pieces.common_columns(parts, Columns(["c"], {"c": ("b",)})).categories == {"c": ("b",)}
 

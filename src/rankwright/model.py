@@ -21,7 +21,7 @@ from rankwright.data.encoding import (
 )
 from rankwright.data.files import is_path
 from rankwright.data.queries import Queries
-from rankwright.data.within_query import stored_recipe
+from rankwright.data.within_query import Recipe, stored_recipe
 from rankwright.engines import load_engine
 from rankwright.engines.contract import Forest
 from rankwright.explanation import Explanation, check_rows, explain_pair
@@ -82,6 +82,14 @@ class Model:
     def feature_names(self) -> list[str]:
         """Names of the columns that the trees see: those of the data, then the features within the query."""
         return [*self.columns.feature_names, *self.recipe.names]
+
+    def check_same_recipe(self, recipe: Recipe) -> None:
+        """Raise ValueError where trees that are to be added would see other features within the query."""
+        if self.recipe != recipe:
+            raise ValueError(
+                f"init_model was trained with {self.recipe.describe()}, and within_query= gives {recipe.describe()}; "
+                "its trees need the same columns."
+            )
 
     @property
     def n_trees(self) -> int:

@@ -14,7 +14,7 @@ from rankwright.data.arguments import check_paths, evaluation_sets, ranking_data
 from rankwright.data.columns import names_columns
 from rankwright.data.encoding import frame_columns
 from rankwright.data.files import is_path
-from rankwright.data.within_query import Option, Recipe, read_recipe
+from rankwright.data.within_query import Option, read_recipe
 from rankwright.estimator import FittedRanker
 from rankwright.kernels.compilation import announcing
 from rankwright.metrics import Metric
@@ -321,7 +321,7 @@ class Ranker(FittedRanker):
         if cluster is not None:
             arguments = {"pairs": pairs, "position": position, "propensity": propensity, "eval_group": eval_group}
             arguments |= {"clip": clip, "self_normalised": self_normalised}
-            check_on_cluster({**self.get_params(deep=False), **arguments}, X, y)
+            check_on_cluster({**self.get_params(deep=False), **arguments}, X)
             return self._fit_on(cluster, plan, (X, y, qid, group, sample_weight), eval_set, earlier, callbacks)
         check_rows(plan, X)
         _check_watched(plan, eval_set)
@@ -335,11 +335,8 @@ class Ranker(FittedRanker):
             given = ranking_data(X, y, qid, group, sample_weight, reference, pairs, document, clicks.fields, show)
             plan = clicks.add_to(plan, given)
             recipe = read_recipe(self.within_query, given)
-            if earlier is not None and earlier.model_.recipe != recipe:
-                raise ValueError(
-                    f"init_model was trained with within_query={earlier.within_query!r}, not {self.within_query!r}; "
-                    "its trees need the same columns."
-                )
+            if earlier is not None:
+                earlier.model_.check_same_recipe(recipe)
             fields = clicks.named if self.refit else {}  # a second training corrects for clicks in both
             sets = evaluation_sets(eval_set, given, y, qid, eval_group, others, fields, show)
             evaluated = [given if data is X else data for data in sets]
@@ -392,15 +389,15 @@ class Ranker(FittedRanker):
             arguments.spread_data(X, y, qid, group, weights),
             valid,
             names,
-            reference=None if earlier is None else earlier.columns_,
-            initial=None if earlier is None else earlier.forest_,
+            earlier=None if earlier is None else earlier.model_,
             checkpoint=self.checkpoint,
             verbose=self.verbose,
             callbacks=callbacks or (),
         )
         fitted = training.fit(request)
-        more = {"label_column": _names(X, y), "qid_column": _names(X, qid), "interrupted": fitted.interrupted}
-        model = model_of(fitted.state, fitted.plan, fitted.columns, fitted.fingerprint, Recipe(), **more)
+        label, query = (arguments.column_of(value) for value in (y, qid))
+        more: dict[str, Any] = {"label_column": label, "qid_column": query, "interrupted": fitted.interrupted}
+        model = model_of(fitted.state, fitted.plan, fitted.columns, fitted.fingerprint, fitted.recipe, **more)
         self.label_column_, self.qid_column_ = more["label_column"], more["qid_column"]
         self._set_model(model, list(fitted.plan.metrics.values()), fitted.plan.objective)
         self.out_of_sample_ = None

@@ -294,10 +294,6 @@ def _files(paths: dict[str, Path], reading: dict[str, Any]) -> list[Any]:
     if "zero_based" in reading:
         raise typer.BadParameter("--zero-based and --one-based are for LETOR text, and workers read Parquet files.")
     chosen: dict[str, Any] = dict(reading)
-    if isinstance(label := chosen.get("label"), list | tuple):
-        if len(label) > 1:
-            raise typer.BadParameter("several workers train for one label; give --label once.")
-        chosen["label"] = label[0]
     chosen |= {name: tuple(value) for name, value in chosen.items() if isinstance(value, list)}
     return [DataFiles(str(path), **chosen) for path in paths.values()]
 

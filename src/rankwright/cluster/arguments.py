@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from typing import Any
 
-from rankwright.cluster.dask import is_collection
+from rankwright.cluster.dask import is_collection, names_of
 from rankwright.cluster.pieces import Piece
 from rankwright.data.arguments import ranking_data
 from rankwright.data.dataset import RankingData
@@ -18,9 +18,14 @@ def column_names(X: Any, y: Any, qid: Any, weight: Any) -> Piece:
     if isinstance(X, str | os.PathLike):
         check_columns_of_files(y, qid, weight)
     if isinstance(X, DataFiles):
-        return Piece("", None, X.labels[0], X.qid, X.weight, X.categorical, X.drop)
-    label, query, own_weight = (value if isinstance(value, str) else None for value in (y, qid, weight))
-    return Piece("", None, label or "label", query or "qid", own_weight)
+        return Piece("", None, X.labels, X.qid, X.weight, X.categorical, X.drop)
+    query, own_weight = (value if isinstance(value, str) else None for value in (qid, weight))
+    return Piece("", None, names_of(y) or ("label",), query or "qid", own_weight)
+
+
+def column_of(value: Any) -> str | list[str] | None:
+    """Return the column or columns that an argument of a fit names; None where it is anything else."""
+    return value if isinstance(value, str) else list(names_of(value)) or None
 
 
 def spread_data(X: Any, y: Any, qid: Any, group: Any, weights: Any) -> Any:
@@ -40,14 +45,12 @@ def spread_data(X: Any, y: Any, qid: Any, group: Any, weights: Any) -> Any:
 def _parquet(files: DataFiles) -> DataFiles:
     if files.is_letor:
         raise ValueError(f"{files.files[0]} is LETOR text, and workers read Parquet files; convert it first.")
-    if len(files.labels) != 1:
-        raise ValueError("several labels cannot be used with cluster=; name one.")
     return files
 
 
 def _checked(data: RankingData) -> RankingData:
-    if len(data.label_names) != 1 or data.pairs is not None:
-        raise ValueError("several labels and pairs cannot be used with cluster=; give data with one label.")
+    if not data.labels or data.pairs is not None:
+        raise ValueError("pairs cannot be used with cluster=; give data with labels, and without pairs.")
     return data
 
 
@@ -71,7 +74,7 @@ def _evaluation_set(item: Any, number: int, y: Any, qid: Any) -> Any:
         if isinstance(item, str | os.PathLike):
             return _parquet(DataFiles(os.fspath(item)))
         if is_collection(item) or frame_columns(item):
-            if not (isinstance(y, str) and isinstance(qid, str)):
+            if not (names_of(y) and isinstance(qid, str)):
                 raise ValueError("a data frame alone needs y and qid of fit as names of columns; give (X, y, qid)")
             return spread_data(item, y, qid, None, None)
         if not isinstance(item, tuple | list) or len(item) != 3:

@@ -116,6 +116,18 @@ def is_collection(X: Any) -> bool:
     return hasattr(X, "__dask_graph__")
 
 
+def names_of(value: Any) -> tuple[str, ...]:
+    """Return the columns that an argument of a fit names, one or several; none where it is anything else.
+
+    Examples
+    --------
+    >>> names_of("label"), names_of(["relevance", "margin"]), names_of([0, 1])
+    (('label',), ('relevance', 'margin'), ())
+    """
+    several = list(value) if isinstance(value, list | tuple) else [value]
+    return tuple(several) if all(isinstance(name, str) for name in several) else ()
+
+
 def loaded_pieces(client: Any, workers: Sequence[Worker], data: Any, columns: Piece) -> list[Any]:
     """Have the workers read data; returns futures of `Loaded`.
 
@@ -148,17 +160,18 @@ def loaded_pieces(client: Any, workers: Sequence[Worker], data: Any, columns: Pi
 def _collection_pieces(client: Any, addresses: list[str], data: Any, columns: Piece) -> list[Any]:
     """Turn the partitions of Dask collections into pieces."""
     X, y, qid, weights = data
-    columns = columns._replace(
-        label=y if isinstance(y, str) else columns.label, qid=qid if isinstance(qid, str) else columns.qid
-    )
+    columns = columns._replace(labels=names_of(y) or columns.labels, qid=qid if isinstance(qid, str) else columns.qid)
     parts: list[Any] = []
     for name, value in (("X", X), ("y", y), ("qid", qid), ("sample_weight", weights)):
-        if value is None or isinstance(value, str):
+        if value is None or names_of(value):
             parts.append(None)
         elif is_collection(value):
             parts.append(np.ravel(value.to_delayed()).tolist())
         else:
-            raise ValueError(f"X is a Dask collection, so {name} must be one with the same partitions, or a column.")
+            raise ValueError(
+                f"X is a Dask collection, so {name} must be one with the same partitions, or name columns; several "
+                "labels are a list of names."
+            )
     sizes = {len(part) for part in parts if part is not None}
     if len(sizes) > 1:
         raise ValueError(
@@ -176,7 +189,7 @@ def _collection_pieces(client: Any, addresses: list[str], data: Any, columns: Pi
 def _load_partition(piece: Piece, X: Any, y: Any, qid: Any, weights: Any) -> Loaded:
     if not hasattr(X, "columns"):
         return _load(piece._replace(source=(X, y, qid, weights)))
-    added = {piece.label: y, piece.qid: qid, "__weight__": weights}
+    added = {piece.labels[0]: y, piece.qid: qid, "__weight__": weights}
     arrays = {name: np.asarray(values) for name, values in added.items() if values is not None}
     piece = piece._replace(weight=piece.weight if weights is None else "__weight__")
     if wrong := [name for name, values in arrays.items() if values.shape != (len(X),)]:

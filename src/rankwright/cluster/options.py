@@ -16,26 +16,22 @@ _ONE_MACHINE: dict[str, Any] = {
     "clip": None,
     "self_normalised": False,
     "eval_group": None,
-    "within_query": None,
     "refit": False,
     "members": 1,
     "early_stopping": "valid",
 }
 
 
-def check_on_cluster(given: Mapping[str, Any], X: Any, y: Any) -> None:
+def check_on_cluster(given: Mapping[str, Any], X: Any) -> None:
     """Raise ValueError where parameters and arguments of a fit, or its data, ask for what only one machine does.
 
     Examples
     --------
-    >>> check_on_cluster({"refit": True}, None, None)
+    >>> check_on_cluster({"refit": True}, None)
     Traceback (most recent call last):
     ValueError: refit cannot be used with cluster=; leave out one of the two.
     """
     asked = [name for name, nothing in _ONE_MACHINE.items() if _asks(given.get(name, nothing), nothing)]
-    labels = getattr(X, "label_names", y if isinstance(y, Mapping | list | tuple) else ())
-    if len(labels) > 1 and all(isinstance(name, str) for name in labels):
-        asked.append("several labels")
     if getattr(X, "pairs", None) is not None:
         asked.append("pairs")
     if asked:

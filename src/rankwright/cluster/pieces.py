@@ -7,7 +7,7 @@ its rows were stored.
 from __future__ import annotations
 
 import heapq
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -29,7 +29,7 @@ class Piece(NamedTuple):
 
     name: str
     source: Any  # a path of Parquet, a data frame, or (X, y, qid, weights)
-    label: str
+    labels: tuple[str, ...]
     qid: str
     weight: str | None
     categorical: tuple[str, ...] = ()
@@ -45,10 +45,11 @@ class Loaded:
 
 
 class Description(NamedTuple):
-    """What the client learns of a piece: its columns, and rows and queries of each bucket."""
+    """What the client learns of a piece: its columns, the names of its labels, and the rows of each bucket."""
 
     name: str
     columns: Columns | None
+    labels: tuple[str, ...]
     rows: NDArray[np.int64]
 
 
@@ -72,22 +73,26 @@ def _read(piece: Piece) -> RankingData | None:
             return None
         weights = None if piece.weight is None else source[piece.weight].to_numpy()
         frame = source if piece.weight is None else source.drop(columns=piece.weight)
-        return RankingData(frame, piece.label, qid=piece.qid, weights=weights, categorical=piece.categorical or None)
+        return RankingData(frame, _label(piece), qid=piece.qid, weights=weights, categorical=piece.categorical or None)
     table = read_parquet(source)
     if len(table) == 0:
         return None
-    columns: dict[str, Any] = {"label": piece.label, "qid": piece.qid, "weight": piece.weight}
+    columns: dict[str, Any] = {"label": _label(piece), "qid": piece.qid, "weight": piece.weight}
     return RankingData.from_arrow(table, **columns, categorical=piece.categorical, drop=piece.drop)
+
+
+def _label(piece: Piece) -> str | list[str]:
+    return piece.labels[0] if len(piece.labels) == 1 else list(piece.labels)
 
 
 def describe(loaded: Loaded) -> Description:
     """Count the rows of each bucket."""
     data = loaded.data
     if data is None:
-        return Description(loaded.name, None, np.zeros(BUCKETS, dtype=np.int64))
+        return Description(loaded.name, None, (), np.zeros(BUCKETS, dtype=np.int64))
     columns = Columns(data.feature_names, data.categories, data.named, data.first_index)
     rows = np.bincount(_buckets(data), data.group, BUCKETS).astype(np.int64)
-    return Description(loaded.name, columns, rows)
+    return Description(loaded.name, columns, data.label_names, rows)
 
 
 def _buckets(data: RankingData) -> NDArray[np.int64]:
@@ -120,6 +125,18 @@ def common_columns(described: Sequence[Description], reference: Columns | None) 
                 joined = {*own, *(levels[name] or ())}
                 levels[name] = tuple(sorted(joined, key=lambda value: (str(type(value)), value)))
     return Columns(first.feature_names, levels, first.named, first.first_index)
+
+
+def common_labels(described: Sequence[Description]) -> tuple[str, ...]:
+    """Return the names of the labels of all pieces; raise ValueError, by name, where one has others."""
+    known = [one for one in described if one.columns is not None]
+    for one in known:
+        if one.labels != known[0].labels:
+            raise ValueError(
+                f"{one.name} has the labels {', '.join(one.labels)}, and {known[0].name} has "
+                f"{', '.join(known[0].labels)}; give all parts the same."
+            )
+    return known[0].labels
 
 
 def _by_new_name(data: HasColumns, reference: HasColumns) -> tuple[list[int], dict[str, Any]]:
@@ -174,7 +191,7 @@ def _with_columns(data: RankingData, columns: Columns) -> RankingData:
         values = X[:, column]
         X = X.copy()
         X[:, column] = table[np.where(np.isnan(values), len(own), values).astype(np.int64)]
-    return _data(X, data.y, data.qid, data.weights, columns)
+    return _data(X, data.labels, data.qid, data.weights, columns)
 
 
 def assemble(parts: Sequence[RankingData | None], columns: Columns) -> RankingData | None:
@@ -190,25 +207,25 @@ def assemble(parts: Sequence[RankingData | None], columns: Columns) -> RankingDa
         qid = np.concatenate([part.qid for part in known])
     weighted = any(part.weights is not None for part in known)
     weights = [np.ones(part.n_rows) if part.weights is None else part.weights for part in known]
-    y = np.concatenate([part.y for part in known])
-    return _data(X, y, qid, np.concatenate(weights) if weighted else None, columns).canonical(threads=1)
+    labels = {name: np.concatenate([part.labels[name] for part in known]) for name in known[0].label_names}
+    return _data(X, labels, qid, np.concatenate(weights) if weighted else None, columns).canonical(threads=1)
 
 
-def _data(X: Any, y: Any, qid: Any, weights: Any, columns: Columns) -> RankingData:
-    data = RankingData(X, y, qid=qid, weights=weights, feature_names=columns.feature_names)
+def _data(X: Any, labels: Mapping[str, Any], qid: Any, weights: Any, columns: Columns) -> RankingData:
+    data = RankingData(X, dict(labels), qid=qid, weights=weights, feature_names=columns.feature_names)
     data.categories, data.named, data.first_index = columns.categories, columns.named, columns.first_index
     return data
 
 
-def without_rows(columns: Columns) -> RankingData:
+def without_rows(columns: Columns, labels: Sequence[str]) -> RankingData:
     """Stand in for an evaluation set on a worker that has none of its queries: one that counts for nothing."""
     X = np.full((1, len(columns.feature_names)), np.nan)
-    return _data(X, [0.0], [0], [0.0], columns)
+    return _data(X, {name: [0.0] for name in labels}, [0], [0.0], columns)
 
 
 def content_hash(data: RankingData) -> int:
     """Hash of the rows, whose sum over all workers does not depend on who has which."""
     rows = mix(row_hashes(data.X, 1) ^ mix(np.repeat(data.query_keys, data.group)))
-    for values in (data.y, np.ones(data.n_rows) if data.weights is None else data.weights):
+    for values in (*data.labels.values(), np.ones(data.n_rows) if data.weights is None else data.weights):
         rows = mix(rows ^ mix(values.astype(np.float64).view(np.uint64)))
     return int(rows.sum(dtype=np.uint64))

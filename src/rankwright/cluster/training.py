@@ -17,6 +17,7 @@ from rankwright.cluster.pieces import (
     Piece,
     assemble,
     common_columns,
+    common_labels,
     content_hash,
     describe,
     owners,
@@ -25,9 +26,11 @@ from rankwright.cluster.pieces import (
 )
 from rankwright.data.bins import SAMPLE_ROWS, Bins, RowSample
 from rankwright.data.encoding import Columns
+from rankwright.data.within_query import Recipe, read_recipe
 from rankwright.engines import load_engine
 from rankwright.engines.contract import Forest
 from rankwright.locks import locked_folder
+from rankwright.model import Model
 from rankwright.training.checkpoint import Checkpoint
 from rankwright.training.fitting import Callbacks
 from rankwright.training.progress import Display
@@ -40,11 +43,15 @@ _INTERVAL = (50, 10.0)  # trees and seconds between the states that the client r
 
 @dataclass(frozen=True, eq=False)
 class ClusterOutcome:
-    """The result of a fit: what the caller needs to describe its model."""
+    """The result of a fit: what the caller needs to describe its model.
+
+    ``columns`` are those of the data and, behind them, those of the recipe.
+    """
 
     state: State
     plan: Plan
     columns: Columns
+    recipe: Recipe
     fingerprint: str
     interrupted: bool
 
@@ -74,8 +81,8 @@ class ClusterFit:
         set that is None is the training set.
     names
         Names of columns, in the form of a piece without a source.
-    reference, initial
-        Columns and trees of a model to add to.
+    earlier
+        A model to add trees to.
     checkpoint, verbose, callbacks
         As for `Ranker`; callbacks are called by the client.
     """
@@ -85,11 +92,15 @@ class ClusterFit:
     data: Any
     valid: Sequence[Any]
     names: Piece
-    reference: Columns | None
-    initial: Forest | None
+    earlier: Model | None
     checkpoint: Any
     verbose: int
     callbacks: Callbacks
+
+    @property
+    def initial(self) -> Forest | None:
+        """Trees to add to."""
+        return None if self.earlier is None else self.earlier.forest
 
 
 @dataclass
@@ -140,15 +151,24 @@ def fit(request: ClusterFit) -> ClusterOutcome:
 def _attempt(client: Any, workers: Sequence[Any], request: ClusterFit, led: _Led) -> ClusterOutcome:
     dask.check_versions(client, workers)
     names, exact = request.names, request.cluster.exact
-    train = _spread(client, workers, request.data, names, request.reference)
+    train = _spread(client, workers, request.data, names, None if request.earlier is None else request.earlier.columns)
     workers = workers[: len(train.futures)]
     sets = [
         None if one is None else _spread_set(client, workers, one, number, names, train)
         for number, one in enumerate(request.valid)
     ]
+    recipe = read_recipe(request.plan.parameters["within_query"], train.columns)
+    if request.earlier is not None:
+        request.earlier.check_same_recipe(recipe)
+    if recipe:
+        for part in (train, *sets):
+            if part is not None:
+                pairs = _pairs(workers, worker.with_features, part.futures)
+                part.futures = [dask.on_worker(client, *pair, recipe) for pair in pairs]
+                part.columns = replace(part.columns, feature_names=[*part.columns.feature_names, *recipe.names])
     threads = min(one.threads for one in workers)
     plan = request.plan._replace(settings=replace(request.plan.settings, threads=threads))
-    plan = dask.together(client, workers, _settle, [(plan, one, exact) for one in train.futures])
+    plan = dask.together(client, workers, _settle, [(plan, one, len(recipe.names), exact) for one in train.futures])
     bins = _bins(client, workers, train, plan)
     for part in (train, *sets):
         if part is not None:  # what is replaced is no longer held by the workers
@@ -165,15 +185,15 @@ def _attempt(client: Any, workers: Sequence[Any], request: ClusterFit, led: _Led
         state = _train(client, workers, request, plan, train, sets, saved, led)
     if led.interrupted:
         _LOG.warning("training was interrupted after %d iterations; the model has the trees so far", state.iteration)
-    return ClusterOutcome(state, plan, train.columns, train.fingerprint, led.interrupted)
+    return ClusterOutcome(state, plan, train.columns, recipe, train.fingerprint, led.interrupted)
 
 
 def _pairs(workers: Sequence[Any], function: Callable[..., Any], futures: Sequence[Any]) -> list[tuple[Any, ...]]:
     return [(one, function, future) for one, future in zip(workers, futures, strict=True)]
 
 
-def _settle(plan: Plan, data: Any, exact: bool, place: tuple[Any, int]) -> Plan:
-    return worker.settle(plan, data, worker.Place(place[0], place[1], exact))
+def _settle(plan: Plan, data: Any, derived: int, exact: bool, place: tuple[Any, int]) -> Plan:
+    return worker.settle(plan, data, derived, worker.Place(place[0], place[1], exact))
 
 
 def _run(
@@ -272,7 +292,7 @@ def _spread(
     described = dask.results(
         client, workers, [dask.anywhere(client, workers, describe, one) for one in loaded], "partition"
     )
-    columns = common_columns(described, reference)
+    columns, labels = common_columns(described, reference), common_labels(described)
     rows = np.sum([one.rows for one in described], axis=0)
     home = owners(rows, len(workers))
     loads = np.bincount(home, rows, len(workers)).astype(int)
@@ -285,7 +305,7 @@ def _spread(
     futures = []
     for number, one in enumerate(workers):
         own = [dask.anywhere(client, workers, _pick, portion, number) for portion in cut]
-        futures.append(dask.on_worker(client, one, _assemble, own, columns))
+        futures.append(dask.on_worker(client, one, _assemble, own, columns, labels))
     hashes = dask.results(client, workers, [dask.on_worker(client, *pair) for pair in _pairs(workers, _hash, futures)])
     total = sum(hashes) % 2**64
     text = repr((columns.feature_names if columns.named else len(columns.feature_names), total, int(rows.sum())))
@@ -304,9 +324,9 @@ def _pick(portion: Sequence[Any], number: int) -> Any:
     return portion[number]
 
 
-def _assemble(parts: Sequence[Any], columns: Columns) -> Any:
+def _assemble(parts: Sequence[Any], columns: Columns, labels: Sequence[str]) -> Any:
     data = assemble(parts, columns)
-    return without_rows(columns) if data is None else data
+    return without_rows(columns, labels) if data is None else data
 
 
 def _hash(data: Any) -> int:

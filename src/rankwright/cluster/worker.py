@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from rankwright.cluster.collective import Collective, connected
 from rankwright.data.bins import BinnedMatrix, Bins, RowSample
 from rankwright.data.dataset import RankingData
+from rankwright.data.within_query import Recipe
 from rankwright.engines import load_engine
 from rankwright.training.boosting import Boosting
 from rankwright.training.defaults import for_data
@@ -48,10 +49,15 @@ class Place(NamedTuple):
     exact: bool
 
 
-def settle(plan: Plan, train: RankingData, place: Place) -> Plan:
-    """Fill in what the data of all workers decides."""
+def settle(plan: Plan, train: RankingData, derived: int, place: Place) -> Plan:
+    """Fill in what the data of all workers decides; ``derived`` columns are features within the query."""
     with connected(place.tracker, place.number):
-        return for_data(plan, train, Collective(place.exact))
+        return for_data(plan, train, Collective(place.exact), derived=derived)
+
+
+def with_features(data: RankingData, recipe: Recipe) -> RankingData:
+    """Return data with features within the query."""
+    return data.with_features(recipe, threads=1)
 
 
 def sample_rows(train: RankingData) -> RowSample:

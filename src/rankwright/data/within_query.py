@@ -67,6 +67,21 @@ class Recipe:
         """Kinds by column: what the manifest of a model holds."""
         return {name: list(kinds) for name, kinds in self.sources}
 
+    def describe(self) -> str:
+        """Say which features these are, in a few words.
+
+        Examples
+        --------
+        >>> Recipe((("bm25", ("rank", "gap")),)).describe()
+        '2 features within the query (bm25 [rank], ...)'
+        >>> Recipe().describe()
+        'no features within the query'
+        """
+        names = self.names
+        if not names:
+            return "no features within the query"
+        return f"{len(names)} features within the query ({names[0]}{', ...' if len(names) > 1 else ''})"
+
     def steps(self, names: Sequence[str]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """Columns to read and columns to write [sources, kinds] behind given columns of these names; -1 for none."""
         position = {name: number for number, name in enumerate([*names, *self.names])}
