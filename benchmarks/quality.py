@@ -37,6 +37,7 @@ SYSTEMS: dict[str, Any] = {
     "lightgbm lambdarank": LightGBM("lambdarank"),
     "xgboost rank:ndcg": XGBoost("rank:ndcg"),
     "rankwright, colsample 0.35": RankwrightSystem("rankwright, colsample 0.35", {"colsample": 0.35}),
+    "rankwright, colsample 0.5": RankwrightSystem("rankwright, colsample 0.5", {"colsample": 0.5}),
     "rankwright, rate 0.1": RankwrightSystem("rankwright, rate 0.1", {"learning_rate": 0.1}),
 }
 COLUMNS = ("plain", "rank")

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import logging
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -27,6 +29,7 @@ def stop_at(stage: str, iteration: int) -> Any:
     return lambda progress: progress.stage == stage and progress.iteration == iteration
 
 
+STOPPED = {"rule": "best", "best_iteration": 1, "chosen_iteration": 1, "difference": 0.0, "error": 0.0}
 STOPPING: dict[str, Any] = {"early_stopping_rounds": 4, "stopping_rule": "best", "learning_rate": 0.3}
 
 
@@ -119,6 +122,7 @@ def test_folds_choose_the_number_of_trees_and_all_queries_train(tmp_path):
     assert cv.best_iteration_ == trees
     np.testing.assert_array_equal(cv.predict(TEST), ranker(**parameters, n_estimators=trees).fit(TRAIN).predict(TEST))
     assert cv.stopping_["folds"] == 5
+    assert stopping_sentence(cv.stopping_).startswith("Over 5 folds it ends with the best tree, ")
     options = {**parameters, "early_stopping": "cv", "stopping_rule": "best"}
     options |= {"checkpoint": {"path": tmp_path, "trees": 1}}
     ranker(**options).fit(TRAIN, callbacks=[stop_at("", 2)])
@@ -126,6 +130,13 @@ def test_folds_choose_the_number_of_trees_and_all_queries_train(tmp_path):
     np.testing.assert_array_equal(again.predict(TEST), cv.predict(TEST))
     with pytest.raises(ValueError, match="at least 5 queries"):
         ranker(early_stopping="cv").fit(TRAIN.subset([0, 1, 2]))
+
+
+def test_times_are_those_of_all_passes(monkeypatch):
+    monkeypatch.setattr("rankwright.training.state.time", SimpleNamespace(perf_counter=itertools.count().__next__))
+    cv = ranker(early_stopping="cv", n_estimators=4).fit(TRAIN)
+    one = ranker(n_estimators=1).fit(TRAIN).times_["trees"]
+    assert cv.times_["trees"] == (5 * 4 + cv.best_iteration_) * one > 0
 
 
 def test_folds_need_labels_to_evaluate_by():
@@ -194,6 +205,7 @@ def test_damaged_entries_of_a_manifest_are_refused(tmp_path):
         ("members", "2", "do not add up"),
         ("stopping", {"rule": "within_error"}, "early stopping"),
         ("stopping", [1], "early stopping"),
+        ("stopping", {**STOPPED, "last_within_error": "3"}, "early stopping"),
     ]
     for name, value, reason in changes:
         file.write_text(json.dumps({**manifest, name: value}))
@@ -243,7 +255,8 @@ def test_a_run_folder_records_the_first_pass_and_the_second_in_its_log(tmp_path)
     from rankwright.report import run_report
 
     curves = next(section for section in run_report([run], TEST).sections if section.title == "Learning curves")
-    assert curves.blocks[0].text == f"run: {stopping_sentence(run.ranker.stopping_)}"
+    assert curves.blocks[0].text == f"run: {stopping_sentence(run.ranker.stopping_, refit=True)}"
+    assert curves.blocks[0].text.startswith("run: Before the refit it ends with the best tree, ")
     from rankwright.cli.train import _summary
 
     assert "ndcg@10 0." in (line := _summary(run, run.path).splitlines()[0])

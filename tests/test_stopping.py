@@ -76,6 +76,10 @@ def test_the_model_ends_with_the_chosen_tree_and_says_so(tmp_path):
     assert flat.stopping_["difference"] == pytest.approx(curve.max() - curve[flat.best_iteration_ - 1])
     assert flat.score(VALID) == pytest.approx(curve[flat.best_iteration_ - 1])
     assert len(curve) in (flat.best_iteration_ + 15, 60)
+    assert flat.stopping_["last_within_error"] == flat.best_iteration_
+    shorter = flat.evals_result_["valid_0"]["ndcg@10"][: len(best.evals_result_["valid_0"]["ndcg@10"])]
+    assert best.evals_result_["valid_0"]["ndcg@10"] == shorter  # the same curve, but it ends earlier
+    assert best.best_iteration_ < best.stopping_["last_within_error"] <= len(shorter)
     flat.save(tmp_path / "model")
     assert rw.Ranker.load(tmp_path / "model").stopping_ == flat.stopping_
     assert "within one standard error" in flat._repr_html_()

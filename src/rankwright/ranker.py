@@ -135,7 +135,8 @@ class Ranker(FittedRanker):
         it ends with the one that ``stopping_rule`` chose.
     stopping_ : dict or None
         With early stopping the ``rule``, the iterations ``best_iteration`` and ``chosen_iteration``, and how flat the
-        curve is between them: the ``difference`` of the metric and its standard ``error`` over queries.
+        curve is: between them the ``difference`` of the metric and its standard ``error`` over queries, and the
+        iteration ``last_within_error``, the last within one standard error of the best, whatever the rule.
     learning_rate_, num_leaves_, max_bin_, subsample_, colsample_, bagging_temperature_, leaf_values_
         What was used where the parameter left the choice; the learning rate is that of the first tree.
     out_of_sample_ : ndarray or None

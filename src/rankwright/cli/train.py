@@ -322,7 +322,7 @@ def _best_tree(run: Any) -> str:
     from rankwright.training.stopping import stopping_sentence
 
     if run.ranker.stopping_ is not None:
-        return f"{stopping_sentence(run.ranker.stopping_)}\n"
+        return f"{stopping_sentence(run.ranker.stopping_, refit='refit' in run.ranker.manifest_)}\n"
     if run.config.get("early_stopping_rounds") is not None or "valid" not in run.history[0]:
         return ""
     name = next(iter(run.history[0]["valid"]))

@@ -32,8 +32,11 @@ def learning_curves(runs: Sequence[Run]) -> list[Block]:
     if not curves:
         return [Text("The runs recorded no metrics during training.")]
     at_most = max(2, _CURVE_POINTS // sum(map(len, curves.values())))
-    stopped = [(name, run.ranker.stopping_) for name, run in zip(names, runs, strict=True)]
-    texts = [Text(f"{name}: {stopping_sentence(stopping)}") for name, stopping in stopped if stopping is not None]
+    texts = [
+        Text(f"{name}: {stopping_sentence(run.ranker.stopping_, refit='refit' in run.ranker.manifest_)}")
+        for name, run in zip(names, runs, strict=True)
+        if run.ranker.stopping_ is not None
+    ]
     charts = [_curves(metric, parts, names, at_most) for metric, parts in curves.items()]
     return [*texts, *charts, *_learning_rates(runs)]
 

@@ -198,7 +198,7 @@ def _train_twice(task: Task, finish: Callable[[Fitted], None]) -> None:
         if not ended.complete:  # the first model is better than a part of the second
             finish(_interrupted(first[0], ended.interrupted))
             return
-        times = {phase: seconds + ended.state.times[phase] for phase, seconds in chosen["times"].items()}
+        times = _summed([chosen["times"], ended.state.times])
         refit = {"trees": trees, "rows": joined.n_rows, "queries": joined.n_queries}
         history = {name: chosen[name] for name in ("stopping", "evals_result")}
         finish(Fitted(ended.model(second, **history, refit=refit, times=times), ended.plan))
@@ -224,6 +224,7 @@ def _train_after_folds(task: Task, finish: Callable[[Fitted], None]) -> None:
     values: list[Floats] = []
     weights: list[Floats] = []
     rows: list[int] = []
+    times: list[Mapping[str, float]] = []
     for number, (own, held_out) in enumerate(given.kfold(FOLDS, seed=plan.settings.seed), start=1):
         # The first checkpoint is in the folder itself, where others look to see whether a training can be resumed.
         place = {"checkpoint": task.checkpoint} if number == 1 else {}
@@ -237,6 +238,7 @@ def _train_after_folds(task: Task, finish: Callable[[Fitted], None]) -> None:
         values.append(scored)
         weights.append(weight)
         rows.append(own.n_rows)
+        times.append(ended[0].state.times)
     watch = Watch(
         plan.settings.stopping_rule,
         higher_is_better=plan.target.higher_is_better,
@@ -250,15 +252,18 @@ def _train_after_folds(task: Task, finish: Callable[[Fitted], None]) -> None:
     curve = np.array([_weighted_mean(queries, np.concatenate(weights)) for queries in pooled])
     best = int(np.argmax(curve if plan.target.higher_is_better else -curve)) + 1
     choice = choices[-1].iteration
-    described = describe_stopping(plan.settings.stopping_rule, best, choice, curve, choices[choice - 1].error)
+    errors = [chosen.error for chosen in choices]
+    described = describe_stopping(plan.settings.stopping_rule, best, choice, curve, errors)
     trees = _scaled(choice, given.n_rows / float(np.mean(rows)), plan)
     final = replace(
         task, plan=_without_stopping(plan, trees), checkpoint=_inside(task.checkpoint, "all queries"), stage=task.stage
     )
-    _run(
-        final,
-        lambda ended: finish(Fitted(ended.model(final, stopping={**described, "folds": FOLDS}), ended.plan)),
-    )
+
+    def done(ended: _Pass) -> None:
+        seconds = _summed([*times, ended.state.times])
+        finish(Fitted(ended.model(final, stopping={**described, "folds": FOLDS}, times=seconds), ended.plan))
+
+    _run(final, done)
 
 
 def _train_members(task: Task, finish: Callable[[Fitted], None]) -> None:
@@ -315,7 +320,7 @@ def _average(members: Sequence[Fitted], task: Task, scores: Floats | None) -> Fi
         "best_iteration": forest.n_trees,
         "seed": task.plan.settings.seed,
         "data_fingerprint": fingerprint(task.given),
-        "times": {phase: sum(model.manifest["times"][phase] for model in models) for phase in first["times"]},
+        "times": _summed([model.manifest["times"] for model in models]),
     }
     return Fitted(Model(forest, models[0].columns, manifest), members[0].plan, scores)
 
@@ -337,6 +342,11 @@ def _held_out_values(ended: _Pass, held_out: RankingData, task: Task) -> tuple[F
         values[number] = evaluator(factor * sums).per_query[str(target)]
         before = trees
     return values, np.ones(held_out.n_queries) if evaluator.weights is None else evaluator.weights
+
+
+def _summed(times: Sequence[Mapping[str, float]]) -> dict[str, float]:
+    """Seconds of several trainings, by phase."""
+    return {phase: sum(one[phase] for one in times) for phase in times[0]}
 
 
 def _weighted_mean(values: Floats, weights: Floats) -> float:

@@ -16,6 +16,7 @@ Only the best tree's values have to be remembered: a new best tree is the last o
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -103,18 +104,30 @@ class Watch:
         return mean, math.sqrt(squares * n / max(n - 1, 1)) / weight
 
 
-def describe_stopping(rule: str, best: int, choice: int, curve: Any, error: float) -> dict[str, Any]:
+def describe_stopping(rule: str, best: int, choice: int, curve: Any, errors: Sequence[float]) -> dict[str, Any]:
     """What the manifest says about the end of a training: the rule, and how flat the curve is.
 
     ``difference`` is what the validation metric loses from its best value to the tree that the model ends with, and
-    ``error`` the standard error of that, over queries.
+    ``error`` the standard error of that, over queries. ``last_within_error`` is the last iteration that is within one
+    standard error of the best, whatever the rule.
+
+    Parameters
+    ----------
+    rule
+        One of `RULES`.
+    best, choice
+        The iterations with the best value and of the rule, from 1.
+    curve, errors
+        Value after each iteration, and the standard error of its difference from the best one so far.
     """
+    after = range(best, len(curve) + 1)
     return {
         "rule": rule,
         "best_iteration": best,
         "chosen_iteration": choice,
         "difference": float(abs(curve[best - 1] - curve[choice - 1])),
-        "error": float(error),
+        "error": float(errors[choice - 1]),
+        "last_within_error": max(i for i in after if i == choice or abs(curve[best - 1] - curve[i - 1]) <= errors[i - 1]),
     }
 
 
@@ -128,25 +141,38 @@ def read_stopping(values: Any) -> dict[str, Any] | None:
         or values.get("rule") not in RULES
         or not all(isinstance(values.get(name), int | float) for name in numbers)
         or not all(type(values[name]) is int and values[name] >= 1 for name in numbers[:2])
+        or type(values.get("last_within_error", 1)) is not int  # the first models lack it
     ):
         raise ValueError("the manifest's entry about early stopping is not one; it was damaged.")
     return values
 
 
-def stopping_sentence(stopping: dict[str, Any]) -> str:
+def stopping_sentence(stopping: dict[str, Any], *, refit: bool = False) -> str:
     """Say in a sentence which tree a training ended with, and how flat the curve is.
+
+    Parameters
+    ----------
+    stopping
+        As `describe_stopping` returns it, with the number of ``folds`` if these chose.
+    refit
+        Whether the model comes from a second training.
 
     Examples
     --------
-    >>> stopping_sentence(describe_stopping("within_error", 2, 3, [0.5, 0.7, 0.65], 0.05))
+    >>> stopping_sentence(describe_stopping("within_error", 2, 3, [0.5, 0.7, 0.65], [0, 0, 0.05]))
     'It ends with tree 3, the last within one standard error of the best, tree 2: 0.0500 ± 0.0500 apart.'
-    >>> stopping_sentence(describe_stopping("best", 2, 2, [0.5, 0.7, 0.65], 0.0))
-    'It ends with the best tree, 2 (rule: best).'
+    >>> stopping_sentence(describe_stopping("best", 2, 2, [0.5, 0.7, 0.65], [0, 0, 0.05]))
+    'It ends with the best tree, 2 (rule: best); the last within one standard error of it is tree 3.'
     """
     best, choice = stopping["best_iteration"], stopping["chosen_iteration"]
-    if best == choice:
-        return f"It ends with the best tree, {best} (rule: {stopping['rule']})."
-    return (
-        f"It ends with tree {choice}, the last within one standard error of the best, tree {best}: "
-        f"{stopping['difference']:.4f} ± {stopping['error']:.4f} apart."
-    )
+    where = "Before the refit it" if refit else "It"
+    where = f"Over {stopping['folds']} folds it" if "folds" in stopping else where
+    if best != choice:
+        return (
+            f"{where} ends with tree {choice}, the last within one standard error of the best, tree {best}: "
+            f"{stopping['difference']:.4f} ± {stopping['error']:.4f} apart."
+        )
+    last = stopping.get("last_within_error", best)
+    flat = f"the last within one standard error of it is tree {last}"
+    flat = flat if last > best else "no later tree is within one standard error of it"
+    return f"{where} ends with the best tree, {best} (rule: {stopping['rule']}); {flat}."

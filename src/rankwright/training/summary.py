@@ -15,6 +15,7 @@ _COLUMNS = 10  # of the largest importance
 def fitted_html(ranker: Any) -> str:
     """Return tables of a fitted Ranker in HTML; texts of the manifest suffice, so classes need not be defined."""
     manifest, model = ranker.manifest_, ranker.model_
+    refit = "refit" in manifest
     last = ranker._evaluated_iteration - 1
     values = [
         [data, name, f"{curve[last]:.4f}"]
@@ -27,7 +28,7 @@ def fitted_html(ranker: Any) -> str:
         "metric": ", ".join(manifest["metrics"]),
         "objective": manifest["objective"],
         **{name: _text(value) for name, value in manifest["chosen"].items() if name != "learning_rates"},
-        **({} if ranker.stopping_ is None else {"stopping": stopping_sentence(ranker.stopping_)}),
+        **({} if ranker.stopping_ is None else {"stopping": stopping_sentence(ranker.stopping_, refit=refit)}),
         "seconds": f"{sum(ranker.times_.values()):.1f}",
     }
     shares = model.importances()
