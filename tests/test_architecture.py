@@ -178,7 +178,7 @@ MAY_IMPORT = {
     "cluster.worker": (*LEARNING, "data.bins", "training", "cluster.collective"),
     "cluster.dask": (*DATA, "data.files", "cluster.collective", "cluster.pieces"),
     "cluster.arguments": (*DATA, "data.arguments", "data.files", "cluster.dask", "cluster.pieces"),
-    "cluster.training": (*PROCESS, *LEARNING, "data.bins", "training", "cluster"),
+    "cluster.training": (*PROCESS, *LEARNING, "data.bins", "model", "training", "cluster"),
     "ranker": (*LEARNING, "data.arguments", "data.files", "estimator", "training", "cluster"),
     "run_history": ("_io", "training", "ranker"),
     "runs": (*PROCESS, *READING, "persistence", "training", "ranker", "run_history"),
