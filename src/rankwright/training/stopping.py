@@ -121,13 +121,14 @@ def describe_stopping(rule: str, best: int, choice: int, curve: Any, errors: Seq
         Value after each iteration, and the standard error of its difference from the best one so far.
     """
     after = range(best, len(curve) + 1)
+    level = [i for i in after if i == choice or abs(curve[best - 1] - curve[i - 1]) <= errors[i - 1]]
     return {
         "rule": rule,
         "best_iteration": best,
         "chosen_iteration": choice,
         "difference": float(abs(curve[best - 1] - curve[choice - 1])),
         "error": float(errors[choice - 1]),
-        "last_within_error": max(i for i in after if i == choice or abs(curve[best - 1] - curve[i - 1]) <= errors[i - 1]),
+        "last_within_error": max(level),
     }
 
 
