@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import gc
 import os
 import shutil
 import subprocess
@@ -14,13 +15,14 @@ from typing import Any
 import numpy as np
 import pytest
 from numba import njit
+from numba.core.caching import NullCache
+from numba.core.codegen import JITCodeLibrary
 from numba.core.compiler import Flags
 
 import rankwright as rw
 from rankwright import cli
-from rankwright.kernels import compilation, ordering, shared
-from rankwright.kernels import jit as jit_module
-from rankwright.kernels.jit import allocating, jit
+from rankwright.kernels import compilation, compiler, ordering, shared
+from rankwright.kernels.jit import allocating, internal, jit
 from rankwright.objectives.base import Objective
 from rankwright.objectives.gradient import Gradient
 from rankwright.training.progress import Display, seconds_left
@@ -207,13 +209,84 @@ def test_kernels_count_no_references_unless_they_allocate() -> None:
 def test_options_are_equal_and_hash_alike_as_numbas_are() -> None:
     plain = Flags()
     plain.nrt = True
-    ours = jit_module._Options(plain)
+    ours = compiler._Options(plain)
     assert ours == plain
     assert hash(ours) == hash(plain)
     ours.nrt = False
     assert ours != plain
     assert ours.values() == {**plain.values(), "nrt": False}
     assert ours.copy() == ours
+
+
+@jit
+def fill(numbers: Any, flags: Any, index: int) -> None:
+    numbers[index] = 2
+    flags[index] = numbers[index - 1] < 1.5
+    numbers[np.uint64(1)] = numbers[-1] + flags[0]
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32, np.int32, np.uint64])
+def test_elements_are_read_and_written_as_python_does(dtype: Any) -> None:
+    results = []
+    for function in (fill, fill.py_func):
+        numbers, flags = np.arange(4).astype(dtype), np.array([True, False, False, False])
+        function(numbers, flags, -2)
+        results.append((numbers.tolist(), flags.tolist()))
+    assert results[0] == results[1] == ([0, 4, 2, 3], [True, False, True, False])
+
+
+BEYOND = """
+import numpy as np
+from rankwright.kernels.jit import jit
+@jit
+def read(values):
+    return values[values.size]
+read(np.zeros(3))
+"""
+
+
+def test_numbas_check_of_bounds_still_works(tmp_path: Path) -> None:
+    script = tmp_path / "beyond.py"
+    script.write_text(BEYOND)
+    checked = os.environ | {"NUMBA_BOUNDSCHECK": "1", "NUMBA_CACHE_DIR": str(tmp_path)}
+    done = subprocess.run([sys.executable, str(script)], capture_output=True, text=True, check=False, env=checked)
+    assert "IndexError: index is out of bounds" in done.stderr
+
+
+@internal
+def halved(x: float) -> float:
+    return 0.5 * x
+
+
+@jit
+def quartered(x: float) -> float:
+    return halved(halved(x))
+
+
+def test_a_function_that_only_kernels_call_is_compiled_as_a_part_of_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    optimised = []
+    optimise = JITCodeLibrary._optimize_final_module
+
+    def note(library: Any) -> None:
+        optimised.append(library.name)
+        optimise(library)
+
+    monkeypatch.setattr(JITCodeLibrary, "_optimize_final_module", note)
+    monkeypatch.setattr(quartered, "_cache", NullCache())
+    assert quartered(8.0) == 2.0
+    assert optimised == ["quartered"]
+
+
+def test_garbage_is_collected_again_after_a_compilation() -> None:
+    for enabled in (True, False):
+        (gc.enable if enabled else gc.disable)()
+        try:
+            with compiler._collection_paused():
+                assert not gc.isenabled()
+            assert gc.isenabled() == enabled
+            assert gc.get_freeze_count() == 0
+        finally:
+            gc.enable()
 
 
 @shared.shared("float64(float64)")

@@ -5,10 +5,9 @@ Division follows IEEE 754: a check for zero, as Python requires, would prevent l
 indices that might be negative, which count from the end: hence the unsigned ranges in the hot loops. Scalar functions
 inside such loops are `inlined`.
 
-Users wait for the first compilation, so it is kept short. Functions that only kernels call are `internal`, without an
-entry point for Python. Kernels work in memory that they are given, so that Numba need not count references to arrays;
-those that do allocate say so (`allocating`). What kernels do not use, such as closures, is not looked for: most
-of Numba's passes over a function rest on that.
+Users wait for the first compilation, so it is kept short (`compiler`). Functions that only kernels call are `internal`:
+parts of them, without an entry point for Python or a place in the cache. Kernels work in memory that they are given, so
+that Numba need not count references to arrays; those that do allocate say so (`allocating`).
 
 The cache saves time and decides nothing: where it cannot be written, is full or was damaged, kernels are compiled
 again, with one warning. A kernel in the cache is valid as long as no file of this folder has changed: Numba looks at
@@ -25,8 +24,8 @@ from typing import Any
 import numba
 import numpy as np
 from numba import config, njit, types
-from numba.core import codegen, options
-from numba.core.compiler import CompilerBase, DefaultPassBuilder, Flags
+from numba.core import codegen, lowering, options
+from numba.core.compiler import Flags
 from numba.extending import intrinsic, register_jitable
 
 _WARNED: list[str] = []
@@ -36,89 +35,23 @@ _STAMP = tuple(
 )
 
 
-# What is shortened below rests on parts of Numba that are not public. These versions have them as they are used here;
-# with others, kernels are compiled by Numba's plain compiler, which takes longer and gives the same.
+# `compiler` rests on parts of Numba that are not public. These versions have them as they are used there; with others,
+# kernels are compiled by Numba's plain compiler, which takes longer and gives the same.
 _OLDEST, _NEWEST = (0, 60), (0, 68)
 
 
 def _is_known() -> bool:
-    """Whether this version of Numba has the parts that `_KernelCompiler` rests on."""
-    library = getattr(codegen, "JITCodeLibrary", None)
+    """Whether this version of Numba has the parts that `compiler` rests on."""
+    library, lower = getattr(codegen, "JITCodeLibrary", None), lowering.Lower
     return (
         _OLDEST <= numba.version_info.short <= _NEWEST
-        and hasattr(library, "_optimize_functions")
-        and hasattr(library, "enable_object_caching")
+        and all(hasattr(library, name) for name in ("_optimize_functions", "_finalize_final_module"))
+        and all(hasattr(lower, name) for name in ("storevar", "delvar", "lower_getitem", "lower_setitem", "_cast_var"))
         and hasattr(Flags(), "_values")
     )
 
 
 KNOWN = _is_known()
-
-# Numba's passes over what kernels do not contain: closures, `with`, errors with arguments, branches and loops that
-# depend on literals, expressions of whole arrays, parallel loops.
-_UNUSED_PASSES = {
-    "DeadBranchPrune",
-    "DumpParforDiagnostics",
-    "FindLiterallyCalls",
-    "InlineClosureLikes",
-    "InlineOverloads",
-    "LiteralPropagationSubPipelinePass",
-    "LiteralUnroll",
-    "MakeFunctionToJitFunction",
-    "NoPythonSupportedFeatureValidation",
-    "NopythonRewrites",
-    "RewriteDynamicRaises",
-    "RewriteSemanticConstants",
-    "WithLifting",
-}
-
-
-class _Options(Flags):
-    """The options of one compilation, which Numba compares for each overload of each operator."""
-
-    __slots__ = ("_known",)
-    _known: tuple[dict[str, Any], dict[str, Any], int]
-
-    def _lookup(self) -> tuple[dict[str, Any], dict[str, Any], int]:
-        """Return what was set, all values and their hash; they are found again only where another option was set."""
-        if not hasattr(self, "_known") or self._known[0] != self._values:
-            values = super().values()
-            self._known = dict(self._values), values, hash(tuple(sorted(values)))
-        return self._known
-
-    def values(self) -> dict[str, Any]:
-        """Return the values of all options."""
-        return self._lookup()[1]
-
-    def __eq__(self, other: object) -> bool:
-        return super().__eq__(other)
-
-    def __hash__(self) -> int:
-        return self._lookup()[2]
-
-
-class _Library(getattr(codegen, "JITCodeLibrary", object)):  # type: ignore[misc]
-    """The code of a kernel, which LLVM optimises once: together with what it calls, and not each function first."""
-
-    def _optimize_functions(self, module: Any) -> None:
-        module.data_layout = self._codegen._data_layout
-
-
-class _KernelCompiler(CompilerBase):
-    """Numba's compiler, without what kernels do not use."""
-
-    def __init__(self, *arguments: Any) -> None:
-        *context, flags, local_types = arguments
-        super().__init__(*context, _Options(flags), local_types)
-
-    def define_pipelines(self) -> list[Any]:
-        """Return Numba's passes without the unused ones."""
-        if self.state.library is None:
-            self.state.library = _Library(self.state.targetctx.codegen(), self.state.func_id.func_qualname)
-            self.state.library.enable_object_caching()  # so that it can be written to the cache
-        manager = DefaultPassBuilder.define_nopython_pipeline(self.state)
-        manager.passes[:] = [item for item in manager.passes if item[0].__name__ not in _UNUSED_PASSES]
-        return [manager]
 
 
 class _ForgivingCache:
@@ -175,14 +108,18 @@ def _supported(chosen: dict[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in chosen.items() if hasattr(options.DefaultOptions, name)}
 
 
-def _compiler(**chosen: Any) -> Callable[[Any], Any]:
+def _compiler(part: bool = False, **chosen: Any) -> Callable[[Any], Any]:
     chosen = _supported(_COMMON | chosen)
+    cached = True
     if KNOWN:
-        chosen["pipeline_class"] = _KernelCompiler
+        from rankwright.kernels.compiler import KernelCompiler, PartCompiler
+
+        chosen["pipeline_class"] = PartCompiler if part else KernelCompiler
+        cached = not part
 
     def compile_lazily(function: Any) -> Any:
         dispatcher = njit(**chosen)(function)
-        if not hasattr(dispatcher, "enable_caching"):  # NUMBA_DISABLE_JIT leaves the plain function
+        if not cached or not hasattr(dispatcher, "enable_caching"):  # NUMBA_DISABLE_JIT leaves the plain function
             return dispatcher
         try:
             dispatcher.enable_caching()
@@ -202,7 +139,8 @@ def _compiler(**chosen: Any) -> Callable[[Any], Any]:
 
 jit: Any = _compiler(**_WITHOUT_MEMORY)
 allocating: Any = _compiler(_nrt=True)
-internal: Any = _compiler(**_WITHOUT_MEMORY, no_cpython_wrapper=True)
+internal: Any = _compiler(part=True, **_WITHOUT_MEMORY, no_cpython_wrapper=True)
+pointed: Any = _compiler(**_WITHOUT_MEMORY, no_cpython_wrapper=True)  # what kernels call through a pointer (`shared`)
 inlined: Any = _compiler(**_WITHOUT_MEMORY, inline="always")
 either: Any = register_jitable(**_supported(_COMMON))  # compiled where a kernel calls it, plain Python elsewhere
 

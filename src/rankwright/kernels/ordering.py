@@ -48,20 +48,19 @@ def sort_descending(score: Any, n: int, order: Any, scratch: Any) -> None:
     digit_bits = 6 if n <= 512 else 8
     n_digits = 2 if n <= 1 << 12 else 3 if n <= 1 << 20 else 4
     step = (float(1 << (digit_bits * n_digits)) - 1.0) / (highest - lowest)
-    if not 0.0 < step < np.inf:  # infinite scores, or scores that hardly differ
-        shell_sort(score, order, np.int64(0), n)
-        return
+    by_digits = 0.0 < step < np.inf  # not with infinite scores, or scores that hardly differ: one run of all
     keys = scratch[:n]
     spare = scratch[n : 2 * n]
-    for a in range(n):
-        keys[a] = (np.uint64((highest - score[a]) * step) << np.uint64(32)) | np.uint64(a)
-    _count_sort(keys, spare, scratch[2 * n :], n, digit_bits, n_digits)
     result = keys if n_digits % 2 == 0 else spare
-    for i in range(n):
-        order[i] = np.int64(result[i] & _INDEX_MASK)
+    if by_digits:
+        for a in range(n):
+            keys[a] = (np.uint64((highest - score[a]) * step) << np.uint64(32)) | np.uint64(a)
+        _count_sort(keys, spare, scratch[2 * n :], n, digit_bits, n_digits)
+        for i in range(n):
+            order[i] = np.int64(result[i] & _INDEX_MASK)
     start = np.int64(0)  # with a plain 0, shell_sort would be compiled for a second type
     while start < n - 1:
-        stop = start + 1
+        stop = start + (1 if by_digits else n)
         while stop < n and (result[stop] ^ result[start]) <= _INDEX_MASK:
             stop += 1
         if stop - start > 1:

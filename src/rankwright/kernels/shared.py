@@ -28,7 +28,7 @@ from numba.core.typing.templates import ConcreteTemplate, infer_global
 from numba.core.typing.templates import signature as typing_signature
 from numba.extending import lower_builtin
 
-from rankwright.kernels.jit import KNOWN, internal, jit
+from rankwright.kernels.jit import KNOWN, jit, pointed
 
 _CELLS: dict[int, tuple[Any, ctypes.c_void_p, Any]] = {}  # by address: the function, its cell and its signature
 
@@ -48,7 +48,7 @@ def shared(signature: Any) -> Callable[[Any], Any]:
         name = f"rankwright.{function.__module__}.{function.__name__}{arguments}".replace(" ", "")
         cell = ctypes.c_void_p()
         address = ctypes.addressof(cell)
-        _CELLS[address] = internal(function), cell, arguments
+        _CELLS[address] = pointed(function), cell, arguments
         llvmlite.binding.add_symbol(name, address)
         from_python = FunctionType(function.__code__, function.__globals__, f"{function.__name__}_from_python")
         from_python.__qualname__ = from_python.__name__  # a cache of its own: the other has no entry point for Python
