@@ -8,6 +8,7 @@ from rankwright.data.queries import Queries
 from rankwright.kernels.random import stream_of
 from rankwright.metrics import metric as metric_of
 from rankwright.objectives import XENDCG, QueryRMSE, RankNet, YetiLoss, bind, yeti
+from rankwright.objectives import bound as bound_module
 from rankwright.objectives.gradient import Problem
 
 SIZES = [5, 1, 8, 3, 6, 2] * 6  # more queries than the sixteen parts in which the curvature is summed
@@ -188,13 +189,39 @@ def test_a_leaf_system_that_was_announced_is_the_same(objective, metric, kept, m
             np.testing.assert_array_equal(one, other)
 
 
+@pytest.mark.parametrize("kept", [2**23, 0])
+@pytest.mark.parametrize(("objective", "metric"), ANNOUNCED)
+def test_a_part_that_was_announced_is_the_same(objective, metric, kept, monkeypatch):
+    """Bit by bit, and so are the other parts, for which nothing is kept, and the gradient."""
+    monkeypatch.setattr(yeti, "_MOST_PAIRS", kept)
+    monkeypatch.setattr(bound_module, "_LEAF_PART_ROWS", 40)
+    scores, labels, leaf = problem(5)
+    rows = np.concatenate(scores)
+    call = bound(objective, metric, labels)
+    assert len(call.leaf_parts) > 2
+    point = call.at(rows, 3, leaves=True, part=1)
+    for one, other in zip((point.grad, point.hess), call(rows, 3), strict=True):
+        np.testing.assert_array_equal(one, other)
+    by_part = []
+    for part in (1, 0, 2):
+        wanted = call.leaf_system(rows, leaf, LEAVES, 3, part=part)
+        for one, other in zip(point.leaf_system(leaf, LEAVES, part=part), wanted, strict=True):
+            np.testing.assert_array_equal(one, other)
+        by_part.append(wanted)
+    others = [call.leaf_system(rows, leaf, LEAVES, 3, part=part) for part in range(3, len(call.leaf_parts))]
+    whole = call.leaf_system(rows, leaf, LEAVES, 3)
+    for number in range(2):
+        total = sum(system[number] for system in [*by_part, *others])
+        np.testing.assert_allclose(total, whole[number], rtol=1e-9, atol=1e-12)
+
+
 def test_pairs_are_kept_only_if_they_are_few(monkeypatch):
     """3 queries of 4 documents, 2 rankings, 2 neighbours: room for 3 * 2 * 3 * 2 pairs."""
     labels, queries = np.tile([0.0, 1, 2, 0], 3), Queries.from_group([4, 4, 4], 12)
     found = YetiLoss(permutations=2, neighbours=2).prepare(Problem(labels, queries, metric_of("ndcg")))
     for most, kept in ((36, True), (35, False)):
         monkeypatch.setattr(yeti, "_MOST_PAIRS", most)
-        assert (found.cached_for_step() is not found) == kept
+        assert (found.cached_for_step(0, 3) is not found) == kept
 
 
 @pytest.mark.parametrize("objective", ["lambdamart", "xendcg(gamma=0.5)", "queryrmse"])

@@ -9,7 +9,6 @@ from numpy.typing import NDArray
 
 from rankwright.kernels.arithmetic import exp_negative, total
 from rankwright.kernels.jit import allocating, internal, jit
-from rankwright.kernels.ordering import longest_query
 from rankwright.kernels.random import fill_uniform
 
 
@@ -44,6 +43,13 @@ class SoftmaxTarget(NamedTuple):
     mass: NDArray[Any]  # receives the sum of weight times phi, the factor of the curvature [queries]
 
 
+class SoftmaxParts(NamedTuple):
+    """What `softmax_cross_entropy` writes for the leaves of a tree, by document; empty where nobody asks for it."""
+
+    rho: NDArray[Any]
+    grad: NDArray[Any]  # without ``newton``
+
+
 class SoftmaxScratch(NamedTuple):
     """Memory of `softmax_cross_entropy`, by document [longest query + 1]."""
 
@@ -68,6 +74,7 @@ def softmax_cross_entropy(
     stream: Any,
     grad: Any,
     hess: Any,
+    parts: Any,
     scratch: Any,
 ) -> None:
     """Add the gradient of -sum u phi log rho, and m rho (1 - rho) to ``hess``; grad = m rho - u phi, m = sum u phi.
@@ -106,6 +113,10 @@ def softmax_cross_entropy(
             grad[start + a] += phi[a]
             hess[start + a] += mass * rho[a] * (1.0 - rho[a])
             everyone += phi[a] / (1.0 - rho[a])
+        if parts.rho.size > 0:
+            for a in range(n):
+                parts.rho[start + a] = rho[a]
+                parts.grad[start + a] = phi[a]
         if not newton:
             continue
         for _ in range(2):  # the terms S and S^2
@@ -134,21 +145,18 @@ def mass_between_leaves(
     q0: int,
     q1: int,
     bounds: Any,
-    score: Any,
+    rho: Any,
     mixed: Any,
     query_weight: Any,
-    by_softmax: bool,
-    epsilon: float,
     leaf: Any,
     rounding: float,
     between: Any,
 ) -> None:
     """Sum the curvature diag(m) - m m' / M of each query between leaves.
 
-    With softmax m = rho and M = 1; for squared error around the mean m = 1 and M = n.
+    With softmax m = ``rho`` and M = 1; for squared error around the mean, where ``rho`` is empty, m = 1 and M = n.
     """
-    longest = longest_query(q0, q1, bounds)
-    rho = np.ones(longest)
+    by_softmax = rho.size > 0
     mass = np.zeros(between.shape[0])
     touched = np.empty(between.shape[0], np.int64)
     for q in range(q0, q1):
@@ -156,17 +164,14 @@ def mass_between_leaves(
         n = stop - start
         if not mixed[q]:
             continue
-        whole = float(n)
-        if by_softmax:
-            whole = 1.0
-            _softmax(n, score[start:stop], epsilon, rho)
+        whole = 1.0 if by_softmax else float(n)
         leaves = 0
         for a in range(n):
             here = leaf[start + a]
             if mass[here] == 0.0:
                 touched[leaves] = here
                 leaves += 1
-            mass[here] += rho[a]
+            mass[here] += rho[start + a] if by_softmax else 1.0
         for x in range(leaves):
             a = touched[x]
             between[a, a] += (query_weight[q] * mass[a] + rounding) - rounding

@@ -134,7 +134,8 @@ def neighbour_pairs(
             document["grad"] = 0.0
             document["hess"] = 0.0
         scale = chain.scale[q] / noise.samples
-        k = stored.start[q] if stored.curv.size > 0 else 0
+        keeps = stored.curv.size > 0 and stored.start[q + 1] > stored.start[q]
+        k = stored.start[q] if keeps else 0
         for sample in range(noise.samples):
             if noise.kind == NO_NOISE:
                 for a in range(n):
@@ -178,7 +179,7 @@ def neighbour_pairs(
                     if judged.weight.size > 0:
                         _weigh_apart(apart, rows, y, u, curv)
                     _pushes_apart(apart, rows, wide, y, odds, push, curv)
-                    if stored.curv.size > 0:
+                    if keeps:
                         k = _store(apart, rows, start, order[low:], scale, curv, k, stored)
                     if leaf.size > 0:
                         _sum_apart_between(apart, rows, query_weight[q], scale, curv, leaf_at, rounding, between)
@@ -196,7 +197,7 @@ def neighbour_pairs(
         for a in range(n):
             grad[start + a] += scale * documents[a]["grad"]
             hess[start + a] += scale * documents[a]["hess"]
-        if stored.curv.size > 0:
+        if keeps:
             stored.used[q] = k - stored.start[q]
 
 

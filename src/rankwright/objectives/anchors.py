@@ -87,6 +87,5 @@ class _Documents(Gradient):
         self.kernel(int(self.bounds[q0]), int(self.bounds[q1]), scores, self.targets, grad, hess)
 
     def add_between_leaves(self, q0: int, q1: int, scores: Floats, stream: np.uint64, into: LeafSums) -> None:
-        hess = np.zeros_like(into.grad)
-        self.add(q0, q1, scores, stream, into.grad, hess)
-        diagonal_between_leaves(q0, q1, self.bounds, into.query_weight, hess, into.leaf, into.between)
+        self.add(q0, q1, scores, stream, into.grad, into.hess)
+        diagonal_between_leaves(q0, q1, self.bounds, into.query_weight, into.hess, into.leaf, into.between)

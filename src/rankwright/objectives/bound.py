@@ -141,11 +141,13 @@ class BoundObjective:
         point = self.at(scores, iteration)
         return point.grad, point.hess
 
-    def at(self, scores: ArrayLike, iteration: int = 0, *, leaves: bool = False) -> Point:
-        """Gradient and curvature, and a leaf system, which is cheaper with ``leaves=True``."""
+    def at(self, scores: ArrayLike, iteration: int = 0, *, leaves: bool = False, part: int | None = None) -> Point:
+        """Gradient and curvature, and a leaf system: cheaper with ``leaves=True``, with ``part`` in that part alone."""
         z = self._check(scores)
         terms = self._terms_at(iteration)
-        terms = [term.cached_for_step() for term in terms] if leaves else terms
+        if leaves:
+            q0, q1 = (0, self.queries.n_queries) if part is None else self._leaf_ranges[part]
+            terms = [term.cached_for_step(q0, q1) for term in terms]
         return Point(*self._gradient(terms, z, iteration), partial(self._leaf_system, terms, z, iteration))
 
     def _gradient(self, terms: list[Gradient], z: Floats, iteration: int) -> tuple[Floats, Floats]:
@@ -229,20 +231,25 @@ class BoundObjective:
             weight = weight * own_weight
         grad: Floats | None = None
         ranges = self._leaf_ranges if part is None else [self._leaf_ranges[part]]
+        q0, q1 = ranges[0][0], ranges[-1][1]
+        rows = slice(int(self.queries.boundaries[q0]), int(self.queries.boundaries[q1]))
         shares = self._leaf_shares if part is None else [(0, 1)]
         parts = np.zeros((len(ranges), n_leaves, n_leaves))
         for number, (query_factor, term) in enumerate(zip(self._factors, terms, strict=True)):
             stream = stream_of(self.seed, iteration, number)
             factor = query_factor * weight
-            own = np.zeros(len(z))
-            sums = [LeafSums(factor, leaf, own, into, rounding[1]) for into in parts]
+            own, hess = np.zeros(len(z)), np.zeros(len(z))
+            sums = [LeafSums(factor, leaf, own, hess, into, rounding[1]) for into in parts]
             run_ranges(partial(_add_parts, term, z, stream, ranges, sums), shares, long=self._long)
-            own *= np.repeat(factor, self.queries.sizes)  # in place: on large data these arrays are the peak of memory
+            own = own[rows]
+            own *= np.repeat(
+                factor[q0:q1], self.queries.sizes[q0:q1]
+            )  # in place: on large data this is the memory peak
             grad = own if grad is None else grad + own
-            del own, sums
+            del own, hess, sums
         assert grad is not None, "an objective has a term"
         grad = (grad + rounding[0]) - rounding[0] if rounding[0] else grad
-        return np.bincount(leaf, grad, n_leaves).astype(np.float64), parts.sum(axis=0)
+        return np.bincount(leaf[rows], grad, n_leaves).astype(np.float64), parts.sum(axis=0)
 
     def _check(self, scores: ArrayLike) -> Floats:
         z = as_floats(scores, "scores must be numbers, one per row.")

@@ -88,6 +88,7 @@ class LeafSums(NamedTuple):
     query_weight: Floats  # factor of each query's curvature [queries]
     leaf: NDArray[np.int64]  # of each document
     grad: Floats  # [documents]
+    hess: Floats  # [documents], for kernels that write a curvature by document too
     between: Floats  # [leaves, leaves]
     rounding: float = 0.0  # (x + rounding) - rounding is added in place of x, so that sums in any order are exact
 
@@ -103,8 +104,11 @@ class Gradient:
         self.bounds = problem.queries.boundaries
         self.keys = problem.queries.keys
 
-    def cached_for_step(self) -> Gradient:
-        """Return a gradient for one step, whose `add_between_leaves` may reuse what its `add` computed."""
+    def cached_for_step(self, q0: int, q1: int) -> Gradient:
+        """Return a gradient for one step, whose `add_between_leaves` may reuse what its `add` computed.
+
+        It is cheaper for the queries [q0, q1), and may be for these alone.
+        """
         return self
 
     def set_unit_curvature(self, q0: int, q1: int, chain: Chain, hess: Floats) -> None:
@@ -130,9 +134,8 @@ class PairGradient(Gradient):
 
     def add_between_leaves(self, q0: int, q1: int, scores: Floats, stream: np.uint64, into: LeafSums) -> None:
         """Sum with leaves."""
-        hess = np.zeros_like(into.grad)
         into_sums = (into.query_weight, into.leaf, into.between, stop_flag(), into.rounding)
-        self.run(q0, q1, scores, stream, PairSums(into.grad, hess, *into_sums))
+        self.run(q0, q1, scores, stream, PairSums(into.grad, into.hess, *into_sums))
 
     def run(self, q0: int, q1: int, scores: Floats, stream: np.uint64, sums: PairSums) -> None:
         """Call the kernel."""

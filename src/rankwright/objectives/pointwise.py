@@ -46,7 +46,6 @@ class _Residuals(Gradient):
         centred_residuals(q0, q1, self.bounds, scores, self.problem.labels, self.problem.mixed, grad, hess)
 
     def add_between_leaves(self, q0: int, q1: int, scores: Floats, stream: np.uint64, into: LeafSums) -> None:
-        mixed = self.problem.mixed
-        self.add(q0, q1, scores, stream, into.grad, np.empty_like(into.grad))
-        weight, leaf = into.query_weight, into.leaf
-        mass_between_leaves(q0, q1, self.bounds, scores, mixed, weight, False, 0.0, leaf, into.rounding, into.between)
+        mixed, weight, leaf = self.problem.mixed, into.query_weight, into.leaf
+        self.add(q0, q1, scores, stream, into.grad, into.hess)
+        mass_between_leaves(q0, q1, self.bounds, np.zeros(0), mixed, weight, leaf, into.rounding, into.between)

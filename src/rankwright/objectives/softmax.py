@@ -16,6 +16,7 @@ import numpy as np
 
 from rankwright.kernels.listwise import (
     SoftmaxOptions,
+    SoftmaxParts,
     SoftmaxScratch,
     SoftmaxTarget,
     mass_between_leaves,
@@ -126,29 +127,52 @@ class _CrossEntropy(Gradient):
         self.newton = newton
         self.scratch = problem.scratch(SoftmaxScratch.create)
 
+    def cached_for_step(self, q0: int, q1: int) -> Gradient:
+        return _KeptSoftmax(self)
+
     def add(self, q0: int, q1: int, scores: Floats, stream: np.uint64, grad: Floats, hess: Floats) -> None:
-        self._run(q0, q1, scores, stream, self.newton, grad, hess)
+        self.run(q0, q1, scores, stream, grad, hess, _NO_PARTS)
 
     def add_between_leaves(self, q0: int, q1: int, scores: Floats, stream: np.uint64, into: LeafSums) -> None:
-        # Solving with the full curvature is Newton's method already: the plain gradient belongs to it.
-        self._run(q0, q1, scores, stream, False, into.grad, np.zeros_like(into.grad))
-        weight = into.query_weight * self.target.mass if self.target.mass.size else into.query_weight
-        mixed, leaf, rounding = self.problem.mixed, into.leaf, into.rounding
-        mass_between_leaves(
-            q0, q1, self.bounds, scores, mixed, weight, True, self.epsilon, leaf, rounding, into.between
-        )
+        kept = _KeptSoftmax(self)
+        kept.add(q0, q1, scores, stream, np.zeros(len(scores)), into.hess)
+        kept.add_between_leaves(q0, q1, scores, stream, into)
 
-    def _run(
+    def run(
         self,
         q0: int,
         q1: int,
         scores: Floats,
         stream: np.uint64,
-        newton: bool,
         grad: Floats,
         hess: Floats,
+        parts: SoftmaxParts,
     ) -> None:
-        queries, mixed = KeyedQueries(self.bounds, self.keys), self.problem.mixed
-        options = SoftmaxOptions(self.gamma, self.epsilon, newton)
+        queries, mixed, target = KeyedQueries(self.bounds, self.keys), self.problem.mixed, self.target
+        options = SoftmaxOptions(self.gamma, self.epsilon, self.newton)
         with self.scratch.borrow() as scratch:
-            softmax_cross_entropy(q0, q1, queries, scores, self.target, mixed, options, stream, grad, hess, scratch)
+            softmax_cross_entropy(q0, q1, queries, scores, target, mixed, options, stream, grad, hess, parts, scratch)
+
+
+_NO_PARTS = SoftmaxParts(*np.empty((2, 0)))
+
+
+class _KeptSoftmax(Gradient):
+    """Computes the softmax once for the gradient and the leaves."""
+
+    def __init__(self, parent: _CrossEntropy) -> None:
+        super().__init__(parent.problem)
+        self.parent = parent
+        self.parts = SoftmaxParts(*np.zeros((2, parent.problem.queries.n_rows)))
+
+    def add(self, q0: int, q1: int, scores: Floats, stream: np.uint64, grad: Floats, hess: Floats) -> None:
+        self.parent.run(q0, q1, scores, stream, grad, hess, self.parts)
+
+    def add_between_leaves(self, q0: int, q1: int, scores: Floats, stream: np.uint64, into: LeafSums) -> None:
+        rows = slice(self.bounds[q0], self.bounds[q1])
+        # Solving with the full curvature is Newton's method already: the plain gradient belongs to it.
+        into.grad[rows] += self.parts.grad[rows]
+        mass = self.parent.target.mass
+        weight = into.query_weight * mass if mass.size else into.query_weight
+        mixed, leaf, rounding = self.problem.mixed, into.leaf, into.rounding
+        mass_between_leaves(q0, q1, self.bounds, self.parts.rho, mixed, weight, leaf, rounding, into.between)

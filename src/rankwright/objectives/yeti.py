@@ -180,9 +180,9 @@ class _NeighbourPairs(PairGradient):
         none = np.zeros(0, np.int64)
         self.no_pairs = StoredPairs(none, none, np.zeros((0, 2), np.int32), np.zeros(0))
 
-    def cached_for_step(self) -> Gradient:
+    def cached_for_step(self, q0: int, q1: int) -> Gradient:
         """Keep the pairs, if they are not too many."""
-        return _KeptPairs(self) if 0 < self.room[-1] <= _MOST_PAIRS else self
+        return _KeptPairs(self, q0, q1) if 0 < self.room[q1] - self.room[q0] <= _MOST_PAIRS else self
 
     def run(self, q0: int, q1: int, scores: Floats, stream: np.uint64, sums: PairSums) -> None:
         """Call the kernel."""
@@ -199,10 +199,11 @@ class _NeighbourPairs(PairGradient):
 class _KeptPairs(Gradient):
     """Finds the pairs once for the gradient and the leaves: rankings cost more than sums."""
 
-    def __init__(self, parent: _NeighbourPairs) -> None:
+    def __init__(self, parent: _NeighbourPairs, q0: int, q1: int) -> None:
         super().__init__(parent.problem)
         self.parent = parent
-        start = parent.room.astype(np.int64)
+        self.queries = (q0, q1)  # whose pairs are kept
+        start = (np.clip(parent.room, parent.room[q0], parent.room[q1]) - parent.room[q0]).astype(np.int64)
         used = np.zeros(len(start) - 1, dtype=np.int64)
         self.pairs = StoredPairs(start, used, np.empty((start[-1], 2), dtype=np.int32), np.empty(start[-1]))
         self.grad = np.zeros(parent.problem.queries.n_rows)
@@ -215,6 +216,9 @@ class _KeptPairs(Gradient):
 
     def add_between_leaves(self, q0: int, q1: int, scores: Floats, stream: np.uint64, into: LeafSums) -> None:
         """Sum the stored pairs."""
+        if not (self.queries[0] <= q0 and q1 <= self.queries[1]):
+            self.parent.add_between_leaves(q0, q1, scores, stream, into)
+            return
         rows = slice(self.bounds[q0], self.bounds[q1])
         into.grad[rows] += self.grad[rows]
         stored_pairs_between(q0, q1, self.pairs, into.query_weight, into.leaf, into.rounding, into.between)

@@ -163,8 +163,9 @@ class Boosting:
         factor = state.factor * shrink
         agreed: float | None = None
         with timed(state.times, "gradients"):
-            sums_leaves = settings.full_leaves or (self.bias is not None and self.bias.sums_all)
-            point = self.gradient.at(self._biased(state, scores[0]), it, leaves=sums_leaves)
+            sums_leaves = settings.full_leaves or (self.bias is not None and self.bias.full)
+            part = None if settings.full_leaves or self.bias is None else self.bias.part(it)
+            point = self.gradient.at(self._biased(state, scores[0]), it, leaves=sums_leaves, part=part)
             subsample = self.draws.subsample(it)
             grad, hess = self._for_splits(it, point, subsample)
         with timed(state.times, "trees"):

@@ -71,7 +71,6 @@ class PositionBias:
         parts = gradient.leaf_parts
         several = reducer.max(np.array([float(len(parts))]))[0] > 1
         self._parts = parts if several and not gradient.objective.preconditioned else []
-        self.sums_all = self.full and not self._parts  # whether a step needs the curvature of all queries
         self._penalty = np.zeros((self.size, self.size))
         for column, start, n in zip(columns, starts, sizes, strict=True):
             differences = np.diff(np.eye(n), axis=0)
@@ -93,8 +92,8 @@ class PositionBias:
             return values
         if not self.full:
             grad, curvature = self._by_level(point.grad), np.diag(own)
-        elif self._parts:
-            grad, curvature = self._by_level(point.grad), self._sampled_curvature(point, iteration, query_weight, own)
+        elif (part := self.part(iteration)) is not None:
+            grad, curvature = self._by_level(point.grad), self._sampled_curvature(point, part, query_weight, own)
         else:
             by_cell, between = point.leaf_system(self._cell, self._member.shape[1], query_weight=query_weight)
             grad = self._member @ self._reducer.sum(by_cell)
@@ -103,9 +102,12 @@ class PositionBias:
         step: Floats = solve_positive(curvature + penalty, -(grad + penalty @ values))
         return values + step
 
-    def _sampled_curvature(self, point: Point, iteration: int, query_weight: Floats | None, own: Floats) -> Floats:
+    def part(self, iteration: int) -> int | None:
+        """Return the number of the leaf part whose curvature a step uses; None where it is that of all queries."""
+        return iteration % len(self._parts) if self._parts else None
+
+    def _sampled_curvature(self, point: Point, part: int, query_weight: Floats | None, own: Floats) -> Floats:
         """Curvature of one part of the queries, another one in each iteration, scaled to that of all documents."""
-        part = iteration % len(self._parts)
         _, between = point.leaf_system(self._cell, self._member.shape[1], query_weight=query_weight, part=part)
         sampled = self._by_level(point.hess, self._parts[part])
         if not sampled.sum() > 0:
