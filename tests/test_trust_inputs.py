@@ -42,6 +42,52 @@ def test_a_file_of_forced_splits_that_is_missing_is_not_ignored(tmp_path: Path) 
         quick(engine_params={"forcedsplits_filename": str(tmp_path / "none.json")}).fit(TRAIN)
 
 
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("forcedsplits_filename", '{"feature": -1, "threshold": 0.5}'),
+        ("forcedsplits_filename", '{"feature": 1099511627776, "threshold": 0.5}'),
+        ("forcedsplits_filename", '{"feature": 0, "threshold": 0.5, "left": {"feature": 99, "threshold": 1}}'),
+        ("forcedsplits_filename", '{"feature": 0, "threshold": 1e999}'),
+        ("forced_splits", '{"feature": 0}'),
+        ("forcedsplits_filename", '{"feature": 0, "threshold": 0.5, "right": 5}'),
+        ("forcedsplits_filename", "root:x:0:0"),
+        ("forcedsplits_filename", '{"feature": 0, "threshold": 0, "left": ' * 150 + "{}" + "}" * 150),
+        ("forcedbins_filename", '[{"feature": -1, "bin_upper_bound": [0.5]}]'),
+        ("forcedbins_filename", '[{"feature": 0, "bin_upper_bound": "x"}]'),
+        ("forcedbins_filename", '{"feature": 0, "bin_upper_bound": [0.5]}'),
+    ],
+)
+def test_a_forced_file_that_lightgbm_would_misread_or_not_survive_is_refused(
+    tmp_path: Path, name: str, content: str
+) -> None:
+    (tmp_path / "forced.json").write_text(content)
+    with pytest.raises(ValueError, match="whose content LightGBM would misread; give JSON such as"):
+        quick(engine_params={name: str(tmp_path / "forced.json")}).fit(TRAIN)
+
+
+def test_forced_splits_and_bins_are_used_or_refused_by_name(tmp_path: Path) -> None:
+    splits, bins = tmp_path / "splits.json", tmp_path / "bins.json"
+    splits.write_text('{"feature": 2, "threshold": 0.1, "right": {"feature": 3, "threshold": -0.1}}')
+    bins.write_text('[{"feature": 2, "bin_upper_bound": [0.1]}]')
+    files = {"forcedsplits_filename": str(splits), "forcedbins_filename": str(bins)}
+    for tree in quick(n_estimators=2, engine_params=files).fit(TRAIN).forest_.trees():
+        assert tree.feature[0] == 2
+    with pytest.raises(ValueError, match="with 2 splits, and a tree has room for 1; take splits out"):
+        quick(engine_params=files, max_depth=1).fit(TRAIN)
+    with pytest.raises(ValueError, match="with 2 splits, and a tree has room for 1"):
+        quick(engine_params=files, num_leaves=2).fit(TRAIN)
+    splits.write_text('{"feature": 2, "threshold": 1e300}')
+    with pytest.raises(ValueError, match="LightGBM refuses the data or engine_params"):
+        quick(engine_params=files).fit(TRAIN)
+
+
+@pytest.mark.parametrize("threads", ["4", 1.5, float("nan"), True])
+def test_threads_that_are_no_whole_number_are_refused(threads: Any) -> None:
+    with pytest.raises(ValueError, match="threads must be a whole number, or None for all cores; got"):
+        quick(n_estimators=1).fit(TRAIN).model_.predict(TRAIN.X, threads=threads)
+
+
 def test_too_many_threads_are_refused(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="n_jobs must be a whole number from 1 up to 1024"):
         quick(n_jobs=100_000).fit(TRAIN)

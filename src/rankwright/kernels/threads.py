@@ -35,11 +35,13 @@ def available_threads(threads: int | None) -> int:
         if _FORKED:
             return 1
         return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    if not isinstance(threads, int | np.integer) or isinstance(threads, bool):
+        raise ValueError(f"threads must be a whole number, or None for all cores; got {threads!r}.")
     if threads < 1:
         raise ValueError(f"threads must be at least 1, or None for all cores; got {threads}.")
     if threads > MOST_THREADS:
         raise ValueError(f"threads must be at most {MOST_THREADS}, or None for all cores; got {threads}.")
-    return threads
+    return int(threads)
 
 
 def even_ranges(work: NDArray[np.float64], parts: int) -> list[tuple[int, int]]:

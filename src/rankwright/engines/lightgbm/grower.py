@@ -48,7 +48,9 @@ class Grower:
     def __init__(self, growth: Growth) -> None:
         train, options = growth.parts[0], growth.options
         self.threads = GATE.usable(growth.threads) if train.n_rows * len(train.feature_names) >= VALUES_TO_SHARE else 1
-        params = checked_columns(growth.params, len(train.feature_names))
+        depth = options["max_depth"]
+        n_leaves = min(options["num_leaves"], 2**depth) if 0 < depth < 31 else options["num_leaves"]
+        params = checked_columns(growth.params, len(train.feature_names), n_leaves)
         self._seed = growth.seed
         self._params = lightgbm_parameters(options, params, self.threads)
         self._repeats = samples_at_nodes(params)
@@ -137,7 +139,7 @@ class Grower:
         self._iteration += 1
         if self._booster is None:
             return None
-        with GATE.calls_with(self.threads):
+        with _refusals(), GATE.calls_with(self.threads):
             finished = self._booster.update(fobj=lambda *_: (grad, hess))
         if finished:
             return None

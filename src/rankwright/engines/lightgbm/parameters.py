@@ -11,6 +11,7 @@ import numpy as np
 
 from rankwright.engines.contract import Needs
 from rankwright.engines.lightgbm.aliases import MAIN_NAMES, REFUSED, main_name, main_names
+from rankwright.engines.lightgbm.forced_files import check_forced_file
 from rankwright.notation import nearest
 
 # The estimator's tree parameters by LightGBM's names.
@@ -120,11 +121,14 @@ def check(params: Mapping[str, Any], needs: Needs) -> list[str]:
     return reasons
 
 
-def checked_columns(params: Mapping[str, Any], n_columns: int) -> dict[str, Any]:
+def checked_columns(params: Mapping[str, Any], n_columns: int, n_leaves: int) -> dict[str, Any]:
     """Return the parameters, with constraints in the form that LightGBM does not misread.
 
-    Raises ValueError where constraints name a column that does not exist, which LightGBM would not survive.
+    Raises ValueError where constraints or a file name a column that does not exist, which LightGBM would not survive.
     """
+    for name, path in main_names(params).items():
+        if name.endswith("_filename") and path:
+            check_forced_file(name, path, n_columns, n_leaves)
     groups = params.get("interaction_constraints")
     if isinstance(groups, str) and _GROUPS.fullmatch(groups):
         groups = [[int(column) for column in group.split(",") if column.strip()] for group in _GROUP.findall(groups)]
