@@ -108,7 +108,7 @@ def parse_letor(
     ids = table.ids if integers else reader.text_ids(table.id_spans)
     if sparse:
         matrix = _csr_matrix(table, outcomes, n_features)
-        if n_features is None and matrix.shape[1] > _WIDE and matrix.shape[1] > _CELLS_PER_ENTRY * matrix.nnz:
+        if n_features is None and _is_implausible(matrix.shape[1], matrix.nnz):
             raise ValueError(f"{source}: {_implausible(matrix.shape[1], matrix.nnz)}")
         return matrix, table.labels, ids
     return table.values.reshape(table.shape), table.labels, ids
@@ -117,11 +117,16 @@ def parse_letor(
 def check_width(source: str, rows: int, width: int, entries: int) -> None:
     """Raise ValueError where a dense matrix would be very large only because of a few large indices."""
     cells = rows * width
-    if cells > _CELLS_FREELY and cells > _CELLS_PER_ENTRY * entries:
+    if _is_implausible(width, entries) or (cells > _CELLS_FREELY and cells > _CELLS_PER_ENTRY * entries):
         raise ValueError(
             f"{source}: {_implausible(width, entries)} A dense matrix would take {cells * 8 / 2**30:.1f} GB; "
             "read_letor(..., sparse=True) takes what the entries need."
         )
+
+
+def _is_implausible(width: int, entries: int) -> bool:
+    """Tell whether so many features, whose names alone take memory, come from a few large indices."""
+    return width > _WIDE and width > _CELLS_PER_ENTRY * entries
 
 
 def _implausible(width: int, entries: int) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import warnings
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from difflib import get_close_matches
 from pathlib import Path
@@ -350,7 +351,7 @@ def _read_csv(path: PathLike, delimiter: str, qid: str, texts: Sequence[str]) ->
         raise ValueError(f"{path} is not a valid table: {_first_line(error)}") from None
     except UnicodeDecodeError:
         raise ValueError(f"{path}: the name of a column is not UTF-8; save the file as UTF-8.") from None
-    repeated = [name for name in table.column_names if table.column_names.count(name) > 1]
+    repeated = [name for name, count in Counter(table.column_names).items() if count > 1]
     if repeated:
         raise ValueError(f"{path} has two columns named {repeated[0]!r}; give each its own name.")
     if unreadable := [field.name for field in table.schema if pa.types.is_binary(field.type)]:

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankwright._io import PathLike, read_text, replacing
+from rankwright.data.queries import text_array
 
 _QRELS_LINE = "qid 0 docno label"
 _RUN_LINE = "qid Q0 docno rank score tag"
@@ -102,7 +103,7 @@ def read_qrels(path: PathLike) -> Qrels:
         try:
             labels.append(np.int64(int(label)))
         except (ValueError, OverflowError):
-            reason = f"expected a whole number as the label, got {label!r}"
+            reason = f"expected a whole number as the label, got {_excerpt(label)!r}"
             raise _bad_line(path, line, reason) from None
         qids.append(qid)
         docnos.append(docno)
@@ -134,7 +135,7 @@ def read_trec_run(path: PathLike) -> TrecRun:
         except ValueError:
             scores.append(np.nan)
         if not np.isfinite(scores[-1]):
-            raise _bad_line(path, line, f"expected a finite number as the score, got {score!r}")
+            raise _bad_line(path, line, f"expected a finite number as the score, got {_excerpt(score)!r}")
         if run_tag not in (None, tag):
             raise _bad_line(path, line, f"expected the tag {run_tag!r} of the lines before, got {tag!r}")
         run_tag = tag
@@ -187,7 +188,7 @@ def write_trec_run(run: TrecRun, path: PathLike) -> None:
 
 def align(
     run: TrecRun, qrels: Qrels, *, unjudged: float = 0
-) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.str_]]:
+) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[Any]]:
     """Join a run with judgements into the scores, labels and qid that `rankwright.evaluate` takes.
 
     As in trec_eval, the queries are those in both files, and a negative label counts as 0. Relevant
@@ -236,7 +237,7 @@ def align(
                 scores.append(np.nextafter(lowest_score, -np.inf))
                 labels.append(label)
                 qids.append(qid)
-    return np.array(scores), np.array(labels, dtype=np.float64), np.array(qids)
+    return np.array(scores), np.array(labels, dtype=np.float64), text_array(qids)
 
 
 def _read_lines(path: PathLike, form: str) -> Iterator[tuple[int, list[str]]]:
@@ -252,15 +253,18 @@ def _read_lines(path: PathLike, form: str) -> Iterator[tuple[int, list[str]]]:
         if not words:
             continue
         if len(words) != len(form.split()):
-            excerpt = line if len(line) <= 60 else line[:60] + "..."
-            raise _bad_line(path, number, f"expected {form!r}, got {excerpt!r}")
+            raise _bad_line(path, number, f"expected {form!r}, got {_excerpt(line)!r}")
         first = seen.setdefault((words[0], words[2]), number)
         if first != number:
-            reason = f"document {words[2]!r} of query {words[0]!r} is already on line {first}"
+            reason = f"document {_excerpt(words[2])!r} of query {_excerpt(words[0])!r} is already on line {first}"
             raise _bad_line(path, number, f"{reason}; keep one of them")
         yield number, words
     if not seen:
         raise ValueError(f"{path} is empty; expected lines of the form {form!r}.")
+
+
+def _excerpt(text: str) -> str:
+    return text if len(text) <= 60 else text[:60] + "..."
 
 
 def _bad_line(path: PathLike, number: int, reason: str) -> ValueError:
@@ -278,7 +282,7 @@ def _set_pairs(record: Qrels | TrecRun, values: str) -> None:
         )
     if len(set(zip(qids, docnos, strict=True))) < len(qids):
         raise ValueError("a document occurs twice for a query; keep one of them.")
-    object.__setattr__(record, "qid", np.array(qids, dtype=np.str_))
+    object.__setattr__(record, "qid", text_array(qids))
     object.__setattr__(record, "docno", np.array(docnos, dtype=object))  # their lengths vary too much for np.str_
 
 
@@ -289,5 +293,5 @@ def _check_word(what: str, word: Any) -> str:
     return text
 
 
-def _some(qids: Sequence[str] | NDArray[np.str_]) -> str:
+def _some(qids: Sequence[str] | NDArray[Any]) -> str:
     return ", ".join(list(dict.fromkeys(qids))[:3]) + ", ..."
