@@ -73,7 +73,7 @@ MAY_IMPORT = {
     "data.corruption": (*DATA, "data.streams"),
     "data.synthetic": (*DATA, "data.streams", "data.corruption"),
     "data.tables": (*FILES, *DATA, "data.arrow", "data.files", "data.letor_parser", "data.letor"),
-    "data.trec": FILES,
+    "data.trec": (*FILES, "data.queries"),
     "data.folds": (*DATA, "data.letor", "data.tables"),
     "metrics": (*DATA, "notation", "metrics"),
     "evaluation": ("_lazy", "_frames", "_html", "reducer", *DATA, "metrics"),
@@ -85,6 +85,7 @@ MAY_IMPORT = {
     "objectives.options": ("kernels",),
     "engines": ("interrupts", "reducer", "kernels", "data.dataset", "engines"),
     "engines.lightgbm": (
+        "_io",
         "_memory",
         "reducer",
         "notation",

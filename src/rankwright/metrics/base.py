@@ -130,7 +130,13 @@ class Metric:
         if not (counts or stops):
             cont = carry = np.empty(0)
         scale = np.zeros(len(boundaries) - 1)
-        np.divide(1.0, normaliser, out=scale, where=has_gain)
+        with np.errstate(over="ignore", divide="ignore"):
+            np.divide(1.0, normaliser, out=scale, where=has_gain)
+        if not np.isfinite(scale).all():
+            smallest = labels[labels > 0].min(initial=np.inf)
+            raise ValueError(
+                f"{self} cannot be divided by gains of labels as small as {smallest:g}; rescale the labels."
+            )
         weight = cut if truncate else full
         weighted = np.flatnonzero(weight)
         return Chain(
