@@ -171,7 +171,7 @@ def test_gradients_are_finite_at_the_edge(objective: str, case: str) -> None:
 @pytest.mark.parametrize("metric", ["arp", "ndcg(gain=linear)@5"])
 def test_labels_too_small_to_divide_by_are_refused(metric: str) -> None:
     tiny = np.where(Y > 0, 5e-324, 0.0)
-    with pytest.raises(ValueError, match="cannot be divided by gains of labels as small as 4.94066e-324; rescale"):
+    with pytest.raises(ValueError, match=r"cannot be divided by gains of labels as small as 4\.94066e-324; rescale"):
         gradients("lambdamart", X[:, 0], tiny, qid=QID, metric=metric)
     with pytest.raises(ValueError, match="cannot be divided by gains"):
         evaluate(X[:, 0], tiny, qid=QID, metrics=metric)
