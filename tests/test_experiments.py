@@ -320,16 +320,16 @@ def test_a_run_can_add_seeds_but_not_change_trees() -> None:
 
 def test_a_folder_of_another_run_is_rejected(tmp_path: Path) -> None:
     study = EXPERIMENTS["stochasticrank-table3"]
-    reproduce(study, study.settings(**SMALL), tmp_path)
-    before = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
+    reproduce(study, study.settings(**SMALL, trials=1), tmp_path)
+    before = {path.name: path.read_bytes() for path in tmp_path.rglob("*.*")}
     with pytest.raises(ValueError, match=r"holds a run with other settings \(trees\); choose another folder"):
-        reproduce(study, study.settings(**{**SMALL, "trees": 4}), tmp_path)
-    assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == before
+        reproduce(study, study.settings(**{**SMALL, "trees": 4}, trials=1), tmp_path)
+    assert {path.name: path.read_bytes() for path in tmp_path.rglob("*.*")} == before
 
 
 def test_an_interrupted_run_resumes(tmp_path: Path) -> None:
     study = EXPERIMENTS["stochasticrank-table3"]
-    settings = study.settings(**SMALL)
+    settings = study.settings(**SMALL, trials=1)
     whole = reproduce(study, settings, tmp_path / "whole")
     fresh: list[str] = []
 
@@ -531,7 +531,7 @@ def test_the_command_runs_on_a_folder(command: Command, tmp_path: Path) -> None:
 
 
 def test_progress_goes_to_standard_error(command: Command) -> None:
-    words = ("--quick", "--queries", "20", "--trees", "3", "--seeds", "1")
+    words = ("--quick", "--queries", "20", "--trees", "3", "--seeds", "1", "--trials", "1")
     done = command("stochasticrank-table3", *words, "--out", "here", "--note", "Chosen blindly.")
     assert done.code == 0
     assert "\nChosen blindly.\n" in Path("here", "table.md").read_text()
@@ -557,7 +557,7 @@ def test_the_command_lists_experiments_and_rejects_wrong_usage(command: Command)
 
 def test_a_page_counts_the_verdicts(tmp_path: Path) -> None:
     study = EXPERIMENTS["stochasticrank-table3"]
-    record = reproduce(study, study.settings(**SMALL), tmp_path / "one")
+    record = reproduce(study, study.settings(**SMALL, trials=1), tmp_path / "one")
     assert read_records(tmp_path) == [record]
     page = results_page([record], NAMES)
     table = next(block for block in page.sections[0].blocks if isinstance(block, Table))

@@ -160,8 +160,22 @@ def test_documents_alike_skip_each_other_where_they_change_the_state(share, spre
     np.testing.assert_allclose(skipped, visited, rtol=1e-12, atol=1e-150)
 
 
+@pytest.mark.parametrize("metric", ["err", "pfound", "map"])
+def test_documents_of_the_common_grade_skip_each_other(metric):
+    """Most documents have a gain and change the state: the estimate is still the sum of all jumps."""
+    n = 40
+    random = np.random.default_rng(3)
+    labels, scores = np.ones(n, dtype=int), 2.0 * random.normal(size=n)
+    labels[random.permutation(n)[:8]] = [0, 0, 0, 2, 3, 4, 0, 2]
+    stream, key = int(stream_of(0, 0)), int(Queries.from_group([n], n).keys[0])
+    noise = oracle.noise("gaussian", n, stream, key, 0)
+    expected = oracle.expected_jumps(scores, labels.tolist(), metric, noise, 1.0, 0.0)
+    drawn = samples(scores, labels, metric, 1)[0]
+    np.testing.assert_allclose(drawn, expected - expected.mean(), rtol=1e-9, atol=1e-14)
+
+
 @pytest.mark.parametrize("spread", [0.0, 1e-3])
-@pytest.mark.parametrize("share", ["one", 0.02, 0.5])
+@pytest.mark.parametrize("share", ["one", 0.02, 0.5, "all but one"])
 @pytest.mark.parametrize("metric", ["mrr", "err", "pfound"])
 def test_the_time_of_a_cascade_grows_like_n_log_n(metric, share, spread):
     """Without a cutoff, from 2000 to 64 000 documents, also where scores are tied or nearly so (statement 3).
@@ -174,8 +188,10 @@ def test_the_time_of_a_cascade_grows_like_n_log_n(metric, share, spread):
     for n in (short, long):
         random = np.random.default_rng(0)
         labels = np.zeros(n)
-        relevant = random.permutation(n)[: 1 if share == "one" else round(share * n)]
+        relevant = random.permutation(n)[: round(share * n) if isinstance(share, float) else 1]
         labels[relevant] = random.integers(1, 5, len(relevant))
+        if share == "all but one":  # documents of one grade have no jumps among them, so no sum ends by its last bit
+            labels = np.append(np.ones(n - 1), 0)
         copies = long // n
         gradient = bind("stochasticrank", np.tile(labels, copies), group=[n] * copies, metric=metric, threads=1)
         calls.append(partial(gradient, np.tile(spread * random.normal(size=n), copies), 0))

@@ -12,6 +12,7 @@ import time
 import tomllib
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, fields
+from functools import partial
 from pathlib import Path
 from statistics import mean, median
 from types import SimpleNamespace
@@ -29,6 +30,7 @@ from rankwright.objectives import OBJECTIVES, Objective
 from rankwright.objectives import objective as parse_objective
 from rankwright.report.page import Text
 from rankwright.report.tuning_page import tuning_report
+from rankwright.research.harness import RankwrightSystem
 from rankwright.research.peers import SEARCH_SPACES, CatBoost, LightGBM, XGBoost
 from rankwright.tuning.result import Tuning, is_config
 from rankwright.tuning.search import tune, tune_system
@@ -138,6 +140,8 @@ def test_the_papers_ranges() -> None:
     depths = {name: search_space(name, preset="paper")["max_depth"] for name in ("yetiloss", "queryrmse")}
     assert (depths, space["max_depth"]) == ({"yetiloss": Range(6, 8), "queryrmse": Range(6, 16)}, Range(6, 10))
     assert space["num_leaves"] == Range(16, 256, log=True)
+    for name in ("xendcg", "listnet", "lambdaloss"):  # 200 and 400 in XE-NDCG, 64 to 400 in Lambda-eX
+        assert search_space(name, preset="paper")["num_leaves"] == Range(16, 400, log=True)
     assert (PRESETS["paper"].startup, PRESETS["paper"].trials, PRESETS["paper"].trees) == (20, 20 + 80, 1000)
 
 
@@ -374,6 +378,15 @@ def test_trials_behind_the_median_are_stopped(system: type[Known], metric: str, 
     assert 0 < sum(stopped) < trials - 5
     assert tuning.best == tuning.best_trial.params == tuning.best_trial.values
     assert f"{trials} trials, {sum(stopped)} of them stopped early." in str(tuning)
+
+
+def test_a_trial_whose_model_is_constant_has_the_value_of_tied_documents() -> None:
+    fold = Fold("1", TRAIN, VALID, VALID)
+    space = {"min_child_samples": 1000, "num_leaves": Range(4, 8)}
+    system = partial(RankwrightSystem, "constant")
+    tuning = tune_system(lambda values: system({"objective": "queryrmse", **values}), space, [fold], **QUICK, trials=2)
+    tied = evaluate(np.zeros(VALID.n_rows), VALID.y, qid=VALID.qid, metrics=[QUICK["target"]]).mean[QUICK["target"]]
+    assert tuning.best_trial.value == pytest.approx(tied)
 
 
 def test_without_pruning_none_is_stopped() -> None:

@@ -6,9 +6,9 @@ where b = c + sigma eps are the noisy scores of the others. The bracket is an ex
 the list without j, so it needs only the list and its states ("StochasticRank" paper, theorem 3).
 
 A cascade takes O(n log n), without a cutoff too (the paper's statement 3 has this where the user stops at the first
-relevant document): its state falls along the list, and a sum stops where the state can no longer change its last bit.
-Documents that earn nothing and pass the state on by the same factor are *idle*: an exchange of two of them changes
-nothing, so an idle one visits the others only.
+relevant document): its state falls along the list, and a sum stops where the state can no longer change its last bit,
+or where all that is left is negligible beside the largest jump of the query. An exchange of two documents of one kind,
+of the same gain, factor and carry, changes nothing, so a document of the *common* kind visits the others only.
 """
 
 from __future__ import annotations
@@ -31,6 +31,7 @@ from rankwright.kernels.threads import stop_flag
 _REACH = 8.5  # phi(8.5) is below the rounding of phi(0): breakpoints farther away add nothing
 _WORTH_SEARCHING = 64  # in shorter lists a scan is faster than a search for the breakpoints in reach
 _LAST_BIT = 2.0**-56  # an addend below this share of a sum leaves the sum as it is
+_NEGLIGIBLE = 2.0**-112  # share of a query's largest jump that no gradient can show
 _TILE = 1024  # documents whose arrays stay in the cache while all breakpoints are summed
 _DENSITY = 1.0 / math.sqrt(2.0 * math.pi)
 _DOCUMENT = np.dtype([(name, np.float64) for name in ("noisy", "clean", "gain")])
@@ -73,7 +74,7 @@ class SmoothingScratch(NamedTuple):
     jumps: NDArray[Any]
     documents: NDArray[Any]  # records: what moves together shares a cache line
     order: NDArray[Any]
-    active: NDArray[Any]  # positions of the documents that are not idle
+    active: NDArray[Any]  # positions of the documents that are not of the common kind
     sorting: NDArray[Any]  # of `sort_descending`
 
     @classmethod
@@ -171,16 +172,21 @@ _ROW = types.float64[::1]
 def _chained_jumps(n: int, last: int, sigma: float, w: Any, peak: Any, scratch: Any, halt: Any) -> None:
     """Sum jump times density over the breakpoints of each document, for a chain that is not additive."""
     g, d, e, jumps = scratch.g, scratch.d, scratch.e, scratch.jumps
-    n_active, passed = _find_active(last, g, d, e, scratch.active)
+    common = _common_kind(last, g, d, e)
+    n_active = _find_active(last, common, g, d, e, scratch.active)
     steepest = _steepest_jump(n, g, d, e)
+    floor = 0.0
+    if steepest < np.inf:
+        floor = _NEGLIGIBLE * steepest * peak[0] * abs(scratch.state[0])
+    limits = (steepest, floor)
     before = 0  # active positions above i
     for i in range(n):
         if halt[0] != 0:
             return
-        if g[i] == 0.0 and d[i] == passed and e[i] == 0.0:
-            jumps[i] = _jumps_of_idle(i, before, n_active, passed, sigma, w, peak, steepest, scratch)
+        if common >= 0 and _alike(i, common, g, d, e):
+            jumps[i] = _jumps_of_common(i, before, n_active, sigma, w, peak, limits, scratch)
         else:
-            jumps[i] = _jumps_of_chain(i, last, sigma, w, peak, steepest, scratch)
+            jumps[i] = _jumps_of_chain(i, last, sigma, w, peak, limits, scratch)
             before = min(before + 1, n_active)
 
 
@@ -252,23 +258,45 @@ def _first_at_most(limit: float, n: int, b: Any) -> int:
     return low
 
 
-@internal
-def _find_active(last: int, g: Any, d: Any, e: Any, active: Any) -> tuple[int, float]:
-    """Write the positions above ``last`` of documents that are not idle; return how many, and the factor of idle ones.
+@inlined
+def _alike(i: int, j: int, g: Any, d: Any, e: Any) -> bool:
+    """Whether the documents at two positions are of one kind."""
+    return bool(g[i] == g[j] and d[i] == d[j] and e[i] == e[j])
 
-    It is the factor of the first document that earns and adds nothing.
+
+@internal
+def _common_kind(last: int, g: Any, d: Any, e: Any) -> int:
+    """Return a position above ``last`` of the kind that more than half of the documents there have.
+
+    If no kind has, it is that of the first document that earns and adds nothing, and -1 if there is none.
     """
-    passed = 1.0
+    kind = 0
+    votes = 0
+    for i in range(last):
+        if votes == 0:
+            kind = i
+        votes += 1 if _alike(i, kind, g, d, e) else -1
+    count = 0
+    for i in range(last):
+        if _alike(i, kind, g, d, e):
+            count += 1
+    if 2 * count > last:
+        return kind
     for i in range(last):
         if g[i] == 0.0 and e[i] == 0.0:
-            passed = d[i]
-            break
+            return i
+    return -1
+
+
+@internal
+def _find_active(last: int, common: int, g: Any, d: Any, e: Any, active: Any) -> int:
+    """Write the positions above ``last`` of documents of another kind than the common one; return how many."""
     n_active = 0
     for i in range(last):
-        if g[i] != 0.0 or d[i] != passed or e[i] != 0.0:
+        if common < 0 or not _alike(i, common, g, d, e):
             active[n_active] = i
             n_active += 1
-    return n_active, passed
+    return n_active
 
 
 @internal
@@ -283,31 +311,34 @@ def _steepest_jump(n: int, g: Any, d: Any, e: Any) -> float:
 
 
 @inlined
-def _is_spent(s: float, steepest: float, peak: float, worth: float) -> bool:
-    """Whether no jump at this state and weight, or at smaller ones, changes the sum ``worth``.
+def _is_spent(s: float, limits: tuple[float, float], peak: float, worth: float) -> bool:
+    """Whether no jump at this state and weight, or at smaller ones, changes the sum ``worth``, or all are negligible.
 
     A bound that underflows decides nothing, unless the state is 0; an infinite one never does.
     """
+    steepest, floor = limits
     bound = abs(s) * steepest * peak
-    return bound <= _LAST_BIT * abs(worth) and (bound > 0.0 or s == 0.0)
+    return bound < floor or (bound <= _LAST_BIT * abs(worth) and (bound > 0.0 or s == 0.0))
 
 
 @internal
-def _jumps_of_chain(i: int, last: int, sigma: float, w: Any, peak: Any, steepest: float, scratch: Any) -> float:
+def _jumps_of_chain(
+    i: int, last: int, sigma: float, w: Any, peak: Any, limits: tuple[float, float], scratch: Any
+) -> float:
     """Sum jump times density over the breakpoints of the document at position i, for a chain that is not additive."""
     b, g, d, e, state = scratch.b, scratch.g, scratch.d, scratch.e, scratch.state
     c = scratch.c[i]
     worth = 0.0
     for u in range(_first_in_reach(min(i, last), c, sigma, b), min(i, last)):
         x = (b[u] - c) / sigma
-        if x <= -_REACH or _is_spent(state[u], steepest, peak[u], worth):
+        if x <= -_REACH or _is_spent(state[u], limits, peak[u], worth):
             break
         jump = exchange_neighbours(w[u], w[u + 1], state[u], g[u], d[u], e[u], g[i], d[i], e[i])
         worth += jump * exp_negative(-0.5 * x * x)
     s = state[i]  # from here on, the state in the list without i
     for u in range(i + 1, last):
         x = (b[u] - c) / sigma
-        if x <= -_REACH or _is_spent(s, steepest, peak[u - 1], worth):
+        if x <= -_REACH or _is_spent(s, limits, peak[u - 1], worth):
             break
         if x < _REACH:
             jump = exchange_neighbours(w[u - 1], w[u], s, g[u], d[u], e[u], g[i], d[i], e[i])
@@ -331,18 +362,17 @@ def _first_in_reach(n: int, c: float, sigma: float, b: Any) -> int:
 
 
 @internal
-def _jumps_of_idle(
+def _jumps_of_common(
     i: int,
     before: int,
     n_active: int,
-    passed: float,
     sigma: float,
     w: Any,
     peak: Any,
-    steepest: float,
+    limits: tuple[float, float],
     scratch: Any,
 ) -> float:
-    """Sum the same for an idle document, with ``before`` active ones above it."""
+    """Sum the same for a document of the common kind, with ``before`` active ones above it."""
     b, g, d, e, state, active = scratch.b, scratch.g, scratch.d, scratch.e, scratch.state, scratch.active
     c = scratch.c[i]
     worth = 0.0
@@ -357,27 +387,25 @@ def _jumps_of_idle(
     for k in range(low, before):
         u = active[k]
         x = (b[u] - c) / sigma
-        if x <= -_REACH or _is_spent(state[u], steepest, peak[u], worth):
+        if x <= -_REACH or _is_spent(state[u], limits, peak[u], worth):
             return worth
         jump = exchange_neighbours(w[u], w[u + 1], state[u], g[u], d[u], e[u], g[i], d[i], e[i])
         worth += jump * exp_negative(-0.5 * x * x)
     if before == n_active:
         return worth
-    s = state[active[before] - 1]  # in the list without i, whose idle ones are one fewer up to there
+    s = state[active[before] - 1]  # in the list without i, whose common ones are one fewer up to there
     for k in range(before, n_active):
         u = active[k]
         x = (b[u] - c) / sigma
-        if x <= -_REACH or _is_spent(s, steepest, peak[u - 1], worth):
+        if x <= -_REACH or _is_spent(s, limits, peak[u - 1], worth):
             break
         if x < _REACH:
             jump = exchange_neighbours(w[u - 1], w[u], s, g[u], d[u], e[u], g[i], d[i], e[i])
             worth += jump * exp_negative(-0.5 * x * x)
         s = d[u] * s + e[u]
-        if passed != 1.0 and k + 1 < n_active:
-            for _ in range(u + 1, active[k + 1]):
-                if _is_spent(s, steepest, peak[u], worth):
-                    break
-                s *= passed
+        if k + 1 < n_active:
+            between = active[k + 1] - u - 1  # common ones; their factors are 1, or they add nothing
+            s = s + between * e[i] if d[i] == 1.0 else s * d[i] ** between
     return worth
 
 

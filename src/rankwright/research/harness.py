@@ -479,7 +479,7 @@ def _outcomes(
             )
     best = {target: _best(target, curve) for target, curve in curves.items()}
     used = set(best.values())
-    stages = {number: scores for number, scores in enumerate(_stages(model, fold.test, every)) if number in used}
+    stages = {number: scores for number, scores in enumerate(stages_of(model, fold.test, every)) if number in used}
     for target, curve in curves.items():
         scores = stages[best[target]]
         tested = evaluate(scores, fold.test.y, group=fold.test.group, metrics=list(reported), threads=threads)
@@ -500,7 +500,7 @@ def _outcomes(
         )
 
 
-def _stages(model: StagedModel, data: RankingData, every: int) -> Iterator[Floats]:
+def stages_of(model: StagedModel, data: RankingData, every: int) -> Iterator[Floats]:
     """Yield scores after each stage; a model without trees has one stage, with equal scores."""
     empty = True
     for scores in model.staged_predict(data, every):
@@ -514,7 +514,7 @@ def _curves(
     model: StagedModel, valid: RankingData, targets: Sequence[str], every: int, threads: int
 ) -> dict[str, list[float]]:
     curves: dict[str, list[float]] = {target: [] for target in targets}
-    for scores in _stages(model, valid, every):
+    for scores in stages_of(model, valid, every):
         result = evaluate(scores, valid.y, group=valid.group, metrics=list(targets), threads=threads)
         for target in targets:
             curves[target].append(result.mean[target])

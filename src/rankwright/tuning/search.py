@@ -17,7 +17,7 @@ from rankwright.data.labels import choose_label
 from rankwright.metrics import Metric
 from rankwright.metrics import metric as parse_metric
 from rankwright.objectives import Objective
-from rankwright.research.harness import System, check_installed
+from rankwright.research.harness import System, check_installed, stages_of
 from rankwright.tuning.constraint import Constraint, read_constraints
 from rankwright.tuning.result import Tuning
 from rankwright.tuning.space import (
@@ -248,7 +248,7 @@ def tune_system(
         system = make_system(values)
         for train, held_out in parts:
             model = system.fit(train, str(metric), trees=trees, seed=seed, threads=threads)
-            stages = model.staged_predict(held_out, every)
+            stages = stages_of(model, held_out, every)
             watch.fold_done([validation_value(scores, held_out, metric, threads) for scores in stages], every=every)
 
     search = {

@@ -116,9 +116,9 @@ def reproduce(
     >>> from rankwright.research.experiments import experiment
     >>> ablation = experiment("stochasticrank-table3")
     >>> with tempfile.TemporaryDirectory() as folder:
-    ...     record = reproduce(ablation, ablation.settings(quick=True, queries=20, trees=2, seeds=1), folder)
+    ...     record = reproduce(ablation, ablation.settings(quick=True, queries=20, trees=2, trials=1), folder)
     ...     sorted(path.name for path in Path(folder).iterdir())
-    ['outcomes.jsonl', 'settings.json', 'table.json', 'table.md']
+    ['outcomes.jsonl', 'settings.json', 'table.json', 'table.md', 'trials']
     """
     folder = Path(out)
     folder.mkdir(parents=True, exist_ok=True)
