@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ctypes
-import gc
 import os
 import shutil
 import subprocess
@@ -275,18 +274,6 @@ def test_a_function_that_only_kernels_call_is_compiled_as_a_part_of_them(monkeyp
     monkeypatch.setattr(quartered, "_cache", NullCache())
     assert quartered(8.0) == 2.0
     assert optimised == ["quartered"]
-
-
-def test_garbage_is_collected_again_after_a_compilation() -> None:
-    for enabled in (True, False):
-        (gc.enable if enabled else gc.disable)()
-        try:
-            with compiler._collection_paused():
-                assert not gc.isenabled()
-            assert gc.isenabled() == enabled
-            assert gc.get_freeze_count() == 0
-        finally:
-            gc.enable()
 
 
 @shared.shared("float64(float64)")

@@ -6,14 +6,11 @@ code that comes out is the same. What is left out:
 - passes over what kernels do not contain;
 - LLVM's work on a function before it is seen as a part of the kernels that call it, and on entry points for Python;
 - instructions that count references, and all but the few that an element of an array needs. LLVM would remove them;
-- typing the same operation again, and looking for garbage while objects are created that live until the end.
+- typing the same operation again.
 """
 
 from __future__ import annotations
 
-import gc
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Any, ClassVar
 
 from numba.core import types
@@ -187,21 +184,6 @@ class _PartLibrary(_Library):
         self._finalized = True
 
 
-@contextmanager
-def _collection_paused() -> Iterator[None]:
-    """Look for no garbage in the block, and treat what was created in it as old afterwards."""
-    enabled = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if enabled:
-            if gc.get_freeze_count() == 0:
-                gc.freeze()
-                gc.unfreeze()
-            gc.enable()
-
-
 class KernelCompiler(CompilerBase):
     """The compiler of kernels."""
 
@@ -210,11 +192,6 @@ class KernelCompiler(CompilerBase):
     def __init__(self, *arguments: Any) -> None:
         typing_context, *others, flags, local_types = arguments
         super().__init__(_TypingContext(typing_context), *others, _Options(flags), local_types)
-
-    def compile_extra(self, function: Any) -> Any:
-        """Compile a function."""
-        with _collection_paused():
-            return super().compile_extra(function)
 
     def define_pipelines(self) -> list[Any]:
         """Return Numba's passes without the unused ones."""
