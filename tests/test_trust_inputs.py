@@ -285,13 +285,15 @@ def test_save_follows_no_planted_link(tmp_path: Path, name: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["manifest.json", "model.txt", "manifest.json.new"])
-@pytest.mark.parametrize("kind", ["pipe", "device"])
+@pytest.mark.parametrize("kind", ["pipe", "device", "folder"])
 def test_pipes_and_devices_in_a_model_are_refused_at_once(tmp_path: Path, name: str, kind: str) -> None:
     quick(n_estimators=2).fit(TRAIN).save(tmp_path / "model")
     file = tmp_path / "model" / name
     file.unlink(missing_ok=True)
     if kind == "pipe":
         os.mkfifo(file)
+    elif kind == "folder":
+        file.mkdir()
     else:
         file.symlink_to("/dev/zero")
     outcome: list[Any] = []

@@ -161,10 +161,11 @@ def check_unpacked(path: PathLike, length: int, remedy: str) -> None:
 def read_plain(path: PathLike, most: int) -> bytes:
     """Read a file of at most this many bytes; a pipe, a device or a larger file is a ValueError, without waiting."""
     descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
+    status = os.fstat(descriptor)
+    if not stat.S_ISREG(status.st_mode):
+        os.close(descriptor)
+        raise ValueError(f"{path} is not a plain file but a pipe, a device or a folder; it is not read.")
     with open(descriptor, "rb") as file:
-        status = os.fstat(descriptor)
-        if not stat.S_ISREG(status.st_mode):
-            raise ValueError(f"{path} is not a plain file but a pipe, a device or a folder; it is not read.")
         if status.st_size > most:
             raise ValueError(f"{path} has {status.st_size} bytes, more than the {most} that are read; it was damaged.")
         content = file.read(status.st_size + 1)  # Python takes the memory for as many bytes as it is asked for

@@ -328,6 +328,8 @@ class FittedRanker(BaseEstimator):  # type: ignore[misc]
         """
         model = load(path)
         manifest = model.manifest
+        if not isinstance(manifest.get("parameters", {}), dict):
+            raise ValueError(f"{path}: the manifest lacks or garbles 'parameters'; it was damaged.")
         try:
             # The file does not decide where a later fit would write.
             ranker = cls(**{k: v for k, v in manifest["parameters"].items() if k != "checkpoint"})

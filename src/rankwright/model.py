@@ -452,7 +452,9 @@ def load(path: PathLike) -> Model:
 def _columns(manifest: dict[str, Any]) -> Columns:
     """Read the columns, after a look at every entry: values of other types would fail later, and less clearly."""
     names, categories, label = manifest["feature_names"], manifest["categories"], manifest.get("label_column")
+    engine = manifest["engine"]
     checks = {
+        "engine": isinstance(engine, dict) and isinstance(engine.get("name"), str),
         "feature_names": _is_texts(names),
         "categories": isinstance(categories, dict) and all(map(_is_levels, categories.values())),
         "named": isinstance(manifest.get("named", True), bool),
