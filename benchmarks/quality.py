@@ -1,7 +1,7 @@
 """Features within the query, rules of stopping, validation queries given back: rankwright and peers on test queries.
 
     python benchmarks/quality.py train FOLDER [--data PATH ...] [--generated KIND:QUERIES ...] [--seeds 3] [--minutes 4]
-    python benchmarks/quality.py tables FOLDER
+    python benchmarks/quality.py tables FOLDER [--pool mq2008 mslr_pool]
 
 `train` trains each system on the training queries of every fold, and once more on the training and validation queries
 together, with the given columns and with the ranks within the query added. It stores the value of every query after
@@ -36,10 +36,12 @@ SYSTEMS: dict[str, Any] = {
     "catboost YetiRank": CatBoost("YetiRank"),
     "lightgbm lambdarank": LightGBM("lambdarank"),
     "xgboost rank:ndcg": XGBoost("rank:ndcg"),
-    "rankwright, colsample 0.35": RankwrightSystem("rankwright, colsample 0.35", {"colsample": 0.35}),
+    "rankwright, colsample 0.7": RankwrightSystem("rankwright, colsample 0.7", {"colsample": 0.7}),
     "rankwright, colsample 0.5": RankwrightSystem("rankwright, colsample 0.5", {"colsample": 0.5}),
     "rankwright, rate 0.1": RankwrightSystem("rankwright, rate 0.1", {"learning_rate": 0.1}),
 }
+# Ranker(within_query="rank") looks at as many columns for a tree as without the ranks.
+WITH_RANKS = {"rankwright": RankwrightSystem("rankwright", {"colsample": 0.35})}
 COLUMNS = ("plain", "rank")
 PARTS = ("train", "all")  # what is trained on: the training queries, or the validation queries too
 # Name of a way of training: columns, rule, and whether the validation queries are given back.
@@ -80,7 +82,8 @@ def train(args: argparse.Namespace) -> None:
                 own = RankingData.concatenate([own, valid]) if part == "all" else own
                 every = 1 if system.startswith("rankwright") else 5
                 start = time.perf_counter()
-                model = SYSTEMS[system].fit(own, "ndcg@10", trees=TREES, seed=seed, threads=1)
+                trained = WITH_RANKS.get(system, SYSTEMS[system]) if columns == "rank" else SYSTEMS[system]
+                model = trained.fit(own, "ndcg@10", trees=TREES, seed=seed, threads=1)
                 seconds = time.perf_counter() - start
                 curves = {"test": curve(model, test, every)}
                 if part == "train":
@@ -191,6 +194,22 @@ def tables(args: argparse.Namespace) -> None:
                 print(f"\n{versus}: {metric} {difference}, p {p}")
 
 
+def pooled_tables(args: argparse.Namespace) -> None:
+    """Compare the ways of training of the first system over the test queries of several data sets together."""
+    system = args.systems[0]
+    by_way = {way: [tested(args.folder / name, system, way) for name in args.pool] for way in WAYS}
+    known = {way: found for way, found in by_way.items() if all(one is not None for one in found)}
+    values = {
+        way: {metric: np.concatenate([one[0][metric] for one in found if one is not None]) for metric in METRICS}
+        for way, found in known.items()
+    }
+    print(f"\n## {' and '.join(args.pool)}, {system}, all test queries together\n")
+    print("| way | NDCG@10, difference | p | MAP, difference | p |\n|---|--:|--:|--:|--:|")
+    for way in values:
+        cells = [cell for metric in METRICS for cell in compared(values[way][metric], values["best tree"][metric])]
+        print(f"| {way} | {' | '.join(cells)} |")
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("what", choices=["train", "tables"])
@@ -203,8 +222,11 @@ def main() -> None:
     parser.add_argument("--columns", nargs="*", default=list(COLUMNS), choices=COLUMNS)
     parser.add_argument("--parts", nargs="*", default=list(PARTS), choices=PARTS)
     parser.add_argument("--versus", nargs="*", default=[], help="'SYSTEM / WAY vs SYSTEM / WAY'")
+    parser.add_argument("--pool", nargs="*", default=[], help="data sets whose test queries are taken together too")
     args = parser.parse_args()
     {"train": train, "tables": tables}[args.what](args)
+    if args.what == "tables" and args.pool:
+        pooled_tables(args)
 
 
 if __name__ == "__main__":
