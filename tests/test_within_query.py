@@ -126,6 +126,9 @@ def test_columns_are_chosen_by_name_and_categories_are_left_out():
     ]:
         with pytest.raises(ValueError, match=reason):
             read_recipe(option, columns)
+        if option != {"language": "rank"}:  # numbers alone are in an array
+            with pytest.raises(ValueError, match=f"^features .*{reason}"):  # the transformer's own parameter
+                rw.WithinQuery(option).fit(np.ones((2, 2)))
     with pytest.raises(ValueError, match="second column 'a \\[rank\\]'"):
         read_recipe("rank", Columns(["a", "a [rank]"], {}))
 

@@ -66,7 +66,7 @@ class WithinQuery(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         self.columns_ = Columns(names, levels, named)
         if self.features is None:
             raise ValueError("features is None; name at least one, such as 'rank'.")
-        self.recipe_ = read_recipe(self.features, self.columns_)
+        self.recipe_ = read_recipe(self.features, self.columns_, "features")
         self.n_features_in_ = len(names)
         if named:
             self.feature_names_in_ = np.array(names, dtype=object)

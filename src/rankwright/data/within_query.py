@@ -188,22 +188,22 @@ def read_kinds(option: Any, where: str = "within_query") -> tuple[str, ...]:
     return tuple(kind for kind in KINDS if kind in chosen)
 
 
-def check_option(option: Any) -> None:
-    """Raise ValueError unless an option ``within_query`` can be used with some data."""
+def check_option(option: Any, called: str = "within_query") -> None:
+    """Raise ValueError, with the option's name, unless it can be used with some data."""
     if isinstance(option, Mapping):
         for column, kinds in option.items():
             if not isinstance(column, str):
                 raise ValueError(
-                    f"within_query must name columns by their names, 'f0' for the first of an array; got {column!r}."
+                    f"{called} must name columns by their names, 'f0' for the first of an array; got {column!r}."
                 )
-            read_kinds(kinds, f"within_query of column {column!r}")
+            read_kinds(kinds, f"{called} of column {column!r}")
         if not option:
-            raise ValueError("within_query is an empty dict; name columns with their features, or leave it out.")
+            raise ValueError(f"{called} is an empty dict; name columns with their features, or leave it out.")
     elif option is not None:
-        read_kinds(option)
+        read_kinds(option, called)
 
 
-def read_recipe(option: Any, columns: HasColumns) -> Recipe:
+def read_recipe(option: Any, columns: HasColumns, called: str = "within_query") -> Recipe:
     """Read the option ``within_query`` of an estimator for the columns of its data.
 
     Parameters
@@ -212,6 +212,8 @@ def read_recipe(option: Any, columns: HasColumns) -> Recipe:
         Kinds of features for all columns but the categorical ones, or for each column named in a dict; None for none.
     columns
         The data, or its columns.
+    called
+        Name of the option, for errors.
 
     Examples
     --------
@@ -221,7 +223,7 @@ def read_recipe(option: Any, columns: HasColumns) -> Recipe:
     >>> read_recipe({"bm25": ["rank", "z"]}, Columns(["length", "bm25"], {})).names
     ['bm25 [rank]', 'bm25 [z]']
     """
-    check_option(option)
+    check_option(option, called)
     if option is None:
         return Recipe()
     names = list(columns.feature_names)
@@ -229,18 +231,18 @@ def read_recipe(option: Any, columns: HasColumns) -> Recipe:
         for name in option:
             if name not in names:
                 shown = ", ".join(names[:8]) + (", ..." if len(names) > 8 else "")
-                raise ValueError(f"within_query names {name!r}, which is not a column of the data; it has {shown}.")
+                raise ValueError(f"{called} names {name!r}, which is not a column of the data; it has {shown}.")
             if name in columns.categories:
-                raise ValueError(f"within_query names {name!r}, which holds categories; they have no order to rank by.")
+                raise ValueError(f"{called} names {name!r}, which holds categories; they have no order to rank by.")
         sources = [(name, read_kinds(option[name])) for name in names if name in option]
     else:
-        kinds = read_kinds(option)
+        kinds = read_kinds(option, called)
         sources = [(name, kinds) for name in names if name not in columns.categories]
         if not sources:
-            raise ValueError("within_query has no column to compute features from: all hold categories; leave it out.")
+            raise ValueError(f"{called} has no column to compute features from: all hold categories; leave it out.")
     recipe = Recipe(tuple(sources))
     if taken := set(recipe.names) & set(names):
-        raise ValueError(f"within_query would add a second column {sorted(taken)[0]!r}; rename the one that is there.")
+        raise ValueError(f"{called} would add a second column {sorted(taken)[0]!r}; rename the one that is there.")
     return recipe
 
 
