@@ -348,11 +348,27 @@ def test_options_that_are_refused(options: dict[str, Any], message: str) -> None
         quick(**options).fit(log(), position="position")
 
 
+def test_tables_and_positions_past_the_limit_are_refused() -> None:
+    data = log()
+    position, device = data.fields["position"], data.fields["device"]
+    table = np.column_stack((position, position))
+    for several, number in (([position, device], 2), (table, 2), (pd.DataFrame(table), 2)):
+        with pytest.raises(ValueError, match=f"position has {number} columns; give several as arrays by name"):
+            quick().fit(data, position=several)
+    with pytest.raises(ValueError, match="starts at 51, and positions from position_limit=50 on share one value"):
+        quick().fit(data, position=position + 50)
+    quick(n_estimators=1, position_limit=60).fit(data, position=position + 50)
+
+
 def test_a_log_without_overlap_is_named() -> None:
     data = log()
     sorted_by = np.concatenate([np.argsort(np.argsort(-data.X[data.qid == q, 2])) + 1 for q in range(QUERIES)])
     with pytest.warns(UserWarning, match="the feature 'f2' has the order of position in every query"):
         quick(n_estimators=1).fit(data, position=sorted_by)
+    some_missing = data.X.copy()
+    some_missing[::7, 2] = np.nan  # which a ranker put somewhere: the others still have its order
+    with pytest.warns(UserWarning, match="the feature 'f2' has the order of position in every query"):
+        quick(n_estimators=1).fit(some_missing, data.y, qid=data.qid, position=sorted_by)
     rows = np.tile(np.arange(data.n_rows), 3)
     again = RankingData(data.X[rows], data.y[rows], qid=np.repeat(np.arange(3 * QUERIES), SHOWN))
     with pytest.warns(UserWarning, match="no document was seen at two values of position"):

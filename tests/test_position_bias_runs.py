@@ -67,9 +67,9 @@ def test_another_column_is_another_run(folder: Path) -> None:
 
 def test_propensities_on_the_command_line(folder: Path) -> None:
     train = ["train", folder / "log.parquet", "--out", folder / "weighed", "--objective", "queryrmse", "--trees", 2]
-    done = invoke(*train, "--propensity", "seen", "--clip", 0.2, "--quiet")
+    done = invoke(*train, "--propensity", "seen", "--clip", 0.2, "--self-normalised", "--quiet")
     assert done.exit_code == 0, done.output
-    assert Run.open(folder / "weighed").config["clicks"] == {"clip": 0.2, "propensity": "seen"}
+    assert Run.open(folder / "weighed").config["clicks"] == {"clip": 0.2, "propensity": "seen", "self_normalised": True}
 
 
 @pytest.mark.parametrize(

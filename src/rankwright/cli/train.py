@@ -85,6 +85,9 @@ def train(
     clip: Annotated[
         float | None, typer.Option(help="Least propensity; smaller ones count as it.", show_default=False)
     ] = None,
+    self_normalised: Annotated[
+        bool, typer.Option("--self-normalised", help="Divide inverse propensities of clicked documents by their mean.")
+    ] = False,
     seed: Annotated[int | None, typer.Option(metavar="N", min=0, help="Seed [0].", show_default=False)] = None,
     threads: options.Threads = None,
     set_: Annotated[
@@ -156,13 +159,14 @@ def train(
         "--position": position,
         "--calibrate": calibrate_by,
     }
-    local |= {"--propensity": propensity, "--clip": clip, "--refit": refit}
+    local |= {"--propensity": propensity, "--clip": clip, "--self-normalised": self_normalised, "--refit": refit}
     if cluster is not None and (flag := next((name for name, value in local.items() if value), None)):
         raise typer.BadParameter(f"{flag} cannot be used on several workers; train without --workers and --scheduler.")
     parameters = _parameters(config, {k: v for k, v in flags.items() if v is not None}, set_ or [])
     if cluster is not None:
         parameters.setdefault("engine", "xgboost")
     given = {"position": position or None, "propensity": propensity, "clip": clip}
+    given |= {"self_normalised": self_normalised or None}
     click_options = parameters.pop("clicks", {}) | {name: value for name, value in given.items() if value is not None}
     names = options.named_columns(click_options)
     reading |= {"fields": names} if names else {}

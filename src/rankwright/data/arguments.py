@@ -100,7 +100,21 @@ def by_column(argument: str, values: Any) -> dict[str, Any]:
         return {str(name): value for name, value in values.items()}
     if isinstance(values, list | tuple) and values and all(isinstance(value, str) for value in values):
         return {name: name for name in values}
+    if (width := _n_columns(values)) is not None:
+        raise ValueError(
+            f"{argument} has {width} columns; give several as arrays by name, such as {argument}="
+            "{'first': ..., 'second': ...}, or as a list of names of columns."
+        )
     return {argument: values}
+
+
+def _n_columns(values: Any) -> int | None:
+    """Return the number of columns of a table or of a list of arrays; None for one column."""
+    shape: tuple[int, ...] = getattr(values, "shape", ())
+    if len(shape) == 2:
+        return int(shape[1])
+    arrays = isinstance(values, list | tuple) and values and all(len(getattr(v, "shape", ())) == 1 for v in values)
+    return len(values) if arrays else None
 
 
 def _field_of(data: RankingData, value: Any) -> Any:

@@ -114,6 +114,11 @@ def _positions(name: str, values: NDArray[Any], queries: Queries, limit: int, re
             f"{name} is {values[row]:g} at {queries.where(row)}; positions count from 1, and codes of categories must "
             "be text."
         )
+    if -reducer.max(np.array([-float(lowest)]))[0] >= limit:
+        raise ValueError(
+            f"{name} starts at {lowest}, and positions from position_limit={limit} on share one value, so there is no "
+            "bias to learn; count positions from 1, or raise the limit."
+        )
     last = int(reducer.max(np.array([min(float(values.max()), float(limit))]))[0])
     codes = np.minimum(values, last).astype(np.int64) - 1
     _require_variation(name, codes, queries, reducer)
@@ -191,8 +196,9 @@ def _ordering_feature(data: RankingData, positions: NDArray[Any], n_queries: int
         column = X[:, [number]]
         values = np.asarray(column.todense() if hasattr(column, "todense") else column).ravel()[order]
         change = np.diff(values)[step]
-        falls = np.all(change <= 0) or np.all(change >= 0)  # not for NaN
-        if falls and np.mean(change != 0) > 0.9:
+        known = change[~np.isnan(change)]
+        falls = np.all(known <= 0) or np.all(known >= 0)
+        if falls and len(known) > 0.5 * len(change) and np.mean(known != 0) > 0.9:
             return feature
     return None
 
