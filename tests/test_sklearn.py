@@ -154,8 +154,15 @@ def test_scores_without_routing_say_what_to_turn_on() -> None:
     folds = list(GroupKFold(3).split(X, Y, QID))
     with pytest.raises(ValueError, match=r"no query ids.*set_config\(enable_metadata_routing=True\)"):
         cross_val_score(quick(), X, Y, cv=folds, params={"qid": QID}, error_score="raise")
-    with pytest.warns(UserWarning, match="enable_metadata_routing=True"):
-        assert np.isnan(cross_val_score(quick(), X, Y, cv=folds, params={"qid": QID})).all()
+    pipeline = make_pipeline(StandardScaler(), quick())
+    for fails in (
+        lambda: cross_val_score(quick(), X, Y, cv=folds, params={"qid": QID}),
+        lambda: GridSearchCV(quick(), {"num_leaves": [3, 15]}, cv=folds, n_jobs=2).fit(X, Y, qid=QID),
+        lambda: cross_val_score(pipeline, X, Y, cv=folds, params={"ranker__qid": QID}),
+        lambda: quick().fit(X, Y, qid=QID).score(X, Y),
+    ):
+        with pytest.raises(ValueError, match=r"no query ids.*set_config\(enable_metadata_routing=True\)"):
+            fails()
 
 
 # The form in which PyTerrier (`pt.ltr.apply_learned_model(ranker, form="ltr")`) and users of LightGBM call fit.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Iterator, Sequence
 from typing import Any, Self
 
@@ -37,6 +38,33 @@ from rankwright.training.stopping import read_stopping
 from rankwright.training.summary import fitted_html
 
 Floats = NDArray[np.float64]
+
+
+class NoQueryIds(ValueError):
+    """Rows to score without their queries."""
+
+
+class NoScore:
+    """What `score` gives a cross-validation of scikit-learn that would put NaN in place of an error.
+
+    scikit-learn refuses what is not a number, and shows it.
+    """
+
+    def __init__(self, reason: Exception) -> None:
+        self._reason = reason
+
+    def __repr__(self) -> str:
+        return str(self._reason)
+
+
+def _error_would_be_nan() -> bool:
+    """Return whether a cross-validation of scikit-learn is asking for a score and would warn of an error only."""
+    frame = sys._getframe()
+    while frame is not None:
+        if (frame.f_globals.get("__name__"), frame.f_code.co_name) == ("sklearn.model_selection._validation", "_score"):
+            return bool(frame.f_locals.get("error_score") != "raise")
+        frame = frame.f_back  # type: ignore[assignment]
+    return False
 
 
 class FittedRanker(BaseEstimator):  # type: ignore[misc]
@@ -120,7 +148,12 @@ class FittedRanker(BaseEstimator):  # type: ignore[misc]
         ``y`` and ``qid`` may name columns of a data frame, and may be left out where ``fit`` was given their names.
         Weights are weights of queries: one per query, or one per row and the same within a query.
         """
-        data = self._labelled(X, y, qid, group, sample_weight)
+        try:
+            data = self._labelled(X, y, qid, group, sample_weight)
+        except NoQueryIds as error:
+            if _error_would_be_nan():
+                return NoScore(error)  # type: ignore[return-value]
+            raise
         target, threads = self.metrics_[0], read_threads(self.n_jobs)
         result = evaluate(
             self.predict(data), data.labels, group=data.group, metrics=[target], weights=data.weights, threads=threads
@@ -385,7 +418,7 @@ class FittedRanker(BaseEstimator):  # type: ignore[misc]
         if qid is None and group is None and self.qid_column_ in columns:
             qid = self.qid_column_
         if qid is None and group is None and y is not None:
-            raise ValueError(
+            raise NoQueryIds(
                 "no query ids: pass qid= (one id per row) or group= to score. In a search or cross-validation of "
                 "scikit-learn metadata routing passes qid on: sklearn.set_config(enable_metadata_routing=True)."
             )
