@@ -121,6 +121,25 @@ def test_evaluate_knows_documents_by_id_and_by_number(runs: Path, tmp_path: Path
     for name in ("ids", "numbers"):
         code, out, error = call("evaluate", tmp_path / f"{name}.trec", test, *OPTIONS)
         assert (code, out) == (0, expected), error
+    code, out, error = call("evaluate", tmp_path / "numbers.trec", test)  # text columns are nothing to a run file
+    assert (code, out) == (0, expected), error
+
+
+def test_a_run_file_needs_labels_and_queries_alone(runs: Path, tmp_path: Path, call: Command) -> None:
+    call("predict", runs / "one", runs / "test.parquet", *OPTIONS, "--out", tmp_path / "ids.trec")
+    expected = call("evaluate", tmp_path / "ids.trec", runs / "test.parquet", *OPTIONS)[1]
+    FRAME.drop(columns=["a", "b", "c", "words"]).to_csv(tmp_path / "judged.csv", index=False)
+    code, out, error = call("evaluate", tmp_path / "ids.trec", tmp_path / "judged.csv", "--docid", "url")
+    assert (code, out) == (0, expected), error
+    code, _, error = call("evaluate", tmp_path / "missing.trec", tmp_path / "judged.csv")
+    assert (code, "missing.trec" in error) == (1, True)
+    colours = pd.Series(TEXTS, dtype="category")
+    weighted = rw.RankingData(FRAME[["a"]].assign(colour=colours), Y, qid=QID, weights=1.0 + QID, fields={"docid": IDS})
+    rw.write_data(weighted, tmp_path / "weighted.parquet")
+    read = [rw.read_data(tmp_path / "weighted.parquet", features=features) for features in (True, False)]
+    assert [data.weights.tolist() for data in read] == 2 * [weighted.weights.tolist()]
+    assert [data.fields["docid"].tolist() for data in read] == 2 * [weighted.fields["docid"].tolist()]
+    assert read[1].X.tolist() == [[0.0]] * weighted.n_rows
 
 
 def test_the_query_view_of_the_report_shows_them(runs: Path, tmp_path: Path, call: Command) -> None:

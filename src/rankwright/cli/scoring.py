@@ -78,8 +78,9 @@ def score_system(system: Path, data: DataFile, **reading: Any) -> tuple[Any, Ran
     import rankwright as rw
 
     if not _is_model(system):
-        rows = data.read(**reading)
-        return _scores_in_run(rw.read_trec_run(system), rows, data.path), rows
+        run = rw.read_trec_run(system)
+        rows = data.read(**reading, features=False)
+        return _scores_in_run(run, rows, data.path), rows
     ranker, training_options = load_system(system)
     fields = [*training_options.pop("fields", ()), *reading.pop("fields", ())]
     if fields:

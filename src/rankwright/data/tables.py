@@ -39,6 +39,7 @@ def read_data(
     query_text: str | None = None,
     zero_based: bool = False,
     labelled: bool | None = True,
+    features: bool = True,
     reference: RankingData | Columns | None = None,
 ) -> RankingData:
     r"""Read ranking data from a file.
@@ -73,6 +74,9 @@ def read_data(
     labelled
         False for rows to predict, which need no labels; None for rows with pairs, which may have none: labels are
         read where the file has the column.
+    features
+        False where only labels, queries and fields of Parquet or CSV are of interest: other columns may then hold
+        anything, or be missing, and the only feature is a column of zeros.
     reference
         Training data, or a model's ``columns_``: this data gets the same columns and categories. Columns named in
         ``drop``, ``categorical``, ``fields``, ``docid`` and ``query_text`` may then be missing. LETOR text, which has
@@ -132,6 +136,9 @@ def read_data(
             )
     given = {option: name for option, name in named.items() if name is not None}
     table, fields = _name_fields(table, path, given, fields)
+    if not features:
+        drop, categorical = _feature_columns(table, (*(labels if labelled else ()), qid, weight, *fields)), ()
+        table = table.append_column("no feature", [np.zeros(len(table))])
     try:
         return RankingData.from_arrow(
             table,
@@ -276,6 +283,13 @@ def _name_fields(table: Any, path: PathLike, columns: dict[str, str], fields: Se
         table = table.append_column(field, table[column])
     others = set(columns.values()) - columns.keys() - set(fields)
     return table.drop_columns(sorted(others)) if others else table, [*columns, *fields]
+
+
+def _feature_columns(table: Any, named: Sequence[str | None]) -> list[str]:
+    """Return the columns that are neither named nor what `write_data` wrote beside features."""
+    metadata = table_metadata(table)
+    others = {*named, *metadata.get("fields", []), *(["weight"] if metadata.get("weighted") else [])}
+    return [name for name in table.column_names if name not in others]
 
 
 def _read_letor(
