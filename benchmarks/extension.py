@@ -164,13 +164,11 @@ def record(store: OutcomeStore, metrics: list[str], trees: int) -> Record:
             if base in names and name not in ("tau=k", base) and "literal" not in name
         ]
         verdicts += judge(tested, parts["all worlds"])
+    cutoffs = [metric.partition("@")[2] for metric in metrics]
+    data = f"generated, sparse, {TRAIN} training queries of {LENGTH} documents, {len(worlds)} worlds"
     return Record(
-        settings={
-            "experiment": "lambdaex-table5",
-            "data": f"generated, sparse, {TRAIN} training queries of {LENGTH} documents, {len(worlds)} worlds",
-            "quick": False,
-        },
-        command=f"python benchmarks/extension.py OUTCOMES.jsonl OUT --trees {trees}",
+        settings={"experiment": "lambdaex-table5", "data": f"{data}, k = {' and '.join(cutoffs)}", "quick": False},
+        command=f"python benchmarks/extension.py OUTCOMES.jsonl OUT --trees {trees} --cutoffs {' '.join(cutoffs)}",
         about={
             "title": "Lambda-eX against truncated gradients",
             "paper": "Lambda-eX",

@@ -2,9 +2,9 @@
 
     python benchmarks/figures.py [FOLDER]
 
-Writes SVG files to FOLDER, docs/images if left out. Nothing is measured here: `papers` and `defaults` read the tables
-of papers.md and defaults.md, `headlines` those of docs/results.md, `comparison` reads the peers-*.json files,
-`propensities` offline-evaluation.json, and the others pictures.json, which `pictures.py` writes.
+Writes SVG files to FOLDER, docs/images if left out. Nothing is measured here: `papers`, one chart for each paper, and
+`defaults` read the tables of papers.md and defaults.md, `comparison` reads the peers-*.json files, `propensities`
+offline-evaluation.json, and the others pictures.json, which `pictures.py` writes.
 """
 
 from __future__ import annotations
@@ -35,12 +35,18 @@ DATA = {
     "peers-sparse": "sparse, 60",
     "peers-big-sparse": "sparse, 200",
 }
+VERDICTS = {"agrees": "#008a66", "not significant": "#8b96a1", "contradicts": "#c24e00"}
 METRICS = {"ndcg@10": "NDCG@10", "map": "MAP"}
 
 
-def tables(name: str, folder: Path = RESULTS) -> Iterator[list[dict[str, str]]]:
-    """Tables of a Markdown file, one dictionary per row."""
-    for match in re.finditer(r"(?:^\|.*\n)+", (folder / name).read_text(encoding="utf-8"), re.MULTILINE):
+def tables(name: str) -> Iterator[list[dict[str, str]]]:
+    """Tables of a Markdown file of benchmarks/results."""
+    return tables_of((RESULTS / name).read_text(encoding="utf-8"))
+
+
+def tables_of(text: str) -> Iterator[list[dict[str, str]]]:
+    """Tables of Markdown text, one dictionary per row."""
+    for match in re.finditer(r"(?:^\|.*\n)+", text, re.MULTILINE):
         head, _, *rows = ([cell.strip() for cell in line.split("|")[1:-1]] for line in match[0].splitlines())
         yield [dict(zip(head, row, strict=True)) for row in rows]
 
@@ -75,25 +81,101 @@ def papers() -> Any:
     return bars.facet(column=alt.Column("data:N", title=None, sort=["generated data", "MQ2008"]))
 
 
-def headlines() -> Any:
-    """Headline claims of the papers that are differences, with their intervals."""
+def section(experiment: str, data: str = "generated") -> dict[str, list[dict[str, str]]]:
+    """Tables of a section of papers.md by their titles; the data are named by how their name begins."""
+    for text in re.split(r"^(?=## )", (RESULTS / "papers.md").read_text(encoding="utf-8"), flags=re.MULTILINE):
+        found = re.match(r"## ([\w-]+): .*\((.*)\)\n", text)
+        if found is not None and found[1] == experiment and found[2].startswith(data):
+            titles = re.findall(r"^\*\*(.+)\*\*$", text, re.MULTILINE)
+            return dict(zip(titles, tables_of(text), strict=True))
+    raise ValueError(f"papers.md has no section of {experiment} on data whose name begins with {data!r}.")
+
+
+def claims_of(*experiments: str) -> Any:
+    """Claims of experiments that are differences, with their intervals."""
     values = []
-    for rows in tables("results.md", ROOT / "docs"):
-        for row in rows:
-            found = re.fullmatch(r"([-+.\d]+) \[([-+.\d]+), ([-+.\d]+)\]", row.get("here", ""))
-            if found:
-                here = dict(zip(("points", "low", "high"), map(float, found.groups()), strict=True))
-                values.append({"claim": row["claim"], "verdict": row["verdict"], **here})
-    order = [value["claim"] for value in values]
+    for row in (row for name in experiments for row in section(name)["The paper's claims"]):
+        found = re.match(r"([-+.\d]+) points \[([-+.\d]+), ([-+.\d]+)\]", row["evidence"])
+        if found:
+            here = dict(zip(("points", "low", "high"), map(float, found.groups()), strict=True))
+            values.append({"claim": row["claim"], "verdict": row["here"], **here})
     base = alt.Chart(alt.Data(values=values), width=330).encode(
-        y=alt.Y("claim:N", sort=order, title=None, axis=alt.Axis(labelLimit=600)),
-        color=alt.Color("verdict:N", sort=["agrees", "open", "contradicted"]),
+        y=alt.Y("claim:N", sort=[value["claim"] for value in values], title=None, axis=alt.Axis(labelLimit=600)),
+        color=alt.Color("verdict:N", scale=alt.Scale(domain=list(VERDICTS), range=list(VERDICTS.values()))),
     )
     x = alt.Scale(domain=[min(0.0, *(v["low"] for v in values)), max(v["high"] for v in values)], nice=True)
     zero = alt.Chart(alt.Data(values=[{"x": 0}])).mark_rule(color="#57616c").encode(x=alt.X("x:Q", scale=x))
     ends = base.mark_rule().encode(x=alt.X("low:Q", scale=x, title="difference, points"), x2="high:Q")
     dots = base.mark_circle(size=45, opacity=1).encode(x=alt.X("points:Q", scale=x, title="difference, points"))
     return alt.layer(zero, ends, dots)
+
+
+def stochasticrank() -> Any:
+    """What the parts of StochasticRank add, and how it compares."""
+    return claims_of("stochasticrank-table3", "stochasticrank-table2")
+
+
+def tricks() -> Any:
+    """What smoothing adds to YetiLoss, and how the methods compare."""
+    return claims_of("tricks-table3", "tricks-table4")
+
+
+def xendcg() -> Any:
+    """XE-NDCG and LambdaMART where training data are corrupted: figures 3 and 4 of the paper."""
+    panels = []
+    kinds = {"negatives": "xendcg-robustness", "random labels": "xendcg-robustness", "clicks": "xendcg-clicks"}
+    for kind, experiment in kinds.items():
+        values = []
+        for row in section(experiment)["ndcg@5, per cent"]:
+            system, _, condition = row["system"].partition(", ")
+            level = re.search(r"[.\d]+", condition)
+            if kind in condition or not condition:
+                values.append({"system": system, "level": float(level[0]) if level else 0.0, "value": row["here"]})
+        title = "noise of clicks" if kind == "clicks" else f"{kind}, per cent"
+        chart = alt.Chart(alt.Data(values=values), width=190, height=190, title=kind)
+        panels.append(
+            chart.mark_line(strokeWidth=2, point={"size": 30, "filled": True}).encode(
+                x=alt.X("level:Q", title=title),
+                y=alt.Y("value:Q", title="NDCG@5, per cent", scale=alt.Scale(zero=False)),
+                color=alt.Color("system:N", sort=["XE-NDCG", "LambdaMART"]),
+            )
+        )
+    return alt.hconcat(*panels)
+
+
+def lambdaex() -> Any:
+    """Quality against trees: figure 4 of the paper."""
+    found = section("lambdaex-table5", "generated, sparse, 1500 training queries of 120 documents, 3 worlds, k = 5")
+    rows = found["Figure 4: test ndcg@5 by number of trees, mean of the worlds"]
+    shown = ["tau=inf", "eX static", "eX all", "eX static, literal", "tau=k+3", "tau=k"]
+    values = [
+        {"system": row["system"], "trees": int(trees), "value": float(value)}
+        for row in rows
+        if row["system"] in shown
+        for trees, value in list(row.items())[1:]
+    ]
+    y = alt.Y("value:Q", title="NDCG@5, per cent", scale=alt.Scale(zero=False))
+    return lines(values, "system", shown, y=y, logarithmic=False)
+
+
+def softrank() -> Any:
+    """Distance between NDCG and SoftRank's surrogate as the noise falls."""
+    rows = section("softrank-directness")["NDCG less SoftNDCG, absolute"]
+    values = [
+        {"sigma": float(row["σ"]), "gap": float(row[which]), "of the queries": which}
+        for row in rows
+        for which in ("mean gap", "largest gap")
+    ]
+    axes = {"scale": alt.Scale(type="log"), "axis": alt.Axis(format="e", tickCount=5)}
+    return (
+        alt.Chart(alt.Data(values=values), width=560, height=200)
+        .mark_line(strokeWidth=2, point={"size": 30, "filled": True})
+        .encode(
+            x=alt.X("sigma:Q", title="σ", **axes),
+            y=alt.Y("gap:Q", title="NDCG less surrogate", **axes),
+            color=alt.Color("of the queries:N", sort=["largest gap", "mean gap"]),
+        )
+    )
 
 
 def comparison() -> Any:
@@ -263,7 +345,7 @@ def pair(cell: str) -> tuple[float, float]:
 
 FIGURES: dict[str, Callable[[], Any]] = {
     "papers": papers,
-    "headlines": headlines,
+    **{f"papers-{chart.__name__}": chart for chart in (stochasticrank, tricks, xendcg, lambdaex, softrank)},
     "comparison": comparison,
     "defaults": defaults,
     "propensities": propensities,
