@@ -97,6 +97,9 @@ HEADLINES: tuple[tuple[str, str, str, str], ...] = (
         "method, in the paper's reading",
     ),
     ("lambdaex-table5", "generated, sparse, 1500", "eX static above tau=k by ndcg@5", "method, in the paper's reading"),
+    ("lambdaex-table5", "generated, sparse, 1500", "eX random above tau=k+3 by ndcg@5", ""),
+    ("lambdaex-table5", "generated, sparse, 1500", "eX all above tau=k+3 by ndcg@5", ""),
+    ("lambdaex-table5", "generated, sparse, 1500", "tau=inf above tau=k+3 by ndcg@5", ""),
     (
         "lambdaex-table5",
         "generated, sparse, 1500",
