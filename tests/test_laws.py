@@ -115,7 +115,7 @@ def differ(results):
 def sums_between_leaves(value):
     """Whether every term can add up the curvature between leaves, tried out below the check of what it declares."""
     queries = Queries.of(ROWS, QID, None)
-    sums = LeafSums(np.ones(len(SIZES)), np.arange(ROWS) % 3, np.zeros(ROWS), np.zeros((3, 3)))
+    sums = LeafSums(np.ones(len(SIZES)), np.arange(ROWS) % 3, np.zeros(ROWS), np.zeros(ROWS), np.zeros((3, 3)))
     for _, _, term in value.terms():
         gradient = term.prepare(Problem(LABELS, queries, parse_metric("ndcg@3")))
         try:
