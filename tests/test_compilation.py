@@ -183,6 +183,11 @@ def test_a_first_gradient_compiles_what_it_uses(objective: str, tmp_path: Path) 
     assert len([name for name in compiled if name not in ("impl", "_call_allocator")]) <= 14
 
 
+def test_what_few_files_and_evaluations_need_is_compiled_by_them_alone() -> None:
+    shared_names = {function.py_func.__name__ for function, _, _ in shared._CELLS.values()}
+    assert {"expected_value", "_order_ties", "_has_duplicate"} <= shared_names
+
+
 @jit
 def count_positive(values: Any) -> int:
     count = 0

@@ -5,11 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from numba import types
 from numpy.typing import NDArray
 
 from rankwright.kernels.exchange import value
 from rankwright.kernels.jit import allocating, internal, jit
 from rankwright.kernels.ordering import longest_query, merge_sort, sort_descending, sort_scratch
+from rankwright.kernels.shared import shared
 from rankwright.kernels.ties import expected_value
 
 INPUT, WORST, BEST, EXPECTED = range(4)
@@ -69,8 +71,12 @@ def _pick_first(z: Any, y: Any, ties: int, places: int, best: Any, order: Any) -
         order[i] = a
 
 
-@internal
+_LABELS = types.Array(types.float64, 1, "C", readonly=True)  # or not
+
+
+@shared(types.void(types.float64[::1], _LABELS, types.boolean, types.int64[::1]), allocates=True)
 def _order_ties(z: Any, y: Any, ascending: bool, order: Any) -> None:
+    """Sort the documents of equal scores by label, ascending or descending."""
     n = order.size
     low = 0
     while low < n:

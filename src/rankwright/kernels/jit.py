@@ -140,7 +140,9 @@ def _compiler(part: bool = False, **chosen: Any) -> Callable[[Any], Any]:
 jit: Any = _compiler(**_WITHOUT_MEMORY)
 allocating: Any = _compiler(_nrt=True)
 internal: Any = _compiler(part=True, **_WITHOUT_MEMORY, no_cpython_wrapper=True)
-pointed: Any = _compiler(**_WITHOUT_MEMORY, no_cpython_wrapper=True)  # what kernels call through a pointer (`shared`)
+# What kernels call through a pointer (`shared`), with and without memory of its own:
+pointed: Any = _compiler(**_WITHOUT_MEMORY, no_cpython_wrapper=True)
+pointed_allocating: Any = _compiler(_nrt=True, no_cpython_wrapper=True)
 inlined: Any = _compiler(**_WITHOUT_MEMORY, inline="always")
 either: Any = register_jitable(**_supported(_COMMON))  # compiled where a kernel calls it, plain Python elsewhere
 

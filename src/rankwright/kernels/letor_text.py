@@ -17,8 +17,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from rankwright.kernels.jit import allocating, internal, jit
+from rankwright.kernels.jit import internal, jit
 from rankwright.kernels.ordering import shell_sort
+from rankwright.kernels.shared import shared
 
 # Outcomes of parse_rows: all but the first say what is wrong with the token that comes with them.
 OK = 0
@@ -317,7 +318,7 @@ def _next_line(text: NDArray[np.uint8], pos: int) -> int:
     return pos + 1
 
 
-@allocating
+@shared("boolean(int32[::1], int64, int64)", allocates=True)
 def _has_duplicate(columns: NDArray[np.int32], start: int, stop: int) -> bool:
     """Whether a column occurs twice; np.sort would take two seconds to compile."""
     order = np.arange(start, stop)

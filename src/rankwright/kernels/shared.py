@@ -28,32 +28,34 @@ from numba.core.typing.templates import ConcreteTemplate, infer_global
 from numba.core.typing.templates import signature as typing_signature
 from numba.extending import lower_builtin
 
-from rankwright.kernels.jit import KNOWN, jit, pointed
+from rankwright.kernels.jit import KNOWN, allocating, jit, pointed, pointed_allocating
 
 _CELLS: dict[int, tuple[Any, ctypes.c_void_p, Any]] = {}  # by address: the function, its cell and its signature
 
 
-def shared(signature: Any) -> Callable[[Any], Any]:
+def shared(signature: Any, allocates: bool = False) -> Callable[[Any], Any]:
     """Compile a function once, with this signature (text or a type), for all kernels that call it.
 
-    Python calls it as any other kernel. Arguments of other types are converted where Numba can.
+    A function that creates arrays ``allocates``. Python calls it as any other kernel. Arguments of other types are
+    converted where Numba can.
     """
+    for_kernels, for_python = (pointed_allocating, allocating) if allocates else (pointed, jit)
 
     def decorate(function: Any) -> Any:
         if config.DISABLE_JIT:  # type: ignore[attr-defined]
             return function
         if not KNOWN:
-            return jit(function)  # copied into each kernel, by a version of Numba that has not been tried
+            return for_python(function)  # copied into each kernel, by a version of Numba that has not been tried
         arguments, result = sigutils.normalize_signature(signature)
         name = f"rankwright.{function.__module__}.{function.__name__}{arguments}".replace(" ", "")
         cell = ctypes.c_void_p()
         address = ctypes.addressof(cell)
-        _CELLS[address] = pointed(function), cell, arguments
+        _CELLS[address] = for_kernels(function), cell, arguments
         llvmlite.binding.add_symbol(name, address)
         from_python = FunctionType(function.__code__, function.__globals__, f"{function.__name__}_from_python")
         from_python.__qualname__ = from_python.__name__  # a cache of its own: the other has no entry point for Python
         from_python.__module__ = function.__module__
-        public = jit(from_python)
+        public = for_python(from_python)
 
         @wraps(function)
         def called(*values: Any) -> Any:

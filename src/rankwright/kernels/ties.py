@@ -5,11 +5,30 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from numba import types
 
-from rankwright.kernels.jit import allocating, jit
+from rankwright.kernels.jit import allocating
+from rankwright.kernels.shared import shared
+
+_ROW = types.float64[::1]
 
 
-@jit
+@shared(
+    types.float64(
+        types.int64[::1],
+        _ROW,
+        types.int64,
+        types.int64,
+        types.boolean,
+        _ROW,
+        _ROW,
+        _ROW,
+        _ROW,
+        types.float64,
+        types.uint8[::1],
+    ),
+    allocates=True,
+)
 def expected_value(
     order: Any, score: Any, n: int, depth: int, additive: bool, w: Any, g: Any, d: Any, e: Any, start: float, stop: Any
 ) -> float:
