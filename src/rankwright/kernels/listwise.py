@@ -164,7 +164,6 @@ def mass_between_leaves(
         n = stop - start
         if not mixed[q]:
             continue
-        whole = 1.0 if by_softmax else float(n)
         leaves = 0
         for a in range(n):
             here = leaf[start + a]
@@ -174,9 +173,14 @@ def mass_between_leaves(
             mass[here] += rho[start + a] if by_softmax else 1.0
         for x in range(leaves):
             a = touched[x]
-            between[a, a] += (query_weight[q] * mass[a] + rounding) - rounding
-            for v in range(leaves):
-                b = touched[v]
-                between[a, b] -= (query_weight[q] * mass[a] * mass[b] / whole + rounding) - rounding
+            weighted = query_weight[q] * mass[a]
+            row = between[a]
+            row[a] += (weighted + rounding) - rounding
+            if by_softmax:
+                for v in range(leaves):
+                    row[touched[v]] -= (weighted * mass[touched[v]] + rounding) - rounding
+            else:
+                for v in range(leaves):
+                    row[touched[v]] -= (weighted * mass[touched[v]] / n + rounding) - rounding
         for x in range(leaves):
             mass[touched[x]] = 0.0

@@ -242,9 +242,8 @@ class BoundObjective:
             sums = [LeafSums(factor, leaf, own, hess, into, rounding[1]) for into in parts]
             run_ranges(partial(_add_parts, term, z, stream, ranges, sums), shares, long=self._long)
             own = own[rows]
-            own *= np.repeat(
-                factor[q0:q1], self.queries.sizes[q0:q1]
-            )  # in place: on large data this is the memory peak
+            if np.any(factor != 1.0):
+                own *= np.repeat(factor[q0:q1], self.queries.sizes[q0:q1])  # in place: here is the peak of memory
             grad = own if grad is None else grad + own
             del own, hess, sums
         assert grad is not None, "an objective has a term"
