@@ -19,7 +19,7 @@ from rankwright.cli import main
 from rankwright.cluster import dask as dask_room
 from rankwright.cluster import pieces
 from rankwright.cluster.options import check_on_cluster
-from rankwright.data.encoding import Columns
+from rankwright.data.matching import Columns
 
 pytest.importorskip("distributed")
 

@@ -21,7 +21,8 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from rankwright import RankingData
-from rankwright.data.encoding import Columns, encode_features
+from rankwright.data.encoding import encode_features
+from rankwright.data.matching import Columns
 
 FEATURES = np.array([[0.5, 0.0], [np.nan, 2.0], [-1.5, 0.0], [4.0, 8.0], [3.0, 0.0]])
 LABELS = [1.0, 0.0, 2.5, 3.0, 0.0]

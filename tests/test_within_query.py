@@ -16,7 +16,7 @@ import sklearn
 from sklearn.pipeline import make_pipeline
 
 import rankwright as rw
-from rankwright.data.encoding import Columns
+from rankwright.data.matching import Columns
 from rankwright.data.within_query import KINDS, Recipe, read_recipe
 
 ALL = list(KINDS)

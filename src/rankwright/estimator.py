@@ -16,8 +16,9 @@ from rankwright.calibration import Calibration, check_options, fit_calibration, 
 from rankwright.data.arguments import named_labels_of, ranking_data
 from rankwright.data.columns import names_columns
 from rankwright.data.dataset import RankingData
-from rankwright.data.encoding import Columns, drop_columns, frame_columns, named_column
+from rankwright.data.encoding import drop_columns, frame_columns, named_column
 from rankwright.data.files import is_path
+from rankwright.data.matching import Columns
 from rankwright.data.queries import Queries
 from rankwright.engines.contract import Forest
 from rankwright.evaluation.per_query import evaluate, ranks_within_queries

@@ -11,15 +11,9 @@ from numpy.typing import ArrayLike, NDArray
 
 from rankwright._io import PathLike
 from rankwright.calibration import Calibration
-from rankwright.data.encoding import (
-    Columns,
-    drop_columns,
-    encode_features,
-    frame_columns,
-    generated_names,
-    named_column,
-)
+from rankwright.data.encoding import drop_columns, encode_features, frame_columns, named_column
 from rankwright.data.files import is_path
+from rankwright.data.matching import Columns, generated_names
 from rankwright.data.queries import Queries
 from rankwright.data.within_query import Recipe, stored_recipe
 from rankwright.engines import load_engine

@@ -10,7 +10,8 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from rankwright._frames import as_frame
-from rankwright.data.encoding import Columns, encode_features, encode_frame, encode_matrix
+from rankwright.data.encoding import encode_features, encode_frame, encode_matrix
+from rankwright.data.matching import Columns
 from rankwright.data.queries import Queries
 from rankwright.data.within_query import Option, read_recipe
 

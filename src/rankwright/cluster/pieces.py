@@ -16,8 +16,8 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from rankwright.data.dataset import RankingData
-from rankwright.data.encoding import Columns, HasColumns, matched_names
 from rankwright.data.files import read_parquet
+from rankwright.data.matching import Columns, HasColumns, matched_names
 from rankwright.data.queries import mix, plain_ids
 from rankwright.data.row_order import row_hashes
 

@@ -25,7 +25,7 @@ from rankwright.cluster.pieces import (
     without_rows,
 )
 from rankwright.data.bins import SAMPLE_ROWS, Bins, RowSample
-from rankwright.data.encoding import Columns
+from rankwright.data.matching import Columns
 from rankwright.data.within_query import Recipe, read_recipe
 from rankwright.engines import load_engine
 from rankwright.engines.contract import Forest

@@ -12,8 +12,9 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from rankwright._io import require_arrow
-from rankwright.data.encoding import HasColumns, Levels, take_column
+from rankwright.data.encoding import take_column
 from rankwright.data.labels import UNNAMED
+from rankwright.data.matching import HasColumns, Levels
 from rankwright.data.queries import as_floats
 
 if TYPE_CHECKING:

@@ -14,9 +14,10 @@ from numpy.typing import NDArray
 from rankwright._io import check_unpacked, require_arrow, unpacked_blocks
 from rankwright.data.arrow import table_metadata
 from rankwright.data.dataset import RankingData
-from rankwright.data.encoding import Columns, HasColumns, generated_names, sorted_levels
+from rankwright.data.encoding import sorted_levels
 from rankwright.data.files import DataFiles, check_column_options, open_parquet, parquet_head
 from rankwright.data.letor_parser import check_width, parse_letor
+from rankwright.data.matching import Columns, HasColumns, generated_names
 from rankwright.data.queries import Queries
 from rankwright.data.tables import check_letor_columns
 

@@ -6,7 +6,8 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from rankwright._frames import as_frame
-from rankwright.data.encoding import Matrix, first_infinite, take_column
+from rankwright.data.encoding import take_column
+from rankwright.data.matrices import Matrix, first_infinite
 from rankwright.data.queries import Queries
 
 if TYPE_CHECKING:

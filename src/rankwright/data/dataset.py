@@ -14,17 +14,11 @@ from numpy.typing import ArrayLike, NDArray
 from rankwright._io import replacing, require_arrow
 from rankwright.data.arrow import read_arrow, to_arrow
 from rankwright.data.columns import check_finite, split_columns
-from rankwright.data.encoding import (
-    HasColumns,
-    Levels,
-    check_same_categories,
-    encode_frame,
-    encode_matrix,
-    matched_names,
-)
+from rankwright.data.encoding import encode_frame, encode_matrix
 from rankwright.data.files import read_parquet
 from rankwright.data.joining import joined
 from rankwright.data.labels import UNNAMED, check_named, named_labels
+from rankwright.data.matching import HasColumns, Levels, check_same_categories, matched_names
 from rankwright.data.pairs import Pairs, read_pairs
 from rankwright.data.queries import Queries, check_labels
 from rankwright.data.row_order import canonical_order

@@ -10,7 +10,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from rankwright.data.encoding import matched_names
+from rankwright.data.matching import matched_names
 from rankwright.data.pairs import Pairs
 from rankwright.data.queries import Queries, plain_ids
 

@@ -13,8 +13,8 @@ from numpy.typing import DTypeLike, NDArray
 
 from rankwright._io import PathLike, read_text, replacing
 from rankwright.data.dataset import RankingData
-from rankwright.data.encoding import generated_names
 from rankwright.data.letor_parser import check_width, parse_letor
+from rankwright.data.matching import generated_names
 
 _ENDS_TOKEN = re.compile(r"[ \t\n\v\f\r#]")
 _INTEGER = re.compile(r"[+-]?[0-9]+")

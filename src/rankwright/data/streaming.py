@@ -12,8 +12,8 @@ from rankwright._io import PathLike
 from rankwright._memory import release_memory
 from rankwright.data.blocks import RowBlock, Show, blocks_of, silent
 from rankwright.data.dataset import RankingData
-from rankwright.data.encoding import HasColumns
 from rankwright.data.files import DataFiles
+from rankwright.data.matching import HasColumns
 from rankwright.data.queries import Queries, plain_ids
 from rankwright.data.row_order import row_hashes
 from rankwright.data.row_stream import RowStream, Source

@@ -18,10 +18,10 @@ from numpy.typing import NDArray
 from rankwright._io import PathLike, read_text, replacing, require_arrow
 from rankwright.data.arrow import label_columns, table_metadata
 from rankwright.data.dataset import RankingData
-from rankwright.data.encoding import Columns, HasColumns
 from rankwright.data.files import CSV, LETOR, PARQUET, check_column_options, extension_of, read_parquet
 from rankwright.data.letor import comment_fields, letor_data, read_letor, widen, write_letor
 from rankwright.data.letor_parser import parse_letor
+from rankwright.data.matching import Columns, HasColumns
 
 _INTEGER = re.compile(r"[+-]?[0-9]{1,18}")
 

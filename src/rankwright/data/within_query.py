@@ -24,7 +24,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rankwright.data.encoding import HasColumns, Matrix, is_sparse
+from rankwright.data.matching import HasColumns
+from rankwright.data.matrices import Matrix, is_sparse
 from rankwright.kernels.threads import available_threads, even_ranges, run_ranges
 
 KINDS = ("rank", "z", "gap", "share", "mean", "max")  # numbered as in the kernel
@@ -217,7 +218,7 @@ def read_recipe(option: Any, columns: HasColumns, called: str = "within_query") 
 
     Examples
     --------
-    >>> from rankwright.data.encoding import Columns
+    >>> from rankwright.data.matching import Columns
     >>> read_recipe("rank", Columns(["bm25", "language"], {"language": ("de", "en")})).names
     ['bm25 [rank]']
     >>> read_recipe({"bm25": ["rank", "z"]}, Columns(["length", "bm25"], {})).names

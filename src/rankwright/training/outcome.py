@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankwright.data.dataset import RankingData
-from rankwright.data.encoding import Columns, HasColumns
+from rankwright.data.matching import Columns, HasColumns
 from rankwright.data.within_query import Recipe
 from rankwright.engines import load_engine
 from rankwright.model import Model
