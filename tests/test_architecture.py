@@ -44,6 +44,7 @@ MAY_IMPORT = {
     "_lazy": (),
     "_frames": (),
     "_html": (),
+    "_missing_score": (),
     "environment": (),
     "interrupts": (),
     "locks": (),
@@ -167,6 +168,7 @@ MAY_IMPORT = {
     "training.fitting": (*PROCESS, *LEARNING, "training"),
     "training.passes": (*PROCESS, *LEARNING, "data.files", "data.joining", "model", "training"),
     "estimator": (
+        "_missing_score",
         *LEARNING,
         "_html",
         "notation",

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import sys
 from collections.abc import Iterator, Sequence
 from typing import Any, Self
 
@@ -12,6 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
+from rankwright._missing_score import MissingScore, NoQueryIds, error_would_be_nan
 from rankwright.calibration import Calibration, check_options, fit_calibration, targets_of
 from rankwright.data.arguments import named_labels_of, ranking_data
 from rankwright.data.columns import names_columns
@@ -39,33 +39,6 @@ from rankwright.training.stopping import read_stopping
 from rankwright.training.summary import fitted_html
 
 Floats = NDArray[np.float64]
-
-
-class NoQueryIds(ValueError):
-    """Rows to score without their queries."""
-
-
-class NoScore:
-    """What `score` gives a cross-validation of scikit-learn that would put NaN in place of an error.
-
-    scikit-learn refuses what is not a number, and shows it.
-    """
-
-    def __init__(self, reason: Exception) -> None:
-        self._reason = reason
-
-    def __repr__(self) -> str:
-        return str(self._reason)
-
-
-def _error_would_be_nan() -> bool:
-    """Return whether a cross-validation of scikit-learn is asking for a score and would warn of an error only."""
-    frame = sys._getframe()
-    while frame is not None:
-        if (frame.f_globals.get("__name__"), frame.f_code.co_name) == ("sklearn.model_selection._validation", "_score"):
-            return bool(frame.f_locals.get("error_score") != "raise")
-        frame = frame.f_back  # type: ignore[assignment]
-    return False
 
 
 class FittedRanker(BaseEstimator):  # type: ignore[misc]
@@ -152,8 +125,8 @@ class FittedRanker(BaseEstimator):  # type: ignore[misc]
         try:
             data = self._labelled(X, y, qid, group, sample_weight)
         except NoQueryIds as error:
-            if _error_would_be_nan():
-                return NoScore(error)  # type: ignore[return-value]
+            if error_would_be_nan():
+                return MissingScore(error)  # type: ignore[return-value]
             raise
         target, threads = self.metrics_[0], read_threads(self.n_jobs)
         result = evaluate(
