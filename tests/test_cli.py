@@ -283,7 +283,10 @@ def test_errors_name_the_flag_and_not_the_argument(tmp_path: Path, call: Callabl
     (tmp_path / "zero.txt").write_text("1 qid:1 0:2\n")
     for arguments, remedy in (
         (["a.csv"], "Name one of them in --label."),
-        (["a.csv", "--label", "grade"], "Name it in --categorical, or give it a categorical type, or drop it."),
+        (
+            ["a.csv", "--label", "grade"],
+            "--categorical, or give it a categorical type, or drop it (--drop).",
+        ),
         (["a.csv", "--label", "grade", "--zero-based"], "not LETOR text, whose indices --zero-based is about"),
         (["zero.txt", "--label", "grade"], "whose columns have no names, so --label applies to none"),
         (["zero.txt", "--qid", "query"], "whose columns have no names, so --qid applies to none"),

@@ -731,3 +731,33 @@ def test_labels_without_an_order_are_named_as_the_reason(case: str, caplog: pyte
     labels, qid = (np.ones(len(Y)), QID) if case == "one label" else (Y, np.arange(len(Y)))
     quick().fit(X, labels, qid=qid)
     assert "no query has two documents with different labels" in caplog.text
+
+
+def test_mistakes_of_the_first_commands_are_answered_with_the_remedy(tmp_path: Path, call: Command) -> None:
+    quick().fit(X, Y, qid=QID).save(tmp_path / "model")
+    data = letor(tmp_path / "data.txt", X)
+    for command, answer in (
+        (["train", data, "--n-estimators", "9", "--out", "x"], "the parameter n_estimators is --trees."),
+        (["train", data, "--learning-rate", "1", "--out", "x"], "set by --set learning_rate=VALUE."),
+        (["tune", data, "--num-leaves", "9", "--out", "x"], "set by --set num_leaves=VALUE."),
+        (["train", data, "--tree", "9", "--out", "x"], "--trees"),
+        (["evaluate", data, tmp_path / "model"], "is a run or a saved model, not data; give the run first"),
+        (["evaluate", tmp_path / "model", data, "--metrics", "map, mrr"], "separated by spaces, not by commas"),
+    ):
+        code, _, error = call(*command)
+        assert code in (1, 2)
+        assert answer in " ".join(error.split())
+
+
+def test_a_cutoff_without_its_sign_is_understood_in_the_hint() -> None:
+    with pytest.raises(ValueError, match="unknown metric 'ndcg10'; did you mean 'ndcg@10'"):
+        rw.metric("ndcg10")
+    with pytest.raises(ValueError, match="unknown objective 'ranknet2'; did you mean 'ranknet'"):
+        rw.objective("ranknet2")
+
+
+def test_of_many_columns_the_last_are_named_too(tmp_path: Path) -> None:
+    names = [f"c{i}" for i in range(20)] + ["relevance", "qid"]
+    (tmp_path / "wide.csv").write_text(",".join(names) + "\n" + ",".join(["1"] * 22) + "\n")
+    with pytest.raises(ValueError, match=r"c4, c5, \.\.\., c16, c17, c18, c19, relevance, qid\."):
+        rw.read_data(tmp_path / "wide.csv")

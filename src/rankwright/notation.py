@@ -122,6 +122,8 @@ class Notation:
         start = place = _skip_spaces(text, 0)
         while place < len(text):
             _, place = self._term(text, place)
+            if text.startswith(",", place):
+                self.refuse(text, "several are separated by spaces, not by commas")
             if text.startswith("+", place):
                 place += 1
                 continue
@@ -137,7 +139,10 @@ class Notation:
         if kind is None:
             near = difflib.get_close_matches(term.name, self.known, n=1, cutoff=0.5)
             written = re.sub(re.escape(term.name), near[0], term.text, count=1, flags=re.IGNORECASE) if near else ""
-            hint = f"; did you mean {_short(written)}?" if near else "."
+            stem = term.name.rstrip("0123456789")
+            if hasattr(self.known.get(stem), "at"):  # ndcg10
+                written = f"{stem}@{term.name[len(stem) :]}"
+            hint = f"; did you mean {_short(written)}?" if written else "."
             raise UnknownName(f"unknown {self.noun} {_short(term.text)}{hint} Known: {', '.join(sorted(self.known))}.")
         fields = [one for one in dataclasses.fields(kind) if one.init and one.name not in self.hidden]
         names = [one.name for one in sorted(fields, key=lambda one: one.kw_only is True)]  # those of all classes last

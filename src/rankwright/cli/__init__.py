@@ -9,6 +9,7 @@ from contextlib import AbstractContextManager, nullcontext
 from typing import Annotated, Any
 
 import typer
+from typer.core import TyperCommand
 
 from rankwright.cli import (
     bench,
@@ -61,8 +62,32 @@ def _options(
     pass  # `main` removes --debug before the commands see it
 
 
+class _TrainingCommand(TyperCommand):
+    """A command that knows where parameters of `Ranker` are set that have no flag of their name."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Read the arguments."""
+        try:
+            return super().parse_args(ctx, args)
+        except Exception as error:
+            flag = getattr(error, "option_name", None)
+            if isinstance(flag, str) and (remedy := _parameter_remedy(flag)):
+                raise typer.BadParameter(f"there is no option {flag}; {remedy}") from None
+            raise
+
+
+def _parameter_remedy(flag: str) -> str:
+    """Say how a parameter of `Ranker` is set that was given as a flag; empty for any other flag."""
+    from rankwright import Ranker
+
+    name = flag.lstrip("-").replace("-", "_")
+    if name in _OTHER_NAMES:
+        return f"the parameter {name} is --{_OTHER_NAMES[name].replace('_', '-')}."
+    return f"parameters of Ranker are set by --set {name}=VALUE." if name in Ranker().get_params() else ""
+
+
 app.command()(demo.demo)
-app.command()(train.train)
+app.command(cls=_TrainingCommand)(train.train)
 app.command()(evaluate.evaluate)
 app.command()(compare.compare)
 app.command()(interleave.interleave)
@@ -74,7 +99,7 @@ app.command()(verify_export.verify_export)
 app.command()(report.report)
 app.command()(diagnose.diagnose)
 app.command()(reproduce.reproduce)
-app.command()(tune.tune)
+app.command(cls=_TrainingCommand)(tune.tune)
 app.command()(sweep.sweep)
 app.command()(bench.bench)
 app.command()(serve.serve)
@@ -136,6 +161,8 @@ def _with_flags(message: str, arguments: list[str]) -> str:
     flags |= {keyword: flags[name] for keyword, name in _OTHER_NAMES.items() if name in flags}
     if not flags:
         return message
+    if "drop" in flags:
+        message = message.replace("or drop it.", f"or drop it ({flags['drop']}).")
     return re.sub(
         rf"\b({'|'.join(flags)})=(?:True|(\d+(?:\.\d+)?))?(?![^\s,.;])",
         lambda match: flags[match[1]] + ("" if match[2] is None else f" {match[2]}"),

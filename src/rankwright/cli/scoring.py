@@ -38,6 +38,8 @@ class DataFile:
     """
 
     def __init__(self, path: Path, reading: dict[str, Any]) -> None:
+        if (path / "manifest.json").exists():
+            raise ValueError(f"{path} is a run or a saved model, not data; give the run first, then the data.")
         self.path = path
         self._reading = reading
         self._cache: dict[str, RankingData] = {}

@@ -406,7 +406,8 @@ def _csv_column(values: NDArray[Any], levels: tuple[Any, ...] | None) -> Any:
 
 
 def _shown(names: Sequence[str]) -> str:
-    return ", ".join(names[:12]) + (", ..." if len(names) > 12 else "")
+    """List names; of many the first and the last, where labels and ids usually are."""
+    return ", ".join(names if len(names) <= 12 else [*names[:6], "...", *names[-6:]])
 
 
 def _first_line(error: Exception) -> str:
