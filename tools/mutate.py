@@ -37,7 +37,7 @@ SUITES = {  # the test files of a file of the package, fastest first
     "kernels/evaluate": ["evaluation", "metrics"],
     "kernels/exchange": ["kernels_exchange", "metrics"],
     "kernels/incoherency": ["kernels_incoherency"],
-    "kernels/listwise": ["softmax", "leaf_system"],
+    "kernels/listwise": ["softmax", "leaf_system", "propensity"],
     "kernels/ordering": ["kernels_ordering"],
     "kernels/neighbour_pairs": ["pairs", "leaf_system", "laws"],
     "kernels/pairs": ["pairs", "leaf_system", "laws"],
