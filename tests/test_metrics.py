@@ -363,3 +363,8 @@ def test_long_ideal_orders_are_sorted_like_short_ones():
         worth = oracles.metric_value("ndcg", labels, at)
         assert NDCG(at=at).of(-np.arange(80), labels) == pytest.approx(worth, rel=1e-13)
         assert NDCG(at=at).of(labels, labels) == pytest.approx(1, rel=1e-14)
+
+
+def test_a_huge_whole_label_takes_no_table_of_powers():
+    with pytest.raises(ValueError, match="has no finite gain for the label 1e\\+12"):
+        evaluate([1.0, 2.0], [1e12, 0.0], group=[2], metrics="ndcg")

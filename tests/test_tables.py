@@ -12,7 +12,7 @@ import pyarrow.csv
 import pytest
 
 from rankwright import RankingData, read_data, read_letor, write_data
-from rankwright.data.tables import document_names, read_parts
+from rankwright.data.tables import document_names, read_parts, write_table
 
 NAN = float("nan")
 X = [
@@ -261,3 +261,14 @@ def test_a_column_whose_name_is_not_utf8_names_the_file_and_the_remedy(tmp_path:
     (tmp_path / "a.csv").write_bytes("label,qid,é\n1,1,2\n".encode("latin-1"))
     with pytest.raises(ValueError, match=r"a\.csv: the name of a column is not UTF-8; save the file as UTF-8"):
         read_data(tmp_path / "a.csv")
+
+
+@pytest.mark.parametrize("name", ["a.csv", "a.tsv", "a.parquet"])
+def test_a_plain_table_is_written_by_its_extension(tmp_path: Path, name: str) -> None:
+    columns = {"query": ["q", "q"], "position": [1, 2]}
+    write_table(columns, tmp_path / name)
+    content = (tmp_path / name).read_bytes()
+    assert content.startswith(b"PAR1" if name.endswith("parquet") else b'"query"')
+    for wrong in ("a.txt", "a.csv.gz"):
+        with pytest.raises(ValueError, match=r"must end in \.parquet, \.csv or \.tsv"):
+            write_table(columns, tmp_path / wrong)
