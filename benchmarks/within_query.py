@@ -1,6 +1,7 @@
 """Cost of features within the query: training time and peak memory of ranks added, as ratios to the plain fit.
 
-    python benchmarks/within_query.py [--rounds 1] [--trees 50] [--queries 2950] [--threads 1] [--out results.json]
+    python benchmarks/within_query.py [--rounds 1] [--trees 50] [--queries 2950] [--threads 1] [--colsample 0.5]
+        [--out results.json]
 
 2950 generated queries are 350 000 x 136. Each training runs in a process of its own, plain and with ranks in turns.
 Times are processor times: of the whole training, from the rows in memory to the model, of the set-up before the first
@@ -23,11 +24,13 @@ from typing import Any
 WAYS: dict[str, dict[str, Any]] = {"plain": {}, "ranks": {"within_query": "rank"}}
 
 
-def train(way: str, queries: int, trees: int, threads: int) -> dict[str, float]:
+def train(way: str, queries: int, trees: int, threads: int, colsample: float | None) -> dict[str, float]:
     """Train in this process."""
     from rankwright import Ranker, make_web_search
 
     options = {**WAYS[way], "n_jobs": threads, "verbose": 0}
+    if way != "plain":
+        options["colsample"] = colsample
     Ranker(n_estimators=2, **options).fit(make_web_search(30, seed=1))  # compiles
     data = make_web_search(queries, seed=0)
     Path("/proc/self/clear_refs").write_text("5")  # reset the peak
@@ -48,13 +51,15 @@ def main() -> None:
     parser.add_argument("--trees", type=int, default=50)
     parser.add_argument("--queries", type=int, default=2950)
     parser.add_argument("--threads", type=int, default=1)
+    parser.add_argument("--colsample", type=float, help="with ranks; by default as many columns a tree as without")
     parser.add_argument("--out", type=Path)
     parser.add_argument("--child", choices=list(WAYS))
     args = parser.parse_args()
     if args.child is not None:
-        print(json.dumps(train(args.child, args.queries, args.trees, args.threads)))
+        print(json.dumps(train(args.child, args.queries, args.trees, args.threads, args.colsample)))
         return
     sizes = ["--queries", str(args.queries), "--trees", str(args.trees), "--threads", str(args.threads)]
+    sizes += [] if args.colsample is None else ["--colsample", str(args.colsample)]
     rows: list[dict[str, Any]] = []
     for _ in range(args.rounds):
         for way in WAYS:
