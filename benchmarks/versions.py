@@ -126,7 +126,8 @@ def main() -> None:
     if args.work:
         work(*map(int, args.work.split()))
         return
-    wanted = [name for name in args.only.split(";") if name] or [*GRADIENTS, *FITS]
+    every = [*(GRADIENTS if args.rounds else ()), *(FITS if args.fits else ())]
+    wanted = [name for name in args.only.split(";") if name] or every
     versions = [Version(source, args) for source in (args.old / "src", Path(__file__).parents[1] / "src")]
     results = {}
     for name in wanted:
