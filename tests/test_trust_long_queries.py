@@ -14,9 +14,9 @@ import numpy as np
 import pytest
 from scipy.special import erfc
 
-from rankwright import evaluate, gradients
+from rankwright import evaluate, gradients, objective
 from rankwright.kernels import threads
-from rankwright.kernels.threads import run_ranges, stop_flag
+from rankwright.kernels.threads import LONG_WORK, run_ranges, stop_flag
 from rankwright.objectives import bind
 from waiting import wait_for
 
@@ -78,6 +78,12 @@ QUADRATIC = [
 def test_kernels_stop_where_nobody_waits(objective: str, raised_flag: None) -> None:
     grad, _ = gradients(objective, DRAW.normal(size=40), DRAW.integers(0, 3, 40), group=[40], metric="ndcg", threads=1)
     assert not grad.any()
+
+
+@pytest.mark.parametrize("text", QUADRATIC)
+def test_a_hundred_thousand_documents_are_long_work(text: str) -> None:
+    """So that the main thread waits for Ctrl-C: all of these take seconds."""
+    assert objective(text).work(np.array([100_000.0])).sum() > LONG_WORK
 
 
 def test_a_chain_and_the_mean_over_ties_stop_where_nobody_waits(raised_flag: None) -> None:
