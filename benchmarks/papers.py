@@ -116,7 +116,7 @@ HEADLINES: tuple[tuple[str, str, str, str], ...] = (
         "lambdaex-figure3",
         "generated",
         "LambdaMART τ=k has more queries with harmful pairs than LambdaMART-eX static",
-        "method (literal reading)",
+        "method, in the paper's reading",
     ),
     (
         "lambdaex-table6",
