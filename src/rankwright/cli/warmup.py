@@ -56,7 +56,7 @@ def _use_defaults() -> None:
 
 
 def _use_all() -> None:
-    """Call every objective for a metric that adds up and for one that does not, and every way to evaluate."""
+    """Call every objective for a metric that adds up and for one that does not, and every way to read and evaluate."""
     import numpy as np
 
     import rankwright as rw
@@ -85,5 +85,9 @@ def _use_all() -> None:
                     bind(name, data.y, group=group, metric=metric, threads=1, propensity=seen, **options_)(scores, 0)
                 if objective().full_curvature:
                     bound.leaf_system(scores, np.zeros(data.n_rows, dtype=np.int64), 1)
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "unsorted.txt"
+        path.write_text("1 qid:1 2:1 1:1\n")
+        rw.read_letor(path)
     for ties in ("worst", "best", "expected", "input"):
         rw.evaluate(np.round(scores, 1), data.y, group=group, metrics="ndcg@10 ndcg map err", ties=ties)
