@@ -189,6 +189,7 @@ def test_errors(name, options, message):
         gradients(name, **ONE, **options)
 
 
+@pytest.mark.filterwarnings("error::RuntimeWarning")
 def test_options_may_be_numbers_of_numpy():
     """A search over np.arange gives such."""
     plain = gradients("yetiloss", **ONE, neighbours=2, strength=0.5)

@@ -15,6 +15,8 @@ def check_positive(owner: Any, option: str, *, or_zero: bool = False) -> None:
     """Raise unless the option is a finite number above 0 (or 0, where that is allowed)."""
     value = getattr(owner, option)
     number = isinstance(value, Real) and not isinstance(value, bool)
+    if hasattr(value, "item"):  # NumPy would turn the limit into its own type, which may have no room for it
+        value = value.item()
     if not number or not value <= sys.float_info.max or value < 0 or (value == 0 and not or_zero):
         least = "0 or more" if or_zero else "above 0"
         raise ValueError(f"{owner.name}: {option} must be a number, {least}; got {value!r}.")
