@@ -98,9 +98,12 @@ def claims_of(*experiments: str) -> Any:
         found = re.match(r"([-+.\d]+) points \[([-+.\d]+), ([-+.\d]+)\]", row["evidence"])
         if found:
             here = dict(zip(("points", "low", "high"), map(float, found.groups()), strict=True))
-            values.append({"claim": row["claim"], "verdict": row["here"], **here})
+            claim = re.sub(r"(, \w+ features)( above .*)\1", r"\2\1", row["claim"])  # said once is enough
+            values.append({"claim": claim, "verdict": row["here"], **here})
+    claims = [value["claim"] for value in values]
+    room = 6.8 * max(map(len, claims))  # readers' fonts may be wider than the one that the chart is measured with
     base = alt.Chart(alt.Data(values=values), width=330).encode(
-        y=alt.Y("claim:N", sort=[value["claim"] for value in values], title=None, axis=alt.Axis(labelLimit=600)),
+        y=alt.Y("claim:N", sort=claims, title=None, axis=alt.Axis(labelLimit=600, minExtent=room)),
         color=alt.Color("verdict:N", scale=alt.Scale(domain=list(VERDICTS), range=list(VERDICTS.values()))),
     )
     x = alt.Scale(domain=[min(0.0, *(v["low"] for v in values)), max(v["high"] for v in values)], nice=True)
