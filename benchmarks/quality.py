@@ -26,7 +26,7 @@ from rankwright.evaluation.significance import fisher
 from rankwright.research.bench.head_to_head import generated_folds
 from rankwright.research.harness import RankwrightSystem
 from rankwright.research.peers import CatBoost, LightGBM, XGBoost
-from rankwright.training.stopping import Watch
+from rankwright.training.stopping import Watch, errors_allowed
 
 METRICS = ["ndcg@10", "map"]
 TREES = 300
@@ -39,9 +39,11 @@ SYSTEMS: dict[str, Any] = {
     "rankwright, colsample 0.7": RankwrightSystem("rankwright, colsample 0.7", {"colsample": 0.7}),
     "rankwright, colsample 0.5": RankwrightSystem("rankwright, colsample 0.5", {"colsample": 0.5}),
     "rankwright, rate 0.1": RankwrightSystem("rankwright, rate 0.1", {"learning_rate": 0.1}),
+    "rankwright, rate 0.3": RankwrightSystem("rankwright, rate 0.3", {"learning_rate": 0.3}),
 }
 # Ranker(within_query="rank") looks at as many columns for a tree as without the ranks.
 WITH_RANKS = {"rankwright": RankwrightSystem("rankwright", {"colsample": 0.35})}
+STEERED = ("rankwright", "rankwright, colsample 0.7", "rankwright, colsample 0.5")  # whose rate follows the data
 COLUMNS = ("plain", "rank")
 PARTS = ("train", "all")  # what is trained on: the training queries, or the validation queries too
 # Name of a way of training: columns, rule, and whether the validation queries are given back.
@@ -124,11 +126,11 @@ def sources(args: argparse.Namespace) -> Iterator[tuple[str, Callable[[], Any]]]
         yield f"{kind}-{queries}", generated_folds(kind, int(queries))[1]
 
 
-def chosen_stage(values: Any, rule: str) -> int:
+def chosen_stage(values: Any, rule: str, system: str) -> int:
     """Return the stage that a rule chooses; ``values`` is [stage, validation query]."""
     if rule == "all":
         return len(values) - 1
-    watch = Watch(rule)
+    watch = Watch(rule, errors=errors_allowed(steered=system in STEERED))
     return [watch.see(number, one).iteration for number, one in enumerate(values.astype(np.float64))][-1]
 
 
@@ -139,7 +141,7 @@ def tested(folder: Path, system: str, way: str) -> tuple[dict[str, Any], float, 
     trees = []
     for path in sorted(folder.glob(file_name("*", system, columns, "train", "*"))):
         first = np.load(path)
-        stage = chosen_stage(first["valid ndcg@10"], rule)
+        stage = chosen_stage(first["valid ndcg@10"], rule, system)
         source = first
         if refit:
             other = path.with_name(path.name.replace("_train_", "_all_"))

@@ -206,6 +206,7 @@ def test_damaged_entries_of_a_manifest_are_refused(tmp_path):
         ("stopping", {"rule": "within_error"}, "early stopping"),
         ("stopping", [1], "early stopping"),
         ("stopping", {**STOPPED, "last_within_error": "3"}, "early stopping"),
+        ("stopping", {**STOPPED, "standard_errors": "1.5"}, "early stopping"),
     ]
     for name, value, reason in changes:
         file.write_text(json.dumps({**manifest, name: value}))

@@ -20,7 +20,7 @@ def choices(curves: Any, rule: str = "within_error", **options: Any) -> list[int
     return [watch.see(number, np.array(values)).iteration for number, values in enumerate(curves, start=1)]
 
 
-def expected_choice(curves: list[list[float]]) -> int:
+def expected_choice(curves: list[list[float]], errors: float) -> int:
     """The definition, with all values at hand."""
     known = [[v for v in values if v == v] for values in curves]
     means = [statistics.fmean(values) for values in known]
@@ -28,7 +28,7 @@ def expected_choice(curves: list[list[float]]) -> int:
     last = best
     for t in range(best, len(curves)):
         d = [a - b for a, b in zip(known[best], known[t], strict=True)]
-        if statistics.fmean(d) <= statistics.stdev(d) / len(d) ** 0.5:
+        if statistics.fmean(d) <= errors * statistics.stdev(d) / len(d) ** 0.5:
             last = t
     return last + 1
 
@@ -40,6 +40,7 @@ def test_worked_by_hand():
     errors = [watch.see(number, np.array(values)).error for number, values in enumerate(curves, start=1)]
     np.testing.assert_allclose(errors, [0, 0, 0.05, 0], atol=1e-12)
     assert choices(curves) == [1, 2, 3, 3]
+    assert choices(curves, errors=0.99) == [1, 2, 2, 2]
     assert choices(curves, "best") == [1, 2, 2, 2]
     assert choices((-np.array(curves)).tolist(), higher_is_better=False) == [1, 2, 3, 3]
 
@@ -53,12 +54,13 @@ def test_weights_of_queries_count():
     assert watch.see(2, np.array([0.2, 0.4])).error == pytest.approx(0.075)
 
 
+@pytest.mark.parametrize("errors", [1.0, 1.5])
 @pytest.mark.parametrize("seed", range(6))
-def test_following_the_curve_gives_what_the_whole_curve_gives(seed):
+def test_following_the_curve_gives_what_the_whole_curve_gives(seed, errors):
     draw = np.random.default_rng(seed)
     curves = draw.normal(size=(1, 12)) + np.cumsum(0.2 * draw.normal(size=(40, 12)), axis=0)
     curves[:, 3] = np.nan
-    assert choices(curves)[-1] == expected_choice(curves.tolist())
+    assert choices(curves, errors=errors)[-1] == expected_choice(curves.tolist(), errors)
 
 
 def ranker(**parameters: Any) -> rw.Ranker:
@@ -85,6 +87,19 @@ def test_the_model_ends_with_the_chosen_tree_and_says_so(tmp_path):
     assert "within one standard error" in flat._repr_html_()
     with pytest.raises(ValueError, match="stopping_rule must be one of within_error, best"):
         ranker(stopping_rule="lucky").check_params()
+
+
+@pytest.mark.parametrize("early_stopping", ["valid", "cv"])
+def test_a_steered_rate_is_given_more_room(early_stopping):
+    options: dict[str, Any] = {"objective": "auto", "early_stopping": early_stopping}
+    watched = {} if early_stopping == "cv" else {"eval_set": VALID}
+    steered = ranker(**options).fit(TRAIN, **watched)
+    constant = ranker(**options, learning_rate=0.1).fit(TRAIN, **watched)
+    assert (steered.stopping_["standard_errors"], constant.stopping_["standard_errors"]) == (1.5, 1.0)
+    for one in (steered, constant):
+        stopping = one.stopping_
+        assert stopping["difference"] <= stopping["standard_errors"] * stopping["error"]
+    assert "1.5 standard errors of" in steered._repr_html_()
 
 
 def test_training_that_overfits_is_stopped():

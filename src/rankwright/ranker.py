@@ -90,7 +90,8 @@ class Ranker(FittedRanker):
         left out.
     stopping_rule
         Which tree the model ends with under early stopping: ``"within_error"``, the last one whose difference from the
-        best is within one standard error, query by query; ``"best"``, the best one, which is the luckiest of many.
+        best is within one standard error, query by query, or within 1.5 of them with a steered learning rate;
+        ``"best"``, the best one, which is the luckiest of many.
     refit
         Give the validation queries back: once early stopping has chosen the number of trees, train once more on the
         queries of training and of the first evaluation set together, with as many more trees as there are more rows (at
@@ -136,7 +137,7 @@ class Ranker(FittedRanker):
     stopping_ : dict or None
         With early stopping the ``rule``, the iterations ``best_iteration`` and ``chosen_iteration``, and how flat the
         curve is: between them the ``difference`` of the metric and its standard ``error`` over queries, and the
-        iteration ``last_within_error``, the last within one standard error of the best, whatever the rule.
+        iteration ``last_within_error``, the last within so many ``standard_errors`` of the best, whatever the rule.
     learning_rate_, num_leaves_, max_bin_, subsample_, colsample_, bagging_temperature_, leaf_values_
         What was used where the parameter left the choice; the learning rate is that of the first tree.
     out_of_sample_ : ndarray or None

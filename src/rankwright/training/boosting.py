@@ -316,6 +316,7 @@ class Boosting:
             self.settings.stopping_rule,
             higher_is_better=self.target.higher_is_better,
             weights=evaluator.weights,
+            errors=self.settings.stopping_errors,
             reducer=self._reducer,
         )
 

@@ -160,7 +160,7 @@ def _hash(state: Any) -> str:
 
 def _key_of(plan: Plan, data: Sequence[str], initial: Forest | None) -> str:
     """Hash what decides about a training; neither the number of trees nor that of threads does."""
-    unused = ("n_trees", "threads", *(["stopping_rule"] if plan.settings.patience is None else []))
+    unused = ("n_trees", "threads", *(["stopping_rule", "stopping_errors"] if plan.settings.patience is None else []))
     settings = {k: repr(v) for k, v in asdict(plan.settings).items() if k not in unused}
     if not _click_fields(plan):
         del settings["bias"], settings["propensity"]  # the first checkpoints had none

@@ -17,6 +17,7 @@ from rankwright.reducer import ALONE, Reducer, addable
 from rankwright.training.from_clicks import document_weights
 from rankwright.training.settings import Plan
 from rankwright.training.steering import Steering
+from rankwright.training.stopping import errors_allowed
 
 DEFAULTS_VERSION = 1  # increase it when a choice made here changes: stored outcomes are then computed again
 _FEW = 0.1  # of the documents: a smaller share of relevant ones is few
@@ -119,6 +120,7 @@ def for_data(plan: Plan, train: RankingData, reducer: Reducer = ALONE, *, derive
         tree_options={**options, **chosen},
         full_leaves=full,
         steering=steering,
+        stopping_errors=errors_allowed(steered=steering is not None),
         bagging_temperature=float(temperature),
     )
     return plan._replace(objective=objective, settings=settings)

@@ -35,7 +35,8 @@ def stopping(state: State, plan: Plan) -> dict[str, Any] | None:
     if plan.settings.patience is None or best is None:
         return None
     choice, curve = last_iteration(state, plan), next(iter(state.history[0].values()))
-    return describe_stopping(plan.settings.stopping_rule, best, choice, curve, state.errors)
+    settings = plan.settings
+    return describe_stopping(settings.stopping_rule, best, choice, curve, state.errors, settings.stopping_errors)
 
 
 def chosen_settings(state: State, plan: Plan) -> dict[str, Any]:

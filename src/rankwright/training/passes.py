@@ -225,6 +225,7 @@ def _train_after_folds(task: Task, finish: Callable[[Fitted], None]) -> None:
     weights: list[Floats] = []
     rows: list[int] = []
     times: list[Mapping[str, float]] = []
+    allowed = 1.0
     for number, (own, held_out) in enumerate(given.kfold(FOLDS, seed=plan.settings.seed), start=1):
         # The first checkpoint is in the folder itself, where others look to see whether a training can be resumed.
         place = {"checkpoint": task.checkpoint} if number == 1 else {}
@@ -239,10 +240,12 @@ def _train_after_folds(task: Task, finish: Callable[[Fitted], None]) -> None:
         weights.append(weight)
         rows.append(own.n_rows)
         times.append(ended[0].state.times)
+        allowed = ended[0].plan.settings.stopping_errors
     watch = Watch(
         plan.settings.stopping_rule,
         higher_is_better=plan.target.higher_is_better,
         weights=np.concatenate(weights),
+        errors=allowed,
     )
     iterations = min(len(scored) for scored in values)
     pooled = np.concatenate([scored[:iterations] for scored in values], axis=1)
@@ -253,7 +256,7 @@ def _train_after_folds(task: Task, finish: Callable[[Fitted], None]) -> None:
     best = int(np.argmax(curve if plan.target.higher_is_better else -curve)) + 1
     choice = choices[-1].iteration
     errors = [chosen.error for chosen in choices]
-    described = describe_stopping(plan.settings.stopping_rule, best, choice, curve, errors)
+    described = describe_stopping(plan.settings.stopping_rule, best, choice, curve, errors, allowed)
     trees = _scaled(choice, given.n_rows / float(np.mean(rows)), plan)
     final = replace(
         task, plan=_without_stopping(plan, trees), checkpoint=_inside(task.checkpoint, "all queries"), stage=task.stage

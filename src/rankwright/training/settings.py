@@ -87,6 +87,7 @@ class Settings:
     stopping_rule: str
     seed: int
     threads: int
+    stopping_errors: float = 1.0
     bias: BiasSettings | None = None
     propensity: PropensitySettings | None = None
 

@@ -6,9 +6,9 @@ its standard error
 
     se = sqrt(sum w^2 (d - mean d)^2) / sum w * sqrt(n / (n - 1)),        w the weights of the n queries.
 
-The rule ``"within_error"`` ends with the last tree whose mean of d is at most one standard error: trees as good as the
-best, as far as anyone can tell, are kept, since more trees measured better where nothing speaks against them
-(docs/defaults.md). The rule ``"best"`` ends with the best tree.
+The rule ``"within_error"`` ends with the last tree whose mean of d is at most a few standard errors (`errors_allowed`):
+trees as good as the best, as far as anyone can tell, are kept, since more trees measured better where nothing speaks
+against them (docs/defaults.md). The rule ``"best"`` ends with the best tree.
 
 Only the best tree's values have to be remembered: a new best tree is the last one within its own error.
 """
@@ -29,6 +29,15 @@ Floats = NDArray[np.float64]
 RULES = ("within_error", "best")
 
 
+def errors_allowed(*, steered: bool) -> float:
+    """By how many standard errors a tree may be below the best and still count as equal to it.
+
+    A steered learning rate slows down by itself where queries disagree, so later trees do little harm and it takes more
+    to leave them out; with a constant rate they overfit.
+    """
+    return 1.5 if steered else 1.0
+
+
 class TreesChosen(NamedTuple):
     """What a rule says after an iteration: the iteration to end with, and the error of this one's difference."""
 
@@ -47,6 +56,8 @@ class Watch:
         Of the metric.
     weights
         Of the queries, or None.
+    errors
+        Standard errors that a tree may be below the best.
     reducer
         Sums over all machines, each with some of the queries.
 
@@ -66,9 +77,11 @@ class Watch:
         *,
         higher_is_better: bool = True,
         weights: Floats | None = None,
+        errors: float = 1.0,
         reducer: Reducer = ALONE,
     ) -> None:
         self._rule = rule
+        self._errors = errors
         self._sign = 1.0 if higher_is_better else -1.0
         self._weights = weights
         self._reducer = reducer
@@ -80,7 +93,7 @@ class Watch:
         difference, error = (-math.inf, 0.0) if self._best is None else self._compared(values)
         if difference < 0:
             self._best, error = values, 0.0
-        if difference < 0 or (self._rule == "within_error" and difference <= error):
+        if difference < 0 or (self._rule == "within_error" and difference <= self._errors * error):
             self._choice = iteration
         return TreesChosen(self._choice, error)
 
@@ -104,12 +117,14 @@ class Watch:
         return mean, math.sqrt(squares * n / max(n - 1, 1)) / weight
 
 
-def describe_stopping(rule: str, best: int, choice: int, curve: Any, errors: Sequence[float]) -> dict[str, Any]:
+def describe_stopping(
+    rule: str, best: int, choice: int, curve: Any, errors: Sequence[float], allowed: float = 1.0
+) -> dict[str, Any]:
     """What the manifest says about the end of a training: the rule, and how flat the curve is.
 
     ``difference`` is what the validation metric loses from its best value to the tree that the model ends with, and
-    ``error`` the standard error of that, over queries. ``last_within_error`` is the last iteration that is within one
-    standard error of the best, whatever the rule.
+    ``error`` the standard error of that, over queries. ``last_within_error`` is the last iteration that is within
+    ``standard_errors`` of the best, whatever the rule.
 
     Parameters
     ----------
@@ -119,15 +134,18 @@ def describe_stopping(rule: str, best: int, choice: int, curve: Any, errors: Seq
         The iterations with the best value and of the rule, from 1.
     curve, errors
         Value after each iteration, and the standard error of its difference from the best one so far.
+    allowed
+        Standard errors that a tree may be below the best.
     """
     after = range(best, len(curve) + 1)
-    level = [i for i in after if i == choice or abs(curve[best - 1] - curve[i - 1]) <= errors[i - 1]]
+    level = [i for i in after if i == choice or abs(curve[best - 1] - curve[i - 1]) <= allowed * errors[i - 1]]
     return {
         "rule": rule,
         "best_iteration": best,
         "chosen_iteration": choice,
         "difference": float(abs(curve[best - 1] - curve[choice - 1])),
         "error": float(errors[choice - 1]),
+        "standard_errors": allowed,
         "last_within_error": max(level),
     }
 
@@ -143,6 +161,7 @@ def read_stopping(values: Any) -> dict[str, Any] | None:
         or not all(isinstance(values.get(name), int | float) for name in numbers)
         or not all(type(values[name]) is int and values[name] >= 1 for name in numbers[:2])
         or type(values.get("last_within_error", 1)) is not int  # the first models lack it
+        or not isinstance(values.get("standard_errors", 1.0), int | float)  # likewise
     ):
         raise ValueError("the manifest's entry about early stopping is not one; it was damaged.")
     return values
@@ -162,18 +181,19 @@ def stopping_sentence(stopping: dict[str, Any], *, refit: bool = False) -> str:
     --------
     >>> stopping_sentence(describe_stopping("within_error", 2, 3, [0.5, 0.7, 0.65], [0, 0, 0.05]))
     'It ends with tree 3, the last within one standard error of the best, tree 2: 0.0500 ± 0.0500 apart.'
-    >>> stopping_sentence(describe_stopping("best", 2, 2, [0.5, 0.7, 0.65], [0, 0, 0.05]))
-    'It ends with the best tree, 2 (rule: best); the last within one standard error of it is tree 3.'
+    >>> stopping_sentence(describe_stopping("best", 2, 2, [0.5, 0.7, 0.65], [0, 0, 0.05], 1.5))
+    'It ends with the best tree, 2 (rule: best); the last within 1.5 standard errors of it is tree 3.'
     """
     best, choice = stopping["best_iteration"], stopping["chosen_iteration"]
     where = "Before the refit it" if refit else "It"
     where = f"Over {stopping['folds']} folds it" if "folds" in stopping else where
+    allowed = stopping.get("standard_errors", 1.0)
+    within = "within one standard error" if allowed == 1 else f"within {allowed:g} standard errors"
     if best != choice:
         return (
-            f"{where} ends with tree {choice}, the last within one standard error of the best, tree {best}: "
+            f"{where} ends with tree {choice}, the last {within} of the best, tree {best}: "
             f"{stopping['difference']:.4f} ± {stopping['error']:.4f} apart."
         )
     last = stopping.get("last_within_error", best)
-    flat = f"the last within one standard error of it is tree {last}"
-    flat = flat if last > best else "no later tree is within one standard error of it"
+    flat = f"the last {within} of it is tree {last}" if last > best else f"no later tree is {within} of it"
     return f"{where} ends with the best tree, {best} (rule: {stopping['rule']}); {flat}."
