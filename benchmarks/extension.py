@@ -1,12 +1,13 @@
 """Lambda-eX against truncated gradients where few documents are relevant: three generated worlds of sparse data.
 
-    python benchmarks/extension.py OUTCOMES.jsonl [OUT] [--worlds 3] [--cutoffs 5 10] [--trees 300] [--threads 1]
+    python benchmarks/extension.py OUTCOMES.jsonl [OUT] [--worlds 3] [--cutoffs 5 10] [--trees 300] [--reuse FOLDER]
 
 Each world has other weights of the features: 1500 training queries of 120 documents and 3000 test queries. LambdaMART
 trains with the trees of the paper's Istella experiments, truncated at k, at k+3 and not at all, and extended in the
 paper's reading and in the literal one. All models have the same number of trees, so nothing is chosen, and the test
 queries are read once. Test NDCG after every 50 trees is the paper's figure 4. OUTCOMES gets every training as it ends,
-and the same command resumes; the folder OUT gets the findings, which `benchmarks/papers.py` adds to the results page.
+and the same command resumes; FOLDER has outcomes of other runs or kept ones, which are not computed again. The folder
+OUT gets the findings, which `benchmarks/papers.py` adds to the results page.
 """
 
 from __future__ import annotations
@@ -15,21 +16,32 @@ import argparse
 import json
 import time
 from collections.abc import Iterator
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 
 import numpy as np
 
-from rankwright import RankingData, compare, evaluate, make_web_search
+from rankwright import compare, evaluate, make_web_search
 from rankwright._io import replacing
+from rankwright.data.folds import Fold
 from rankwright.report.page import Table
 from rankwright.research.experiments import Record
 from rankwright.research.experiments.comparison_study import Claim, judge, p_text
 from rankwright.research.experiments.lambdaex import TREES
 from rankwright.research.experiments.records import package_versions
-from rankwright.research.harness import Outcome, OutcomeStore, RankwrightSystem, recipe
+from rankwright.research.harness import (
+    Outcome,
+    OutcomeStore,
+    RankwrightSystem,
+    hashes_of,
+    nameless_recipe,
+    outcome_key,
+    recipe,
+)
+from rankwright.research.kept_outcomes import read_reusable
 
 TRAIN, TEST, LENGTH, STAGE = 1500, 3000, 120, 50
+FOLD = f"sparse, {TRAIN} training queries of {LENGTH}"
 BASELINES = {
     "tau=k": "lambdamart(truncation=k)",
     "tau=k+3": "lambdamart(truncation=k+3)",
@@ -55,20 +67,32 @@ def main() -> None:
     parser.add_argument("--cutoffs", type=int, nargs="+", default=[5, 10])
     parser.add_argument("--trees", type=int, default=300)
     parser.add_argument("--threads", type=int, default=1)
+    parser.add_argument("--reuse", type=Path, nargs="+", default=[])
     args = parser.parse_args()
-    store = OutcomeStore(args.outcomes)
+    store, reusable = OutcomeStore(args.outcomes), read_reusable(args.reuse)
     metrics = [f"ndcg@{k}" for k in args.cutoffs]
-    parts: tuple[int, RankingData, RankingData] | None = None
+    work = {"trees": args.trees, "every": STAGE, "threads": args.threads}
+    parts: tuple[int, Fold, list[str]] | None = None
     for target, world, system in plan(metrics, args.worlds):
-        own = recipe(system, trees=args.trees, every=STAGE, threads=args.threads)
-        old = store.find(f"world {world}", "test", system.name, target, 0)
-        if old is not None and old.recipe == own and old.values.keys() >= set(metrics):
+        own = recipe(system, **work)
+        reported = list(dict.fromkeys([target, metrics[0]]))
+        old = store.find(f"world {world}", FOLD, system.name, target, 0)
+        if old is not None and old.recipe == own and old.values.keys() >= set(reported):
             continue
         if parts is None or parts[0] != world:
             data = make_web_search(TRAIN + TEST, kind="sparse", mean_length=LENGTH, seed=world)
-            parts = world, *data.split(TEST / (TRAIN + TEST))
-        outcome = trained(system, parts[1], parts[2], world, target, metrics, args.trees, args.threads, own)
-        store.add(outcome)
+            train, test = data.split(TEST / (TRAIN + TEST))
+            fold = Fold(FOLD, train, test, test)
+            parts = world, fold, hashes_of(fold)
+        _, fold, hashes = parts
+        key = outcome_key(nameless_recipe(system, **work), hashes, target, 0)
+        known = reusable.get(key)
+        if known is not None and known.values.keys() >= set(reported):
+            ids = [str(query) for query in fold.test.query_ids]
+            store.add(replace(known, system=system.name, query_ids=ids, recipe=own))
+            continue
+        outcome = trained(system, fold, world, target, reported, args.trees, args.threads)
+        store.add(replace(outcome, recipe=own, key=key))
         print(
             f"world {world}, {target}: {system.name} {outcome.curve[-1]:.4f}, {outcome.fit_seconds:.0f} s", flush=True
         )
@@ -88,18 +112,11 @@ def plan(metrics: list[str], worlds: int) -> Iterator[tuple[str, int, Rankwright
 
 
 def trained(
-    system: RankwrightSystem,
-    train: RankingData,
-    test: RankingData,
-    world: int,
-    target: str,
-    metrics: list[str],
-    trees: int,
-    threads: int,
-    own: str,
+    system: RankwrightSystem, fold: Fold, world: int, target: str, metrics: list[str], trees: int, threads: int
 ) -> Outcome:
+    test = fold.test
     start = time.perf_counter()
-    model = system.fit(train, target, trees=trees, seed=0, threads=threads)
+    model = system.fit(fold.train, target, trees=trees, seed=0, threads=threads)
     fitted = time.perf_counter()
     stages = [
         evaluate(scores, test.y, group=test.group, metrics=metrics, threads=threads)
@@ -107,7 +124,7 @@ def trained(
     ]
     return Outcome(
         data=f"world {world}",
-        fold="test",
+        fold=fold.name,
         system=system.name,
         target=target,
         seed=0,
@@ -118,7 +135,6 @@ def trained(
         query_ids=[str(query) for query in test.query_ids],
         values={name: values.tolist() for name, values in stages[-1].per_query.items()},
         curve=[stage.mean[target] for stage in stages],
-        recipe=own,
     )
 
 

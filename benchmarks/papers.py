@@ -1,22 +1,32 @@
 """Add finished runs of the papers' experiments to benchmarks/results/papers.md; write the tables of docs/results.md.
 
-    python benchmarks/papers.py [FOLDER]
+    python benchmarks/papers.py [FOLDER] [--supersede EXPERIMENT ...]
+    python benchmarks/papers.py FOLDER --keep-only
 
 FOLDER holds the folders of runs, as `rankwright reproduce --out FOLDER/NAME` and `benchmarks/extension.py` write them.
-A run takes the place of the section of the same experiment and data, or follows the last section of its experiment.
+A run takes the place of the section of the same experiment and data, or follows the last section of its experiment;
+with --supersede, sections of the named experiments on generated data of the same kind but another size are removed.
 Without FOLDER only the tables of docs/results.md are written anew.
+
+Outcomes on generated data, of unfinished runs too, go to benchmarks/results/outcomes in a small form, a file for each
+world; --keep-only does nothing else. `rankwright reproduce --reuse benchmarks/results/outcomes` then trains only what
+is missing there, so that a run of three worlds can be computed in several stretches and on several machines.
 """
 
 from __future__ import annotations
 
+import argparse
 import re
-import sys
 from pathlib import Path
 
 from rankwright._io import replacing
 from rankwright.report.page import Page
 from rankwright.research.experiments import EXPERIMENTS, Record, read_records
+from rankwright.research.harness import Outcome, read_outcomes
+from rankwright.research.kept_outcomes import keep
 
+KEPT = Path(__file__).parent / "results" / "outcomes"
+GENERATED = ("generated", "world")  # how the names of generated data begin
 PAGE = Path(__file__).parent / "results" / "papers.md"
 SUMMARY = Path(__file__).parents[1] / "docs" / "results.md"
 OUTCOMES = {"agrees": "agrees", "not significant": "open", "contradicts": "contradicted", "mixed": "mixed"}
@@ -134,10 +144,22 @@ HEADLINES: tuple[tuple[str, str, str, str], ...] = (
 
 
 def main() -> None:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("folder", type=Path, nargs="?")
+    parser.add_argument("--supersede", nargs="+", default=[], choices=list(EXPERIMENTS), metavar="EXPERIMENT")
+    parser.add_argument("--keep-only", action="store_true")
+    args = parser.parse_args()
+    if args.folder is not None:
+        keep_outcomes(args.folder, KEPT)
+    if args.keep_only:
+        return
     head, *sections = re.split(r"^(?=## )", PAGE.read_text(encoding="utf-8"), flags=re.MULTILINE)
     overview, sections = sections[0], sections[1:]
-    for record in read_records(sys.argv[1]) if len(sys.argv) > 1 else []:
-        sections = inserted(sections, text_of(record))
+    for record in [] if args.folder is None else read_records(args.folder):
+        new = text_of(record)
+        if title(new)[0] in args.supersede:
+            sections = [section for section in sections if not superseded(title(section), title(new))]
+        sections = inserted(sections, new)
     with replacing(PAGE) as file:
         file.write((head + counted(overview, sections) + "".join(sections)).rstrip("\n").encode() + b"\n")
     text = SUMMARY.read_text(encoding="utf-8")
@@ -148,6 +170,25 @@ def main() -> None:
             raise ValueError(f"docs/results.md must have the mark {mark!r} once; it has it {found} times.")
     with replacing(SUMMARY) as file:
         file.write(recounted(text, sections).encode())
+
+
+def keep_outcomes(folder: Path, kept: Path) -> None:
+    """Add the outcomes of all runs in a folder on generated data to the kept ones, a file for each world."""
+    worlds: dict[str, list[Outcome]] = {}
+    for path in sorted(folder.rglob("outcomes.jsonl")):
+        for outcome in read_outcomes(path):
+            if outcome.data.startswith(GENERATED):
+                name = re.sub(r"[^a-z0-9]+", "-", f"{outcome.data} {outcome.fold}".lower()).strip("-")
+                worlds.setdefault(name, []).append(outcome)
+    for name, outcomes in worlds.items():
+        kept.mkdir(parents=True, exist_ok=True)
+        keep(outcomes, kept / f"{name}.jsonl.gz")
+
+
+def superseded(old: tuple[str, str], new: tuple[str, str]) -> bool:
+    """Whether a section, by experiment and data, is on generated data of the same kind as another but of other size."""
+    kinds = [re.match(r"generated, \w+", data) for _, data in (old, new)]
+    return old != new and old[0] == new[0] and None not in kinds and kinds[0][0] == kinds[1][0]  # type: ignore[index]
 
 
 def summary_tables(sections: list[str]) -> dict[str, str]:

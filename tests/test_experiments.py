@@ -302,7 +302,7 @@ def test_options_without_effect_are_rejected(name: str, changes: dict[str, Any],
 
 
 def test_the_printed_command_names_all_settings() -> None:
-    settings = EXPERIMENTS["tricks-table2"].settings(quick=True, trees=7, targets=("map",))
+    settings = EXPERIMENTS["tricks-table2"].settings(quick=True, trees=7, trials=3, targets=("map",))
     assert settings.command() == (
         'rankwright reproduce tricks-table2 --kind web --targets "map" --quick '
         "--seeds 1 --trees 7 --queries 120 --length 30 --folds 1 --trials 3"
@@ -393,6 +393,8 @@ def test_tuned_systems_have_the_parameters_of_a_trial(number: int, parameter: st
     job = Job(settings, OutcomeStore(tmp_path / "outcomes.jsonl"))
     found = tune_on_fold(job, next(settings.folds()), system, "a name", "ndcg@10", study.spaces[system.name])
     assert isinstance(found, TunedSystem)
+    assert not (tmp_path / "trials").exists()  # the search waits until the system has to be trained
+    found.prepare()
     (file,) = (tmp_path / "trials").glob("*.log")
     events = [json.loads(line) for line in file.read_text().splitlines()]
     (drawn,) = [one["param_value_internal"] for one in events if one.get("param_name") == parameter]

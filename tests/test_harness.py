@@ -197,7 +197,7 @@ def test_the_version_of_the_defaults_is_in_the_recipe(monkeypatch: pytest.Monkey
     systems = [
         RankwrightSystem("a"),
         NamedSystem("b", RankwrightSystem("a")),
-        TunedSystem("c", RankwrightSystem("a"), "one trial"),
+        TunedSystem("c", RankwrightSystem("a"), "a search", lambda: (RankwrightSystem("a"), "one trial")),
     ]
     other = LightGBM("lambdarank")
 

@@ -42,6 +42,10 @@ def reproduce(
     note: Annotated[
         str, typer.Option(help="A remark to store with the results, such as how settings were chosen.")
     ] = "",
+    reuse: Annotated[
+        list[Path] | None,
+        typer.Option(help="Folder or file of outcomes that need not be computed again; repeatable."),
+    ] = None,
     summary: Annotated[
         Path | None, typer.Option(help="Run nothing; print the page of all finished experiments in this folder.")
     ] = None,
@@ -70,15 +74,15 @@ def reproduce(
     chosen_targets = tuple(targets.split())
     if name == "all":
         if out is not None or any(value is not None for value in (kind, *changes.values())) or chosen_targets or note:
-            raise typer.BadParameter("'all' takes only --data, --quick, --threads and --quiet.")
+            raise typer.BadParameter("'all' takes only --data, --quick, --threads, --reuse and --quiet.")
         for entry in EXPERIMENTS.values():
-            _run(entry.name, data if entry.kind else None, quick, None, None, (), threads, quiet, "", {})
+            _run(entry.name, data if entry.kind else None, quick, None, None, (), threads, quiet, "", {}, reuse or [])
         return
     try:
         experiment(name)
     except ValueError as error:
         raise typer.BadParameter(str(error)) from None
-    _run(name, data, quick, out, kind, chosen_targets, threads, quiet, note, changes)
+    _run(name, data, quick, out, kind, chosen_targets, threads, quiet, note, changes, reuse or [])
 
 
 def _run(
@@ -92,6 +96,7 @@ def _run(
     quiet: bool,
     note: str,
     changes: dict[str, float | None],
+    reuse: list[Path],
 ) -> None:
     from rankwright.research.experiments import experiment
     from rankwright.research.experiments import reproduce as run
@@ -105,7 +110,8 @@ def _run(
     folder = out or Path("reproduce", "-".join(parts))
     if not quiet:
         echo(f"{entry.title} ({entry.paper}, {entry.source}): {settings.command()}", err=True)
-    _print_verdicts(run(entry, settings, folder, progress=None if quiet else _print_outcome, note=note), folder)
+    progress = None if quiet else _print_outcome
+    _print_verdicts(run(entry, settings, folder, progress=progress, note=note, reuse=reuse), folder)
 
 
 def _print_outcome(outcome: Outcome) -> None:

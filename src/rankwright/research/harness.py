@@ -13,6 +13,8 @@ import os
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, is_dataclass, replace
+from functools import cache, partial
+from itertools import islice
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -29,6 +31,7 @@ from rankwright.research.libraries import LIGHTGBM, RANKWRIGHT, Library
 Floats = NDArray[np.float64]
 _Key = tuple[str, str, str, str, int]
 _LINE_START = b'{"data": '  # of each line of a file of outcomes
+_KEY_FORMAT = "k1"
 _RECIPE_FORMAT = "v2"  # recipes without it hashed the source text of the defaults
 
 
@@ -84,6 +87,9 @@ class System(Protocol):
     - ``by_seed``: False if the model is the same for every seed, so that one training serves all seeds.
     - ``libraries``: a tuple of `Library`, the libraries that the system trains with.
     - ``capabilities``: `Capabilities`, the data that the system supports.
+    - ``identity``: plain values that say what is trained, without the name; see `outcome_key`.
+    - ``prepare``: called before the training and not timed, such as a search of parameters.
+    - ``selection``: how the parameters were chosen, in words, once the system is prepared.
     """
 
     @property
@@ -121,6 +127,16 @@ class RankwrightSystem:
     params: Mapping[str, Any] = field(default_factory=dict)
     by_metric: bool = True
     libraries = (RANKWRIGHT, LIGHTGBM)
+
+    @property
+    def identity(self) -> dict[str, Any]:
+        """All parameters of `Ranker`, the objective with its options written out."""
+        from rankwright.objectives import objective
+        from rankwright.ranker import Ranker
+
+        parameters = Ranker(**dict(self.params)).get_params()
+        source = parameters["objective"]
+        return parameters if source == "auto" else {**parameters, "objective": repr(objective(source))}
 
     @property
     def by_seed(self) -> bool:
@@ -178,6 +194,10 @@ class Outcome:
         Value of the target on the validation queries at each candidate number of trees.
     recipe
         Identifies the system's parameters, the trees, the threads and the versions; see `recipe`.
+    key
+        Identifies the outcome by its content; see `outcome_key`.
+    selection
+        How the parameters were chosen, in words, if they were.
     """
 
     data: str
@@ -194,6 +214,8 @@ class Outcome:
     gradient_seconds: float | None = None
     curve: list[float] = field(default_factory=list)
     recipe: str = ""
+    key: str = ""
+    selection: str = ""
 
 
 def describe(system: System) -> dict[str, Any]:
@@ -211,8 +233,17 @@ def describe(system: System) -> dict[str, Any]:
         parameters = Ranker(**dict(system.params)).get_params()
     elif is_dataclass(system) and not isinstance(system, type):
         parameters = asdict(system)
-    versions = {library.name: library.version for library in libraries_of(system)}
-    return {"name": system.name, "parameters": parameters, "versions": versions}
+    return {"name": system.name, "parameters": parameters, "versions": _versions(system)}
+
+
+def _versions(system: System) -> dict[str, str]:
+    return {library.name: library.version for library in libraries_of(system)}
+
+
+def _defaults_version(system: System) -> int | None:
+    from rankwright.training.defaults import DEFAULTS_VERSION
+
+    return DEFAULTS_VERSION if RANKWRIGHT in libraries_of(system) else None
 
 
 def recipe(system: System, *, trees: int, every: int, threads: int) -> str:
@@ -226,11 +257,58 @@ def recipe(system: System, *, trees: int, every: int, threads: int) -> str:
     >>> recipe(small, trees=5, every=1, threads=1) == recipe(large, trees=5, every=1, threads=1)
     False
     """
-    from rankwright.training.defaults import DEFAULTS_VERSION
+    content = [describe(system), trees, every, threads, _defaults_version(system)]
+    return f"{_RECIPE_FORMAT}-{_hash(content)[:16]}"
 
-    defaults = DEFAULTS_VERSION if RANKWRIGHT in libraries_of(system) else None
-    content = json.dumps([describe(system), trees, every, threads, defaults], sort_keys=True, default=str)
-    return f"{_RECIPE_FORMAT}-{hashlib.sha256(content.encode()).hexdigest()[:16]}"
+
+def identity_of(system: System) -> Any:
+    """Return plain values that say what a system trains, without the name that a comparison gives it."""
+    if hasattr(system, "identity"):
+        return system.identity
+    if is_dataclass(system) and not isinstance(system, type):
+        return [type(system).__name__, {name: value for name, value in asdict(system).items() if name != "name"}]
+    return system.name
+
+
+def nameless_recipe(system: System, *, trees: int, every: int, threads: int) -> str:
+    """Return a text like `recipe` that does not change with the name of the system.
+
+    Examples
+    --------
+    >>> systems = [RankwrightSystem("a", {"objective": "yetiloss"}), RankwrightSystem("b", {"objective": "yetiloss()"})]
+    >>> first, second = (nameless_recipe(system, trees=5, every=1, threads=1) for system in systems)
+    >>> first == second
+    True
+    """
+    return _hash([identity_of(system), _versions(system), _defaults_version(system), trees, every, threads])
+
+
+def outcome_key(own_recipe: str, data: Sequence[str], target: str, seed: int) -> str:
+    """Return a short text that is equal for outcomes of the same training, whatever system and data are called.
+
+    Two experiments that train the same parameters on the same rows can then share an outcome.
+
+    Parameters
+    ----------
+    own_recipe
+        What is trained; see `nameless_recipe`.
+    data
+        Hashes of the training, validation and test queries; see `hashes_of`.
+    target, seed
+        The metric, and the seed; 0 where nothing is drawn.
+    """
+    return f"{_KEY_FORMAT}-{_hash([own_recipe, list(data), target, seed])[:24]}"
+
+
+def _hash(content: Any) -> str:
+    return hashlib.sha256(json.dumps(content, sort_keys=True, default=str).encode()).hexdigest()
+
+
+def hashes_of(fold: Fold) -> list[str]:
+    """Return hashes of the training, validation and test queries of a fold."""
+    from rankwright.training.checkpoint import fingerprint
+
+    return [fingerprint(part) for part in (fold.train, fold.valid, fold.test)]
 
 
 def check_installed(systems: Iterable[System]) -> None:
@@ -295,7 +373,7 @@ class OutcomeStore:
         self._by_key: dict[_Key, Outcome] = {}
         self._recipes: dict[tuple[str, str], str] = {}
         if self.path is not None and self.path.exists():
-            for outcome in _read_outcomes(self.path):
+            for outcome in read_outcomes(self.path, repair=True):
                 self._insert(outcome)
 
     @property
@@ -390,6 +468,8 @@ def run_systems(
     every: int = 5,
     threads: int = 1,
     store: OutcomeStore | None = None,
+    reuse: Mapping[str, Outcome] | None = None,
+    tested: bool = True,
     progress: Callable[[Outcome], object] | None = None,
 ) -> OutcomeStore:
     """Train and test every system on every fold with every seed, systems interleaved.
@@ -405,7 +485,7 @@ def run_systems(
     targets
         Metrics to train for and to choose the number of trees by, each a comparison of its own.
     metrics
-        Metrics to evaluate on the test queries besides the targets.
+        Metrics to evaluate on the test queries besides the target of each outcome.
     seeds, trees, threads
         Number of seeds, largest number of trees, and number of threads.
     every
@@ -413,43 +493,60 @@ def run_systems(
     store
         Where outcomes are stored. Stored outcomes are not computed again, unless they have another recipe, other
         queries, or lack one of the metrics.
+    reuse
+        Outcomes of other runs by their keys, which are stored instead of being computed again; see `outcome_key` and
+        `rankwright.research.kept_outcomes`.
+    tested
+        False accepts stored and reused outcomes without values on the test queries, where only their validation
+        values are needed.
     progress
-        Called with each new outcome.
+        Called with each outcome that was computed.
     """
     store = OutcomeStore() if store is None else store
     check_installed(systems)
-    reported = list(dict.fromkeys([*targets, *metrics]))
-    recipes = [recipe(system, trees=trees, every=every, threads=threads) for system in systems]
+    work = {"trees": trees, "every": every, "threads": threads}
+    recipes = [(recipe(system, **work), nameless_recipe(system, **work)) for system in systems]
     for fold in folds:
         check_supported(systems, fold.train)
         queries = [str(query) for query in fold.test.query_ids]
+        hashes = cache(partial(hashes_of, fold))
         for seed in range(seeds):
-            for system, own_recipe in zip(systems, recipes, strict=True):
-                stored = {target: store.find(data, fold.name, system.name, target, seed) for target in targets}
-                missing = [target for target, old in stored.items() if not _usable(old, own_recipe, queries, reported)]
-                for group in [[target] for target in missing] if system.by_metric else [missing]:
+            for system, (own_recipe, nameless) in zip(systems, recipes, strict=True):
+                drawn = getattr(system, "by_seed", True)
+                missing: dict[str, str] = {}  # keys by target
+                for target in targets:
+                    reported = list(dict.fromkeys([target, *metrics])) if tested else []
+                    old = store.find(data, fold.name, system.name, target, seed)
+                    if old is not None and old.recipe == own_recipe and _complete(old, queries, reported):
+                        continue
+                    key = outcome_key(nameless, hashes(), target, seed if drawn else 0)
+                    known = (reuse or {}).get(key)
+                    if known is not None and _complete(replace(known, query_ids=queries), queries, reported):
+                        named = replace(known, data=data, fold=fold.name, system=system.name, seed=seed)
+                        store.add(replace(named, query_ids=queries, recipe=own_recipe))
+                    else:
+                        missing[target] = key
+                for group in [[target] for target in missing] if system.by_metric else [list(missing)]:
                     if not group:
                         continue
                     outcomes: Iterable[Outcome] = _outcomes(
-                        system, fold, data, group, reported, seed, trees, every, threads
+                        system, fold, data, group, metrics, seed, trees, every, threads
                     )
-                    if seed > 0 and not getattr(system, "by_seed", True):
+                    if seed > 0 and not drawn:
                         same = store.of(data, fold.name, system.name, seed=0)
                         outcomes = [outcome for outcome in same if outcome.target in group]
                     for outcome in outcomes:
-                        complete = replace(outcome, seed=seed, recipe=own_recipe)
+                        complete = replace(outcome, seed=seed, recipe=own_recipe, key=missing[outcome.target])
                         store.add(complete)
                         if progress is not None:
                             progress(complete)
     return store
 
 
-def _usable(old: Outcome | None, own_recipe: str, queries: Sequence[str], metrics: Sequence[str]) -> bool:
-    return (
-        old is not None
-        and old.recipe == own_recipe
-        and old.query_ids == list(queries)
-        and old.values.keys() >= set(metrics)
+def _complete(outcome: Outcome, queries: Sequence[str], metrics: Sequence[str]) -> bool:
+    """Whether an outcome has the values of these metrics for each of these queries."""
+    return outcome.query_ids == list(queries) and all(
+        len(outcome.values.get(name, ())) == len(queries) for name in metrics
     )
 
 
@@ -458,12 +555,13 @@ def _outcomes(
     fold: Fold,
     data: str,
     targets: Sequence[str],
-    reported: Sequence[str],
+    metrics: Sequence[str],
     seed: int,
     trees: int,
     every: int,
     threads: int,
 ) -> Iterator[Outcome]:
+    getattr(system, "prepare", lambda: None)()
     start = time.perf_counter()
     model = system.fit(fold.train, targets[0], trees=trees, seed=seed, threads=threads)
     fitted = time.perf_counter()
@@ -478,11 +576,12 @@ def _outcomes(
                 "cannot be chosen; validate on queries that have relevant documents."
             )
     best = {target: _best(target, curve) for target, curve in curves.items()}
-    used = set(best.values())
-    stages = {number: scores for number, scores in enumerate(stages_of(model, fold.test, every)) if number in used}
+    needed = islice(stages_of(model, fold.test, every), max(best.values()) + 1)
+    stages = {number: scores for number, scores in enumerate(needed) if number in best.values()}
     for target, curve in curves.items():
         scores = stages[best[target]]
-        tested = evaluate(scores, fold.test.y, group=fold.test.group, metrics=list(reported), threads=threads)
+        reported = list(dict.fromkeys([target, *metrics]))
+        tested = evaluate(scores, fold.test.y, group=fold.test.group, metrics=reported, threads=threads)
         yield Outcome(
             data=data,
             fold=fold.name,
@@ -497,6 +596,7 @@ def _outcomes(
             values={name: values.tolist() for name, values in tested.per_query.items()},
             gradient_seconds=getattr(model, "gradient_seconds", None),
             curve=curve,
+            selection=getattr(system, "selection", ""),
         )
 
 
@@ -526,8 +626,8 @@ def _best(target: str, curve: Sequence[float]) -> int:
     return int(np.argmax(sign * np.array(curve)))
 
 
-def _read_outcomes(path: Path) -> Iterator[Outcome]:
-    """Read the outcomes of a file; an incomplete last line, left by an interruption, is removed."""
+def read_outcomes(path: Path, *, repair: bool = False) -> Iterator[Outcome]:
+    """Read the outcomes of a file without an incomplete last line, left by an interruption; ``repair`` removes it."""
     content = path.read_bytes()
     complete = content.rfind(b"\n") + 1
     for number, line in enumerate(content[:complete].splitlines(), start=1):
@@ -538,7 +638,8 @@ def _read_outcomes(path: Path) -> Iterator[Outcome]:
     if complete < len(content):
         if not content[complete:].startswith(_LINE_START[: len(content) - complete]):
             raise _invalid_line(path, content.count(b"\n") + 1)
-        os.truncate(path, complete)
+        if repair:
+            os.truncate(path, complete)
 
 
 def _invalid_line(path: Path, line: int) -> ValueError:

@@ -121,7 +121,7 @@ def run_bench(
             chain([first], rest),
             data=name,
             targets=targets,
-            metrics=METRICS,
+            metrics=[*targets, *METRICS],
             seeds=seeds,
             trees=trees,
             every=every,

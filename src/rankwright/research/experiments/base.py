@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, field, fields, replace
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -104,7 +104,7 @@ class ExperimentSettings:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the settings as plain values."""
-        budget = {field.name: getattr(self.budget, field.name) for field in fields(Budget)}
+        budget = {part.name: getattr(self.budget, part.name) for part in fields(Budget)}
         where = {"data": self.data_name, "kind": self.kind, "targets": list(self.targets)}
         return {"experiment": self.experiment, **where, **budget, "quick": self.quick, "threads": self.threads}
 
@@ -115,7 +115,7 @@ class ExperimentSettings:
         words += [f"--kind {self.kind}"] if self.kind is not None and self.data is None else []
         words += [f'--targets "{" ".join(self.targets)}"'] if self.targets else []
         words += ["--quick"] if self.quick else []
-        chosen = {field.name: getattr(self.budget, field.name) for field in fields(Budget)}
+        chosen = {part.name: getattr(self.budget, part.name) for part in fields(Budget)}
         words += [f"--{name} {value:g}" for name, value in chosen.items() if value is not None]
         words += [f"--threads {self.threads}"] if self.threads > 1 else []
         return " ".join(words)
@@ -175,11 +175,14 @@ class Job:
         Outcomes so far, stored in a file.
     progress
         Called with each new outcome.
+    reuse
+        Outcomes of other runs by key, which need not be computed again; see `rankwright.research.kept_outcomes`.
     """
 
     settings: ExperimentSettings
     store: OutcomeStore
     progress: Callable[[Outcome], object] | None = None
+    reuse: Mapping[str, Outcome] = field(default_factory=dict)
 
     def add(
         self,
@@ -246,6 +249,11 @@ class Experiment:
     targets: tuple[str, ...] = ()
     departs: str = ""
 
+    @property
+    def tunable(self) -> bool:
+        """Whether trials of tuning can be asked for where the budget has none."""
+        return False
+
     def run(self, job: Job) -> Findings:
         """Compute missing outcomes, and evaluate all of them."""
         raise TypeError(f"{type(self).__name__} must define run().")
@@ -269,8 +277,9 @@ class Experiment:
             raise ValueError("kind, queries and length apply to generated data; leave them out, or leave out data.")
         if kind is not None and kind not in _KINDS:
             raise ValueError(f"unknown kind {kind!r} of generated data; choose one of {', '.join(_KINDS)}.")
+        optional = {"length", *(["trials"] if self.tunable else [])}
         for name in changed:
-            if name != "length" and getattr(budget, name) is None:
+            if name not in optional and getattr(budget, name) is None:
                 raise ValueError(f"{self.name} does not use {name}; leave it out.")
         if self.kind is None and "length" in changed:
             raise ValueError(f"{self.name} has data of its own; leave out length.")

@@ -34,9 +34,11 @@ from rankwright.research.harness import (
     StagedModel,
     System,
     capabilities_of,
+    identity_of,
     libraries_of,
     run_systems,
 )
+from rankwright.research.kept_outcomes import BEST_OF
 from rankwright.research.libraries import Library
 from rankwright.tuning.space import Space
 
@@ -44,6 +46,7 @@ EVERY = 5  # trees: the number of them is chosen among the multiples of this
 _LEVEL = 0.05
 _ALIKE = 0.01  # two systems are alike if the interval of their difference is within a point
 Measured = str | tuple[str, str]  # a system, or two for the difference of the first and the second
+Variants = Mapping[str, Mapping[str, Any]]  # parameters by name
 NOTHING = PublishedValues()
 
 
@@ -63,6 +66,11 @@ class NamedSystem:
     def by_seed(self) -> bool:
         """Whether the training of the system depends on the seed."""
         return bool(getattr(self.system, "by_seed", True))
+
+    @property
+    def identity(self) -> Any:
+        """What the system trains, whatever it is called."""
+        return identity_of(self.system)
 
     @property
     def libraries(self) -> tuple[Library, ...]:
@@ -163,10 +171,13 @@ class ComparisonStudy(Experiment):
         Learning rate times number of trees in the paper; it determines the learning rate of rankwright's systems. None
         keeps the rate of each system.
     spaces
-        The systems that are tuned, each with its space; see `rankwright.research.experiments.tuned.tune_on_fold`.
+        The systems that are tuned if the budget has trials, each with its space; see
+        `rankwright.research.experiments.tuned.tune_on_fold`.
     variants
         Settings of `Ranker` by name, one of which is chosen for each system of rankwright, fold, seed and metric on the
-        validation queries. Their outcomes are stored under the names of system and variant.
+        validation queries. Their outcomes are stored under the names of system and variant. Trials take their place.
+    peer_variants
+        The same for systems of other libraries, by the name of the system.
     along
         Numbers of trees at which a second table has the values on the validation queries; empty for no such table.
     """
@@ -178,8 +189,14 @@ class ComparisonStudy(Experiment):
     conditions: tuple[Condition, ...] = (Condition(),)
     step: float | None = None
     spaces: Mapping[str, Space] = field(default_factory=dict)
-    variants: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    variants: Variants = field(default_factory=dict)
+    peer_variants: Mapping[str, Variants] = field(default_factory=dict)
     along: tuple[int, ...] = ()
+
+    @property
+    def tunable(self) -> bool:
+        """Whether systems can be tuned."""
+        return bool(self.spaces)
 
     def run(self, job: Job) -> Findings:
         """Train and test systems whose outcomes are missing, and compare all."""
@@ -191,14 +208,15 @@ class ComparisonStudy(Experiment):
                 changed = condition.change(fold)
                 for system in self.systems:
                     searches.update(self._run_system(job, changed, condition, system))
-                    if self._varied(system):
+                    if self._variants_of(job, system):
                         own = chosen.setdefault(system.name, Counter())
-                        own.update(self._choose_variants(job, changed, condition.names(system.name), system.name))
+                        own.update(self._choose_variants(job, changed, condition, system))
         targets = settings.targets or self.targets
         verdicts = judge([claim for claim in self.claims if claim.target in targets], job.store, self.published)
         notes = [f"{number} searches with trials: {origins}" for origins, number in searches.items()]
         for name, counts in chosen.items():
-            times = ", ".join(f"{variant} {counts[variant]} times" for variant in self.variants)
+            variants = self.peer_variants.get(name, self.variants)
+            times = ", ".join(f"{variant} {counts[variant]} times" for variant in variants)
             notes.append(f"Chosen on validation queries for {name}: {times}")
         note = "; ".join(notes)
         tables = [self._table(job.store, target, note) for target in targets]
@@ -208,65 +226,77 @@ class ComparisonStudy(Experiment):
 
     def _run_system(self, job: Job, fold: Fold, condition: Condition, system: System) -> list[str]:
         """Train and test a system; return, for each search of its parameters, which trials it had."""
-        settings, budget = job.settings, job.settings.budget
-        targets = self._targets(job, system.name)
-        name = condition.names(system.name)
-        origins: list[str] = []
-        at_rate = self._at_rate(system, budget.trees)
-        systems: list[tuple[System, list[str]]] = [(NamedSystem(name, at_rate), targets)]
-        if self._varied(system) and isinstance(at_rate, RankwrightSystem):
-            systems = [
-                (NamedSystem(f"{name}, {variant}", replace(at_rate, params={**at_rate.params, **values})), targets)
-                for variant, values in self.variants.items()
-            ]
+        budget, targets = job.settings.budget, self._targets(job, system.name)
         if system.name in self.spaces and budget.trials:
             from rankwright.research.experiments.tuned import tune_on_fold
 
-            space = self.spaces[system.name]
-            tuned = [(tune_on_fold(job, fold, system, name, target, space), target) for target in targets]
-            origins = [chosen.origins for chosen, _ in tuned]
-            systems = [(chosen, [target]) for chosen, target in tuned]
-        for chosen, own_targets in systems:
-            run_systems(
-                [chosen],
-                [fold],
-                data=settings.data_name,
-                targets=own_targets,
-                seeds=budget.seeds,
-                trees=budget.trees,
-                every=EVERY,
-                threads=settings.threads,
-                store=job.store,
-                progress=job.progress,
-            )
-        return origins
+            name, space, origins = condition.names(system.name), self.spaces[system.name], []
+            for target in targets:
+                self._train(job, fold, tune_on_fold(job, fold, system, name, target, space), [target])
+                outcome = job.store.find(job.settings.data_name, fold.name, name, target, seed=0)
+                origins += [outcome.selection] if outcome is not None and outcome.selection else []
+            return origins
+        for variant in self._variants_of(job, system) or [""]:
+            self._train(job, fold, self._variant(job, condition, system, variant), targets, tested=not variant)
+        return []
+
+    def _train(self, job: Job, fold: Fold, system: System, targets: list[str], *, tested: bool = True) -> None:
+        run_systems(
+            [system],
+            [fold],
+            data=job.settings.data_name,
+            targets=targets,
+            seeds=job.settings.budget.seeds,
+            trees=job.settings.budget.trees,
+            every=EVERY,
+            threads=job.settings.threads,
+            store=job.store,
+            reuse=job.reuse,
+            tested=tested,
+            progress=job.progress,
+        )
+
+    def _variant(self, job: Job, condition: Condition, system: System, variant: str) -> NamedSystem:
+        """Return a system with the parameters of a variant, or without a variant if its name is empty."""
+        trained, name = self._at_rate(system, job.settings.budget.trees), condition.names(system.name)
+        if isinstance(trained, NamedSystem):
+            trained = trained.system
+        if not variant:
+            return NamedSystem(name, trained)
+        params = {**trained.params, **self._variants_of(job, system)[variant]}  # type: ignore[attr-defined]
+        return NamedSystem(f"{name}, {variant}", replace(trained, params=params))  # type: ignore[type-var]
 
     def _targets(self, job: Job, system: str) -> list[str]:
         return [
             target for target in job.settings.targets or self.targets if target in self.only.get(system, self.targets)
         ]
 
-    def _varied(self, system: System) -> bool:
-        return bool(self.variants) and isinstance(system, RankwrightSystem)
+    def _variants_of(self, job: Job, system: System) -> Variants:
+        if system.name in self.spaces and job.settings.budget.trials:
+            return {}
+        return self.variants if isinstance(system, RankwrightSystem) else self.peer_variants.get(system.name, {})
 
-    def _choose_variants(self, job: Job, fold: Fold, name: str, system: str) -> list[str]:
+    def _choose_variants(self, job: Job, fold: Fold, condition: Condition, system: System) -> list[str]:
         """Store, for each metric and seed, the outcome of the variant that is best on the validation queries.
 
         Return the names of the chosen variants.
         """
-        data, names = job.settings.data_name, []
-        for target in self._targets(job, system):
+        data, name, names = job.settings.data_name, condition.names(system.name), []
+        for target in self._targets(job, system.name):
             sign = 1.0 if parse_metric(target).higher_is_better else -1.0
             for seed in range(job.settings.budget.seeds):
                 found = {
                     variant: job.store.find(data, fold.name, f"{name}, {variant}", target, seed)
-                    for variant in self.variants
+                    for variant in self._variants_of(job, system)
                 }
                 outcomes = {variant: outcome for variant, outcome in found.items() if outcome is not None}
                 best = max(outcomes, key=lambda variant: sign * outcomes[variant].valid)
                 names.append(best)
-                recipe = "best of " + " ".join(outcome.recipe for outcome in outcomes.values())
-                winner = replace(outcomes[best], system=name, recipe=recipe)
+                # A reused outcome may lack its values on the test queries; this trains it then.
+                self._train(job, fold, self._variant(job, condition, system, best), [target])
+                recipe = BEST_OF + " ".join(outcome.recipe for outcome in outcomes.values())
+                trained = job.store.find(data, fold.name, f"{name}, {best}", target, seed)
+                winner = replace(trained or outcomes[best], system=name, recipe=recipe)
                 old = job.store.find(data, fold.name, name, target, seed)
                 if old is None or (old.recipe, old.valid, old.trees) != (recipe, winner.valid, winner.trees):
                     job.store.add(winner)

@@ -28,6 +28,7 @@ from rankwright.research.experiments.base import (
     differences,
 )
 from rankwright.research.harness import Outcome, OutcomeStore
+from rankwright.research.kept_outcomes import read_reusable
 
 _PACKAGES = ("rankwright", "lightgbm", "numpy", "numba", "optuna")
 
@@ -95,6 +96,7 @@ def reproduce(
     *,
     progress: Callable[[Outcome], object] | None = None,
     note: str = "",
+    reuse: Sequence[str | os.PathLike[str]] = (),
 ) -> Record:
     """Run an experiment, or resume it, and write its tables.
 
@@ -109,6 +111,9 @@ def reproduce(
         Called with each new outcome.
     note
         A remark to store with the results, such as how the settings were chosen.
+    reuse
+        Folders or files of outcomes that are taken over where the same training on the same data is asked for; see
+        `rankwright.research.kept_outcomes.read_reusable`.
 
     Examples
     --------
@@ -120,10 +125,10 @@ def reproduce(
     ...     sorted(path.name for path in Path(folder).iterdir())
     ['outcomes.jsonl', 'settings.json', 'table.json', 'table.md', 'trials']
     """
-    folder = Path(out)
+    folder, reusable = Path(out), read_reusable(reuse)
     folder.mkdir(parents=True, exist_ok=True)
     _claim_folder(folder, settings)
-    findings = experiment.run(Job(settings, OutcomeStore(folder / "outcomes.jsonl"), progress))
+    findings = experiment.run(Job(settings, OutcomeStore(folder / "outcomes.jsonl"), progress, reusable))
     record = Record(
         settings=settings.to_dict(),
         command=settings.command(),

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
+from functools import cached_property
 from typing import Any
 
 from rankwright.data.dataset import RankingData
@@ -13,7 +14,7 @@ from rankwright.objectives import objective as parse_objective
 from rankwright.ranges import Range
 from rankwright.research.experiments.base import Job
 from rankwright.research.experiments.comparison_study import NamedSystem
-from rankwright.research.harness import RankwrightSystem, StagedModel, System, libraries_of
+from rankwright.research.harness import RankwrightSystem, StagedModel, System, identity_of, libraries_of
 from rankwright.tuning.search import tune_system
 from rankwright.tuning.space import PRESETS, Space, ranker_parameters, search_space
 
@@ -28,25 +29,48 @@ LIGHTGBM_SPACE: Space = {
 
 
 class TunedSystem:
-    """A system whose parameters were tuned for each fold and metric; outcomes identify it by its name alone.
+    """A system whose parameters are tuned for each fold and metric, once it has to be trained.
+
+    Recipes identify it by its name alone, keys by its search.
 
     Parameters
     ----------
     name
         Name in outcomes.
     system
-        The system with the chosen parameters.
-    origins
-        How many trials were drawn at random and how many were guided, in words.
+        The system without the chosen parameters.
+    identity
+        Plain values that say what is searched, and how.
+    search
+        Return the system with the chosen parameters; and how many trials were drawn at random and how many were
+        guided, in words.
     """
 
     by_metric = True
 
-    def __init__(self, name: str, system: System, origins: str) -> None:
+    def __init__(self, name: str, system: System, identity: Any, search: Callable[[], tuple[System, str]]) -> None:
         self.name = name
-        self.origins = origins
-        self.system = system
+        self.identity = identity
         self.libraries = libraries_of(system)
+        self._search = search
+
+    @cached_property
+    def _found(self) -> tuple[System, str]:
+        return self._search()
+
+    @property
+    def system(self) -> System:
+        """The system with the chosen parameters."""
+        return self._found[0]
+
+    @property
+    def selection(self) -> str:
+        """How many trials were drawn at random and how many were guided, in words."""
+        return self._found[1]
+
+    def prepare(self) -> None:
+        """Run the search, or read its result."""
+        self._found  # noqa: B018
 
     def fit(self, train: RankingData, metric: str, *, trees: int, seed: int, threads: int) -> StagedModel:
         """Train the system."""
@@ -54,7 +78,7 @@ class TunedSystem:
 
 
 def tune_on_fold(job: Job, fold: Fold, system: System, name: str, target: str, space: Space) -> TunedSystem:
-    """Return a system with the best parameters of the trials in the budget.
+    """Return a system that is trained with the best parameters of the trials in the budget.
 
     Trials are stored in ``trials/`` beside the outcomes, from which an interrupted search resumes.
 
@@ -80,17 +104,15 @@ def tune_on_fold(job: Job, fold: Fold, system: System, name: str, target: str, s
         params = ranker_parameters(source, values) if isinstance(system, RankwrightSystem) else values
         return replace(system, params={**system.params, **params})  # type: ignore[type-var, attr-defined]
 
+    preset = PRESETS["paper"]
     file = re.sub(r"[^a-z0-9]+", "-", f"fold {fold.name} {name} {target}".lower()).strip("-")
-    tuning = tune_system(
-        make_system,
-        space,
-        [fold],
-        target=target,
-        trials=budget.trials,
-        startup=PRESETS["paper"].startup,
-        trees=budget.trees,
-        pruning=PRESETS["paper"].pruning,
-        study=job.store.path.with_name("trials") / f"{file}.log",
-        threads=job.settings.threads,
-    )
-    return TunedSystem(name, make_system(tuning.best), tuning.origins())
+    options: dict[str, Any] = {"trials": budget.trials, "startup": preset.startup, "pruning": preset.pruning}
+    study = job.store.path.with_name("trials") / f"{file}.log"
+    work: dict[str, Any] = {"trees": budget.trees, "study": study, "threads": job.settings.threads}
+
+    def search() -> tuple[System, str]:
+        tuning = tune_system(make_system, space, [fold], target=target, **options, **work)
+        return make_system(tuning.best), tuning.origins()
+
+    identity = [identity_of(system), {name: repr(values) for name, values in space.items()}, options]
+    return TunedSystem(name, system, identity, search)
