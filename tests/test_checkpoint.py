@@ -126,6 +126,16 @@ def test_more_trees_are_added_as_if_asked_for_at_once(tmp_path: Path) -> None:
     assert same_model(more, quick(n_estimators=33).fit(TRAIN, eval_set=[VALID]))
 
 
+def test_fewer_trees_than_it_has_are_the_first_of_them(tmp_path: Path) -> None:
+    whole = quick(checkpoint=tmp_path, n_estimators=22).fit(TRAIN, eval_set=[VALID])
+    fewer = quick(checkpoint=tmp_path, n_estimators=9).fit(TRAIN, eval_set=[VALID])
+    assert same_model(fewer, quick(n_estimators=9).fit(TRAIN, eval_set=[VALID]))
+    assert trees_in(tmp_path) == 22
+    again = quick(checkpoint=tmp_path, n_estimators=22)
+    again.fit(TRAIN, eval_set=[VALID], callbacks=[lambda progress: pytest.fail("trained")])
+    assert same_model(again, whole)
+
+
 def test_early_stopping_is_remembered(tmp_path: Path) -> None:
     parameters: dict[str, Any] = {"n_estimators": 300, "learning_rate": 0.3, "early_stopping_rounds": 4}
     first = quick(checkpoint=tmp_path, **parameters).fit(TRAIN, eval_set=[VALID])

@@ -132,6 +132,15 @@ def test_folds_choose_the_number_of_trees_and_all_queries_train(tmp_path):
         ranker(early_stopping="cv").fit(TRAIN.subset([0, 1, 2]))
 
 
+def test_another_rule_chooses_from_the_same_folds_and_ends_where_it_says(tmp_path):
+    options: dict[str, Any] = {"early_stopping": "cv", "learning_rate": 0.3, "checkpoint": tmp_path}
+    longer = ranker(**options, stopping_rule="within_error").fit(TRAIN)
+    shorter = ranker(**options, stopping_rule="best").fit(TRAIN)
+    assert shorter.best_iteration_ < longer.best_iteration_
+    alone = ranker(early_stopping="cv", learning_rate=0.3, stopping_rule="best").fit(TRAIN)
+    np.testing.assert_array_equal(shorter.predict(TEST), alone.predict(TEST))
+
+
 def test_times_are_those_of_all_passes(monkeypatch):
     monkeypatch.setattr("rankwright.training.state.time", SimpleNamespace(perf_counter=itertools.count().__next__))
     cv = ranker(early_stopping="cv", n_estimators=4).fit(TRAIN)

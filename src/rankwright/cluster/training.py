@@ -181,7 +181,7 @@ def _attempt(client: Any, workers: Sequence[Any], request: ClusterFit, led: _Led
     _LOG.info("%d rows on %d workers: %s", sum(train.rows), len(workers), share)
     with nullcontext() if saved is None else locked_folder(saved.path, "a training"):
         if saved is not None and led.saved is None and (state := saved.load()) is not None:
-            led.saved = worker.save_state(state)
+            led.saved = worker.save_state(state.first(plan.settings.n_trees))  # it may have more trees than are wanted
         state = _train(client, workers, request, plan, train, sets, saved, led)
     if led.interrupted:
         _LOG.warning("training was interrupted after %d iterations; the model has the trees so far", state.iteration)

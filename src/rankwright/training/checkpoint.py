@@ -144,12 +144,13 @@ class Checkpoint:
             self.save(boosting.snapshot())
 
     def save(self, state: State) -> None:
-        """Write the state."""
+        """Write the state, unless the folder has one of more iterations already."""
         assert state.forest is not None
-        rest = describe_state(state)
-        manifest = {"checkpoint_of": self._key, "state": rest, "state_sha256": _hash(rest)}
-        write_model(self.path, state.forest.dump(), manifest, self._engine.file_name)
-        self._saved_iteration = state.iteration
+        if state.iteration >= self._saved_iteration:
+            rest = describe_state(state)
+            manifest = {"checkpoint_of": self._key, "state": rest, "state_sha256": _hash(rest)}
+            write_model(self.path, state.forest.dump(), manifest, self._engine.file_name)
+            self._saved_iteration = state.iteration
         self._saved_at = time.perf_counter()
 
 

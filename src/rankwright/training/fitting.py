@@ -78,7 +78,7 @@ def run_training(
     saved = Checkpoint.of(checkpoint, plan, [train, *valid], initial)
     with nullcontext() if saved is None else locked_folder(saved.path, "a training"):
         if saved is not None:
-            state = saved.load() or state
+            state = (saved.load() or state).first(plan.settings.n_trees)  # it may have more trees than are wanted now
         with announcing(show_notice(verbose)), timed(times, "preparation"):
             boosting = Boosting(plan.objective, plan.metrics, train, valid, plan.settings, reducer_alone(plan))
         with Display(verbose, plan.settings.n_trees, plan.target) as display:
