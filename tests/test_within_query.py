@@ -90,6 +90,13 @@ def test_huge_and_tiny_values_stay_finite():
     np.testing.assert_allclose(found[:, 3], [-(1.5**0.5), 1.5**0.5, 0], rtol=1e-6)
 
 
+@pytest.mark.parametrize("level", [1e15, -1.7e15, 2.0**52])
+def test_values_that_are_large_and_close_together_keep_their_distances(level):
+    steps = np.array([[3.0], [3], [3], [0], [3], [3], [1], [3]])
+    found, expected = (features(X, [8], "z")[:, 1] for X in (level + steps, steps))
+    np.testing.assert_allclose(found, expected, rtol=1e-6)
+
+
 def test_neither_the_order_of_rows_nor_threads_nor_precision_change_a_bit():
     X = np.array(TRAIN.X, dtype=np.float32)
     order = np.random.default_rng(0).permutation(len(X))

@@ -72,20 +72,23 @@ static void fill(double *rows, size_t n_rows, double *values)
         const double highest = m ? values[m - 1] : 0.0, lowest = m ? values[0] : 0.0;
         const double biggest = fabs(highest) > fabs(lowest) ? fabs(highest) : fabs(lowest);
         const double scale = (biggest > 1.0 / 1e150 && biggest < 1e150) || biggest == 0.0 ? 1.0 : biggest;
-        double mean = 0.0, magnitude = 0.0, spread = 0.0;
+        const double bottom = lowest / scale;
+        double mean = 0.0, magnitude = 0.0, above = 0.0, spread = 0.0;
         for (size_t i = 0; i < m; ++i) {{
             mean += values[i] / scale;
             magnitude += fabs(values[i] / scale);
+            above += values[i] / scale - bottom;
         }}
         mean /= (double)m;
+        above /= (double)m;
         if (highest != lowest) {{
             for (size_t i = 0; i < m; ++i) {{
-                const double apart = values[i] / scale - mean;
+                const double apart = values[i] / scale - bottom - above;
                 spread += apart * apart;
             }}
             spread = sqrt(spread / (double)m);
         }} else {{
-            mean = highest / scale;
+            mean = bottom;
         }}
         for (size_t i = 0; i < n_rows; ++i) {{
             double *row = rows + i * N_FEATURES;
@@ -97,7 +100,7 @@ static void fill(double *rows, size_t n_rows, double *values)
             }}
             const size_t below = count(values, m, x, 0), up_to = count(values, m, x, 1);
             put(row, to, 0, rounded((double)(m - up_to) + 0.5 * (double)(up_to - below + 1)));
-            put(row, to, 1, spread > 0.0 ? rounded((x / scale - mean) / spread) : 0.0);
+            put(row, to, 1, spread > 0.0 ? rounded((x / scale - bottom - above) / spread) : 0.0);
             put(row, to, 2, rounded(highest - x));
             put(row, to, 3, magnitude > 0.0 ? rounded(x / scale / magnitude) : 0.0);
             put(row, to, 4, rounded(mean * scale));

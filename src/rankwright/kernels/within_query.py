@@ -81,25 +81,29 @@ def _write_levels(values: Any, rows: Any, order: Any, m: int, matrix: Any, targe
     highest = values[order[0]]
     biggest = max(abs(highest), abs(values[order[m - 1]]))
     scale = 1.0 if 1.0 / _SQUARES_OVERFLOW < biggest < _SQUARES_OVERFLOW or biggest == 0.0 else biggest
+    bottom = values[order[m - 1]] / scale
     mean = 0.0
     magnitude = 0.0
+    above = 0.0  # mean distance from the lowest: exact where values are large and close together, as the mean is not
     spread = 0.0
     if target[Z] >= 0 or target[SHARE] >= 0 or target[MEAN] >= 0:
         for i in range(m - 1, -1, -1):
             mean += values[order[i]] / scale
             magnitude += abs(values[order[i]] / scale)
+            above += values[order[i]] / scale - bottom
         mean /= m
+        above /= m
         if highest != values[order[m - 1]]:
             for i in range(m - 1, -1, -1):
-                spread += (values[order[i]] / scale - mean) ** 2
+                spread += (values[order[i]] / scale - bottom - above) ** 2
             spread = np.sqrt(spread / m)
         else:
-            mean = highest / scale  # exactly, and without a spread
+            mean = bottom  # exactly, and without a spread
     for i in range(m):
         x = values[i] / scale
         row = rows[i]
         if target[Z] >= 0:
-            matrix[row, target[Z]] = _rounded((x - mean) / spread if spread > 0.0 else 0.0)
+            matrix[row, target[Z]] = _rounded((x - bottom - above) / spread if spread > 0.0 else 0.0)
         if target[GAP] >= 0:
             matrix[row, target[GAP]] = _rounded(highest - values[i])
         if target[SHARE] >= 0:
