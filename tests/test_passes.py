@@ -9,6 +9,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 
 import rankwright as rw
@@ -203,6 +204,21 @@ def test_an_average_is_the_mean_of_its_members(tmp_path):
     np.testing.assert_array_equal(rw.load(tmp_path / "model").spread(TEST), average.spread(TEST))
     with pytest.raises(ValueError, match="not an average"):
         ranker(n_estimators=2).fit(TRAIN).spread(TEST)
+
+
+def test_a_loaded_average_knows_the_query_column_of_a_frame(tmp_path):
+    train, test = (
+        pd.DataFrame(np.asarray(data.X), columns=data.feature_names).assign(label=data.y, query=data.qid)
+        for data in (TRAIN, TEST)
+    )
+    for option in (None, "rank"):
+        average = ranker(members=2, n_estimators=3, within_query=option).fit(train, "label", qid="query")
+        average.save(tmp_path / f"model {option}")
+        model = rw.load(tmp_path / f"model {option}")
+        np.testing.assert_array_equal(model.spread(test), average.spread(test, "query"))
+    TEST.to_parquet(tmp_path / "test.parquet")
+    with pytest.raises(ValueError, match=r"give stream_data\(path\)"):
+        average.spread(tmp_path / "test.parquet")
 
 
 def test_damaged_entries_of_a_manifest_are_refused(tmp_path):

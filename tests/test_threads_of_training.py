@@ -28,3 +28,35 @@ def test_one_job_uses_one_core():
     wall, processor, own_thread = json.loads(done.stdout)
     assert processor <= 1.05 * wall
     assert processor - own_thread <= 0.05 * processor
+
+
+# What other threads than this one used, of trained models: each use is repeated until it has taken a while.
+_USES = """
+import json, time
+import rankwright as rw
+data = rw.make_web_search(800, n_features=60, mean_length=60, seed=1)
+ranker = rw.Ranker(n_estimators=5, within_query="rank", n_jobs=1, verbose=0).fit(data.subset(range(100)))
+rest = data.subset(range(100, 800))
+uses = {
+    "predict": lambda: ranker.predict(rest.X, qid=rest.qid),
+    "calibrate": lambda: ranker.calibrate(rest),
+    "explain": lambda: ranker.explain(rest, 0, 1),
+    "score": lambda: ranker.score(rest),
+}
+others = {}
+for name, use in uses.items():
+    use()
+    process, thread = time.process_time(), time.thread_time()
+    while time.process_time() - process < 0.2:
+        use()
+    used = time.process_time() - process
+    others[name] = (used - (time.thread_time() - thread)) / used
+print(json.dumps(others))
+"""
+
+
+def test_one_job_scores_in_one_core():
+    done = subprocess.run([sys.executable, "-c", _USES], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    others = json.loads(done.stdout)
+    assert max(others.values()) <= 0.05, others

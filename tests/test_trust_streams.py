@@ -94,11 +94,14 @@ def test_what_needs_rows_in_memory_says_so(tmp_path: Path) -> None:
     path = write(tmp_path / "a.parquet", 2)
     data, model = rw.stream_data(path), rw.Ranker(n_estimators=1, min_child_samples=1, verbose=0)
     model.fit(rw.read_data(path))
+    ranks = rw.Ranker(n_estimators=1, min_child_samples=1, within_query="rank", verbose=0).fit(rw.read_data(path))
     uses = [
         lambda: rw.write_data(data, tmp_path / "b.parquet"),
         lambda: rw.write_data(data, tmp_path / "b.txt"),
         lambda: rw.write_data(data, tmp_path / "b.csv"),
         lambda: model.predict(data, contributions=True),
+        lambda: model.explain(data, 0, 1),
+        lambda: ranks.explain(data, 0, 1),
         lambda: model.permutation_importance(data),
         lambda: data.X[0],
         lambda: data.X[0, 1],
@@ -107,6 +110,8 @@ def test_what_needs_rows_in_memory_says_so(tmp_path: Path) -> None:
     for use in uses:
         with pytest.raises(ValueError, match=r"in memory.*read_data\(path\)"):
             use()
+    with pytest.raises(ValueError, match=r"give stream_data\(path\)"):
+        list(model.staged_predict(path))
     assert sorted(os.listdir(tmp_path)) == ["a.parquet"]
 
 

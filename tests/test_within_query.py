@@ -14,6 +14,7 @@ import pytest
 import scipy.sparse as sp
 import sklearn
 from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 
 import rankwright as rw
 from rankwright.data.matching import Columns
@@ -305,6 +306,18 @@ def test_the_transformer_in_a_pipeline_passes_queries_on():
     assert result["bm25 [rank]"].tolist() == [2.0, 1.0]
     with pytest.raises(ValueError, match="X has 3 features, but WithinQuery is expecting 20"):
         rw.WithinQuery("rank").fit(TRAIN.X).transform(TEST.X[:, :3], qid=TEST.qid)
+
+
+def test_names_of_an_earlier_step_are_those_of_the_features():
+    frame = pd.DataFrame({"bm25": [1.0, 2.0], "length": [3.0, 4.0]})
+    with sklearn.config_context(enable_metadata_routing=True):
+        pipeline = make_pipeline(StandardScaler(), rw.WithinQuery({"f1": "rank"})).fit(frame, qid=[1, 1])
+    assert pipeline.get_feature_names_out().tolist() == ["bm25", "length", "length [rank]"]
+    transformer = rw.WithinQuery("rank").fit(frame)
+    assert transformer.get_feature_names_out(["bm25", "length"]).tolist()[2:] == ["bm25 [rank]", "length [rank]"]
+    for names, reason in ((["length", "bm25"], "not equal to feature_names_in_"), (["bm25"], "number of features")):
+        with pytest.raises(ValueError, match=reason):
+            transformer.get_feature_names_out(names)
 
 
 def test_the_command_line_trains_and_scores_with_them(tmp_path):

@@ -87,8 +87,6 @@ class FittedRanker(BaseEstimator):  # type: ignore[misc]
     def spread(self, X: Any, qid: Any = None, *, group: ArrayLike | None = None) -> Floats:
         """How far the members of an average differ about each document, as a standard deviation: see `Model.spread`."""
         check_is_fitted(self)
-        if not isinstance(X, RankingData) and qid is None and group is None and self.qid_column_ in frame_columns(X):
-            qid = self.qid_column_
         return self.model_.spread(X, qid=qid, group=group, threads=read_threads(self.n_jobs))
 
     def rank(self, X: Any, qid: Any = None, *, group: ArrayLike | None = None) -> NDArray[np.int64]:
@@ -178,9 +176,10 @@ class FittedRanker(BaseEstimator):  # type: ignore[misc]
         check_is_fitted(self)
         check_options(method, target, threshold)
         data = self._labelled(X, y, qid, group, sample_weight)
-        names = self.columns_.feature_names
-        seen = data.with_features(self.model_.recipe, names=names, canonical=True) if folds is None else None
-        if seen is not None and fingerprint(seen) == self.manifest_.get("data_fingerprint"):
+        names, threads = self.columns_.feature_names, read_threads(self.n_jobs)
+        if folds is None and fingerprint(
+            data.with_features(self.model_.recipe, names=names, canonical=True, threads=threads)
+        ) == self.manifest_.get("data_fingerprint"):
             raise ValueError(
                 "these are the data that the model was trained on, whose scores are too good to learn from; "
                 "give held-out queries, or cross-fit with folds=5."
@@ -220,7 +219,7 @@ class FittedRanker(BaseEstimator):  # type: ignore[misc]
     def explain(self, X: Any, a: int, b: int, *, qid: Any = None, group: ArrayLike | None = None) -> Explanation:
         """Explain why row ``a`` of X is above row ``b``, or below it: see `Model.explain`."""
         check_is_fitted(self)
-        return self.model_.explain(X, a, b, qid=qid, group=group)
+        return self.model_.explain(X, a, b, qid=qid, group=group, threads=read_threads(self.n_jobs))
 
     def permutation_importance(
         self,

@@ -190,17 +190,26 @@ class Model:
         """Return the same trees with a calibration in the manifest."""
         return Model(self.forest, self.columns, {**self.manifest, "calibration": calibration.to_manifest()})
 
-    def explain(self, X: Any, a: int, b: int, *, qid: Any = None, group: ArrayLike | None = None) -> Explanation:
+    def explain(
+        self,
+        X: Any,
+        a: int,
+        b: int,
+        *,
+        qid: Any = None,
+        group: ArrayLike | None = None,
+        threads: int | None = None,
+    ) -> Explanation:
         """Explain why row ``a`` of X is above row ``b``, or below it: what each feature adds to the difference.
 
         Parameters
         ----------
-        X, qid, group
-            Rows, as for `predict`.
+        X
+            Rows in memory, as for `predict`.
         a, b
             Numbers of two rows, from 0.
-        qid, group
-            Queries of the rows, as for `predict`.
+        qid, group, threads
+            As for `predict`.
 
         Examples
         --------
@@ -210,8 +219,10 @@ class Model:
         >>> len(why.features), why.difference == why.score_a - why.score_b
         (136, True)
         """
-        matrix = self.encode(X, qid=qid, group=group)
+        matrix = self.encode(X, qid=qid, group=group, threads=threads)
         check_rows(a, b, matrix.shape[0])
+        if hasattr(matrix, "batches"):
+            raise ValueError("an explanation needs rows in memory, not in files: read them with read_data(path).")
         rows = matrix[[a, b]]
         dense = rows.toarray() if hasattr(rows, "toarray") else np.asarray(rows, dtype=np.float64)
         contributions, scores = self.forest.contributions(dense), self.forest.predict(dense)
@@ -290,6 +301,7 @@ class Model:
         if len(counts) < 2:
             raise ValueError("the model is not an average, so there is no spread; train it with Ranker(members=8).")
         n_threads = available_threads(threads)
+        qid = self._known_qid(X) if qid is None and group is None else qid
         matrix = self.encode(X, qid=qid, group=group, threads=n_threads)
         if hasattr(X, "check_columns"):
             queries = X.queries.grouped()
@@ -364,9 +376,10 @@ class Model:
                 raise ValueError("X is a RankingData, which has its queries; leave out qid and group.")
             X.check_columns(self.columns)
             return X.with_features(self.recipe, names=self.columns.feature_names, threads=threads).X
-        known = self.manifest.get("qid_column")
-        if self.recipe and qid is None and group is None and known is not None and known in frame_columns(X):
-            qid = known
+        if is_path(X):
+            raise ValueError("X names files, of which predict alone takes the names; give stream_data(path) here.")
+        if self.recipe and qid is None and group is None:
+            qid = self._known_qid(X)
         matrix = self._given(X, [*leave_out, *([qid] if isinstance(qid, str) else [])])
         if qid is None and group is None:
             if self.recipe:
@@ -381,6 +394,11 @@ class Model:
         names, order = self.columns.feature_names, queries.order
         matrix = self.recipe.extended(matrix, names, queries.boundaries, order=order, threads=threads)
         return matrix if order is None else matrix[np.argsort(order)]
+
+    def _known_qid(self, X: Any) -> str | None:
+        """The query column of the training data, where X is a data frame that has it."""
+        name = self.manifest.get("qid_column")
+        return name if name is not None and name in frame_columns(X) else None
 
     def _given(self, X: Any, leave_out: Sequence[str] = ()) -> Any:
         """Turn rows into the matrix of the columns of the data."""

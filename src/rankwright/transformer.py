@@ -13,7 +13,7 @@ from rankwright._frames import as_frame
 from rankwright.data.encoding import encode_features, encode_frame, encode_matrix
 from rankwright.data.matching import Columns
 from rankwright.data.queries import Queries
-from rankwright.data.within_query import Option, read_recipe
+from rankwright.data.within_query import Option, Recipe, read_recipe
 
 
 class WithinQuery(TransformerMixin, BaseEstimator):  # type: ignore[misc]
@@ -102,9 +102,25 @@ class WithinQuery(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         return self.fit(X, y).transform(X, qid=qid, group=group)
 
     def get_feature_names_out(self, input_features: Any = None) -> NDArray[Any]:
-        """Names of the columns of the result, such as ``bm25 [rank]``."""
+        """Names of the columns of the result, such as ``bm25 [rank]``.
+
+        ``input_features`` names the columns of an array, as an earlier step of a pipeline does; names that ``fit`` has
+        seen must be the same.
+        """
         check_is_fitted(self)
-        return np.array([*self.columns_.feature_names, *self.recipe_.names], dtype=object)
+        own = self.columns_.feature_names
+        if input_features is None:
+            return np.array([*own, *self.recipe_.names], dtype=object)
+        given = [str(name) for name in input_features]
+        if len(given) != len(own):
+            raise ValueError(
+                f"input_features should have length equal to number of features ({len(own)}), got {len(given)}"
+            )
+        if self.columns_.named and given != own:
+            raise ValueError("input_features is not equal to feature_names_in_")
+        renamed = dict(zip(own, given, strict=True))
+        sources = tuple((renamed[name], kinds) for name, kinds in self.recipe_.sources)
+        return np.array([*given, *Recipe(sources).names], dtype=object)
 
     def __sklearn_tags__(self) -> Any:
         """Tell scikit-learn what this transformer takes."""
