@@ -149,6 +149,18 @@ def test_times_are_those_of_all_passes(monkeypatch):
     assert cv.times_["trees"] == (5 * 4 + cv.best_iteration_) * one > 0
 
 
+def test_a_fold_without_a_relevant_document_has_no_say():
+    few = np.where(np.isin(TRAIN.qid, TRAIN.query_ids[:3]), TRAIN.y, 0)
+    options: dict[str, Any] = {"early_stopping": "cv", "early_stopping_rounds": 25, "n_estimators": 6}
+    model = ranker(**options).fit(TRAIN.X, few, qid=TRAIN.qid)
+    without = ranker(**{**options, "early_stopping_rounds": None}).fit(TRAIN.X, few, qid=TRAIN.qid)
+    assert model.stopping_ == without.stopping_
+    weights = np.isin(TRAIN.qid, TRAIN.query_ids[:3]).astype(float)  # likewise one whose queries do not count
+    ranker(**options).fit(TRAIN.X, TRAIN.y, qid=TRAIN.qid, sample_weight=weights)
+    with pytest.raises(ValueError, match="early_stopping='cv' watches ndcg@10, but no query has a relevant document"):
+        ranker(**options).fit(TRAIN.X, 0 * few, qid=TRAIN.qid)
+
+
 def test_folds_need_labels_to_evaluate_by():
     pairs = {"winner": [0, 20], "loser": [1, 21]}
     with pytest.raises(ValueError, match="there are pairs alone; give labels too"):
@@ -219,6 +231,18 @@ def test_a_loaded_average_knows_the_query_column_of_a_frame(tmp_path):
     TEST.to_parquet(tmp_path / "test.parquet")
     with pytest.raises(ValueError, match=r"give stream_data\(path\)"):
         average.spread(tmp_path / "test.parquet")
+
+
+@pytest.mark.parametrize("option", [None, "rank"])
+@pytest.mark.parametrize("members", [1, 2])
+def test_what_was_trained_on_is_not_calibrated_on(members, option, tmp_path):
+    options: dict[str, Any] = {"n_estimators": 4, "members": members, "within_query": option}
+    plain = ranker(**options).fit(TRAIN)
+    refit = ranker(**options, early_stopping_rounds=3, refit=True).fit(TRAIN, eval_set=VALID)
+    for model, data in ((plain, TRAIN), (refit, TRAIN), (refit, VALID)):
+        model.save(tmp_path / "model")
+        with pytest.raises(ValueError, match="data that the model was trained on"):
+            rw.Ranker.load(tmp_path / "model").calibrate(data)
 
 
 def test_damaged_entries_of_a_manifest_are_refused(tmp_path):

@@ -176,10 +176,7 @@ class FittedRanker(BaseEstimator):  # type: ignore[misc]
         check_is_fitted(self)
         check_options(method, target, threshold)
         data = self._labelled(X, y, qid, group, sample_weight)
-        names, threads = self.columns_.feature_names, read_threads(self.n_jobs)
-        if folds is None and fingerprint(
-            data.with_features(self.model_.recipe, names=names, canonical=True, threads=threads)
-        ) == self.manifest_.get("data_fingerprint"):
+        if folds is None and self._was_trained_on(data):
             raise ValueError(
                 "these are the data that the model was trained on, whose scores are too good to learn from; "
                 "give held-out queries, or cross-fit with folds=5."
@@ -375,6 +372,14 @@ class FittedRanker(BaseEstimator):  # type: ignore[misc]
         """The iteration, from 1, whose value in the curves is the model's own, or with a refit the first model's."""
         stopping = self.stopping_ or {"folds": 0}
         return len(self.learning_rates_) if "folds" in stopping else int(stopping["chosen_iteration"])
+
+    def _was_trained_on(self, data: RankingData) -> bool:
+        """Whether this is the training data or, with a refit, the validation data."""
+        parts = self.manifest_.get("trained_on", [])
+        seen = [self.manifest_.get("data_fingerprint"), *(parts if isinstance(parts, list) else [])]
+        names, threads = self.columns_.feature_names, read_threads(self.n_jobs)
+        arranged = data.with_features(self.model_.recipe, names=names, canonical=True, threads=threads)
+        return fingerprint(arranged) in seen
 
     def _labelled(self, X: Any, y: Any, qid: Any, group: Any, sample_weight: Any) -> RankingData:
         """Return rows with their labels and queries; y and qid may be left out where ``fit`` was given their names."""

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from rankwright.data.dataset import RankingData
 from rankwright.data.files import is_path
 from rankwright.data.joining import check_joinable
+from rankwright.data.labels import choose_label
 from rankwright.data.within_query import Recipe
 from rankwright.engines.contract import Forest
 from rankwright.evaluation.per_query import Evaluator
@@ -201,6 +202,7 @@ def _train_twice(task: Task, finish: Callable[[Fitted], None]) -> None:
         times = _summed([chosen["times"], ended.state.times])
         refit = {"trees": trees, "rows": joined.n_rows, "queries": joined.n_queries}
         history = {name: chosen[name] for name in ("stopping", "evals_result")}
+        history["trained_on"] = [chosen["data_fingerprint"], _fingerprint(task, task.evaluated[0])]
         finish(Fitted(ended.model(second, **history, refit=refit, times=times), ended.plan))
 
     try:
@@ -221,14 +223,18 @@ def _train_after_folds(task: Task, finish: Callable[[Fitted], None]) -> None:
         raise ValueError(
             "early_stopping='cv' evaluates held-out queries by labels, and there are pairs alone; give labels too."
         )
+    if not _has_value(given, plan):
+        raise ValueError(f"early_stopping='cv' watches {plan.target}, but no query has a relevant document.")
     values: list[Floats] = []
     weights: list[Floats] = []
     rows: list[int] = []
     times: list[Mapping[str, float]] = []
     allowed = 1.0
     for number, (own, held_out) in enumerate(given.kfold(FOLDS, seed=plan.settings.seed), start=1):
+        if not _has_value(held_out, plan):
+            continue
         # The first checkpoint is in the folder itself, where others look to see whether a training can be resumed.
-        place = {"checkpoint": task.checkpoint} if number == 1 else {}
+        place = {"checkpoint": task.checkpoint} if not values else {}
         name = f"fold {number} of {FOLDS}"
         fold = task.part(name, given=own, evaluated=[held_out], callbacks=(), **place)
         ended: list[_Pass] = []
@@ -249,8 +255,6 @@ def _train_after_folds(task: Task, finish: Callable[[Fitted], None]) -> None:
     )
     iterations = min(len(scored) for scored in values)
     pooled = np.concatenate([scored[:iterations] for scored in values], axis=1)
-    if np.isnan(pooled).all():
-        raise ValueError(f"early_stopping='cv' watches {plan.target}, but no query has a relevant document.")
     choices = [watch.see(number, queries) for number, queries in enumerate(pooled, start=1)]
     curve = np.array([_weighted_mean(queries, np.concatenate(weights)) for queries in pooled])
     best = int(np.argmax(curve if plan.target.higher_is_better else -curve)) + 1
@@ -315,17 +319,32 @@ def _average(members: Sequence[Fitted], task: Task, scores: Floats | None) -> Fi
     """Join the trees of several models, scaled so that their sum is the mean of the models."""
     models = [member.model for member in members]
     forest = reduce(lambda a, b: a.joined(b), [model.forest.scaled(1 / len(models)) for model in models])
-    first = models[0].manifest
+    first, whole = models[0].manifest, _fingerprint(task, task.given)
     manifest = {
         **first,
         "parameters": {**first["parameters"], "members": int(task.plan.parameters["members"])},
         "members": [model.n_trees for model in models],
         "best_iteration": forest.n_trees,
         "seed": task.plan.settings.seed,
-        "data_fingerprint": fingerprint(task.given),
+        "data_fingerprint": whole,
+        "trained_on": [whole, *first.get("trained_on", [])[1:]],
         "times": _summed([model.manifest["times"] for model in models]),
     }
     return Fitted(Model(forest, models[0].columns, manifest), members[0].plan, scores)
+
+
+def _has_value(data: RankingData, plan: Plan) -> bool:
+    """Whether the first metric has a value in a query that counts: most metrics need a relevant document."""
+    counts = np.ones(data.n_queries, dtype=bool) if data.weights is None else data.weights[data.boundaries[:-1]] > 0
+    for _, term in plan.target.terms():
+        counts &= term.bind(choose_label(data.labels, term.label), data.boundaries).scale != 0
+    return bool(counts.any())
+
+
+def _fingerprint(task: Task, data: RankingData) -> str:
+    """Hash data as a training on it alone would, for its manifest."""
+    names, threads = task.given.feature_names, task.plan.settings.threads
+    return fingerprint(data.with_features(task.recipe, names=names, canonical=True, threads=threads))
 
 
 def _held_out_values(ended: _Pass, held_out: RankingData, task: Task) -> tuple[Floats, Floats]:
