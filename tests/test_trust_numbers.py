@@ -95,6 +95,34 @@ def test_numbers_that_no_objective_has_are_refused(text: str) -> None:
         gradients(text, X[:, 0], Y, qid=QID, metric="ndcg@5")
 
 
+SCALES = [
+    *("ranknet(sigma={})", "lambdamart(sigma={})", "lambdaloss(sigma={})", "lambdaloss(mu={})", "softrank(sigma={})"),
+    *("lambdamart(noise='logistic', strength={})", "lambdaloss(noise='gaussian', strength={})"),
+    *("stochasticrank(sigma={})", "stochasticrank(mu={})", "stochasticrank(nu={})", "yetiloss(strength={})"),
+    *("yetirank(strength={})",),
+]
+
+
+@pytest.mark.parametrize("text", SCALES)
+def test_scales_have_finite_gradients_or_are_refused(text: str) -> None:
+    for scale in ("1e-100", "1e-6", "1e6", "1e100"):
+        for scores in (X[:, 0], np.zeros(N), np.where(Y > 0, 1e300, -1e300), 1e300 * np.sign(X[:, 0])):
+            for values in gradients(text.format(scale), scores, Y, qid=QID, metric="ndcg@5"):
+                assert np.isfinite(values).all(), scale
+    for scale in ("1e-320", "1e-101", "1e101", "1e308"):
+        with pytest.raises(ValueError, match="must be from 1e-100 to 1e\\+100, so that gradients are finite"):
+            gradients(text.format(scale), X[:, 0], Y, qid=QID, metric="ndcg@5")
+
+
+@pytest.mark.parametrize("values", ["gradient", "curvature"])
+def test_what_overflows_is_not_returned(values: str) -> None:
+    """A pair of equal scores has gradient sigma / 2 and curvature sigma^2 / 4."""
+    sigma, weight = (100.0, 1e308) if values == "gradient" else (1e100, 1e150)
+    problem: dict[str, Any] = {"group": [2], "weights": [weight, weight]}
+    with pytest.raises(ValueError, match=f"the {values} of ranknet.* at row 0 is -?inf; use smaller weights"):
+        gradients(f"ranknet(sigma={sigma})", [0.0, 0.0], [1, 0], **problem)
+
+
 @pytest.mark.parametrize("name", ["learning_rate", "reg_lambda", "n_jobs"])
 def test_parameters_that_no_float_can_hold_are_refused(name: str) -> None:
     with pytest.raises(ValueError, match=f"{name} must be"):

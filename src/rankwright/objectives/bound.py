@@ -139,6 +139,13 @@ class BoundObjective:
     def __call__(self, scores: ArrayLike, iteration: int = 0) -> tuple[Floats, Floats]:
         """Gradient and curvature of the loss at ``scores``, one each per row."""
         point = self.at(scores, iteration)
+        for name, values in (("gradient", point.grad), ("curvature", point.hess)):
+            if not (values.min() > -np.inf and values.max() < np.inf):  # false for NaN too
+                row = int(np.flatnonzero(~np.isfinite(values))[0])
+                raise ValueError(
+                    f"the {name} of {self.objective} at row {row} is {values[row]}; use smaller weights, factors and "
+                    "scales of the objective, best around 1."
+                )
         return point.grad, point.hess
 
     def at(self, scores: ArrayLike, iteration: int = 0, *, leaves: bool = False, part: int | None = None) -> Point:

@@ -11,8 +11,11 @@ from rankwright.kernels import random
 from rankwright.kernels.pairs import NO_NOISE, Noise
 
 
+_LEAST, _MOST = 1e-100, 1e100  # what lies between has a finite square, and so has its inverse
+
+
 def check_positive(owner: Any, option: str, *, or_zero: bool = False) -> None:
-    """Raise unless the option is a finite number above 0 (or 0, where that is allowed)."""
+    """Raise unless the option is a number above 0 (or 0, where that is allowed) whose square is one too."""
     value = getattr(owner, option)
     number = isinstance(value, Real) and not isinstance(value, bool)
     if hasattr(value, "item"):  # NumPy would turn the limit into its own type, which may have no room for it
@@ -20,6 +23,10 @@ def check_positive(owner: Any, option: str, *, or_zero: bool = False) -> None:
     if not number or not value <= sys.float_info.max or value < 0 or (value == 0 and not or_zero):
         least = "0 or more" if or_zero else "above 0"
         raise ValueError(f"{owner.name}: {option} must be a number, {least}; got {value!r}.")
+    if value != 0 and not _LEAST <= value <= _MOST:
+        raise ValueError(
+            f"{owner.name}: {option} must be from {_LEAST:g} to {_MOST:g}, so that gradients are finite; got {value!r}."
+        )
 
 
 LARGEST_COUNT = 2**31 - 1
