@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -63,13 +64,54 @@ def test_kernels_work_on_a_full_disk(package: Path, tmp_path: Path) -> None:
     assert use_a_kernel(package, tmp_path / "cache") == ""
 
 
-@pytest.mark.parametrize("ending", ["nbi", "nbc"])
-def test_damaged_kernels_are_compiled_again_and_replaced(package: Path, tmp_path: Path, ending: str) -> None:
+@pytest.mark.parametrize("damage", ["head", "code", "end"])
+def test_damaged_kernels_are_compiled_again_and_replaced(package: Path, tmp_path: Path, damage: str) -> None:
     cache = tmp_path / "cache"
     assert use_a_kernel(package, cache) == ""
-    files = list(cache.rglob(f"*add_leaf_values*.{ending}"))
+    files = list(cache.rglob("*add_leaf_values*.nbc"))
     assert files
     for file in files:
-        file.write_bytes(file.read_bytes()[:40])
+        content = bytearray(file.read_bytes())
+        content[len(content) // 2] ^= damage == "code"
+        file.write_bytes(content[: {"head": 40, "end": -1}.get(damage)])
     assert use_a_kernel(package, cache).count("compiled kernels cannot be cached") == 1
     assert use_a_kernel(package, cache) == ""
+
+
+KILLED = """
+import os, signal
+replace = os.replace
+def replace_and_die(source, target):
+    replace(source, target)
+    if "add_leaf_values" in str(target):
+        os.kill(os.getpid(), signal.SIGKILL)
+os.replace = replace_and_die
+"""
+
+
+def test_a_process_killed_as_it_stores_a_kernel_leaves_no_code_of_another_source(package: Path, tmp_path: Path) -> None:
+    """Between any two files that it writes, other processes see what it has written so far."""
+    cache, source = tmp_path / "cache", package / "rankwright" / "kernels" / "trees.py"
+    old, new = source.read_text(), source.read_text().replace(" += values[np.uint64(leaf[row])]", " = 7.0")
+    assert old != new
+    source.write_text(new)
+    environment = {**os.environ, "PYTHONPATH": str(package), "NUMBA_CACHE_DIR": str(cache)}
+    command = [sys.executable, "-c", USE_A_KERNEL]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=120)
+    assert done.stdout == "[7.0, 7.0, 7.0]\n"
+    source.write_text(old)
+    killed = subprocess.run([sys.executable, "-c", KILLED + USE_A_KERNEL], env=environment, timeout=120)
+    assert killed.returncode == -signal.SIGKILL
+    assert use_a_kernel(package, cache) == ""
+
+
+def test_a_kernel_is_compiled_once_for_all_processes(package: Path, tmp_path: Path) -> None:
+    clock = "from rankwright.kernels.compilation import compile_seconds\n"
+    program = clock + USE_A_KERNEL + "print(compile_seconds() > 0)"
+    environment = {**os.environ, "PYTHONPATH": str(package), "NUMBA_CACHE_DIR": str(tmp_path / "cache")}
+    runs = [
+        subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, text=True, timeout=120)
+        for _ in range(2)
+    ]
+    assert [run.stdout.split()[-1] for run in runs] == ["True", "False"]
+    assert len(list(tmp_path.glob("cache/**/*add_leaf_values*"))) == 1

@@ -12,7 +12,7 @@ from typing import Any
 
 from numba.core import event
 
-from rankwright.kernels.jit import cache_folder
+from rankwright.kernels.cache import cache_folder
 
 _EVENT = "numba:compile"  # not sent where a kernel is loaded from the cache
 

@@ -8,17 +8,11 @@ inside such loops are `inlined`.
 Users wait for the first compilation, so it is kept short (`compiler`). Functions that only kernels call are `internal`:
 parts of them, without an entry point for Python or a place in the cache. Kernels work in memory that they are given, so
 that Numba need not count references to arrays; those that do allocate say so (`allocating`).
-
-The cache saves time and decides nothing: where it cannot be written, is full or was damaged, kernels are compiled
-again, with one warning. A kernel in the cache is valid as long as no file of this folder has changed: Numba looks at
-the file of a kernel alone, and what the kernel calls may be in another.
 """
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import numba
@@ -28,12 +22,7 @@ from numba.core import codegen, lowering, options
 from numba.core.compiler import Flags
 from numba.extending import intrinsic, register_jitable
 
-_WARNED: list[str] = []
-_FALLBACK: list[str] = []  # the user's folder, where the package's cannot be written to
-_STAMP = tuple(
-    (path.name, path.stat().st_mtime, path.stat().st_size) for path in sorted(Path(__file__).parent.glob("*.py"))
-)
-
+from rankwright.kernels.cache import enable_cache
 
 # `compiler` rests on parts of Numba that are not public. These versions have them as they are used there; with others,
 # kernels are compiled by Numba's plain compiler, which takes longer and gives the same.
@@ -52,51 +41,6 @@ def _is_known() -> bool:
 
 
 KNOWN = _is_known()
-
-
-class _ForgivingCache:
-    """Numba's cache of a function, whose failures cost time only."""
-
-    def __init__(self, cache: Any) -> None:
-        self._cache = cache
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._cache, name)
-
-    def load_overload(self, signature: Any, target_context: Any) -> Any:
-        """Return a compiled function, or None where there is none or it cannot be read."""
-        try:
-            return self._cache.load_overload(signature, target_context)
-        except Exception as error:  # whatever damaged bytes lead to
-            _warn_once(error)
-            try:
-                self._cache.flush()  # the next save replaces what is damaged
-            except Exception:  # a folder that cannot be written to either
-                self._cache.disable()
-            return None
-
-    def save_overload(self, signature: Any, data: Any) -> None:
-        """Write a compiled function, if that is possible."""
-        try:
-            self._cache.save_overload(signature, data)
-        except Exception as error:  # a full disk, for example
-            _warn_once(error)
-
-
-def _warn_once(reason: object) -> None:
-    if not _WARNED:
-        _WARNED.append(str(reason))
-        warnings.warn(
-            f"compiled kernels cannot be cached ({reason}), so each process compiles them again, which may take a "
-            "minute. Set NUMBA_CACHE_DIR to a folder that can be written to, or repair the one that is there.",
-            RuntimeWarning,
-            stacklevel=2,
-        )
-
-
-def cache_folder() -> str | None:
-    """Return the user's own folder where kernels are cached, or None if they are cached beside their source."""
-    return _FALLBACK[0] if _FALLBACK else None
 
 
 _COMMON: dict[str, Any] = {"nogil": True, "error_model": "numpy", "no_cfunc_wrapper": True}
@@ -121,18 +65,7 @@ def _compiler(part: bool = False, **chosen: Any) -> Callable[[Any], Any]:
         dispatcher = njit(**chosen)(function)
         if not cached or not hasattr(dispatcher, "enable_caching"):  # NUMBA_DISABLE_JIT leaves the plain function
             return dispatcher
-        try:
-            dispatcher.enable_caching()
-            cache = dispatcher._cache
-            _ = cache._cache_file._source_stamp  # without it, code could be stale: such a cache is not used
-        except (RuntimeError, OSError, AttributeError) as error:  # no folder can be written to, or another Numba
-            _warn_once(error)
-            return njit(**chosen)(function)
-        cache._cache_file._source_stamp = _STAMP
-        if type(cache._impl.locator).__name__.endswith("UserWideCacheLocator"):
-            _FALLBACK[:] = [cache.cache_path]
-        dispatcher._cache = _ForgivingCache(cache)
-        return dispatcher
+        return dispatcher if enable_cache(dispatcher) else njit(**chosen)(function)
 
     return compile_lazily
 

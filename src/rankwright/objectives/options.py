@@ -10,7 +10,6 @@ from typing import Any
 from rankwright.kernels import random
 from rankwright.kernels.pairs import NO_NOISE, Noise
 
-
 _LEAST, _MOST = 1e-100, 1e100  # what lies between has a finite square, and so has its inverse
 
 
