@@ -51,6 +51,24 @@ def test_evaluate_from_clicks_is_what_the_library_says(folder, call):
     assert json.loads(out)["propensities"]["values"] == [float(x) for x in CURVE.split(",")]
 
 
+def test_ids_of_documents_may_be_in_a_column_that_is_not_a_feature(folder, call, tmp_path):
+    rw.write_data(rw.RankingData.from_parquet(folder / "named.parquet"), tmp_path / "named.csv")
+    run, data = tmp_path / "run", tmp_path / "named.csv"
+    settings = [word for pair in ("n_estimators=3", "min_child_samples=5", "n_jobs=1") for word in ("--set", pair)]
+    assert call("train", data, "--drop", "url", "--out", run, *settings)[0] == 0
+    log = "--clicks", folder / "named-log.parquet", "--propensity", CURVE, "--document"
+    code, out, err = call("evaluate", run, data, *log, "url")
+    assert code == 0, err
+    assert call("evaluate", run, data, *log, "url", "--drop", "url") == (0, out, "")
+    code, _, err = call("evaluate", run, data, *log, "nope")
+    assert (code, err.strip()) == (1, f"rankwright: {data} has no column 'nope'; name one of its own in --document.")
+    lists = "--out", tmp_path / "lists.parquet", "--document"
+    assert call("interleave", run, run, data, *lists, "url")[0] == 0
+    assert set(pd.read_parquet(tmp_path / "lists.parquet")["document"].str[:3]) == {"url"}
+    code, _, err = call("interleave", run, run, data, *lists, "nope")
+    assert (code, err.strip()) == (1, f"rankwright: {data} has no column 'nope'; name one of its own in --document.")
+
+
 def test_documents_are_named_by_query_and_row_and_propensities_are_harvested(folder, call):
     paths = folder / "new", folder / "plain.parquet", "--clicks", folder / "log.csv"
     code, out, err = call("evaluate", *paths)

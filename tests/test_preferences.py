@@ -311,3 +311,9 @@ def test_lists_are_neither_documents_nor_queries() -> None:
         pairs = {"winner": [0], "loser": [1], "qid": [1]} | {name: values}
         with pytest.raises(ValueError, match=f"column '{name}' of the pairs has a (list|dict)"):
             data.with_pairs(pairs)
+
+
+def test_a_quote_that_is_not_closed_leaves_out_no_pair(tmp_path: Path) -> None:
+    (tmp_path / "pairs.csv").write_text('winner,loser\na,"b\nc,d\n')
+    with pytest.raises(ValueError, match=r"pairs.csv: row 1 has a quote \(\"\) that is not closed"):
+        RankingData(np.ones((2, 1)), [0, 1], qid=["q", "q"], pairs=tmp_path / "pairs.csv")

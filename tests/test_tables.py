@@ -272,3 +272,35 @@ def test_a_plain_table_is_written_by_its_extension(tmp_path: Path, name: str) ->
     for wrong in ("a.txt", "a.csv.gz"):
         with pytest.raises(ValueError, match=r"must end in \.parquet, \.csv or \.tsv"):
             write_table(columns, tmp_path / wrong)
+
+
+HEAD, ROWS = "qid,label,a,text\n", "".join(f"q{i // 5},{i % 3},{i},t\n" for i in range(20))
+
+
+@pytest.mark.parametrize("before", [0, 5000])  # rows, a few or more than one block of Arrow's
+@pytest.mark.parametrize("after", [0, 1, 5000])
+@pytest.mark.parametrize("field", ["a", "text"])
+def test_a_quote_that_is_not_closed_leaves_out_no_row(tmp_path: Path, before: int, after: int, field: str) -> None:
+    open_row = 'q,1,"2,t\n' if field == "a" else 'q,1,2,"t\n'
+    (tmp_path / "a.csv").write_text(HEAD + ROWS * before + open_row + ROWS * after)
+    with pytest.raises(ValueError, match=r"a.csv.*(a quote \(\"\) that is not closed|Expected 4 columns, got)"):
+        read_data(tmp_path / "a.csv", drop=["text"])
+
+
+def test_closed_quotes_may_hold_lines_and_commas(tmp_path: Path) -> None:
+    row = 'q,1,2,"one, ""two""\nthree\n"\n'
+    (tmp_path / "a.csv").write_text(HEAD + row * 60_000)  # some of them lie across two blocks
+    data = read_data(tmp_path / "a.csv", fields=["text"])
+    assert data.n_rows == 60_000
+    assert set(data.fields["text"].tolist()) == {'one, "two"\nthree\n'}
+    (tmp_path / "a.csv").write_text(HEAD + row[:-1])
+    assert read_data(tmp_path / "a.csv", fields=["text"]).fields["text"].tolist() == ['one, "two"\nthree\n']
+
+
+def test_a_row_that_is_too_long_says_where_and_what_to_do(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text(HEAD + ROWS + "q,1,2," + "x" * 3_000_000 + "\n" + ROWS)
+    with pytest.raises(ValueError, match=r"a.csv: line 22 is longer than 1048576 bytes.*write the table as Parq"):
+        read_data(tmp_path / "a.csv", drop=["text"])
+    (tmp_path / "a.csv").write_text("qid,label," + ",".join(f"f{i}" for i in range(200_000)) + "\n1,1\n")
+    with pytest.raises(ValueError, match="line 1 is longer than 1048576 bytes"):
+        read_data(tmp_path / "a.csv")

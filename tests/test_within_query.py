@@ -83,6 +83,16 @@ def test_values_are_those_of_the_definition(n):
             np.testing.assert_array_equal(seen, seen.astype(np.float32).astype(np.float64))
 
 
+@pytest.mark.parametrize("first", ALL)
+@pytest.mark.parametrize("second", ALL)
+def test_what_is_chosen_for_one_column_is_not_written_for_another(first, second):
+    X = np.random.default_rng(0).normal(size=(9, 2))
+    everything = features(X, [4, 5])
+    found = features(X, [4, 5], {"f0": [first], "f1": [second]})
+    columns = sorted([(ALL.index(first), 0), (ALL.index(second), 1)])
+    np.testing.assert_array_equal(found[:, 2:], everything[:, [2 + 2 * kind + column for kind, column in columns]])
+
+
 def test_huge_and_tiny_values_stay_finite():
     X = np.array([[1e308, 1e-300], [-1e308, 3e-300], [1e308, 2e-300]])
     found = features(X, [3], "z share gap")

@@ -62,8 +62,7 @@ def evaluate_from_clicks(
     """Estimate metrics of a system from a click log."""
     import rankwright as rw
 
-    read = {} if document is None else {"fields": [document]}
-    scores, rows = scoring.score_system(system, data, labelled=False, **read)
+    scores, rows = scoring.score_system(system, data, document=document, labelled=False)
     try:
         log = log.attach(_named(rows) if document is None else rows, document=document or "document")
     except ValueError as error:

@@ -158,8 +158,9 @@ def _make_lists(
     from rankwright.data.tables import document_names, write_table
 
     data = scoring.DataFile(paths[2], reading)
-    read = {} if document is None else {"fields": [document]}
-    (scores_a, rows), (scores_b, _) = (scoring.score_system(path, data, labelled=False, **read) for path in paths[:2])
+    (scores_a, rows), (scores_b, _) = (
+        scoring.score_system(path, data, document=document, labelled=False) for path in paths[:2]
+    )
     names = document_names(rows) if document is None else plain_ids(rows.fields[document])
     columns: dict[str, list[Any]] = {
         name: [] for name in ("query", "session", "position", "document", "team", "rank_a", "rank_b")

@@ -51,6 +51,8 @@ class DataFile:
 
         check_column_options(self.path, self._reading)
         options |= self._reading
+        if options.get("drop"):  # a column that is asked for is not a feature either
+            options["drop"] = [name for name in options["drop"] if name not in options.get("fields", ())]
         key = repr(sorted(options.items()))
         if key not in self._cache:
             with warnings.catch_warnings():
@@ -75,8 +77,18 @@ def evaluate_system(system: Path, data: DataFile, **options: Any) -> Evaluation:
     return rw.evaluate(scores, rows.labels, qid=rows.qid, weights=rows.weights, **options)
 
 
-def score_system(system: Path, data: DataFile, **reading: Any) -> tuple[Any, RankingData]:
-    """Return the scores of a run folder, a saved model or a TREC run file, and the rows of the data."""
+def score_system(
+    system: Path, data: DataFile, *, document: str | None = None, **reading: Any
+) -> tuple[Any, RankingData]:
+    """Return the scores of a run folder, a saved model or a TREC run file, and the rows of the data.
+
+    The rows have the column ``document`` as a field.
+    """
+    if document is not None:
+        scores, rows = score_system(system, data, **reading, fields=[document])
+        if document not in rows.fields:
+            raise ValueError(f"{data.path} has no column {document!r}; name one of its own in --document.")
+        return scores, rows
     import rankwright as rw
 
     if not _is_model(system):

@@ -17,6 +17,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from rankwright._frames import as_frame
 from rankwright._io import require_arrow
+from rankwright.data.csv_text import read_csv
 from rankwright.data.files import read_parquet
 from rankwright.data.queries import Queries, plain_ids
 from rankwright.kernels.given_pairs import GivenPairs
@@ -167,12 +168,8 @@ def _read_file(path: str | os.PathLike[str]) -> Any:
         raise ValueError(f"{os.fspath(path)!r} is not a file of pairs by its extension; use .csv, .tsv or .parquet.")
     if kind in (".parquet", ".pq"):
         return read_parquet(path)
-    try:
-        texts = {name: pa.string() for name in ("winner", "loser", "qid")}
-        parse = pc.ParseOptions(delimiter="," if kind == ".csv" else "\t")
-        return pc.read_csv(path, parse_options=parse, convert_options=pc.ConvertOptions(column_types=texts))
-    except pa.ArrowException as error:
-        raise ValueError(f"{os.fspath(path)} is not a valid table of pairs: {str(error).splitlines()[0]}") from None
+    texts = {name: pa.string() for name in ("winner", "loser", "qid")}
+    return read_csv(path, "," if kind == ".csv" else "\t", lambda _: pc.ConvertOptions(column_types=texts))
 
 
 def _weights(column: list[Any] | None, n: int) -> Floats:

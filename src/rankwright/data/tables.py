@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from rankwright._io import PathLike, read_text, replacing, require_arrow
 from rankwright.data.arrow import label_columns, table_metadata
+from rankwright.data.csv_text import read_csv
 from rankwright.data.dataset import RankingData
 from rankwright.data.files import CSV, LETOR, PARQUET, check_column_options, extension_of, read_parquet
 from rankwright.data.letor import comment_fields, letor_data, read_letor, widen, write_letor
@@ -343,15 +344,7 @@ def _read_csv(path: PathLike, delimiter: str, qid: str, texts: Sequence[str]) ->
     import pyarrow as pa
     import pyarrow.csv as pc
 
-    # A copy in Arrow's own memory: its reading threads may outlive the call, and freeing Python's memory from such a
-    # thread at interpreter exit crashes the process.
-    with pa.BufferOutputStream() as copy:
-        copy.write(read_text(path))
-        content = copy.getvalue()
-    parse = pc.ParseOptions(delimiter=delimiter)
-    try:
-        with pc.open_csv(pa.BufferReader(content), parse_options=parse) as reader:  # for the column types
-            schema = reader.schema
+    def convert(schema: Any) -> Any:
         types = {
             field.name: pa.float64()
             for field in schema
@@ -359,12 +352,9 @@ def _read_csv(path: PathLike, delimiter: str, qid: str, texts: Sequence[str]) ->
         }
         types |= {name: pa.string() for name in (qid, *texts) if name in schema.names}
         # A quoted field is text even if it is NA or empty; without quotes these are missing values.
-        convert = pc.ConvertOptions(column_types=types, strings_can_be_null=True, quoted_strings_can_be_null=False)
-        table = pc.read_csv(pa.BufferReader(content), parse_options=parse, convert_options=convert)
-    except pa.ArrowException as error:
-        raise ValueError(f"{path} is not a valid table: {_first_line(error)}") from None
-    except UnicodeDecodeError:
-        raise ValueError(f"{path}: the name of a column is not UTF-8; save the file as UTF-8.") from None
+        return pc.ConvertOptions(column_types=types, strings_can_be_null=True, quoted_strings_can_be_null=False)
+
+    table = read_csv(path, delimiter, convert)
     repeated = [name for name, count in Counter(table.column_names).items() if count > 1]
     if repeated:
         raise ValueError(f"{path} has two columns named {repeated[0]!r}; give each its own name.")
@@ -408,7 +398,3 @@ def _csv_column(values: NDArray[Any], levels: tuple[Any, ...] | None) -> Any:
 def _shown(names: Sequence[str]) -> str:
     """List names; of many the first and the last, where labels and ids usually are."""
     return ", ".join(names if len(names) <= 12 else [*names[:6], "...", *names[-6:]])
-
-
-def _first_line(error: Exception) -> str:
-    return str(error).split("\n")[0].rstrip(".") + "."
