@@ -14,8 +14,11 @@ from rankwright.kernels.tree_arrays import (
     AS_ZERO,
     AT_MOST,
     BELOW,
+    LARGEST_CATEGORY,
     NAN_TO_DEFAULT,
     ZERO_TO_DEFAULT,
+    TreeArrays,
+    depth,
     largest_that_rounds_below,
     pack,
 )
@@ -92,3 +95,56 @@ def test_many_threads_score_one_forest_at_once() -> None:
         for _ in range(5):
             at_once = pool.map(lambda part: score(packed, part, 0, 60, 2), parts)
             assert all(np.array_equal(scores, alone) for scores, alone in zip(at_once, expected, strict=True))
+
+
+DAMAGES = {
+    "1 nodes have 3 leaves, not one more": {"value": np.zeros(3)},
+    "threshold has 2 entries where 1 are needed": {"threshold": np.zeros(2)},
+    "right has 0 entries where 1 are needed": {"right": np.empty(0)},
+    "a node splits column 2 of 2 columns": {"feature": np.array([2])},
+    "a node splits column -1 of 2 columns": {"feature": np.array([-1])},
+    "a threshold is not a number": {"threshold": np.array([np.nan])},
+    "the gain of a node is not a number of 32 bits": {"gain": np.array([1e39])},
+    "a node has an unknown kind of decision": {"decision": np.array([3])},
+    "a node treats missing values in an unknown way": {"missing": np.array([3])},
+    "a leaf value is not finite": {"value": np.array([0.0, np.inf])},
+    "a child does not exist": {"left": np.array([1])},
+}
+
+
+@pytest.mark.parametrize("reason", DAMAGES)
+def test_a_damaged_tree_is_named(reason: str) -> None:
+    whole = stump(0.5)
+    damaged = whole._replace(**DAMAGES[reason])
+    for before in (0, 1, 3):
+        with pytest.raises(ValueError, match=f"^tree {before}: {reason}.$"):
+            pack([*[whole] * before, damaged, whole], 2)
+
+
+def test_what_is_at_a_limit_is_a_tree() -> None:
+    tree = stump(0.5, column=1)._replace(gain=np.array([float(np.finfo(np.float32).max)]))
+    assert pack([tree, leaf(1.0)], 2).feature.tolist() == [1]
+    for last in (-1, LARGEST_CATEGORY + 1):
+        with pytest.raises(ValueError, match="a category is not a number from 0 to"):
+            pack([stump(0.0, AMONG, categories=[last])], 1)
+    for last in (0, LARGEST_CATEGORY):
+        packed = pack([stump(0.0, AMONG, categories=[last])], 1)
+        assert score(packed, np.array([[float(last)], [float(last + 1)]]), 0, 1, 1).tolist() == [1.0, 2.0]
+
+
+def test_nodes_and_leaves_have_one_parent() -> None:
+    def tree(left: list[int], right: list[int]) -> TreeArrays:
+        n = len(left)
+        same = stump(0.5)
+        names = [name for name in same._fields if name not in ("categories", "value")]
+        parts = {name: np.repeat(getattr(same, name), n) for name in names}
+        parts |= {"left": np.array(left), "right": np.array(right)}
+        return TreeArrays(**parts, categories=same.categories * n, value=np.arange(n + 1.0))
+
+    assert depth(pack([leaf(0.0), tree([1, ~0], [~1, ~2]), stump(0.5)], 1)) == 2
+    with pytest.raises(ValueError, match=r"^tree 1: a node is the child of two nodes.$"):
+        pack([stump(0.5), tree([1, ~0, ~1], [1, ~2, ~3])], 1)
+    with pytest.raises(ValueError, match=r"^a leaf is the child of two nodes.$"):
+        pack([stump(0.5), tree([1, ~0], [~1, ~1])], 1)
+    with pytest.raises(ValueError, match=r"^tree 1: a node cannot be reached from the root.$"):
+        pack([stump(0.5), tree([~0, 2, 1], [~1, ~2, ~3])], 1)
