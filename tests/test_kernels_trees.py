@@ -40,6 +40,14 @@ def test_scores_of_random_trees_are_those_of_a_walk(n_leaves: int) -> None:
     assert score(packed, single, 0, 10, 1).tolist() == [score_by_walking(trees, row) for row in single]
 
 
+def test_small_and_large_trees_in_one_forest() -> None:
+    sizes = [200, 12, 65, 64, 1, 80, 63, 2, 200, 200, 3]
+    trees = [leaf(0.5) if n == 1 else random_tree(seed, n) for seed, n in enumerate(sizes)]
+    X = probe_rows(trees)[:300]
+    expected = [score_by_walking(trees, row) for row in X]
+    assert score(pack(trees, 4), X, 0, len(trees), 1).tolist() == expected
+
+
 def test_leaves_of_one_sided_trees_fill_a_word() -> None:
     """The leftmost and the rightmost of 64 leaves are reached; every bit is a leaf."""
     chain = random_tree(0, 64, [AT_MOST], [NAN_TO_DEFAULT])

@@ -214,7 +214,7 @@ DAMAGE: dict[str, tuple[Callable[[Path], object], str]] = {
     "cut model": (lambda p: cut(p / "model.txt", 0.5), "does not have the hash"),
     "empty model": (lambda p: (p / "model.txt").write_text(""), "does not have the hash"),
     "binary model": (lambda p: (p / "model.txt").write_bytes(b"\xff\xfe\x00"), "does not have the hash"),
-    "no model": (lambda p: (p / "model.txt").unlink(), "is not a saved model: it has no model.txt"),
+    "no model": (lambda p: (p / "model.txt").unlink(), "is not a saved model: it has no 'model.txt'"),
     "no manifest": (lambda p: (p / "manifest.json").unlink(), "it has no manifest.json"),
     "cut manifest": (lambda p: cut(p / "manifest.json", 0.7), "not valid JSON; it was truncated"),
     "empty manifest": (lambda p: (p / "manifest.json").write_text(""), "not valid JSON"),

@@ -83,7 +83,7 @@ def read_model(path: PathLike) -> tuple[bytes, dict[str, Any]]:
             manifest = _parse(source / MANIFEST)
         file_name = _model_file(manifest, source)
         if not (source / file_name).exists():
-            raise ValueError(f"{source} is not a saved model: it has no {file_name}.")
+            raise ValueError(f"{source} is not a saved model: it has no {file_name!r}.")
         content = read_plain(source / file_name, _MOST_MODEL_BYTES)
     else:
         if not source.is_file():
