@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 import scipy.sparse as sp
 
@@ -340,3 +341,42 @@ def test_deep_toml_is_refused(tmp_path: Path) -> None:
     (tmp_path / "config.toml").write_text("a = " + "[" * 100_000)
     with pytest.raises(ValueError, match=r"nested too deeply|not valid TOML"):
         read_config(tmp_path / "config.toml")
+
+
+SMUGGLED = [
+    *("10 interaction_constraints=[0,99999]", "10\tnum_leaves=9", "10\nnum_threads=9", "10=2", "10\x00"),
+    *({"f0": 1}, b"10", object(), ["1 num_leaves=9"], [None], [[object()]], np.array(["1 2"])),
+]
+
+
+@pytest.mark.parametrize("value", SMUGGLED, ids=lambda value: repr(value)[:20])
+def test_a_parameter_of_lightgbm_brings_no_other_one_along(value: Any) -> None:
+    """LightGBM gets its parameters as one text; constraints on columns that do not exist would crash it."""
+    for name in ("cat_l2", "feature_contri", "forcedsplits_filename"):
+        with pytest.raises(ValueError, match=f"engine_params has {name}=.*LightGBM takes numbers, text without spaces"):
+            quick(engine_params={name: value}).fit(TRAIN)
+
+
+@pytest.mark.parametrize("value", [True, 1, 2**31, 0.5, [1]])
+def test_the_name_of_a_file_is_text(value: Any) -> None:
+    for name in ("forcedsplits_filename", "forcedbins_filename"):
+        with pytest.raises(ValueError, match=f"engine_params has {name}=.*or the name of a file"):
+            quick(engine_params={name: value}).fit(TRAIN)
+
+
+@pytest.mark.parametrize("value", [None, [], [1], {}, "x", np.array([1, 0]), float("nan"), -1, 10**400, object()])
+def test_the_least_weight_of_xgboost_is_a_number(value: Any) -> None:
+    with pytest.raises(ValueError, match=r"engine_params has min_child_weight=.*; give a number from 0"):
+        quick(engine="xgboost", engine_params={"min_child_weight": value}).fit(TRAIN)
+
+
+@pytest.mark.parametrize("value", [pd.NA, 0, "", [], np.array(3), object()], ids=lambda value: type(value).__name__)
+def test_engine_params_are_a_dict(value: Any) -> None:
+    with pytest.raises(ValueError, match="engine_params must be a dict of the engine's parameters"):
+        quick(engine_params=value).fit(TRAIN)
+
+
+@pytest.mark.parametrize("value", [np.array(3), np.ma.masked, np.ones((2, 2)), [["rank"]], [None]])
+def test_features_within_the_query_are_names(value: Any) -> None:
+    with pytest.raises(ValueError, match=r"within_query (must be names of features|has .* which is not one of)"):
+        quick(within_query=value).fit(TRAIN)

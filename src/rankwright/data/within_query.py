@@ -178,11 +178,11 @@ def read_kinds(option: Any, where: str = "within_query") -> tuple[str, ...]:
     ('rank', 'z')
     """
     words = re.findall(r"[^\s,]+", option) if isinstance(option, str) else option
-    if not isinstance(words, Iterable) or isinstance(words, Mapping):
+    if not isinstance(words, Iterable) or isinstance(words, Mapping) or getattr(words, "ndim", 1) == 0:
         raise ValueError(f"{where} must be names of features, {', '.join(KINDS)}, or a list of them; got {option!r}.")
     chosen = list(words)
     for word in chosen:
-        if word not in KINDS:
+        if not isinstance(word, str) or word not in KINDS:
             raise ValueError(f"{where} has {word!r}, which is not one of {', '.join(KINDS)}.")
     if not chosen:
         raise ValueError(f"{where} names no feature; choose from {', '.join(KINDS)}, or leave it out.")

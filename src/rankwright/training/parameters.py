@@ -113,7 +113,7 @@ def read_parameters(parameters: Mapping[str, Any]) -> Plan:
             "give an eval_set."
         )
     langevin = _langevin(parameters)
-    params = parameters["engine_params"] or {}
+    params = {} if parameters["engine_params"] is None else parameters["engine_params"]
     if not isinstance(params, dict):
         raise ValueError(f"engine_params must be a dict of the engine's parameters; got {params!r}.")
     engine = load_engine(parameters["engine"])

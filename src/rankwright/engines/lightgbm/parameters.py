@@ -79,6 +79,7 @@ _ALLOWED = frozenset(
 )
 _GROUP = re.compile(r"\[([0-9, ]*)\]")
 _GROUPS = re.compile(rf" *({_GROUP.pattern} *,? *)*")
+_ENDS_A_VALUE = re.compile(r"[\s=\x00]")
 _DEPEND_ON_SCALE = ("lambda_l1", "min_gain_to_split", "max_delta_step", "cegb_penalty_split")
 _ACT_ON_LEAF_VALUES = ("lambda_l1", "max_delta_step", "path_smooth", "monotone_constraints")
 
@@ -106,6 +107,11 @@ def check(params: Mapping[str, Any], needs: Needs) -> list[str]:
                 f"engine_params has {given!r}, which is not a parameter of LightGBM that can be used here{hint} "
                 f"By their main names, these can: {', '.join(sorted(_ALLOWED))}."
             )
+        elif not _is_plain(name, value):
+            reasons.append(
+                f"engine_params has {given}={value!r}; LightGBM takes numbers, text without spaces and equals signs, "
+                f"and lists of them{', or the name of a file' if name.endswith('_filename') else ''}."
+            )
         elif needs.any_scale and name in _DEPEND_ON_SCALE and np.any(value):
             reasons.append(
                 f"engine_params has {given!r}, which depends on the scale of the gradient and breaks shrinking "
@@ -119,6 +125,17 @@ def check(params: Mapping[str, Any], needs: Needs) -> list[str]:
         elif name.endswith("_filename") and value and not os.path.isfile(value):
             reasons.append(f"engine_params has {name}={value!r}, which is not a file; LightGBM would ignore it.")
     return reasons
+
+
+def _is_plain(name: str, value: Any) -> bool:
+    """Tell whether a value is one: LightGBM gets all parameters as one text, where a space starts another one."""
+    if isinstance(value, str) or (name.endswith("_filename") and value):
+        is_text = isinstance(value, str | os.PathLike)
+        return is_text and (name == "interaction_constraints" or not _ENDS_A_VALUE.search(os.fsdecode(value)))
+    if isinstance(value, list | tuple | set | np.ndarray):
+        parts = np.atleast_1d(value).tolist() if isinstance(value, np.ndarray) else value
+        return all(part is not None and _is_plain("", part) for part in parts)
+    return value is None or isinstance(value, int | float | np.number | np.bool_)
 
 
 def checked_columns(params: Mapping[str, Any], n_columns: int, n_leaves: int) -> dict[str, Any]:

@@ -105,6 +105,8 @@ def check(params: Mapping[str, Any], needs: Needs) -> list[str]:
                 f"engine_params has {given!r}, which acts on XGBoost's own leaf values, and leaf_values='full' and "
                 "leaf_noise='independent' replace them; leave it out, or use diagonal leaf values with shared noise."
             )
+        elif name == "min_child_weight" and not _is_number(value):
+            reasons.append(f"engine_params has {given}={value!r}; give a number from 0.")
         elif name == "max_bin" and not (_is_whole(value) and 2 <= value <= MOST_BINS):
             reasons.append(f"engine_params has max_bin={value!r}; give a whole number from 2 to {MOST_BINS}.")
     return reasons
@@ -112,6 +114,10 @@ def check(params: Mapping[str, Any], needs: Needs) -> list[str]:
 
 def _is_set(value: Any) -> bool:
     return any(value.values()) if isinstance(value, Mapping) else bool(np.any(value))
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float | np.number) and not isinstance(value, bool) and 0 <= value <= 1e300
 
 
 def _is_whole(value: Any) -> bool:
