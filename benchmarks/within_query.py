@@ -51,7 +51,7 @@ def main() -> None:
     parser.add_argument("--trees", type=int, default=50)
     parser.add_argument("--queries", type=int, default=2950)
     parser.add_argument("--threads", type=int, default=1)
-    parser.add_argument("--colsample", type=float, help="with ranks; by default as many columns a tree as without")
+    parser.add_argument("--colsample", type=float, help="share of the columns in a tree, with ranks")
     parser.add_argument("--out", type=Path)
     parser.add_argument("--child", choices=list(WAYS))
     args = parser.parse_args()

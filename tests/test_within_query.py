@@ -376,7 +376,8 @@ def test_explanations_and_importances_follow_the_features(ranker):
     assert importance.losses[1] == 0
 
 
-def test_a_tree_looks_at_as_many_columns_as_without_them(ranker):
+def test_a_tree_looks_at_a_smaller_share_of_more_columns(ranker):
     assert quick().fit(TRAIN).colsample_ == 0.7
-    assert ranker.colsample_ == pytest.approx(0.7 / 7)
+    assert ranker.colsample_ == pytest.approx(0.7 / 7**0.6)
+    assert quick(within_query="rank").fit(TRAIN).colsample_ == pytest.approx(0.7 / 2**0.6)
     assert quick(within_query="rank", colsample=0.9).fit(TRAIN).colsample_ == 0.9

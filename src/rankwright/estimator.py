@@ -378,7 +378,7 @@ class FittedRanker(BaseEstimator):  # type: ignore[misc]
         parts = self.manifest_.get("trained_on", [])
         seen = [self.manifest_.get("data_fingerprint"), *(parts if isinstance(parts, list) else [])]
         names, threads = self.columns_.feature_names, read_threads(self.n_jobs)
-        arranged = data.with_features(self.model_.recipe, names=names, canonical=True, threads=threads)
+        arranged = data.with_features(self.model_.recipe, names=names, canonical=True, deferred=True, threads=threads)
         return fingerprint(arranged) in seen
 
     def _labelled(self, X: Any, y: Any, qid: Any, group: Any, sample_weight: Any) -> RankingData:

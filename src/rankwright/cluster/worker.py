@@ -57,7 +57,7 @@ def settle(plan: Plan, train: RankingData, derived: int, place: Place) -> Plan:
 
 def with_features(data: RankingData, recipe: Recipe) -> RankingData:
     """Return data with features within the query."""
-    return data.with_features(recipe, threads=1)
+    return data.with_features(recipe, deferred=True, threads=1)
 
 
 def sample_rows(train: RankingData) -> RowSample:

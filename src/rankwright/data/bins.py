@@ -68,8 +68,8 @@ class RowSample:
     @classmethod
     def of(cls, X: Any, keys: NDArray[np.uint64], *, size: int = SAMPLE_ROWS, threads: int | None = None) -> RowSample:
         """Sample rows of a matrix, dense, of compressed rows or in files; ``keys`` has the key of each row's query."""
-        if isinstance(X, RowStream):
-            return cls._of_stream(X, keys, size, threads)
+        if hasattr(X, "batches"):
+            return cls._of_batches(X, keys, size, threads)
         hashes = mix(keys ^ mix(row_hashes(X, threads)))
         if len(hashes) > size:
             chosen = np.argpartition(hashes, size - 1)[:size]
@@ -80,10 +80,11 @@ class RowSample:
         return cls(rows, hashes[chosen], *_extremes(X), size)
 
     @classmethod
-    def _of_stream(cls, X: RowStream, keys: NDArray[np.uint64], size: int, threads: int | None) -> RowSample:
+    def _of_batches(cls, X: Any, keys: NDArray[np.uint64], size: int, threads: int | None) -> RowSample:
         """Keep the rows with the smallest hashes so far, one copy of them, and put them in order at the end."""
         n_columns = X.shape[1]
-        rows, hashes = np.empty((min(size, len(X)), n_columns)), np.empty(min(size, len(X)), dtype=np.uint64)
+        n_rows = min(size, len(X))
+        rows, hashes = np.empty((n_rows, n_columns), dtype=X.dtype), np.empty(n_rows, dtype=np.uint64)
         largest, has_missing, n = np.zeros(n_columns), np.zeros(n_columns, dtype=bool), 0
         for places, block in X.batches("sample of rows"):
             part = cls.of(block, keys[places], size=size, threads=threads)
@@ -209,11 +210,15 @@ class Bins:
             table[column, : len(edges)] = edges
         return table
 
-    def encode(self, X: Any, *, threads: int | None = None, out: NDArray[Any] | None = None) -> NDArray[Any]:
-        """Return the bins of a matrix, dense or of compressed rows [rows, columns]."""
+    def encode(self, X: Any, *, threads: int | None = None, out: Any = None) -> Any:
+        """Return the bins of a matrix, dense, of compressed rows or in batches [rows, columns]."""
         if X.shape[1] != len(self.edges):
             raise ValueError(f"the rows have {X.shape[1]} columns and the bins {len(self.edges)}.")
         codes = np.empty(X.shape, dtype=self.dtype) if out is None else out
+        if hasattr(X, "batches"):
+            for places, block in X.batches("bins"):
+                codes[places] = self.encode(block, threads=threads)
+            return codes
         if sp.issparse(X):
             for low in range(0, X.shape[0], _ROWS_AT_ONCE):
                 rows = slice(low, low + _ROWS_AT_ONCE)
@@ -228,12 +233,11 @@ class Bins:
 
     def encode_to_keep(self, X: Any, *, threads: int | None = None) -> NDArray[Any] | PagedRows:
         """Return the bins of a matrix for as long as a training lasts; those of rows in files are in a file too."""
-        if not isinstance(X, RowStream):
-            return self.encode(X, threads=threads)
-        codes = empty_rows(X.shape, self.dtype)
-        for places, block in X.batches("bins"):
-            codes[places] = self.encode(block, threads=threads)
-        return codes
+        codes: NDArray[Any] | PagedRows | None = None
+        if isinstance(X, RowStream):
+            codes = empty_rows(X.shape, self.dtype)
+        kept: NDArray[Any] | PagedRows = self.encode(X, threads=threads, out=codes)
+        return kept
 
     @cached_property
     def _values(self) -> list[Floats]:

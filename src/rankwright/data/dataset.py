@@ -15,6 +15,7 @@ from rankwright._io import replacing, require_arrow
 from rankwright.data.arrow import read_arrow, to_arrow
 from rankwright.data.columns import check_finite, split_columns
 from rankwright.data.encoding import encode_frame, encode_matrix
+from rankwright.data.extended_rows import ExtendedRows
 from rankwright.data.files import read_parquet
 from rankwright.data.joining import joined
 from rankwright.data.labels import UNNAMED, check_named, named_labels
@@ -92,6 +93,8 @@ class RankingData:
         (feature 39 is f39). Generated names are matched with other data by position.
     first_index : int or None
         For LETOR text the index of the first feature, 1 or 0; None for other data.
+    n_derived : int
+        How many of the columns, the last ones, are features within the query that `with_features` added.
     n_queries, n_rows : int
         Sizes.
     queries : Queries
@@ -168,6 +171,7 @@ class RankingData:
         self.named: bool = given if reference is None else reference.named
         self.first_index: int | None = None if reference is None else reference.first_index
         self.feature_names: list[str] = names
+        self.n_derived = 0
         self.categories: Levels = levels
         check_finite(self.X, names, self.queries)
 
@@ -243,11 +247,14 @@ class RankingData:
         *,
         names: Sequence[str] | None = None,
         canonical: bool = False,
+        deferred: bool = False,
         threads: int | None = None,
     ) -> RankingData:
         """Return the rows with features within the query behind their columns, optionally in canonical order.
 
-        ``names`` are those by which the recipe knows the columns, where they differ from the data's own.
+        ``names`` are those by which the recipe knows the columns, where they differ from the data's own. With
+        ``deferred``, a dense matrix becomes `rankwright.data.extended_rows.ExtendedRows`: features are computed when
+        rows are used.
 
         Examples
         --------
@@ -258,18 +265,27 @@ class RankingData:
         (['f0', 'f0 [rank]'], [[1.0, 3.0], [2.0, 2.0], [5.0, 1.0]])
         """
         order = canonical_order(self, threads) if canonical else None
-        return self._arranged(order, recipe, threads, self.feature_names if names is None else names)
+        return self._arranged(order, recipe, threads, self.feature_names if names is None else names, deferred)
 
     def _arranged(
-        self, order: NDArray[np.int64] | None, recipe: Recipe, threads: int | None, names: Sequence[str] = ()
+        self,
+        order: NDArray[np.int64] | None,
+        recipe: Recipe,
+        threads: int | None,
+        names: Sequence[str] = (),
+        deferred: bool = False,
     ) -> RankingData:
         """Return the rows in an order within their queries (None for the same), with the features of a recipe."""
         if order is None and not recipe:
             return self
         data = copy.copy(self)
         if recipe:
-            data.X = recipe.extended(self.X, names, self.boundaries, order=order, threads=threads)
+            if deferred and isinstance(self.X, np.ndarray):
+                data.X = ExtendedRows(self.X, order, self.boundaries, recipe, names, threads)
+            else:
+                data.X = recipe.extended(self.X, names, self.boundaries, order=order, threads=threads)
             data.feature_names = [*names, *recipe.names]
+            data.n_derived = len(recipe.names)
         elif order is not None:
             data.X = self.X[order]
         if order is not None:

@@ -209,10 +209,10 @@ class RowStream:
 
 
 def in_memory(X: Any) -> Any:
-    """Return a matrix as it is, or the rows of a stream that are few, read into memory."""
-    if not isinstance(X, RowStream):
+    """Return a matrix as it is, or one whose rows come in batches, and are few, as an array."""
+    if not hasattr(X, "batches"):
         return X
-    rows = np.empty(X.shape)
+    rows = np.empty(X.shape, dtype=X.dtype)
     for places, block in X.batches("some rows"):
         rows[places] = block
     return rows
@@ -220,7 +220,7 @@ def in_memory(X: Any) -> Any:
 
 def batches_of(X: Any, purpose: str) -> Iterator[tuple[Any, Floats]]:
     """Yield places and dense features of some rows of any matrix, in memory or not."""
-    if isinstance(X, RowStream):
+    if hasattr(X, "batches"):
         yield from X.batches(purpose)
         return
     for low in range(0, X.shape[0], _ROWS_AT_ONCE):

@@ -19,7 +19,7 @@ from rankwright.training.settings import Plan
 from rankwright.training.steering import Steering
 from rankwright.training.stopping import errors_allowed
 
-DEFAULTS_VERSION = 1  # increase it when a choice made here changes: stored outcomes are then computed again
+DEFAULTS_VERSION = 2  # increase it when a choice made here changes: stored outcomes are then computed again
 _FEW = 0.1  # of the documents: a smaller share of relevant ones is few
 # Weights of 0.03 make the default reg_lambda of 0.3 count as 10 would, which measured better. Where few documents are
 # relevant, squared error would mostly fit the others, so its weight falls with their share.
@@ -30,6 +30,7 @@ _FIRST_RATE = 0.03  # of a training whose learning rate is steered
 _ENOUGH_QUERIES = 20  # to steer by: halves of fewer say nothing about each other
 _TEMPERATURE = 0.7  # of the queries' random weights
 _COLUMNS = 0.7  # share of the columns in a tree
+_OF_GIVEN = 0.6  # power of the share of given columns, by which it falls with features within the query
 _ROWS = 0.7  # share of the rows in a tree, where queries have no random weights
 
 
@@ -98,8 +99,8 @@ def for_data(plan: Plan, train: RankingData, reducer: Reducer = ALONE, *, derive
         temperature = _TEMPERATURE if full and rows is None and counts.relevant_share >= _FEW else 0.0
     if rows is None:
         rows = 1.0 if temperature > 0 else _ROWS
-    if columns is None:  # a tree looks at as many columns with features within the query as without
-        columns = _COLUMNS * (1 - derived / len(train.feature_names))
+    if columns is None:
+        columns = _COLUMNS * (1 - derived / len(train.feature_names)) ** _OF_GIVEN
     langevin, steering = settings.langevin, None
     if rate is None and full and langevin is None and counts.queries >= _ENOUGH_QUERIES:
         rate, steering = _FIRST_RATE, Steering()

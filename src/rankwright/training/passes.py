@@ -140,10 +140,10 @@ def _run(task: Task, finish: Callable[[_Pass], None]) -> None:
     threads, names = task.plan.settings.threads, task.given.feature_names
     times = dict(task.times)
     with announcing(show_notice(task.verbose)), timed(times, "preparation"):
-        rows = task.given.with_features(task.recipe, canonical=True, threads=threads)
+        rows = task.given.with_features(task.recipe, canonical=True, deferred=True, threads=threads)
         plan = for_data(task.plan, rows, reducer_alone(task.plan), derived=len(task.recipe.names))
         valid = [
-            rows if data is task.given else data.with_features(task.recipe, names=names, threads=threads)
+            rows if data is task.given else data.with_features(task.recipe, names=names, deferred=True, threads=threads)
             for data in task.evaluated
         ]
     run_training(
@@ -344,7 +344,7 @@ def _has_value(data: RankingData, plan: Plan) -> bool:
 def _fingerprint(task: Task, data: RankingData) -> str:
     """Hash data as a training on it alone would, for its manifest."""
     names, threads = task.given.feature_names, task.plan.settings.threads
-    return fingerprint(data.with_features(task.recipe, names=names, canonical=True, threads=threads))
+    return fingerprint(data.with_features(task.recipe, names=names, canonical=True, deferred=True, threads=threads))
 
 
 def _held_out_values(ended: _Pass, held_out: RankingData, task: Task) -> tuple[Floats, Floats]:

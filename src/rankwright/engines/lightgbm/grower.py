@@ -22,10 +22,19 @@ from numpy.typing import NDArray
 
 from rankwright._memory import release_memory
 from rankwright.data.bins import BinnedMatrix, Bins
-from rankwright.data.row_stream import batches_of
+from rankwright.data.extended_rows import ExtendedRows
+from rankwright.data.row_stream import RowStream, batches_of
 from rankwright.engines.contract import Growth
 from rankwright.engines.gate import GATE
-from rankwright.engines.lightgbm.bins import BinnedRows, choose_bins, set_threads
+from rankwright.engines.lightgbm.bins import (
+    BinnedRows,
+    BlockwiseSet,
+    choose_bins,
+    in_blocks,
+    rows_to_sample,
+    sequences,
+    set_threads,
+)
 from rankwright.engines.lightgbm.forest import Forest, tree_values
 from rankwright.engines.lightgbm.parameters import SEEDS, checked_columns, lightgbm_parameters, samples_at_nodes
 from rankwright.kernels.threads import equal_ranges, run_ranges
@@ -52,7 +61,7 @@ class Grower:
         n_leaves = min(options["num_leaves"], 2**depth) if 0 < depth < 31 else options["num_leaves"]
         params = checked_columns(growth.params, len(train.feature_names), n_leaves)
         self._seed = growth.seed
-        self._params = lightgbm_parameters(options, params, self.threads)
+        self._params = rows_to_sample(train) | lightgbm_parameters(options, params, self.threads)
         self._repeats = samples_at_nodes(params)
         self.draws = options["subsample"] < 1 or options["colsample"] < 1 or self._repeats
         self._block = BLOCK_TO_REPEAT if self._repeats else BLOCK
@@ -60,7 +69,7 @@ class Grower:
         self._categorical = [train.feature_names.index(name) for name in train.categories]
         self._matrices = [part.X for part in growth.parts]
         bins, reference = None, None
-        if any(hasattr(X, "batches") for X in self._matrices):  # LightGBM gets values of their bins
+        if any(isinstance(X, RowStream) for X in self._matrices):  # LightGBM gets values of their bins
             self._params["force_col_wise"] = (
                 True  # it would keep a second copy of the bins, or two to see what is faster
             )
@@ -88,15 +97,24 @@ class Grower:
         return params | {"data_random_seed": self._seed % 2**31}
 
     def _dataset(self, X: Any, bins: Bins | None, reference: lgb.Dataset | None) -> lgb.Dataset:
-        rows = X if bins is None else BinnedRows(BinnedMatrix(bins.encode_to_keep(X, threads=self.threads), bins))
-        dataset = lgb.Dataset(
+        rows, kind = X, lgb.Dataset if reference is None else type(reference)
+        if bins is not None:
+            rows = BinnedRows(BinnedMatrix(bins.encode_to_keep(X, threads=self.threads), bins))
+        elif isinstance(X, ExtendedRows):
+            if reference is not None:
+                rows = sequences(X)
+            elif in_blocks(X, self._set_params):
+                rows, kind = sequences(X), BlockwiseSet
+            else:
+                rows = X.toarray()
+        dataset = kind(
             rows,
             np.zeros(X.shape[0], dtype=np.float32),
             reference=reference,
             feature_name=self._names,
             categorical_feature=self._categorical,
             params=self._set_params if reference is None else reference.get_params(),
-            free_raw_data=bins is not None,  # which LightGBM keeps itself
+            free_raw_data=rows is not X,  # which LightGBM keeps itself
         ).construct()
         del rows
         release_memory()

@@ -117,7 +117,7 @@ def _is_set(value: Any) -> bool:
 
 
 def _is_number(value: Any) -> bool:
-    return isinstance(value, int | float | np.number) and not isinstance(value, bool) and 0 <= value <= 1e300
+    return isinstance(value, int | float | np.number) and not isinstance(value, bool) and bool(0 <= value <= 1e300)
 
 
 def _is_whole(value: Any) -> bool:
