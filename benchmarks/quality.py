@@ -131,7 +131,8 @@ def chosen_stage(values: Any, rule: str, system: str) -> int:
     if rule == "all":
         return len(values) - 1
     watch = Watch(rule, errors=errors_allowed(steered=system in STEERED))
-    return [watch.see(number, one).iteration for number, one in enumerate(values.astype(np.float64))][-1]
+    curve = np.nanmean(values, axis=1)
+    return [watch.see(n, one, curve[n]).iteration for n, one in enumerate(values.astype(np.float64))][-1]
 
 
 def tested(folder: Path, system: str, way: str) -> tuple[dict[str, Any], float, int] | None:

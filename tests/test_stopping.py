@@ -16,8 +16,13 @@ TRAIN, VALID = rw.make_web_search(60, n_features=20, mean_length=15, seed=2).spl
 
 
 def choices(curves: Any, rule: str = "within_error", **options: Any) -> list[int]:
-    watch = Watch(rule, **options)
-    return [watch.see(number, np.array(values)).iteration for number, values in enumerate(curves, start=1)]
+    watch, weights = Watch(rule, **options), options.get("weights")
+    return [watch.see(number, np.array(v), mean(v, weights)).iteration for number, v in enumerate(curves, start=1)]
+
+
+def mean(values: Any, weights: Any = None) -> float:
+    known = ~np.isnan(values)
+    return float(np.average(np.array(values)[known], weights=None if weights is None else weights[known]))
 
 
 def expected_choice(curves: list[list[float]], errors: float) -> int:
@@ -37,7 +42,7 @@ def test_worked_by_hand():
     # d of the third tree is (0, 0.1): mean 0.05, standard deviation sqrt(0.005), error sqrt(0.005 / 2) = 0.05.
     curves = [[0.5, 0.5], [0.6, 0.8], [0.6, 0.7], [0.4, 0.6]]
     watch = Watch("within_error")
-    errors = [watch.see(number, np.array(values)).error for number, values in enumerate(curves, start=1)]
+    errors = [watch.see(number, np.array(values), mean(values)).error for number, values in enumerate(curves, start=1)]
     np.testing.assert_allclose(errors, [0, 0, 0.05, 0], atol=1e-12)
     assert choices(curves) == [1, 2, 3, 3]
     assert choices(curves, errors=0.99) == [1, 2, 2, 2]
@@ -50,8 +55,16 @@ def test_weights_of_queries_count():
     assert choices([[0.5, 0.5], [0.9, 0.4], [0.7, 0.9]], weights=np.array([1.0, 0.0])) == [1, 2, 2]
     # The second tree loses (0.3, 0.1) with weights (1, 3): mean 0.15, error sqrt(2 (0.15^2 + 9 * 0.05^2)) / 4 = 0.075.
     watch = Watch("within_error", weights=np.array([1.0, 3.0]))
-    watch.see(1, np.array([0.5, 0.5]))
-    assert watch.see(2, np.array([0.2, 0.4])).error == pytest.approx(0.075)
+    watch.see(1, np.array([0.5, 0.5]), 0.5)
+    assert watch.see(2, np.array([0.2, 0.4]), 0.35).error == pytest.approx(0.075)
+
+
+def test_the_curve_decides_which_tree_is_best():
+    # 0.1 + 0.2 - 0.3 is not 0: the mean of the differences is above 0 in its last digit, where the means are equal.
+    values = [np.array([0.1, 0.2, 0.0]), np.array([0.0, 0.0, 0.3])]
+    for first, second in (values, values[::-1]):
+        watch = Watch("best")
+        assert [watch.see(1, first, 0.1).iteration, watch.see(2, second, 0.1).iteration] == [1, 1]
 
 
 @pytest.mark.parametrize("errors", [1.0, 1.5])

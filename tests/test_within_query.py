@@ -137,6 +137,8 @@ def test_columns_are_chosen_by_name_and_categories_are_left_out():
         ("ranks", "not one of rank, z"),
         ([], "names no feature"),
         (3, "must be names of features"),
+        ({"rank", "z"}, "must be names of features"),
+        (iter(["rank"]), "must be names of features"),
         ({}, "an empty dict"),
         ({"title": "rank"}, "not a column of the data"),
         ({"language": "rank"}, "holds categories"),

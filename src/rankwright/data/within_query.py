@@ -16,7 +16,7 @@ A missing value stays missing. A query of one document has rank 1, z 0, gap 0 an
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -178,15 +178,14 @@ def read_kinds(option: Any, where: str = "within_query") -> tuple[str, ...]:
     ('rank', 'z')
     """
     words = re.findall(r"[^\s,]+", option) if isinstance(option, str) else option
-    if not isinstance(words, Iterable) or isinstance(words, Mapping) or getattr(words, "ndim", 1) == 0:
+    if not isinstance(words, list | tuple):  # a set could not be saved, and an iterator only be read once
         raise ValueError(f"{where} must be names of features, {', '.join(KINDS)}, or a list of them; got {option!r}.")
-    chosen = list(words)
-    for word in chosen:
+    for word in words:
         if not isinstance(word, str) or word not in KINDS:
             raise ValueError(f"{where} has {word!r}, which is not one of {', '.join(KINDS)}.")
-    if not chosen:
+    if not words:
         raise ValueError(f"{where} names no feature; choose from {', '.join(KINDS)}, or leave it out.")
-    return tuple(kind for kind in KINDS if kind in chosen)
+    return tuple(kind for kind in KINDS if kind in words)
 
 
 def check_option(option: Any, called: str = "within_query") -> None:

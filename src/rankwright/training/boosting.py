@@ -303,7 +303,8 @@ class Boosting:
             for name, curve in state.history[number].items():
                 curve.append(means.get(str(self.metrics[name]), math.nan))
             if number == 0 and self._watch is not None and result is not None:
-                choice, error = self._watch.see(state.iteration + 1, result.per_query[str(self.target)])
+                name = str(self.target)
+                choice, error = self._watch.see(state.iteration + 1, result.per_query[name], means[name])
                 state.choices.append(choice)
                 state.errors.append(error)
 
@@ -329,4 +330,5 @@ class Boosting:
         part = self._parts[self._part_of[0]]
         scores = start.forest.predict(part.X, threads=self.settings.threads, stop=start.trees[best - 1])
         result = evaluator(start.factors[best - 1] * scores)
-        self._watch.resume(result.per_query[str(self.target)], start.choices[-1])
+        curve = next(iter(start.history[0].values()))
+        self._watch.resume(result.per_query[str(self.target)], curve[best - 1], start.choices[-1])

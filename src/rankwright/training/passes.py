@@ -255,8 +255,8 @@ def _train_after_folds(task: Task, finish: Callable[[Fitted], None]) -> None:
     )
     iterations = min(len(scored) for scored in values)
     pooled = np.concatenate([scored[:iterations] for scored in values], axis=1)
-    choices = [watch.see(number, queries) for number, queries in enumerate(pooled, start=1)]
     curve = np.array([_weighted_mean(queries, np.concatenate(weights)) for queries in pooled])
+    choices = [watch.see(number, queries, curve[number - 1]) for number, queries in enumerate(pooled, start=1)]
     best = int(np.argmax(curve if plan.target.higher_is_better else -curve)) + 1
     choice = choices[-1].iteration
     errors = [chosen.error for chosen in choices]

@@ -67,7 +67,7 @@ class Watch:
 
     >>> watch = Watch("within_error")
     >>> values = [[0.5, 0.5], [0.6, 0.8], [0.6, 0.7], [0.4, 0.6]]
-    >>> [watch.see(number, np.array(each)).iteration for number, each in enumerate(values, start=1)]
+    >>> [watch.see(number, np.array(each), np.mean(each)).iteration for number, each in enumerate(values, start=1)]
     [1, 2, 3, 3]
     """
 
@@ -86,20 +86,26 @@ class Watch:
         self._weights = weights
         self._reducer = reducer
         self._best: Floats | None = None
+        self._highest = -math.inf
         self._choice = 0
 
-    def see(self, iteration: int, values: Floats) -> TreesChosen:
-        """Take the value of each query after an iteration, NaN for queries that do not count."""
-        difference, error = (-math.inf, 0.0) if self._best is None else self._compared(values)
-        if difference < 0:
-            self._best, error = values, 0.0
-        if difference < 0 or (self._rule == "within_error" and difference <= self._errors * error):
+    def see(self, iteration: int, values: Floats, mean: float) -> TreesChosen:
+        """Take the value of each query after an iteration, NaN for queries that do not count, and their mean.
+
+        Which tree is best is decided by the mean, as everywhere else that reads the curve: the mean of the differences
+        may say otherwise in its last digit where two trees are level.
+        """
+        better = self._best is None or self._sign * mean > self._highest
+        difference, error = (0.0, 0.0) if better else self._compared(values)
+        if better:
+            self._best, self._highest = values, self._sign * mean
+        if better or (self._rule == "within_error" and difference <= self._errors * error):
             self._choice = iteration
         return TreesChosen(self._choice, error)
 
-    def resume(self, best: Floats, choice: int) -> None:
-        """Continue after iterations whose best one had these values, and whose choice is known."""
-        self._best, self._choice = best, choice
+    def resume(self, best: Floats, mean: float, choice: int) -> None:
+        """Continue after iterations whose best one had these values and this mean, and whose choice is known."""
+        self._best, self._highest, self._choice = best, self._sign * mean, choice
 
     def _compared(self, values: Floats) -> tuple[float, float]:
         """By how much the best tree is better, and the standard error of that."""

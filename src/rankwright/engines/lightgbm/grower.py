@@ -113,7 +113,8 @@ class Grower:
             reference=reference,
             feature_name=self._names,
             categorical_feature=self._categorical,
-            params=self._set_params if reference is None else reference.get_params(),
+            # Those that the reference states lack the number of threads, and all cores would be used.
+            params=self._set_params if reference is None else {**reference.get_params(), "num_threads": self.threads},
             free_raw_data=rows is not X,  # which LightGBM keeps itself
         ).construct()
         del rows
