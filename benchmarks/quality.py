@@ -41,8 +41,8 @@ SYSTEMS: dict[str, Any] = {
     "rankwright, rate 0.1": RankwrightSystem("rankwright, rate 0.1", {"learning_rate": 0.1}),
     "rankwright, rate 0.3": RankwrightSystem("rankwright, rate 0.3", {"learning_rate": 0.3}),
 }
-# Ranker(within_query="rank") looks at as many columns for a tree as without the ranks.
-WITH_RANKS = {"rankwright": RankwrightSystem("rankwright", {"colsample": 0.35})}
+# The share of the columns that Ranker(within_query="rank") looks at for a tree.
+WITH_RANKS = {"rankwright": RankwrightSystem("rankwright", {"colsample": 0.7 * 0.5**0.6})}
 STEERED = ("rankwright", "rankwright, colsample 0.7", "rankwright, colsample 0.5")  # whose rate follows the data
 COLUMNS = ("plain", "rank")
 PARTS = ("train", "all")  # what is trained on: the training queries, or the validation queries too

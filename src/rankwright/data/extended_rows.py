@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-if TYPE_CHECKING:
-    from rankwright.data.within_query import Recipe
+from rankwright.data.row_order import row_hashes
+from rankwright.data.within_query import Recipe
 
 _VALUES_AT_ONCE = 1 << 22
 
@@ -124,7 +124,5 @@ class ExtendedRows:
     @cached_property
     def hashes(self) -> NDArray[np.uint64]:
         """Hash of the given columns of each row, as `rankwright.data.row_order.row_hashes` computes it."""
-        from rankwright.data.row_order import row_hashes
-
         ranges = zip(self.starts[:-1], self.starts[1:], strict=True)
         return np.concatenate([row_hashes(self.given[start:stop], self._threads) for start, stop in ranges])
