@@ -1,13 +1,16 @@
 """Features within the query, rules of stopping, validation queries given back: rankwright and peers on test queries.
 
     python benchmarks/quality.py train FOLDER [--data PATH ...] [--generated KIND:QUERIES ...] [--seeds 3] [--minutes 4]
+    python benchmarks/quality.py members FOLDER [--data PATH ...] [--generated KIND:QUERIES ...] [--seeds 3]
     python benchmarks/quality.py tables FOLDER [--pool mq2008 mslr_pool]
 
 `train` trains each system on the training queries of every fold, and once more on the training and validation queries
 together, with the given columns and with the ranks within the query added. It stores the value of every query after
 every few trees in FOLDER, one file for each training, and the same command resumes from there. `tables` applies the
 rules of stopping to the stored curves, so that a rule costs no training: trees are chosen on the validation queries by
-NDCG@10, and test queries are evaluated. Seeds are averaged per query, and the test queries of all folds are pooled.
+NDCG@10, and test queries are evaluated. `members` trains `Ranker(within_query="rank", refit=True, members=8)`, with 300
+trees at most and the rule of stopping as it is, for a row of its own. Seeds are averaged per query, and the test
+queries of all folds are pooled.
 """
 
 from __future__ import annotations
@@ -20,7 +23,7 @@ from typing import Any
 
 import numpy as np
 
-from rankwright import RankingData, WithinQuery, evaluate
+from rankwright import Ranker, RankingData, WithinQuery, evaluate
 from rankwright.data.folds import read_folds
 from rankwright.evaluation.significance import fisher
 from rankwright.research.bench.head_to_head import generated_folds
@@ -56,6 +59,7 @@ WAYS = {
     "within error, refit": ("plain", "within_error", True),
     "ranks, within error, refit": ("rank", "within_error", True),
 }
+MEMBERS = "ranks, within error, refit, 8 members"
 
 
 def train(args: argparse.Namespace) -> None:
@@ -97,6 +101,35 @@ def train(args: argparse.Namespace) -> None:
                     f"{name}, fold {fold.name}, seed {seed}: {system}, {columns}, {part}: {seconds:.1f} s", flush=True
                 )
     print("complete", flush=True)
+
+
+def train_members(args: argparse.Namespace) -> None:
+    for name, folds in sources(args):
+        for fold in folds():
+            for seed in range(args.seeds):
+                path = args.folder / name / "members" / f"{fold.name}_{seed}.npz"
+                if path.exists():
+                    continue
+                options = {"within_query": "rank", "early_stopping_rounds": TREES, "refit": True, "members": 8}
+                ranker = Ranker(metric="ndcg@10", n_estimators=TREES, **options, random_state=seed, n_jobs=1, verbose=0)
+                scores = ranker.fit(fold.train, eval_set=[fold.valid]).predict(fold.test)
+                test = fold.test
+                values = evaluate(scores, test.y, group=test.group, metrics=METRICS, threads=1).per_query
+                path.parent.mkdir(parents=True, exist_ok=True)
+                trees = sum(ranker.manifest_["members"]) / len(ranker.manifest_["members"])
+                np.savez_compressed(path, trees=trees, **values)
+                print(f"{name}, fold {fold.name}, seed {seed}", flush=True)
+
+
+def tested_members(folder: Path) -> tuple[dict[str, Any], float, int] | None:
+    """Return what `tested` returns, of the average of eight members."""
+    by_fold: dict[str, list[Any]] = {}
+    for path in sorted((folder / "members").glob("*.npz")):
+        by_fold.setdefault(path.name.split("_")[0], []).append(np.load(path))
+    if len(by_fold) < 5:
+        return None
+    every = [one for fold in by_fold.values() for one in fold]
+    return pooled(by_fold), float(np.mean([one["trees"] for one in every])), len(every)
 
 
 def with_columns(data: RankingData, columns: str) -> RankingData:
@@ -156,11 +189,15 @@ def tested(folder: Path, system: str, way: str) -> tuple[dict[str, Any], float, 
         by_fold.setdefault(path.name.split("_")[0], []).append(values)
     if len(by_fold) < 5:
         return None
-    pooled = {
+    return pooled(by_fold), float(np.mean(trees)), len(trees)
+
+
+def pooled(by_fold: dict[str, list[Any]]) -> dict[str, Any]:
+    """Average the values of each query over seeds, and take the queries of all folds together."""
+    return {
         metric: np.concatenate([np.mean([one[metric] for one in fold], axis=0) for _, fold in sorted(by_fold.items())])
         for metric in METRICS
     }
-    return pooled, float(np.mean(trees)), len(trees)
 
 
 def compared(values: Any, others: Any) -> tuple[str, str]:
@@ -174,6 +211,7 @@ def compared(values: Any, others: Any) -> tuple[str, str]:
 def tables(args: argparse.Namespace) -> None:
     for folder in sorted(path for path in args.folder.iterdir() if path.is_dir()):
         found = {(system, way): tested(folder, system, way) for system in SYSTEMS for way in WAYS}
+        found["rankwright", MEMBERS] = tested_members(folder)
         known = {key: value for key, value in found.items() if value is not None}
         base = known.get(("rankwright", "best tree"))
         if base is None:
@@ -215,7 +253,7 @@ def pooled_tables(args: argparse.Namespace) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("what", choices=["train", "tables"])
+    parser.add_argument("what", choices=["train", "members", "tables"])
     parser.add_argument("folder", type=Path)
     parser.add_argument("--data", type=Path, nargs="*", default=[])
     parser.add_argument("--generated", nargs="*", default=[])
@@ -227,7 +265,7 @@ def main() -> None:
     parser.add_argument("--versus", nargs="*", default=[], help="'SYSTEM / WAY vs SYSTEM / WAY'")
     parser.add_argument("--pool", nargs="*", default=[], help="data sets whose test queries are taken together too")
     args = parser.parse_args()
-    {"train": train, "tables": tables}[args.what](args)
+    {"train": train, "members": train_members, "tables": tables}[args.what](args)
     if args.what == "tables" and args.pool:
         pooled_tables(args)
 
