@@ -9,6 +9,7 @@ import pytest
 import scipy.sparse as sp
 
 from rankwright.data.bins import BinnedMatrix, Bins, RowSample
+from rankwright.kernels.bins import choose_edges
 from rankwright.kernels.tree_arrays import ZERO
 
 
@@ -49,6 +50,25 @@ def test_bins_are_the_number_of_edges_below(max_bin: int) -> None:
     expected = [bins.missing if np.isnan(x) else int(x) for x in X[:300, 7]]
     assert codes[:, 7].tolist() == expected
     assert bins.n_bins.tolist() == [len(edges) + 1 for edges in bins.edges[:7]] + [30]
+
+
+@pytest.mark.parametrize(
+    ("counts", "most", "expected"),
+    [
+        # 15 rows in 2 bins of 7.5: the first ends once it has 1 + 4 + 1 + 4 = 10.
+        ([1, 4, 1, 4, 1, 4], 2, [3.5]),
+        # 15 rows in 3 bins of 5: the 10 stand alone, the others share two bins of 2.5, and the first has 2 before them.
+        ([1, 1, 10, 1, 1, 1], 3, [1.5, 2.5]),
+        # 30 rows in 4 bins of 7.5: 1 row before the 20 that stand alone is less than half of (30 - 20) / 3.
+        ([1, 20, 3, 3, 3], 4, [1.5, 3.5]),
+        # Every value stands alone.
+        ([5, 5, 5, 5], 4, [0.5, 1.5, 2.5]),
+    ],
+)
+def test_edges_by_hand(counts: list[int], most: int, expected: list[float]) -> None:
+    edges = np.full(most, np.nan)
+    n_edges = choose_edges(np.arange(float(len(counts))), np.array(counts), most, edges)
+    assert edges[:n_edges].tolist() == expected
 
 
 def test_few_values_have_a_bin_each() -> None:
