@@ -15,7 +15,7 @@ from unittest import mock
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from sklearn.datasets import load_svmlight_file
 
@@ -185,6 +185,7 @@ _EDITS = st.lists(st.tuples(st.integers(0, 10**6), st.integers(0, 1), _BYTES), m
 
 
 @settings(max_examples=400, deadline=None)
+@example(["0 qid:9999999999999 9999999:1"], [], 1)  # a feature far beyond the entries
 @given(st.lists(_LINES, min_size=1, max_size=8), _EDITS, st.sampled_from([1, 4]))
 def test_any_text_is_refused_at_its_line_or_read(
     lines: list[str], edits: list[tuple[int, int, bytes]], n_threads: int
@@ -209,6 +210,11 @@ def test_any_text_is_refused_at_its_line_or_read(
                 ids = [qid.decode() for _, qid, _ in rows]
             except UnicodeDecodeError:
                 with pytest.raises(ValueError, match=r"line \d+: expected a query id in UTF-8"):
+                    parse_letor(text, n_features=n_features, sparse=sparse)
+                continue
+            width, entries = max(max(f, default=0) for _, _, f in rows), sum(len(f) for _, _, f in rows)
+            if n_features is None and width > max(2**20, 200 * entries):
+                with pytest.raises(ValueError, match=f"makes {width} features, but there are only {entries} entries"):
                     parse_letor(text, n_features=n_features, sparse=sparse)
                 continue
             X, y, qid = parse_letor(text, n_features=n_features, sparse=sparse)

@@ -387,7 +387,8 @@ def test_the_learning_rate_is_steered_where_it_is_left_open_and_leaves_are_solve
 
 
 def test_learning_rates_are_those_of_the_trees_kept() -> None:
-    ranker = quick(learning_rate=None, n_estimators=40, early_stopping_rounds=3).fit(TRAIN, eval_set=[VALID])
+    options: dict[str, Any] = {"learning_rate": None, "n_estimators": 40, "early_stopping_rounds": 3}
+    ranker = quick(**options, stopping_rule="best").fit(TRAIN, eval_set=[VALID])
     assert len(ranker.learning_rates_) == ranker.best_iteration_ < 40
 
 
