@@ -451,3 +451,22 @@ def test_a_hundred_thousand_text_ids_group_within_a_second() -> None:
     qid = [f"query-{i * 7919 % 100_003}" for i in range(100_000)]
     assert Queries.from_qid(qid).n_queries == 100_000
     assert best_time(lambda: Queries.from_qid(qid)) < 1.0
+
+
+@pytest.mark.parametrize(
+    "ids",
+    [
+        pa.array([b"a", b"\xff"], pa.binary()).view(pa.string()),
+        pa.array([1, 2], pa.time64("ns")),
+        pa.array([2**62, None], pa.timestamp("s")),
+        pa.array([2**31 - 1, None], pa.date32()),
+    ],
+    ids=lambda ids: str(ids.type),
+)
+def test_ids_that_arrow_cannot_show_are_one_error(ids: Any) -> None:
+    for column in (ids, pa.chunked_array([ids])):
+        with pytest.raises(ValueError, match=r"^the ids cannot be read: .*; give numbers, or text in UTF-8\.$"):
+            Queries.from_qid(column)
+    for lists in (pa.array([[1], [2]]), pa.array([{"x": 1}])):
+        with pytest.raises(ValueError, match=r"the query id at row 0 is a (list|dict), which is not hashable"):
+            Queries.from_qid(lists)

@@ -324,14 +324,11 @@ def _as_array(qid: Any) -> NDArray[Any]:
         try:
             array = np.asarray(qid)
             whole = array.dtype.kind in "iufbmM" and qid.null_count == 0
-            return array if whole else _as_array(qid.to_pylist())
-        except ValueError as error:
-            if not isinstance(error, UnicodeDecodeError):
-                raise
-            reason = str(error)
-        except Exception as error:  # Arrow's own
-            reason = str(error)
-        raise ValueError(f"the ids cannot be read; text must be UTF-8: {reason}.")
+            values = None if whole else qid.to_pylist()
+        except Exception as error:  # text that is not UTF-8, dates that Python does not have
+            reason = str(error).rstrip(".")
+            raise ValueError(f"the ids cannot be read: {reason}; give numbers, or text in UTF-8.") from None
+        return array if whole else _as_array(values)
     if np.ma.isMaskedArray(qid):
         return _as_objects(qid.tolist()) if np.ma.is_masked(qid) else np.asarray(qid)  # a masked id becomes None
     if hasattr(qid, "to_numpy"):  # a pandas or polars column
