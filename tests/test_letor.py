@@ -307,6 +307,15 @@ def test_float32_is_the_float64_rounded() -> None:
         parse_letor(b"1 qid:1 1:1\n", dtype=np.int64)
 
 
+def test_both_types_in_turn() -> None:
+    """Numba 0.60 now and then takes the code of the other type."""
+    for n in range(1, 200):
+        for dtype in (np.float64, np.float32):
+            X, _, _ = parse_letor(b"1 qid:1 1:0.1\n" * n, dtype=dtype)
+            assert X.dtype == dtype
+            assert X.tolist() == [[float(dtype(0.1))]] * n
+
+
 def test_any_number_of_threads_gives_the_same() -> None:
     text = letor_lines(np.random.default_rng(0).normal(size=(200, 7)), density=0.7)
     text += b"# 1:2\n\n0 qid:word 1:1e-310\n"

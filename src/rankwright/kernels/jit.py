@@ -26,7 +26,7 @@ from rankwright.kernels.cache import enable_cache
 
 # `compiler` rests on parts of Numba that are not public. These versions have them as they are used there; with others,
 # kernels are compiled by Numba's plain compiler, which takes longer and gives the same.
-_OLDEST, _NEWEST = (0, 60), (0, 68)
+_OLDEST, _NEWEST = (0, 61), (0, 68)
 
 
 def _is_known() -> bool:
