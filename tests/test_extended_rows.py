@@ -15,7 +15,7 @@ from rankwright.data.extended_rows import ExtendedRows
 from rankwright.data.row_order import row_hashes
 from rankwright.data.row_stream import batches_of, in_memory
 from rankwright.data.within_query import KINDS, read_recipe
-from rankwright.engines.lightgbm import grower
+from rankwright.engines.lightgbm import bins, grower
 from rankwright.engines.lightgbm.bins import rows_to_sample
 from rankwright.training.checkpoint import fingerprint
 
@@ -137,8 +137,8 @@ def test_samples_and_bins_of_blocks_are_those_of_the_matrix() -> None:
         np.testing.assert_array_equal(ours.rows, expected.rows)
         np.testing.assert_array_equal(ours.largest, expected.largest)
         np.testing.assert_array_equal(ours.has_missing, expected.has_missing)
-    bins = Bins.of(ours, 9, [5])
-    codes = [bins.encode_to_keep(X) for X in both]
+    chosen = Bins.of(ours, 9, [5])
+    codes = [chosen.encode_to_keep(X) for X in both]
     assert [type(one) for one in codes] == [np.ndarray, np.ndarray]
     np.testing.assert_array_equal(*codes)
 
@@ -156,9 +156,12 @@ def test_the_fingerprint_depends_on_rows_and_recipe() -> None:
     assert fingerprint(shuffled.with_features(recipe, canonical=True, deferred=True)) == prints[0]
 
 
-def test_lightgbm_sorts_as_many_values_as_without_them() -> None:
+def test_lightgbm_sorts_as_many_values_as_without_them(monkeypatch: pytest.MonkeyPatch) -> None:
     data = rows(20, 0)
-    assert rows_to_sample(data) == {}
     extended = data.with_features(read_recipe("rank z", data), deferred=True)
     assert extended.n_derived == 10
-    assert rows_to_sample(extended) == {"bin_construct_sample_cnt": 200_000 * 6 // 16}
+    assert rows_to_sample(extended) == {}  # all rows are drawn
+    monkeypatch.setattr(bins, "_ROWS_TO_SAMPLE", 320)
+    assert data.n_rows > 320
+    assert rows_to_sample(data) == {}
+    assert rows_to_sample(extended) == {"bin_construct_sample_cnt": 320 * 6 // 16}

@@ -124,14 +124,13 @@ def in_blocks(X: ExtendedRows, params: Mapping[str, Any]) -> bool:
 
 
 def rows_to_sample(train: RankingData) -> dict[str, int]:
-    """Return how many rows LightGBM chooses bins from, where it is not the default.
+    """Return how many rows LightGBM chooses bins from, where these are fewer than by default.
 
     With features within the query it sorts as many values as without them.
     """
     n_columns = len(train.feature_names)
-    if not train.n_derived:
-        return {}
-    return {"bin_construct_sample_cnt": _ROWS_TO_SAMPLE * (n_columns - train.n_derived) // n_columns}
+    n_drawn = _ROWS_TO_SAMPLE * (n_columns - train.n_derived) // n_columns
+    return {"bin_construct_sample_cnt": n_drawn} if n_drawn < min(train.n_rows, _ROWS_TO_SAMPLE) else {}
 
 
 def set_threads(threads: int) -> None:
