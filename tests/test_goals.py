@@ -177,7 +177,9 @@ def test_training_for_two_labels_takes_both_into_account(leaves: str) -> None:
 
 def test_early_stopping_watches_a_sum() -> None:
     text = "ndcg@10 + 2 ndcg@10[margin]"
-    ranker = quick(n_estimators=40, early_stopping_rounds=5, metric=[text, "ndcg@10", "ndcg@10[margin]"])
+    ranker = quick(
+        n_estimators=40, early_stopping_rounds=5, stopping_rule="best", metric=[text, "ndcg@10", "ndcg@10[margin]"]
+    )
     ranker.fit(TWO, eval_set=[TWO_VALID])
     curves = ranker.evals_result_["valid_0"]
     total = np.array(curves[text])
