@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from rankwright import RankingData, make_web_search, write_letor
-from rankwright.data.folds import Fold, folds_by_query, read_folds
+from rankwright.data.folds import Fold, fold_files, folds_by_query, read_folds
 from rankwright.data.tables import write_data
 
 DATA = make_web_search(20, kind="short", n_features=20, mean_length=10, seed=1)
@@ -116,3 +116,25 @@ def test_paths_without_data(tmp_path: Path) -> None:
         read_folds(tmp_path)
     with pytest.raises(ValueError, match="neither a file nor a folder"):
         read_folds(tmp_path / "absent")
+    (tmp_path / "few.txt").write_text("1 qid:1 1:1\n0 qid:2 1:1\n")
+    with pytest.raises(ValueError, match=r"few\.txt has 2 queries; 5 folds need at least 5"):
+        read_folds(tmp_path / "few.txt")
+
+
+def test_sets_by_name(tmp_path: Path) -> None:
+    for prefix, queries in (("set1", 1), ("set2", 2)):
+        for part in ("train", "valid", "test"):
+            text = "".join(f"1 qid:{prefix}{part}{q} 1:0.5\n" for q in range(queries))
+            (tmp_path / f"{prefix}.{part}.txt").write_text(text)
+    for name, queries in (("", 1), ("set1", 1), ("set2", 2)):
+        (fold,) = read_folds(tmp_path / name)
+        assert [part.n_queries for part in (fold.train, fold.valid, fold.test)] == [queries] * 3
+    assert [path.name for path in fold_files(tmp_path / "set2")] == [
+        "set2.train.txt", "set2.valid.txt", "set2.test.txt"
+    ]  # fmt: skip
+    for path in fold_files(tmp_path / "set1"):
+        path.unlink()
+    (fold,) = read_folds(tmp_path)
+    assert fold.train.n_queries == 2
+    with pytest.raises(ValueError, match="neither a file nor a folder"):
+        read_folds(tmp_path / "set1")

@@ -65,6 +65,16 @@ ID_LISTS = st.one_of(
 )
 
 
+def test_negative_and_very_large_ids_have_keys_of_their_own() -> None:
+    """-1 and 2^64 - 1 have the same 64 bits; as an array, a list or beside others an id has the same key."""
+    assert len(set(Queries.from_qid([0, 2**64 - 1, -1]).keys.tolist())) == 3
+    for value in (2**64 - 1, 2**63):
+        assert key(value) == int(Queries.from_qid(np.array([value], dtype=np.uint64)).keys[0])
+    for value in (-1, -(2**63), 5):
+        assert key(value) == int(Queries.from_qid(np.array([value], dtype=np.int64)).keys[0])
+    assert key_of(Queries.from_qid([0, 2**64 - 1, -1]), 2**64 - 1) == key(2**64 - 1)
+
+
 @given(ID_LISTS)
 @settings(max_examples=300, deadline=None)
 def test_grouping_laws(ids: list[Any]) -> None:

@@ -350,7 +350,9 @@ def test_impressions_without_a_click_are_dropped():
         ({"seed": -1}, "seed must be a whole number.*got -1"),
         ({"seed": 0.5}, "seed must be a whole number.*got 0.5"),
         ({"label_noise": 1.5}, "share .*from 0 to 1; got 1.5"),
-        ({"added_negatives": -0.1}, "share.*non-negative; got -0.1"),
+        ({"added_negatives": -0.1}, "share.*non-negative number; got -0.1"),
+        ({"added_negatives": "x"}, "share.*non-negative number; got 'x'"),
+        ({"label_noise": "a"}, "share .*number from 0 to 1; got 'a'"),
         ({"clicks": 2.0}, "noise .*from 0 to 1; got 2.0"),
     ],
 )
@@ -377,7 +379,7 @@ def test_clicks_that_cannot_happen_are_refused():
     data = numbered([0, 0], qid=[1, 2])
     with pytest.raises(ValueError, match="no impression has a click: 10 for each of 2 queries"):
         with_clicks(data, noise=0.0)
-    with pytest.raises(ValueError, match="impressions must be at least 1; got 0"):
+    with pytest.raises(ValueError, match="impressions must be a whole number of at least 1; got 0"):
         with_clicks(data, impressions=0)
 
 

@@ -9,6 +9,7 @@ appendix E.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from numbers import Integral, Real
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,7 +28,8 @@ _CLICK_PROBABILITY = np.array([0.05, 0.3, 0.5, 0.7, 0.95])
 def with_label_noise(data: RankingData, share: float, *, seed: int = 0) -> RankingData:
     """Redraw labels at random: 0 to 4 with probabilities .5, .2, .15, .1 and .05.
 
-    A redrawn label may equal the old one, so fewer than `share` of the labels change.
+    A redrawn label may equal the old one, so fewer than `share` of the labels change. Departs from the paper: each
+    document is redrawn with probability `share`; the paper redraws a randomly chosen subset of each query's documents.
 
     Parameters
     ----------
@@ -64,6 +66,9 @@ def with_label_noise(data: RankingData, share: float, *, seed: int = 0) -> Ranki
 def with_added_negatives(data: RankingData, share: float, *, seed: int = 0) -> RankingData:
     """Add documents of other queries to each query's list, with label 0.
 
+    Departs from the paper: documents are drawn uniformly from all other rows, without repetition; the paper's formula
+    draws a query first, then one of its documents.
+
     Parameters
     ----------
     data
@@ -86,9 +91,9 @@ def with_added_negatives(data: RankingData, share: float, *, seed: int = 0) -> R
     >>> longer.group.tolist(), longer.y.tolist()
     ([3, 3], [1.0, 2.0, 0.0, 3.0, 4.0, 0.0])
     """
-    if not (np.isfinite(share) and share >= 0):
-        raise ValueError(f"share, the growth of the lists, must be finite and non-negative; got {share}.")
-    n_added = np.rint(share * data.group).astype(np.int64)
+    if not (isinstance(share, Real) and 0 <= share < np.inf):
+        raise ValueError(f"share, the growth of the lists, must be a finite, non-negative number; got {share!r}.")
+    n_added = np.rint(np.minimum(share * data.group, 2.0 * data.n_rows)).astype(np.int64)
     n_others = data.n_rows - data.group
     if np.any(n_added > n_others):
         q = int(np.argmax(n_added > n_others))
@@ -118,8 +123,8 @@ def with_clicks(data: RankingData, noise: float = 0.05, *, impressions: int = 10
     A user looks at a query's documents one by one, in random order, clicks with a probability that
     depends on the label (`noise`, .3, .5, .7, .95 for 0 to 4) and leaves after the first click: the
     cascade model. The documents the user looked at form an impression, a query of its own, in which
-    the last document, the clicked one, has label 1 and the others 0. An impression without a click is
-    dropped, so there may be fewer than `impressions` for each query.
+    the last document, the clicked one, has label 1 and the others 0. Departs from the paper: an impression
+    without a click is left out, so there may be fewer than `impressions` for each query.
 
     Parameters
     ----------
@@ -148,8 +153,8 @@ def with_clicks(data: RankingData, noise: float = 0.05, *, impressions: int = 10
     True
     """
     _require_probability("noise", noise)
-    if impressions < 1:
-        raise ValueError(f"impressions must be at least 1; got {impressions}.")
+    if isinstance(impressions, bool) or not isinstance(impressions, Integral) or impressions < 1:
+        raise ValueError(f"impressions must be a whole number of at least 1; got {impressions!r}.")
     names = [str(name) for name in data.query_ids.tolist()]
     if len(set(names)) < len(names):
         raise ValueError(
@@ -201,5 +206,5 @@ def _grades(data: RankingData) -> _Integers:
 
 
 def _require_probability(name: str, value: float) -> None:
-    if not 0 <= value <= 1:
-        raise ValueError(f"{name} is a probability and must be from 0 to 1; got {value}.")
+    if not (isinstance(value, Real) and 0 <= value <= 1):
+        raise ValueError(f"{name} is a probability and must be a number from 0 to 1; got {value!r}.")

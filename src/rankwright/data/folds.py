@@ -6,7 +6,8 @@ Known layouts of LETOR folders, by their file names:
 - ``Fold1/train.txt, vali.txt, test.txt`` ... (MSLR-WEB10K and 30K, LETOR 3.0).
 - ``train.txt, vali.txt, test.txt`` (Istella-S) or ``train.txt, test.txt`` (Istella; a fifth of the training queries
   becomes the validation part).
-- ``set1.train.txt, set1.valid.txt, set1.test.txt`` (Yahoo).
+- ``set1.train.txt, set1.valid.txt, set1.test.txt`` (Yahoo). The path ``FOLDER/set2`` names ``set2.train.txt`` and so
+  on; a folder by itself stands for its first set.
 
 All may end in ``.gz``. A single file, in any format of `read_data`, is split by query.
 """
@@ -14,9 +15,11 @@ All may end in ``.gz``. A single file, in any format of `read_data`, is split by
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 
@@ -25,6 +28,7 @@ from rankwright.data.letor import read_letor
 from rankwright.data.tables import read_data
 
 _VALIDATION = ("vali", "valid", "validation")
+_PREFIXES = ("", "set1.", "set2.")
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,7 +71,8 @@ def folds_by_query(data: RankingData, k: int = 5, *, seed: int = 0) -> Iterator[
 def read_folds(path: str | os.PathLike[str], *, k: int = 5, seed: int = 0) -> Iterator[Fold]:
     """Yield the folds of a LETOR folder of a known layout, or of one file split by query into ``k``.
 
-    Folds are read lazily, one at a time. ``k`` and ``seed`` are for a single file.
+    Folds are read lazily, one at a time; a path of no known layout is an error at once. ``k`` and ``seed`` are for a
+    single file.
 
     Examples
     --------
@@ -79,31 +84,53 @@ def read_folds(path: str | os.PathLike[str], *, k: int = 5, seed: int = 0) -> It
     ...     [(fold.name, fold.train.n_queries) for fold in read_folds(folder)]
     [('1', 6), ('2', 6), ('3', 6), ('4', 6), ('5', 6)]
     """
-    folder = Path(path)
-    if folder.is_file():
-        return folds_by_query(read_data(folder), k, seed=seed)
-    if not folder.is_dir():
+    return _layout(Path(path), k, seed).folds()
+
+
+def fold_files(path: str | os.PathLike[str]) -> list[Path]:
+    """Return the files that `read_folds` reads."""
+    return _layout(Path(path)).files
+
+
+class _Layout(NamedTuple):
+    """Files of a data set, and a function that reads them."""
+
+    files: list[Path]
+    folds: Callable[[], Iterator[Fold]]
+
+
+def _layout(path: Path, k: int = 5, seed: int = 0) -> _Layout:
+    if path.is_file():
+        return _Layout([path], lambda: _split(path, k, seed))
+    one_set = _single_fold(path.parent, (f"{path.name}.",))
+    layouts = (_five_parts(path), _numbered_folders(path), _single_fold(path), one_set)
+    found = next((layout for layout in layouts if layout is not None), None)
+    if found is not None:
+        return found
+    if not path.is_dir():
         raise ValueError(
-            f"{folder} is neither a file nor a folder; give a data file or a LETOR folder of a known layout."
+            f"{path} is neither a file nor a folder; give a data file or a LETOR folder of a known layout."
         )
-    layouts: tuple[Callable[[Path], Iterator[Fold] | None], ...] = (_five_parts, _numbered_folders, _single_fold)
-    for layout in layouts:
-        folds = layout(folder)
-        if folds is not None:
-            return folds
     raise ValueError(
-        f"{folder} has no known layout of folds; expected S1.txt to S5.txt, Fold1/train.txt and so on, or train.txt, "
-        "vali.txt and test.txt (also with a prefix such as set1. and a suffix .gz)."
+        f"{path} has no known layout of folds; expected S1.txt to S5.txt, Fold1/train.txt and so on, or train.txt, "
+        "vali.txt and test.txt (also as set1.train.txt and so on, and with a suffix .gz)."
     )
+
+
+def _split(path: Path, k: int, seed: int) -> Iterator[Fold]:
+    data = read_data(path)
+    if data.n_queries < k:
+        raise ValueError(f"{path} has {data.n_queries} queries; {k} folds need at least {k}.")
+    return folds_by_query(data, k, seed=seed)
 
 
 def _find(folder: Path, *names: str) -> Path | None:
     """Return the first existing file of ``name.txt``, ``name.txt.gz``."""
-    paths = (folder / f"{prefix}{name}.txt{gz}" for name in names for prefix in ("", "set1.") for gz in ("", ".gz"))
+    paths = (folder / f"{name}.txt{gz}" for name in names for gz in ("", ".gz"))
     return next((path for path in paths if path.is_file()), None)
 
 
-def _five_parts(folder: Path) -> Iterator[Fold] | None:
+def _five_parts(folder: Path) -> _Layout | None:
     files = [path for path in (_find(folder, f"S{number}") for number in range(1, 6)) if path is not None]
     if len(files) < 5:
         return None
@@ -114,28 +141,35 @@ def _five_parts(folder: Path) -> Iterator[Fold] | None:
             a, b, c, valid, test = (parts[(f + i) % 5] for i in range(5))
             yield Fold(str(f + 1), RankingData.concatenate([a, b, c]), valid, test)
 
-    return folds()
+    return _Layout(files, folds)
 
 
-def _numbered_folders(folder: Path) -> Iterator[Fold] | None:
-    numbered = [path for path in folder.glob("Fold*") if path.name[4:].isdigit() and _single_fold(path) is not None]
-    if not numbered:
+def _numbered_folders(folder: Path) -> _Layout | None:
+    numbers = sorted(int(path.name[4:]) for path in folder.glob("Fold*") if path.name[4:].isdigit())
+    found = [_single_fold(folder / f"Fold{number}", name=str(number)) for number in numbers]
+    layouts = [layout for layout in found if layout is not None]
+    if not layouts:
         return None
-    numbered.sort(key=lambda path: int(path.name[4:]))
-    return (fold for path in numbered for fold in _single_fold(path, path.name[4:]) or ())
+    files = [file for layout in layouts for file in layout.files]
+    return _Layout(files, lambda: (fold for layout in layouts for fold in layout.folds()))
 
 
-def _single_fold(folder: Path, name: str = "1") -> Iterator[Fold] | None:
-    train, valid, test = _find(folder, "train"), _find(folder, *_VALIDATION), _find(folder, "test")
-    if train is None or test is None:
-        return None
+def _single_fold(folder: Path, prefixes: Sequence[str] = _PREFIXES, name: str = "1") -> _Layout | None:
+    """Return the layout of a training and a test file, and optionally a validation file, of the same prefix."""
+    for prefix in prefixes:
+        train, valid, test = (
+            _find(folder, *(f"{prefix}{part}" for part in parts)) for parts in (("train",), _VALIDATION, ("test",))
+        )
+        if train is not None and test is not None:
+            files = [train, *([] if valid is None else [valid]), test]
+            return _Layout(files, partial(_read_fold, files, name))
+    return None
 
-    def folds() -> Iterator[Fold]:
-        if valid is not None:
-            parts = read_letor([train, valid, test])
-            yield Fold(name, *parts)
-        else:
-            train_data, test_data = read_letor([train, test])
-            yield Fold(name, *train_data.split(0.2), test_data)
 
-    return folds()
+def _read_fold(files: list[Path], name: str) -> Iterator[Fold]:
+    """Read a fold; without a validation file a fifth of the training queries takes its place."""
+    train, *others, test = read_letor(files)
+    if others:
+        yield Fold(name, train, others[0], test)
+    else:
+        yield Fold(name, *train.split(0.2), test)

@@ -253,7 +253,7 @@ def query_keys(ids: NDArray[Any]) -> NDArray[np.uint64]:
         return mix(ids)
     whole = ids.dtype.kind in "ib"
     if whole or (ids.dtype.kind == "f" and np.array_equal(ids, np.trunc(ids)) and np.all(np.abs(ids) < 2**63)):
-        return mix(ids.astype(np.int64).view(np.uint64))
+        return _mix_signed(ids.astype(np.int64))
     return np.fromiter((_key(value) for value in plain_ids(ids)), np.uint64, len(ids))
 
 
@@ -274,10 +274,19 @@ def mix(values: NDArray[Any]) -> NDArray[np.uint64]:
     return mixed
 
 
+def _mix_signed(values: NDArray[np.int64]) -> NDArray[np.uint64]:
+    """Hash integers; negative ones twice, since unsigned ones from 2^63 on have the same bits."""
+    mixed = mix(values.view(np.uint64))
+    mixed[values < 0] = mix(mixed[values < 0])
+    return mixed
+
+
 def _key(value: Any) -> int:
     value = _plain(value)
-    if isinstance(value, int) and -(2**63) <= value < 2**64:
-        return int(mix(np.array([value % 2**64], dtype=np.uint64))[0])
+    if isinstance(value, int) and 0 <= value < 2**64:
+        return int(mix(np.array([value], dtype=np.uint64))[0])
+    if isinstance(value, int) and -(2**63) <= value < 0:
+        return int(_mix_signed(np.array([value], dtype=np.int64))[0])
     return int.from_bytes(
         hashlib.blake2b(_spelling(value).encode(errors="surrogatepass"), digest_size=8).digest(), "little"
     )
