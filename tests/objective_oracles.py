@@ -37,8 +37,10 @@ def _own(labels: Sequence[float], at: int) -> float:
 
 
 def whole_value(metric: str, labels: Sequence[float]) -> float:
-    """Value of all positions with the normaliser of the cutoff."""
+    """Value of all positions with the normaliser of the cutoff; of those of the cutoff if all positions weigh alike."""
     name, _, at = metric.partition("@")
+    if name in ("precision", "recall", "success"):
+        return value(metric, labels)
     if name == "ndcg":
         return metric_value("dcg", labels) / ideal_dcg(labels, int(at) if at else None)
     return value(name, labels)
@@ -207,12 +209,18 @@ def yeti_catboost_map(
     return pair_losses(scores, labels, weight + weight.T)
 
 
+def relevance(metric: str, labels: Sequence[float]) -> list[float]:
+    """StochasticRank's r: 0 or 1 for metrics of relevant and not relevant, else the label (section 7.2)."""
+    binary = metric.partition("@")[0] in ("mrr", "map", "rbp", "precision", "recall", "success")
+    return [float(r >= 1) for r in labels] if binary else [float(r) for r in labels]
+
+
 def expected_jumps(
     scores: Sequence[float], labels: Sequence[float], metric: str, noise: Sequence[float], sigma: float, mu: float
 ) -> np.ndarray:
     """Conditional coordinate sampling for one noise vector: every jump from two values of the metric."""
     n = len(scores)
-    clean = [z - sigma * mu * r for z, r in zip(scores, labels, strict=True)]
+    clean = [z - sigma * mu * r for z, r in zip(scores, relevance(metric, labels), strict=True)]
     noisy = [c + sigma * e for c, e in zip(clean, noise, strict=True)]
     grad = np.zeros(n)
     for j in range(n):
@@ -234,7 +242,7 @@ def smoothed_gradient(
     derivative by x is phi(x) Phi((y + x / 2) / sqrt(3 / 4)).
     """
     n = len(scores)
-    clean = [z - sigma * mu * r for z, r in zip(scores, labels, strict=True)]
+    clean = [z - sigma * mu * r for z, r in zip(scores, relevance(metric, labels), strict=True)]
     unit = math.sqrt(2) * sigma
     grad = np.zeros(n)
     for order in itertools.permutations(range(n)):
@@ -253,7 +261,7 @@ def score_function_gradients(
     scores: Sequence[float], labels: Sequence[float], metric: str, sigma: float, mu: float, noise: np.ndarray
 ) -> np.ndarray:
     """The log-derivative estimate -(M(z + sigma eps) - M(z)) eps / sigma, one row per noise vector."""
-    clean = np.asarray(scores) - sigma * mu * np.asarray(labels)
+    clean = np.asarray(scores) - sigma * mu * np.asarray(relevance(metric, labels))
 
     @np.vectorize(signature="(n)->()")
     def worth(ranked: np.ndarray) -> float:

@@ -210,10 +210,12 @@ def test_theorem_one():
     ("change", "message"),
     [
         ({"objective": "lambdamart"}, "lambdamart does not smooth a metric"),
-        ({"metric": "map"}, "softrank is exact for metrics that add up over positions, and map does not"),
+        ({"metric": "map"}, "softrank is defined on metrics that add up over positions, and map does not"),
         ({"metric": "dcg-rr"}, "dcg-rr selects documents instead of ordering them"),
         ({"objective": "stochasticrank", "samples": 1}, "samples must be a whole number of at least 2"),
         ({"labels": [0, 0]}, "no document has any gain"),
+        ({"metric": "ndcg@3 + 0.5 mrr"}, "is a sum; directness is defined on one metric"),
+        ({"objective": "stochasticrank", "seed": None}, "seed must be a whole number; got None"),
     ],
 )
 def test_invalid_arguments(change, message):
@@ -225,9 +227,19 @@ def test_invalid_arguments(change, message):
 def test_invalid_arguments_of_bound_and_curve():
     with pytest.raises(ValueError, match="version must be 'corrected' or 'published'; got 'new'"):
         softrank_bound(1.0, 1.0, 3, 2, version="new")
-    with pytest.raises(ValueError, match="needs sigma > 0, delta >= 0, n >= 2"):
-        softrank_bound(1.0, 1.0, 1, 2)
+    for sigma, n, classes in [(1.0, 1, 2), (1.0, 2.5, 2), (1.0, 3, 1.5), (1.0, 3, 2000), ("1", 3, 2)]:
+        with pytest.raises(ValueError, match="needs sigma > 0, delta >= 0, and whole numbers n from 2"):
+            softrank_bound(sigma, 1.0, n, classes)
+    for name in ("sigmas", "mus"):
+        for values in (0.1, None, [], ["a"]):
+            with pytest.raises(ValueError, match=f"{name} must be a list of at least one number"):
+                directness_curve([1, 0], [1, 0], group=[2], **{name: values})
     with pytest.raises(ValueError, match="mus belongs to stochasticrank"):
         directness_curve([1, 0], [1, 0], group=[2], mus=[1.0])
     with pytest.raises(ValueError, match="objective must be softrank or stochasticrank; got 'yetiloss'"):
         directness_curve([1, 0], [1, 0], group=[2], objective="yetiloss")
+
+
+def test_queries_whose_labels_are_too_small_for_a_gain_are_left_out():
+    with_small = directness_curve([2, 1, 4, 3.0], [1e-17, 0, 1, 0], group=[2, 2], sigmas=[0.2])
+    assert with_small == directness_curve([4, 3.0], [1, 0], group=[2], sigmas=[0.2])

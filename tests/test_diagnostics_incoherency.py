@@ -1,6 +1,7 @@
 """Incoherency: the cases that the paper pictures, curves over trees, and what Lambda-eX does to it."""
 
 import math
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -111,6 +112,31 @@ def test_curve_follows_the_trees_of_a_model():
     assert frame.share.tolist() == curve.share.tolist()
     assert curve.worst(1)[0]["incoherent_stages"] <= 3
     assert incoherency_curve(ranker, TRAIN, every=7, k=1).stages[0].k == 1
+
+
+@pytest.mark.parametrize("reading", ["paper", "literal"])
+def test_documents_below_the_threshold_of_the_metric_are_not_relevant(reading):
+    """Harmful pairs of grades are those of the labels 0 and 1, since only these have pairs across the threshold."""
+    ranker = quick(objective="lambdamart(truncation=k)", metric="map(threshold=2)@3", n_estimators=4).fit(TRAIN)
+    curve = incoherency_curve(ranker, TRAIN, every=4, reading=reading)
+    z = ranker.predict(TRAIN)
+    grad, _ = rw.gradients(ranker.objective_, z, TRAIN.y, qid=TRAIN.qid, metric="map(threshold=2)@3")
+    push, harmful = -grad, np.zeros(TRAIN.n_queries, dtype=int)
+    for q, (start, stop) in enumerate(pairwise(TRAIN.queries.boundaries)):
+        y, order = TRAIN.y[start:stop], np.argsort(-z[start:stop], kind="stable")
+        ideal = set(np.sort(y)[::-1][:3])
+        belongs = {label for label in ideal if label >= 2}
+        false = [a for a in order[:3] if y[a] not in (belongs if reading == "paper" else ideal)]
+        missed = [b for b in order[3:] if y[b] in belongs]
+        harmful[q] = sum(push[start + a] > push[start + b] for a in false for b in missed if y[b] > y[a])
+    assert harmful.sum() > 0
+    np.testing.assert_array_equal(curve.stages[0].harmful, harmful)
+
+
+@pytest.mark.parametrize("limit", [None, 0, -1, 2.5, True])
+def test_a_limit_of_pairs_is_a_positive_number(limit):
+    with pytest.raises(ValueError, match="limit must be a positive whole number"):
+        incoherent_pairs([2, 1], [0, 1], [-1, 1], limit=limit)
 
 
 def test_random_objectives_draw_as_in_training():

@@ -98,6 +98,7 @@ def test_page(diagnosis):
     assert "Diagnostics of new" in text
     assert len(text) < 2_000_000
     table = page.markdown()
+    assert f"second by the metric, {'hold' if diagnosis.pair.premises else 'do not hold'}." in table
     for row in diagnosis.changes.most(3):
         assert f"| {row['query']} |" in table
 

@@ -1,4 +1,4 @@
-"""The expected metric under Gaussian scores, against a recursion in plain Python."""
+"""The metric under SoftRank's rank distributions, against a recursion in plain Python."""
 
 import numpy as np
 import pytest

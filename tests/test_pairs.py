@@ -13,6 +13,7 @@ from rankwright.kernels.random import stream_of
 from rankwright.objectives import bind
 
 METRICS = ["ndcg", "ndcg@3", "dcg", "err", "err@3", "mrr", "map", "map@3", "rbp", "pfound", "expdcg", "own"]
+ALIKE = ["precision@2", "recall@3", "success@2"]  # all positions have the same weight: the cutoff alone decides
 SIZES = [2, 3, 5, 8, 8]
 
 
@@ -104,12 +105,12 @@ def test_ranknet(sigma):
 
 
 @pytest.mark.parametrize("options", [{}, {"sigma": 2.5}, {"normalize": True}, {"normalize": True, "sigma": 0.5}])
-@pytest.mark.parametrize("metric", METRICS)
+@pytest.mark.parametrize("metric", [*METRICS, *ALIKE])
 def test_lambdamart(metric, options):
     check(
         "lambdamart",
         lambda z, r, _q: oracle.lambdas(z, r, metric, **options),
-        *problem(METRICS.index(metric)),
+        *problem([*METRICS, *ALIKE].index(metric)),
         metric,
         **options,
     )
@@ -257,6 +258,55 @@ def test_documents_without_relevance_are_false_ones_of_the_top(extend):
     assert chosen_sets("ndcg@3", [labels], [scores], extend, "quota") == [{4, 5}]
     literal = gradients("lambdamart", scores, labels, group=[6], metric="ndcg@3", extend=extend, selection="literal")
     np.testing.assert_array_equal(literal[0], truncated[0])
+
+
+@pytest.mark.parametrize("metric", ALIKE)
+def test_metrics_that_weigh_all_positions_alike_have_an_order_to_learn(metric):
+    """Without its cutoff such a metric is the same for every order, and no exchange would change it."""
+    scores, labels = np.array([3.0, 2, 1, 0]), np.array([0, 0, 0, 1])
+    grad, _ = gradients("lambdamart", scores, labels, group=[4], metric=metric)
+    assert grad[3] < -0.1
+    if metric != "success@2":
+        np.testing.assert_array_equal(gradients("lambdaloss", scores, labels, group=[4], metric=metric)[0], grad)
+        with pytest.raises(ValueError, match=f"variant='ndcg-loss2' has no weight for {metric}, which weighs all"):
+            gradients("lambdaloss", scores, labels, group=[4], metric=metric, variant="ndcg-loss2")
+
+
+@pytest.mark.parametrize("extend", EXTENSIONS)
+def test_extensions_past_the_cutoff_of_the_weights_change_nothing(extend):
+    query = {"scores": [3, 2, 1, 0], "labels": [0, 1, 0, 1], "group": [4]}
+    cut = {**query, "truncate_delta": True}
+    cases = [("lambdamart", {**cut, "metric": metric}) for metric in ("ndcg@2", "map@2", "mrr@2", "precision@2")]
+    cases += [(name, {**query, "metric": "precision@2"}) for name in ("lambdamart", "lambdaloss")]
+    for name, options in cases:
+        truncated = gradients(name, **options, truncation=2)
+        np.testing.assert_array_equal(gradients(name, **options, extend=extend), truncated)
+    options = {**cut, "metric": "ndcg@2"}
+    extended = gradients("lambdaloss", **options, extend=extend)[0]  # weights of distances do not end at the cutoff
+    assert np.abs(extended - gradients("lambdaloss", **options, truncation=2)[0]).max() > 0
+    small = gradients("lambdamart", **options, truncation=1, extend=extend)[0]  # the top is smaller than the cutoff
+    assert np.abs(small - gradients("lambdamart", **options, truncation=1)[0]).max() > 0
+
+
+def test_a_missed_document_is_relevant_in_every_reading():
+    """The ideal top holds the labels 2 and 1; 1 is below the threshold, so that the one place goes to the 2."""
+    query = {"scores": [5, 4, 3, 2, 1], "labels": [0, 1, 1, 2, 0], "group": [5], "metric": "map(threshold=2)@2"}
+    extended = gradients("lambdamart", **query, truncation=2, extend="static")[0]
+    for selection in ("literal", "quota"):
+        other = gradients("lambdamart", **query, truncation=2, extend="static", selection=selection)[0]
+        np.testing.assert_array_equal(other, extended)
+
+
+@pytest.mark.parametrize("extend", ["static", "random", "all-static", "all-random"])
+@pytest.mark.parametrize("name", ["map", "mrr"])
+def test_documents_below_the_threshold_of_a_metric_are_not_relevant(name, extend):
+    """Two grades of which only the higher counts, against the labels 0 and 1 for them."""
+    scores, labels = -np.arange(6.0), np.array([1, 1, 0, 0, 3, 0])
+    grades = gradients("lambdamart", scores, labels, group=[6], metric=f"{name}(threshold=2)@2", extend=extend)[0]
+    binary = gradients("lambdamart", scores, labels >= 2, group=[6], metric=f"{name}@2", extend=extend)[0]
+    truncated = gradients("lambdamart", scores, labels >= 2, group=[6], metric=f"{name}@2", truncation=2)[0]
+    np.testing.assert_allclose(grades, binary, rtol=1e-12)
+    assert np.abs(binary - truncated).max() > 0.1
 
 
 @pytest.mark.parametrize("objective", ["lambdamart", "lambdaloss"])

@@ -85,6 +85,8 @@ def _use_all() -> None:
                     bind(name, data.y, group=group, metric=metric, threads=1, propensity=seen, **options_)(scores, 0)
                 if objective().full_curvature:
                     bound.leaf_system(scores, np.zeros(data.n_rows, dtype=np.int64), 1)
+    faint = np.arange(1024) % 2  # a long list that many users get through is smoothed in another way
+    bind("stochasticrank", faint, group=[1024], metric="err", threads=1)(np.linspace(0, 1, 1024), 0)
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "unsorted.txt"
         path.write_text("1 qid:1 2:1 1:1\n")

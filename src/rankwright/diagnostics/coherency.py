@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 Counts = NDArray[np.int64]
 
 _READINGS = ("paper", "literal")
+_LARGEST_CUTOFF = 2**62  # longer than any query
 _TIES = {"input": kernel.INPUT, "worst": kernel.WORST, "best": kernel.BEST}
 
 
@@ -165,7 +166,7 @@ def incoherency(
     y = check_labels(labels, queries)
     z = grouped_rows(scores, queries, "scores")
     push = -grouped_rows(grad, queries, "grad")
-    return _count(queries, z, y, push, cutoff, _TIES[ties], reading, threads)
+    return _count(queries, z, y, y > 0, push, cutoff, _TIES[ties], reading, threads)
 
 
 def _check_reading(reading: str) -> None:
@@ -176,11 +177,19 @@ def _check_reading(reading: str) -> None:
 def _check_cutoff(k: int | None) -> int | None:
     if k is not None and (isinstance(k, bool) or not isinstance(k, int | np.integer) or k < 1):
         raise ValueError(f"k must be a positive whole number, or None for no cutoff; got {k!r}.")
-    return None if k is None else int(k)
+    return None if k is None else min(int(k), _LARGEST_CUTOFF)
 
 
 def _count(
-    queries: Queries, z: Floats, y: Floats, push: Floats, k: int | None, ties: int, reading: str, threads: int | None
+    queries: Queries,
+    z: Floats,
+    y: Floats,
+    relevant: NDArray[np.bool_],
+    push: Floats,
+    k: int | None,
+    ties: int,
+    reading: str,
+    threads: int | None,
 ) -> Incoherency:
     """Count pairs; rows are in grouped order."""
     misranked, incoherent, harmful = (np.zeros(queries.n_queries, dtype=np.int64) for _ in range(3))
@@ -191,7 +200,7 @@ def _count(
         order = np.empty(bounds[q1] - bounds[q0], dtype=np.int64)
         kernel.order_queries(q0, q1, bounds, z, y, ties, longest, order)
         literal = reading == "literal"
-        count_incoherent(q0, q1, bounds, y, push, order, k or 0, literal, misranked, incoherent, harmful)
+        count_incoherent(q0, q1, bounds, y, relevant, push, order, k or 0, literal, misranked, incoherent, harmful)
 
     run_ranges(fill, even_ranges(queries.sizes.astype(np.float64), available_threads(threads)))
     return Incoherency(queries.ids, misranked, incoherent, harmful, k)
@@ -225,6 +234,8 @@ def incoherent_pairs(
     """
     if ties not in _TIES:
         raise ValueError(f"unknown tie policy {ties!r}; choose one of {', '.join(_TIES)}.")
+    if isinstance(limit, bool) or not isinstance(limit, int | np.integer) or limit < 1:
+        raise ValueError(f"limit must be a positive whole number; got {limit!r}.")
     queries = Queries.of(np.size(labels), None, [np.size(labels)])
     y = check_labels(labels, queries)
     z = grouped_rows(scores, queries, "scores")
@@ -327,9 +338,11 @@ def incoherency_curve(
 ) -> IncoherencyCurve:
     """Measure the incoherency of an objective's gradient after each of a model's trees.
 
-    On the training data these are the gradients of the training, except for the order of rows within a query, the
-    sampling of rows, and the shrinking of earlier trees (Langevin boosting), which scales the scores. The scores before
-    the first tree are all equal and are left out.
+    On the training data these are the gradients of the training, except for the order of rows within a query, which
+    decides between equal scores, the sampling of rows, and the shrinking of earlier trees (Langevin boosting), which
+    scales the scores; propensities and position bias have no part in them. The scores before the first tree are all
+    equal and are left out. Documents to which the metric gives no gain, such as those below its threshold, are not
+    relevant.
 
     Parameters
     ----------
@@ -371,12 +384,13 @@ def incoherency_curve(
         source, data.labels, queries, target, seed=seed, threads=threads, weights=data.weights, pairs=data.pairs
     )
     labels = choose_label(data.labels, target.first.label)
+    relevant = (labels > 0) & (target.first.gains(labels) > 0)
     cutoff = target.first.at if k is None else _check_cutoff(k)
     trees, measured = [], []
     for n_trees, scores in stages(ranker, data, every):
         grad, _ = gradient(scores, n_trees)
         trees.append(n_trees)
-        measured.append(_count(queries, scores, labels, -grad, cutoff, kernel.INPUT, reading, threads))
+        measured.append(_count(queries, scores, labels, relevant, -grad, cutoff, kernel.INPUT, reading, threads))
     return IncoherencyCurve(np.array(trees), tuple(measured), str(source), str(target))
 
 

@@ -40,7 +40,8 @@ class Diagnosis:
     directness
         Curves of SoftRank for NDCG and of StochasticRank for the model's metric.
     pair
-        Theorem 1 for the two models; None without a second one.
+        Theorem 1 for the two models, whatever they were trained for, with the surrogate of StochasticRank and its
+        default σ; None without a second one.
     estimators
         Comparison of gradient estimates.
     gap
@@ -139,7 +140,8 @@ def diagnose(
     model
         A fitted `Ranker`, or a run that holds one.
     data
-        Data to examine it on; training data shows the gradients of the training.
+        Data to examine it on; training data shows the gradients of the training
+        (without propensities and position bias).
     train
         Training data, for the generalisation gap.
     against

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from numbers import Integral, Real
 
 
 @dataclass(frozen=True)
@@ -44,7 +45,8 @@ def softrank_bound(sigma: float, delta: float, n: int, classes: int, *, version:
         |NDCG - SoftNDCG| <= 2^(K-1) N (ε1 + ε2)
         ε1 = c (N-1) σ / (2 δ sqrt(π)) exp(-δ^2 / (4 σ^2)),  ε2 = sqrt(ε3 / (1 - 5 ε3)) + 5 ε3
 
-    As published, c = 1 and ε3 = 1 - erf^2(δ / (2 σ)), for σ < δ / (2 erfinv(sqrt((N-2) / (N-1)))). Four errors:
+    As published, c = 1 and ε3 = 1 - erf^2(δ / (2 σ)), for σ < δ / (2 erfinv(sqrt((N-2) / (N-1)))). Five errors that
+    matter:
 
     - ε3 bounds the variance of a rank, which the proof shows to be at most (N-1)/4 (1 - erf^2(δ / (2 σ))): the factor
       is missing, and for N > 5 ε3 is too small.
@@ -55,6 +57,7 @@ def softrank_bound(sigma: float, delta: float, n: int, classes: int, *, version:
       1 / ln 2, so c should be 1 / ln 2.
     - erf is defined as an integral from minus infinity, and σ is called a variance: erf is the usual one, from 0, and
       σ a standard deviation.
+    - Section III prints the variance of the difference of two scores as σ^2; it is 2 σ^2, as in the proof and here.
 
     The corrected version has c = 1 / ln 2, ε3 = (N-1)/4 (1 - erf^2(δ / (2 σ))) and the condition ε3 < 1/5.
 
@@ -85,10 +88,12 @@ def softrank_bound(sigma: float, delta: float, n: int, classes: int, *, version:
     version = {"mended": "corrected", "printed": "published"}.get(version, version)
     if version not in ("corrected", "published"):
         raise ValueError(f"version must be 'corrected' or 'published'; got {version!r}.")
-    if not (sigma > 0 and delta >= 0 and n >= 2 and classes >= 1):
+    whole = all(isinstance(count, Integral) and not isinstance(count, bool) for count in (n, classes))
+    numbers = isinstance(sigma, Real) and isinstance(delta, Real)
+    if not (whole and numbers and sigma > 0 and delta >= 0 and 2 <= n <= 2**53 and 1 <= classes <= 1000):
         raise ValueError(
-            f"softrank_bound needs sigma > 0, delta >= 0, n >= 2 and classes >= 1; got sigma={sigma}, "
-            f"delta={delta}, n={n}, classes={classes}."
+            "softrank_bound needs sigma > 0, delta >= 0, and whole numbers n from 2 and classes from 1 to 1000; got "
+            f"sigma={sigma!r}, delta={delta!r}, n={n!r}, classes={classes!r}."
         )
     corrected = version == "corrected"
     # 1 - erf^2 = (1 - erf) (1 + erf): erfc keeps its digits where erf rounds to 1.

@@ -11,7 +11,7 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from rankwright.data.queries import Queries, check_labels
 from rankwright.diagnostics.common import Floats, altair, frame, grouped_rows, plain
@@ -166,7 +166,7 @@ def directness_curve(
     target = parse_metric(metric)
     if objective not in (SoftRank.name, StochasticRank.name):
         raise ValueError(f"objective must be {SoftRank.name} or {StochasticRank.name}; got {objective!r}.")
-    shifts = [float(mu) for mu in mus]
+    shifts, deviations = _numbers("mus", mus), _numbers("sigmas", sigmas)
     if objective == SoftRank.name and shifts != [0.0]:
         raise ValueError("mus belongs to stochasticrank; leave it out for softrank.")
     queries = Queries.of(np.size(labels), qid, group)
@@ -174,10 +174,11 @@ def directness_curve(
     z = grouped_rows(scores, queries, "scores")
     # Theorem 2 assumes log2 discounts, gains up to 2^label and no cutoff.
     bounded = objective == SoftRank.name and target == parse_metric("ndcg")
+    has_gain = target.bind(y, queries.boundaries).scale != 0 if bounded else np.zeros(0, dtype=bool)
     points = []
     n_queries = 0
     for mu in shifts:
-        for sigma in sigmas:
+        for sigma in deviations:
             soft = objective == SoftRank.name
             smooth: Objective = SoftRank(sigma=sigma) if soft else StochasticRank(sigma=sigma, mu=mu)
             result = directness(
@@ -195,20 +196,30 @@ def directness_curve(
             n_queries = len(result.value)
             facts = {name: getattr(result, name) for name in ("mean_gap", "max_gap", "bias", "bias_error")}
             if bounded:
-                facts |= _compare_with_bound(result.gap, z, y, queries, float(sigma))
-            points.append(DirectnessPoint(float(sigma), mu, **facts))
+                facts |= _compare_with_bound(result.gap, z, y, queries, has_gain, sigma)
+            points.append(DirectnessPoint(sigma, mu, **facts))
     return DirectnessCurve(tuple(points), objective, str(target), n_queries)
 
 
-def _compare_with_bound(gap: Floats, z: Floats, y: Floats, queries: Queries, sigma: float) -> dict[str, Any]:
-    """Compare the gaps of the queries that have a relevant document with theorem 2, where its condition holds."""
-    remaining = iter(gap)
+def _numbers(name: str, values: Iterable[float]) -> list[float]:
+    """Read an option that is a list of numbers."""
+    try:
+        numbers = [float(value) for value in values]
+    except (TypeError, ValueError):
+        numbers = []
+    if not numbers:
+        raise ValueError(f"{name} must be a list of at least one number; got {values!r}.")
+    return numbers
+
+
+def _compare_with_bound(
+    gap: Floats, z: Floats, y: Floats, queries: Queries, has_gain: NDArray[np.bool_], sigma: float
+) -> dict[str, Any]:
+    """Compare the gaps, of the queries that have a gain, with theorem 2 where its condition holds."""
     gaps, bounds = [], []
-    for start, stop in zip(queries.boundaries[:-1], queries.boundaries[1:], strict=True):
+    for own, q in zip(gap.tolist(), np.flatnonzero(has_gain), strict=True):
+        start, stop = queries.boundaries[q : q + 2]
         highest = float(y[start:stop].max())
-        if highest == 0:
-            continue
-        own = float(next(remaining))
         if stop - start < 2 or highest < 1:  # the ideal DCG, which the theorem divides by, may be below 1
             continue
         delta = float(np.diff(np.sort(z[start:stop])).min())

@@ -1,11 +1,13 @@
 """Directness: the distance between a metric and the smooth surrogate that an objective optimises.
 
-    gap = |M(z) - M'(z)|        M' = E M(z - σ μ r + σ ε), ε standard normal
+    gap = |M(z) - M'(z)|
 
-For SoftRank M' is exact (the rank distributions of the paper), for StochasticRank it is a mean over draws with
-its standard error.
+For StochasticRank M' = E M(z - σ μ r + σ ε) with ε standard normal, a mean over draws with its standard error. For
+SoftRank M' is the metric under the paper's rank distributions, without sampling; for three or more documents it is not
+E M.
 
-Reference: "Directness" paper (He and Liu), theorem 1 (`directness_pair`); "StochasticRank" paper, section 4, for μ.
+Reference: "Directness" paper (He and Liu), section III for SoftRank, theorem 1 (`directness_pair`); "StochasticRank"
+paper, section 4, for μ.
 """
 
 from __future__ import annotations
@@ -44,7 +46,7 @@ class Directness:
     value, surrogate
         The metric and the surrogate [queries].
     standard_error
-        Of the surrogate, where it is sampled [queries]; 0 where it is exact.
+        Of the surrogate, where it is sampled [queries]; 0 for SoftRank.
     metric, objective
         Text of the metric and of the objective whose surrogate it is.
 
@@ -117,7 +119,7 @@ def directness(
     Parameters
     ----------
     scores, labels, qid, group, metric, ties, threads
-        As in `rankwright.evaluate`.
+        As in `rankwright.evaluate`, for one metric and its labels.
     objective
         Objective of the surrogate: ``"softrank(sigma=...)"``, for metrics that add up over positions, or
         ``"stochasticrank(sigma=..., mu=...)"``, for any metric of rankings. Options that do not change the surrogate
@@ -142,6 +144,8 @@ def directness(
     target = parse_metric(metric)
     if target.selects:
         raise ValueError(f"{target} selects documents instead of ordering them; directness is defined on rankings.")
+    if len(target.terms()) > 1:
+        raise ValueError(f"{target} is a sum; directness is defined on one metric.")
     queries = Queries.of(np.size(labels), qid, group)
     y = check_labels(labels, queries)
     z = grouped_rows(scores, queries, "scores")
@@ -155,7 +159,10 @@ def directness(
     elif isinstance(source, StochasticRank):
         if isinstance(samples, bool) or not isinstance(samples, int | np.integer) or samples < 2:
             raise ValueError(f"samples must be a whole number of at least 2, for a standard error; got {samples!r}.")
-        surrogate, error = _sampled(source, z, y, queries, chain, int(samples), seed, threads)
+        if not isinstance(seed, int | np.integer):
+            raise ValueError(f"seed must be a whole number; got {seed!r}.")
+        relevance = np.asarray(target.relevance(y), dtype=np.float64)
+        surrogate, error = _sampled(source, z, relevance, queries, chain, int(samples), seed, threads)
     else:
         raise ValueError(f"{source} does not smooth a metric; directness is defined on softrank and stochasticrank.")
     return Directness(
@@ -168,8 +175,8 @@ def _rank_distribution(
 ) -> Floats:
     if not chain.additive:
         raise ValueError(
-            f"softrank is exact for metrics that add up over positions, and {target} does not; "
-            "use stochasticrank, which samples the same smoothing."
+            f"softrank is defined on metrics that add up over positions, and {target} does not; "
+            "use stochasticrank(mu=0, sfa=False), which samples the expected metric."
         )
     surrogate = np.empty(queries.n_queries)
 
@@ -184,7 +191,7 @@ def _rank_distribution(
 def _sampled(
     source: StochasticRank,
     z: Floats,
-    y: Floats,
+    relevance: Floats,
     queries: Queries,
     chain: Chain,
     samples: int,
@@ -194,7 +201,7 @@ def _sampled(
     """Return the mean over draws of the noise, and its standard error [queries]."""
     bounds, sizes = queries.boundaries, queries.sizes
     mean, squares = np.zeros(queries.n_queries), np.zeros(queries.n_queries)
-    centre = z - source.sigma * source.mu * y
+    centre = z - source.sigma * source.mu * relevance
     noise, values = np.empty(len(z)), np.empty(queries.n_queries)
     stream = stream_of(seed, 0)
 
@@ -204,7 +211,7 @@ def _sampled(
         for draw in range(samples):
             noise_by_query(q0, q1, bounds, queries.keys, GAUSSIAN, stream, draw, noise)
             noise[rows] = centre[rows] + source.sigma * noise[rows]
-            kernel.order_queries(q0, q1, bounds, noise, y, kernel.INPUT, chain.depth, order)
+            kernel.order_queries(q0, q1, bounds, noise, relevance, kernel.INPUT, chain.depth, order)
             kernel.value_queries(q0, q1, bounds, noise, order, sizes, False, chain, values, stop_flag())
             step = values[q0:q1] - mean[q0:q1]
             mean[q0:q1] += step / (draw + 1)
@@ -227,7 +234,7 @@ class DirectnessPair:
     difference
         |mean metric of the first - mean metric of the second|.
     premises
-        Whether each model is at least as good as the other by what it was trained for, as the proof assumes.
+        Whether the first model is at least as good by the surrogate and the second by the metric, as the proof assumes.
     """
 
     eps_1: float

@@ -86,7 +86,7 @@ def directness_section(curves: Sequence[DirectnessCurve], pair: DirectnessPair |
         Text(
             "Objectives that smooth the metric optimise a surrogate. The gap is how far it is from the metric at the "
             "model's scores; σ is the strength of the smoothing. Equal scores keep a gap however small σ is, since the "
-            "metric ranks them in the worst order; μ of StochasticRank removes it."
+            "metric ranks them in the worst order; for StochasticRank a large μ removes it."
         )
     ]
     for curve in curves:
@@ -120,7 +120,8 @@ def directness_section(curves: Sequence[DirectnessCurve], pair: DirectnessPair |
                 "Theorem 1 for the two models",
                 ["ε1", "ε2", "bound 2 ε1 + ε2", "difference of the metric"],
                 [[_small(value) for value in (pair.eps_1, pair.eps_2, pair.bound, pair.difference)]],
-                f"The premises, that each model is at least as good as the other by what it was trained for, {holds}.",
+                "The surrogate is that of StochasticRank with its default σ. The premises, that the first model is at "
+                f"least as good by the surrogate and the second by the metric, {holds}.",
             )
         )
     return Section("Directness", blocks)

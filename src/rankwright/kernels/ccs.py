@@ -8,7 +8,8 @@ the list without j, so it needs only the list and its states ("StochasticRank" p
 A cascade takes O(n log n), without a cutoff too (the paper's statement 3 has this where the user stops at the first
 relevant document): its state falls along the list, and a sum stops where the state can no longer change its last bit,
 or where all that is left is negligible beside the largest jump of the query. An exchange of two documents of one kind,
-of the same gain, factor and carry, changes nothing, so a document of the *common* kind visits the others only.
+of the same gain, factor and carry, changes nothing, so a document of the *common* kind visits the others only. Long
+lists in which many users get far are summed in another way (`long_cascades`).
 """
 
 from __future__ import annotations
@@ -23,7 +24,8 @@ from numpy.typing import NDArray
 from rankwright.kernels.arithmetic import exp_negative, total
 from rankwright.kernels.exchange import Chain, exchange_neighbours, value, walk
 from rankwright.kernels.jit import allocating, inlined, internal, jit
-from rankwright.kernels.ordering import longest_query, sort_descending, sort_scratch
+from rankwright.kernels.long_cascades import SHORT, cascade_jumps, extent_of, is_faster
+from rankwright.kernels.ordering import first_at_most, longest_query, sort_descending, sort_scratch
 from rankwright.kernels.random import fill_gaussian
 from rankwright.kernels.shared import shared
 from rankwright.kernels.threads import stop_flag
@@ -41,7 +43,7 @@ class Smoothing(NamedTuple):
     """How a metric is smoothed, and its gradient estimated."""
 
     sigma: float  # standard deviation of the noise
-    mu: float  # labels lower scores by sigma mu label
+    mu: float  # the relevance lowers scores by sigma mu relevance
     samples: int
     conditional: bool  # conditional coordinate sampling, or else the score function
 
@@ -90,7 +92,7 @@ def smoothed_ranking(
     q1: int,
     queries: Any,
     score: Any,
-    label: Any,
+    relevance: Any,
     chain: Any,
     steps: Any,
     smoothing: Any,
@@ -99,7 +101,7 @@ def smoothed_ranking(
     scratch: Any,
     halt: Any,
 ) -> None:
-    """Subtract from ``grad`` an unbiased estimate of the smoothed metric's gradient at score - sigma mu label.
+    """Subtract from ``grad`` an unbiased estimate of the smoothed metric's gradient at score - sigma mu relevance.
 
     Nobody reads it once the flag ``halt`` is raised.
     """
@@ -116,7 +118,7 @@ def smoothed_ranking(
         if n < 2 or chain.scale[q] == 0.0:
             continue
         for a in range(n):
-            clean[a] = score[start + a] - sigma * mu * label[start + a]
+            clean[a] = score[start + a] - sigma * mu * relevance[start + a]
         base = 0.0
         if not conditional:
             sort_descending(clean, n, order, scratch.sorting)
@@ -173,11 +175,17 @@ def _chained_jumps(n: int, last: int, sigma: float, w: Any, peak: Any, scratch: 
     """Sum jump times density over the breakpoints of each document, for a chain that is not additive."""
     g, d, e, jumps = scratch.g, scratch.d, scratch.e, scratch.jumps
     common = _common_kind(last, g, d, e)
-    n_active = _find_active(last, common, g, d, e, scratch.active)
     steepest = _steepest_jump(n, g, d, e)
     floor = 0.0
     if steepest < np.inf:
         floor = _NEGLIGIBLE * steepest * peak[0] * abs(scratch.state[0])
+    if n > SHORT and floor > 0.0 and scratch.state[0] > 0.0 and _keeps_its_sign(n, d):
+        extent = extent_of(last, floor / steepest, peak, d, scratch.state)
+        n_active, live_active = _count_active(n, extent.live, common, g, d, e)
+        if is_faster(n, n_active, live_active, extent, sigma, scratch.b, scratch.c):
+            cascade_jumps(n, common, extent, sigma, w, scratch.b, scratch.c, g, d, scratch.state, jumps, halt)
+            return
+    n_active = _find_active(last, common, g, d, e, scratch.active)
     limits = (steepest, floor)
     before = 0  # active positions above i
     for i in range(n):
@@ -209,8 +217,8 @@ def _row_of_jumps(i: int, n: int, last: int, c: float, sigma: float, b: Any, g: 
     low = 0
     high = last
     if n > _WORTH_SEARCHING:
-        low = _first_at_most(c + _REACH * sigma, last, b)
-        high = _first_at_most(c - _REACH * sigma, last, b)
+        low = first_at_most(c + _REACH * sigma, last, b)
+        high = first_at_most(c - _REACH * sigma, last, b)
     # In the list without i, documents above i keep their place and documents below move up by one.
     _jumps(low, min(i, high), np.uint64(0), c, 1.0 / sigma, g[i], b, g, drop, term)
     _jumps(max(i + 1, low), high, np.uint64(1), c, 1.0 / sigma, g[i], b, g, drop, term)
@@ -242,20 +250,6 @@ def _columns_of_jumps(last: int, n: int, c: Any, sigma: float, b: Any, g: Any, d
             for i in range(np.uint64(low), np.uint64(high)):
                 x = (b_u - c[i]) * inverse
                 jumps[i] += drop_u * (g[i] - g_u) * exp_negative(-0.5 * x * x)
-
-
-@internal
-def _first_at_most(limit: float, n: int, b: Any) -> int:
-    """Return the first position whose b, descending, is at most ``limit``."""
-    low = 0
-    high = n
-    while low < high:
-        middle = (low + high) // 2
-        if b[middle] > limit:
-            low = middle + 1
-        else:
-            high = middle
-    return low
 
 
 @inlined
@@ -297,6 +291,27 @@ def _find_active(last: int, common: int, g: Any, d: Any, e: Any, active: Any) ->
             active[n_active] = i
             n_active += 1
     return n_active
+
+
+@internal
+def _count_active(n: int, live: int, common: int, g: Any, d: Any, e: Any) -> tuple[int, int]:
+    """Return how many of n documents are of another kind than the common one, and how many of the first ``live``."""
+    count = 0
+    above = 0
+    for i in range(n):
+        if common < 0 or not _alike(i, common, g, d, e):
+            count += 1
+            above += 1 if i < live else 0
+    return count, above
+
+
+@internal
+def _keeps_its_sign(n: int, d: Any) -> bool:
+    """Whether the state stays positive or 0."""
+    for i in range(n):
+        if not d[i] >= 0.0:
+            return False
+    return True
 
 
 @internal

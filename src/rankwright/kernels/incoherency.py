@@ -27,6 +27,7 @@ def count_incoherent(
     q1: int,
     bounds: Any,
     label: Any,
+    relevant: Any,
     push: Any,
     order: Any,
     top: int,
@@ -38,7 +39,8 @@ def count_incoherent(
     """Count the pairs of each query in [q0, q1): in the wrong order, incoherent, and harmful at the cutoff ``top``.
 
     ``order`` holds each query's documents from the top down and starts with those of query q0. With ``top`` 0 no pair
-    is harmful. A document that is not relevant belongs in no top, or, read literally, in one whose ideal holds such.
+    is harmful. Relevant documents have higher labels than others. One that is not ``relevant`` belongs in no top, or,
+    read literally, in one whose ideal holds such.
     """
     longest = longest_query(q0, q1, bounds)
     by_label = np.empty(longest, np.int64)
@@ -49,6 +51,7 @@ def count_incoherent(
         start, stop = bounds[q], bounds[q + 1]
         n = stop - start
         y = label[start:stop]
+        wanted = relevant[start:stop]
         u = push[start:stop]
         here = order[start - bounds[q0] : stop - bounds[q0]]
         for i in range(n):  # B and C are sorted from A upside down, so each inversion is a pair on which they agree
@@ -61,7 +64,7 @@ def count_incoherent(
         least = 0.0
         if 0 < top < n:
             first = n - top  # where the ideal top begins, lowest label first
-            while not literal and first < n - 1 and y[by_label[first]] == 0.0:
+            while not literal and first < n - 1 and not wanted[by_label[first]]:
                 first += 1
             least = y[by_label[first]]
         for i in range(n):
@@ -70,15 +73,15 @@ def count_incoherent(
         incoherent[q] = pairs - disagreements // 2
         harmful[q] = 0
         if 0 < top < n:
-            harmful[q] = _harmful(y, u, here, top, least, false)
+            harmful[q] = _harmful(y, wanted, u, here, top, least, false)
 
 
 @internal
-def _harmful(y: Any, u: Any, order: Any, top: int, least: float, false: Any) -> int:
+def _harmful(y: Any, relevant: Any, u: Any, order: Any, top: int, least: float, false: Any) -> int:
     """Count pairs of a false document in the top that is pushed up more than a missed one below it.
 
-    ``least`` is the lowest label that belongs in the top: documents of lower labels are false. If it is the label of
-    irrelevant documents, no document is false, so missed ones need no check that they are relevant.
+    ``least`` is the lowest label that belongs in the top: documents of lower labels are false. Missed ones have this
+    label or a higher one, and are relevant.
     """
     n_false = 0
     for i in range(top):
@@ -89,7 +92,7 @@ def _harmful(y: Any, u: Any, order: Any, top: int, least: float, false: Any) -> 
     count = 0
     for i in range(top, order.size):
         a = order[i]
-        if y[a] >= least:
+        if y[a] >= least and relevant[a]:
             low, high = 0, n_false  # search the first false document that is pushed up more than a
             while low < high:
                 middle = (low + high) // 2

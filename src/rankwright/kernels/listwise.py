@@ -92,14 +92,17 @@ def softmax_cross_entropy(
         n = stop - start
         if not mixed[q]:
             continue
-        _softmax(n, score[start:stop], epsilon, rho)
+        top, left_top = _softmax(n, score[start:stop], epsilon, rho)
+        value = target.value[start:stop]
+        own_grad = grad[start:stop]
+        own_hess = hess[start:stop]
         if gamma < 0.0:
             fill_uniform(phi, n, stream, queries.keys[q], 0)
             for a in range(n):
-                phi[a] = target.value[start + a] - phi[a]
+                phi[a] = value[a] - phi[a]
         else:
             for a in range(n):
-                phi[a] = target.value[start + a] - gamma
+                phi[a] = value[a] - gamma
         inverse = 1.0 / total(phi, 0, n)
         mass = 1.0
         if target.weight.size > 0:
@@ -107,37 +110,63 @@ def softmax_cross_entropy(
                 mass += inverse * phi[a] * (target.weight[start + a] - 1.0)
                 phi[a] *= target.weight[start + a]
             target.mass[q] = mass
-        everyone = 0.0
+        hess_top = own_hess[top] + mass * rho[top] * left_top
         for a in range(n):
-            phi[a] = mass * rho[a] - phi[a] * inverse  # from here on, a term of the series
-            grad[start + a] += phi[a]
-            hess[start + a] += mass * rho[a] * (1.0 - rho[a])
-            everyone += phi[a] / (1.0 - rho[a])
+            phi[a] = mass * rho[a] - phi[a] * inverse  # from here on, the plain gradient
+            own_grad[a] += phi[a]
+            own_hess[a] += mass * rho[a] * (1.0 - rho[a])
+        own_hess[top] = hess_top
         if parts.rho.size > 0:
             for a in range(n):
                 parts.rho[start + a] = rho[a]
                 parts.grad[start + a] = phi[a]
-        if not newton:
-            continue
-        for _ in range(2):  # the terms S and S^2
-            everyone_next = 0.0
-            for a in range(n):
-                phi[a] = rho[a] * (everyone - phi[a] / (1.0 - rho[a]))
-                grad[start + a] += phi[a]
-                everyone_next += phi[a] / (1.0 - rho[a])
-            everyone = everyone_next
+        if newton:
+            _add_series(n, top, left_top, rho, phi, own_grad)
 
 
 @internal
-def _softmax(n: int, z: Any, epsilon: float, rho: Any) -> None:
+def _softmax(n: int, z: Any, epsilon: float, rho: Any) -> tuple[int, float]:
+    """Write the softmax into ``rho``; return the highest document, and its 1 - rho, which keeps its digits near 0."""
+    top = 0
     highest = z[0]
     for a in range(1, n):
-        highest = max(highest, z[a])
+        if z[a] > highest:
+            highest = z[a]
+            top = a
     for a in range(n):
         rho[a] = exp_negative(z[a] - highest)
-    inverse = 1.0 / (total(rho, 0, n) + epsilon)
+    rho[top] = 0.0
+    others = total(rho, 0, n) + epsilon
+    rho[top] = 1.0
+    inverse = 1.0 / (1.0 + others)
     for a in range(n):
         rho[a] *= inverse
+    return top, others * inverse
+
+
+@internal
+def _add_series(n: int, top: int, left_top: float, rho: Any, term: Any, grad: Any) -> None:
+    """Add S' x + S'^2 x to ``grad``, where x is in ``term``: (S' x)_i = rho_i sum_(j != i) x_j / (1 - rho_j).
+
+    The highest document may be nearly all of such a sum, and taking it out again would leave no digits. So it is kept
+    apart, with zeros in ``rho`` and ``term``, which are both overwritten.
+    """
+    rho_top, best = rho[top], term[top] / left_top
+    rho[top] = 0.0
+    term[top] = 0.0
+    for a in range(n):
+        term[a] /= 1.0 - rho[a]  # as it stands in the sum
+    rest = total(term, 0, n)
+    for a in range(n):
+        change = rho[a] * (best + (rest - term[a]))
+        grad[a] += change
+        term[a] = change / (1.0 - rho[a])
+    change_top = rho_top * rest
+    best = change_top / left_top
+    rest = total(term, 0, n)
+    for a in range(n):
+        grad[a] += rho[a] * (best + (rest - term[a]))
+    grad[top] += change_top + rho_top * rest
 
 
 @allocating

@@ -186,3 +186,17 @@ def longest_query(q0: int, q1: int, bounds: Any) -> int:
     for q in range(q0, q1):
         longest = max(longest, bounds[q + 1] - bounds[q])
     return longest
+
+
+@internal
+def first_at_most(limit: float, n: int, b: Any) -> int:
+    """Return the first position whose b, descending, is at most ``limit``."""
+    low = 0
+    high = n
+    while low < high:
+        middle = (low + high) // 2
+        if b[middle] > limit:
+            low = middle + 1
+        else:
+            high = middle
+    return low

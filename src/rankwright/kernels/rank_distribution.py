@@ -1,9 +1,10 @@
-"""Exact distribution of each document's rank under Gaussian scores, the expected metric and its gradient.
+"""Distribution of each document's rank if its contests were independent, the metric under it and its gradient.
 
-Document i beats j with probability pi_ij = Phi((z_i - z_j) / (sqrt(2) sigma)). The rank of j is a sum of
-independent events; its distribution grows by one opponent at a time:
+Independence is an approximation of the "Directness" paper: for three or more documents the result is not the metric's
+mean over Gaussian scores. Document i beats j with probability pi_ij = Phi((z_i - z_j) / (sqrt(2) sigma)). The rank of j
+is the sum of these events; its distribution grows by one opponent at a time:
 
-    p(r) <- p(r - 1) pi_ij + p(r) (1 - pi_ij)        "Directness" paper, eq. for the rank distribution
+    p(r) <- p(r - 1) pi_ij + p(r) (1 - pi_ij)        section III
 
 The derivative of sum_r w_r p(r) by each pi_ij comes from the same recursion run backwards. It only takes means,
 so it is stable, unlike removing an opponent by division.

@@ -52,8 +52,9 @@ class PairChoice(NamedTuple):
     extend: int  # 0, or STATIC ... ALL_RANDOM
     by_quota: bool
     true_label: NDArray[Any]  # smallest label of documents that belong in the top [queries]
+    relevant_label: NDArray[Any]  # smallest label of relevant documents, or infinity [queries]
     quota: NDArray[Any]  # by quota, places of the ideal top that hold this label [queries]
-    crowded: NDArray[Any]  # every positive label is in the ideal top [queries]
+    crowded: NDArray[Any]  # every label of relevant documents is in the ideal top [queries]
 
 
 class Sample(NamedTuple):
@@ -166,7 +167,7 @@ def ranked_pairs(
             _sum_pairs(n, top, extra, additive, w, weights, form, ranked, row, scale, leaf_at, sums)
 
 
-_CHOICE = typeof(PairChoice(0, 0, False, np.empty(0), np.empty(0, np.int64), np.empty(0, np.bool_)))
+_CHOICE = typeof(PairChoice(0, 0, False, np.empty(0), np.empty(0), np.empty(0, np.int64), np.empty(0, np.bool_)))
 _RANKED = types.NamedUniTuple(ROW, 8, Ranked)
 _WEIGHTS = typeof(PairWeights(1.0, False, False, False, np.empty(0), 1.0, False))
 _SUMS = typeof(PairSums(*np.empty((3, 0)), np.empty(0, np.int64), np.empty((0, 0)), stop_flag()))
@@ -342,6 +343,7 @@ def _extend(
     """
     top = min(choice.top, n)
     least, by_quota = choice.true_label[q], choice.by_quota
+    least_missed = max(least, choice.relevant_label[q])
     at_random = choice.extend == RANDOM or choice.extend == ALL_RANDOM
     take_all = choice.extend == ALL or (choice.extend >= ALL_STATIC and not choice.crowded[q])
     false_top = 0
@@ -355,7 +357,7 @@ def _extend(
 
     missed = 0
     for i in range(top, n):
-        if y[i] >= least and y[i] > 0.0 and not (by_quota and y[i] == least and lacking <= 0):
+        if y[i] >= least_missed and not (by_quota and y[i] == least and lacking <= 0):
             extra[missed] = i
             missed += 1
     if not take_all:

@@ -17,6 +17,7 @@ Floats = NDArray[np.floating[Any]]
 
 _NOTATION = Notation("metric", "'ndcg@10', 'err(gain=linear)@5' or 'ndcg@10[margin]'", hidden=("at", "label"))
 _LARGEST_CUTOFF = 2**63 - 1  # what kernels can count to
+_LONG_QUERY = 1000  # positions that are looked at where a fact must not depend on the data
 _SHORT_NAMES = {"p": "precision"}  # as trec_eval's users write it
 
 
@@ -77,6 +78,11 @@ class Metric:
         """Position weights w_1 ... w_n, without regard to the cutoff."""
         raise TypeError(f"{type(self).__name__} must define weights(n), what each position is worth.")
 
+    @property
+    def weighs_alike(self) -> bool:
+        """Whether all positions have the same weight; where gains add up, only a cutoff then makes the order matter."""
+        return bool(np.ptp(self.weights(_LONG_QUERY)) == 0)
+
     def weight_below(self, at: int) -> float:
         """Weight of every position past the cutoff ``at``."""
         return 0.0
@@ -84,6 +90,10 @@ class Metric:
     def gains(self, labels: Floats) -> Floats:
         """Gain of each document."""
         raise TypeError(f"{type(self).__name__} must define gains(labels), the gain of each document.")
+
+    def relevance(self, labels: Floats) -> Floats:
+        """How relevant each document is where only that counts, as in StochasticRank's mu: the label, as given."""
+        return labels
 
     def continuations(self, labels: Floats) -> Floats:
         """Probability that the user continues past each document; 1 unless the metric is a cascade."""
@@ -101,7 +111,8 @@ class Metric:
         """Turn the metric into arrays for these labels.
 
         With ``truncate=False`` positions past the cutoff keep their weight while Z stays that of the
-        cutoff: the usual choice for pair weights ("Lambda-eX" paper, section 2.2).
+        cutoff: the usual choice for pair weights ("Lambda-eX" paper, section 2.2; Z as in its table 1, where
+        equation (3) prints IDCG without a cutoff).
         """
         longest = int(np.max(np.diff(boundaries)))
         full = np.zeros(longest + 2)

@@ -199,7 +199,8 @@ class ERR(_Reciprocal, _Graded):
 class PFound(_Decaying, _Graded):
     """Probability that the user finds what they look for: w_i = decay^(i-1), g = r / max_label, d = 1 - g.
 
-    Reference: "Which Tricks" paper, section 2; labels in [0, 1] are probabilities with ``max_label=1``.
+    Reference: CatBoost's documentation, "Ranking: objectives and metrics"; labels in [0, 1] are probabilities with
+    ``max_label=1``.
 
     Examples
     --------
@@ -233,6 +234,10 @@ class _Binary(Metric):
     def gains(self, labels: Floats) -> Floats:
         """1 for relevant documents."""
         return (labels >= self.threshold).astype(np.float64)
+
+    def relevance(self, labels: Floats) -> Floats:
+        """1 for relevant documents: grades above the threshold do not matter."""
+        return self.gains(labels)
 
 
 @dataclass(frozen=True)

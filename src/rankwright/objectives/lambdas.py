@@ -125,8 +125,9 @@ class Lambdas(Objective):
     extend
         Lambda-eX: add to the top the documents whose label occurs in the ideal top and which are not in it.
         ``"static"`` takes those with the best scores, ``"random"`` any, as many as the top holds documents that do
-        not belong there; ``"all"`` takes all; ``"all-static"`` and ``"all-random"`` take all unless that would be
-        every relevant document. The top is that of the truncation, or else of the metric's cutoff.
+        not belong there; ``"all"`` takes all; ``"all-static"`` and ``"all-random"`` take all, but do as ``"static"``
+        and ``"random"`` in queries whose every relevant label occurs in the ideal top. The top is that of the
+        truncation, or else of the metric's cutoff.
     selection
         Which documents of the top Lambda-eX counts as false: with ``"paper"`` those that are not relevant or whose
         label is not in the ideal top, with ``"literal"`` only the latter, so that nothing is false where the ideal top
@@ -137,7 +138,8 @@ class Lambdas(Objective):
         all pushes. Not in the papers.
     truncate_delta
         Weigh with the metric cut off at its cutoff. The default, as usual, weighs with the whole metric and takes
-        only the normaliser from the cutoff.
+        only the normaliser from the cutoff; not for metrics that weigh all positions alike, such as precision, whose
+        cutoff alone makes the order matter (except in NDCG-Loss1, which has no change of the metric).
     noise, strength, samples
         Noisy lambdas (E-lambda): ``"gumbel"``, ``"logistic"`` or ``"gaussian"`` noise times ``strength`` is
         added to the scores, in the ranking and in the loss; the mean over ``samples``. ``"none"`` by default.
@@ -149,7 +151,7 @@ class Lambdas(Objective):
     search: ClassVar[Mapping[str, Range | Choice]] = {
         "sigma": Range(0.3, 3.0, log=True),
         "truncation": Choice((None, "k", "k+3", 10, 30)),
-        "extend": Choice((None, "static", "all"), unless=("truncation", None)),
+        "extend": Choice((None, "static", "random", "all"), unless=("truncation", None)),
         "normalize": Choice((False, True)),
         "noise": Choice(("none", "gumbel")),
         "strength": Range(0.1, 2.0, log=True, unless=("noise", "none")),
@@ -185,12 +187,19 @@ class Lambdas(Objective):
         return self.noise != "none" or (self.extend or "").endswith("random")
 
     def searched_options(self, metric: Metric) -> dict[str, Range | Choice]:
-        """Leave out truncations by the metric's cutoff where it has none."""
+        """Leave out truncations by the metric's cutoff where it has none, and extensions that would change nothing."""
         options = super().searched_options(metric)
         levels = options.get("truncation")
+        if metric.first.weighs_alike:
+            options.pop("extend", None)
         if metric.at is None and isinstance(levels, Choice):
             options["truncation"] = Choice(tuple(level for level in levels.values if not isinstance(level, str)))
         return options
+
+    @property
+    def by_change(self) -> bool:
+        """Whether W has the change of the metric."""
+        return True
 
     def top(self, at: int | None, *, check_only: bool = False) -> int:
         """Resolve the truncation level for a metric with cutoff ``at``."""
@@ -228,9 +237,10 @@ class Lambdas(Objective):
     def prepare(self, problem: Problem) -> Gradient:
         """Bind the metric, and prepare the part of Lambda-eX that depends on the labels only."""
         metric = problem.metric
-        chain = problem.ranking_chain(self.name, truncate=self.truncate_delta)
+        truncate = self.truncate_delta or (metric.weighs_alike and self.by_change)
+        chain = problem.ranking_chain(self.name, truncate=truncate)
         top = self.top(metric.at)
-        choice = _top_only(top) if self.extend is None else self._extended(problem, top)
+        choice = _top_only(top) if self.extend is None else self._extended(problem, chain, top)
         return _RankedPairs(problem, chain, self.pair_weights(problem, chain), choice, noise_of(self, self.samples))
 
     def work(self, sizes: Floats) -> Floats:
@@ -238,7 +248,7 @@ class Lambdas(Objective):
         rows = sizes if self.truncation is None or isinstance(self.truncation, str) else float(self.truncation)
         return sizes * (np.minimum(sizes, rows) + 20.0)
 
-    def _extended(self, problem: Problem, top: int) -> PairChoice:
+    def _extended(self, problem: Problem, chain: Chain, top: int) -> PairChoice:
         bounds = problem.queries.boundaries
         sizes = problem.queries.sizes
         order = np.empty(len(problem.labels), dtype=np.int64)
@@ -246,12 +256,14 @@ class Lambdas(Objective):
         last = np.minimum(top, sizes) - 1
         least = problem.labels[bounds[:-1] + order[bounds[:-1] + last]]
         above = np.add.reduceat((problem.labels > np.repeat(least, sizes)).astype(np.int64), bounds[:-1])
-        lowest_relevant = np.minimum.reduceat(np.where(problem.labels > 0, problem.labels, np.inf), bounds[:-1])
+        relevant = (problem.labels > 0) & (chain.gain > 0)  # a metric may have a threshold
+        lowest_relevant = np.minimum.reduceat(np.where(relevant, problem.labels, np.inf), bounds[:-1])
         return PairChoice(
             top=top,
             extend=EXTENSIONS[str(self.extend)],
             by_quota=self.selection == "quota",
             true_label=np.maximum(least, lowest_relevant) if self.selection == "paper" else least,
+            relevant_label=lowest_relevant,
             quota=last + 1 - above,
             crowded=least <= lowest_relevant,
         )
@@ -335,6 +347,11 @@ class LambdaLoss(Lambdas):
                 "use truncation=."
             )
 
+    @property
+    def by_change(self) -> bool:
+        """In the first term of NDCG-Loss2++."""
+        return self.variant == "ndcg-loss2++"
+
     def pair_weights(self, problem: Problem, chain: Chain) -> PairWeights:
         """W as in the class's docstring."""
         if not chain.additive:
@@ -345,6 +362,11 @@ class LambdaLoss(Lambdas):
         if self.variant == "ndcg-loss1":
             return PairWeights(0.0, False, False, True, np.zeros(1), float(self.sigma), bool(self.normalize))
         longest = len(chain.weight) - 2
+        if self.variant == "ndcg-loss2" and problem.metric.weighs_alike:
+            raise ValueError(
+                f"lambdaloss: variant='ndcg-loss2' has no weight for {problem.metric}, which weighs all positions "
+                "alike; use another variant, or lambdamart."
+            )
         offset = 0 if self.loss2_offset == "paper" else 1
         w = problem.metric.weights(longest + 2)
         distance = np.zeros(longest + 1)
@@ -356,7 +378,7 @@ class LambdaLoss(Lambdas):
 
 
 def _top_only(top: int) -> PairChoice:
-    return PairChoice(top, 0, False, np.zeros(0), np.zeros(0, np.int64), np.zeros(0, np.bool_))
+    return PairChoice(top, 0, False, np.zeros(0), np.zeros(0), np.zeros(0, np.int64), np.zeros(0, np.bool_))
 
 
 class _GivenPairs(PairGradient):

@@ -31,11 +31,16 @@ def check_positive(owner: Any, option: str, *, or_zero: bool = False) -> None:
 LARGEST_COUNT = 2**31 - 1
 
 
-def check_count(owner: Any, option: str) -> None:
-    """Raise unless the option is a whole number from 1 to 2^31 - 1."""
+def check_count(owner: Any, option: str, *others: str) -> None:
+    """Raise unless the option is a whole number from 1 to 2^31 - 1, or one of the other texts."""
     value: Any = getattr(owner, option)
+    if isinstance(value, str) and value in others:
+        return
     if isinstance(value, bool) or not isinstance(value, Integral) or not 1 <= int(value) <= LARGEST_COUNT:
-        raise ValueError(f"{owner.name}: {option} must be a whole number from 1 to {LARGEST_COUNT}; got {value!r}.")
+        more = "".join(f" or {text!r}" for text in others)
+        raise ValueError(
+            f"{owner.name}: {option} must be a whole number from 1 to {LARGEST_COUNT}{more}; got {value!r}."
+        )
 
 
 def check_choice(owner: Any, option: str, allowed: Iterable[Any]) -> None:

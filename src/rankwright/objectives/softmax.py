@@ -2,8 +2,9 @@
 
     loss = - sum_i phi_i z_i + log(sum_j exp(z_j) + epsilon)        grad = rho - phi
 
-References: "XE-NDCG" paper, definition 1 and section 4.4; Cao et al., ICML 2007 (ListNet). Departs from
-it: epsilon is relative to the largest exp(z), so that a shift of the scores changes nothing.
+Reference: "XE-NDCG" paper, definition 1 and section 4.4, and its eq. (2) and (3) for ListNet (Cao et al., ICML 2007).
+Departs from it: queries of equal labels give zeros, for both losses; epsilon is relative to the largest exp(z), so that
+a shift of the scores changes nothing.
 """
 
 from __future__ import annotations
@@ -33,7 +34,10 @@ _FRESH = -1.0  # makes the kernel draw gamma for each document
 
 @dataclass(frozen=True)
 class XENDCG(Objective):
-    """XE-NDCG: phi_i proportional to 2^r_i - gamma_i, a bound on NDCG. Does not look at the metric.
+    """XE-NDCG: phi_i proportional to 2^r_i - gamma_i. Does not look at the metric.
+
+    The mean loss is at least -log(mean NDCG + mean 1 / ideal DCG), for gains 2^r - 1 and NDCG without a cutoff
+    (theorem 1). This does not hold for NDCG@k. Queries of equal labels give zeros.
 
     Parameters
     ----------
@@ -72,7 +76,8 @@ class XENDCG(Objective):
             raise ValueError(f"xendcg: epsilon must be from 1e-15, the least that shows, to 1; got {self.epsilon!r}.")
         if self.newton not in (True, False):
             raise ValueError(f"xendcg: newton must be True or False; got {self.newton!r}.")
-        if self.gamma != "uniform" and not (isinstance(self.gamma, int | float) and 0 <= self.gamma <= 1):
+        number = isinstance(self.gamma, int | float) and not isinstance(self.gamma, bool) and 0 <= self.gamma <= 1
+        if self.gamma != "uniform" and not number:
             raise ValueError(f"xendcg: gamma must be 'uniform' or a number from 0 to 1; got {self.gamma!r}.")
 
     @property
@@ -96,6 +101,8 @@ class XENDCG(Objective):
 @dataclass(frozen=True)
 class ListNet(Objective):
     """ListNet (top one): phi is the softmax of the labels. Does not look at the metric.
+
+    Queries of equal labels give zeros.
 
     Examples
     --------

@@ -2,9 +2,10 @@
 
     loss = - sum_j sum_r g_j w_r p_j(r) / Z        p_j(r): probability that j ends at rank r
 
-Reference: Taylor et al., WSDM 2008; "Directness" paper, section VI. Ranks as sums of independent contests are the
-papers' own approximation: for three or more documents the value is not the expected metric. Departs from the latter:
-gains are those of the metric, 2^r - 1 for NDCG, where it has 2^r.
+Reference: Taylor et al., WSDM 2008; "Directness" paper, section III (definition) and VI (theorem 2). Ranks as sums of
+independent contests are the papers' own approximation: for three or more documents the value is not the expected
+metric. Departs from the latter: gains are those of the metric, 2^r - 1 for NDCG, where it has 2^r; the difference of
+two scores has the variance 2 sigma^2, as in its proof of theorem 2, where section III prints sigma^2.
 """
 
 from __future__ import annotations
@@ -31,13 +32,13 @@ class SoftRank(Objective):
     """SoftRank for metrics that add up over positions. The curvature is 1: a first-order method.
 
     The cost is O(n^2 k) for a query of n documents and a metric with cutoff k. For cascades (ERR, MRR, PFound,
-    Success) and MAP, whose value depends on what stands above, use ``stochasticrank(mu=0, sfa=False)``:
-    the smoothed metric by sampling.
+    Success) and MAP, whose value depends on what stands above, use ``stochasticrank(mu=0, sfa=False)``,
+    which samples the expected metric.
 
     Parameters
     ----------
     sigma
-        Standard deviation σ of each score.
+        Standard deviation σ of each score; the difference of two scores has the variance 2 σ^2.
 
     Examples
     --------
@@ -63,8 +64,8 @@ class SoftRank(Objective):
         chain = problem.ranking_chain(self.name, truncate=True, signed=True)
         if not chain.additive:
             raise ValueError(
-                f"softrank is exact for metrics that add up over positions, and {problem.metric} does not; "
-                "use stochasticrank(mu=0, sfa=False), the same smoothing by sampling."
+                f"softrank is defined on metrics that add up over positions, and {problem.metric} does not; "
+                "use stochasticrank(mu=0, sfa=False), which samples the expected metric."
             )
         longest = int(problem.queries.sizes.max())
         places = min(chain.depth, longest)

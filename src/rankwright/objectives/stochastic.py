@@ -26,6 +26,7 @@ from rankwright.kernels.ccs import (
 )
 from rankwright.kernels.random import KeyedQueries
 from rankwright.kernels.threads import stop_flag
+from rankwright.metrics import Metric
 from rankwright.objectives.base import Objective
 from rankwright.objectives.gradient import Floats, Gradient, Problem
 from rankwright.objectives.options import check_choice, check_count, check_positive
@@ -36,7 +37,7 @@ from rankwright.ranges import Choice, Range
 class StochasticRank(Objective):
     """StochasticRank for the chosen metric. The curvature is 1: a first-order method.
 
-    With ``mu=0`` and ``sfa=False`` this is SoftRank by sampling, for any metric. With the metric ``dcg-rr`` it
+    With ``mu=0`` and ``sfa=False`` this samples the expected metric, which SoftRank approximates. With ``dcg-rr`` it
     learns which documents to select (LSO).
 
     Parameters
@@ -44,8 +45,9 @@ class StochasticRank(Objective):
     sigma
         Standard deviation σ of the noise.
     mu
-        μ of consistent smoothing: scores are lowered by σ μ r, so that ties count as the worst order. 0 is the paper's
-        SR-R1soft, above 0 SR-R1.
+        μ of consistent smoothing: scores are lowered by σ μ r, with r the label, or 1 for relevant documents where the
+        metric is binary. Of two tied documents the worse one is then first with the probability Φ(μ Δr / √2). 0 is the
+        paper's SR-R1soft, above 0 SR-R1.
     nu
         ν of SFA: |z| + ν replaces |z|.
     estimations
@@ -75,13 +77,13 @@ class StochasticRank(Objective):
     uses_propensity: ClassVar[bool] = True
     search: ClassVar[Mapping[str, Range | Choice]] = {
         "sigma": Range(0.1, 3.0, log=True),
-        "mu": Range(0.0, 0.5),
+        "mu": Range(0.01, 10.0, log=True, or_zero=True),
         "estimations": Range(1, 10, log=True),
         "sfa": Choice((True, False)),
     }
     search_training: ClassVar[Mapping[str, Any]] = {
         "langevin": Choice((False, True)),
-        "diffusion_temperature": Range(1e3, 1e11, log=True, unless=("langevin", False)),
+        "diffusion_temperature": Range(1e6, 1e11, log=True, unless=("langevin", False)),
         "shrink_rate": Range(1e-5, 1e-2, log=True, unless=("langevin", False)),
     }
     sigma: float = 1.0
@@ -100,6 +102,15 @@ class StochasticRank(Objective):
         if not self.sfa and self.nu != 0.01:
             raise ValueError("stochasticrank: nu belongs to sfa, which is off; leave nu out or use sfa=True.")
         check_choice(self, "estimator", ("ccs", "reinforce"))
+
+    def searched_options(self, metric: Metric) -> dict[str, Range | Choice]:
+        """Leave out mu where documents are selected, and SFA where its nu is given."""
+        options = super().searched_options(metric)
+        if metric.first.selects:
+            options.pop("mu", None)
+        if self.nu != type(self).nu:
+            options.pop("sfa", None)
+        return options
 
     def prepare(self, problem: Problem) -> Gradient:
         """Bind the metric."""
@@ -126,17 +137,18 @@ class _Smoothed(Gradient):
             self.chain = problem.ranking_chain(options.name, truncate=True, signed=True)
         self.chain = problem.weighted_gains(self.chain)
         self.steps = Steps.of(self.chain.weight)
+        self.relevance = problem.metric.relevance(problem.labels)  # binary for MRR, eq. (4) and section 7.2
 
     def add(self, q0: int, q1: int, scores: Floats, stream: np.uint64, grad: Floats, hess: Floats) -> None:
         o = self.options
         smoothing = Smoothing(float(o.sigma), float(o.mu), o.estimations, o.estimator == "ccs")
-        bounds, labels, chain = self.bounds, self.problem.labels, self.chain
+        bounds, chain = self.bounds, self.chain
         queries = KeyedQueries(bounds, self.keys)
         if self.selects:
             smoothed_selection(q0, q1, queries, scores, chain, smoothing, stream, grad)
         else:
             with self.scratch.borrow() as scratch:
-                args = queries, scores, labels, chain, self.steps, smoothing, stream, grad, scratch
+                args = queries, scores, self.relevance, chain, self.steps, smoothing, stream, grad, scratch
                 smoothed_ranking(q0, q1, *args, stop_flag())
         make_scale_free(q0, q1, bounds, scores, not self.selects, o.nu, o.sfa, grad)
         self.set_unit_curvature(q0, q1, self.chain, hess)

@@ -93,8 +93,7 @@ class YetiLoss(Objective):
             raise ValueError(
                 f"{self.name}: strength and permutations belong to noise, which is 'none'; choose a noise."
             )
-        if self.neighbours != "all":
-            check_count(self, "neighbours")
+        check_count(self, "neighbours", "all")
         check_choice(self, "truncate_delta", (True, False))
         check_choice(self, "map_delta", ("exact", "catboost"))
 
