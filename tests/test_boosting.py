@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from rankwright import Ranker, RankingData, bind, evaluate
+from rankwright.engines import ENGINES
 from rankwright.engines.contract import Growth
 from rankwright.engines.lightgbm.grower import Grower
 from rankwright.ranker import Progress
@@ -75,14 +76,14 @@ def simulate(
         grad, hess = gradient(scores, it)
         shared = drawn(it, independent=False) if noise else 0.0
         weights = weights_of(it) if weighted else 1.0
-        leaf, values = tree_of(grad * weights + shared, hess * weights)
+        leaf, values = tree_of(grad * weights + shared * np.sqrt(hess * weights), hess * weights)
         if leaves == "full" or noise == "independent":
             fresh = drawn(it, independent=True) if noise == "independent" else shared
             member = np.eye(leaf.max() + 1)[leaf]
             total, between = member.T @ grad, member.T @ (hess[:, None] * member)
             if leaves == "full":
                 total, between = gradient.leaf_system(scores, leaf, leaf.max() + 1, it)
-            total = total + member.T @ (fresh * np.ones(TRAIN.n_rows))
+            total = total + member.T @ (fresh * np.sqrt(hess))
             values = member @ (-RATE * np.linalg.inv(between + RIDGE * np.eye(len(between))) @ total)
         scores = (1 - shrink * RATE) * scores + values
     return scores
@@ -202,6 +203,94 @@ def fitted_gradients(monkeypatch: pytest.MonkeyPatch, ranker: Ranker, data: Rank
     return seen
 
 
+def two_leaves(useful: int = 20) -> RankingData:
+    """Twenty queries of ten documents, of which so many have a gain, and a column that splits them into two halves."""
+    labels = np.tile([2.0, 1.0, 1.0, 0.0, 0.0, 0.0, 2.0, 0.0, 1.0, 0.0], 20)
+    labels[10 * useful :] = 0.0
+    return RankingData(np.tile([0.0, 1.0], 100)[:, None], labels, group=[10] * 20).canonical()
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("noise", ["shared", "independent"])
+@pytest.mark.parametrize(
+    ("useful", "changes"),
+    [
+        (20, {"objective": "stochasticrank"}),
+        (10, {"objective": "stochasticrank"}),
+        (20, {"objective": "stochasticrank", "subsample_queries": 0.5}),
+        (20, {"objective": "lambdamart"}),
+        (10, {"objective": "queryrmse", "subsample_queries": 0.5}),
+    ],
+    ids=str,
+)
+def test_the_variance_of_a_leafs_noise_is_one_over_its_curvature(
+    monkeypatch: pytest.MonkeyPatch, engine: str, noise: str, useful: int, changes: dict[str, Any]
+) -> None:
+    """The noise is so large that nothing else counts, and the steps are so small that scores stay near 0."""
+    rate, deviation, data = 1e-6, 100.0, two_leaves(useful)
+    langevin = {"langevin": True, "diffusion_temperature": 2 / (rate * deviation**2), "shrink_rate": 0.0}
+    ranker = quick(
+        engine=engine, learning_rate=rate, n_estimators=250, reg_lambda=0.0, leaf_noise=noise, **langevin, **WHOLE
+    ).set_params(**changes)
+    given = fitted_gradients(monkeypatch, ranker, data)
+    assert ranker.forest_.n_trees == len(given) == 250
+    standard = []
+    for number, (_, hess) in enumerate(given):
+        values = ranker.forest_.predict(np.array([[0.0], [1.0]]), start=number, stop=number + 1)
+        curvature = np.bincount(data.X[:, 0].astype(int), hess)
+        standard.append(values / (rate * deviation) * np.sqrt(curvature))
+    assert np.var(standard) == pytest.approx(1.0, rel=0.2)
+
+
+def test_rows_without_curvature_get_no_noise(monkeypatch: pytest.MonkeyPatch) -> None:
+    ranker = quick(objective="stochasticrank", subsample_queries=0.5, **LANGEVIN)
+    for grad, hess in fitted_gradients(monkeypatch, ranker, two_leaves(useful=10)):
+        assert 0 < np.count_nonzero(hess) <= 100
+        assert np.array_equal(grad != 0, hess != 0)
+
+
+def test_where_the_curvature_is_one_the_noise_is_added_as_it_is_drawn(monkeypatch: pytest.MonkeyPatch) -> None:
+    ranker = quick(objective="queryrmse", n_estimators=1, **LANGEVIN)
+    ((grad, hess),) = fitted_gradients(monkeypatch, ranker, TRAIN)
+    plain, _ = bind("queryrmse", TRAIN.y, qid=TRAIN.qid)(np.zeros(TRAIN.n_rows))
+    assert np.all(hess == 1)
+    assert np.array_equal(grad, plain + draws(ranker).noise(0, DrawPurpose.SPLIT_NOISE))
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_gains_are_those_of_the_gradients_whatever_was_shrunk_before(
+    monkeypatch: pytest.MonkeyPatch, engine: str
+) -> None:
+    changes = {**LANGEVIN, "learning_rate": 0.5, "shrink_rate": 0.5, "num_leaves": 2, "reg_lambda": RIDGE, **WHOLE}
+    ranker = quick(engine=engine, objective="queryrmse", n_estimators=40, **changes)
+    given = fitted_gradients(monkeypatch, ranker, TRAIN)
+    for number, (tree, (grad, hess)) in enumerate(zip(ranker.forest_.trees(), given, strict=True)):
+        scores = ranker.forest_.predict(TRAIN.X, start=number, stop=number + 1)
+        parts = [scores == scores.min(), scores != scores.min(), np.ones(TRAIN.n_rows, dtype=bool)]
+        left, right, whole = (grad[part].sum() ** 2 / (hess[part].sum() + RIDGE) for part in parts)
+        np.testing.assert_allclose(tree.gain, [left + right - whole], rtol=1e-4)
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_how_far_earlier_trees_may_be_shrunk(engine: str) -> None:
+    changes = {**LANGEVIN, "learning_rate": 0.5, "shrink_rate": 0.2, "engine": engine, "objective": "queryrmse"}
+    ranker = quick(n_estimators=284, **changes).fit(TRAIN)  # -284 log(0.9) = 29.92
+    assert np.isfinite(ranker.predict(VALID)).all()
+    assert ranker.feature_importances_.sum() == pytest.approx(1)
+    reason = (
+        r"shrink_rate=0.2 at a learning rate of 0.5 shrinks the first of 400 trees by exp\(-42.1\), and exp\(-30\) is "
+        r"the most .* use a smaller shrink_rate or at most 284 trees"
+    )
+    with pytest.raises(ValueError, match=reason):
+        quick(n_estimators=400, **changes).fit(TRAIN)
+
+
+def test_the_default_temperature() -> None:
+    langevin = read_parameters(quick(langevin=True).get_params()).settings.langevin
+    assert langevin is not None
+    assert (langevin.temperature, langevin.shrink_rate, langevin.independent) == (1e8, 1e-3, False)
+
+
 def test_queries_are_left_out_by_seed_iteration_and_id(monkeypatch: pytest.MonkeyPatch) -> None:
     def kept(data: RankingData, **changes: Any) -> Any:
         given = fitted_gradients(monkeypatch, quick(objective="queryrmse", subsample_queries=0.6, **changes), data)
@@ -284,7 +373,7 @@ def test_a_curve_is_that_of_staged_predictions() -> None:
     assert len(set(curve)) > 6
 
 
-@pytest.mark.parametrize("changes", [{}, LANGEVIN, {"leaf_values": "full", **WHOLE}], ids=str)
+@pytest.mark.parametrize("changes", [{}, {**LANGEVIN, "shrink_rate": 0.4}, {"leaf_values": "full", **WHOLE}], ids=str)
 def test_early_stopping_keeps_the_best_model_as_it_was(changes: dict[str, Any]) -> None:
     ranker = quick(n_estimators=200, learning_rate=0.3, early_stopping_rounds=7, stopping_rule="best", **changes)
     ranker.fit(TRAIN, eval_set=[VALID])

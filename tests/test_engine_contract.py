@@ -188,6 +188,25 @@ class TestContract:
         for part, data in enumerate((TRAIN, VALID)):
             assert np.array_equal(one.forest().predict(data.X), scores[part])
 
+    def test_gains_are_recorded_as_the_engine_found_them_or_multiplied(
+        self, engine: Engine, grower: Callable[..., Grower]
+    ) -> None:
+        one = grower()
+        one.resume(0)
+        for iteration in range(3):
+            tree = one.grow(*gradients(iteration))
+            assert tree is not None
+            before = list(one.forest().trees())[-1].gain
+            assert before.min() > 0
+            tree.set(tree.values)
+            assert np.array_equal(list(one.forest().trees())[-1].gain, before)
+            for _ in range(2):
+                tree.set(tree.values, gain_factor=1e-9)
+                np.testing.assert_allclose(list(one.forest().trees())[-1].gain, 1e-9 * before, rtol=1e-5)
+        forest = one.forest()
+        assert forest.importances("gain").max() < 1e-3
+        assert np.array_equal(engine.load(forest.dump()).importances("gain"), forest.importances("gain"))
+
     def test_leaves_of_one_tree_need_not_be_asked_for(self, grower: Callable[..., Grower]) -> None:
         one = grower()
         one.resume(0)

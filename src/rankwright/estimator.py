@@ -78,7 +78,11 @@ class FittedRanker(BaseEstimator):  # type: ignore[misc]
     def staged_predict(
         self, X: Any, *, qid: Any = None, group: ArrayLike | None = None, every: int = 1
     ) -> Iterator[Floats]:
-        """Yield scores after ``every`` trees, twice as many, and so on: for learning curves. See `predict`."""
+        """Yield scores after ``every`` trees, twice as many, and so on: for learning curves. See `predict`.
+
+        With Langevin boosting they are those of the training at that point up to a positive factor, which changes no
+        ranking: the trees have already been shrunk as often as in the final model.
+        """
         Number(1, whole=True).check("every", every)
         check_is_fitted(self)
         threads = read_threads(self.n_jobs)

@@ -328,7 +328,10 @@ class Model:
         every: int = 1,
         threads: int | None = None,
     ) -> Iterator[Floats]:
-        """Yield scores after ``every`` trees, twice as many, and so on: for learning curves. See `predict`."""
+        """Yield scores after ``every`` trees, twice as many, and so on: for learning curves. See `predict`.
+
+        With Langevin boosting they are those of the training at that point up to a positive factor.
+        """
         n_threads = available_threads(threads)
         matrix = self.encode(X, qid=qid, group=group, threads=n_threads)
         scores = np.zeros(matrix.shape[0])

@@ -103,8 +103,11 @@ class Ranker(FittedRanker):
     langevin
         Langevin boosting (SGLB): noise in the gradients and shrinking of earlier trees, for global optima.
     diffusion_temperature, shrink_rate
-        β and γ of SGLB; by default 10000 and 0.001 with ``langevin``. The noise has the standard deviation
-        sqrt(2 / (learning_rate β)).
+        Temperature and γ of SGLB; by default 1e8 and 0.001 with ``langevin``. The noise of a document of curvature h
+        has the standard deviation sqrt(2 h / (learning_rate * diffusion_temperature)). The temperature is counted as
+        CatBoost does and is not β of the papers: with L the mean loss of N training queries, training tends to
+        exp(-β L) with β = N * diffusion_temperature, so the same value is colder on more data. The product of
+        ``shrink_rate``, the learning rate and the number of trees may be up to about 30.
     leaf_noise
         ``"shared"``: splits and leaf values see the same noise. ``"independent"``: leaf values get a draw of
         their own, as in the SGLB algorithm; they are then computed by the training instead of the engine.

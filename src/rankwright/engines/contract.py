@@ -78,8 +78,8 @@ class Tree(Protocol):
     def leaves(self, part: int) -> NDArray[np.int64]:
         """Leaf of each row of a part of the data."""
 
-    def set(self, values: Floats) -> None:
-        """Decide the leaf values that the forest will have."""
+    def set(self, values: Floats, gain_factor: float = 1.0) -> None:
+        """Decide the leaf values that the forest will have, and by what to multiply the gains that it records."""
 
 
 class Forest(Protocol):

@@ -2,10 +2,17 @@
 
 Scores are F = C G: G is the sum of the trees, and C is a common factor. With Langevin boosting (SGLB)
 
-    F_{t+1} = (1 - gamma eps) F_t + eps tree(grad + noise)        noise std sqrt(2 / (eps beta)) per document
+    F_{t+1} = (1 - gamma eps) F_t + eps tree(grad + noise)        noise std sqrt(2 hess / (eps T)) per document
 
 shrinking all earlier trees is C_{t+1} = (1 - gamma eps) C_t, and the new tree is grown from the gradient divided by
-C_{t+1}: leaf values are linear in the gradient, and the choice of splits does not depend on its scale.
+C_{t+1}: leaf values are linear in the gradient, and the choice of splits does not depend on its scale. Gains of splits
+are multiplied by C_{t+1}^2, as if the tree had been grown from the gradient itself.
+
+A leaf divides the sum of grad + noise by the sum of hess, and Langevin dynamics need noise of the variance 2 P / beta
+with the preconditioner P of the drift, here 1 / sum of hess. So a row's noise has a variance proportional to its
+curvature, and a row without curvature has none. Leaves that are solved together get it from the diagonal curvature too.
+As grad is summed over the N queries, training tends to exp(-beta L) with L the mean loss and beta = N T, where T is the
+``diffusion_temperature``, counted as CatBoost does: the same T is colder on more data.
 
 Reference: Ustimenko and Prokhorenkova, "SGLB: Stochastic Gradient Langevin Boosting"; "StochasticRank"
 paper, section 6.
@@ -180,7 +187,7 @@ class Boosting:
             else:
                 values = tree.values * rate
             with timed(state.times, "trees"):
-                tree.set(values)
+                tree.set(values, gain_factor=factor**2)
                 for part, leaf in enumerate(leaves):
                     add_leaf_values(0, len(leaf), leaf, values, scores[part])
         if self.bias is not None:
@@ -218,7 +225,7 @@ class Boosting:
         if weights is not None:
             grad, hess = grad * weights, hess * weights
         if self.settings.langevin is not None:
-            grad = grad + self.draws.noise(it, DrawPurpose.SPLIT_NOISE)
+            grad = grad + self.draws.noise(it, DrawPurpose.SPLIT_NOISE) * np.sqrt(hess)
         return grad, hess
 
     def _on_grid(self, values: Floats) -> NDArray[np.float32]:
@@ -233,7 +240,7 @@ class Boosting:
         noise: Floats = np.zeros(n)
         if settings.langevin is not None:
             purpose = DrawPurpose.LEAF_NOISE if settings.langevin.independent else DrawPurpose.SPLIT_NOISE
-            noise = self._sums(leaf, self.draws.noise(it, purpose), n)
+            noise = self._sums(leaf, self.draws.noise(it, purpose) * np.sqrt(point.hess), n)
         if not settings.full_leaves:
             grad, hess = (self._sums(leaf, values, n) for values in (point.grad, point.hess))
             return -(grad + noise) / (hess + ridge), None

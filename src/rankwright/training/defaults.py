@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -15,7 +16,7 @@ from rankwright.objectives import objective as parse_objective
 from rankwright.objectives.bound import BoundObjective
 from rankwright.reducer import ALONE, Reducer, addable
 from rankwright.training.from_clicks import document_weights
-from rankwright.training.settings import Plan
+from rankwright.training.settings import Langevin, Plan
 from rankwright.training.steering import Steering
 from rankwright.training.stopping import errors_allowed
 
@@ -32,6 +33,7 @@ _TEMPERATURE = 0.7  # of the queries' random weights
 _COLUMNS = 0.7  # share of the columns in a tree
 _OF_GIVEN = 0.6  # power of the share of given columns, by which it falls with features within the query
 _ROWS = 0.7  # share of the rows in a tree, where queries have no random weights
+_MOST_SHRINKING = 30.0  # engines hold gains in 32 bits, and those of the last tree grow with exp(2 * shrinking)
 
 
 def is_auto(objective: str | Objective) -> bool:
@@ -113,8 +115,8 @@ def for_data(plan: Plan, train: RankingData, reducer: Reducer = ALONE, *, derive
             squares = addable(np.square(bound(np.zeros(train.n_rows))[0]), counts.rows, reducer).sum()
             size = float(np.sqrt(reducer.sum(np.array([squares]))[0] / counts.rows))
             rate = 0.03 * rate / size if size > 0 else rate
-    if langevin is not None and langevin.shrink_rate * rate >= 1:
-        raise ValueError(f"shrink_rate * learning_rate must be below 1; got {langevin.shrink_rate * rate:g}.")
+    if langevin is not None:
+        _check_shrinking(langevin, rate, settings.n_trees)
     chosen = {"learning_rate": rate, "num_leaves": leaves, "max_bin": bins, "subsample": rows, "colsample": columns}
     settings = replace(
         settings,
@@ -125,3 +127,17 @@ def for_data(plan: Plan, train: RankingData, reducer: Reducer = ALONE, *, derive
         bagging_temperature=float(temperature),
     )
     return plan._replace(objective=objective, settings=settings)
+
+
+def _check_shrinking(langevin: Langevin, rate: float, n_trees: int) -> None:
+    """Raise ValueError if the first tree would be shrunk away, or so far that an engine could not grow the last one."""
+    share = langevin.shrink_rate * rate
+    if share >= 1:
+        raise ValueError(f"shrink_rate * learning_rate must be below 1; got {share:g}.")
+    each = -math.log1p(-share)
+    if n_trees * each > _MOST_SHRINKING:
+        raise ValueError(
+            f"shrink_rate={langevin.shrink_rate:g} at a learning rate of {rate:g} shrinks the first of {n_trees} trees "
+            f"by exp(-{n_trees * each:.3g}), and exp(-{_MOST_SHRINKING:g}) is the most that an engine's numbers of 32 "
+            f"bits allow; use a smaller shrink_rate or at most {int(_MOST_SHRINKING / each)} trees."
+        )

@@ -53,7 +53,10 @@ class QueryDraws:
         return (self._uniform(iteration, DrawPurpose.HALVES) < 0.5).astype(np.int64)
 
     def noise(self, iteration: int, purpose: DrawPurpose) -> Floats:
-        """Langevin noise of each row [rows], of standard deviation sqrt(2 / (learning rate * temperature))."""
+        """Langevin noise of each row [rows], of standard deviation sqrt(2 / (learning rate * temperature)).
+
+        It is that of a row of curvature 1: the caller multiplies it by the square root of the curvature.
+        """
         langevin = self._settings.langevin
         assert langevin is not None
         queries = self._queries

@@ -109,7 +109,8 @@ def _why_constant(train: RankingData) -> str:
         return "no query has two documents with different labels, so there is no order to learn"
     return (
         f"features may be constant, min_child_samples too large for {train.n_rows} rows, what engine_params asks of a "
-        "split too much, or weights so small that no leaf has curvature"
+        "split too much, weights so small that no leaf has curvature, or the metric the same for every order, as "
+        "precision is without a cutoff"
     )
 
 

@@ -195,7 +195,7 @@ def _langevin(parameters: Mapping[str, Any]) -> Langevin | None:
         return None
     temperature, rate = parameters["diffusion_temperature"], parameters["shrink_rate"]
     return Langevin(
-        temperature=1e4 if temperature is None else float(temperature),
+        temperature=1e8 if temperature is None else float(temperature),
         shrink_rate=1e-3 if rate is None else float(rate),
         independent=parameters["leaf_noise"] == "independent",
     )

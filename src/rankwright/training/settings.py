@@ -18,7 +18,8 @@ class Langevin:
     Parameters
     ----------
     temperature
-        β: noise variance is proportional to 1 / temperature.
+        Noise variance is proportional to 1 / temperature. It is β of the paper divided by the number of training
+        queries, as CatBoost counts it; see `rankwright.training.boosting`.
     shrink_rate
         γ: the share of all earlier trees that each tree takes away, per unit of learning rate.
     independent

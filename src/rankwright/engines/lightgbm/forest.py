@@ -32,6 +32,7 @@ _MOST_FEATURES = 1 << 24
 _MOST_WORDS = LARGEST_CATEGORY // WORD + 1  # of a set
 _FREE = re.compile(r"\[(num_threads|force_col_wise): \d+\]")  # parameters that change no tree
 _LEAF_VALUES = re.compile(r"^leaf_value=(.*)$", re.M)
+_GAINS = re.compile(r"^split_gain=(.*)$", re.M)
 _SPLIT_COUNTS = re.compile(r"^feature_importances:\n(?:[^\n]+\n)*\n", re.M)
 _MISSING = {0: AS_ZERO, 1: ZERO_TO_DEFAULT, 2: NAN_TO_DEFAULT}  # bits 2 and 3 of a decision_type
 
@@ -137,6 +138,11 @@ class Forest(PackedForest):
         """Give each tree other leaf values."""
         return Forest(self._head, [with_values(*pair) for pair in zip(self._trees, values, strict=True)], self._tail)
 
+    def with_gains_scaled(self, factors: Sequence[float]) -> Forest:
+        """Multiply the gains of each tree by a factor of its own."""
+        trees = [with_gains_scaled(*pair) for pair in zip(self._trees, factors, strict=True)]
+        return Forest(self._head, trees, self._tail)
+
     def chosen(self, trees: Sequence[int]) -> Forest:
         """Keep some trees, by number."""
         return Forest(self._head, [self._trees[number] for number in trees], self._tail)
@@ -187,6 +193,17 @@ def tree_values(tree: str) -> Floats:
 def with_values(tree: str, values: Floats) -> str:
     """Return a tree's text with other leaf values, all their digits written."""
     return _LEAF_VALUES.sub(lambda _: "leaf_value=" + " ".join(map(repr, values.tolist())), tree, count=1)
+
+
+def with_gains_scaled(tree: str, factor: float) -> str:
+    """Return a tree's text with its gains multiplied by a factor, in as many digits as LightGBM writes."""
+    if factor == 1.0:
+        return tree
+
+    def scaled(match: re.Match[str]) -> str:
+        return "split_gain=" + " ".join(f"{factor * float(gain):g}" for gain in match.group(1).split())
+
+    return _GAINS.sub(scaled, tree, count=1)
 
 
 def leaf_rows(tree: str) -> NDArray[np.int64]:

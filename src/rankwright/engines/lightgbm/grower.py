@@ -176,11 +176,12 @@ class Grower:
             block = Forest.of_text(str(self._booster.model_to_string(num_iteration=-1)))
             block = block.chosen([tree.number for tree in self._trees])
             block = block.with_leaf_values([tree.final_values for tree in self._trees])
+            block = block.with_gains_scaled([tree.gain_factor for tree in self._trees])
         return block if self._finished is None else self._finished.joined(block)
 
 
 class _Tree:
-    """The newest tree; once another is grown, only its number and its final values are of use."""
+    """The newest tree; once another is grown, only its number and what was set are of use."""
 
     def __init__(
         self, booster: lgb.Booster, matrices: Sequence[Any], before: Sequence[Floats], largest: float, threads: int
@@ -188,15 +189,16 @@ class _Tree:
         self.number = int(booster.current_iteration()) - 1
         text = booster.model_to_string(start_iteration=self.number, num_iteration=1)
         self.values = self.final_values = tree_values(text)
+        self.gain_factor = 1.0
         self._booster: lgb.Booster | None = booster
         self._matrices = matrices
         self._before = before
         self.largest = largest + float(np.abs(self.values).max())  # no score is larger after this tree
         self._threads = threads
 
-    def set(self, values: Floats) -> None:
-        """Decide the leaf values; they are written when the forest is asked for."""
-        self.final_values = np.array(values)
+    def set(self, values: Floats, gain_factor: float = 1.0) -> None:
+        """Decide the leaf values and the scale of the gains; they are written when the forest is asked for."""
+        self.final_values, self.gain_factor = np.array(values), gain_factor
 
     def leaves(self, part: int) -> NDArray[np.int64]:
         """Look up the change of each score among the sorted leaf values.

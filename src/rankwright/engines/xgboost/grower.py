@@ -145,7 +145,7 @@ class _Tree:
         self, tree: GrownTree, finder: LeafFinder, codes: Sequence[NDArray[Any] | PagedRows], threads: int
     ) -> None:
         self.values = tree.arrays.value
-        self._tree = tree
+        self._tree = self._finished = tree
         self._finder = finder
         self._codes = codes
         self._threads = threads
@@ -154,13 +154,14 @@ class _Tree:
         """Walk down by bins."""
         return self._finder.leaves(self._codes[part], self._threads)
 
-    def set(self, values: Floats) -> None:
-        """Decide the leaf values."""
-        self._tree = self._tree._replace(arrays=self._tree.arrays._replace(value=np.array(values)))
+    def set(self, values: Floats, gain_factor: float = 1.0) -> None:
+        """Decide the leaf values and the scale of the gains."""
+        arrays = self._tree.arrays._replace(value=np.array(values), gain=gain_factor * self._tree.arrays.gain)
+        self._finished = self._tree._replace(arrays=arrays)
 
     def finished(self) -> GrownTree:
         """Return the tree with its values."""
-        return self._tree
+        return self._finished
 
 
 def _bins_of(train: RankingData, max_bin: int, threads: int) -> Bins:
