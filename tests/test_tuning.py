@@ -23,6 +23,7 @@ import optuna
 import pytest
 from typer.testing import CliRunner
 
+import rankwright as rw
 from rankwright import Ranker, RankingData, bind, evaluate, write_letor
 from rankwright.cli import app
 from rankwright.data.folds import Fold, folds_by_query
@@ -137,8 +138,9 @@ def test_the_papers_ranges() -> None:
     assert space["stochasticrank.mu"] == Range(0.01, 10.0, log=True)
     assert (space["reg_lambda"], space["langevin"]) == (0.0, True)
     assert search_space("yetirank", preset="paper")["reg_lambda"] == Range(0.001, 100.0, log=True, or_zero=True)
-    depths = {name: search_space(name, preset="paper")["max_depth"] for name in ("yetiloss", "queryrmse")}
-    assert (depths, space["max_depth"]) == ({"yetiloss": Range(6, 8), "queryrmse": Range(6, 16)}, Range(6, 10))
+    for name in ("lambdamart", "yetirank", "yetiloss", "queryrmse"):
+        assert search_space(name, preset="paper")["max_depth"] == Range(6, 8)
+    assert (space["max_depth"], search_space("xendcg", preset="paper")["max_depth"]) == (Range(6, 10), Range(6, 16))
     assert space["num_leaves"] == Range(16, 256, log=True)
     for name in ("xendcg", "listnet", "lambdaloss"):  # 200 and 400 in XE-NDCG, 64 to 400 in Lambda-eX
         assert search_space(name, preset="paper")["num_leaves"] == Range(16, 400, log=True)
@@ -744,3 +746,23 @@ def test_the_command_overwrites_nothing_that_is_not_its_own(tmp_path: Path, opti
     result = CliRunner().invoke(app, line)
     assert re.search(f"notes.toml {message}", str(result.exception))
     assert notes.read_text() == "mine = 1\n"
+
+
+def test_spaces_of_stochasticrank_hold_no_combination_that_it_refuses() -> None:
+    for preset in ("default", "paper"):
+        assert "stochasticrank.mu" not in search_space("stochasticrank", "dcg-rr", preset=preset)
+        assert "stochasticrank.mu" in search_space("stochasticrank", "ndcg", preset=preset)
+    assert "stochasticrank.sfa" not in search_space("stochasticrank(nu=0.1)")
+    assert "stochasticrank.sfa" in search_space("stochasticrank")
+    data = rw.make_web_search(12, n_features=20, mean_length=12, seed=1)
+    small: dict[str, Any] = {"trials": 2, "trees": 2, "folds": 2, "threads": 1}
+    tune(data, objective="stochasticrank", metric="dcg-rr", **small)
+    tuning = tune(data, objective="stochasticrank", preset="paper", space={"langevin": False}, **small)
+    assert "diffusion_temperature" not in tuning.best
+
+
+def test_defaults_outside_the_space_are_moved_to_its_ends() -> None:
+    data = rw.make_web_search(12, n_features=20, mean_length=12, seed=1)
+    space = {"num_leaves": Range(40, 64), "subsample": Range(0.1, 0.2)}
+    trial = tune(data, metric="map", trials=1, trees=2, folds=2, threads=1, space=space).trials[0]
+    assert (trial.origin, trial.params["num_leaves"], trial.params["subsample"]) == ("defaults", 40, 0.2)

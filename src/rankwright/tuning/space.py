@@ -11,6 +11,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
+from numbers import Real
 from typing import Any
 
 from rankwright.metrics import Metric
@@ -79,19 +80,21 @@ _TREES: dict[str, dict[str, Any]] = {
 }
 # Curvature 1 leaves the scale of the gradient to the learning rate.
 _FIRST_ORDER_RATE = Range(0.003, 3.0, log=True)
-# What the papers have for one objective: parameters of the Ranker, and options. The ranges of "Which Tricks" and those
-# of the "StochasticRank" paper, appendix F, agree where both have one; the strength of noise is in the latter only. Its
-# depths are those of both. XE-NDCG and Lambda-eX train without L2, so 0 belongs to the range of the others, and with 64
-# to 400 leaves, which the depths of "Which Tricks" leave no room for.
+# What the papers have for one objective: parameters of the Ranker, and options. "Which Tricks", appendix A, and the
+# "StochasticRank" paper, appendix F, agree on the learning rate, and for StochasticRank on depth, L2, shrink rate,
+# temperature and mu. L2 (0.1 to 10) and depth (6 to 10) of the latter's baselines differ and are not used; the strength
+# of noise is in the latter only. "Which Tricks" has no depth for YetiLoss and QueryRMSE: they get that of YetiRank.
+# XE-NDCG and Lambda-eX train without L2, so 0 belongs to the range of the others, and with 64 to 400 leaves, which the
+# depths of "Which Tricks" leave no room for.
 _PAPER_TRAINING: dict[str, dict[str, Any]] = {
-    **{name: {"max_depth": Range(6, 8)} for name in ("lambdamart", "yetirank", "yetiloss")},
+    **{name: {"max_depth": Range(6, 8)} for name in ("lambdamart", "yetirank", "yetiloss", "queryrmse")},
     **{name: {"num_leaves": Range(16, 400, log=True)} for name in ("xendcg", "listnet", "lambdaloss")},
     "stochasticrank": {
         "max_depth": Range(6, 10),
         "reg_lambda": 0.0,
         "langevin": True,
-        "diffusion_temperature": Range(1e8, 1e11, log=True),
-        "shrink_rate": Range(1e-5, 1e-2, log=True),
+        "diffusion_temperature": Range(1e8, 1e11, log=True, unless=("langevin", False)),
+        "shrink_rate": Range(1e-5, 1e-2, log=True, unless=("langevin", False)),
     },
 }
 _NOISE_STRENGTH = {"strength": Range(0.0, 1.0, unless=("noise", "none"))}
@@ -161,19 +164,18 @@ def search_space(
         space["learning_rate"] = _STEERED
     options: dict[str, Any] = {}
     for number, (factor, _, term) in enumerate(resolved.terms()):
-        searched: Mapping[str, Range | Choice]
+        searched = term.searched_options(target.first)
         if preset == "paper":
             space |= _PAPER_TRAINING.get(term.name, {})
             searched = {
                 name: domain
                 for name, domain in _PAPER_OPTIONS.get(term.name, {}).items()
-                if domain.unless is None or getattr(term, domain.unless[0]) != domain.unless[1]
+                if name in searched and (domain.unless is None or getattr(term, domain.unless[0]) != domain.unless[1])
             }
         else:
             if term.first_order:
                 space["learning_rate"] = _FIRST_ORDER_RATE
             space.update(term.search_training)
-            searched = term.searched_options(target.first)
         defaults = {one.name: one.default for one in fields(term) if one.name not in _SOURCES}
         for name in {**searched, **defaults}:
             value = getattr(term, name)
@@ -275,7 +277,10 @@ def ranker_parameters(objective: Objective, values: Mapping[str, Any]) -> dict[s
 
 
 def default_values(space: Space, objective: Objective, ranker: Any) -> dict[str, Any]:
-    """Values of a fitted Ranker and its objective, as a trial draws them, where the space contains them."""
+    """Values of a fitted Ranker and its objective, as a trial draws them.
+
+    Numbers outside a range are moved to its nearer end. What is not among the values of a choice is left out.
+    """
     searched = {name: domain for name, domain in space.items() if isinstance(domain, Range | Choice)}
     own = {
         name: value if value in searched.get(name, ()) else getattr(ranker, f"{name}_", value)  # what the data decided
@@ -284,8 +289,11 @@ def default_values(space: Space, objective: Objective, ranker: Any) -> dict[str,
     for factor, _, term in objective.terms():
         own |= {f"{term_name(term)}.{one.name}": getattr(term, one.name) for one in fields(term)}
         own[f"{term_name(term)}.factor"] = factor
-    return {
-        name: domain.as_drawn(own[name]) if isinstance(domain, Range) else own[name]
-        for name, domain in searched.items()
-        if own[name] in domain
-    }
+    values = {}
+    for name, domain in searched.items():
+        value = own[name]
+        if isinstance(domain, Range) and isinstance(value, Real) and value not in domain:
+            value = min(max(value, domain.low), domain.high)
+        if value in domain:
+            values[name] = domain.as_drawn(value) if isinstance(domain, Range) else value
+    return values
