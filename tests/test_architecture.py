@@ -214,7 +214,7 @@ MAY_IMPORT = {
     "tuning": (*HARNESS, "_html", "ranges", "objectives", "training.checkpoint", "research.harness", "tuning"),
     "research": (),
     "research.libraries": (),
-    "research.harness": (*HARNESS, "objectives", "training.checkpoint", "research.libraries"),
+    "research.harness": (*HARNESS, "objectives", "training.checkpoint", "research.libraries", "research.harness"),
     "research.kept_outcomes": ("_io", "research.harness"),
     "research.peers": (*DATA, "ranges", "metrics", "research.libraries", "research.harness"),
     "research.bench": (*READING, "metrics", "objectives", "research.harness", "research.peers", "research.bench"),

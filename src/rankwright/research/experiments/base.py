@@ -8,7 +8,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from rankwright.data.folds import Fold, read_folds
+from rankwright.data.folds import Fold, fold_files, read_folds
 from rankwright.data.synthetic import make_web_search
 from rankwright.report.page import Table
 from rankwright.research.harness import Outcome, OutcomeStore
@@ -105,8 +105,17 @@ class ExperimentSettings:
     def to_dict(self) -> dict[str, Any]:
         """Return the settings as plain values."""
         budget = {part.name: getattr(self.budget, part.name) for part in fields(Budget)}
-        where = {"data": self.data_name, "kind": self.kind, "targets": list(self.targets)}
+        where = {
+            "data": self.data_name,
+            "data_bytes": self._data_bytes(),
+            "kind": self.kind,
+            "targets": list(self.targets),
+        }
         return {"experiment": self.experiment, **where, **budget, "quick": self.quick, "threads": self.threads}
+
+    def _data_bytes(self) -> int | None:
+        """Return the size of the data's files, by which other data of the same name is noticed."""
+        return None if self.data is None else sum(file.stat().st_size for file in fold_files(self.data))
 
     def command(self) -> str:
         """Return the command line for these settings."""
@@ -125,13 +134,13 @@ def differences(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[str]:
     """Return the names of the settings that prevent a run from adding to the outcomes of another.
 
     More seeds or folds, or other metrics, add to the outcomes. Fewer seeds or folds would leave outcomes that the run
-    does not ask for.
+    does not ask for. What an older run did not store prevents nothing.
     """
 
     def compatible(name: str) -> bool:
         if name in _GROWING and old.get(name) is not None and new[name] is not None:
             return bool(new[name] >= old[name])
-        return name == "targets" or old.get(name) == new[name]
+        return name == "targets" or old.get(name, new[name]) == new[name]
 
     return [name for name in new if not compatible(name)]
 

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -13,23 +12,18 @@ import numpy as np
 from rankwright.data.dataset import RankingData
 from rankwright.data.folds import Fold
 from rankwright.evaluation.comparison import PairedResult, compare
-from rankwright.evaluation.per_query import Evaluation
-from rankwright.evaluation.significance import holm
 from rankwright.metrics import metric as parse_metric
 from rankwright.report.page import Cell, Table
 from rankwright.research.experiments.base import (
-    AGREES,
-    CONTRADICTS,
-    OPEN,
     Experiment,
     Findings,
     Job,
-    Verdict,
 )
+from rankwright.research.experiments.claims import Claim, judge, p_text
 from rankwright.research.experiments.published import PublishedValues
 from rankwright.research.harness import (
     Capabilities,
-    OutcomeStore,
+    Outcome,
     RankwrightSystem,
     StagedModel,
     System,
@@ -43,9 +37,6 @@ from rankwright.research.libraries import Library
 from rankwright.tuning.space import Space
 
 EVERY = 5  # trees: the number of them is chosen among the multiples of this
-_LEVEL = 0.05
-_ALIKE = 0.01  # two systems are alike if the interval of their difference is within a point
-Measured = str | tuple[str, str]  # a system, or two for the difference of the first and the second
 Variants = Mapping[str, Mapping[str, Any]]  # parameters by name
 NOTHING = PublishedValues()
 
@@ -87,6 +78,12 @@ class NamedSystem:
         return self.system.fit(train, metric, trees=trees, seed=seed, threads=threads)
 
 
+class DrawnSystem(NamedSystem):
+    """A system whose training data depend on the seed."""
+
+    by_seed = True
+
+
 @dataclass(frozen=True)
 class Condition:
     """A change of the training data under which all systems are trained.
@@ -96,59 +93,21 @@ class Condition:
     name
         Suffix of the systems' names; empty for no change.
     change
-        Function from fold to fold, which leaves the test queries unchanged.
+        Function from a fold and a seed to a fold, which leaves the test queries unchanged.
+    drawn
+        Whether the change depends on the seed.
+    generated_only
+        Whether it applies to generated data alone.
     """
 
     name: str = ""
-    change: Callable[[Fold], Fold] = field(default=lambda fold: fold)
+    change: Callable[[Fold, int], Fold] = field(default=lambda fold, seed: fold)
+    drawn: bool = False
+    generated_only: bool = False
 
     def names(self, system: str) -> str:
         """Return the name of a system under this condition."""
         return f"{system}, {self.name}" if self.name else system
-
-
-@dataclass(frozen=True)
-class Claim:
-    """A claim of the paper: ``better`` has a higher ``target`` than ``worse``, or the two are alike.
-
-    Parameters
-    ----------
-    better, worse
-        A system; or two, for the difference of the first and the second.
-    target
-        The metric.
-    alike
-        The claim is that there is no relevant difference. It holds if the interval is within a point.
-    text
-        The claim in words; if empty, it is composed of the names.
-    """
-
-    better: Measured
-    worse: Measured
-    target: str
-    alike: bool = False
-    text: str = ""
-
-    def __str__(self) -> str:
-        relation = "like" if self.alike else "above"
-        return self.text or f"{self.better} {relation} {self.worse} by {self.target}"
-
-    def systems(self) -> set[str]:
-        """Return the names of its systems."""
-        return {name for side in (self.better, self.worse) for name in ([side] if isinstance(side, str) else side)}
-
-
-def claims(text: str, targets: Iterable[str], *, alike: bool = False) -> tuple[Claim, ...]:
-    """Read claims such as ``"a > b > c"`` or ``"a > c"`` on several lines, for each target.
-
-    Examples
-    --------
-    >>> [str(claim) for claim in claims("a > b > c", ["map"])]
-    ['a above b by map', 'b above c by map']
-    """
-    chains = [[name.strip() for name in line.split(" > ")] for line in text.splitlines() if line.strip()]
-    pairs = [pair for chain in chains for pair in pairwise(chain)]
-    return tuple(Claim(better, worse, target, alike) for target in targets for better, worse in pairs)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -178,6 +137,9 @@ class ComparisonStudy(Experiment):
         validation queries. Their outcomes are stored under the names of system and variant. Trials take their place.
     peer_variants
         The same for systems of other libraries, by the name of the system.
+    variant_trees
+        Trees at most with which variants are compared, if the budget has more: the chosen one is then trained with all
+        trees of the budget, and the number of trees is chosen again. None compares them with all trees.
     along
         Numbers of trees at which a second table has the values on the validation queries; empty for no such table.
     """
@@ -191,6 +153,7 @@ class ComparisonStudy(Experiment):
     spaces: Mapping[str, Space] = field(default_factory=dict)
     variants: Variants = field(default_factory=dict)
     peer_variants: Mapping[str, Variants] = field(default_factory=dict)
+    variant_trees: int | None = None
     along: tuple[int, ...] = ()
 
     @property
@@ -201,53 +164,80 @@ class ComparisonStudy(Experiment):
     def run(self, job: Job) -> Findings:
         """Train and test systems whose outcomes are missing, and compare all."""
         settings = job.settings
-        searches: Counter[str] = Counter()
-        chosen: dict[str, Counter[str]] = {}
-        for fold in settings.folds():
-            for condition in self.conditions:
-                changed = condition.change(fold)
-                for system in self.systems:
-                    searches.update(self._run_system(job, changed, condition, system))
-                    if self._variants_of(job, system):
-                        own = chosen.setdefault(system.name, Counter())
-                        own.update(self._choose_variants(job, changed, condition, system))
         targets = settings.targets or self.targets
-        verdicts = judge([claim for claim in self.claims if claim.target in targets], job.store, self.published)
-        notes = [f"{number} searches with trials: {origins}" for origins, number in searches.items()]
-        for name, counts in chosen.items():
+        searches: dict[str, Counter[str]] = {target: Counter() for target in targets}
+        chosen: dict[tuple[str, str], Counter[str]] = {}  # by target and system
+        seeds = range(settings.budget.seeds)
+        for fold in settings.folds():
+            for condition in self._conditions(job):
+                for together in [[seed] for seed in seeds] if condition.drawn else [list(seeds)]:
+                    changed = condition.change(fold, together[0])
+                    for system in self.systems:
+                        for target, origins in self._run_system(job, changed, condition, system, together):
+                            searches[target][origins] += 1
+                        if self._variants_of(job, system):
+                            for target, variant in self._choose_variants(job, changed, condition, system, together):
+                                chosen.setdefault((target, system.name), Counter())[variant] += 1
+        names = {name for target in targets for name in self._names(job, target)}
+        tested = [claim for claim in self.claims if claim.target in targets and claim.systems() <= names]
+        verdicts = judge(tested, job.store, self.published)
+        notes = {
+            target: [f"{number} searches with trials: {origins}" for origins, number in own.items()]
+            for target, own in searches.items()
+        }
+        for (target, name), counts in chosen.items():
             variants = self.peer_variants.get(name, self.variants)
-            times = ", ".join(f"{variant} {counts[variant]} times" for variant in variants)
-            notes.append(f"Chosen on validation queries for {name}: {times}")
-        note = "; ".join(notes)
-        tables = [self._table(job.store, target, note) for target in targets]
+            times = ", ".join(f"{variant} {counts[variant]} times" for variant in variants if counts[variant])
+            notes[target].append(f"Chosen on validation queries for {name}: {times}")
+        tables = [self._table(job, target, "; ".join(notes[target])) for target in targets]
         stages = [trees for trees in self.along if trees <= settings.budget.trees]
-        tables += [self._along(job.store, target, stages) for target in targets if stages]
+        tables += [self._along(job, target, stages) for target in targets if stages]
         return Findings(tuple(tables), tuple(verdicts))
 
-    def _run_system(self, job: Job, fold: Fold, condition: Condition, system: System) -> list[str]:
-        """Train and test a system; return, for each search of its parameters, which trials it had."""
+    def _conditions(self, job: Job) -> list[Condition]:
+        return [condition for condition in self.conditions if job.settings.data is None or not condition.generated_only]
+
+    def _run_system(
+        self, job: Job, fold: Fold, condition: Condition, system: System, seeds: Sequence[int]
+    ) -> list[tuple[str, str]]:
+        """Train and test a system; return, for each search of its parameters, its target and which trials it had."""
         budget, targets = job.settings.budget, self._targets(job, system.name)
         if system.name in self.spaces and budget.trials:
             from rankwright.research.experiments.tuned import tune_on_fold
 
-            name, space, origins = condition.names(system.name), self.spaces[system.name], []
+            name, space = condition.names(system.name), self.spaces[system.name]
+            origins: list[tuple[str, str]] = []
             for target in targets:
-                self._train(job, fold, tune_on_fold(job, fold, system, name, target, space), [target])
-                outcome = job.store.find(job.settings.data_name, fold.name, name, target, seed=0)
-                origins += [outcome.selection] if outcome is not None and outcome.selection else []
+                self._train(job, fold, tune_on_fold(job, fold, system, name, target, space), [target], seeds)
+                outcome = job.store.find(job.settings.data_name, fold.name, name, target, seeds[0])
+                origins += [(target, outcome.selection)] if outcome is not None and outcome.selection else []
             return origins
-        for variant in self._variants_of(job, system) or [""]:
-            self._train(job, fold, self._variant(job, condition, system, variant), targets, tested=not variant)
+        if not self._variants_of(job, system):
+            self._train(job, fold, self._named(job, condition, system), targets, seeds)
+        for variant in self._variants_of(job, system):
+            named, trees = self._variant(job, condition, system, variant), self._trees_of_variants(job)
+            self._train(job, fold, named, targets, seeds, trees=trees, tested=False)
         return []
 
-    def _train(self, job: Job, fold: Fold, system: System, targets: list[str], *, tested: bool = True) -> None:
+    def _train(
+        self,
+        job: Job,
+        fold: Fold,
+        system: System,
+        targets: list[str],
+        seeds: Sequence[int],
+        *,
+        trees: int | None = None,
+        tested: bool = True,
+    ) -> None:
+        """Train and test a system, with all trees of the budget unless others are given."""
         run_systems(
             [system],
             [fold],
             data=job.settings.data_name,
             targets=targets,
-            seeds=job.settings.budget.seeds,
-            trees=job.settings.budget.trees,
+            seeds=seeds,
+            trees=job.settings.budget.trees if trees is None else trees,
             every=EVERY,
             threads=job.settings.threads,
             store=job.store,
@@ -256,15 +246,21 @@ class ComparisonStudy(Experiment):
             progress=job.progress,
         )
 
+    def _named(self, job: Job, condition: Condition, system: System) -> NamedSystem:
+        """Return a system under its name in this condition, with the learning rate of the study."""
+        trained = self._at_rate(system, job.settings.budget.trees)
+        create = DrawnSystem if condition.drawn else NamedSystem
+        return create(condition.names(system.name), trained.system if isinstance(trained, NamedSystem) else trained)
+
     def _variant(self, job: Job, condition: Condition, system: System, variant: str) -> NamedSystem:
-        """Return a system with the parameters of a variant, or without a variant if its name is empty."""
-        trained, name = self._at_rate(system, job.settings.budget.trees), condition.names(system.name)
-        if isinstance(trained, NamedSystem):
-            trained = trained.system
-        if not variant:
-            return NamedSystem(name, trained)
-        params = {**trained.params, **self._variants_of(job, system)[variant]}  # type: ignore[attr-defined]
-        return NamedSystem(f"{name}, {variant}", replace(trained, params=params))  # type: ignore[type-var]
+        """Return a system with the parameters of a variant."""
+        named = self._named(job, condition, system)
+        params = {**named.system.params, **self._variants_of(job, system)[variant]}  # type: ignore[attr-defined]
+        system = replace(named.system, params=params)  # type: ignore[type-var]
+        return replace(named, name=f"{named.name}, {variant}", system=system)
+
+    def _trees_of_variants(self, job: Job) -> int:
+        return min(job.settings.budget.trees, self.variant_trees or job.settings.budget.trees)
 
     def _targets(self, job: Job, system: str) -> list[str]:
         return [
@@ -276,30 +272,49 @@ class ComparisonStudy(Experiment):
             return {}
         return self.variants if isinstance(system, RankwrightSystem) else self.peer_variants.get(system.name, {})
 
-    def _choose_variants(self, job: Job, fold: Fold, condition: Condition, system: System) -> list[str]:
+    def _choose_variants(
+        self, job: Job, fold: Fold, condition: Condition, system: System, seeds: Sequence[int]
+    ) -> list[tuple[str, str]]:
         """Store, for each metric and seed, the outcome of the variant that is best on the validation queries.
 
-        Return the names of the chosen variants.
+        Return the metrics with the names of the chosen variants.
         """
-        data, name, names = job.settings.data_name, condition.names(system.name), []
-        for target in self._targets(job, system.name):
-            sign = 1.0 if parse_metric(target).higher_is_better else -1.0
-            for seed in range(job.settings.budget.seeds):
+        data, name = job.settings.data_name, condition.names(system.name)
+        names: list[tuple[str, str]] = []
+        variants = {
+            variant: self._variant(job, condition, system, variant) for variant in self._variants_of(job, system)
+        }
+        trees = job.settings.budget.trees
+        more_trees = trees > self._trees_of_variants(job)
+        for seed in seeds:
+            compared: dict[str, list[Outcome]] = {}  # by target
+            best: dict[str, str] = {}
+            for target in self._targets(job, system.name):
+                sign = 1.0 if parse_metric(target).higher_is_better else -1.0
                 found = {
-                    variant: job.store.find(data, fold.name, f"{name}, {variant}", target, seed)
-                    for variant in self._variants_of(job, system)
+                    variant: job.store.find(data, fold.name, named.name, target, seed)
+                    for variant, named in variants.items()
                 }
                 outcomes = {variant: outcome for variant, outcome in found.items() if outcome is not None}
-                best = max(outcomes, key=lambda variant: sign * outcomes[variant].valid)
-                names.append(best)
-                # A reused outcome may lack its values on the test queries; this trains it then.
-                self._train(job, fold, self._variant(job, condition, system, best), [target])
-                recipe = BEST_OF + " ".join(outcome.recipe for outcome in outcomes.values())
-                trained = job.store.find(data, fold.name, f"{name}, {best}", target, seed)
-                winner = replace(trained or outcomes[best], system=name, recipe=recipe)
-                old = job.store.find(data, fold.name, name, target, seed)
-                if old is None or (old.recipe, old.valid, old.trees) != (recipe, winner.valid, winner.trees):
-                    job.store.add(winner)
+                compared[target] = list(outcomes.values())
+                best[target] = max(outcomes, key=lambda variant: sign * outcomes[variant].valid)
+            names += best.items()
+            for variant in dict.fromkeys(best.values()):
+                chosen = variants[variant]
+                if more_trees:  # under a name of its own, beside the outcome that it was chosen by
+                    chosen = replace(chosen, name=f"{chosen.name}, {trees} trees")
+                targets = [target for target, own in best.items() if own == variant]
+                # Without more trees this trains only where a reused outcome lacks its values on the test queries.
+                self._train(job, fold, chosen, targets, [seed])
+                for target in targets:
+                    trained = job.store.find(data, fold.name, chosen.name, target, seed)
+                    assert trained is not None
+                    recipe = BEST_OF + " ".join(outcome.recipe for outcome in compared[target])
+                    recipe += f" {trees} trees" if more_trees else ""
+                    winner = replace(trained, system=name, recipe=recipe)
+                    old = job.store.find(data, fold.name, name, target, seed)
+                    if old is None or (old.recipe, old.key) != (recipe, winner.key):
+                        job.store.add(winner)
         return names
 
     def _at_rate(self, system: System, trees: int) -> System:
@@ -307,26 +322,26 @@ class ComparisonStudy(Experiment):
             return system
         return replace(system, params={**system.params, "learning_rate": self.step / trees})
 
-    def _names(self, target: str) -> list[str]:
+    def _names(self, job: Job, target: str) -> list[str]:
         return [
             condition.names(system.name)
-            for condition in self.conditions
+            for condition in self._conditions(job)
             for system in self.systems
             if target in self.only.get(system.name, self.targets)
         ]
 
-    def _along(self, store: OutcomeStore, target: str, stages: Sequence[int]) -> Table:
+    def _along(self, job: Job, target: str, stages: Sequence[int]) -> Table:
         """Return the values on validation queries by number of trees; a model of fewer trees keeps its last value."""
         rows: list[list[Cell]] = []
-        for name in self._names(target):
-            curves = [o.curve for o in store.outcomes if (o.system, o.target) == (name, target)]
+        for name in self._names(job, target):
+            curves = [o.curve for o in job.store.outcomes if (o.system, o.target) == (name, target)]
             means = [np.mean([curve[min(-(-n // EVERY), len(curve)) - 1] for curve in curves]) for n in stages]
             rows.append([name, *(f"{100 * mean:.2f}" for mean in means)])
         title = f"{target} on validation queries, by number of trees, per cent"
         return Table(title, ["system", *map(str, stages)], rows)
 
-    def _table(self, store: OutcomeStore, target: str, note: str) -> Table:
-        names = self._names(target)
+    def _table(self, job: Job, target: str, note: str) -> Table:
+        store, names = job.store, self._names(job, target)
         compared: dict[str, PairedResult] = {}
         if len(names) > 1:
             evaluations = [store.evaluation(name, target) for name in names]
@@ -349,71 +364,3 @@ def _difference(row: PairedResult | None) -> list[Cell]:
         return [None, None, None]
     interval = f"[{100 * row.low:+.2f}, {100 * row.high:+.2f}]"
     return [f"{100 * row.difference:+.2f}", interval, p_text(row.p_adjusted).removeprefix("= ")]
-
-
-def p_text(p: float) -> str:
-    """Return a p-value as text.
-
-    Examples
-    --------
-    >>> p_text(0.0312), p_text(0.0001)
-    ('= 0.031', '< 0.001')
-    """
-    return f"= {p:.3f}" if p >= 0.001 else "< 0.001"
-
-
-def judge(claims: Sequence[Claim], store: OutcomeStore, published: PublishedValues = NOTHING) -> list[Verdict]:
-    """Test claims by paired tests over the test queries, with Holm's correction over the claims of each metric.
-
-    Parameters
-    ----------
-    claims
-        The claims.
-    store
-        Outcomes of all their systems.
-    published
-        The paper's figures; the evidence then says on how many of its data sets each claim holds.
-    """
-    verdicts = []
-    for target in dict.fromkeys(claim.target for claim in claims):
-        own = [claim for claim in claims if claim.target == target]
-        rows = [_paired(claim, store) for claim in own]
-        for claim, row, p in zip(own, rows, holm([row.p for row in rows]), strict=True):
-            evidence = (
-                f"{100 * row.difference:+.2f} points [{100 * row.low:+.2f}, {100 * row.high:+.2f}], "
-                f"p {p_text(p)}, {row.n_queries} queries"
-            )
-            verdicts.append(Verdict(str(claim), _outcome(claim, row, p), evidence + _in_the_paper(claim, published)))
-    return verdicts
-
-
-def _outcome(claim: Claim, row: PairedResult, p: float) -> str:
-    if claim.alike and row.low >= -_ALIKE and row.high <= _ALIKE:
-        return AGREES
-    if p > _LEVEL:
-        return OPEN
-    return AGREES if row.difference > 0 and not claim.alike else CONTRADICTS
-
-
-def _paired(claim: Claim, store: OutcomeStore) -> PairedResult:
-    sides = [_values(side, store, claim.target) for side in (claim.worse, claim.better)]
-    return compare(*sides, metrics=[claim.target]).rows[0]
-
-
-def _values(side: Measured, store: OutcomeStore, target: str) -> Evaluation:
-    if isinstance(side, str):
-        return store.evaluation(side, target)
-    first, second = (store.evaluation(name, target) for name in side)
-    change = first.per_query[target] - second.per_query[target]
-    return replace(first, per_query={target: change}, mean={target: float(np.nanmean(change))})
-
-
-def _in_the_paper(claim: Claim, published: PublishedValues) -> str:
-    """Say on how many of the paper's data sets the first figure is above the second."""
-    if not (isinstance(claim.better, str) and isinstance(claim.worse, str)):
-        return ""
-    sides = (published.of(claim.target, claim.better), published.of(claim.target, claim.worse))
-    pairs = [(a, b) for a, b in zip(*sides, strict=True) if a is not None and b is not None]
-    if not pairs:
-        return ""
-    return f"; in the paper above on {sum(a > b for a, b in pairs)} of {len(pairs)} data sets"

@@ -10,7 +10,7 @@ import numpy as np
 
 from rankwright.report.page import Cell, Table
 from rankwright.research.experiments.base import AGREES, CONTRADICTS, OPEN, Budget, Experiment, Findings, Job, Verdict
-from rankwright.research.harness import Outcome
+from rankwright.research.harness import Outcome, fit_whole
 
 SIGMAS = (3.0, 1.0, 0.3, 0.1, 0.03, 0.01, 0.003, 0.001, 1e-4, 1e-5, 1e-6)
 _MEASURES = ("mean_gap", "max_gap", "bounded", "max_gap_bounded", "mean_bound", "max_ratio")
@@ -43,7 +43,7 @@ class DirectnessExperiment(Experiment):
 
         threads = job.settings.threads
         options: dict[str, Any] = {"n_estimators": job.settings.budget.trees, "n_jobs": threads, "verbose": 0}
-        ranker = Ranker("softrank", "ndcg", random_state=seed, **options).fit(fold.train)
+        ranker = fit_whole(Ranker("softrank", "ndcg", random_state=seed, **options), fold.train)
         test = fold.test
         curve = directness_curve(ranker.predict(test), test.y, group=test.group, sigmas=SIGMAS, threads=threads)
         for sigma, point in zip(SIGMAS, curve.points, strict=True):

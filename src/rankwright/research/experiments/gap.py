@@ -12,7 +12,8 @@ from rankwright.data.dataset import RankingData
 from rankwright.evaluation.significance import holm
 from rankwright.report.page import Cell, Table
 from rankwright.research.experiments.base import AGREES, CONTRADICTS, OPEN, Findings, Job, Verdict
-from rankwright.research.experiments.comparison_study import Claim, ComparisonStudy, p_text
+from rankwright.research.experiments.claims import Claim, p_text
+from rankwright.research.experiments.comparison_study import ComparisonStudy
 from rankwright.research.harness import OutcomeStore
 
 Floats = NDArray[np.float64]
@@ -30,7 +31,9 @@ class GapStudy(ComparisonStudy):
             trained[fold.name] = {str(query) for query in fold.train.query_ids}
             tested = RankingData.concatenate([fold.train, fold.test])
             for system in self.systems:
-                self._run_system(job, replace(fold, test=tested), self.conditions[0], system)
+                self._run_system(
+                    job, replace(fold, test=tested), self.conditions[0], system, range(job.settings.budget.seeds)
+                )
         targets = job.settings.targets or self.targets
         tables, verdicts = [], []
         for target in targets:

@@ -125,12 +125,14 @@ def reproduce(
     ...     sorted(path.name for path in Path(folder).iterdir())
     ['outcomes.jsonl', 'settings.json', 'table.json', 'table.md', 'trials']
     """
-    folder, reusable = Path(out), read_reusable(reuse)
+    folder, reusable, content = Path(out), read_reusable(reuse), settings.to_dict()
+    if folder.exists() and not folder.is_dir():
+        raise ValueError(f"{folder} is a file; the tables go into a folder.")
     folder.mkdir(parents=True, exist_ok=True)
-    _claim_folder(folder, settings)
+    _claim_folder(folder, content)
     findings = experiment.run(Job(settings, OutcomeStore(folder / "outcomes.jsonl"), progress, reusable))
     record = Record(
-        settings=settings.to_dict(),
+        settings=content,
         command=settings.command(),
         about={name: getattr(experiment, name) for name in ("title", "paper", "source", "departs")} | {"note": note},
         tables=[asdict(table) for table in findings.tables],
@@ -145,9 +147,11 @@ def reproduce(
 def read_records(folder: str | os.PathLike[str]) -> list[Record]:
     """Return the finished runs in the folders below a folder, by the names of the folders."""
     paths = sorted(Path(folder).glob("*/table.json"))
+    if not paths and Path(folder, "table.json").exists():
+        raise ValueError(f"{folder} is the folder of one experiment; name the folder that it is in.")
     if not paths:
         raise ValueError(f"{folder} holds no finished experiment; run `rankwright reproduce NAME` first.")
-    return [Record(**json.loads(path.read_text(encoding="utf-8"))) for path in paths]
+    return [Record(**_read_json(path)) for path in paths]
 
 
 def results_page(records: Sequence[Record], order: Sequence[str]) -> Page:
@@ -188,17 +192,27 @@ def results_page(records: Sequence[Record], order: Sequence[str]) -> Page:
     return Page("Results of the papers' experiments", [overview, *(record.section() for record in ranked)], subtitle)
 
 
-def _claim_folder(folder: Path, settings: ExperimentSettings) -> None:
+def _claim_folder(folder: Path, content: dict[str, Any]) -> None:
     """Reject a folder of other settings; otherwise write the settings into it."""
-    path, content = folder / "settings.json", settings.to_dict()
+    path = folder / "settings.json"
     if path.exists():
-        different = differences(json.loads(path.read_text(encoding="utf-8")), content)
+        different = differences(_read_json(path), content)
         if different:
             raise ValueError(
                 f"{folder} holds a run with other settings ({', '.join(different)}); choose another folder with --out, "
                 "or delete it."
             )
     _write_json(path, content)
+
+
+def _read_json(path: Path) -> dict[str, Any]:
+    try:
+        content = json.loads(path.read_text(encoding="utf-8"))
+    except ValueError:
+        content = None
+    if not isinstance(content, dict):
+        raise ValueError(f"{path} is damaged: expected a JSON object; delete it to run the experiment anew.")
+    return content
 
 
 def _write_json(path: Path, content: Any) -> None:

@@ -112,6 +112,8 @@ def tune_on_fold(job: Job, fold: Fold, system: System, name: str, target: str, s
 
     def search() -> tuple[System, str]:
         tuning = tune_system(make_system, space, [fold], target=target, **options, **work)
+        if tuning.interrupted:  # fewer trials than asked for must not decide; the study resumes
+            raise KeyboardInterrupt
         return make_system(tuning.best), tuning.origins()
 
     identity = [identity_of(system), {name: repr(values) for name, values in space.items()}, options]
