@@ -371,7 +371,7 @@ def test_scores_page_has_the_figures_of_the_results() -> None:
 
 
 def test_results_count_the_claims_of_the_papers() -> None:
-    full, contradicted = tables(RAW["benchmarks/results/papers.md"])[:2]
+    full, contradicted, others = tables(RAW["benchmarks/results/papers.md"])[:3]
     names = ["stochasticrank", "tricks", "xendcg", "lambdaex", "softrank"]
     counts = {name: [0, 0, 0, 0] for name in names}
     for experiment, _, *cells in full:
@@ -385,10 +385,12 @@ def test_results_count_the_claims_of_the_papers() -> None:
     assert (
         f"{agree} agree with the paper, {undecided} are not significant, {against} contradict it and {mixed} " in point
     )
-    assert [[row[0], row[2], row[3]] for row in table_after("contradicted", "results.md")] == [
-        [experiment, claim, evidence.partition(", p ")[0].replace(" points", "")]
-        for experiment, _, claim, evidence in contradicted
+    assert [[row[0], *row[2:]] for row in table_after("contradicted", "results.md")] == [
+        [experiment, claim, evidence.partition(", p ")[0].replace(" points", ""), why]
+        for experiment, _, claim, evidence, why in contradicted
     ]
+    assert len(others) == undecided + mixed
+    assert all(why for *_, why in [*contradicted, *others])
 
 
 def test_defaults_have_the_figures_of_the_tables() -> None:
