@@ -626,6 +626,20 @@ def test_the_command_runs_on_a_folder(command: Command, tmp_path: Path) -> None:
     assert page.out.index("## tricks-table3") < page.out.index("## xendcg-table1")
 
 
+def test_more_folds_than_the_data_has_are_refused(command: Command, tmp_path: Path) -> None:
+    for name in ("train", "test"):
+        (tmp_path / "letor").mkdir(exist_ok=True)
+        write_letor(make_web_search(12, kind="short", n_features=20), tmp_path / "letor" / f"{name}.txt")
+    words = ("xendcg-table1", "--data", "letor", "--trees", "3", "--seeds", "1")
+    refused = command(*words, "--folds", "3")
+    assert refused.code == 2
+    assert "letor has only 1 of 3 folds; leave folds out, or lower it." in refused.err
+    assert not Path("reproduce").exists()
+    settings = EXPERIMENTS["xendcg-table1"].settings(data=tmp_path / "letor")  # five folds for other data
+    assert settings.budget.folds == 1
+    assert settings.command().endswith("--folds 1")
+
+
 def test_progress_goes_to_standard_error(command: Command) -> None:
     words = ("--quick", "--queries", "20", "--trees", "3", "--seeds", "1", "--trials", "1")
     done = command("stochasticrank-table3", *words, "--out", "here", "--note", "Chosen blindly.")
@@ -644,7 +658,7 @@ def test_the_command_lists_experiments_and_rejects_wrong_usage(command: Command)
     assert command("tricks-table4", "--targets", "rbp").code == 2
     assert not Path("reproduce").exists()
     wrong = command("tricks-table4", "--data", "nowhere")
-    assert wrong.code == 1
+    assert wrong.code == 2
     assert "nowhere is neither a file nor a folder" in wrong.err
     nothing = command("--summary", ".")
     assert (nothing.code, nothing.out) == (1, "")

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from rankwright import RankingData, make_web_search, write_letor
-from rankwright.data.folds import Fold, fold_files, folds_by_query, read_folds
+from rankwright.data.folds import Fold, count_folds, fold_files, folds_by_query, read_folds
 from rankwright.data.tables import write_data
 
 DATA = make_web_search(20, kind="short", n_features=20, mean_length=10, seed=1)
@@ -58,6 +58,7 @@ def test_five_parts(tmp_path: Path, ending: str) -> None:
         write_letor(part, tmp_path / f"S{number}{ending}")
     folds = list(read_folds(tmp_path))
     assert [fold.name for fold in folds] == ["1", "2", "3", "4", "5"]
+    assert count_folds(tmp_path) == 5
     for f, fold in enumerate(folds):
         train = set().union(*(ids(PARTS[(f + i) % 5]) for i in range(3)))
         assert (ids(fold.train), ids(fold.valid), ids(fold.test)) == (
@@ -76,6 +77,7 @@ def test_numbered_folders_in_the_order_of_their_numbers(tmp_path: Path) -> None:
     (tmp_path / "Folders.txt").write_text("not a fold")
     folds = list(read_folds(tmp_path))
     assert [fold.name for fold in folds] == ["9", "10"]
+    assert count_folds(tmp_path) == 2
     assert [ids(part) for part in (folds[0].train, folds[0].valid, folds[0].test)] == [ids(part) for part in PARTS[:3]]
 
 
@@ -84,6 +86,7 @@ def test_one_split(tmp_path: Path, names: tuple[str, ...]) -> None:
     for name, part in zip(names, PARTS, strict=False):
         write_letor(part, tmp_path / f"{name}.txt")
     (fold,) = read_folds(tmp_path)
+    assert count_folds(tmp_path) == 1
     assert (ids(fold.train), ids(fold.valid), ids(fold.test)) == tuple(ids(part) for part in PARTS[:3])
 
 

@@ -92,16 +92,22 @@ def fold_files(path: str | os.PathLike[str]) -> list[Path]:
     return _layout(Path(path)).files
 
 
+def count_folds(path: str | os.PathLike[str]) -> int:
+    """Return how many folds `read_folds` yields by default; nothing is read."""
+    return _layout(Path(path)).n_folds
+
+
 class _Layout(NamedTuple):
-    """Files of a data set, and a function that reads them."""
+    """Files of a data set, the number of its folds, and a function that reads them."""
 
     files: list[Path]
+    n_folds: int
     folds: Callable[[], Iterator[Fold]]
 
 
 def _layout(path: Path, k: int = 5, seed: int = 0) -> _Layout:
     if path.is_file():
-        return _Layout([path], lambda: _split(path, k, seed))
+        return _Layout([path], k, lambda: _split(path, k, seed))
     one_set = _single_fold(path.parent, (f"{path.name}.",))
     layouts = (_five_parts(path), _numbered_folders(path), _single_fold(path), one_set)
     found = next((layout for layout in layouts if layout is not None), None)
@@ -141,7 +147,7 @@ def _five_parts(folder: Path) -> _Layout | None:
             a, b, c, valid, test = (parts[(f + i) % 5] for i in range(5))
             yield Fold(str(f + 1), RankingData.concatenate([a, b, c]), valid, test)
 
-    return _Layout(files, folds)
+    return _Layout(files, len(files), folds)
 
 
 def _numbered_folders(folder: Path) -> _Layout | None:
@@ -151,7 +157,7 @@ def _numbered_folders(folder: Path) -> _Layout | None:
     if not layouts:
         return None
     files = [file for layout in layouts for file in layout.files]
-    return _Layout(files, lambda: (fold for layout in layouts for fold in layout.folds()))
+    return _Layout(files, len(layouts), lambda: (fold for layout in layouts for fold in layout.folds()))
 
 
 def _single_fold(folder: Path, prefixes: Sequence[str] = _PREFIXES, name: str = "1") -> _Layout | None:
@@ -162,7 +168,7 @@ def _single_fold(folder: Path, prefixes: Sequence[str] = _PREFIXES, name: str = 
         )
         if train is not None and test is not None:
             files = [train, *([] if valid is None else [valid]), test]
-            return _Layout(files, partial(_read_fold, files, name))
+            return _Layout(files, 1, partial(_read_fold, files, name))
     return None
 
 

@@ -8,7 +8,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from rankwright.data.folds import Fold, fold_files, read_folds
+from rankwright.data.folds import Fold, count_folds, fold_files, read_folds
 from rankwright.data.synthetic import make_web_search
 from rankwright.report.page import Table
 from rankwright.research.harness import Outcome, OutcomeStore
@@ -299,5 +299,8 @@ class Experiment:
             )
         budget = replace(budget, **changed)  # type: ignore[arg-type]
         if data is not None:
-            budget = replace(budget, queries=None, length=None)
+            available, wanted = count_folds(data), changed.get("folds", 0)
+            if wanted > available:
+                raise ValueError(f"{data} has only {available} of {wanted} folds; leave folds out, or lower it.")
+            budget = replace(budget, queries=None, length=None, folds=min(budget.folds or available, available))
         return ExperimentSettings(self.name, budget, kind if kind else self.kind, data, targets, quick, threads)
