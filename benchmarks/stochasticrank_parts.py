@@ -1,14 +1,14 @@
 """What tuned systems of StochasticRank's experiments do where all else is equal: a diagnosis of tables 2 and 3.
 
-    python benchmarks/parts.py RUN [FILE]
+    python benchmarks/stochasticrank_parts.py RUN [FILE]
 
 RUN is a finished run of `rankwright reproduce stochasticrank-table3` or `stochasticrank-table2` on generated data. Its
 systems were tuned one by one, so that their differences contain the luck of each search, and the limits of its budget.
 Here the parameters that a search found are kept. For table 3 one part at a time is changed: mu, Langevin boosting, SFA,
 or the estimator. For table 2 the systems get as many trees as the paper has, 1000. A system whose outcomes the run took
-over from another one (--reuse) has no trials in its folder and is searched anew. Every model is evaluated on 3000
-further queries of its world, which no search, validation or test has read. FILE, benchmarks/results/parts.md if left
-out, gets a table with the differences and their intervals at its end.
+over from another one (--reuse) has no trials in its folder; it is searched again, with the same trials. Every model is
+evaluated on 3000 further queries of its world, which no search, validation or test has read. A table with the
+differences and their intervals is added to FILE, benchmarks/results/stochasticrank_parts.md if left out.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ Values = dict[tuple[str, str, str], list[Evaluation]]  # by features, system and
 
 def main() -> None:
     run = Path(sys.argv[1])
-    out = Path(sys.argv[2]) if len(sys.argv) > 2 else Path(__file__).parent / "results" / "parts.md"
+    out = Path(sys.argv[2]) if len(sys.argv) > 2 else Path(__file__).parent / "results" / "stochasticrank_parts.md"
     stored = json.loads((run / "settings.json").read_text())
     study = EXPERIMENTS[stored["experiment"]]
     assert isinstance(study, ComparisonStudy)
@@ -134,7 +134,7 @@ def section(values: Values, experiment: str, settings: ExperimentSettings) -> st
         "",
         f"{TARGET} in per cent on {FRESH} further queries of each of {settings.budget.folds} worlds, {SEEDS} seeds "
         "averaged, of the models that the searches found, and the difference in points, with a 95 % interval over "
-        "queries, when the change is made. Uncorrected. Written by `benchmarks/parts.py`.",
+        "queries, when the change is made. Uncorrected. Written by `benchmarks/stochasticrank_parts.py`.",
         "",
         "| features | parameters found for | change | NDCG@5 | difference | 95 % interval |",
         "|---|---|---|--:|--:|--:|",
