@@ -139,13 +139,13 @@ DIAGNOSES: tuple[tuple[str, str, str, str], ...] = (
         "tricks-table[24]",
         "generated",
         "YetiRank above LambdaMART by ndcg",
-        "implementation: +1.7 in CatBoost, +1.2 there with leaf-wise trees, on which its LambdaMART is 1.8 below ours",
+        "implementation: +1.7 in CatBoost, +1.2 on its leaf-wise trees, where its LambdaMART is 1.8 below rankwright's",
     ),
     (
         "tricks-table[24]",
         "generated",
         "QueryRMSE above LambdaMART by ndcg",
-        "implementation: +1.5 in CatBoost, +1.0 there with leaf-wise trees, on which its LambdaMART is 1.8 below ours",
+        "implementation: +1.5 in CatBoost, +1.0 on its leaf-wise trees, where its LambdaMART is 1.8 below rankwright's",
     ),
     (
         "tricks-table[24]",
