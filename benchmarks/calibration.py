@@ -27,9 +27,9 @@ from typing import Any
 import numpy as np
 
 import rankwright as rw
-from rankwright._io import replacing
 from rankwright.calibration import targets_of
-from rankwright.environment import environment
+from rankwright.support.environment import environment
+from rankwright.support.files import replacing
 
 OBJECTIVES = ("auto", "lambdamart")
 ANCHORED = ("yetiloss", "yetiloss + 0.1 rmse", "yetiloss + 0.1 logistic")
@@ -58,8 +58,14 @@ def main() -> None:
                 errors += [{"data": kind, "objective": objective, **row} for row in rows]
                 pairs = max(pairs, largest_gap(ranker, test, args.pairs))
             else:
-                anchors.append({"objective": objective, **levels(ranker, test), "error": rows[1]["isotonic"]})
-            print(kind, objective, [f"{row['target']}: {row['isotonic']:.4f} of {row['raw']:.4f}" for row in rows])
+                anchors.append(
+                    {"objective": objective, **levels(ranker, test), "error": rows[1]["isotonic"]}
+                )
+            print(
+                kind,
+                objective,
+                [f"{row['target']}: {row['isotonic']:.4f} of {row['raw']:.4f}" for row in rows],
+            )
     result = {
         "seconds": time.perf_counter() - start,
         "queries": args.queries,
@@ -74,7 +80,9 @@ def main() -> None:
         file.write((json.dumps(result, indent=1) + "\n").encode())
 
 
-def measure(ranker: rw.Ranker, held_out: rw.RankingData, test: rw.RankingData, target: str) -> dict[str, Any]:
+def measure(
+    ranker: rw.Ranker, held_out: rw.RankingData, test: rw.RankingData, target: str
+) -> dict[str, Any]:
     """Errors of the three maps, and the queries whose order changed."""
     scores, targets = ranker.predict(test), targets_of(test.y, target, 1)
     top = float(targets.max())
@@ -85,14 +93,17 @@ def measure(ranker: rw.Ranker, held_out: rw.RankingData, test: rw.RankingData, t
         values[method] = ranker.predict(test, calibrated=True)
         bounds = zip(test.boundaries[:-1], test.boundaries[1:], strict=True)
         changed += sum(not same_order(scores[a:b], values[method][a:b]) for a, b in bounds)
-    errors = {name: rw.reliability(one, targets, group=test.group).error / top for name, one in values.items()}
+    errors = {
+        name: rw.reliability(one, targets, group=test.group).error / top
+        for name, one in values.items()
+    }
     return {"target": target, **errors, "orders_changed": changed}
 
 
 def same_order(scores: Any, values: Any) -> bool:
-    return np.array_equal(np.argsort(-scores, kind="stable"), np.argsort(-values, kind="stable")) and len(
-        np.unique(scores)
-    ) == len(np.unique(values))
+    return np.array_equal(
+        np.argsort(-scores, kind="stable"), np.argsort(-values, kind="stable")
+    ) and len(np.unique(scores)) == len(np.unique(values))
 
 
 def levels(ranker: rw.Ranker, test: rw.RankingData) -> dict[str, float]:

@@ -22,11 +22,11 @@ from pathlib import Path
 
 from stochasticrank_parts import difference_cells, with_fresh_queries
 
-from rankwright._io import replacing
 from rankwright.research.experiments import EXPERIMENTS
 from rankwright.research.experiments.comparison_study import NamedSystem
 from rankwright.research.harness import Outcome, OutcomeStore, RankwrightSystem, System, run_systems
 from rankwright.research.peers import CatBoost
+from rankwright.support.files import replacing
 
 RATES = (0.03, 0.1, 0.3)
 LEAVES = 31  # what table 2 chose for most systems
@@ -36,7 +36,9 @@ MODES = {"ndcg@10": "NDCG;top=10", "map": "MAP"}
 LEAF_WISE = "CatBoost, leaf-wise"
 LIBRARIES = {"ndcg@10": ("CatBoost", LEAF_WISE, "rankwright"), "map": ("CatBoost", "rankwright")}
 METHODS = ("LambdaMART", "YetiLoss", "YetiRank", "QueryRMSE")
-Rates = defaultdict[tuple[str, str, str], list[float]]  # chosen for a library, method and target, one for each world
+Rates = defaultdict[
+    tuple[str, str, str], list[float]
+]  # chosen for a library, method and target, one for each world
 QUESTIONS = (  # claims of table 2 that rankwright's methods contradict
     ("YetiRank", "LambdaMART", "ndcg@10"),
     ("QueryRMSE", "LambdaMART", "ndcg@10"),
@@ -48,7 +50,12 @@ QUESTIONS = (  # claims of table 2 that rankwright's methods contradict
 def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("outcomes", type=Path)
-    parser.add_argument("file", type=Path, nargs="?", default=Path(__file__).parent / "results" / "catboost_losses.md")
+    parser.add_argument(
+        "file",
+        type=Path,
+        nargs="?",
+        default=Path(__file__).parent / "results" / "catboost_losses.md",
+    )
     parser.add_argument("--worlds", type=int, default=WORLDS, choices=range(1, WORLDS + 1))
     parser.add_argument("--trees", type=int, default=300)
     args = parser.parse_args()
@@ -74,11 +81,15 @@ def main() -> None:
                         rate: store.find(settings.data_name, fold.name, own.name, target, 0)
                         for rate, own in systems.items()
                     }
-                    outcomes = {rate: outcome for rate, outcome in found.items() if outcome is not None}
+                    outcomes = {
+                        rate: outcome for rate, outcome in found.items() if outcome is not None
+                    }
                     best = max(outcomes, key=lambda rate: outcomes[rate].valid)
                     rates[library, method, target].append(best)
                     own = f"{library}: {method}"
-                    chosen.add(replace(outcomes[best], data=f"world {world + 1}", system=own, recipe=""))
+                    chosen.add(
+                        replace(outcomes[best], data=f"world {world + 1}", system=own, recipe="")
+                    )
     with replacing(args.file) as file:
         file.write(page(chosen, rates, args.worlds, args.trees).encode())
 
@@ -90,10 +101,15 @@ def system(library: str, method: str, target: str, rate: float) -> System:
     if library == "rankwright":
         params = {"objective": method.lower(), "num_leaves": LEAVES, "learning_rate": rate}
         return RankwrightSystem(name, params, by_metric=by_metric)
-    objectives = {"LambdaMART": f"LambdaMart:metric={MODES[target]}", "YetiLoss": f"YetiRank:mode={MODES[target]}"}
+    objectives = {
+        "LambdaMART": f"LambdaMart:metric={MODES[target]}",
+        "YetiLoss": f"YetiRank:mode={MODES[target]}",
+    }
     leaf_wise = {"grow_policy": "Lossguide", "max_leaves": LEAVES, "depth": 16}
     trees = leaf_wise if library == LEAF_WISE else {}
-    return CatBoostLoss(name, CatBoost(objectives.get(method, method), {"learning_rate": rate, **trees}), by_metric)
+    return CatBoostLoss(
+        name, CatBoost(objectives.get(method, method), {"learning_rate": rate, **trees}), by_metric
+    )
 
 
 @dataclass(frozen=True)
@@ -105,7 +121,12 @@ class CatBoostLoss(NamedSystem):
 
 def say(outcome: Outcome) -> None:
     print(
-        outcome.fold, outcome.system, f"{outcome.valid:.4f}", outcome.trees, f"{outcome.fit_seconds:.0f} s", flush=True
+        outcome.fold,
+        outcome.system,
+        f"{outcome.valid:.4f}",
+        outcome.trees,
+        f"{outcome.fit_seconds:.0f} s",
+        flush=True,
     )
 
 
@@ -131,11 +152,21 @@ def page(chosen: OutcomeStore, rates: Rates, worlds: int, trees: int) -> str:
         return f"{100 * chosen.evaluation(f'{library}: {method}', target).mean[target]:.2f}"
 
     def difference(first: str, second: str, target: str) -> str:
-        return " | ".join(difference_cells(*(chosen.evaluation(name, target) for name in (first, second)), target))
+        return " | ".join(
+            difference_cells(*(chosen.evaluation(name, target) for name in (first, second)), target)
+        )
 
     for method in METHODS:
-        lines.append(f"| {method} | " + " | ".join(mean(library, method, target) for library, target in columns) + " |")
-    lines += ["", "| claim of the paper | library | difference | 95 % interval |", "|---|---|--:|--:|"]
+        lines.append(
+            f"| {method} | "
+            + " | ".join(mean(library, method, target) for library, target in columns)
+            + " |"
+        )
+    lines += [
+        "",
+        "| claim of the paper | library | difference | 95 % interval |",
+        "|---|---|--:|--:|",
+    ]
     for better, worse, target in QUESTIONS:
         for library in LIBRARIES[target]:
             cells = difference(f"{library}: {worse}", f"{library}: {better}", target)
@@ -143,12 +174,17 @@ def page(chosen: OutcomeStore, rates: Rates, worlds: int, trees: int) -> str:
     lines += ["", f"Each loss by {TARGETS[0]}, from {LEAF_WISE}, to", ""]
     lines += ["| method | library and trees | difference | 95 % interval |", "|---|---|--:|--:|"]
     for method in METHODS:
-        for library, place in (("CatBoost", "CatBoost, oblivious"), ("rankwright", "rankwright, leaf-wise")):
+        for library, place in (
+            ("CatBoost", "CatBoost, oblivious"),
+            ("rankwright", "rankwright, leaf-wise"),
+        ):
             cells = difference(f"{LEAF_WISE}: {method}", f"{library}: {method}", TARGETS[0])
             lines.append(f"| {method} | {place} | {cells} |")
     lines += ["", "Learning rates that were chosen, one for each world:", "", *head]
     for method in METHODS:
-        own_rates = (", ".join(map(str, rates[library, method, target])) for library, target in columns)
+        own_rates = (
+            ", ".join(map(str, rates[library, method, target])) for library, target in columns
+        )
         lines.append(f"| {method} | " + " | ".join(own_rates) + " |")
     return "\n".join(lines) + "\n"
 

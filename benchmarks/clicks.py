@@ -46,7 +46,13 @@ PEERS = ("lightgbm lambdarank", "xgboost rank:ndcg")
 VARIANTS = ("naive", "corrected", "propensities", "labels")
 CAUSES = ("naive", "corrected", "by query", "examined", "labels")
 TREES, RATE, LEAVES = 60, 0.05, 8
-COMMON = {"n_estimators": TREES, "learning_rate": RATE, "num_leaves": LEAVES, "verbose": 0, "n_jobs": 1}
+COMMON = {
+    "n_estimators": TREES,
+    "learning_rate": RATE,
+    "num_leaves": LEAVES,
+    "verbose": 0,
+    "n_jobs": 1,
+}
 FEATURES, TEST_QUERIES = 40, 300
 QUERIES = {10: 800, 50: 250}  # by impressions: 8000 and 12500 lists
 TEMPERATURE, NOISE, CLIP = 1.0, 0.1, 0.02
@@ -84,7 +90,9 @@ PARTS = {
 class Setting:
     """The data of one kind of log and one seed."""
 
-    def __init__(self, kind: str, exponent: float, impressions: int, seed: int, part: Part = PARTS["main"]) -> None:
+    def __init__(
+        self, kind: str, exponent: float, impressions: int, seed: int, part: Part = PARTS["main"]
+    ) -> None:
         queries = QUERIES[impressions] if part.queries is None else part.queries
 
         def world(first: int, n: int) -> RankingData:
@@ -129,7 +137,11 @@ class Setting:
         return int(telling[len(telling) // 2])
 
     def ndcg(self, scores: Any) -> float:
-        return float(evaluate(scores, self.test.y, group=self.test.group, metrics=["ndcg@10"]).mean["ndcg@10"])
+        return float(
+            evaluate(scores, self.test.y, group=self.test.group, metrics=["ndcg@10"]).mean[
+                "ndcg@10"
+            ]
+        )
 
     def ours(self, objective: str, variant: str) -> Row:
         """Train one variant."""
@@ -144,7 +156,9 @@ class Setting:
         elif variant == "examined":
             ranker.fit(self.simulated(0.0, 2).to_data(by="session", examined_only=False))
         elif variant == "propensities":
-            ranker.fit(self.log, propensity=self.log.fields["position"] ** -self.exponent, clip=CLIP)
+            ranker.fit(
+                self.log, propensity=self.log.fields["position"] ** -self.exponent, clip=CLIP
+            )
         else:
             ranker.fit(self.log)
         return {"ndcg": self.ndcg(ranker.predict(self.test)), **found_bias(ranker)}
@@ -152,13 +166,20 @@ class Setting:
     def curve(self) -> Row:
         """Estimate the examination from a log in which each document and position of a query is one row."""
         counts = self.clicks.to_data(examined_only=False, weights="rows")
-        ranker = Ranker("lambdamart", "ndcg@10", **{**COMMON, "n_estimators": 5}).fit(counts, position="position")
+        ranker = Ranker("lambdamart", "ndcg@10", **{**COMMON, "n_estimators": 5}).fit(
+            counts, position="position"
+        )
         return {"ndcg": self.ndcg(ranker.predict(self.test)), **found_bias(ranker)}
 
     def lightgbm(self, variant: str) -> Row:
         import lightgbm as lgb
 
-        params = {"objective": "lambdarank", "learning_rate": RATE, "num_leaves": LEAVES, "min_data_in_leaf": 50}
+        params = {
+            "objective": "lambdarank",
+            "learning_rate": RATE,
+            "num_leaves": LEAVES,
+            "min_data_in_leaf": 50,
+        }
         params |= {"lambdarank_truncation_level": 10, "num_threads": 1, "verbosity": -1, "seed": 0}
         params |= {"lambda_l2": self.ridge} if self.ridge != DEFAULT_RIDGE else {}
         positions = self.log.fields["position"] if variant == "corrected" else None
@@ -168,8 +189,18 @@ class Setting:
     def xgboost(self, variant: str) -> Row:
         import xgboost as xgb
 
-        params = {"objective": "rank:ndcg", "eta": RATE, "max_leaves": LEAVES, "grow_policy": "lossguide", "nthread": 1}
-        params |= {"lambdarank_pair_method": "topk", "lambdarank_num_pair_per_sample": 10, "seed": 0}
+        params = {
+            "objective": "rank:ndcg",
+            "eta": RATE,
+            "max_leaves": LEAVES,
+            "grow_policy": "lossguide",
+            "nthread": 1,
+        }
+        params |= {
+            "lambdarank_pair_method": "topk",
+            "lambdarank_num_pair_per_sample": 10,
+            "seed": 0,
+        }
         params |= {"lambdarank_unbiased": variant == "corrected"}
         params |= {"lambda": self.ridge} if self.ridge != DEFAULT_RIDGE else {}
         # Positions are the order of the rows of a query, which to_data gives by position.
@@ -193,11 +224,15 @@ def found_bias(ranker: Ranker) -> Row:
         return {}
     found = ranker.manifest_["position_bias"]["position"]
     names = {"values": "bias", "examination": "curve", "examination_error": "error"}
-    return {new: np.round(found[old][:10], 5).tolist() for old, new in names.items() if old in found}
+    return {
+        new: np.round(found[old][:10], 5).tolist() for old, new in names.items() if old in found
+    }
 
 
 def read() -> list[Row]:
-    return [json.loads(line) for line in RESULTS.read_text().splitlines()] if RESULTS.exists() else []
+    return (
+        [json.loads(line) for line in RESULTS.read_text().splitlines()] if RESULTS.exists() else []
+    )
 
 
 def key_of(row: Row) -> tuple[Any, ...]:
@@ -220,7 +255,13 @@ def run(args: argparse.Namespace) -> None:
                 continue
             rows = read()
             done = {key_of(row) for row in rows}
-            cell = {"part": name, "kind": kind, "exponent": exponent, "impressions": impressions, "seed": seed}
+            cell = {
+                "part": name,
+                "kind": kind,
+                "exponent": exponent,
+                "impressions": impressions,
+                "seed": seed,
+            }
             wanted = [
                 {**cell, "system": system, "variant": variant}
                 for system, variant in systems_of(part)
@@ -246,7 +287,9 @@ def same_labels(row: Row, rows: list[Row]) -> Row | None:
     same = [name for name in KEY if name not in ("part", "exponent")]
     part = PARTS[row["part"]]
     for other in rows:
-        alike = PARTS[other["part"]].queries == part.queries and all(other[name] == row[name] for name in same)
+        alike = PARTS[other["part"]].queries == part.queries and all(
+            other[name] == row[name] for name in same
+        )
         if row["variant"] == "labels" and alike:
             return {"ndcg": other["ndcg"]}
     return None
@@ -263,7 +306,9 @@ def table(_: argparse.Namespace) -> None:
 
 def print_summary(rows: list[Row]) -> None:
     """Print, by log, the share of the gap that each objective closes, and how the corrected ones compare with peers."""
-    print("### Gap between naive and labels that the correction closes; corrected less the better corrected peer\n")
+    print(
+        "### Gap between naive and labels that the correction closes; corrected less the better corrected peer\n"
+    )
     print("| log | seeds | " + " | ".join(OBJECTIVES) + " |")
     print("|---" * (2 + len(OBJECTIVES)) + "|")
     for kind, exponent, impressions in cells_of(rows):
@@ -273,20 +318,32 @@ def print_summary(rows: list[Row]) -> None:
         seeds = sorted(set.intersection(*map(set, complete)))
         if not seeds:
             continue
-        mean_of = {key: statistics.fmean(found[seed] for seed in seeds) for key, found in values.items()}
+        mean_of = {
+            key: statistics.fmean(found[seed] for seed in seeds) for key, found in values.items()
+        }
         best_peer = max(mean_of[peer, "corrected"] for peer in PEERS)
         shares = []
         for system in OBJECTIVES:
-            naive, corrected, labels = (mean_of[system, variant] for variant in ("naive", "corrected", "labels"))
-            shares.append(f"{(corrected - naive) / (labels - naive):.0%}, {corrected - best_peer:+.1f}")
-        print(f"| {kind}, 1 / k^{exponent:g}, {impressions} impressions | {len(seeds)} | " + " | ".join(shares) + " |")
+            naive, corrected, labels = (
+                mean_of[system, variant] for variant in ("naive", "corrected", "labels")
+            )
+            shares.append(
+                f"{(corrected - naive) / (labels - naive):.0%}, {corrected - best_peer:+.1f}"
+            )
+        print(
+            f"| {kind}, 1 / k^{exponent:g}, {impressions} impressions | {len(seeds)} | "
+            + " | ".join(shares)
+            + " |"
+        )
 
 
 def cells_of(rows: list[Row]) -> list[tuple[str, float, int]]:
     return sorted({(row["kind"], row["exponent"], row["impressions"]) for row in rows})
 
 
-def values_of(rows: list[Row], kind: str, exponent: float, impressions: int) -> dict[tuple[str, str], dict[int, float]]:
+def values_of(
+    rows: list[Row], kind: str, exponent: float, impressions: int
+) -> dict[tuple[str, str], dict[int, float]]:
     """NDCG@10 in points by system and variant, and then by seed."""
     values: dict[tuple[str, str], dict[int, float]] = {}
     for row in rows:
@@ -300,23 +357,38 @@ def print_part(name: str, part: Part, rows: list[Row]) -> None:
     peers = [peer for peer in PEERS if peer in part.systems]
     print(f"\n### {name}\n")
     versus = "".join(f" vs {peer.split()[0]} (p) |" for peer in peers)
-    print(f"| log | system | seeds | naive | corrected | propensities | labels | gap closed | vs naive (p) |{versus}")
+    print(
+        f"| log | system | seeds | naive | corrected | propensities | labels | gap closed | vs naive (p) |{versus}"
+    )
     print("|---" * (9 + len(peers)) + "|")
     for kind, exponent, impressions in cells_of(rows):
         values = values_of(rows, kind, exponent, impressions)
         for system in part.systems:
             trained = {variant: values.get((system, variant), {}) for variant in VARIANTS}
-            seeds = set.intersection(*([set(found) for found in trained.values() if found] or [set()]))
-            of = {variant: {seed: found[seed] for seed in seeds if found} for variant, found in trained.items()}
+            seeds = set.intersection(
+                *([set(found) for found in trained.values() if found] or [set()])
+            )
+            of = {
+                variant: {seed: found[seed] for seed in seeds if found}
+                for variant, found in trained.items()
+            }
             if not seeds:
                 continue
-            naive, corrected, labels = (mean(of[variant]) for variant in ("naive", "corrected", "labels"))
+            naive, corrected, labels = (
+                mean(of[variant]) for variant in ("naive", "corrected", "labels")
+            )
             closed = f"{(corrected - naive) / (labels - naive):.0%}" if of["labels"] else ""
-            cells = [f"{kind}, exponent {exponent:g}, {impressions} impressions", system, str(len(seeds))]
+            cells = [
+                f"{kind}, exponent {exponent:g}, {impressions} impressions",
+                system,
+                str(len(seeds)),
+            ]
             cells += [f"{mean(of[variant]):.2f}" if of[variant] else "" for variant in VARIANTS]
             cells += [closed, paired(of["corrected"], of["naive"])]
             cells += [
-                "" if system in PEERS else paired(of["corrected"], values.get((peer, "corrected"), {}))
+                ""
+                if system in PEERS
+                else paired(of["corrected"], values.get((peer, "corrected"), {}))
                 for peer in peers
             ]
             print("| " + " | ".join(cells) + " |")
@@ -330,8 +402,14 @@ def print_causes(name: str, part: Part, rows: list[Row]) -> None:
     for kind, exponent, impressions in cells_of(rows):
         values = values_of(rows, kind, exponent, impressions)
         for system in part.systems:
-            for seed in sorted(set.intersection(*(set(values.get((system, v), {})) for v in part.variants))):
-                cells = [f"{kind}, exponent {exponent:g}, {impressions} impressions", system, str(seed)]
+            for seed in sorted(
+                set.intersection(*(set(values.get((system, v), {})) for v in part.variants))
+            ):
+                cells = [
+                    f"{kind}, exponent {exponent:g}, {impressions} impressions",
+                    system,
+                    str(seed),
+                ]
                 cells += [f"{values[system, variant][seed]:.2f}" for variant in part.variants]
                 print("| " + " | ".join(cells) + " |")
 
@@ -379,7 +457,8 @@ def compare_times(args: argparse.Namespace) -> None:
                     times[corrected].append(time.process_time() - start)
         without, with_ = (statistics.median(times[corrected]) for corrected in (False, True))
         print(
-            f"{objective:12s} {without:.2f} s without, {with_:.2f} s with position: {with_ / without:.3f}", flush=True
+            f"{objective:12s} {without:.2f} s without, {with_:.2f} s with position: {with_ / without:.3f}",
+            flush=True,
         )
 
 
@@ -388,9 +467,19 @@ def main() -> None:
     commands = parser.add_subparsers(dest="command", required=True)
     runs = commands.add_parser("run")
     runs.add_argument("--parts", type=lambda text: text.split(","), default=list(PARTS))
-    runs.add_argument("--seeds", type=lambda text: [int(seed) for seed in text.split(",")], default=[0, 1, 2, 3, 4])
-    runs.add_argument("--exponents", type=lambda text: [float(value) for value in text.split(",")], default=[0, 1, 2])
-    runs.add_argument("--impressions", type=lambda text: [int(n) for n in text.split(",")], default=[10, 50])
+    runs.add_argument(
+        "--seeds",
+        type=lambda text: [int(seed) for seed in text.split(",")],
+        default=[0, 1, 2, 3, 4],
+    )
+    runs.add_argument(
+        "--exponents",
+        type=lambda text: [float(value) for value in text.split(",")],
+        default=[0, 1, 2],
+    )
+    runs.add_argument(
+        "--impressions", type=lambda text: [int(n) for n in text.split(",")], default=[10, 50]
+    )
     runs.add_argument("--seconds", type=float, default=float("inf"), help="stop after this time")
     runs.set_defaults(call=run)
     commands.add_parser("table").set_defaults(call=table)

@@ -52,12 +52,25 @@ def partitions(data: RankingData, folder: Path) -> dict[str, dict[str, Any]]:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    table = pa.table({name: data.X[order, number] for number, name in enumerate(data.feature_names)})
-    table = table.append_column("label", pa.array(data.y[order])).append_column("qid", pa.array(data.qid[order]))
+    table = pa.table(
+        {name: data.X[order, number] for number, name in enumerate(data.feature_names)}
+    )
+    table = table.append_column("label", pa.array(data.y[order])).append_column(
+        "qid", pa.array(data.qid[order])
+    )
     cuts = [0, data.n_rows // 100, data.n_rows // 3, data.n_rows // 3, data.n_rows]
-    for number in range(len(cuts) - 1):  # a small one, an empty one, a large one; queries in all of them
-        pq.write_table(table.slice(cuts[number], cuts[number + 1] - cuts[number]), folder / f"part{number}.parquet")
-    return {"as they come": {"X": data}, "shuffled rows": shuffled, "Parquet files": {"X": str(folder / "*.parquet")}}
+    for number in range(
+        len(cuts) - 1
+    ):  # a small one, an empty one, a large one; queries in all of them
+        pq.write_table(
+            table.slice(cuts[number], cuts[number + 1] - cuts[number]),
+            folder / f"part{number}.parquet",
+        )
+    return {
+        "as they come": {"X": data},
+        "shuffled rows": shuffled,
+        "Parquet files": {"X": str(folder / "*.parquet")},
+    }
 
 
 def hashes(documents: int, trees: int, workers: list[int], objectives: list[str]) -> None:
@@ -71,7 +84,11 @@ def hashes(documents: int, trees: int, workers: list[int], objectives: list[str]
                 with started(number) as client:
                     for form, arguments in forms.items():
                         ranker = Ranker(
-                            objective, engine="xgboost", n_estimators=trees, early_stopping_rounds=5, verbose=0
+                            objective,
+                            engine="xgboost",
+                            n_estimators=trees,
+                            early_stopping_rounds=5,
+                            verbose=0,
                         )
                         start = time.perf_counter()
                         ranker.fit(**arguments, eval_set=[valid], cluster=client)
@@ -82,7 +99,9 @@ def hashes(documents: int, trees: int, workers: list[int], objectives: list[str]
                             f"best tree {ranker.best_iteration_}  {seconds:.0f} s",
                             flush=True,
                         )
-            print(f"{objective}: {len(found)} different", *(value for value, _ in found), flush=True)
+            print(
+                f"{objective}: {len(found)} different", *(value for value, _ in found), flush=True
+            )
 
 
 def started(n_workers: int, threads: int = 1) -> Any:
@@ -99,7 +118,9 @@ def kill(times: int, documents: int, trees: int, n_workers: int, seed: int) -> N
         start = time.perf_counter()
         Ranker(engine="xgboost", n_estimators=trees, verbose=0, n_jobs=1).fit(data, cluster=client)
         whole = time.perf_counter() - start
-        print(f"{data}, {trees} trees, {n_workers} workers: {whole:.1f} s without a kill", flush=True)
+        print(
+            f"{data}, {trees} trees, {n_workers} workers: {whole:.1f} s without a kill", flush=True
+        )
     for _ in range(times):
         with started(n_workers) as client:
             moment = draw.uniform(0.02, 0.95) * whole
@@ -120,23 +141,38 @@ def kill(times: int, documents: int, trees: int, n_workers: int, seed: int) -> N
                 result = f"{type(error).__name__}: {error}"
             seconds = time.perf_counter() - start
             thread.join()
-            print(f"killed after {moment:5.1f} s, done after {seconds:5.1f} s: {result}", flush=True)
+            print(
+                f"killed after {moment:5.1f} s, done after {seconds:5.1f} s: {result}", flush=True
+            )
 
 
 def speed(documents: int, trees: int, rounds: int) -> None:
     data = data_of(documents)
-    common: dict[str, Any] = {"engine": "xgboost", "n_estimators": trees, "verbose": 0, "num_leaves": 64}
-    times: dict[str, list[dict[str, float]]] = {"one process, 2 threads": [], "2 workers, exact": [], "not exact": []}
+    common: dict[str, Any] = {
+        "engine": "xgboost",
+        "n_estimators": trees,
+        "verbose": 0,
+        "num_leaves": 64,
+    }
+    times: dict[str, list[dict[str, float]]] = {
+        "one process, 2 threads": [],
+        "2 workers, exact": [],
+        "not exact": [],
+    }
     with started(2) as client:
         for _ in range(rounds):
             times["one process, 2 threads"].append(Ranker(**common, n_jobs=2).fit(data).times_)
             times["2 workers, exact"].append(Ranker(**common).fit(data, cluster=client).times_)
-            times["not exact"].append(Ranker(**common).fit(data, cluster=Cluster(client, exact=False)).times_)
+            times["not exact"].append(
+                Ranker(**common).fit(data, cluster=Cluster(client, exact=False)).times_
+            )
     print(f"{data}, {trees} trees of 64 leaves; seconds of training, without reading and binning")
     base = statistics.median(sum(one.values()) for one in times["one process, 2 threads"])
     for name, found in times.items():
         median = statistics.median(sum(one.values()) for one in found)
-        phases = {phase: round(statistics.median(one[phase] for one in found), 2) for phase in found[0]}
+        phases = {
+            phase: round(statistics.median(one[phase] for one in found), 2) for phase in found[0]
+        }
         print(f"{name:<24} {median:6.2f} s  {median / base:5.2f}  {phases}")
 
 
@@ -165,14 +201,22 @@ def model(documents: int, trees: int) -> None:
                 start = time.perf_counter()
                 ranker.fit(data, cluster=client)
                 whole = time.perf_counter() - start
-                phases = {phase: round(1000 * seconds / trees, 1) for phase, seconds in ranker.times_.items()}
+                phases = {
+                    phase: round(1000 * seconds / trees, 1)
+                    for phase, seconds in ranker.times_.items()
+                }
                 rest = whole - sum(ranker.times_.values())
-                print(f"{n_workers} workers, {data.n_rows} rows: ms per tree {phases}, {rest:.1f} s before", flush=True)
+                print(
+                    f"{n_workers} workers, {data.n_rows} rows: ms per tree {phases}, {rest:.1f} s before",
+                    flush=True,
+                )
             if n_workers > 1:
                 for values, times in ((1, 200), (16_384, 50), (136 * 256 * 2, 50)):
                     arguments = [(values, times)] * n_workers
                     seconds = together(client, workers_of(client), network, arguments)
-                    print(f"a sum of {8 * values} bytes: {1e6 * seconds:.0f} microseconds", flush=True)
+                    print(
+                        f"a sum of {8 * values} bytes: {1e6 * seconds:.0f} microseconds", flush=True
+                    )
 
 
 def main() -> None:

@@ -40,24 +40,39 @@ CHANGES: dict[str, dict[str, Any]] = {
     **{f"{rows} rows per leaf": {"min_child_samples": rows} for rows in (20, 100)},
     **{f"{share:.0%} of the columns": {"colsample": share} for share in (0.5, 1.0)},
     **{f"{bins} bins": {"engine_params": {"max_bin": bins}} for bins in (15, 31, 127, 255)},
-    "half of the columns per split": {"colsample": 1.0, "engine_params": {"feature_fraction_bynode": 0.5}},
+    "half of the columns per split": {
+        "colsample": 1.0,
+        "engine_params": {"feature_fraction_bynode": 0.5},
+    },
     "extremely random thresholds": {"engine_params": {"extra_trees": True}},
     **{f"temperature {heat}": {"bagging_temperature": heat} for heat in (0.5, 1.0)},
     **{f"{share:.0%} of the rows, no weights": {"subsample": share} for share in (0.5, 0.7, 1.0)},
     "70% of the queries, not rows": {"subsample": 1.0, "subsample_queries": 0.7},
     **{
-        f"noise {noise}": {"objective": objective(f"yetiloss(neighbours=3, permutations=2, strength={noise})"), **FULL}
+        f"noise {noise}": {
+            "objective": objective(f"yetiloss(neighbours=3, permutations=2, strength={noise})"),
+            **FULL,
+        }
         for noise in (0.5, 2.0)
     },
     **{
-        f"{number} permutations": {"objective": objective(f"yetiloss(neighbours=3, permutations={number})"), **FULL}
+        f"{number} permutations": {
+            "objective": objective(f"yetiloss(neighbours=3, permutations={number})"),
+            **FULL,
+        }
         for number in (1, 5, 20)
     },
     **{
-        f"{number} neighbours": {"objective": objective(f"yetiloss(neighbours={number}, permutations=2)"), **FULL}
+        f"{number} neighbours": {
+            "objective": objective(f"yetiloss(neighbours={number}, permutations=2)"),
+            **FULL,
+        }
         for number in (1, 5, 10)
     },
-    **{f"queryrmse {weight}": {"objective": objective(mse=weight), **FULL} for weight in (0.006, 0.015, 0.06)},
+    **{
+        f"queryrmse {weight}": {"objective": objective(mse=weight), **FULL}
+        for weight in (0.006, 0.015, 0.06)
+    },
     "no queryrmse": {"objective": "0.03 yetiloss(neighbours=3, permutations=2)", **FULL},
     "queryrmse alone": {"objective": "0.03 n^-0.5 queryrmse", **FULL},
     "diagonal leaves": {"leaf_values": "diagonal"},
@@ -81,7 +96,9 @@ def parts(paths: list[Path]) -> Iterator[tuple[str, str, RankingData, RankingDat
         yield kind, "1", *data.split(0.4, seed=1)
 
 
-def measure(params: dict[str, Any], train: RankingData, valid: RankingData, trees: int, seed: int) -> dict[str, Any]:
+def measure(
+    params: dict[str, Any], train: RankingData, valid: RankingData, trees: int, seed: int
+) -> dict[str, Any]:
     ranker = Ranker(n_estimators=trees, random_state=seed, n_jobs=1, verbose=0, **params).fit(train)
     stages = [
         evaluate(scores, valid.y, group=valid.group, metrics=METRICS, threads=1)
@@ -115,9 +132,16 @@ def difference(rows: list[dict], variant: str, stage: str, metric: str, real: bo
         for name in (variant, first):
             same = [row for row in rows if row["data"] == data and row["variant"] == name]
             folds = dict.fromkeys(row["fold"] for row in same)
-            values.append([np.mean([r[stage][metric] for r in same if r["fold"] == fold], axis=0) for fold in folds])
+            values.append(
+                [
+                    np.mean([r[stage][metric] for r in same if r["fold"] == fold], axis=0)
+                    for fold in folds
+                ]
+            )
         if len(values[0]) == len(values[1]):
-            differences.append(100 * np.nanmean(np.concatenate(values[0]) - np.concatenate(values[1])))
+            differences.append(
+                100 * np.nanmean(np.concatenate(values[0]) - np.concatenate(values[1]))
+            )
     return f"{np.mean(differences):+.2f}" if differences else "-"
 
 
@@ -129,7 +153,11 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, default=1)
     parser.add_argument("--trees", type=int, default=300)
     args = parser.parse_args()
-    rows = [json.loads(line) for line in args.out.read_text().splitlines()] if args.out.exists() else []
+    rows = (
+        [json.loads(line) for line in args.out.read_text().splitlines()]
+        if args.out.exists()
+        else []
+    )
     done = {(row["variant"], row["data"], row["fold"], row["seed"]) for row in rows}
     for data, fold, train, valid in parts(args.data):
         for variant in dict.fromkeys(["chosen", *args.variants]):
@@ -137,11 +165,15 @@ def main() -> None:
                 if (variant, data, fold, seed) in done:
                     continue
                 row = {"variant": variant, "data": data, "fold": fold, "seed": seed}
-                row |= measure({"metric": "ndcg@10", **CHANGES[variant]}, train, valid, args.trees, seed)
+                row |= measure(
+                    {"metric": "ndcg@10", **CHANGES[variant]}, train, valid, args.trees, seed
+                )
                 rows.append(row)
                 with args.out.open("a") as file:
                     file.write(json.dumps(row) + "\n")
-    print("| change | NDCG@10, chosen trees | MAP, chosen trees | NDCG@10, all trees | MAP, all trees |")
+    print(
+        "| change | NDCG@10, chosen trees | MAP, chosen trees | NDCG@10, all trees | MAP, all trees |"
+    )
     print("|---|---|---|---|---|")
     for variant in dict.fromkeys(row["variant"] for row in rows):
         cells = [

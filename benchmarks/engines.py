@@ -47,7 +47,12 @@ def quality(folder: str, objectives: list[str], seeds: int, n_folds: int, out: P
                     ).fit(fold.train, eval_set=[fold.valid])
                     test = fold.test
                     result = evaluate(
-                        ranker.predict(test), test.y, group=test.group, metrics=METRICS, empty="zero", threads=1
+                        ranker.predict(test),
+                        test.y,
+                        group=test.group,
+                        metrics=METRICS,
+                        empty="zero",
+                        threads=1,
                     )
                     per_query.append([result.per_query[metric] for metric in METRICS])
                 for number, metric in enumerate(METRICS):
@@ -56,7 +61,12 @@ def quality(folder: str, objectives: list[str], seeds: int, n_folds: int, out: P
             ours, theirs = (np.concatenate(values[engine, metric]) for engine in ENGINES[::-1])
             difference = ours - theirs
             half = 1.96 * difference.std(ddof=1) / np.sqrt(len(difference))
-            row = {"xgboost": ours.mean(), "lightgbm": theirs.mean(), "difference": difference.mean(), "half": half}
+            row = {
+                "xgboost": ours.mean(),
+                "lightgbm": theirs.mean(),
+                "difference": difference.mean(),
+                "half": half,
+            }
             results[f"{objective} {metric}"] = row
             print(
                 f"{objective:<12} {metric:<8} lightgbm {row['lightgbm']:.4f}  xgboost {row['xgboost']:.4f}  "
@@ -64,14 +74,28 @@ def quality(folder: str, objectives: list[str], seeds: int, n_folds: int, out: P
                 flush=True,
             )
     if out is not None:
-        out.write_text(json.dumps({"seeds": seeds, "folds": len(folds), "results": results}, indent=1) + "\n")
+        out.write_text(
+            json.dumps({"seeds": seeds, "folds": len(folds), "results": results}, indent=1) + "\n"
+        )
 
 
 def plain_xgboost(data: RankingData, trees: int, threads: int) -> Callable[[], object]:
     import xgboost as xgb
 
-    params = {"objective": "rank:ndcg", "tree_method": "hist", "grow_policy": "lossguide", "max_leaves": 64}
-    params |= {"max_depth": 0, "eta": 0.05, "nthread": threads, "max_bin": 255, "lambda": 0.3, "verbosity": 0}
+    params = {
+        "objective": "rank:ndcg",
+        "tree_method": "hist",
+        "grow_policy": "lossguide",
+        "max_leaves": 64,
+    }
+    params |= {
+        "max_depth": 0,
+        "eta": 0.05,
+        "nthread": threads,
+        "max_bin": 255,
+        "lambda": 0.3,
+        "verbosity": 0,
+    }
 
     def run() -> object:
         matrix = xgb.QuantileDMatrix(data.X, data.y, qid=data.qid, max_bin=255, nthread=threads)
@@ -82,10 +106,17 @@ def plain_xgboost(data: RankingData, trees: int, threads: int) -> Callable[[], o
 
 def speed(queries: int, trees: int, rounds: int, threads: int) -> None:
     data = make_web_search(queries, seed=1)
-    common: dict[str, Any] = {"num_leaves": 64, "subsample": 1.0, "colsample": 1.0, "n_estimators": trees}
+    common: dict[str, Any] = {
+        "num_leaves": 64,
+        "subsample": 1.0,
+        "colsample": 1.0,
+        "n_estimators": trees,
+    }
     common |= {"n_jobs": threads, "verbose": 0, "learning_rate": 0.05}
     systems: dict[str, Callable[[], object]] = {
-        f"{engine} {objective}": lambda e=engine, o=objective: Ranker(o, engine=e, **common).fit(data)
+        f"{engine} {objective}": lambda e=engine, o=objective: Ranker(o, engine=e, **common).fit(
+            data
+        )
         for objective in ("lambdamart", "auto")
         for engine in ENGINES
     }
@@ -119,7 +150,9 @@ def main() -> None:
     command.add_argument("--threads", type=int, default=1)
     arguments = parser.parse_args()
     if arguments.command == "quality":
-        quality(arguments.folder, arguments.objectives, arguments.seeds, arguments.folds, arguments.out)
+        quality(
+            arguments.folder, arguments.objectives, arguments.seeds, arguments.folds, arguments.out
+        )
     else:
         speed(arguments.queries, arguments.trees, arguments.rounds, arguments.threads)
 

@@ -20,8 +20,12 @@ def main() -> None:
     rng = np.random.default_rng(0)
     labels = rng.integers(0, 5, (QUERIES, DOCUMENTS))
     scores = rng.normal(size=(QUERIES, DOCUMENTS))
-    qrels = {f"q{q}": {f"d{d}": int(labels[q, d]) for d in range(DOCUMENTS)} for q in range(QUERIES)}
-    run = {f"q{q}": {f"d{d}": float(scores[q, d]) for d in range(DOCUMENTS)} for q in range(QUERIES)}
+    qrels = {
+        f"q{q}": {f"d{d}": int(labels[q, d]) for d in range(DOCUMENTS)} for q in range(QUERIES)
+    }
+    run = {
+        f"q{q}": {f"d{d}": float(scores[q, d]) for d in range(DOCUMENTS)} for q in range(QUERIES)
+    }
     evaluator = pytrec_eval.RelevanceEvaluator(qrels, {"ndcg_cut.10"})
     qid = np.repeat(np.arange(QUERIES), DOCUMENTS)
     flat_scores, flat_labels = scores.ravel(), labels.ravel()
@@ -39,7 +43,9 @@ def main() -> None:
     mean = np.mean([value["ndcg_cut_10"] for value in peer.values()])
     assert abs(mean - result.mean["ndcg(gain=linear)@10"]) < 1e-12
     a, b = statistics.median(times), statistics.median(peer_times)
-    print(f"rankwright {1000 * a:.2f} ms, pytrec_eval {1000 * b:.2f} ms: {b / a:.1f} times as fast (target 10)")
+    print(
+        f"rankwright {1000 * a:.2f} ms, pytrec_eval {1000 * b:.2f} ms: {b / a:.1f} times as fast (target 10)"
+    )
 
 
 if __name__ == "__main__":

@@ -24,7 +24,6 @@ from pathlib import Path
 import numpy as np
 
 from rankwright import compare, evaluate, make_web_search
-from rankwright._io import replacing
 from rankwright.data.folds import Fold
 from rankwright.report.page import Table
 from rankwright.research.experiments import Record
@@ -41,6 +40,7 @@ from rankwright.research.harness import (
     recipe,
 )
 from rankwright.research.kept_outcomes import read_reusable
+from rankwright.support.files import replacing
 
 TRAIN, TEST, LENGTH, STAGE = 1500, 3000, 120, 50
 FOLD = f"sparse, {TRAIN} training queries of {LENGTH}"
@@ -115,13 +115,19 @@ def main() -> None:
         outcome = trained(system, fold, world, target, reported, args.trees, args.threads)
         store.add(replace(outcome, recipe=own, key=key))
         print(
-            f"world {world}, {target}: {system.name} {outcome.curve[-1]:.4f}, {outcome.fit_seconds:.0f} s", flush=True
+            f"world {world}, {target}: {system.name} {outcome.curve[-1]:.4f}, {outcome.fit_seconds:.0f} s",
+            flush=True,
         )
     if args.out is not None:
         args.out.mkdir(parents=True, exist_ok=True)
         with replacing(args.out / "table.json") as file:
             file.write(
-                (json.dumps(asdict(record(store, args.loss, metrics, args.trees)), ensure_ascii=False) + "\n").encode()
+                (
+                    json.dumps(
+                        asdict(record(store, args.loss, metrics, args.trees)), ensure_ascii=False
+                    )
+                    + "\n"
+                ).encode()
             )
 
 
@@ -132,7 +138,11 @@ def plan(loss: str, metrics: list[str], worlds: int) -> Iterator[tuple[str, int,
             for world in range(1, worlds + 1):
                 for name in names:
                     if name in LOSSES[loss].names:
-                        yield target, world, RankwrightSystem(name, {"objective": objective(loss, name), **TREES})
+                        yield (
+                            target,
+                            world,
+                            RankwrightSystem(name, {"objective": objective(loss, name), **TREES}),
+                        )
 
 
 def objective(loss: str, name: str) -> str:
@@ -141,7 +151,13 @@ def objective(loss: str, name: str) -> str:
 
 
 def trained(
-    system: RankwrightSystem, fold: Fold, world: int, target: str, metrics: list[str], trees: int, threads: int
+    system: RankwrightSystem,
+    fold: Fold,
+    world: int,
+    target: str,
+    metrics: list[str],
+    trees: int,
+    threads: int,
 ) -> Outcome:
     test = fold.test
     start = time.perf_counter()
@@ -175,7 +191,11 @@ def record(store: OutcomeStore, loss: str, metrics: list[str], trees: int) -> Re
         parts = {world: _part(store, target, {world}) for world in worlds} | {
             "all worlds": _part(store, target, set(worlds))
         }
-        names = [name for name in LOSSES[loss].names if all(name in part.systems(target) for part in parts.values())]
+        names = [
+            name
+            for name in LOSSES[loss].names
+            if all(name in part.systems(target) for part in parts.values())
+        ]
         if not names:
             continue
         for metric in dict.fromkeys([target, metrics[0]]):
@@ -184,21 +204,39 @@ def record(store: OutcomeStore, loss: str, metrics: list[str], trees: int) -> Re
                     name,
                     place,
                     f"{100 * part.evaluation(name, target).mean[metric]:.2f}",
-                    *(_difference(part, name, base, target, metric) for base in list(BASELINES)[:2]),
+                    *(
+                        _difference(part, name, base, target, metric)
+                        for base in list(BASELINES)[:2]
+                    ),
                 ]
                 for name in names
                 for place, part in parts.items()
             ]
             columns = ["system", "world", metric, "over tau=k", "over tau=k+3"]
-            tables.append(Table(f"{metric} of models trained for {target}, per cent", columns, rows))
+            tables.append(
+                Table(f"{metric} of models trained for {target}, per cent", columns, rows)
+            )
         curves = {
-            name: np.mean([outcome.curve for outcome in parts["all worlds"].outcomes if outcome.system == name], axis=0)
+            name: np.mean(
+                [
+                    outcome.curve
+                    for outcome in parts["all worlds"].outcomes
+                    if outcome.system == name
+                ],
+                axis=0,
+            )
             for name in names
         }
         stages = [str(STAGE * number) for number in range(1, len(next(iter(curves.values()))) + 1)]
-        rows = [[name, *(f"{100 * value:.2f}" for value in curve)] for name, curve in curves.items()]
+        rows = [
+            [name, *(f"{100 * value:.2f}" for value in curve)] for name, curve in curves.items()
+        ]
         tables.append(
-            Table(f"Figure 4: test {target} by number of trees, mean of the worlds", ["system", *stages], rows)
+            Table(
+                f"Figure 4: test {target} by number of trees, mean of the worlds",
+                ["system", *stages],
+                rows,
+            )
         )
         tested = [
             Claim(name, base, target)
@@ -207,15 +245,23 @@ def record(store: OutcomeStore, loss: str, metrics: list[str], trees: int) -> Re
             if base in names and name not in ("tau=k", base) and "literal" not in name
         ]
         extended = [name for name in names if name in EXTENSIONS]
-        tested += [Claim(name, "tau=inf", target, alike=True) for name in extended if "tau=inf" in names]
+        tested += [
+            Claim(name, "tau=inf", target, alike=True) for name in extended if "tau=inf" in names
+        ]
         verdicts += judge(tested, parts["all worlds"])
     cutoffs = [metric.partition("@")[2] for metric in metrics]
-    data = f"generated, sparse, {TRAIN} training queries of {LENGTH} documents, {len(worlds)} worlds"
+    data = (
+        f"generated, sparse, {TRAIN} training queries of {LENGTH} documents, {len(worlds)} worlds"
+    )
     if loss != "lambdamart":
         data += f", {LOSSES[loss].title}"
     options = f"--loss {loss} --trees {trees} --cutoffs {' '.join(cutoffs)}"
     return Record(
-        settings={"experiment": "lambdaex-table5", "data": f"{data}, k = {' and '.join(cutoffs)}", "quick": False},
+        settings={
+            "experiment": "lambdaex-table5",
+            "data": f"{data}, k = {' and '.join(cutoffs)}",
+            "quick": False,
+        },
         command=f"python benchmarks/extension.py OUTCOMES.jsonl OUT {options}",
         about={
             "title": "Lambda-eX against truncated gradients",
@@ -235,7 +281,9 @@ def record(store: OutcomeStore, loss: str, metrics: list[str], trees: int) -> Re
 
 def _part(store: OutcomeStore, target: str, worlds: set[str]) -> OutcomeStore:
     """Return the outcomes of a target in these worlds, of the systems that were trained in all of them."""
-    own = [outcome for outcome in store.outcomes if outcome.target == target and outcome.data in worlds]
+    own = [
+        outcome for outcome in store.outcomes if outcome.target == target and outcome.data in worlds
+    ]
     part = OutcomeStore()
     for outcome in own:
         if {other.data for other in own if other.system == outcome.system} == worlds:

@@ -23,7 +23,11 @@ from rankwright.report.theme import chart_config, merged, on_paper
 
 ROOT = Path(__file__).parents[1]
 RESULTS = ROOT / "benchmarks" / "results"
-OUTCOMES = {"agrees": "claims that agree", "not significant": "not significant", "contradicted": "contradicted"}
+OUTCOMES = {
+    "agrees": "claims that agree",
+    "not significant": "not significant",
+    "contradicted": "contradicted",
+}
 PEERS = ["lightgbm lambdarank", "catboost YetiRank", "catboost QueryRMSE", "xgboost rank:ndcg"]
 DATA = {
     "peers-mq2008": "MQ2008, 564 queries",
@@ -47,7 +51,9 @@ def tables(name: str) -> Iterator[list[dict[str, str]]]:
 def tables_of(text: str) -> Iterator[list[dict[str, str]]]:
     """Tables of Markdown text, one dictionary per row."""
     for match in re.finditer(r"(?:^\|.*\n)+", text, re.MULTILINE):
-        head, _, *rows = ([cell.strip() for cell in line.split("|")[1:-1]] for line in match[0].splitlines())
+        head, _, *rows = (
+            [cell.strip() for cell in line.split("|")[1:-1]] for line in match[0].splitlines()
+        )
         yield [dict(zip(head, row, strict=True)) for row in rows]
 
 
@@ -75,7 +81,9 @@ def papers() -> Any:
         color=alt.Color(
             "outcome:N",
             sort=list(columns),
-            scale=alt.Scale(domain=list(columns), range=["#008a66", "#dde2e7", "#c24e00", "#f0c14b"]),
+            scale=alt.Scale(
+                domain=list(columns), range=["#008a66", "#dde2e7", "#c24e00", "#f0c14b"]
+            ),
         ),
     )
     return bars.facet(column=alt.Column("data:N", title=None, sort=["generated data", "MQ2008"]))
@@ -83,12 +91,16 @@ def papers() -> Any:
 
 def section(experiment: str, data: str = "generated") -> dict[str, list[dict[str, str]]]:
     """Tables of a section of papers.md by their titles; the data are named by how their name begins."""
-    for text in re.split(r"^(?=## )", (RESULTS / "papers.md").read_text(encoding="utf-8"), flags=re.MULTILINE):
+    for text in re.split(
+        r"^(?=## )", (RESULTS / "papers.md").read_text(encoding="utf-8"), flags=re.MULTILINE
+    ):
         found = re.match(r"## ([\w-]+): .*\((.*)\)\n", text)
         if found is not None and found[1] == experiment and found[2].startswith(data):
             titles = re.findall(r"^\*\*(.+)\*\*$", text, re.MULTILINE)
             return dict(zip(titles, tables_of(text), strict=True))
-    raise ValueError(f"papers.md has no section of {experiment} on data whose name begins with {data!r}.")
+    raise ValueError(
+        f"papers.md has no section of {experiment} on data whose name begins with {data!r}."
+    )
 
 
 def claims_of(*experiments: str) -> Any:
@@ -98,18 +110,34 @@ def claims_of(*experiments: str) -> Any:
         found = re.match(r"([-+.\d]+) points \[([-+.\d]+), ([-+.\d]+)\]", row["evidence"])
         if found:
             here = dict(zip(("points", "low", "high"), map(float, found.groups()), strict=True))
-            claim = re.sub(r"(, \w+ features)( above .*)\1", r"\2\1", row["claim"])  # said once is enough
+            claim = re.sub(
+                r"(, \w+ features)( above .*)\1", r"\2\1", row["claim"]
+            )  # said once is enough
             values.append({"claim": claim, "verdict": row["here"], **here})
     claims = [value["claim"] for value in values]
-    room = 6.8 * max(map(len, claims))  # readers' fonts may be wider than the one that the chart is measured with
+    room = 6.8 * max(
+        map(len, claims)
+    )  # readers' fonts may be wider than the one that the chart is measured with
     base = alt.Chart(alt.Data(values=values), width=330).encode(
         y=alt.Y("claim:N", sort=claims, title=None, axis=alt.Axis(labelLimit=600, minExtent=room)),
-        color=alt.Color("verdict:N", scale=alt.Scale(domain=list(VERDICTS), range=list(VERDICTS.values()))),
+        color=alt.Color(
+            "verdict:N", scale=alt.Scale(domain=list(VERDICTS), range=list(VERDICTS.values()))
+        ),
     )
-    x = alt.Scale(domain=[min(0.0, *(v["low"] for v in values)), max(v["high"] for v in values)], nice=True)
-    zero = alt.Chart(alt.Data(values=[{"x": 0}])).mark_rule(color="#57616c").encode(x=alt.X("x:Q", scale=x))
-    ends = base.mark_rule().encode(x=alt.X("low:Q", scale=x, title="difference, points"), x2="high:Q")
-    dots = base.mark_circle(size=45, opacity=1).encode(x=alt.X("points:Q", scale=x, title="difference, points"))
+    x = alt.Scale(
+        domain=[min(0.0, *(v["low"] for v in values)), max(v["high"] for v in values)], nice=True
+    )
+    zero = (
+        alt.Chart(alt.Data(values=[{"x": 0}]))
+        .mark_rule(color="#57616c")
+        .encode(x=alt.X("x:Q", scale=x))
+    )
+    ends = base.mark_rule().encode(
+        x=alt.X("low:Q", scale=x, title="difference, points"), x2="high:Q"
+    )
+    dots = base.mark_circle(size=45, opacity=1).encode(
+        x=alt.X("points:Q", scale=x, title="difference, points")
+    )
     return alt.layer(zero, ends, dots)
 
 
@@ -126,14 +154,24 @@ def tricks() -> Any:
 def xendcg() -> Any:
     """XE-NDCG and LambdaMART where training data are corrupted: figures 3 and 4 of the paper."""
     panels = []
-    kinds = {"negatives": "xendcg-robustness", "random labels": "xendcg-robustness", "clicks": "xendcg-clicks"}
+    kinds = {
+        "negatives": "xendcg-robustness",
+        "random labels": "xendcg-robustness",
+        "clicks": "xendcg-clicks",
+    }
     for kind, experiment in kinds.items():
         values = []
         for row in section(experiment)["ndcg@5, per cent"]:
             system, _, condition = row["system"].partition(", ")
             level = re.search(r"[.\d]+", condition)
             if kind in condition or not condition:
-                values.append({"system": system, "level": float(level[0]) if level else 0.0, "value": row["here"]})
+                values.append(
+                    {
+                        "system": system,
+                        "level": float(level[0]) if level else 0.0,
+                        "value": row["here"],
+                    }
+                )
         title = "noise of clicks" if kind == "clicks" else f"{kind}, per cent"
         chart = alt.Chart(alt.Data(values=values), width=190, height=190, title=kind)
         panels.append(
@@ -148,7 +186,10 @@ def xendcg() -> Any:
 
 def lambdaex() -> Any:
     """Quality against trees: figure 4 of the paper."""
-    found = section("lambdaex-table5", "generated, sparse, 1500 training queries of 120 documents, 3 worlds, k = 5")
+    found = section(
+        "lambdaex-table5",
+        "generated, sparse, 1500 training queries of 120 documents, 3 worlds, k = 5",
+    )
     rows = found["Figure 4: test ndcg@5 by number of trees, mean of the worlds"]
     shown = ["tau=inf", "eX static", "eX all", "eX static, literal", "tau=k+3", "tau=k"]
     values = [
@@ -188,16 +229,27 @@ def comparison() -> Any:
         for row in json.loads((RESULTS / f"{name}.json").read_text(encoding="utf-8"))["quality"]:
             if row["system"] in PEERS and row["target"] in METRICS:
                 points = {key: round(100 * row[key], 2) for key in ("difference", "low", "high")}
-                values.append({"data": label, "metric": METRICS[row["target"]], "system": row["system"], **points})
+                values.append(
+                    {
+                        "data": label,
+                        "metric": METRICS[row["target"]],
+                        "system": row["system"],
+                        **points,
+                    }
+                )
     base = alt.Chart(alt.Data(values=values), width=310, height={"step": 11}).encode(
         y=alt.Y("data:N", title=None, sort=list(DATA.values()), axis=alt.Axis(minExtent=145)),
         yOffset=alt.YOffset("system:N", sort=PEERS),
         color=alt.Color("system:N", sort=PEERS),
     )
     scale = alt.Scale(domain=[-9, 10])
-    x = alt.X("difference:Q", title="peer less rankwright, points", scale=scale, axis=ticks(2, -8, 10))
+    x = alt.X(
+        "difference:Q", title="peer less rankwright, points", scale=scale, axis=ticks(2, -8, 10)
+    )
     zero = alt.Chart(alt.Data(values=[{"zero": 0}])).mark_rule(strokeDash=[3, 3]).encode(x="zero:Q")
-    lines = base.mark_rule(strokeWidth=2, opacity=0.5).encode(x=alt.X("low:Q", title=""), x2="high:Q")
+    lines = base.mark_rule(strokeWidth=2, opacity=0.5).encode(
+        x=alt.X("low:Q", title=""), x2="high:Q"
+    )
     dots = base.mark_circle(size=45, opacity=1).encode(x=x)
     return side_by_side(zero, lines, dots, titles=list(METRICS.values()), field="metric")
 
@@ -205,24 +257,47 @@ def comparison() -> Any:
 def defaults() -> Any:
     """What two steps of the defaults were worth, by data."""
     steps = {
-        "63 bins, 70 % of the columns": ("**2 permutations, 63 bins, ridge 1, 70 % of the columns**", "standard error"),
+        "63 bins, 70 % of the columns": (
+            "**2 permutations, 63 bins, ridge 1, 70 % of the columns**",
+            "standard error",
+        ),
         "random weights of queries": ("**temperature 0.7**", "standard error of the first row"),
     }
     values = []
     for step, (taken, spread) in steps.items():
-        rows = next(rows for rows in map(by_first, tables("defaults.md")) if taken in rows and spread in rows)
+        rows = next(
+            rows
+            for rows in map(by_first, tables("defaults.md"))
+            if taken in rows and spread in rows
+        )
         for data, cell in rows[taken].items():
-            for metric, value, error in zip(METRICS.values(), pair(cell), pair(rows[spread][data]), strict=True):
+            for metric, value, error in zip(
+                METRICS.values(), pair(cell), pair(rows[spread][data]), strict=True
+            ):
                 ends = {"low": round(value - 2 * error, 2), "high": round(value + 2 * error, 2)}
-                values.append({"step": step, "data": data, "metric": metric, "difference": value, **ends})
+                values.append(
+                    {"step": step, "data": data, "metric": metric, "difference": value, **ends}
+                )
     base = alt.Chart(alt.Data(values=values), width=310, height={"step": 13}).encode(
-        y=alt.Y("data:N", title=None, sort=["MQ2008", "MSLR", "web", "short", "sparse"], axis=alt.Axis(minExtent=70)),
+        y=alt.Y(
+            "data:N",
+            title=None,
+            sort=["MQ2008", "MSLR", "web", "short", "sparse"],
+            axis=alt.Axis(minExtent=70),
+        ),
         yOffset=alt.YOffset("metric:N", sort=list(METRICS.values())),
         color=alt.Color("metric:N", sort=list(METRICS.values())),
     )
-    x = alt.X("difference:Q", title="difference, points", scale=alt.Scale(domain=[-1.5, 2.5]), axis=ticks(1, -1, 2))
+    x = alt.X(
+        "difference:Q",
+        title="difference, points",
+        scale=alt.Scale(domain=[-1.5, 2.5]),
+        axis=ticks(1, -1, 2),
+    )
     zero = alt.Chart(alt.Data(values=[{"zero": 0}])).mark_rule(strokeDash=[3, 3]).encode(x="zero:Q")
-    lines = base.mark_rule(strokeWidth=2, opacity=0.5).encode(x=alt.X("low:Q", title=""), x2="high:Q")
+    lines = base.mark_rule(strokeWidth=2, opacity=0.5).encode(
+        x=alt.X("low:Q", title=""), x2="high:Q"
+    )
     dots = base.mark_circle(size=45, opacity=1).encode(x=x)
     return side_by_side(zero, lines, dots, titles=list(steps), field="step")
 
@@ -230,26 +305,42 @@ def defaults() -> Any:
 def propensities() -> Any:
     """Estimated propensities of the first ten positions beside the true ones, by data and exponent."""
     measured = json.loads((RESULTS / "offline-evaluation.json").read_text(encoding="utf-8"))
-    methods = {"swaps, whole list shuffled": "swaps", "harvest, two rankers": "harvest", "em, one ranker": "em"}
+    methods = {
+        "swaps, whole list shuffled": "swaps",
+        "harvest, two rankers": "harvest",
+        "em, one ranker": "em",
+    }
     values = []
     for kind in ("short", "web"):
         for row in measured[f"propensities {kind}"]["rows"]:
             if row["method"] in methods:
                 title = f"{kind}, exponent {row['exponent']:g}"
                 for position, value in enumerate(row["values"][:10], start=1):
-                    point = {"position": position, "propensity": round(value, 4), "method": methods[row["method"]]}
+                    point = {
+                        "position": position,
+                        "propensity": round(value, 4),
+                        "method": methods[row["method"]],
+                    }
                     point["beside"] = position + 0.2 * (list(methods).index(row["method"]) - 1)
-                    values.append({"panel": title, "true": round(position ** -row["exponent"], 4), **point})
+                    values.append(
+                        {"panel": title, "true": round(position ** -row["exponent"], 4), **point}
+                    )
     titles = list(dict.fromkeys(value["panel"] for value in values))
-    base = alt.Chart(alt.Data(values=values), width=230, height=170).encode(x=alt.X("position:Q", axis=ticks(1, 1, 10)))
+    base = alt.Chart(alt.Data(values=values), width=230, height=170).encode(
+        x=alt.X("position:Q", axis=ticks(1, 1, 10))
+    )
     y = {"scale": alt.Scale(type="log", domain=[0.005, 1.2]), "title": "propensity"}
     true = base.mark_line(strokeDash=[4, 3], color="#57616c").encode(y=alt.Y("true:Q", **y))
     colour = alt.Color("method:N", sort=list(methods.values()))
     dots = base.mark_circle(size=35, opacity=1).encode(
-        x=alt.X("beside:Q", title="position", axis=ticks(1, 1, 10)), y=alt.Y("propensity:Q", **y), color=colour
+        x=alt.X("beside:Q", title="position", axis=ticks(1, 1, 10)),
+        y=alt.Y("propensity:Q", **y),
+        color=colour,
     )
     panels = [
-        alt.layer(*(mark.transform_filter(alt.datum.panel == title) for mark in (true, dots))).properties(title=title)
+        alt.layer(
+            *(mark.transform_filter(alt.datum.panel == title) for mark in (true, dots))
+        ).properties(title=title)
         for title in titles
     ]
     return alt.vconcat(alt.hconcat(*panels[:2]), alt.hconcat(*panels[2:]))
@@ -276,7 +367,12 @@ def ties() -> Any:
     """The metric of a growing model under each tie policy."""
     policies = ["best", "expected", "worst"]
     values = [row for row in pictures("ties") if row["policy"] in policies]
-    return lines(values, "policy", policies, y=alt.Y("value:Q", title="NDCG@10", scale=alt.Scale(domain=[0.15, 0.6])))
+    return lines(
+        values,
+        "policy",
+        policies,
+        y=alt.Y("value:Q", title="NDCG@10", scale=alt.Scale(domain=[0.15, 0.6])),
+    )
 
 
 def incoherency() -> Any:
@@ -294,7 +390,11 @@ def positions() -> Any:
         alt.Chart(alt.Data(values=values), width=560, height=220)
         .mark_line(strokeWidth=2, point={"size": 22, "filled": True})
         .encode(
-            x=alt.X("position:Q", title="position in the current ranking", scale=alt.Scale(domain=[1, 30])),
+            x=alt.X(
+                "position:Q",
+                title="position in the current ranking",
+                scale=alt.Scale(domain=[1, 30]),
+            ),
             y=alt.Y(
                 "share:Q",
                 title="share of the gradient",
@@ -307,13 +407,21 @@ def positions() -> Any:
 
 
 def pictures(name: str) -> list[dict[str, Any]]:
-    rows: list[dict[str, Any]] = json.loads((RESULTS / "pictures.json").read_text(encoding="utf-8"))[name]
+    rows: list[dict[str, Any]] = json.loads(
+        (RESULTS / "pictures.json").read_text(encoding="utf-8")
+    )[name]
     return rows
 
 
-def lines(values: list[dict[str, Any]], field: str, order: list[str], y: Any, logarithmic: bool = True) -> Any:
+def lines(
+    values: list[dict[str, Any]], field: str, order: list[str], y: Any, logarithmic: bool = True
+) -> Any:
     """One line by number of trees for each value of a field."""
-    axis = {"scale": alt.Scale(type="log"), "axis": alt.Axis(values=[1, 2, 5, 10, 20, 50, 100])} if logarithmic else {}
+    axis = (
+        {"scale": alt.Scale(type="log"), "axis": alt.Axis(values=[1, 2, 5, 10, 20, 50, 100])}
+        if logarithmic
+        else {}
+    )
     return (
         alt.Chart(alt.Data(values=values), width=560, height=220)
         .mark_line(strokeWidth=2, point={"size": 30, "filled": True})
@@ -324,9 +432,9 @@ def lines(values: list[dict[str, Any]], field: str, order: list[str], y: Any, lo
 def side_by_side(zero: Any, lines: Any, dots: Any, titles: list[str], field: str) -> Any:
     """One panel for each value of a field."""
     panels = [
-        alt.layer(zero, *(mark.transform_filter(alt.datum[field] == title) for mark in (lines, dots))).properties(
-            title=title
-        )
+        alt.layer(
+            zero, *(mark.transform_filter(alt.datum[field] == title) for mark in (lines, dots))
+        ).properties(title=title)
         for title in titles
     ]
     return alt.hconcat(*panels)
@@ -348,7 +456,10 @@ def pair(cell: str) -> tuple[float, float]:
 
 FIGURES: dict[str, Callable[[], Any]] = {
     "papers": papers,
-    **{f"papers-{chart.__name__}": chart for chart in (stochasticrank, tricks, xendcg, lambdaex, softrank)},
+    **{
+        f"papers-{chart.__name__}": chart
+        for chart in (stochasticrank, tricks, xendcg, lambdaex, softrank)
+    },
     "comparison": comparison,
     "defaults": defaults,
     "propensities": propensities,
@@ -362,8 +473,14 @@ FIGURES: dict[str, Callable[[], Any]] = {
 def svg(chart: Any) -> str:
     """A chart in the style of the reports, on white, with the values as labels for screen readers."""
     spec = chart.to_dict()
-    room = {"legend": {"columnPadding": 40}}  # the reader's font may be wider than the one that measured
-    spec["config"] = merged(chart_config(), room) | {"background": "white", "aria": True, "padding": 8}
+    room = {
+        "legend": {"columnPadding": 40}
+    }  # the reader's font may be wider than the one that measured
+    spec["config"] = merged(chart_config(), room) | {
+        "background": "white",
+        "aria": True,
+        "padding": 8,
+    }
     version = ".".join(alt.SCHEMA_VERSION.removeprefix("v").split(".")[:2])
     text: str = vl_convert.vegalite_to_svg(on_paper(spec), vl_version=version)
     return text

@@ -35,7 +35,11 @@ def seconds(objective: str, cache: str) -> tuple[float, float]:
     """Return the processor time of the import and of the first gradient in a new process."""
     command = [sys.executable, "-c", ONCE, objective]
     answer = subprocess.run(
-        command, capture_output=True, text=True, check=True, env=os.environ | {"NUMBA_CACHE_DIR": cache}
+        command,
+        capture_output=True,
+        text=True,
+        check=True,
+        env=os.environ | {"NUMBA_CACHE_DIR": cache},
     )
     imported, gradient = json.loads(answer.stdout)
     return imported, gradient
@@ -59,8 +63,14 @@ def main() -> None:
             following.append(gradient)
             imports.append(imported)
         times = {"fresh": fresh, "next": following, "import": imports}
-        results[name] = {case: round(statistics.median(values), 2) for case, values in times.items()}
-        print(f"{name:16s}" + "".join(f"  {case} {value:.2f} s" for case, value in results[name].items()), flush=True)
+        results[name] = {
+            case: round(statistics.median(values), 2) for case, values in times.items()
+        }
+        print(
+            f"{name:16s}"
+            + "".join(f"  {case} {value:.2f} s" for case, value in results[name].items()),
+            flush=True,
+        )
     if args.out:
         args.out.write_text(json.dumps(results, indent=1) + "\n")
 

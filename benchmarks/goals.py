@@ -38,22 +38,44 @@ def planted(queries: int, seed: int) -> RankingData:
     relevance, margin = (np.digitize(values, GRADES).astype(float) for values in (first, second))
     price = np.repeat(draw.choice(PRICES, size=queries), SIZE)
     X = np.c_[np.c_[relevance, margin] + 0.4 * draw.random((rows, 2)), price]
-    return RankingData(X, {"relevance": relevance, "margin": margin * price}, qid=np.repeat(np.arange(queries), SIZE))
+    return RankingData(
+        X,
+        {"relevance": relevance, "margin": margin * price},
+        qid=np.repeat(np.arange(queries), SIZE),
+    )
 
 
-def measure(seed: int, queries: int, trees: int, shares: tuple[float, ...] = SHARES) -> dict[str, Any]:
+def measure(
+    seed: int, queries: int, trees: int, shares: tuple[float, ...] = SHARES
+) -> dict[str, Any]:
     """Return the values of a sweep, and of a training on the sum of both labels as one label."""
     train, test = planted(queries, seed), planted(800, 1000 + seed)
     parameters = {**PARAMETERS, "n_estimators": trees}
     weights = [(1 - share, share) for share in shares]
-    sweep = sweep_goals(train, GOALS, METRICS, valid=test, shares=weights, parameters=parameters, threads=1, seed=seed)
+    sweep = sweep_goals(
+        train,
+        GOALS,
+        METRICS,
+        valid=test,
+        shares=weights,
+        parameters=parameters,
+        threads=1,
+        seed=seed,
+    )
     summed = RankingData(train.X, train.labels["relevance"] + train.labels["margin"], qid=train.qid)
-    ranker = Ranker(GOALS[0], METRICS[0], **parameters, random_state=seed, n_jobs=1, verbose=0).fit(summed)
+    ranker = Ranker(GOALS[0], METRICS[0], **parameters, random_state=seed, n_jobs=1, verbose=0).fit(
+        summed
+    )
     one = evaluate(ranker.predict(test), test.labels, group=test.group, metrics=METRICS).mean
-    return {"sweep": [point.values for point in sweep.points], "sum as one label": list(one.values())}
+    return {
+        "sweep": [point.values for point in sweep.points],
+        "sum as one label": list(one.values()),
+    }
 
 
-def summary(sweep: np.ndarray, summed: np.ndarray, shares: tuple[float, ...] = SHARES) -> dict[str, Any]:
+def summary(
+    sweep: np.ndarray, summed: np.ndarray, shares: tuple[float, ...] = SHARES
+) -> dict[str, Any]:
     """Say what is monotone and what is dominated, by which shares of the second goal."""
 
     def above(values: np.ndarray) -> list[float]:
@@ -84,10 +106,16 @@ def main() -> None:
         runs.append(measure(seed, chosen.queries, chosen.trees))
         print(f"seed {seed} of {chosen.seeds}", flush=True)
     sweeps, sums = (np.array([run[name] for run in runs]) for name in ("sweep", "sum as one label"))
-    error = sweeps.std(axis=0, ddof=1) / np.sqrt(len(runs)) if len(runs) > 1 else np.zeros_like(sweeps[0])
+    error = (
+        sweeps.std(axis=0, ddof=1) / np.sqrt(len(runs))
+        if len(runs) > 1
+        else np.zeros_like(sweeps[0])
+    )
     print(f"\n| share of margin | {' | '.join(METRICS)} |\n|---|---|---|")
     for share, values, errors in zip(SHARES, sweeps.mean(axis=0), error, strict=True):
-        print(f"| {share:g} | {' | '.join(f'{v:.4f} ± {e:.4f}' for v, e in zip(values, errors, strict=True))} |")
+        print(
+            f"| {share:g} | {' | '.join(f'{v:.4f} ± {e:.4f}' for v, e in zip(values, errors, strict=True))} |"
+        )
     print(f"| sum as one label | {' | '.join(f'{value:.4f}' for value in sums.mean(axis=0))} |\n")
     result = summary(sweeps.mean(axis=0), sums.mean(axis=0))
     for name, value in result.items():

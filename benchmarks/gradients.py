@@ -47,34 +47,62 @@ def timed(run: Callable[[], object]) -> float:
 class LightGBMObjective:
     """Seconds per iteration that LightGBM's own objective adds."""
 
-    def __init__(self, X: np.ndarray, y: np.ndarray, group: np.ndarray, threads: int, **params: object) -> None:
-        common = {"num_leaves": 2, "num_threads": threads, "verbose": -1, "metric": "None", "min_data_in_leaf": 1}
-        data = lgb.Dataset(X, y, group=group, params={"verbose": -1}, free_raw_data=False).construct()
+    def __init__(
+        self, X: np.ndarray, y: np.ndarray, group: np.ndarray, threads: int, **params: object
+    ) -> None:
+        common = {
+            "num_leaves": 2,
+            "num_threads": threads,
+            "verbose": -1,
+            "metric": "None",
+            "min_data_in_leaf": 1,
+        }
+        data = lgb.Dataset(
+            X, y, group=group, params={"verbose": -1}, free_raw_data=False
+        ).construct()
         self.own = lgb.Booster({**common, **params}, data)
-        data = lgb.Dataset(X, y, group=group, params={"verbose": -1}, free_raw_data=False).construct()
+        data = lgb.Dataset(
+            X, y, group=group, params={"verbose": -1}, free_raw_data=False
+        ).construct()
         self.floor = lgb.Booster({**common, "objective": "none"}, data)
         rng = np.random.default_rng(1)
         self.constant = (rng.normal(size=len(y)).astype(np.float32), np.ones(len(y), np.float32))
 
     def __call__(self, iterations: int = 10) -> float:
         own = timed(lambda: [self.own.update() for _ in range(iterations)])
-        floor = timed(lambda: [self.floor.update(fobj=lambda *_: self.constant) for _ in range(iterations)])
+        floor = timed(
+            lambda: [self.floor.update(fobj=lambda *_: self.constant) for _ in range(iterations)]
+        )
         return (own - floor) / iterations
 
 
 class CatBoostObjective:
     """Seconds per iteration that CatBoost's objective adds to RMSE."""
 
-    def __init__(self, X: np.ndarray, y: np.ndarray, group: np.ndarray, threads: int, loss: str) -> None:
+    def __init__(
+        self, X: np.ndarray, y: np.ndarray, group: np.ndarray, threads: int, loss: str
+    ) -> None:
         self.pool = catboost.Pool(X, y, group_id=np.repeat(np.arange(len(group)), group))
-        self.common = {"depth": 1, "thread_count": threads, "verbose": False, "allow_writing_files": False}
-        self.common |= {"boosting_type": "Plain", "bootstrap_type": "No", "random_strength": 0, "metric_period": 1000}
+        self.common = {
+            "depth": 1,
+            "thread_count": threads,
+            "verbose": False,
+            "allow_writing_files": False,
+        }
+        self.common |= {
+            "boosting_type": "Plain",
+            "bootstrap_type": "No",
+            "random_strength": 0,
+            "metric_period": 1000,
+        }
         self.loss = loss
 
     def __call__(self) -> float:
         def per_iteration(loss: str, few: int = 2, many: int = 5) -> float:
             def fit(iterations: int) -> None:
-                catboost.CatBoost({**self.common, "loss_function": loss, "iterations": iterations}).fit(self.pool)
+                catboost.CatBoost(
+                    {**self.common, "loss_function": loss, "iterations": iterations}
+                ).fit(self.pool)
 
             short = timed(lambda: fit(few))
             return (timed(lambda: fit(many)) - short) / (many - few)
@@ -97,17 +125,23 @@ def main() -> None:
     cases = {
         "lambdamart ndcg, truncation 13": (
             ("lambdamart", "ndcg@10", {"truncation": 13, "normalize": True}),
-            lambda: LightGBMObjective(X, y, group, args.threads, **lambdarank, lambdarank_truncation_level=13),
+            lambda: LightGBMObjective(
+                X, y, group, args.threads, **lambdarank, lambdarank_truncation_level=13
+            ),
             0.9,
         ),
         "lambdamart ndcg, truncation 30": (
             ("lambdamart", "ndcg@30", {"truncation": 30, "normalize": True}),
-            lambda: LightGBMObjective(X, y, group, args.threads, **lambdarank, lambdarank_truncation_level=30),
+            lambda: LightGBMObjective(
+                X, y, group, args.threads, **lambdarank, lambdarank_truncation_level=30
+            ),
             0.9,
         ),
         "lambdamart ndcg, no truncation": (
             ("lambdamart", "ndcg", {"normalize": True}),
-            lambda: LightGBMObjective(X, y, group, args.threads, **lambdarank, lambdarank_truncation_level=10_000),
+            lambda: LightGBMObjective(
+                X, y, group, args.threads, **lambdarank, lambdarank_truncation_level=10_000
+            ),
             0.9,
         ),
         "xendcg": (
@@ -117,12 +151,16 @@ def main() -> None:
         ),
         "yetiloss ndcg, 10 permutations": (
             ("yetiloss", "ndcg", {"permutations": 10}),
-            lambda: CatBoostObjective(X, y, group, args.threads, "YetiRank:mode=NDCG;permutations=10"),
+            lambda: CatBoostObjective(
+                X, y, group, args.threads, "YetiRank:mode=NDCG;permutations=10"
+            ),
             1 / 15,
         ),
         "stochasticrank ndcg@10": (
             ("stochasticrank", "ndcg@10", {}),
-            lambda: CatBoostObjective(X, y, group, args.threads, "StochasticRank:metric=NDCG;top=10"),
+            lambda: CatBoostObjective(
+                X, y, group, args.threads, "StochasticRank:metric=NDCG;top=10"
+            ),
             1 / 30,
         ),
         "stochasticrank ndcg": (
@@ -142,16 +180,13 @@ def main() -> None:
             peer()
         times, peer_times = [], []
         for round_ in range(args.rounds):
-            times.append(timed(lambda b=bound, r=round_: [b(scores, 10 * r + i) for i in range(10)]) / 10)
+            times.append(
+                timed(lambda b=bound, r=round_: [b(scores, 10 * r + i) for i in range(10)]) / 10
+            )
             peer_times.append(peer())
         own_ms, peer_ms = 1000 * statistics.median(times), 1000 * statistics.median(peer_times)
         ratio = own_ms / peer_ms
-        results[name] = {
-            "ours_ms": own_ms,
-            "peer_ms": peer_ms,
-            "ratio": ratio,
-            "target": target,
-        }
+        results[name] = {"ours_ms": own_ms, "peer_ms": peer_ms, "ratio": ratio, "target": target}
         print(
             f"{name:34s} rankwright {own_ms:8.2f} ms  peer {peer_ms:9.2f} ms"
             f"  ratio {ratio:.4f}  target {target:.4f}  {'met' if ratio <= target else 'MISSED'}",

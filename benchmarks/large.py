@@ -33,7 +33,9 @@ STAGES = (50, 100, 200, 300, 500, 1000)  # numbers of trees in the table
 LENGTHS = {"web": 120, "sparse": 300, "short": 24}  # mean number of documents of a query
 
 
-def ours(name: str, steering: dict[str, float] | None = None, first: float = 0.03, **params: Any) -> Any:
+def ours(
+    name: str, steering: dict[str, float] | None = None, first: float = 0.03, **params: Any
+) -> Any:
     """Describe rankwright with other parameters, or with another rule for the steered rate."""
     return RankwrightSystem(name, params), {
         "_FIRST_RATE": first,
@@ -50,10 +52,18 @@ def peer(system: Any) -> Any:
 
 SYSTEMS = {
     "default": ours("default"),
-    **{f"{leaves} leaves": ours(f"{leaves} leaves", num_leaves=leaves) for leaves in (31, 64, 160, 255)},
-    **{f"rate {first} to {most}": ours(f"rate {first} to {most}", {"most": most}, first) for first, most in RATES},
     **{
-        f"{leaves} leaves, rate {first} to {most}": ours("both", {"most": most}, first, num_leaves=leaves)
+        f"{leaves} leaves": ours(f"{leaves} leaves", num_leaves=leaves)
+        for leaves in (31, 64, 160, 255)
+    },
+    **{
+        f"rate {first} to {most}": ours(f"rate {first} to {most}", {"most": most}, first)
+        for first, most in RATES
+    },
+    **{
+        f"{leaves} leaves, rate {first} to {most}": ours(
+            "both", {"most": most}, first, num_leaves=leaves
+        )
         for leaves in (160, 255)
         for first, most in RATES
     },
@@ -64,7 +74,9 @@ SYSTEMS = {
 }
 
 
-def measure(name: str, train: RankingData, valid: RankingData, trees: int, threads: int) -> dict[str, Any]:
+def measure(
+    name: str, train: RankingData, valid: RankingData, trees: int, threads: int
+) -> dict[str, Any]:
     system, changes = SYSTEMS[name]
     start, wall = time.process_time(), time.perf_counter()
     with mock.patch.multiple(defaults, **changes):
@@ -77,7 +89,9 @@ def measure(name: str, train: RankingData, valid: RankingData, trees: int, threa
         for metric in METRICS:
             means[metric].append(round(result.mean[metric], 6))
         if stage * EVERY in STAGES:
-            queries[stage * EVERY] = {metric: np.round(result.per_query[metric], 4).tolist() for metric in METRICS}
+            queries[stage * EVERY] = {
+                metric: np.round(result.per_query[metric], 4).tolist() for metric in METRICS
+            }
     rates = getattr(getattr(model, "ranker", None), "learning_rates_", None)
     return {
         "seconds": seconds,
@@ -94,7 +108,9 @@ def table(rows: list[dict[str, Any]]) -> None:
         same = [row for row in rows if tuple(row[name] for name in names) == group]
         stages = [number for number in STAGES if any(str(number) in row["queries"] for row in same)]
         print("\n{}, {} rows, {} columns, seed {}\n".format(*group))
-        print(f"| system | {' | '.join(f'{n} trees' for n in stages)} | after | NDCG@10 | MAP | processor s |")
+        print(
+            f"| system | {' | '.join(f'{n} trees' for n in stages)} | after | NDCG@10 | MAP | processor s |"
+        )
         print("|---" * (len(stages) + 5) + "|")
         for row in same:
             curve = [f"{100 * m:.2f}" for n in stages if (m := mean_after(row, n)) is not None]
@@ -126,11 +142,19 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=211)
     parser.add_argument("--trees", type=int, default=300)
     parser.add_argument("--threads", type=int, default=2)
-    parser.add_argument("--systems", nargs="*", default=["default", "255 leaves"], choices=list(SYSTEMS))
+    parser.add_argument(
+        "--systems", nargs="*", default=["default", "255 leaves"], choices=list(SYSTEMS)
+    )
     args = parser.parse_args()
-    rows = [json.loads(line) for line in args.out.read_text().splitlines()] if args.out.exists() else []
+    rows = (
+        [json.loads(line) for line in args.out.read_text().splitlines()]
+        if args.out.exists()
+        else []
+    )
     cell = {name: getattr(args, name) for name in ("kind", "rows", "columns", "seed", "trees")}
-    done = [row["system"] for row in rows if all(row[name] == value for name, value in cell.items())]
+    done = [
+        row["system"] for row in rows if all(row[name] == value for name, value in cell.items())
+    ]
     wanted = [name for name in args.systems if name not in done]
     if wanted:
         queries, held_out = args.rows // LENGTHS[args.kind], args.valid_rows // LENGTHS[args.kind]
@@ -142,7 +166,10 @@ def main() -> None:
         with args.out.open("a") as file:
             file.write(json.dumps(row) + "\n")
         rows.append(json.loads(json.dumps(row)))
-        print(f"{name}: {row['seconds']['processor']:.0f} s, {row['means']['ndcg@10'][-1]:.4f}", flush=True)
+        print(
+            f"{name}: {row['seconds']['processor']:.0f} s, {row['means']['ndcg@10'][-1]:.4f}",
+            flush=True,
+        )
     table(rows)
 
 

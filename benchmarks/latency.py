@@ -27,10 +27,10 @@ import tl2cgen
 import treelite
 
 import rankwright as rw
-from rankwright._io import replacing
-from rankwright.environment import environment
 from rankwright.export import c_source, treelite_model
 from rankwright.export.contract import ExportOptions
+from rankwright.support.environment import environment
+from rankwright.support.files import replacing
 
 TREES, LEAVES, TARGET = 300, 31, 0.25
 
@@ -42,7 +42,9 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=400)
     args = parser.parse_args()
     data = rw.make_web_search(400, seed=1)
-    ranker = rw.Ranker(n_estimators=TREES, num_leaves=LEAVES, min_child_samples=5, verbose=0).fit(data)
+    ranker = rw.Ranker(n_estimators=TREES, num_leaves=LEAVES, min_child_samples=5, verbose=0).fit(
+        data
+    )
     X = np.ascontiguousarray(data.X[: args.documents], dtype=np.float64)
     with tempfile.TemporaryDirectory() as folder:
         systems = systems_of(ranker.model_, data, X, Path(folder))
@@ -63,7 +65,9 @@ def main() -> None:
         "trees": TREES,
         "leaves": LEAVES,
         "rounds": args.rounds,
-        "environment": environment(("rankwright", "lightgbm", "treelite", "tl2cgen", "catboost", "numpy", "numba")),
+        "environment": environment(
+            ("rankwright", "lightgbm", "treelite", "tl2cgen", "catboost", "numpy", "numba")
+        ),
         "median_us": median,
         "best_us": best,
         "ratio_to_lightgbm": ratio,
@@ -74,7 +78,9 @@ def main() -> None:
     for name in median:
         print(f"{name:24s} median {median[name]:8.1f} us, best {best[name]:8.1f} us")
     of_best = result["ratio_of_best"]
-    print(f"rankwright / lightgbm: medians {ratio:.3f}, best times {of_best:.3f} (target at most {TARGET})")
+    print(
+        f"rankwright / lightgbm: medians {ratio:.3f}, best times {of_best:.3f} (target at most {TARGET})"
+    )
 
 
 def systems_of(model: Any, data: Any, X: Any, folder: Path) -> dict[str, Callable[[], Any]]:
@@ -84,11 +90,17 @@ def systems_of(model: Any, data: Any, X: Any, folder: Path) -> dict[str, Callabl
     trees = list(model.forest.trees())
     checkpoint = treelite_model.TARGET.write(trees, model.feature_names, ExportOptions()).content
     loaded = treelite.Model.deserialize_bytes(checkpoint)
-    tl2cgen.export_lib(loaded, toolchain="gcc", libpath=str(folder / "trees.so"), params={"parallel_comp": 2})
+    tl2cgen.export_lib(
+        loaded, toolchain="gcc", libpath=str(folder / "trees.so"), params={"parallel_comp": 2}
+    )
     predictor = tl2cgen.Predictor(str(folder / "trees.so"), nthread=1)
-    score_rows = compiled(c_source.TARGET.write(trees, model.feature_names, ExportOptions()).content, folder)
+    score_rows = compiled(
+        c_source.TARGET.write(trees, model.feature_names, ExportOptions()).content, folder
+    )
     scores = np.zeros(len(X))
-    own = catboost.CatBoost({"iterations": TREES, "depth": 5, "loss_function": "RMSE", "verbose": 0, "thread_count": 2})
+    own = catboost.CatBoost(
+        {"iterations": TREES, "depth": 5, "loss_function": "RMSE", "verbose": 0, "thread_count": 2}
+    )
     own.fit(data.X, data.y)
     systems: dict[str, Callable[[], Any]] = {
         "rankwright": lambda: model.predict(X, threads=1),
@@ -108,7 +120,16 @@ def systems_of(model: Any, data: Any, X: Any, folder: Path) -> dict[str, Callabl
 
 def compiled(content: bytes, folder: Path) -> Any:
     (folder / "model.c").write_bytes(content)
-    command = ["cc", "-std=c99", "-O2", "-shared", "-fPIC", str(folder / "model.c"), "-o", str(folder / "model.so")]
+    command = [
+        "cc",
+        "-std=c99",
+        "-O2",
+        "-shared",
+        "-fPIC",
+        str(folder / "model.c"),
+        "-o",
+        str(folder / "model.so"),
+    ]
     subprocess.run(command, check=True)
     function = ctypes.CDLL(str(folder / "model.so")).rankwright_score_rows
     doubles = np.ctypeslib.ndpointer(dtype=np.float64, flags="C_CONTIGUOUS")

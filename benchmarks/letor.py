@@ -16,9 +16,9 @@ from typing import Any
 import numpy as np
 from sklearn.datasets import load_svmlight_file
 
-from rankwright._io import read_text
 from rankwright.data.letor import read_letor
 from rankwright.data.letor_parser import parse_letor
+from rankwright.support.files import read_text
 
 FEATURES = 136
 REPEATS = 5

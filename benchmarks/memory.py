@@ -96,15 +96,27 @@ def main() -> None:
         folder.mkdir(parents=True, exist_ok=True)
         if not any(folder.iterdir()):
             size_of = ["--documents", str(arguments.documents)]
-            subprocess.run([sys.executable, __file__, *size_of, "--child", str(folder), "-", "write"], check=True)
+            subprocess.run(
+                [sys.executable, __file__, *size_of, "--child", str(folder), "-", "write"],
+                check=True,
+            )
         size = sum(path.stat().st_size for path in folder.iterdir()) / 1e6
         print(f"{size:.0f} MB of files", flush=True)
         results = []
         for engine in arguments.engines:
             hashes = {}
             for way in ("alone", "streamed", *(() if arguments.skip_in_memory else ("in memory",))):
-                command = [sys.executable, __file__, "--trees", str(arguments.trees), "--child", str(folder)]
-                output = subprocess.run([*command, engine, way], check=True, capture_output=True, text=True).stdout
+                command = [
+                    sys.executable,
+                    __file__,
+                    "--trees",
+                    str(arguments.trees),
+                    "--child",
+                    str(folder),
+                ]
+                output = subprocess.run(
+                    [*command, engine, way], check=True, capture_output=True, text=True
+                ).stdout
                 row = json.loads(output.splitlines()[-1])
                 results.append(row)
                 hashes[way] = row["sha256"]
@@ -113,9 +125,13 @@ def main() -> None:
                     f"preparation {row['preparation']:.1f} s, {row['sha256'][:12]}",
                     flush=True,
                 )
-            assert arguments.skip_in_memory or hashes["streamed"] == hashes["in memory"], "the models differ"
+            assert arguments.skip_in_memory or hashes["streamed"] == hashes["in memory"], (
+                "the models differ"
+            )
         if arguments.out is not None:
-            arguments.out.write_text(json.dumps({"megabytes_of_files": size, "trainings": results}, indent=1) + "\n")
+            arguments.out.write_text(
+                json.dumps({"megabytes_of_files": size, "trainings": results}, indent=1) + "\n"
+            )
 
 
 if __name__ == "__main__":

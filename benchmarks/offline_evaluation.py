@@ -45,7 +45,11 @@ def estimators() -> dict[str, Any]:
     population: dict[str, list[float]] = {"dcg@10": [], "relevance": []}
     for number in range(LOGS):
         data = rw.make_web_search(
-            QUERIES_PER_LOG, kind="short", n_features=20, first_query=number * QUERIES_PER_LOG, seed=0
+            QUERIES_PER_LOG,
+            kind="short",
+            n_features=20,
+            first_query=number * QUERIES_PER_LOG,
+            seed=0,
         )
         gamma = attraction(data)
         old, new = noisy(data, 2.0, number), noisy(data, 1.0, LOGS + number)
@@ -55,17 +59,30 @@ def estimators() -> dict[str, Any]:
         population["dcg@10"].append(truth)
         population["relevance"].append(relevance)
         log = rw.simulate_clicks(
-            data, old, impressions=20, shown=None, temperature=0.5, noise=NOISE, max_label=4, seed=number
+            data,
+            old,
+            impressions=20,
+            shown=None,
+            temperature=0.5,
+            noise=NOISE,
+            max_label=4,
+            seed=number,
         )
         curve = 1 / np.arange(1.0, log.position.max() + 1)
         for clip in (0.0, 0.05):
             result = rw.evaluate_clicks(log, new, curve, clip=clip, seed=number)
             for row in result.rows:
                 entry = outcomes.setdefault(
-                    f"{row.estimator}, clip {clip:g}", {"value": [], "low": [], "high": [], "own": []}
+                    f"{row.estimator}, clip {clip:g}",
+                    {"value": [], "low": [], "high": [], "own": []},
                 )
                 own = truth / relevance if row.estimator == "snips" else truth
-                for name, value in (("value", row.value), ("low", row.low), ("high", row.high), ("own", own)):
+                for name, value in (
+                    ("value", row.value),
+                    ("low", row.low),
+                    ("high", row.high),
+                    ("own", own),
+                ):
                     entry[name].append(value)
     dcg = float(np.mean(population["dcg@10"]))
     summary = {}
@@ -89,12 +106,20 @@ def propensities(kind: str, n_queries: int) -> dict[str, Any]:
     """Relative error of estimated curves for the first ten positions, at 50 impressions a query."""
     rows = []
     data = rw.make_web_search(n_queries, kind=kind, n_features=20, seed=1)  # type: ignore[arg-type]
-    small = [rw.make_web_search(60, kind=kind, n_features=20, first_query=first, seed=1) for first in (10**6, 10**7)]  # type: ignore[arg-type]
+    small = [
+        rw.make_web_search(60, kind=kind, n_features=20, first_query=first, seed=1)
+        for first in (10**6, 10**7)
+    ]  # type: ignore[arg-type]
     settings = {"n_estimators": 30, "learning_rate": 0.1, "verbose": 0, "n_jobs": 1}
     rankers = [rw.Ranker(**settings).fit(part).predict(data) for part in small]
     for exponent in (1.0, 2.0):
         true = np.arange(1, 11.0) ** -exponent
-        common: dict[str, Any] = {"exponent": exponent, "noise": NOISE, "impressions": 50, "max_label": 4}
+        common: dict[str, Any] = {
+            "exponent": exponent,
+            "noise": NOISE,
+            "impressions": 50,
+            "max_label": 4,
+        }
         shuffled = rw.simulate_clicks(data, rankers[0], randomise="shuffle", **common)
         swapped = rw.simulate_clicks(data, rankers[0], randomise="swap", **common)
         both = rw.simulate_clicks(data, rankers, **common)
@@ -123,7 +148,9 @@ def propensities(kind: str, n_queries: int) -> dict[str, Any]:
                 "seconds": round(time.perf_counter() - start, 1),
             }
             rows.append(row)
-            show(f"{kind} {exponent:g} {name}: worst error {row['worst_error']:.3f}, {row['seconds']} s")
+            show(
+                f"{kind} {exponent:g} {name}: worst error {row['worst_error']:.3f}, {row['seconds']} s"
+            )
     return {"impressions": 50, "noise": NOISE, "rows": rows}
 
 
@@ -132,8 +159,14 @@ def alarms() -> dict[str, Any]:
     pool = rw.make_web_search(5000, kind="short", n_features=20, seed=2)
     cases: dict[str, tuple[str, Callable[[rw.RankingData, int], tuple[Any, Any]]]] = {
         "same ranker, team draft": ("team-draft", lambda data, i: (noisy(data, 1, i),) * 2),
-        "equal rankers, team draft": ("team-draft", lambda data, i: (noisy(data, 1, i), noisy(data, 1, TESTS + i))),
-        "equal rankers, balanced": ("balanced", lambda data, i: (noisy(data, 1, i), noisy(data, 1, TESTS + i))),
+        "equal rankers, team draft": (
+            "team-draft",
+            lambda data, i: (noisy(data, 1, i), noisy(data, 1, TESTS + i)),
+        ),
+        "equal rankers, balanced": (
+            "balanced",
+            lambda data, i: (noisy(data, 1, i), noisy(data, 1, TESTS + i)),
+        ),
     }
     shares = {}
     for name, (method, rankers) in cases.items():
@@ -141,8 +174,12 @@ def alarms() -> dict[str, Any]:
         for i in range(TESTS):
             data = sample(pool, 100, i)
             a, b = rankers(data, i)
-            log = rw.simulate_interleaving(data, a, b, method=method, impressions=10, noise=NOISE, max_label=4, seed=i)  # type: ignore[arg-type]
-            found += rw.compare_interleaved(log, method=method, permutations=2000, resamples=1).p <= 0.05  # type: ignore[arg-type]
+            log = rw.simulate_interleaving(
+                data, a, b, method=method, impressions=10, noise=NOISE, max_label=4, seed=i
+            )  # type: ignore[arg-type]
+            found += (
+                rw.compare_interleaved(log, method=method, permutations=2000, resamples=1).p <= 0.05
+            )  # type: ignore[arg-type]
         shares[name] = found / TESTS
         show(f"{name}: {shares[name]:.3f}")
     return {"tests": TESTS, "queries": 100, "impressions": 10, "alarms": shares}
@@ -153,7 +190,10 @@ def power() -> dict[str, Any]:
     pool = rw.make_web_search(5000, kind="short", n_features=20, seed=3)
     a, b = noisy(pool, 1.3, 0), noisy(pool, 1.0, 1)
     gamma = attraction(pool)
-    means = [float(place_weights(rw.metric("dcg@10"), scores, pool) @ gamma) / pool.n_queries for scores in (a, b)]
+    means = [
+        float(place_weights(rw.metric("dcg@10"), scores, pool) @ gamma) / pool.n_queries
+        for scores in (a, b)
+    ]
     tests, rows = 200, []
     for n_queries in (50, 100, 200):
         found = {"team draft": 0, "balanced": 0, "A/B, clicks": 0}
@@ -169,10 +209,18 @@ def power() -> dict[str, Any]:
                 result = rw.compare_interleaved(log, method=method, permutations=2000, resamples=1)  # type: ignore[arg-type]
                 found[method.replace("-", " ")] += result.p <= 0.05 and result.preference > 0
                 if method == "team-draft":
-                    needed.append((result.preference, result.ties / result.n_impressions, result.design_effect))
+                    needed.append(
+                        (
+                            result.preference,
+                            result.ties / result.n_impressions,
+                            result.design_effect,
+                        )
+                    )
             log = rw.simulate_clicks(data, list(pair), **common)
             difference = ab_difference(log)
-            found["A/B, clicks"] += fisher(difference, None, 2000, (0, 0)) <= 0.05 and difference.mean() > 0
+            found["A/B, clicks"] += (
+                fisher(difference, None, 2000, (0, 0)) <= 0.05 and difference.mean() > 0
+            )
         effect, ties, design = np.mean(needed, axis=0).tolist()
         row = {
             "queries": n_queries,
@@ -196,14 +244,18 @@ def ab_difference(log: rw.ClickLog) -> Any:
     means = []
     for side in (0, 1):
         number = np.bincount(query[ranker == side], minlength=log.queries.n_queries)
-        total = np.bincount(query[ranker == side], weights=clicks[ranker == side], minlength=log.queries.n_queries)
+        total = np.bincount(
+            query[ranker == side], weights=clicks[ranker == side], minlength=log.queries.n_queries
+        )
         means.append(np.where(number > 0, total / np.maximum(number, 1), np.nan))
     difference = means[1] - means[0]
     return difference[~np.isnan(difference)]
 
 
 def sample(pool: rw.RankingData, n_queries: int, number: int) -> rw.RankingData:
-    return pool.subset(np.random.default_rng(number).choice(pool.n_queries, n_queries, replace=False))
+    return pool.subset(
+        np.random.default_rng(number).choice(pool.n_queries, n_queries, replace=False)
+    )
 
 
 def show(text: str) -> None:

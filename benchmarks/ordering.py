@@ -19,10 +19,10 @@ from typing import Any
 import numpy as np
 
 from rankwright import Ranker, compare, evaluate, make_web_search
-from rankwright._io import replacing
 from rankwright.data.folds import folds_by_query
-from rankwright.environment import environment
 from rankwright.evaluation.per_query import Evaluation
+from rankwright.support.environment import environment
+from rankwright.support.files import replacing
 
 STAGES = (50, 100, 300)
 METRICS = ["map", "mrr", "ndcg@10"]
@@ -52,7 +52,9 @@ def main() -> None:
     parser.add_argument("--threads", type=int, default=1)
     args = parser.parse_args()
     data = make_web_search(args.queries, kind=args.kind, mean_length=args.length)
-    trainings = list(dict.fromkeys(training(metric, one) for metric, *both in CLAIMS for one in both))
+    trainings = list(
+        dict.fromkeys(training(metric, one) for metric, *both in CLAIMS for one in both)
+    )
     values: dict[tuple[str, str, int], list[Any]] = {}
     for fold in list(folds_by_query(data, 5))[: args.folds]:
         for metric, objective in trainings:
@@ -61,7 +63,12 @@ def main() -> None:
                 values.setdefault((metric, objective, trees), []).append(value)
     rows = [row(values, *claim, trees) for claim in CLAIMS for trees in STAGES]
     result = {
-        "data": {"kind": args.kind, "queries": args.queries, "documents": data.n_rows, "folds": args.folds},
+        "data": {
+            "kind": args.kind,
+            "queries": args.queries,
+            "documents": data.n_rows,
+            "folds": args.folds,
+        },
         "settings": {"seeds": args.seeds, "trees": TREES},
         "environment": environment(("rankwright", "lightgbm", "numpy", "numba")),
         "rows": rows,
@@ -98,21 +105,35 @@ def test_values(fold: Any, metric: str, objective: str, seeds: int, threads: int
         ).fit(fold.train)
         for number, scores in enumerate(ranker.staged_predict(fold.test, every=STAGES[0]), start=1):
             if number * STAGES[0] in values:
-                result = evaluate(scores, fold.test.y, group=fold.test.group, metrics=METRICS, threads=threads)
+                result = evaluate(
+                    scores, fold.test.y, group=fold.test.group, metrics=METRICS, threads=threads
+                )
                 values[number * STAGES[0]].append([result.per_query[name] for name in METRICS])
         print(
-            f"fold {fold.name}, seed {seed}: {objective} for {metric}, {time.perf_counter() - start:.0f} s", flush=True
+            f"fold {fold.name}, seed {seed}: {objective} for {metric}, {time.perf_counter() - start:.0f} s",
+            flush=True,
         )
     return {trees: np.mean(each, axis=0) for trees, each in values.items()}
 
 
-def row(values: dict[Any, list[Any]], metric: str, better: str, than: str, trees: int) -> dict[str, Any]:
+def row(
+    values: dict[Any, list[Any]], metric: str, better: str, than: str, trees: int
+) -> dict[str, Any]:
     """Compare two objectives over the test queries of all folds; values are in points."""
     column = METRICS.index(metric)
-    both = [np.concatenate([part[column] for part in values[*training(metric, one), trees]]) for one in (than, better)]
+    both = [
+        np.concatenate([part[column] for part in values[*training(metric, one), trees]])
+        for one in (than, better)
+    ]
     ids = np.arange(len(both[0])).astype(str)
     evaluations = [
-        Evaluation({metric: float(np.nanmean(one))}, {metric: one}, query_ids=ids, ties="worst", empty="skip")
+        Evaluation(
+            {metric: float(np.nanmean(one))},
+            {metric: one},
+            query_ids=ids,
+            ties="worst",
+            empty="skip",
+        )
         for one in both
     ]
     comparison = compare(*evaluations, names=["than", "better"], metrics=[metric]).rows[0]

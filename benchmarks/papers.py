@@ -19,17 +19,22 @@ import argparse
 import re
 from pathlib import Path
 
-from rankwright._io import replacing
 from rankwright.report.page import Page
 from rankwright.research.experiments import EXPERIMENTS, Record, read_records
 from rankwright.research.harness import Outcome, read_outcomes
 from rankwright.research.kept_outcomes import keep
+from rankwright.support.files import replacing
 
 KEPT = Path(__file__).parent / "results" / "outcomes"
 GENERATED = ("generated", "world")  # how the names of generated data begin
 PAGE = Path(__file__).parent / "results" / "papers.md"
 SUMMARY = Path(__file__).parents[1] / "docs" / "results.md"
-OUTCOMES = {"agrees": "agrees", "not significant": "open", "contradicts": "contradicted", "mixed": "mixed"}
+OUTCOMES = {
+    "agrees": "agrees",
+    "not significant": "open",
+    "contradicts": "contradicted",
+    "mixed": "mixed",
+}
 PAPERS = {
     "stochasticrank": "StochasticRank",
     "tricks": "Which Tricks (YetiRank, YetiLoss)",
@@ -45,7 +50,11 @@ HEADLINES: tuple[tuple[str, str, str], ...] = (
     ("stochasticrank-table3", "generated", "CCS above REINFORCE by ndcg@5"),
     ("stochasticrank-table3", "generated", "CCS + SFA above CCS by ndcg@5"),
     ("stochasticrank-table3", "generated", "CCS + SFA + SGLB above CCS + SFA by ndcg@5"),
-    ("stochasticrank-table3", "generated", "CCS + SFA + SGLB + mu above CCS + SFA + SGLB by ndcg@5"),
+    (
+        "stochasticrank-table3",
+        "generated",
+        "CCS + SFA + SGLB + mu above CCS + SFA + SGLB by ndcg@5",
+    ),
     (
         "stochasticrank-table3",
         "generated",
@@ -67,9 +76,21 @@ HEADLINES: tuple[tuple[str, str, str], ...] = (
     ("tricks-table3", "generated", "YetiLoss, logistic above YetiLoss, no smoothing by ndcg@10"),
     ("tricks-table4", "generated", "YetiRank above LightGBM by ndcg@10"),
     ("xendcg-table1", "generated", "XE-NDCG above LambdaMART by ndcg@5"),
-    ("xendcg-clicks", "generated", "XE-NDCG, clicks at 0.05 above LambdaMART, clicks at 0.05 by ndcg@5"),
-    ("xendcg-clicks", "generated", "XE-NDCG, clicks at 0.15 above LambdaMART, clicks at 0.15 by ndcg@5"),
-    ("xendcg-clicks", "generated", "XE-NDCG, clicks at 0.25 above LambdaMART, clicks at 0.25 by ndcg@5"),
+    (
+        "xendcg-clicks",
+        "generated",
+        "XE-NDCG, clicks at 0.05 above LambdaMART, clicks at 0.05 by ndcg@5",
+    ),
+    (
+        "xendcg-clicks",
+        "generated",
+        "XE-NDCG, clicks at 0.15 above LambdaMART, clicks at 0.15 by ndcg@5",
+    ),
+    (
+        "xendcg-clicks",
+        "generated",
+        "XE-NDCG, clicks at 0.25 above LambdaMART, clicks at 0.25 by ndcg@5",
+    ),
     ("xendcg-robustness", "generated", "XE-NDCG loses less than LambdaMART with 80% negatives"),
     ("xendcg-robustness", "generated", "XE-NDCG loses less than LambdaMART with 40% random labels"),
     ("xendcg-robustness", "generated", "XE-NDCG loses less than LambdaMART with 80% random labels"),
@@ -93,13 +114,27 @@ HEADLINES: tuple[tuple[str, str, str], ...] = (
         "generated",
         "the objective of LambdaMART τ=∞ takes longer than that of LambdaMART-eX static",
     ),
-    ("softrank-directness", "generated", "the gap is below the bound of theorem 2 wherever its condition holds"),
+    (
+        "softrank-directness",
+        "generated",
+        "the gap is below the bound of theorem 2 wherever its condition holds",
+    ),
 )
 # Patterns of the experiment, the data's name and the claims, and what explains their verdicts: the method, its
 # implementation, the settings or the data. Claims that agree need none, and open ones get one from their interval.
 DIAGNOSES: tuple[tuple[str, str, str, str], ...] = (
-    ("stochasticrank-table1", "the", "StochasticRank ends", "method; shared or independent leaf noise"),
-    ("stochasticrank-table1", "the", "E-Lambda(MART, strength 1|Loss)", "settings: noise escapes for some seeds"),
+    (
+        "stochasticrank-table1",
+        "the",
+        "StochasticRank ends",
+        "method; shared or independent leaf noise",
+    ),
+    (
+        "stochasticrank-table1",
+        "the",
+        "E-Lambda(MART, strength 1|Loss)",
+        "settings: noise escapes for some seeds",
+    ),
     (
         "stochasticrank-table3",
         "generated",
@@ -130,10 +165,25 @@ DIAGNOSES: tuple[tuple[str, str, str, str], ...] = (
         "SR-R1 above SR-R1 soft by ndcg",
         "settings: a third of the range of mu does harm, and 300 trees are few; +0.4 with 1000",
     ),
-    ("stochasticrank-table2", "generated", "SR-R1 above LambdaMART by ndcg", "method: -1.1 with 1000 trees too"),
-    ("stochasticrank-table2", "generated", "SR-R1 above E-LambdaLoss by ndcg", "method: -1.6 with 1000 trees too"),
+    (
+        "stochasticrank-table2",
+        "generated",
+        "SR-R1 above LambdaMART by ndcg",
+        "method: -1.1 with 1000 trees too",
+    ),
+    (
+        "stochasticrank-table2",
+        "generated",
+        "SR-R1 above E-LambdaLoss by ndcg",
+        "method: -1.6 with 1000 trees too",
+    ),
     ("stochasticrank-table2", "generated", "SR-R1.* above .*Lambda.* by ndcg", "method, or data"),
-    ("tricks-table2", "generated", "YetiRank above StochasticRank", "method; StochasticRank is not tuned"),
+    (
+        "tricks-table2",
+        "generated",
+        "YetiRank above StochasticRank",
+        "method; StochasticRank is not tuned",
+    ),
     ("tricks-table2", "generated", "StochasticRank above", "settings: StochasticRank is not tuned"),
     (
         "tricks-table[24]",
@@ -153,10 +203,25 @@ DIAGNOSES: tuple[tuple[str, str, str, str], ...] = (
         "YetiLoss above LambdaMART by map",
         "settings: +1.2 with up to 300 trees, +0.4 with CatBoost's own; more trees favour LambdaMART",
     ),
-    ("tricks-table[24]", "generated", "YetiLoss above YetiRank by map", "data: -0.2 with CatBoost's own losses too"),
+    (
+        "tricks-table[24]",
+        "generated",
+        "YetiLoss above YetiRank by map",
+        "data: -0.2 with CatBoost's own losses too",
+    ),
     ("tricks-table2", "generated", "YetiLoss above YetiRank by mrr", "data, probably, as by MAP"),
-    ("tricks-table4", "generated", "YetiRank above LightGBM", "method; -3.36 with 100 trees was settings"),
-    ("tricks-table4", "generated", "YetiLoss above", "settings, probably: neither leaves nor rate are chosen for it"),
+    (
+        "tricks-table4",
+        "generated",
+        "YetiRank above LightGBM",
+        "method; -3.36 with 100 trees was settings",
+    ),
+    (
+        "tricks-table4",
+        "generated",
+        "YetiLoss above",
+        "settings, probably: neither leaves nor rate are chosen for it",
+    ),
     (
         "tricks-table3",
         "generated",
@@ -169,15 +234,30 @@ DIAGNOSES: tuple[tuple[str, str, str, str], ...] = (
         "YetiLoss, 2 like YetiLoss, 1 by err",
         "chance, or the method: one of 32 such tests; the paper's table has the same sign",
     ),
-    ("xendcg-clicks", "generated", "XE-NDCG, clicks at 0.05", "method; -3.51 with 400 leaves was settings"),
+    (
+        "xendcg-clicks",
+        "generated",
+        "XE-NDCG, clicks at 0.05",
+        "method; -3.51 with 400 leaves was settings",
+    ),
     (
         "xendcg-clicks",
         "generated",
         "XE-NDCG, clicks at 0.15",
         "method; -1.47, not significant, with 400 leaves was settings",
     ),
-    ("xendcg-clicks", "generated", "XE-NDCG, clicks at 0.25", "chance of the draws: from -2.9 to +4.1 points"),
-    ("xendcg-clicks", "generated", "XE-NDCG loses less", "chance of the draws: of either sign in nine of them"),
+    (
+        "xendcg-clicks",
+        "generated",
+        "XE-NDCG, clicks at 0.25",
+        "chance of the draws: from -2.9 to +4.1 points",
+    ),
+    (
+        "xendcg-clicks",
+        "generated",
+        "XE-NDCG loses less",
+        "chance of the draws: of either sign in nine of them",
+    ),
     (
         "xendcg-robustness",
         "generated",
@@ -223,7 +303,9 @@ _POINT = 1.0  # differences up to this are called small
 def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("folder", type=Path, nargs="?")
-    parser.add_argument("--supersede", nargs="+", default=[], choices=list(EXPERIMENTS), metavar="EXPERIMENT")
+    parser.add_argument(
+        "--supersede", nargs="+", default=[], choices=list(EXPERIMENTS), metavar="EXPERIMENT"
+    )
     parser.add_argument("--keep-only", action="store_true")
     args = parser.parse_args()
     if args.folder is not None:
@@ -235,16 +317,22 @@ def main() -> None:
     for record in [] if args.folder is None else read_records(args.folder):
         new = text_of(record)
         if title(new)[0] in args.supersede:
-            sections = [section for section in sections if not superseded(title(section), title(new))]
+            sections = [
+                section for section in sections if not superseded(title(section), title(new))
+            ]
         sections = inserted(sections, new)
     with replacing(PAGE) as file:
-        file.write((head + counted(overview, sections) + "".join(sections)).rstrip("\n").encode() + b"\n")
+        file.write(
+            (head + counted(overview, sections) + "".join(sections)).rstrip("\n").encode() + b"\n"
+        )
     text = SUMMARY.read_text(encoding="utf-8")
     for mark, rows in summary_tables(sections).items():
         pattern = rf"(<!-- {re.escape(mark)} -->\n\n)(?:\|.*\n)*\n*"
         text, found = re.subn(pattern, lambda match, rows=rows: f"{match[1]}{rows}\n", text)
         if found != 1:
-            raise ValueError(f"docs/results.md must have the mark {mark!r} once; it has it {found} times.")
+            raise ValueError(
+                f"docs/results.md must have the mark {mark!r} once; it has it {found} times."
+            )
     with replacing(SUMMARY) as file:
         file.write(recounted(text, sections).encode())
 
@@ -255,7 +343,9 @@ def keep_outcomes(folder: Path, kept: Path) -> None:
     for path in sorted(folder.rglob("outcomes.jsonl")):
         for outcome in read_outcomes(path):
             if outcome.data.startswith(GENERATED):
-                name = re.sub(r"[^a-z0-9]+", "-", f"{outcome.data} {outcome.fold}".lower()).strip("-")
+                name = re.sub(r"[^a-z0-9]+", "-", f"{outcome.data} {outcome.fold}".lower()).strip(
+                    "-"
+                )
                 worlds.setdefault(name, []).append(outcome)
     for name, outcomes in worlds.items():
         kept.mkdir(parents=True, exist_ok=True)
@@ -281,8 +371,12 @@ def summary_tables(sections: list[str]) -> dict[str, str]:
                 against.append([experiment, data.partition(",")[0], claim, short(evidence), why])
     rows = [[PAPERS[name], *map(str, counts)] for name, counts in totals.items()]
     tables = {
-        "papers.md": table(["paper", "agree", "not significant", "contradicted", "mixed"], rows, "--:"),
-        "contradicted": table(["experiment", "data", "claim", "difference, points", "why"], against, "---"),
+        "papers.md": table(
+            ["paper", "agree", "not significant", "contradicted", "mixed"], rows, "--:"
+        ),
+        "contradicted": table(
+            ["experiment", "data", "claim", "difference, points", "why"], against, "---"
+        ),
     }
     for name in PAPERS:
         own = [headline(sections, *line) for line in HEADLINES if line[0].partition("-")[0] == name]
@@ -293,7 +387,9 @@ def summary_tables(sections: list[str]) -> dict[str, str]:
 def recounted(text: str, sections: list[str]) -> str:
     """Return docs/results.md with the totals in its sentences and in the row "after" written anew."""
     verdicts = [(title(section)[1], row[0]) for section in sections for row in claims(section)]
-    agree, undecided, against, mixed = (sum(found == outcome for _, found in verdicts) for outcome in OUTCOMES)
+    agree, undecided, against, mixed = (
+        sum(found == outcome for _, found in verdicts) for outcome in OUTCOMES
+    )
     small = sum(data == "mq2008" and found == "not significant" for data, found in verdicts)
     sentences = {
         r"Of \d+ tests of a claim on a data set, .* hold": f"Of {len(verdicts)} tests of a claim on a data set, "
@@ -304,7 +400,9 @@ def recounted(text: str, sections: list[str]) -> str:
     for pattern, sentence in sentences.items():
         text, found = re.subn(pattern, sentence, text)
         if found != 1:
-            raise ValueError(f"docs/results.md must have {pattern!r} once; it has it {found} times.")
+            raise ValueError(
+                f"docs/results.md must have {pattern!r} once; it has it {found} times."
+            )
     return text
 
 
@@ -318,7 +416,9 @@ def headline(sections: list[str], experiment: str, data: str, claim: str) -> lis
                     why = diagnosis(experiment, place, outcome, claim, evidence)
                     loss = "NDCG-Loss2++: " if "LambdaLoss" in place else ""
                     return [loss + claim, short(evidence), OUTCOMES[outcome], why]
-    raise ValueError(f"papers.md has no claim {claim!r} of {experiment} on data whose name begins with {data!r}.")
+    raise ValueError(
+        f"papers.md has no claim {claim!r} of {experiment} on data whose name begins with {data!r}."
+    )
 
 
 def diagnosis(experiment: str, data: str, outcome: str, claim: str, evidence: str) -> str:
@@ -330,7 +430,9 @@ def diagnosis(experiment: str, data: str, outcome: str, claim: str, evidence: st
         return "method"
     interval = re.search(r"\[([-+.\d]+), ([-+.\d]+)\]", evidence)
     if outcome != "not significant" or interval is None:
-        raise ValueError(f"DIAGNOSES has none for {claim!r} of {experiment} on {data}, which is {OUTCOMES[outcome]}.")
+        raise ValueError(
+            f"DIAGNOSES has none for {claim!r} of {experiment} on {data}, which is {OUTCOMES[outcome]}."
+        )
     largest = max(abs(float(bound)) for bound in interval.groups())
     if largest <= _POINT:
         return "data: no difference of a point here"
@@ -355,9 +457,13 @@ def text_of(record: Record) -> str:
 
 def title(section: str) -> tuple[str, str]:
     """Experiment and data of a section."""
-    found = re.match(r"## ([\w-]+): .*?\(((?:generated|the paper|mq2008|[^()]*)[^()]*)\)\n", section)
+    found = re.match(
+        r"## ([\w-]+): .*?\(((?:generated|the paper|mq2008|[^()]*)[^()]*)\)\n", section
+    )
     if found is None:
-        raise ValueError(f"a section of papers.md has no experiment and data in its title: {section[:80]!r}")
+        raise ValueError(
+            f"a section of papers.md has no experiment and data in its title: {section[:80]!r}"
+        )
     return found[1], found[2]
 
 
@@ -390,11 +496,15 @@ def counted(overview: str, sections: list[str]) -> str:
         for outcome, claim, evidence in found:
             if outcome != "agrees":
                 why = diagnosis(experiment, data, outcome, claim, evidence)
-                (against if outcome == "contradicts" else undecided).append([experiment, data, claim, evidence, why])
+                (against if outcome == "contradicts" else undecided).append(
+                    [experiment, data, claim, evidence, why]
+                )
     intro = overview.partition("| experiment |")[0]
     columns = ["experiment", "data", "claim", "evidence", "why"]
     counts_table = table(
-        ["experiment", "data", "claims that agree", "not significant", "contradicted", "mixed"], rows, "--:"
+        ["experiment", "data", "claims that agree", "not significant", "contradicted", "mixed"],
+        rows,
+        "--:",
     )
     return (
         f"{intro}{counts_table}\n**Contradicted**\n\n{table(columns, against, '---')}\n"

@@ -37,10 +37,14 @@ def curves(train: rw.RankingData, valid: rw.RankingData) -> list[dict[str, Any]]
     for name, options in {"steered rate": {}, "rate 0.1": {"learning_rate": 0.1}}.items():
         ranker = rw.Ranker(metric=METRIC, random_state=1, n_jobs=1, verbose=0, **options)
         ranker.fit(train, eval_set=[train, valid])
-        for part, curve in zip(("training", "validation"), ranker.evals_result_.values(), strict=True):
+        for part, curve in zip(
+            ("training", "validation"), ranker.evals_result_.values(), strict=True
+        ):
             for tree, value in enumerate(curve[METRIC], start=1):
                 if tree == 1 or tree % 10 == 0:
-                    rows.append({"run": name, "part": part, "trees": tree, "value": round(value, 4)})
+                    rows.append(
+                        {"run": name, "part": part, "trees": tree, "value": round(value, 4)}
+                    )
     return rows
 
 
@@ -48,19 +52,25 @@ def ties(train: rw.RankingData, valid: rw.RankingData) -> list[dict[str, Any]]:
     """The metric after some trees, documents of equal score in the order of each policy; rows sorted by label."""
     by_label = np.lexsort((-valid.y, valid.queries.query_of_row))
     X, y = valid.X[by_label], valid.y[by_label]
-    ranker = rw.Ranker(metric=METRIC, random_state=1, n_jobs=1, verbose=0, num_leaves=8, n_estimators=100).fit(train)
+    ranker = rw.Ranker(
+        metric=METRIC, random_state=1, n_jobs=1, verbose=0, num_leaves=8, n_estimators=100
+    ).fit(train)
     rows = []
     for number, scores in enumerate(ranker.staged_predict(X), start=1):
         if number in (1, 2, 3, 5, 10, 20, 30, 50, 100):
             for policy in TIES:
-                value = rw.evaluate(scores, y, group=valid.group, metrics=METRIC, ties=policy).mean[METRIC]
+                value = rw.evaluate(scores, y, group=valid.group, metrics=METRIC, ties=policy).mean[
+                    METRIC
+                ]
                 rows.append({"policy": policy, "trees": number, "value": round(value, 4)})
     return rows
 
 
 def incoherency(train: rw.RankingData) -> list[dict[str, Any]]:
     """Share of queries with harmful pairs along the trees of one model, for gradients of several objectives."""
-    ranker = rw.Ranker(TRUNCATIONS["top k"], METRIC, n_estimators=100, random_state=1, n_jobs=1, verbose=0).fit(train)
+    ranker = rw.Ranker(
+        TRUNCATIONS["top k"], METRIC, n_estimators=100, random_state=1, n_jobs=1, verbose=0
+    ).fit(train)
     rows = []
     for name, objective in TRUNCATIONS.items():
         curve = diagnostics.incoherency_curve(ranker, train, every=10, objective=objective)
@@ -71,7 +81,9 @@ def incoherency(train: rw.RankingData) -> list[dict[str, Any]]:
 
 def positions(train: rw.RankingData) -> list[dict[str, Any]]:
     """Share of the sum of |gradient| by position of the current ranking, after 20 trees."""
-    scores = rw.Ranker(n_estimators=20, random_state=1, n_jobs=1, verbose=0).fit(train).predict(train)
+    scores = (
+        rw.Ranker(n_estimators=20, random_state=1, n_jobs=1, verbose=0).fit(train).predict(train)
+    )
     order = np.lexsort((-scores, train.queries.query_of_row))
     position = np.arange(len(order)) - train.boundaries[train.queries.query_of_row]
     rows = []

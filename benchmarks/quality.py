@@ -46,7 +46,11 @@ SYSTEMS: dict[str, Any] = {
 }
 # The share of the columns that Ranker(within_query="rank") looks at for a tree.
 WITH_RANKS = {"rankwright": RankwrightSystem("rankwright", {"colsample": 0.7 * 0.5**0.6})}
-STEERED = ("rankwright", "rankwright, colsample 0.7", "rankwright, colsample 0.5")  # whose rate follows the data
+STEERED = (
+    "rankwright",
+    "rankwright, colsample 0.7",
+    "rankwright, colsample 0.5",
+)  # whose rate follows the data
 COLUMNS = ("plain", "rank")
 PARTS = ("train", "all")  # what is trained on: the training queries, or the validation queries too
 # Name of a way of training: columns, rule, and whether the validation queries are given back.
@@ -83,22 +87,33 @@ def train(args: argparse.Namespace) -> None:
                     print("out of time; the same command resumes", flush=True)
                     return
                 if columns not in versions:
-                    versions[columns] = tuple(with_columns(one, columns) for one in (fold.train, fold.valid, fold.test))
+                    versions[columns] = tuple(
+                        with_columns(one, columns) for one in (fold.train, fold.valid, fold.test)
+                    )
                 own, valid, test = versions[columns]
                 own = RankingData.concatenate([own, valid]) if part == "all" else own
                 every = 1 if system.startswith("rankwright") else 5
                 start = time.perf_counter()
-                trained = WITH_RANKS.get(system, SYSTEMS[system]) if columns == "rank" else SYSTEMS[system]
+                trained = (
+                    WITH_RANKS.get(system, SYSTEMS[system])
+                    if columns == "rank"
+                    else SYSTEMS[system]
+                )
                 model = trained.fit(own, "ndcg@10", trees=TREES, seed=seed, threads=1)
                 seconds = time.perf_counter() - start
                 curves = {"test": curve(model, test, every)}
                 if part == "train":
                     curves["valid"] = curve(model, valid, every)
-                arrays = {f"{side} {m}": values for side, each in curves.items() for m, values in each.items()}
+                arrays = {
+                    f"{side} {m}": values
+                    for side, each in curves.items()
+                    for m, values in each.items()
+                }
                 path.parent.mkdir(parents=True, exist_ok=True)
                 np.savez_compressed(path, every=every, seconds=seconds, rows=own.n_rows, **arrays)
                 print(
-                    f"{name}, fold {fold.name}, seed {seed}: {system}, {columns}, {part}: {seconds:.1f} s", flush=True
+                    f"{name}, fold {fold.name}, seed {seed}: {system}, {columns}, {part}: {seconds:.1f} s",
+                    flush=True,
                 )
     print("complete", flush=True)
 
@@ -110,11 +125,25 @@ def train_members(args: argparse.Namespace) -> None:
                 path = args.folder / name / "members" / f"{fold.name}_{seed}.npz"
                 if path.exists():
                     continue
-                options = {"within_query": "rank", "early_stopping_rounds": TREES, "refit": True, "members": 8}
-                ranker = Ranker(metric="ndcg@10", n_estimators=TREES, **options, random_state=seed, n_jobs=1, verbose=0)
+                options = {
+                    "within_query": "rank",
+                    "early_stopping_rounds": TREES,
+                    "refit": True,
+                    "members": 8,
+                }
+                ranker = Ranker(
+                    metric="ndcg@10",
+                    n_estimators=TREES,
+                    **options,
+                    random_state=seed,
+                    n_jobs=1,
+                    verbose=0,
+                )
                 scores = ranker.fit(fold.train, eval_set=[fold.valid]).predict(fold.test)
                 test = fold.test
-                values = evaluate(scores, test.y, group=test.group, metrics=METRICS, threads=1).per_query
+                values = evaluate(
+                    scores, test.y, group=test.group, metrics=METRICS, threads=1
+                ).per_query
                 path.parent.mkdir(parents=True, exist_ok=True)
                 trees = sum(ranker.manifest_["members"]) / len(ranker.manifest_["members"])
                 np.savez_compressed(path, trees=trees, **values)
@@ -136,7 +165,9 @@ def with_columns(data: RankingData, columns: str) -> RankingData:
     """Add the ranks as columns, so that all systems see the same ones."""
     if columns == "plain":
         return data
-    return RankingData(WithinQuery("rank").fit_transform(data.X, group=data.group), data.y, qid=data.qid)
+    return RankingData(
+        WithinQuery("rank").fit_transform(data.X, group=data.group), data.y, qid=data.qid
+    )
 
 
 def file_name(fold: str, system: str, columns: str, part: str, seed: int | str) -> str:
@@ -165,7 +196,9 @@ def chosen_stage(values: Any, rule: str, system: str) -> int:
         return len(values) - 1
     watch = Watch(rule, errors=errors_allowed(steered=system in STEERED))
     curve = np.nanmean(values, axis=1)
-    return [watch.see(n, one, curve[n]).iteration for n, one in enumerate(values.astype(np.float64))][-1]
+    return [
+        watch.see(n, one, curve[n]).iteration for n, one in enumerate(values.astype(np.float64))
+    ][-1]
 
 
 def tested(folder: Path, system: str, way: str) -> tuple[dict[str, Any], float, int] | None:
@@ -195,7 +228,9 @@ def tested(folder: Path, system: str, way: str) -> tuple[dict[str, Any], float, 
 def pooled(by_fold: dict[str, list[Any]]) -> dict[str, Any]:
     """Average the values of each query over seeds, and take the queries of all folds together."""
     return {
-        metric: np.concatenate([np.mean([one[metric] for one in fold], axis=0) for _, fold in sorted(by_fold.items())])
+        metric: np.concatenate(
+            [np.mean([one[metric] for one in fold], axis=0) for _, fold in sorted(by_fold.items())]
+        )
         for metric in METRICS
     }
 
@@ -216,17 +251,25 @@ def tables(args: argparse.Namespace) -> None:
         base = known.get(("rankwright", "best tree"))
         if base is None:
             continue
-        print(f"\n## {folder.name}\n\nDifferences in points from rankwright with the best tree, ± standard error.\n")
-        print("| system | way | trainings | trees | NDCG@10 | difference | p | MAP | difference | p |")
+        print(
+            f"\n## {folder.name}\n\nDifferences in points from rankwright with the best tree, ± standard error.\n"
+        )
+        print(
+            "| system | way | trainings | trees | NDCG@10 | difference | p | MAP | difference | p |"
+        )
         print("|---|---|--:|--:|--:|--:|--:|--:|--:|--:|")
         for (system, way), (values, trees, count) in known.items():
             cells = []
             for metric in METRICS:
-                cells += [f"{100 * np.nanmean(values[metric]):.2f}", *compared(values[metric], base[0][metric])]
+                cells += [
+                    f"{100 * np.nanmean(values[metric]):.2f}",
+                    *compared(values[metric], base[0][metric]),
+                ]
             print(f"| {system} | {way} | {count} | {trees:.0f} | {' | '.join(cells)} |")
         for versus in args.versus:
             ours, theirs = (
-                known.get(tuple(name.strip() for name in text.split("/", 1))) for text in versus.split(" vs ")
+                known.get(tuple(name.strip() for name in text.split("/", 1)))
+                for text in versus.split(" vs ")
             )
             if ours is None or theirs is None:
                 continue
@@ -241,13 +284,20 @@ def pooled_tables(args: argparse.Namespace) -> None:
     by_way = {way: [tested(args.folder / name, system, way) for name in args.pool] for way in WAYS}
     known = {way: found for way, found in by_way.items() if all(one is not None for one in found)}
     values = {
-        way: {metric: np.concatenate([one[0][metric] for one in found if one is not None]) for metric in METRICS}
+        way: {
+            metric: np.concatenate([one[0][metric] for one in found if one is not None])
+            for metric in METRICS
+        }
         for way, found in known.items()
     }
     print(f"\n## {' and '.join(args.pool)}, {system}, all test queries together\n")
     print("| way | NDCG@10, difference | p | MAP, difference | p |\n|---|--:|--:|--:|--:|")
     for way in values:
-        cells = [cell for metric in METRICS for cell in compared(values[way][metric], values["best tree"][metric])]
+        cells = [
+            cell
+            for metric in METRICS
+            for cell in compared(values[way][metric], values["best tree"][metric])
+        ]
         print(f"| {way} | {' | '.join(cells)} |")
 
 
@@ -263,7 +313,9 @@ def main() -> None:
     parser.add_argument("--columns", nargs="*", default=list(COLUMNS), choices=COLUMNS)
     parser.add_argument("--parts", nargs="*", default=list(PARTS), choices=PARTS)
     parser.add_argument("--versus", nargs="*", default=[], help="'SYSTEM / WAY vs SYSTEM / WAY'")
-    parser.add_argument("--pool", nargs="*", default=[], help="data sets whose test queries are taken together too")
+    parser.add_argument(
+        "--pool", nargs="*", default=[], help="data sets whose test queries are taken together too"
+    )
     args = parser.parse_args()
     {"train": train, "members": train_members, "tables": tables}[args.what](args)
     if args.what == "tables" and args.pool:

@@ -30,8 +30,8 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 
 import rankwright as rw
 from bad_requests import Bad, Shape, bad_requests, exchange, faults, named
-from rankwright._io import replacing
-from rankwright.environment import environment
+from rankwright.support.environment import environment
+from rankwright.support.files import replacing
 from running_service import Service
 
 DOCUMENTS, FEATURES, TREES, LEAVES = 100, 46, 300, 31
@@ -42,7 +42,9 @@ LONGEST_LATENCY = 30.0
 def make_model(folder: Path) -> tuple[Path, Any]:
     """Train the model; returns its path and rows to score."""
     data = rw.make_web_search(60, n_features=FEATURES, seed=1)
-    ranker = rw.Ranker(n_estimators=TREES, num_leaves=LEAVES, min_child_samples=5, n_jobs=1, verbose=0).fit(data)
+    ranker = rw.Ranker(
+        n_estimators=TREES, num_leaves=LEAVES, min_child_samples=5, n_jobs=1, verbose=0
+    ).fit(data)
     ranker.save(folder / "model")
     assert ranker.model_.n_trees == TREES
     return folder / "model", np.nan_to_num(data.X[: QUERIES * DOCUMENTS].astype(np.float64))
@@ -119,12 +121,21 @@ class Client:
 
     def summary(self) -> dict[str, Any]:
         ms = 1000 * np.array(self.latencies)
-        quantiles = {f"p{q:g}_ms": round(float(np.percentile(ms, q)), 2) for q in (50, 90, 99, 99.9)}
-        return {"answers": len(ms), "errors": dict(self.errors), **quantiles, "max_ms": round(float(ms.max()), 2)}
+        quantiles = {
+            f"p{q:g}_ms": round(float(np.percentile(ms, q)), 2) for q in (50, 90, 99, 99.9)
+        }
+        return {
+            "answers": len(ms),
+            "errors": dict(self.errors),
+            **quantiles,
+            "max_ms": round(float(ms.max()), 2),
+        }
 
 
 def load(service: Service, pairs: list[Any], rate: float, seconds: float) -> dict[str, Any]:
-    asyncio.run(Client(service.address, pairs).run(rate, min(2.0, seconds)))  # a start that is not measured
+    asyncio.run(
+        Client(service.address, pairs).run(rate, min(2.0, seconds))
+    )  # a start that is not measured
     client = Client(service.address, pairs)
     before = os.times(), process_seconds(service.process.pid)
     took = asyncio.run(client.run(rate, seconds))
@@ -133,8 +144,12 @@ def load(service: Service, pairs: list[Any], rate: float, seconds: float) -> dic
         "rate": rate,
         "seconds": round(took, 2),
         **client.summary(),
-        "service_cpu_ms_per_request": round(1000 * (after[1] - before[1]) / len(client.latencies), 3),
-        "generator_cpu_share": round((after[0].user + after[0].system - before[0].user - before[0].system) / took, 3),
+        "service_cpu_ms_per_request": round(
+            1000 * (after[1] - before[1]) / len(client.latencies), 3
+        ),
+        "generator_cpu_share": round(
+            (after[0].user + after[0].system - before[0].user - before[0].system) / took, 3
+        ),
         "load_average": os.getloadavg(),
     }
 
@@ -156,7 +171,10 @@ def soak(service: Service, pairs: list[Any], rate: float, seconds: float) -> dic
         sending = asyncio.create_task(client.run(rate, seconds))
         while not sending.done():
             memory.append(round(resident_mb(service.process.pid), 1))
-            print(f"{len(memory) * 10 - 10:5d} s  {memory[-1]:.1f} MB  {len(client.latencies)} answers", flush=True)
+            print(
+                f"{len(memory) * 10 - 10:5d} s  {memory[-1]:.1f} MB  {len(client.latencies)} answers",
+                flush=True,
+            )
             await asyncio.wait([sending], timeout=10)
         await sending
 
@@ -164,7 +182,9 @@ def soak(service: Service, pairs: list[Any], rate: float, seconds: float) -> dic
     return {"rate": rate, "seconds": seconds, **client.summary(), "memory_mb": memory}
 
 
-def bad(service: Service, model: rw.Model, number: int, shape: Shape, limit: float) -> dict[str, Any]:
+def bad(
+    service: Service, model: rw.Model, number: int, shape: Shape, limit: float
+) -> dict[str, Any]:
     """Send bad requests from several threads, every tenth followed by a good one."""
     wrong: list[str] = []
     statuses: Counter[int] = Counter()
@@ -180,7 +200,9 @@ def bad(service: Service, model: rw.Model, number: int, shape: Shape, limit: flo
 
     def one_good(seed: int) -> None:
         body = named(random.Random(seed), shape)
-        rows = np.array([[document[name] for name in shape.names] for document in body["documents"]])
+        rows = np.array(
+            [[document[name] for name in shape.names] for document in body["documents"]]
+        )
         scores = model.predict(rows, threads=1)
         answer = service.rank(**body)["results"]
         if [x["score"] for x in answer] != sorted(scores.tolist(), reverse=True):
@@ -207,7 +229,9 @@ def bad(service: Service, model: rw.Model, number: int, shape: Shape, limit: flo
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("what", choices=["load", "soak", "bad"])
     parser.add_argument("--rate", type=float, help="requests a second [300, or 20 for soak]")
     parser.add_argument("--seconds", type=float, help="[60, or 600 for soak]")
@@ -230,7 +254,11 @@ def main() -> None:
                 run = load if options.what == "load" else soak
                 result = run(service, messages(model, X), rate, seconds)
             result["exit_code"] = service.stop()
-    result = {"what": options.what, **result, "environment": environment(["rankwright", "numpy", "numba", "uvicorn"])}
+    result = {
+        "what": options.what,
+        **result,
+        "environment": environment(["rankwright", "numpy", "numba", "uvicorn"]),
+    }
     print(json.dumps(result, indent=1))
     if options.out is not None:
         with replacing(options.out) as file:

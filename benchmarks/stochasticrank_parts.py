@@ -24,7 +24,6 @@ from typing import Any
 import numpy as np
 
 from rankwright import Ranker, compare, evaluate, make_web_search
-from rankwright._io import replacing
 from rankwright.data.folds import Fold
 from rankwright.evaluation.per_query import Evaluation
 from rankwright.objectives import StochasticRank, objective
@@ -33,6 +32,7 @@ from rankwright.research.experiments.base import ExperimentSettings, Job
 from rankwright.research.experiments.comparison_study import ComparisonStudy
 from rankwright.research.experiments.tuned import tune_on_fold
 from rankwright.research.harness import OutcomeStore, RankwrightSystem
+from rankwright.support.files import replacing
 
 FRESH, TARGET, SEEDS, EVERY = 3000, "ndcg@5", 3, 20
 MUS = (0.01, 0.1, 1.0)
@@ -41,16 +41,24 @@ STARTS = {  # the systems whose parameters are kept
     "stochasticrank-table3": ("CCS + SFA + SGLB",),
     "stochasticrank-table2": ("LambdaMART", "E-LambdaLoss", "SR-R1 soft", "SR-R1"),
 }
-Values = dict[tuple[str, str, str], list[Evaluation]]  # by features, system and change; one for each world
+Values = dict[
+    tuple[str, str, str], list[Evaluation]
+]  # by features, system and change; one for each world
 
 
 def main() -> None:
     run = Path(sys.argv[1])
-    out = Path(sys.argv[2]) if len(sys.argv) > 2 else Path(__file__).parent / "results" / "stochasticrank_parts.md"
+    out = (
+        Path(sys.argv[2])
+        if len(sys.argv) > 2
+        else Path(__file__).parent / "results" / "stochasticrank_parts.md"
+    )
     stored = json.loads((run / "settings.json").read_text())
     study = EXPERIMENTS[stored["experiment"]]
     assert isinstance(study, ComparisonStudy)
-    budget = {name: stored[name] for name in ("seeds", "trees", "queries", "length", "folds", "trials")}
+    budget = {
+        name: stored[name] for name in ("seeds", "trees", "queries", "length", "folds", "trials")
+    }
     settings = study.settings(kind=stored["kind"], **budget)
     by_parts = study.name == "stochasticrank-table3"
     values: Values = {}
@@ -59,13 +67,28 @@ def main() -> None:
         for condition in study.conditions if by_parts else study.conditions[:1]:
             changed = condition.change(more, 0)
             for start, params in found(study, run, settings, changed, condition.name):
-                cases = parts(params) if by_parts else [("as found", params), (f"{MORE_TREES} trees", params)]
+                cases = (
+                    parts(params)
+                    if by_parts
+                    else [("as found", params), (f"{MORE_TREES} trees", params)]
+                )
                 for change, varied in cases:
                     trees = MORE_TREES if change == f"{MORE_TREES} trees" else settings.budget.trees
                     evaluation = trained(varied, changed, trees)
                     values.setdefault((condition.name, start, change), []).append(evaluation)
-                    print(number + 1, condition.name, start, change, f"{evaluation.mean[TARGET]:.4f}", flush=True)
-    old = out.read_text() if out.exists() else "# StochasticRank's experiments, all else being equal\n"
+                    print(
+                        number + 1,
+                        condition.name,
+                        start,
+                        change,
+                        f"{evaluation.mean[TARGET]:.4f}",
+                        flush=True,
+                    )
+    old = (
+        out.read_text()
+        if out.exists()
+        else "# StochasticRank's experiments, all else being equal\n"
+    )
     with replacing(out) as file:
         file.write((old + "\n" + section(values, study.name, settings)).encode())
 
@@ -109,11 +132,21 @@ def trained(params: dict[str, Any], fold: Fold, trees: int) -> Evaluation:
     """Train with the seeds, choose the number of trees on the validation queries, and return the mean per query."""
     rows = []
     for seed in range(SEEDS):
-        options: dict[str, Any] = {"n_estimators": trees, "random_state": seed, "n_jobs": 1, "verbose": 0}
+        options: dict[str, Any] = {
+            "n_estimators": trees,
+            "random_state": seed,
+            "n_jobs": 1,
+            "verbose": 0,
+        }
         ranker = Ranker(metric=TARGET, **params, **options).fit(fold.train)
         stages = ranker.staged_predict(fold.valid, every=EVERY)
-        curve = [evaluate(z, fold.valid.y, group=fold.valid.group, metrics=TARGET).mean[TARGET] for z in stages]
-        chosen = next(islice(ranker.staged_predict(fold.test, every=EVERY), int(np.argmax(curve)), None))
+        curve = [
+            evaluate(z, fold.valid.y, group=fold.valid.group, metrics=TARGET).mean[TARGET]
+            for z in stages
+        ]
+        chosen = next(
+            islice(ranker.staged_predict(fold.test, every=EVERY), int(np.argmax(curve)), None)
+        )
         best = evaluate(chosen, fold.test.y, qid=fold.test.qid, metrics=TARGET)
         rows.append(best.per_query[TARGET])
     per_query = np.mean(rows, axis=0)
@@ -122,7 +155,9 @@ def trained(params: dict[str, Any], fold: Fold, trees: int) -> Evaluation:
 
 def pooled(evaluations: list[Evaluation]) -> Evaluation:
     per_query = np.concatenate([one.per_query[TARGET] for one in evaluations])
-    ids = np.array([f"{world} {query}" for world, one in enumerate(evaluations) for query in one.query_ids])
+    ids = np.array(
+        [f"{world} {query}" for world, one in enumerate(evaluations) for query in one.query_ids]
+    )
     mean = {TARGET: float(np.nanmean(per_query))}
     return replace(evaluations[0], per_query={TARGET: per_query}, mean=mean, query_ids=ids)
 

@@ -24,7 +24,13 @@ import numpy as np
 from rankwright import Ranker, RankingData, make_web_search
 from rankwright.objectives import bind
 
-COMMON = {"learning_rate": 0.05, "num_leaves": 64, "subsample": 1.0, "colsample": 1.0, "min_child_samples": 50}
+COMMON = {
+    "learning_rate": 0.05,
+    "num_leaves": 64,
+    "subsample": 1.0,
+    "colsample": 1.0,
+    "min_child_samples": 50,
+}
 
 
 def rankwright(data: RankingData, trees: int, **options: object) -> Callable[[], object]:
@@ -35,7 +41,13 @@ def rankwright(data: RankingData, trees: int, **options: object) -> Callable[[],
 def lightgbm(data: RankingData, trees: int, objective: str) -> Callable[[], object]:
     import lightgbm as lgb
 
-    params = {"learning_rate": 0.05, "num_leaves": 64, "min_data_in_leaf": 50, "num_threads": 2, "verbosity": -1}
+    params = {
+        "learning_rate": 0.05,
+        "num_leaves": 64,
+        "min_data_in_leaf": 50,
+        "num_threads": 2,
+        "verbosity": -1,
+    }
     params |= {"metric": "None", "lambda_l2": 0.3, "min_sum_hessian_in_leaf": 0.0}
     # The floor has the gradients of the first iteration, so that its trees have the usual shape.
     bound = bind("yetirank", data.y, group=data.group)
@@ -45,7 +57,9 @@ def lightgbm(data: RankingData, trees: int, objective: str) -> Callable[[], obje
         dataset = lgb.Dataset(data.X, data.y, group=data.group, params={"verbosity": -1})
         if objective == "constant":
             return lgb.train({**params, "objective": lambda *_: constant}, dataset, trees)
-        return lgb.train({**params, "objective": objective, "lambdarank_truncation_level": 30}, dataset, trees)
+        return lgb.train(
+            {**params, "objective": objective, "lambdarank_truncation_level": 30}, dataset, trees
+        )
 
     return run
 
@@ -53,8 +67,16 @@ def lightgbm(data: RankingData, trees: int, objective: str) -> Callable[[], obje
 def catboost(data: RankingData, trees: int) -> Callable[[], object]:
     import catboost
 
-    pool = catboost.Pool(np.nan_to_num(data.X), data.y, group_id=np.repeat(np.arange(data.n_queries), data.group))
-    params = {"iterations": trees, "depth": 6, "learning_rate": 0.05, "loss_function": "YetiRank", "thread_count": 2}
+    pool = catboost.Pool(
+        np.nan_to_num(data.X), data.y, group_id=np.repeat(np.arange(data.n_queries), data.group)
+    )
+    params = {
+        "iterations": trees,
+        "depth": 6,
+        "learning_rate": 0.05,
+        "loss_function": "YetiRank",
+        "thread_count": 2,
+    }
     params |= {"verbose": False, "allow_writing_files": False, "metric_period": 1000}
     return lambda: catboost.CatBoost(params).fit(pool)
 
@@ -65,7 +87,9 @@ def runners(data: RankingData, trees: int) -> dict[str, Callable[[], object]]:
         "yetirank diagonal": rankwright(data, trees, objective="yetirank"),
         "yetirank full": rankwright(data, trees, objective="yetirank", leaf_values="full"),
         "lambdarank": lightgbm(data, trees, "lambdarank"),
-        "lambdamart": rankwright(data, trees, objective="lambdamart(truncation=30, normalize=True)", metric="ndcg@30"),
+        "lambdamart": rankwright(
+            data, trees, objective="lambdamart(truncation=30, normalize=True)", metric="ndcg@30"
+        ),
         "catboost": catboost(data, trees),
         "yetiloss": rankwright(data, trees, objective="yetiloss"),
     }
@@ -88,7 +112,9 @@ def peak_memory(name: str, queries: int) -> float:
 
 def memory(name: str, queries: int) -> None:
     run = runners(make_web_search(queries, seed=0), 5)[name]
-    Path("/proc/self/clear_refs").write_text("5")  # reset the peak, which includes the generation of the data
+    Path("/proc/self/clear_refs").write_text(
+        "5"
+    )  # reset the peak, which includes the generation of the data
     run()
     peak = re.search(r"VmHWM:\s+(\d+) kB", Path("/proc/self/status").read_text())
     print(int(peak.group(1)) / 1024)
@@ -105,7 +131,10 @@ def main() -> None:
     print(f"{data.n_rows} documents, {data.n_queries} queries", flush=True)
     all_runners = runners(data, args.trees)
     for name in ("yetirank diagonal", "yetirank full", "lambdamart", "yetiloss"):  # compile first
-        options = {"objective": name.split()[0], "leaf_values": "full" if "full" in name else "diagonal"}
+        options = {
+            "objective": name.split()[0],
+            "leaf_values": "full" if "full" in name else "diagonal",
+        }
         Ranker(n_estimators=2, verbose=0, **options).fit(make_web_search(30, seed=1))
     times: dict[str, list[float]] = {name: [] for name in all_runners}
     for _ in range(args.rounds):
@@ -123,12 +152,17 @@ def main() -> None:
             f"{name} {medians[name]:.2f} s / {peer} {medians[peer]:.2f} s = {ratio:.3f} (target {target:.3f})",
             flush=True,
         )
-    peaks = {name: peak_memory(name, args.queries) for name in ("lambdarank", "lambdamart", "yetirank full")}
+    peaks = {
+        name: peak_memory(name, args.queries)
+        for name in ("lambdarank", "lambdamart", "yetirank full")
+    }
     for name in ("lambdamart", "yetirank full"):
         ratio = peaks[name] / peaks["lambdarank"]
         results[f"memory {name} / lambdarank"] = {"ratio": ratio, "target": 1.3}
         own_mb, peer_mb = peaks[name], peaks["lambdarank"]
-        print(f"peak memory {name} {own_mb:.0f} MB / lambdarank {peer_mb:.0f} MB = {ratio:.2f} (target 1.3)")
+        print(
+            f"peak memory {name} {own_mb:.0f} MB / lambdarank {peer_mb:.0f} MB = {ratio:.2f} (target 1.3)"
+        )
     if args.out:
         args.out.write_text(json.dumps({"seconds": medians, "ratios": results}, indent=1) + "\n")
 

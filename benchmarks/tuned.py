@@ -21,14 +21,20 @@ from typing import Any
 
 import optuna
 
-from rankwright._io import replacing
 from rankwright.data.folds import Fold, read_folds
-from rankwright.environment import environment
 from rankwright.research.bench.head_to_head import METRICS, PACKAGES, generated_folds
 from rankwright.research.bench.summary import quality
 from rankwright.research.experiments.tuned import TunedSystem
-from rankwright.research.harness import OutcomeStore, RankwrightSystem, System, libraries_of, run_systems
+from rankwright.research.harness import (
+    OutcomeStore,
+    RankwrightSystem,
+    System,
+    libraries_of,
+    run_systems,
+)
 from rankwright.research.peers import SEARCH_SPACES, peers
+from rankwright.support.environment import environment
+from rankwright.support.files import replacing
 from rankwright.tuning.space import Choice, Range, sample
 
 TREES = 300
@@ -65,10 +71,24 @@ def main() -> None:
             candidates = variants(system, args.trials)
             search(candidates, fold, args.targets, trials, args.threads)
             for target in args.targets:
-                best = max(candidates, key=lambda one: trials.find("", fold.name, one.name, target, 0).valid)  # type: ignore[union-attr]
-                chosen.append({"fold": fold.name, "system": system.name, "target": target, "params": dict(best.params)})
+                best = max(
+                    candidates,
+                    key=lambda one: trials.find("", fold.name, one.name, target, 0).valid,
+                )  # type: ignore[union-attr]
+                chosen.append(
+                    {
+                        "fold": fold.name,
+                        "system": system.name,
+                        "target": target,
+                        "params": dict(best.params),
+                    }
+                )
                 run_systems(
-                    [TunedSystem(system.name, best, [best.name, best.params], partial(as_chosen, best))],
+                    [
+                        TunedSystem(
+                            system.name, best, [best.name, best.params], partial(as_chosen, best)
+                        )
+                    ],
                     [fold],
                     data=data,
                     targets=[target],
@@ -78,13 +98,17 @@ def main() -> None:
                     threads=args.threads,
                     store=outcomes,
                 )
-                print(f"fold {fold.name}: {system.name} for {target}: {dict(best.params)}", flush=True)
+                print(
+                    f"fold {fold.name}: {system.name} for {target}: {dict(best.params)}", flush=True
+                )
     names = [system.name for system in systems]
     result = {
         "data": data,
         "settings": {"trials": args.trials, "seeds": args.seeds, "trees": TREES},
         "environment": environment(PACKAGES),
-        "quality": [row for target in args.targets for row in quality(outcomes, [data], names, target)],
+        "quality": [
+            row for target in args.targets for row in quality(outcomes, [data], names, target)
+        ],
         "chosen": chosen,
     }
     with replacing(args.out) as file:
@@ -100,7 +124,11 @@ def as_chosen(system: System) -> tuple[System, str]:
 
 def variants(system: Any, count: int) -> list[Any]:
     """Return the system with its defaults and with random parameters, the same draws for every fold and target."""
-    space = RANKWRIGHT_SPACE if isinstance(system, RankwrightSystem) else SEARCH_SPACES[system.name.split()[0]]
+    space = (
+        RANKWRIGHT_SPACE
+        if isinstance(system, RankwrightSystem)
+        else SEARCH_SPACES[system.name.split()[0]]
+    )
     study = optuna.create_study(sampler=optuna.samplers.RandomSampler(seed=0))
     params_of = [{}, *(sample(space, study.ask()) for _ in range(count - 1))]
     return [NumberedSystem(system, number, params) for number, params in enumerate(params_of)]
@@ -130,11 +158,24 @@ def folds_of(text: str) -> tuple[str, Iterable[Fold]]:
 
 
 def search(
-    candidates: Sequence[System], fold: Fold, targets: Sequence[str], trials: OutcomeStore, threads: int
+    candidates: Sequence[System],
+    fold: Fold,
+    targets: Sequence[str],
+    trials: OutcomeStore,
+    threads: int,
 ) -> None:
     """Train each system once; the validation queries replace the test queries, which are not read."""
     hidden = Fold(fold.name, fold.train, fold.valid, fold.valid)
-    run_systems(candidates, [hidden], data="", targets=targets, seeds=1, trees=TREES, threads=threads, store=trials)
+    run_systems(
+        candidates,
+        [hidden],
+        data="",
+        targets=targets,
+        seeds=1,
+        trees=TREES,
+        threads=threads,
+        store=trials,
+    )
 
 
 if __name__ == "__main__":

@@ -43,7 +43,12 @@ GRADIENTS = {  # name: objective, metric
     "stochasticrank ndcg": ("stochasticrank", "ndcg"),
 }
 AUTO = "0.03 yetiloss(permutations=2, neighbours=3) + 0.03 n^-0.5 queryrmse"
-TRAINING = {"learning_rate": 0.05, "num_leaves": 64, "subsample": 1.0, "colsample": 1.0}  # as in training.py
+TRAINING = {
+    "learning_rate": 0.05,
+    "num_leaves": 64,
+    "subsample": 1.0,
+    "colsample": 1.0,
+}  # as in training.py
 FITS: dict[str, dict[str, Any]] = {
     "fit, default": {},
     "fit, lambdamart": {"objective": "lambdamart"},
@@ -73,13 +78,17 @@ def work(queries: int, columns: int, threads: int, trees: int) -> None:
     for line in sys.stdin:
         name = line.strip()
         if name in FITS:
-            ranker = Ranker(**{"n_estimators": trees, "verbose": 0, "n_jobs": threads, **FITS[name]})
+            ranker = Ranker(
+                **{"n_estimators": trees, "verbose": 0, "n_jobs": threads, **FITS[name]}
+            )
             run, repeats = (lambda _, ranker=ranker: ranker.fit(data)), 1
         else:
             if name not in bound:
                 objective, metric = GRADIENTS[name]
                 objective = AUTO if objective == "auto" else objective
-                bound[name] = bind(objective, data.y, group=data.group, metric=metric, threads=threads)
+                bound[name] = bind(
+                    objective, data.y, group=data.group, metric=metric, threads=threads
+                )
                 bound[name](scores, 0)
             run, repeats = (lambda it, gradient=bound[name]: gradient(scores, it)), 5
         before, began = time.process_time(), time.perf_counter()
@@ -92,9 +101,16 @@ class Version:
     """A process that runs cases with the source of one version."""
 
     def __init__(self, source: Path, args: argparse.Namespace) -> None:
-        command = [sys.executable, __file__, "--work", f"{args.queries} {args.columns} {args.threads} {args.trees}"]
+        command = [
+            sys.executable,
+            __file__,
+            "--work",
+            f"{args.queries} {args.columns} {args.threads} {args.trees}",
+        ]
         pipes: dict[str, Any] = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
-        self._process = subprocess.Popen(command, env=os.environ | {"PYTHONPATH": str(source)}, **pipes)
+        self._process = subprocess.Popen(
+            command, env=os.environ | {"PYTHONPATH": str(source)}, **pipes
+        )
         self._answer()
 
     def _answer(self) -> str:
@@ -128,7 +144,9 @@ def main() -> None:
         return
     every = [*(GRADIENTS if args.rounds else ()), *(FITS if args.fits else ())]
     wanted = [name for name in args.only.split(";") if name] or every
-    versions = [Version(source, args) for source in (args.old / "src", Path(__file__).parents[1] / "src")]
+    versions = [
+        Version(source, args) for source in (args.old / "src", Path(__file__).parents[1] / "src")
+    ]
     results = {}
     for name in wanted:
         times = []
@@ -139,7 +157,12 @@ def main() -> None:
         old, new = np.array(times[1:]).T  # the first compiles
         low, high = np.quantile(new / old, [0.25, 0.75])
         best = old.min(), new.min()
-        results[name] = {"old": best[0], "new": best[1], "ratio": best[1] / best[0], "quartiles": [low, high]}
+        results[name] = {
+            "old": best[0],
+            "new": best[1],
+            "ratio": best[1] / best[0],
+            "quartiles": [low, high],
+        }
         shown = f"old {1e3 * best[0]:9.2f} ms  new {1e3 * best[1]:9.2f} ms  ratio {best[1] / best[0]:.3f}"
         print(f"{name:32s} {shown}  ({low:.3f} to {high:.3f})", flush=True)
     if args.out:

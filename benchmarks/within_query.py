@@ -24,7 +24,9 @@ from typing import Any
 WAYS: dict[str, dict[str, Any]] = {"plain": {}, "ranks": {"within_query": "rank"}}
 
 
-def train(way: str, queries: int, trees: int, threads: int, colsample: float | None) -> dict[str, float]:
+def train(
+    way: str, queries: int, trees: int, threads: int, colsample: float | None
+) -> dict[str, float]:
     """Train in this process."""
     from rankwright import Ranker, make_web_search
 
@@ -36,13 +38,20 @@ def train(way: str, queries: int, trees: int, threads: int, colsample: float | N
     Path("/proc/self/clear_refs").write_text("5")  # reset the peak
     after: list[float] = []  # each tree
     start = time.process_time()
-    Ranker(n_estimators=trees, **options).fit(data, callbacks=[lambda _: after.append(time.process_time() - start)])
+    Ranker(n_estimators=trees, **options).fit(
+        data, callbacks=[lambda _: after.append(time.process_time() - start)]
+    )
     seconds = time.process_time() - start
     tree = (after[-1] - after[0]) / (trees - 1)
     peak = re.search(r"VmHWM:\s+(\d+) kB", Path("/proc/self/status").read_text())
     assert peak is not None
     parts = {"set-up": after[0] - tree, "tree": tree}
-    return {"rows": data.n_rows, "seconds": seconds, **parts, "megabytes": int(peak.group(1)) / 1024}
+    return {
+        "rows": data.n_rows,
+        "seconds": seconds,
+        **parts,
+        "megabytes": int(peak.group(1)) / 1024,
+    }
 
 
 def main() -> None:
@@ -51,26 +60,47 @@ def main() -> None:
     parser.add_argument("--trees", type=int, default=50)
     parser.add_argument("--queries", type=int, default=2950)
     parser.add_argument("--threads", type=int, default=1)
-    parser.add_argument("--colsample", type=float, help="share of the columns in a tree, with ranks")
+    parser.add_argument(
+        "--colsample", type=float, help="share of the columns in a tree, with ranks"
+    )
     parser.add_argument("--out", type=Path)
     parser.add_argument("--child", choices=list(WAYS))
     args = parser.parse_args()
     if args.child is not None:
         print(json.dumps(train(args.child, args.queries, args.trees, args.threads, args.colsample)))
         return
-    sizes = ["--queries", str(args.queries), "--trees", str(args.trees), "--threads", str(args.threads)]
+    sizes = [
+        "--queries",
+        str(args.queries),
+        "--trees",
+        str(args.trees),
+        "--threads",
+        str(args.threads),
+    ]
     sizes += [] if args.colsample is None else ["--colsample", str(args.colsample)]
     rows: list[dict[str, Any]] = []
     for _ in range(args.rounds):
         for way in WAYS:
             done = subprocess.run(
-                [sys.executable, __file__, *sizes, "--child", way], check=True, stdout=subprocess.PIPE, text=True
+                [sys.executable, __file__, *sizes, "--child", way],
+                check=True,
+                stdout=subprocess.PIPE,
+                text=True,
             )
-            rows.append({"way": way, "trees": args.trees, **json.loads(done.stdout.splitlines()[-1])})
+            rows.append(
+                {"way": way, "trees": args.trees, **json.loads(done.stdout.splitlines()[-1])}
+            )
             print(", ".join(f"{name} {value}" for name, value in rows[-1].items()), flush=True)
     ratios = {}
-    for name, target in (("seconds", 1.3), ("set-up", "none"), ("tree", "none"), ("megabytes", 1.6)):
-        plain, ranks = (statistics.median(row[name] for row in rows if row["way"] == way) for way in WAYS)
+    for name, target in (
+        ("seconds", 1.3),
+        ("set-up", "none"),
+        ("tree", "none"),
+        ("megabytes", 1.6),
+    ):
+        plain, ranks = (
+            statistics.median(row[name] for row in rows if row["way"] == way) for way in WAYS
+        )
         ratios[name] = ranks / plain
         print(f"{name}: {ranks:.1f} / {plain:.1f} = {ranks / plain:.3f} (target {target})")
     if args.out is not None:

@@ -57,9 +57,20 @@ def bad_requests(number: int, shape: Shape, seed: int) -> Iterator[Bad]:
         yield Bad(name, (http(result, shape),)) if isinstance(result, bytes) else Bad(name, *result)
 
 
-def http(body: bytes, shape: Shape, head: bytes = b"POST /rank HTTP/1.1", kind: bytes = b"application/json") -> bytes:
+def http(
+    body: bytes,
+    shape: Shape,
+    head: bytes = b"POST /rank HTTP/1.1",
+    kind: bytes = b"application/json",
+) -> bytes:
     """Frame a body as a request whose connection is closed afterwards."""
-    lines = head + b"\r\nHost: x\r\nContent-Type: " + kind + b"\r\nConnection: close\r\n" + shape.headers
+    lines = (
+        head
+        + b"\r\nHost: x\r\nContent-Type: "
+        + kind
+        + b"\r\nConnection: close\r\n"
+        + shape.headers
+    )
     return lines + b"Content-Length: %d\r\n\r\n" % len(body) + body
 
 
@@ -115,7 +126,20 @@ def named(choose: Choose, shape: Shape, n: int = 4) -> dict[str, Any]:
 
 def _text(choose: Choose) -> str:
     return choose.choice(
-        ["x", "NaN", "nan", "1.5", "", "Infinity", "-inf", "null", "\u0000", "é" * 50, "\ud800", "x" * 5000]
+        [
+            "x",
+            "NaN",
+            "nan",
+            "1.5",
+            "",
+            "Infinity",
+            "-inf",
+            "null",
+            "\u0000",
+            "é" * 50,
+            "\ud800",
+            "x" * 5000,
+        ]
     )
 
 
@@ -175,7 +199,18 @@ def _unknown_feature(choose: Choose, shape: Shape) -> bytes:
 
 def _wrong_items(choose: Choose, shape: Shape) -> bytes:
     items = choose.choice(
-        [_wrong(choose), 1, 1.5, True, [1, 2], ["a"], [None], [[]], [{}], [[[1.0] * len(shape.names)]]]
+        [
+            _wrong(choose),
+            1,
+            1.5,
+            True,
+            [1, 2],
+            ["a"],
+            [None],
+            [[]],
+            [{}],
+            [[[1.0] * len(shape.names)]],
+        ]
     )
     items = "x" if items == [] else items  # an empty list is a query without documents
     return _dump({choose.choice(["rows", "documents"]): items})
@@ -183,7 +218,11 @@ def _wrong_items(choose: Choose, shape: Shape) -> bytes:
 
 def _wrong_keys(choose: Choose, shape: Shape) -> bytes:
     request = good(choose, shape)
-    return _dump(choose.choice([{}, {**request, "row": 1}, {**request, **named(choose, shape)}, {"Rows": []}]))
+    return _dump(
+        choose.choice(
+            [{}, {**request, "row": 1}, {**request, **named(choose, shape)}, {"Rows": []}]
+        )
+    )
 
 
 def _wrong_option(choose: Choose, shape: Shape) -> bytes:
@@ -216,7 +255,16 @@ def _broken_json(choose: Choose, shape: Shape) -> bytes:
     body = _dump(good(choose, shape))
     cut = choose.randrange(len(body))
     return choose.choice(
-        [body[:cut], body + b"}", b"{'rows': []}", b"", b"{", b"[,]", b'{"rows": [[01]]}', body + body]
+        [
+            body[:cut],
+            body + b"}",
+            b"{'rows': []}",
+            b"",
+            b"{",
+            b"[,]",
+            b'{"rows": [[01]]}',
+            body + body,
+        ]
     )
 
 
@@ -232,7 +280,9 @@ def _flipped_byte(choose: Choose, shape: Shape) -> bytes:
 
 
 def _other_encoding(choose: Choose, shape: Shape) -> bytes:
-    return _dump(good(choose, shape)).decode().encode(choose.choice(["utf-16", "utf-32", "utf-8-sig"]))
+    return (
+        _dump(good(choose, shape)).decode().encode(choose.choice(["utf-16", "utf-32", "utf-8-sig"]))
+    )
 
 
 def _deep(choose: Choose, shape: Shape) -> bytes:
@@ -244,7 +294,9 @@ def _deep(choose: Choose, shape: Shape) -> bytes:
 
 def _repeated_key(choose: Choose, shape: Shape) -> bytes:
     name = json.dumps(choose.choice(shape.names)).encode()
-    return choose.choice([b'{"rows": [], "rows": []}', b'{"documents": [{' + name + b": 1, " + name + b": 2}]}"])
+    return choose.choice(
+        [b'{"rows": [], "rows": []}', b'{"documents": [{' + name + b": 1, " + name + b": 2}]}"]
+    )
 
 
 def _many_rows(choose: Choose, shape: Shape) -> bytes:
@@ -258,30 +310,59 @@ def _large_body(choose: Choose, shape: Shape) -> tuple[tuple[bytes, ...], bool, 
         return (http(body, shape),), False, False
     head = b"POST /rank HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n"
     chunks = [
-        b"%x\r\n" % len(part) + part + b"\r\n" for part in (body[i : i + 9000] for i in range(0, len(body), 9000))
+        b"%x\r\n" % len(part) + part + b"\r\n"
+        for part in (body[i : i + 9000] for i in range(0, len(body), 9000))
     ]
-    return (head + b"Connection: close\r\n" + shape.headers + b"\r\n" + b"".join(chunks) + b"0\r\n\r\n",), False, False
+    return (
+        (
+            head
+            + b"Connection: close\r\n"
+            + shape.headers
+            + b"\r\n"
+            + b"".join(chunks)
+            + b"0\r\n\r\n",
+        ),
+        False,
+        False,
+    )
 
 
 def _large_declared(choose: Choose, shape: Shape) -> tuple[tuple[bytes, ...], bool, bool]:
     head = b"POST /rank HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n" + shape.headers
-    return (head + b"Content-Length: %d\r\n\r\n{" % choose.choice([10**7, 10**12, 10**18]),), True, True
+    return (
+        (head + b"Content-Length: %d\r\n\r\n{" % choose.choice([10**7, 10**12, 10**18]),),
+        True,
+        True,
+    )
 
 
 def _wrong_method(choose: Choose, shape: Shape) -> tuple[tuple[bytes, ...], bool, bool]:
-    method = choose.choice([b"GET", b"PUT", b"DELETE", b"PATCH", b"OPTIONS", b"TRACE", b"FROB", b"post"])
+    method = choose.choice(
+        [b"GET", b"PUT", b"DELETE", b"PATCH", b"OPTIONS", b"TRACE", b"FROB", b"post"]
+    )
     return (http(b"", shape, method + b" /rank HTTP/1.1"),), False, False
 
 
 def _wrong_path(choose: Choose, shape: Shape) -> tuple[tuple[bytes, ...], bool, bool]:
     path = choose.choice(
-        [b"/", b"/Rank", b"/rank/", b"/../rank", b"/%72%00", b"//rank", b"/rank.php", b"/" + b"a" * 5000]
+        [
+            b"/",
+            b"/Rank",
+            b"/rank/",
+            b"/../rank",
+            b"/%72%00",
+            b"//rank",
+            b"/rank.php",
+            b"/" + b"a" * 5000,
+        ]
     )
     return (http(_dump(good(choose, shape)), shape, b"POST " + path + b" HTTP/1.1"),), False, False
 
 
 def _wrong_type(choose: Choose, shape: Shape) -> tuple[tuple[bytes, ...], bool, bool]:
-    kind = choose.choice([b"text/plain", b"application/x-www-form-urlencoded", b"", b"application/jsonx", b"\xff"])
+    kind = choose.choice(
+        [b"text/plain", b"application/x-www-form-urlencoded", b"", b"application/jsonx", b"\xff"]
+    )
     return (http(_dump(good(choose, shape)), shape, kind=kind),), False, kind == b"\xff"
 
 
@@ -297,7 +378,9 @@ def _broken_http(choose: Choose, shape: Shape) -> tuple[tuple[bytes, ...], bool,
             choose.randbytes(200) + b"\r\n\r\n",
             b"POST /rank\r\n\r\n",
             b"POST /rank HTTP/9.9\r\n\r\n",
-            b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03" + choose.randbytes(100) + b"\r\n\r\n",  # TLS
+            b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03"
+            + choose.randbytes(100)
+            + b"\r\n\r\n",  # TLS
             framed.replace(b"Content-Length: ", b"Content-Length: -"),
             framed.replace(b"Content-Length: ", b"Content-Length: x"),
             framed.replace(b"Host: x", b"Content-Length: 3"),

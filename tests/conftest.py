@@ -20,7 +20,9 @@ def pytest_configure() -> None:
 
 
 @pytest.fixture
-def call(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Callable[..., Outcome]:
+def call(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> Callable[..., Outcome]:
     """Run a command in this process: its exit code and what it printed."""
 
     def run(*arguments: Any) -> Outcome:

@@ -27,8 +27,14 @@ from rankwright.kernels.tree_arrays import (
 def hard_rows(n: int = 800, seed: int = 0) -> tuple[Any, Any, Any]:
     """Missing values in a column, zeros in another, few values in a third, a category in the last."""
     draw = np.random.default_rng(seed)
-    X = np.column_stack([draw.normal(size=(n, 3)), draw.integers(0, 6, n) - 2, draw.integers(0, 9, n)]).astype(float)
-    y = np.clip(np.round(X[:, 0] + X[:, 1] * X[:, 2] + 0.5 * X[:, 3] + np.isin(X[:, 4], (1, 4, 7)) + 1), 0, 4)
+    X = np.column_stack(
+        [draw.normal(size=(n, 3)), draw.integers(0, 6, n) - 2, draw.integers(0, 9, n)]
+    ).astype(float)
+    y = np.clip(
+        np.round(X[:, 0] + X[:, 1] * X[:, 2] + 0.5 * X[:, 3] + np.isin(X[:, 4], (1, 4, 7)) + 1),
+        0,
+        4,
+    )
     X[draw.random(n) < 0.3, 0] = np.nan
     X[draw.random(n) < 0.5, 1] = 0.0
     return X, y, np.arange(n) // 20
@@ -47,7 +53,13 @@ TRAINING: dict[str, dict[str, Any]] = {
 
 @cache
 def trained(name: str) -> rw.Model:
-    options = {"n_estimators": 30, "num_leaves": 15, "learning_rate": 0.1, "n_jobs": 1, "verbose": 0}
+    options = {
+        "n_estimators": 30,
+        "num_leaves": 15,
+        "learning_rate": 0.1,
+        "n_jobs": 1,
+        "verbose": 0,
+    }
     model: rw.Model = rw.Ranker(**(options | TRAINING[name])).fit(X, Y, qid=QID).model_
     return model
 
@@ -64,7 +76,9 @@ def categorical(texts: bool) -> rw.Model:
     data = rw.RankingData(frame, Y, qid=QID, categorical=["colour"])
     # One category against the rest is tried for few categories only; sets need more.
     params = {"max_cat_to_onehot": 1, "min_data_per_group": 1, "cat_smooth": 1.0, "cat_l2": 0.0}
-    ranker = rw.Ranker(n_estimators=20, learning_rate=0.1, n_jobs=1, verbose=0, engine_params=params)
+    ranker = rw.Ranker(
+        n_estimators=20, learning_rate=0.1, n_jobs=1, verbose=0, engine_params=params
+    )
     model: rw.Model = ranker.fit(data).model_
     assert any((tree.decision == AMONG).any() for tree in model.forest.trees())
     return model
@@ -115,7 +129,11 @@ def stump(
 
 def single_leaf(value: float) -> TreeArrays:
     return stump(0.0)._replace(
-        **{name: getattr(stump(0.0), name)[:0] for name in TreeArrays._fields if name not in ("value", "categories")},
+        **{
+            name: getattr(stump(0.0), name)[:0]
+            for name in TreeArrays._fields
+            if name not in ("value", "categories")
+        },
         categories=(),
         value=np.array([value]),
     )
@@ -123,9 +141,41 @@ def single_leaf(value: float) -> TreeArrays:
 
 BOUNDARY = float(np.float32(0.1))
 THRESHOLDS = [
-    *(0.0, -0.0, 1e-35, -1e-35, ZERO, -ZERO, 1e-36, -1e-40, 2 * ZERO, -2 * ZERO, 1e300, -1e300, np.inf, -np.inf),
-    *(BOUNDARY, np.nextafter(BOUNDARY, 0), np.nextafter(BOUNDARY, 1), 0.1, -0.1, 1e-7, -3e-8, 17.3, -1 / 3, 1e9 + 0.5),
-    *(float(np.nextafter(np.float32(-1), np.float32(0))), -1.0, 16777217.0, 3.4028234663852886e38, 5e-324),
+    *(
+        0.0,
+        -0.0,
+        1e-35,
+        -1e-35,
+        ZERO,
+        -ZERO,
+        1e-36,
+        -1e-40,
+        2 * ZERO,
+        -2 * ZERO,
+        1e300,
+        -1e300,
+        np.inf,
+        -np.inf,
+    ),
+    *(
+        BOUNDARY,
+        np.nextafter(BOUNDARY, 0),
+        np.nextafter(BOUNDARY, 1),
+        0.1,
+        -0.1,
+        1e-7,
+        -3e-8,
+        17.3,
+        -1 / 3,
+        1e9 + 0.5,
+    ),
+    *(
+        float(np.nextafter(np.float32(-1), np.float32(0))),
+        -1.0,
+        16777217.0,
+        3.4028234663852886e38,
+        5e-324,
+    ),
 ]
 
 

@@ -40,7 +40,10 @@ NUMERIC, CATEGORY = 0, 3  # columns 0, 1 and 2 hold numbers, column 3 a category
 
 def leaf(value: float) -> TreeArrays:
     """A tree of one leaf."""
-    empty = [np.empty(0, dtype=dtype) for dtype in (np.int32, float, np.uint8, np.uint8, bool, np.int32, np.int32)]
+    empty = [
+        np.empty(0, dtype=dtype)
+        for dtype in (np.int32, float, np.uint8, np.uint8, bool, np.int32, np.int32)
+    ]
     return TreeArrays(*empty, (), np.array([value]), np.empty(0))
 
 
@@ -77,8 +80,12 @@ def random_tree(
     draw = np.random.default_rng(seed)
     n = n_leaves - 1
     decision = draw.choice(decisions, n).astype(np.uint8)
-    threshold = np.where(draw.random(n) < 0.4, draw.choice(SPECIAL_THRESHOLDS, n), draw.normal(size=n))
-    threshold = np.where(draw.random(n) < 0.3, threshold.clip(-1e30, 1e30).astype(np.float32), threshold)
+    threshold = np.where(
+        draw.random(n) < 0.4, draw.choice(SPECIAL_THRESHOLDS, n), draw.normal(size=n)
+    )
+    threshold = np.where(
+        draw.random(n) < 0.3, threshold.clip(-1e30, 1e30).astype(np.float32), threshold
+    )
     child = np.empty((n, 2), dtype=np.int32)
     open_ends = []
     for node in range(n):  # each node takes the place of a random leaf
@@ -89,7 +96,8 @@ def random_tree(
     for number, end in enumerate(draw.permutation(len(open_ends))):
         child[open_ends[end]] = ~number
     sets = [
-        np.flatnonzero(draw.random(40) < 0.4) if kind == AMONG else np.empty(0, dtype=np.int64) for kind in decision
+        np.flatnonzero(draw.random(40) < 0.4) if kind == AMONG else np.empty(0, dtype=np.int64)
+        for kind in decision
     ]
     return TreeArrays(
         np.where(decision == AMONG, CATEGORY, draw.integers(0, 3, n)).astype(np.int32),
@@ -106,7 +114,9 @@ def random_tree(
 
 
 @np.errstate(over="ignore")
-def probe_rows(trees: Sequence[TreeArrays], n_columns: int = 4, *, single: bool = False, most: int = 4000) -> Any:
+def probe_rows(
+    trees: Sequence[TreeArrays], n_columns: int = 4, *, single: bool = False, most: int = 4000
+) -> Any:
     """Rows with values at, just below and just above every threshold, zeros, tiny numbers and missing values.
 
     With ``single`` the neighbours are those of single precision, and all values are such numbers.
@@ -118,14 +128,24 @@ def probe_rows(trees: Sequence[TreeArrays], n_columns: int = 4, *, single: bool 
     values: list[list[float]] = [list(small) for _ in range(n_columns)]
     categorical = set()
     for tree in trees:
-        for column, threshold, decision in zip(tree.feature, tree.threshold, tree.decision, strict=True):
+        for column, threshold, decision in zip(
+            tree.feature, tree.threshold, tree.decision, strict=True
+        ):
             if decision == AMONG:
                 categorical.add(int(column))
                 continue
             at = number(np.clip(threshold, -largest, largest))
-            values[column] += [at, np.nextafter(at, number(-np.inf)), np.nextafter(at, number(np.inf))]
+            values[column] += [
+                at,
+                np.nextafter(at, number(-np.inf)),
+                np.nextafter(at, number(np.inf)),
+            ]
             as_single = np.float32(np.clip(threshold, -3.4e38, 3.4e38))
-            values[column] += [as_single, np.nextafter(as_single, np.float32(9)), np.nextafter(as_single, -as_single)]
+            values[column] += [
+                as_single,
+                np.nextafter(as_single, np.float32(9)),
+                np.nextafter(as_single, -as_single),
+            ]
     columns = []
     for column, each in enumerate(values):
         usable = np.array(each, dtype=np.float64)

@@ -27,7 +27,12 @@ from rankwright import Ranker
 from small import TRAIN, VALID, quick
 
 TREES = 40
-OPTIONS: dict[str, Any] = {"n_estimators": TREES, "leaf_values": "full", "num_leaves": 40, "min_child_samples": 1}
+OPTIONS: dict[str, Any] = {
+    "n_estimators": TREES,
+    "leaf_values": "full",
+    "num_leaves": 40,
+    "min_child_samples": 1,
+}
 
 
 def interrupt_twice(first: float, second: float) -> threading.Thread:
@@ -82,7 +87,9 @@ def fit_traced(ranker: Ranker, line: int) -> int:
     return lines
 
 
-def faults(folder: Path, whole: Ranker, stages: list[Any], fit: Callable[[Ranker], object]) -> list[str]:
+def faults(
+    folder: Path, whole: Ranker, stages: list[Any], fit: Callable[[Ranker], object]
+) -> list[str]:
     """Interrupt a training, resume it, and list what disagrees."""
     checkpoint = {"path": folder / "save", "trees": 7}
     ranker = quick(checkpoint=checkpoint, **OPTIONS)
@@ -92,7 +99,10 @@ def faults(folder: Path, whole: Ranker, stages: list[Any], fit: Callable[[Ranker
         n = ranker.best_iteration_
         if not np.array_equal(ranker.predict(VALID), stages[n - 1]):
             seen.append("the model has other trees than it says")
-        if ranker.evals_result_["valid_0"]["ndcg@10"] != whole.evals_result_["valid_0"]["ndcg@10"][:n]:
+        if (
+            ranker.evals_result_["valid_0"]["ndcg@10"]
+            != whole.evals_result_["valid_0"]["ndcg@10"][:n]
+        ):
             seen.append("the curve is another")
     if (folder / "save" / "manifest.json").exists():
         state = json.loads((folder / "save" / "manifest.json").read_text())["state"]

@@ -51,14 +51,18 @@ def ranking(scores: Sequence[float]) -> list[int]:
     return sorted(range(len(scores)), key=lambda a: -scores[a])
 
 
-def swap_change(measure: Callable[[list[float]], float], labels: Sequence[float], i: int, j: int) -> float:
+def swap_change(
+    measure: Callable[[list[float]], float], labels: Sequence[float], i: int, j: int
+) -> float:
     """Change of a value when the labels at positions i and j trade places."""
     swapped = list(labels)
     swapped[i], swapped[j] = swapped[j], swapped[i]
     return measure(swapped) - measure(list(labels))
 
 
-def pair_losses(scores: Sequence[float], labels: Sequence[float], weight: np.ndarray, sigma: float = 1.0) -> Result:
+def pair_losses(
+    scores: Sequence[float], labels: Sequence[float], weight: np.ndarray, sigma: float = 1.0
+) -> Result:
     """Sum of W_ab log(1 + exp(-sigma (z_a - z_b))) over r_a > r_b, from a matrix of weights."""
     n = len(scores)
     grad, curvature = np.zeros(n), np.zeros((n, n))
@@ -109,7 +113,9 @@ def lambdas(
                 weight[a, b] += (mu if variant == "ndcg-loss2++" else 1) * gains * gap
             if variant == "ndcg-loss1":
                 shown = 0 if truncate_delta and i >= int(metric.partition("@")[2]) else 1
-                weight[a, b] = shown * (2 ** labels[a] - 1) / math.log2(2 + i) / _ideal(metric, labels)
+                weight[a, b] = (
+                    shown * (2 ** labels[a] - 1) / math.log2(2 + i) / _ideal(metric, labels)
+                )
             if normalize and max(scores) != min(scores):
                 weight[a, b] /= 0.01 + abs(scores[a] - scores[b])
     weight *= 1.0 if inverse is None else np.reshape(inverse, (n, 1))
@@ -149,11 +155,15 @@ def extensions(
         wanted = [(missed, len(top) - len(true))]
     else:
         needs = {r: ideal.count(r) - top.count(r) for r in set(ideal)}
-        wanted = [([a for a in missed if labels[a] == r], need) for r, need in needs.items() if need > 0]
+        wanted = [
+            ([a for a in missed if labels[a] == r], need) for r, need in needs.items() if need > 0
+        ]
     choices = []
     for pool, number in wanted:
         number = len(pool) if strategy == "all" else min(number, len(pool))
-        choices.append([pool[:number]] if strategy != "random" else list(itertools.combinations(pool, number)))
+        choices.append(
+            [pool[:number]] if strategy != "random" else list(itertools.combinations(pool, number))
+        )
     return [set(itertools.chain(*choice)) for choice in itertools.product(*choices)]
 
 
@@ -185,7 +195,11 @@ def yeti(
 
 
 def yeti_untruncated(
-    scores: Sequence[float], labels: Sequence[float], at: int, noisy: Sequence[Sequence[float]], neighbours: int
+    scores: Sequence[float],
+    labels: Sequence[float],
+    at: int,
+    noisy: Sequence[Sequence[float]],
+    neighbours: int,
 ) -> Result:
     """YetiLoss for NDCG with the change of eq. (9): that of DCG without a cutoff, over the ideal DCG at the cutoff."""
     grad, hess, curvature = yeti(scores, labels, "dcg", noisy, neighbours)
@@ -194,7 +208,11 @@ def yeti_untruncated(
 
 
 def yeti_catboost_map(
-    scores: Sequence[float], labels: Sequence[float], at: int, noisy: Sequence[Sequence[float]], neighbours: int
+    scores: Sequence[float],
+    labels: Sequence[float],
+    at: int,
+    noisy: Sequence[Sequence[float]],
+    neighbours: int,
 ) -> Result:
     """YetiLoss for MAP with CatBoost's weights: 1 / i and 1 / k of each relevant document between positions i and j."""
     n = len(scores)
@@ -216,7 +234,12 @@ def relevance(metric: str, labels: Sequence[float]) -> list[float]:
 
 
 def expected_jumps(
-    scores: Sequence[float], labels: Sequence[float], metric: str, noise: Sequence[float], sigma: float, mu: float
+    scores: Sequence[float],
+    labels: Sequence[float],
+    metric: str,
+    noise: Sequence[float],
+    sigma: float,
+    mu: float,
 ) -> np.ndarray:
     """Conditional coordinate sampling for one noise vector: every jump from two values of the metric."""
     n = len(scores)
@@ -258,7 +281,12 @@ def smoothed_gradient(
 
 
 def score_function_gradients(
-    scores: Sequence[float], labels: Sequence[float], metric: str, sigma: float, mu: float, noise: np.ndarray
+    scores: Sequence[float],
+    labels: Sequence[float],
+    metric: str,
+    sigma: float,
+    mu: float,
+    noise: np.ndarray,
 ) -> np.ndarray:
     """The log-derivative estimate -(M(z + sigma eps) - M(z)) eps / sigma, one row per noise vector."""
     clean = np.asarray(scores) - sigma * mu * np.asarray(relevance(metric, labels))
@@ -275,7 +303,9 @@ def score_function_gradients(
     return -gained[:, None] * noise / sigma
 
 
-def selection_gradient(scores: Sequence[float], labels: Sequence[float], sigma: float, at: int | None) -> np.ndarray:
+def selection_gradient(
+    scores: Sequence[float], labels: Sequence[float], sigma: float, at: int | None
+) -> np.ndarray:
     """Gradient of -E DCG-RR by enumeration of what is selected, each document with chance Phi(z / sigma)."""
     n = len(scores)
     chances = norm.cdf(np.asarray(scores) / sigma)
@@ -284,12 +314,16 @@ def selection_gradient(scores: Sequence[float], labels: Sequence[float], sigma: 
     for chosen in itertools.product((True, False), repeat=n):
         worth = selected_value([1 if c else -1 for c in chosen], labels, at)
         for a in range(n):
-            rest = math.prod(chances[b] if chosen[b] else 1 - chances[b] for b in range(n) if b != a)
+            rest = math.prod(
+                chances[b] if chosen[b] else 1 - chances[b] for b in range(n) if b != a
+            )
             grad[a] -= worth * rest * (slopes[a] if chosen[a] else -slopes[a])
     return grad
 
 
-def scale_free(grad: np.ndarray, scores: Sequence[float], nu: float, centred: bool = True) -> np.ndarray:
+def scale_free(
+    grad: np.ndarray, scores: Sequence[float], nu: float, centred: bool = True
+) -> np.ndarray:
     """Centre a gradient, then take out <g, z> z / (|z| + nu)^2."""
     z = np.asarray(scores, dtype=float)
     if centred:
@@ -298,7 +332,9 @@ def scale_free(grad: np.ndarray, scores: Sequence[float], nu: float, centred: bo
     return grad - (grad @ z) * z / (np.sqrt(z @ z) + nu) ** 2
 
 
-def softrank_loss(scores: Sequence[float], labels: Sequence[float], metric: str, sigma: float) -> float:
+def softrank_loss(
+    scores: Sequence[float], labels: Sequence[float], metric: str, sigma: float
+) -> float:
     """Minus the expected metric when the rank of each document counts independent contests lost."""
     n = len(scores)
     total = 0.0
@@ -348,7 +384,9 @@ def xendcg_newton(scores: Sequence[float], phi: np.ndarray, epsilon: float) -> n
     return diagonal @ step
 
 
-def slopes(loss: Callable[[np.ndarray], float], scores: Sequence[float], step: float = 1e-5) -> np.ndarray:
+def slopes(
+    loss: Callable[[np.ndarray], float], scores: Sequence[float], step: float = 1e-5
+) -> np.ndarray:
     """Central differences of a loss."""
     z = np.asarray(scores, dtype=float)
     unit = np.eye(len(z)) * step

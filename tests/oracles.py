@@ -27,7 +27,9 @@ def ranked_value(
     **options: Any,
 ) -> float:
     """Value of a metric under a tie policy, from the values in every order that the scores allow."""
-    values = [metric_value(name, [labels[a] for a in order], at, **options) for order in orders(scores)]
+    values = [
+        metric_value(name, [labels[a] for a in order], at, **options) for order in orders(scores)
+    ]
     return by_policy(values, lower_is_better=name == "arp")[ties]
 
 
@@ -44,7 +46,10 @@ def by_policy(values: Sequence[float], lower_is_better: bool = False) -> dict[st
 
 def orders(scores: Sequence[float]) -> Iterator[list[int]]:
     """All orders of the documents by descending score; the first one keeps ties in input order."""
-    blocks = [[a for a, z in enumerate(scores) if z == level] for level in sorted(set(scores), reverse=True)]
+    blocks = [
+        [a for a, z in enumerate(scores) if z == level]
+        for level in sorted(set(scores), reverse=True)
+    ]
     for choice in itertools.product(*(itertools.permutations(block) for block in blocks)):
         yield [a for block in choice for a in block]
 
@@ -69,7 +74,9 @@ def relevant_count(labels: Labels, threshold: float = 1) -> int:
 
 
 def _dcg(labels: Labels, at: int, gain: str = "exponential", discount: str = "log2") -> float:
-    return sum(gain_of(r, gain) * discount_of(i, discount) for i, r in enumerate(labels[:at], start=1))
+    return sum(
+        gain_of(r, gain) * discount_of(i, discount) for i, r in enumerate(labels[:at], start=1)
+    )
 
 
 def _ndcg(labels: Labels, at: int, **options: Any) -> float:
@@ -109,7 +116,9 @@ def _map(labels: Labels, at: int, threshold: float = 1, divisor: str = "relevant
     if relevant == 0:
         return 0.0
     precisions = [
-        relevant_count(labels[:i], threshold) / i for i, r in enumerate(labels[:at], start=1) if r >= threshold
+        relevant_count(labels[:i], threshold) / i
+        for i, r in enumerate(labels[:at], start=1)
+        if r >= threshold
     ]
     return sum(precisions) / (min(relevant, at) if divisor == "attainable" else relevant)
 

@@ -56,7 +56,9 @@ def with_categories() -> tuple[RankingData, RankingData]:
 
 def plain(**parameters: Any) -> Callable[[RankingData, RankingData], Ranker]:
     def run(train: RankingData, valid: RankingData) -> Ranker:
-        return Ranker(**{"n_estimators": 25, "verbose": 0, **parameters}).fit(train, eval_set=[valid])
+        return Ranker(**{"n_estimators": 25, "verbose": 0, **parameters}).fit(
+            train, eval_set=[valid]
+        )
 
     return run
 
@@ -75,11 +77,20 @@ def resumed(after: int, **parameters: Any) -> Callable[[RankingData, RankingData
 def continued(train: RankingData, valid: RankingData) -> Ranker:
     """Trees added to an earlier model."""
     first = Ranker("lambdamart", n_estimators=8, verbose=0).fit(train)
-    return Ranker("xendcg", n_estimators=8, verbose=0).fit(train, eval_set=[valid], init_model=first)
+    return Ranker("xendcg", n_estimators=8, verbose=0).fit(
+        train, eval_set=[valid], init_model=first
+    )
 
 
-_LANGEVIN = {"objective": "stochasticrank", "langevin": True, "diffusion_temperature": 500.0, "shrink_rate": 0.05}
-TRAININGS: dict[str, tuple[Callable[[], tuple[RankingData, RankingData]], Callable[..., Ranker]]] = {
+_LANGEVIN = {
+    "objective": "stochasticrank",
+    "langevin": True,
+    "diffusion_temperature": 500.0,
+    "shrink_rate": 0.05,
+}
+TRAININGS: dict[
+    str, tuple[Callable[[], tuple[RankingData, RankingData]], Callable[..., Ranker]]
+] = {
     f"{data.__name__}: {name}": (data, run)
     for data in (generated, mq2008)
     for name, run in {
@@ -98,18 +109,28 @@ TRAININGS: dict[str, tuple[Callable[[], tuple[RankingData, RankingData]], Callab
     "categories, diagonal": (with_categories, plain(objective="xendcg", min_child_samples=5)),
     "several blocks of samples": (
         generated,
-        plain(objective="queryrmse", n_estimators=530, num_leaves=3, learning_rate=0.02, subsample=0.5),
+        plain(
+            objective="queryrmse", n_estimators=530, num_leaves=3, learning_rate=0.02, subsample=0.5
+        ),
     ),
     "samples at each node, resumed": (
         generated,
         resumed(23, objective="lambdamart", n_estimators=30, engine_params={"extra_trees": True}),
     ),
-    "early stopping": (generated, plain(objective="lambdamart", n_estimators=200, early_stopping_rounds=10)),
+    "early stopping": (
+        generated,
+        plain(objective="lambdamart", n_estimators=200, early_stopping_rounds=10),
+    ),
     "early stopping with the best tree": (
         generated,
-        plain(objective="lambdamart", n_estimators=200, early_stopping_rounds=10, stopping_rule="best"),
+        plain(
+            objective="lambdamart", n_estimators=200, early_stopping_rounds=10, stopping_rule="best"
+        ),
     ),
-    "queries sampled": (generated, plain(objective="yetirank", subsample_queries=0.5, leaf_values="full")),
+    "queries sampled": (
+        generated,
+        plain(objective="yetirank", subsample_queries=0.5, leaf_values="full"),
+    ),
     "trees added to a model": (generated, continued),
 }
 
@@ -127,7 +148,9 @@ def describe(name: str) -> dict[str, Any]:
     return {
         "trees": _hash("\n".join(map(_exact, _DECIDES.findall(text))).encode()),
         "scores": _hash(ranker.predict(train).tobytes() + scores.tobytes()),
-        "curves": _hash(json.dumps([ranker.evals_result_, ranker.learning_rates_], sort_keys=True).encode()),
+        "curves": _hash(
+            json.dumps([ranker.evals_result_, ranker.learning_rates_], sort_keys=True).encode()
+        ),
         "importances": _hash(ranker.feature_importances_.tobytes()),
         "contributions": _hash(ranker.predict(valid, contributions=True).tobytes()),
         "first scores": scores[:5].tolist(),
@@ -147,9 +170,15 @@ def machine() -> str:
     from threadpoolctl import threadpool_info
 
     blas = sorted(
-        {f"{one['internal_api']} {one.get('architecture')}" for one in threadpool_info() if "architecture" in one}
+        {
+            f"{one['internal_api']} {one.get('architecture')}"
+            for one in threadpool_info()
+            if "architecture" in one
+        }
     )
-    return ", ".join([*(f"{name} {version(name)}" for name in ("numpy", "numba", "lightgbm")), *blas])
+    return ", ".join(
+        [*(f"{name} {version(name)}" for name in ("numpy", "numba", "lightgbm")), *blas]
+    )
 
 
 def _hash(content: bytes) -> str:

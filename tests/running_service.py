@@ -35,12 +35,25 @@ class Service:
         self.log = log
         self.token = token
         self.headers = {} if token is None else {"Authorization": f"Bearer {token}"}
-        command = [sys.executable, "-c", _PROGRAM, "serve", str(path), "--port", "0", "--log", str(log), *arguments]
+        command = [
+            sys.executable,
+            "-c",
+            _PROGRAM,
+            "serve",
+            str(path),
+            "--port",
+            "0",
+            "--log",
+            str(log),
+            *arguments,
+        ]
         environment = {key: value for key, value in os.environ.items() if key != "RANKWRIGHT_TOKEN"}
         self.errors = log.with_suffix(".stderr")
         with self.errors.open("wb") as errors:
             self.process = subprocess.Popen(
-                command, stderr=errors, env=environment | ({} if token is None else {"RANKWRIGHT_TOKEN": token})
+                command,
+                stderr=errors,
+                env=environment | ({} if token is None else {"RANKWRIGHT_TOKEN": token}),
             )
         self.address = ("127.0.0.1", 0)
 
@@ -74,13 +87,17 @@ class Service:
         """Open a connection."""
         return http.client.HTTPConnection(*self.address, timeout=timeout)
 
-    def call(self, method: str, path: str, body: Any = None, **headers: str) -> tuple[int, Any, dict[str, str]]:
+    def call(
+        self, method: str, path: str, body: Any = None, **headers: str
+    ) -> tuple[int, Any, dict[str, str]]:
         """Send one request; returns status, body (parsed where it is JSON) and headers."""
         connection = self.connect()
         try:
             data = body if isinstance(body, bytes) or body is None else json.dumps(body).encode()
             given = {name.replace("_", "-"): value for name, value in headers.items()}
-            connection.request(method, path, data, {"Content-Type": "application/json", **self.headers, **given})
+            connection.request(
+                method, path, data, {"Content-Type": "application/json", **self.headers, **given}
+            )
             answer = connection.getresponse()
             content = answer.read()
             found = {name.lower(): value for name, value in answer.getheaders()}

@@ -9,8 +9,16 @@ import numpy as np
 from rankwright import Ranker, make_web_search
 
 _TRAIN, VALID = make_web_search(40, kind="short", n_features=25, seed=3).split(0.3)
-TRAIN = _TRAIN.canonical()  # as training sees the rows: tests that simulate a training have them in the same order
-QUICK: dict[str, Any] = {"n_estimators": 12, "min_child_samples": 5, "learning_rate": 0.1, "n_jobs": 1, "verbose": 0}
+TRAIN = (
+    _TRAIN.canonical()
+)  # as training sees the rows: tests that simulate a training have them in the same order
+QUICK: dict[str, Any] = {
+    "n_estimators": 12,
+    "min_child_samples": 5,
+    "learning_rate": 0.1,
+    "n_jobs": 1,
+    "verbose": 0,
+}
 WHOLE: dict[str, Any] = {"subsample": 1.0, "colsample": 1.0}  # no sampling
 
 

@@ -11,7 +11,13 @@ from rankwright.objectives import bind
 
 MQ2008 = Path(__file__).parents[2] / "shared" / "data" / "mq2008"
 needs_mq2008 = pytest.mark.skipif(not MQ2008.is_dir(), reason="needs MQ2008 in ../shared/data")
-TREES = {"learning_rate": 0.05, "num_leaves": 31, "verbosity": -1, "num_threads": 2, "metric": "None"}
+TREES = {
+    "learning_rate": 0.05,
+    "num_leaves": 31,
+    "verbosity": -1,
+    "num_threads": 2,
+    "metric": "None",
+}
 
 
 def both(train: RankingData, truncation: int, trees: int) -> tuple[lgb.Booster, lgb.Booster]:
@@ -20,16 +26,25 @@ def both(train: RankingData, truncation: int, trees: int) -> tuple[lgb.Booster, 
 
     theirs = {"objective": "lambdarank", "lambdarank_truncation_level": truncation}
     bound = bind(
-        "lambdamart", train.y, qid=train.qid, metric=f"ndcg@{truncation}", truncation=truncation, normalize=True
+        "lambdamart",
+        train.y,
+        qid=train.qid,
+        metric=f"ndcg@{truncation}",
+        truncation=truncation,
+        normalize=True,
     )
     ours = {"objective": lambda scores, _: bound(scores)}
-    return lgb.train({**TREES, **ours}, dataset(), trees), lgb.train({**TREES, **theirs}, dataset(), trees)
+    return lgb.train({**TREES, **ours}, dataset(), trees), lgb.train(
+        {**TREES, **theirs}, dataset(), trees
+    )
 
 
 def splits(booster: lgb.Booster, tree: int) -> list[tuple[object, ...]]:
     nodes = booster.trees_to_dataframe()
     nodes = nodes[nodes["tree_index"] == tree]
-    return list(nodes[["node_index", "split_feature", "threshold"]].itertuples(index=False, name=None))
+    return list(
+        nodes[["node_index", "split_feature", "threshold"]].itertuples(index=False, name=None)
+    )
 
 
 def mq2008_fold(first: int) -> tuple[RankingData, RankingData]:
@@ -40,7 +55,8 @@ def mq2008_fold(first: int) -> tuple[RankingData, RankingData]:
 
 def same(a: list[tuple[object, ...]], b: list[tuple[object, ...]]) -> bool:
     return len(a) == len(b) and all(
-        x[:2] == y[:2] and (x[2] == y[2] or (x[2] != x[2] and y[2] != y[2])) for x, y in zip(a, b, strict=True)
+        x[:2] == y[:2] and (x[2] == y[2] or (x[2] != x[2] and y[2] != y[2]))
+        for x, y in zip(a, b, strict=True)
     )
 
 
@@ -60,7 +76,9 @@ def test_quality_on_mq2008_after_100_trees():
         train, test = mq2008_fold(fold)
         means.append(
             [
-                evaluate(model.predict(test.X), test.y, group=test.group, metrics="ndcg@10").mean["ndcg@10"]
+                evaluate(model.predict(test.X), test.y, group=test.group, metrics="ndcg@10").mean[
+                    "ndcg@10"
+                ]
                 for model in both(train, 30, 100)
             ]
         )

@@ -84,13 +84,16 @@ def test_scikit_learn_means_over_ties(tied, at):
     for q in range(N_QUERIES):
         own, z = labels[None, qid == q], scores[None, qid == q]
         assert ours.per_query[linear][q] == pytest.approx(ndcg_score(own, z, k=at), rel=1e-12)
-        assert ours.per_query[exponential][q] == pytest.approx(ndcg_score(2**own - 1, z, k=at), rel=1e-12)
+        assert ours.per_query[exponential][q] == pytest.approx(
+            ndcg_score(2**own - 1, z, k=at), rel=1e-12
+        )
 
 
 @pytest.mark.parametrize("tied", [True, False])
 @pytest.mark.parametrize(
     ("description", "text", "largest"),
-    [(*pair, 1) for pair in CATBOOST.items()] + [(*pair, 4) for pair in CATBOOST_PROBABILITIES.items()],
+    [(*pair, 1) for pair in CATBOOST.items()]
+    + [(*pair, 4) for pair in CATBOOST_PROBABILITIES.items()],
 )
 def test_catboost_resolves_ties_for_the_worst(description, text, largest, tied):
     scores, labels, qid = queries(tied)

@@ -35,7 +35,9 @@ def test_gradient_and_curvature_are_derivatives_of_the_loss(text):
 def test_worked_examples():
     grad, hess = gradients("rmse", [1, 0, 2], [3, 0, 0], group=[1, 2])
     assert (grad.tolist(), hess.tolist()) == ([-2, 0, 2], [1, 1, 1])
-    grad, hess = gradients("logistic", [np.log(3), -np.log(3)], [1, 1], group=[2])  # p = 3/4 and 1/4
+    grad, hess = gradients(
+        "logistic", [np.log(3), -np.log(3)], [1, 1], group=[2]
+    )  # p = 3/4 and 1/4
     np.testing.assert_allclose(grad, [-1 / 4, -3 / 4], rtol=1e-14)
     np.testing.assert_allclose(hess, [3 / 16, 3 / 16], rtol=1e-14)
 
@@ -61,8 +63,16 @@ def test_leaves_of_single_documents_are_not_coupled(text):
 def test_trees_reach_the_level_of_labels(leaf_values):
     """Queries of equal labels: no ranking loss sees anything, and the mean of the labels of each kind is learnt."""
     kind = np.repeat(np.arange(40) % 2, 5).astype(float)
-    data = rw.RankingData(kind[:, None], np.where(kind == 1, 3.0, 1.0), qid=np.repeat(np.arange(40), 5))
-    options = {"n_estimators": 150, "learning_rate": 0.1, "min_child_samples": 5, "subsample": 1.0, "reg_lambda": 1e-3}
+    data = rw.RankingData(
+        kind[:, None], np.where(kind == 1, 3.0, 1.0), qid=np.repeat(np.arange(40), 5)
+    )
+    options = {
+        "n_estimators": 150,
+        "learning_rate": 0.1,
+        "min_child_samples": 5,
+        "subsample": 1.0,
+        "reg_lambda": 1e-3,
+    }
     ranker = rw.Ranker("rmse", leaf_values=leaf_values, n_jobs=1, verbose=0, **options).fit(data)
     np.testing.assert_allclose(ranker.predict(np.array([[0.0], [1.0]])), [1, 3], atol=1e-2)
 
@@ -78,7 +88,9 @@ def test_an_anchor_makes_scores_comparable_across_queries():
 
     def concordance(text):
         """Share of pairs of documents of any queries that are in the order of relevance."""
-        ranker = rw.Ranker(text, metric="ndcg@5", n_estimators=60, min_child_samples=20, n_jobs=1, verbose=0).fit(train)
+        ranker = rw.Ranker(
+            text, metric="ndcg@5", n_estimators=60, min_child_samples=20, n_jobs=1, verbose=0
+        ).fit(train)
         scores = ranker.predict(test)
         return np.mean(scores[test.y == 1][:, None] > scores[test.y == 0][None])
 
@@ -88,7 +100,10 @@ def test_an_anchor_makes_scores_comparable_across_queries():
 
 
 def test_text_and_refusals():
-    assert str(objective("yetiloss + 0.5 logistic(threshold=2)")) == "yetiloss + 0.5 logistic(threshold=2)"
+    assert (
+        str(objective("yetiloss + 0.5 logistic(threshold=2)"))
+        == "yetiloss + 0.5 logistic(threshold=2)"
+    )
     assert objective("rmse") == rw.objectives.RMSE()
     assert objective("ranknet + rmse").absolute
     assert not objective("ranknet + queryrmse").absolute

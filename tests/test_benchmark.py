@@ -15,7 +15,6 @@ from typer.testing import CliRunner
 
 from fake_system import Fake
 from rankwright.cli import app
-from rankwright.environment import environment
 from rankwright.report.benchmark_page import benchmark_report
 from rankwright.research.bench import (
     QUICK,
@@ -33,14 +32,27 @@ from rankwright.research.bench.scaling import TIMED_OBJECTIVES, fit_exponent
 from rankwright.research.bench.summary import equal_quality, quality, seconds_until, speed
 from rankwright.research.harness import Outcome, OutcomeStore, RankwrightSystem
 from rankwright.research.peers import LightGBM
+from rankwright.support.environment import environment
 
 MEGABYTES = 150
 COMMAND = [str(Path(sys.executable).with_name("rankwright")), "bench"]
 
 
-def outcome(system: str, fold: str = "1", seed: int = 0, data: str = "web", **changes: Any) -> Outcome:
-    default: dict[str, Any] = {"target": "map", "trees": 5, "valid": 0.5, "fit_seconds": 1.0, "predict_seconds": 0.25}
-    default |= {"query_ids": [f"{fold}a", f"{fold}b"], "values": {"map": [0.5, 0.75]}, "curve": [0.25, 0.5]}
+def outcome(
+    system: str, fold: str = "1", seed: int = 0, data: str = "web", **changes: Any
+) -> Outcome:
+    default: dict[str, Any] = {
+        "target": "map",
+        "trees": 5,
+        "valid": 0.5,
+        "fit_seconds": 1.0,
+        "predict_seconds": 0.25,
+    }
+    default |= {
+        "query_ids": [f"{fold}a", f"{fold}b"],
+        "values": {"map": [0.5, 0.75]},
+        "curve": [0.25, 0.5],
+    }
     return Outcome(data=data, fold=fold, system=system, seed=seed, **(default | changes))
 
 
@@ -71,18 +83,29 @@ def test_the_level_is_a_share_of_the_best_system_on_the_fold() -> None:
     costs = {("web", "b", "map"): {"gradient_ms": 7.0, "peak_mb": 100.0, "added_mb": 20.0}}
     a, b = speed(results, ["web"], ["a", "b"], "map", trees=10, reach=0.75, costs=costs)
     assert a["level"] == b["level"] == pytest.approx(0.75 * (0.8 + 0.4) / 2)
-    assert (a["reach_seconds"], a["reached"]) == (None, 0.5)  # never with one seed, after 3 s with the other
+    assert (a["reach_seconds"], a["reached"]) == (
+        None,
+        0.5,
+    )  # never with one seed, after 3 s with the other
     assert (b["reach_seconds"], b["reached"]) == (None, 0.5)
     assert (a["fit_seconds"], a["gradient_ms"]) == (2.0, pytest.approx(1000 * (0.5 + 0.7) / 2 / 10))
     assert (b["gradient_ms"], b["peak_mb"], a["peak_mb"]) == (7.0, 100.0, None)
 
 
 def test_a_median_counts_those_that_never_arrive() -> None:
-    arrive = [outcome("a", seed=seed, curve=[0.1, 0.9], valid=0.9, fit_seconds=seed + 1.0) for seed in range(2)]
+    arrive = [
+        outcome("a", seed=seed, curve=[0.1, 0.9], valid=0.9, fit_seconds=seed + 1.0)
+        for seed in range(2)
+    ]
     never = [outcome("a", seed=2, curve=[0.1, 0.2], valid=0.2)]
     best = [outcome("b", seed=seed, curve=[0.8], valid=0.8) for seed in range(3)]
-    a, _ = speed(store_of(*arrive, *never, *best), ["web"], ["a", "b"], "map", trees=1, reach=1.0, costs={})
-    assert (a["reach_seconds"], a["reached"]) == (2.0, pytest.approx(2 / 3))  # the median of 1, 2 and never
+    a, _ = speed(
+        store_of(*arrive, *never, *best), ["web"], ["a", "b"], "map", trees=1, reach=1.0, costs={}
+    )
+    assert (a["reach_seconds"], a["reached"]) == (
+        2.0,
+        pytest.approx(2 / 3),
+    )  # the median of 1, 2 and never
 
 
 def test_time_at_equal_quality_is_per_fold_and_seed() -> None:
@@ -102,8 +125,15 @@ def test_quality_is_per_data_set_and_pooled() -> None:
     results = store_of(
         outcome("own", data="web", values={"map": [0.5, 0.75]}),
         outcome("peer", data="web", values={"map": [0.25, 0.75]}),
-        outcome("own", data="short", query_ids=["a", "b", "c"], values={"map": [1.0, float("nan"), 0.5]}),
-        outcome("peer", data="short", query_ids=["a", "b", "c"], values={"map": [0.5, float("nan"), 0.5]}),
+        outcome(
+            "own", data="short", query_ids=["a", "b", "c"], values={"map": [1.0, float("nan"), 0.5]}
+        ),
+        outcome(
+            "peer",
+            data="short",
+            query_ids=["a", "b", "c"],
+            values={"map": [0.5, float("nan"), 0.5]},
+        ),
     )
     rows = quality(results, ["web", "short"], ["own", "peer"], "map")
     assert [(row["data"], row["system"], row["mean"], row["queries"]) for row in rows] == [
@@ -115,7 +145,12 @@ def test_quality_is_per_data_set_and_pooled() -> None:
         ("all data", "peer", (0.25 + 0.75 + 0.5 + 0.5) / 4, 4),
     ]
     assert rows[-1]["difference"] == pytest.approx(-(0.25 + 0.5) / 4)
-    assert (rows[-1]["wins"], rows[-1]["ties"], rows[-1]["losses"], rows[-2]["difference"]) == (0, 2, 2, None)
+    assert (rows[-1]["wins"], rows[-1]["ties"], rows[-1]["losses"], rows[-2]["difference"]) == (
+        0,
+        2,
+        2,
+        None,
+    )
 
 
 # What is measured
@@ -123,7 +158,9 @@ def test_quality_is_per_data_set_and_pooled() -> None:
 
 def test_memory_is_that_of_the_training() -> None:
     data = next(iter(generated_folds("short", 30)[1]())).train
-    light, heavy = (peak_memory(Fake("a", megabytes=n), data, "map", trees=1, threads=1) for n in (0, MEGABYTES))
+    light, heavy = (
+        peak_memory(Fake("a", megabytes=n), data, "map", trees=1, threads=1) for n in (0, MEGABYTES)
+    )
     assert heavy["peak_mb"] is not None
     assert light["peak_mb"] is not None
     assert MEGABYTES - 5 < heavy["peak_mb"] - light["peak_mb"] < MEGABYTES + 60
@@ -134,7 +171,9 @@ def test_memory_is_that_of_the_training() -> None:
 
 def test_a_training_that_fails_in_its_process_is_reported() -> None:
     data = next(iter(generated_folds("short", 30)[1]())).train
-    with pytest.raises(ValueError, match=r"training a in a separate process, .* failed: ValueError: out of order"):
+    with pytest.raises(
+        ValueError, match=r"training a in a separate process, .* failed: ValueError: out of order"
+    ):
         peak_memory(Fake("a", megabytes=-1), data, "map", trees=1, threads=1)
 
 
@@ -160,19 +199,26 @@ def test_exponents(exponent: float) -> None:
 
 @pytest.fixture(scope="module")
 def scaling() -> dict[str, Any]:
-    return run_scaling(QUICK, systems=[RankwrightSystem("small", {"objective": "queryrmse"}), LightGBM("lambdarank")])
+    return run_scaling(
+        QUICK,
+        systems=[RankwrightSystem("small", {"objective": "queryrmse"}), LightGBM("lambdarank")],
+    )
 
 
 def test_sizes_need_not_be_whole_numbers_of_queries() -> None:
     sizes = replace(QUICK, documents=(1_010, 2_030), lengths=(30,), features=(4,))
-    curves = run_scaling(sizes, systems=[RankwrightSystem("small", {"objective": "queryrmse"})])["curves"]
+    curves = run_scaling(sizes, systems=[RankwrightSystem("small", {"objective": "queryrmse"})])[
+        "curves"
+    ]
     assert all(curve["seconds"][0] > 0 for curve in curves)
 
 
 def test_scaling_has_a_curve_for_each_thing_that_grows(scaling: dict[str, Any]) -> None:
     found = {(curve["what"], curve["case"], curve["over"]) for curve in scaling["curves"]}
     cases = [f"{objective} for {metric}" for objective, metric in TIMED_OBJECTIVES]
-    expected = {("gradient", case, over) for case in cases for over in ("documents", "query length")}
+    expected = {
+        ("gradient", case, over) for case in cases for over in ("documents", "query length")
+    }
     expected |= {
         ("training", name, over)
         for name in ("small", "lightgbm lambdarank")
@@ -204,7 +250,10 @@ def test_presets() -> None:
 
 def test_systems_are_chosen_by_name_or_library() -> None:
     known = preset_systems("common")
-    names = [system.name for system in choose_systems(known, ["xgboost rank:map", "rankwright", "xgboost"])]
+    names = [
+        system.name
+        for system in choose_systems(known, ["xgboost rank:map", "rankwright", "xgboost"])
+    ]
     # A complete name selects one system, even if it is the first word of another name.
     assert names == ["xgboost rank:map", "rankwright", "xgboost rank:ndcg", "xgboost rank:pairwise"]
     with pytest.raises(ValueError, match="unknown system 'lightbgm'; known systems: rankwright;"):
@@ -216,7 +265,14 @@ def test_systems_are_chosen_by_name_or_library() -> None:
 
 def small_bench(work: Path, **changes: Any) -> dict[str, Any]:
     data = dict(generated_folds(kind, 15) for kind in ("short", "web"))
-    options: dict[str, Any] = {"targets": ["map"], "seeds": 1, "trees": 1, "every": 1, "threads": 1, "work": work}
+    options: dict[str, Any] = {
+        "targets": ["map"],
+        "seeds": 1,
+        "trees": 1,
+        "every": 1,
+        "threads": 1,
+        "work": work,
+    }
     return run_bench([Fake("good"), Fake("bad", -1.0)], data, **(options | changes))
 
 
@@ -263,7 +319,10 @@ def test_results_are_written_and_read(tmp_path: Path, result: dict[str, Any]) ->
     for content, reason in [
         ("{", "is not valid JSON"),
         ("[]", "is not a benchmark result"),
-        ('{"format": "rankwright bench", "format_version": 2}', "has format 2; this version reads 1"),
+        (
+            '{"format": "rankwright bench", "format_version": 2}',
+            "has format 2; this version reads 1",
+        ),
     ]:
         (tmp_path / "x.json").write_text(content)
         with pytest.raises(ValueError, match=reason):
@@ -278,16 +337,25 @@ def test_ratios_to_an_earlier_result(result: dict[str, Any]) -> None:
     later["quality"][0]["mean"] = 0.99 * result["quality"][0]["mean"]
     later["environment"]["packages"]["numpy"] = "9.9"
     changes = regressions(later, result)
-    moved = {(one["measure"], round(one["ratio"], 6), one["worse"]) for one in changes["rows"] if one["ratio"] != 1.0}
+    moved = {
+        (one["measure"], round(one["ratio"], 6), one["worse"])
+        for one in changes["rows"]
+        if one["ratio"] != 1.0
+    }
     assert moved == {("fit_seconds", 1.5, True), ("peak_mb", 1.05, False), ("mean", 0.99, True)}
     assert changes["notes"] == [f"numpy was {np.__version__} and is 9.9"]
     assert not any(one["worse"] for one in regressions(result, result)["rows"])
 
 
 def test_results_that_cannot_be_compared(result: dict[str, Any], scaling: dict[str, Any]) -> None:
-    with pytest.raises(ValueError, match=r"of 'rankwright scaling', this one of 'rankwright bench'"):
+    with pytest.raises(
+        ValueError, match=r"of 'rankwright scaling', this one of 'rankwright bench'"
+    ):
         regressions(result, scaling)
-    with pytest.raises(ValueError, match="the earlier result has trees 1 and this one 2, so they cannot be compared"):
+    with pytest.raises(
+        ValueError,
+        match="the earlier result has trees 1 and this one 2, so they cannot be compared",
+    ):
         regressions({**result, "settings": {**result["settings"], "trees": 2}}, result)
 
 
@@ -344,7 +412,20 @@ def bench(*words: str) -> subprocess.CompletedProcess[str]:
 @pytest.mark.slow
 def test_the_command_measures_resumes_compares_and_reports(tmp_path: Path) -> None:
     out, later = tmp_path / "old.json", tmp_path / "new.json"
-    words = ["--kinds", "short", "--queries", "15", "--seeds", "1", "--trees", "2", "--every", "1", "--threads", "1"]
+    words = [
+        "--kinds",
+        "short",
+        "--queries",
+        "15",
+        "--seeds",
+        "1",
+        "--trees",
+        "2",
+        "--every",
+        "1",
+        "--threads",
+        "1",
+    ]
     words += ["--targets", "map", "--systems", "stumps, lightgbm lambdarank"]
     words += ["--ours", "stumps: num_leaves=2 objective='yetirank + 0.5 queryrmse'"]
     done = bench(*words, "--out", str(out))
@@ -354,7 +435,11 @@ def test_the_command_measures_resumes_compares_and_reports(tmp_path: Path) -> No
     assert [row["system"] for row in result["quality"]] == ["stumps", "lightgbm lambdarank"]
     assert result["systems"][0]["parameters"]["num_leaves"] == 2
     assert all(row["gradient_ms"] is not None for row in result["speed"])
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["old.costs.json", "old.json", "old.outcomes.jsonl"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == [
+        "old.costs.json",
+        "old.json",
+        "old.outcomes.jsonl",
+    ]
     for name in ("costs.json", "outcomes.jsonl"):
         (tmp_path / f"old.{name}").rename(tmp_path / f"new.{name}")
     done = bench(*words, "--out", str(later), "--against", str(out), "--quiet")
@@ -394,7 +479,9 @@ def test_wrong_files(tmp_path: Path) -> None:
     out = str(tmp_path / "r.json")
     done = CliRunner().invoke(app, ["bench", "--data", str(tmp_path / "absent"), "--out", out])
     assert isinstance(done.exception, FileNotFoundError)
-    done = CliRunner().invoke(app, ["bench", "--against", str(tmp_path / "other.json"), "--out", out])
+    done = CliRunner().invoke(
+        app, ["bench", "--against", str(tmp_path / "other.json"), "--out", out]
+    )
     assert isinstance(done.exception, ValueError)
     assert "is not a benchmark result" in str(done.exception)
     done = CliRunner().invoke(app, ["report", str(tmp_path / "other.json"), "--data", "x.txt"])

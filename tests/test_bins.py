@@ -125,7 +125,9 @@ def test_the_kind_of_matrix_makes_no_difference(threads: int) -> None:
     for same in (tall, np.asfortranarray(tall), filled):
         assert np.array_equal(BINS.encode(same, threads=threads), expected)
     narrow = tall.astype(np.float32)
-    assert np.array_equal(BINS.encode(narrow, threads=threads), BINS.encode(narrow.astype(np.float64)))
+    assert np.array_equal(
+        BINS.encode(narrow, threads=threads), BINS.encode(narrow.astype(np.float64))
+    )
     sparse = RowSample.of(sp.csr_matrix(X), KEYS, size=500)
     assert np.array_equal(sparse.rows, RowSample.of(X, KEYS, size=500).rows, equal_nan=True)
 

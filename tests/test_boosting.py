@@ -38,7 +38,9 @@ def own_bootstrap(self: QueryDraws, iteration: int) -> Any:
 
 
 def weights_of(iteration: int) -> Any:
-    return np.repeat(np.random.default_rng(iteration).exponential(size=TRAIN.n_queries), TRAIN.group)
+    return np.repeat(
+        np.random.default_rng(iteration).exponential(size=TRAIN.n_queries), TRAIN.group
+    )
 
 
 def tree_of(grad: Any, hess: Any) -> tuple[Any, Any]:
@@ -57,7 +59,9 @@ def tree_of(grad: Any, hess: Any) -> tuple[Any, Any]:
     }
     booster = lgb.Booster(params, lgb.Dataset(TRAIN.X, np.zeros(TRAIN.n_rows), params=params))
     booster.update(fobj=lambda *_: (grad.astype(np.float32), hess.astype(np.float32)))
-    return booster.predict(TRAIN.X, pred_leaf=True).ravel(), booster.predict(TRAIN.X, raw_score=True)
+    return booster.predict(TRAIN.X, pred_leaf=True).ravel(), booster.predict(
+        TRAIN.X, raw_score=True
+    )
 
 
 def simulate(
@@ -84,7 +88,9 @@ def simulate(
             if leaves == "full":
                 total, between = gradient.leaf_system(scores, leaf, leaf.max() + 1, it)
             total = total + member.T @ (fresh * np.sqrt(hess))
-            values = member @ (-RATE * np.linalg.inv(between + RIDGE * np.eye(len(between))) @ total)
+            values = member @ (
+                -RATE * np.linalg.inv(between + RIDGE * np.eye(len(between))) @ total
+            )
         scores = (1 - shrink * RATE) * scores + values
     return scores
 
@@ -97,7 +103,10 @@ def simulate(
         ({"leaf_values": "full"}, {"leaves": "full"}),
         ({"bagging_temperature": 1.0}, {"weighted": True}),
         ({"bagging_temperature": 1.0, "leaf_values": "full"}, {"weighted": True, "leaves": "full"}),
-        ({**LANGEVIN, "bagging_temperature": 1.0}, {"shrink": 2.0, "noise": "shared", "weighted": True}),
+        (
+            {**LANGEVIN, "bagging_temperature": 1.0},
+            {"shrink": 2.0, "noise": "shared", "weighted": True},
+        ),
         (LANGEVIN, {"shrink": 2.0, "noise": "shared"}),
         ({**LANGEVIN, "leaf_noise": "independent"}, {"shrink": 2.0, "noise": "independent"}),
         ({**LANGEVIN, "leaf_values": "full"}, {"shrink": 2.0, "noise": "shared", "leaves": "full"}),
@@ -112,26 +121,40 @@ def test_training_equals_an_explicit_simulation(
 ) -> None:
     monkeypatch.setattr(QueryDraws, "noise", own_noise)
     monkeypatch.setattr(QueryDraws, "bootstrap", own_bootstrap)
-    ranker = quick(objective=objective, num_leaves=LEAVES, reg_lambda=RIDGE, n_estimators=8, **WHOLE, **changes)
+    ranker = quick(
+        objective=objective, num_leaves=LEAVES, reg_lambda=RIDGE, n_estimators=8, **WHOLE, **changes
+    )
     expected = simulate(objective, 8, **told)
-    np.testing.assert_allclose(ranker.fit(TRAIN).predict(TRAIN), expected, rtol=1e-4, atol=1e-5 * np.ptp(expected))
+    np.testing.assert_allclose(
+        ranker.fit(TRAIN).predict(TRAIN), expected, rtol=1e-4, atol=1e-5 * np.ptp(expected)
+    )
 
 
-def test_the_learning_rate_is_steered_by_the_agreement_of_halves(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_learning_rate_is_steered_by_the_agreement_of_halves(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     """Against a simulation that leaves one half of the queries out to solve on the other."""
 
     def halves(iteration: int) -> Any:
         return np.random.default_rng(iteration).integers(0, 2, TRAIN.n_queries)
 
     monkeypatch.setattr(QueryDraws, "halves", lambda self, iteration: halves(iteration))
-    shared = {"learning_rate": None, "leaf_values": "full", "num_leaves": LEAVES, "reg_lambda": RIDGE}
+    shared = {
+        "learning_rate": None,
+        "leaf_values": "full",
+        "num_leaves": LEAVES,
+        "reg_lambda": RIDGE,
+    }
     ranker = quick(objective="yetirank", n_estimators=8, **shared, **WHOLE).fit(TRAIN)
     gradient = bind("yetirank", TRAIN.y, qid=TRAIN.qid, metric="ndcg@10", seed=0)
     scores, rate, rates = np.zeros(TRAIN.n_rows), 0.03, []
     for it in range(8):
         leaf, _ = tree_of(*gradient(scores, it))
         n = leaf.max() + 1
-        systems = [gradient.leaf_system(scores, leaf, n, it, query_weight=halves(it) == half) for half in (0, 1)]
+        systems = [
+            gradient.leaf_system(scores, leaf, n, it, query_weight=halves(it) == half)
+            for half in (0, 1)
+        ]
         member, ridge = np.eye(n)[leaf], RIDGE * np.eye(n)
         (g0, h0), (g1, h1) = systems
         scores = scores - rate * member @ np.linalg.inv(h0 + h1 + ridge) @ (g0 + g1)
@@ -187,7 +210,9 @@ def test_noise_has_the_stated_deviation_and_belongs_to_iteration_purpose_seed_an
     assert np.array_equal(some, np.concatenate([noise[700:800], noise[15_000:15_100]]))
 
 
-def fitted_gradients(monkeypatch: pytest.MonkeyPatch, ranker: Ranker, data: RankingData) -> list[tuple[Any, Any]]:
+def fitted_gradients(
+    monkeypatch: pytest.MonkeyPatch, ranker: Ranker, data: RankingData
+) -> list[tuple[Any, Any]]:
     """What splits were chosen by in each iteration, before it was rounded to a grid."""
     seen: list[tuple[Any, Any]] = []
     plain = Boosting._for_splits
@@ -228,9 +253,19 @@ def test_the_variance_of_a_leafs_noise_is_one_over_its_curvature(
 ) -> None:
     """The noise is so large that nothing else counts, and the steps are so small that scores stay near 0."""
     rate, deviation, data = 1e-6, 100.0, two_leaves(useful)
-    langevin = {"langevin": True, "diffusion_temperature": 2 / (rate * deviation**2), "shrink_rate": 0.0}
+    langevin = {
+        "langevin": True,
+        "diffusion_temperature": 2 / (rate * deviation**2),
+        "shrink_rate": 0.0,
+    }
     ranker = quick(
-        engine=engine, learning_rate=rate, n_estimators=250, reg_lambda=0.0, leaf_noise=noise, **langevin, **WHOLE
+        engine=engine,
+        learning_rate=rate,
+        n_estimators=250,
+        reg_lambda=0.0,
+        leaf_noise=noise,
+        **langevin,
+        **WHOLE,
     ).set_params(**changes)
     given = fitted_gradients(monkeypatch, ranker, data)
     assert ranker.forest_.n_trees == len(given) == 250
@@ -249,7 +284,9 @@ def test_rows_without_curvature_get_no_noise(monkeypatch: pytest.MonkeyPatch) ->
         assert np.array_equal(grad != 0, hess != 0)
 
 
-def test_where_the_curvature_is_one_the_noise_is_added_as_it_is_drawn(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_where_the_curvature_is_one_the_noise_is_added_as_it_is_drawn(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     ranker = quick(objective="queryrmse", n_estimators=1, **LANGEVIN)
     ((grad, hess),) = fitted_gradients(monkeypatch, ranker, TRAIN)
     plain, _ = bind("queryrmse", TRAIN.y, qid=TRAIN.qid)(np.zeros(TRAIN.n_rows))
@@ -261,7 +298,14 @@ def test_where_the_curvature_is_one_the_noise_is_added_as_it_is_drawn(monkeypatc
 def test_gains_are_those_of_the_gradients_whatever_was_shrunk_before(
     monkeypatch: pytest.MonkeyPatch, engine: str
 ) -> None:
-    changes = {**LANGEVIN, "learning_rate": 0.5, "shrink_rate": 0.5, "num_leaves": 2, "reg_lambda": RIDGE, **WHOLE}
+    changes = {
+        **LANGEVIN,
+        "learning_rate": 0.5,
+        "shrink_rate": 0.5,
+        "num_leaves": 2,
+        "reg_lambda": RIDGE,
+        **WHOLE,
+    }
     ranker = quick(engine=engine, objective="queryrmse", n_estimators=40, **changes)
     given = fitted_gradients(monkeypatch, ranker, TRAIN)
     for number, (tree, (grad, hess)) in enumerate(zip(ranker.forest_.trees(), given, strict=True)):
@@ -273,7 +317,13 @@ def test_gains_are_those_of_the_gradients_whatever_was_shrunk_before(
 
 @pytest.mark.parametrize("engine", ENGINES)
 def test_how_far_earlier_trees_may_be_shrunk(engine: str) -> None:
-    changes = {**LANGEVIN, "learning_rate": 0.5, "shrink_rate": 0.2, "engine": engine, "objective": "queryrmse"}
+    changes = {
+        **LANGEVIN,
+        "learning_rate": 0.5,
+        "shrink_rate": 0.2,
+        "engine": engine,
+        "objective": "queryrmse",
+    }
     ranker = quick(n_estimators=284, **changes).fit(TRAIN)  # -284 log(0.9) = 29.92
     assert np.isfinite(ranker.predict(VALID)).all()
     assert ranker.feature_importances_.sum() == pytest.approx(1)
@@ -293,7 +343,9 @@ def test_the_default_temperature() -> None:
 
 def test_queries_are_left_out_by_seed_iteration_and_id(monkeypatch: pytest.MonkeyPatch) -> None:
     def kept(data: RankingData, **changes: Any) -> Any:
-        given = fitted_gradients(monkeypatch, quick(objective="queryrmse", subsample_queries=0.6, **changes), data)
+        given = fitted_gradients(
+            monkeypatch, quick(objective="queryrmse", subsample_queries=0.6, **changes), data
+        )
         starts = data.boundaries[:-1]
         by_query = [np.add.reduceat((hess != 0).astype(int), starts) for _, hess in given]
         for (grad, hess), count in zip(given, by_query, strict=True):
@@ -310,17 +362,25 @@ def test_queries_are_left_out_by_seed_iteration_and_id(monkeypatch: pytest.Monke
 
 
 @pytest.mark.parametrize("temperature", [0.5, 1.0])
-def test_queries_are_weighted_by_seed_iteration_and_id(monkeypatch: pytest.MonkeyPatch, temperature: float) -> None:
+def test_queries_are_weighted_by_seed_iteration_and_id(
+    monkeypatch: pytest.MonkeyPatch, temperature: float
+) -> None:
     def weights(data: RankingData, **changes: Any) -> Any:
         options = {"objective": "queryrmse", "bagging_temperature": temperature, **WHOLE, **changes}
         given = fitted_gradients(monkeypatch, quick(**options), data)
-        assert all(len(np.unique(part)) == 1 for _, hess in given for part in np.split(hess, data.boundaries[1:-1]))
+        assert all(
+            len(np.unique(part)) == 1
+            for _, hess in given
+            for part in np.split(hess, data.boundaries[1:-1])
+        )
         return np.array([hess[data.boundaries[:-1]] for _, hess in given])
 
     drawn = weights(TRAIN)
     exponential = drawn ** (1 / temperature)
     assert exponential.mean() == pytest.approx(1, abs=4 / math.sqrt(drawn.size))
-    assert np.mean(exponential > math.log(4)) == pytest.approx(0.25, abs=4 * math.sqrt(0.1875 / drawn.size))
+    assert np.mean(exponential > math.log(4)) == pytest.approx(
+        0.25, abs=4 * math.sqrt(0.1875 / drawn.size)
+    )
     assert np.unique(drawn).size == drawn.size
     half = np.arange(TRAIN.n_queries) % 2 == 0
     np.testing.assert_array_equal(weights(TRAIN.subset(half)), drawn[:, half])
@@ -331,7 +391,11 @@ def test_leaves_solved_together_leave_the_same_queries_out() -> None:
     settings = {"objective": "lambdamart", "leaf_values": "full", "subsample_queries": 0.5, **WHOLE}
     ranker = quick(n_estimators=1, **settings).fit(TRAIN)
     kept = draws(quick(n_estimators=1, **settings)).subsample(0)
-    leaf = lgb.Booster(model_str=ranker.forest_.dump().decode()).predict(TRAIN.X, pred_leaf=True).ravel()
+    leaf = (
+        lgb.Booster(model_str=ranker.forest_.dump().decode())
+        .predict(TRAIN.X, pred_leaf=True)
+        .ravel()
+    )
     only = TRAIN.subset(kept > 0)
     inside = np.repeat(kept > 0, TRAIN.group)
     gradient = bind("lambdamart", only.y, qid=only.qid, metric="ndcg@10")
@@ -346,7 +410,12 @@ EXACT = [
     {"leaf_values": "full"},
     {"langevin": True},
     {"langevin": True, "leaf_noise": "independent", **WHOLE},
-    {"langevin": True, "leaf_noise": "independent", "leaf_values": "full", "subsample_queries": 0.7},
+    {
+        "langevin": True,
+        "leaf_noise": "independent",
+        "leaf_values": "full",
+        "subsample_queries": 0.7,
+    },
     {"subsample_queries": 0.5, "reg_lambda": 0.0},
     {"objective": "stochasticrank", "metric": "err@5"},
     {"objective": "yetiloss + 0.5 queryrmse", "metric": ["map", "mrr", "arp"]},
@@ -355,27 +424,42 @@ EXACT = [
 
 @pytest.mark.parametrize("changes", EXACT, ids=str)
 def test_the_last_metrics_are_those_of_the_final_model_exactly(changes: dict[str, Any]) -> None:
-    weighted = RankingData(VALID.X, VALID.y, qid=VALID.qid, weights=np.arange(1, VALID.n_queries + 1), reference=TRAIN)
+    weighted = RankingData(
+        VALID.X, VALID.y, qid=VALID.qid, weights=np.arange(1, VALID.n_queries + 1), reference=TRAIN
+    )
     ranker = quick(n_estimators=23, **changes).fit(TRAIN, eval_set=[VALID, weighted, TRAIN])
     for data, curves in zip((VALID, weighted, TRAIN), ranker.evals_result_.values(), strict=True):
         assert all(len(curve) == 23 for curve in curves.values())
         name, curve = next(iter(curves.items()))
         assert curve[-1] == ranker.score(data)
-        result = evaluate(ranker.predict(data), data.y, qid=data.qid, metrics=list(curves), weights=data.weights)
+        result = evaluate(
+            ranker.predict(data), data.y, qid=data.qid, metrics=list(curves), weights=data.weights
+        )
         assert {key: one[-1] for key, one in curves.items()} == result.mean
         assert name == str(ranker.metrics_[0])
 
 
 def test_a_curve_is_that_of_staged_predictions() -> None:
     ranker = quick(**WHOLE).fit(TRAIN, eval_set=[VALID])
-    curve = [evaluate(scores, VALID.y, qid=VALID.qid).mean["ndcg@10"] for scores in ranker.staged_predict(VALID)]
+    curve = [
+        evaluate(scores, VALID.y, qid=VALID.qid).mean["ndcg@10"]
+        for scores in ranker.staged_predict(VALID)
+    ]
     assert curve == ranker.evals_result_["valid_0"]["ndcg@10"]
     assert len(set(curve)) > 6
 
 
-@pytest.mark.parametrize("changes", [{}, {**LANGEVIN, "shrink_rate": 0.4}, {"leaf_values": "full", **WHOLE}], ids=str)
+@pytest.mark.parametrize(
+    "changes", [{}, {**LANGEVIN, "shrink_rate": 0.4}, {"leaf_values": "full", **WHOLE}], ids=str
+)
 def test_early_stopping_keeps_the_best_model_as_it_was(changes: dict[str, Any]) -> None:
-    ranker = quick(n_estimators=200, learning_rate=0.3, early_stopping_rounds=7, stopping_rule="best", **changes)
+    ranker = quick(
+        n_estimators=200,
+        learning_rate=0.3,
+        early_stopping_rounds=7,
+        stopping_rule="best",
+        **changes,
+    )
     ranker.fit(TRAIN, eval_set=[VALID])
     curve = ranker.evals_result_["valid_0"]["ndcg@10"]
     best = curve.index(max(curve)) + 1
@@ -389,7 +473,11 @@ def test_early_stopping_keeps_the_best_model_as_it_was(changes: dict[str, Any]) 
 
 def test_early_stopping_minimises_where_lower_is_better() -> None:
     ranker = quick(
-        metric=["arp", "ndcg"], n_estimators=200, learning_rate=0.3, early_stopping_rounds=5, stopping_rule="best"
+        metric=["arp", "ndcg"],
+        n_estimators=200,
+        learning_rate=0.3,
+        early_stopping_rounds=5,
+        stopping_rule="best",
     )
     ranker.fit(TRAIN, eval_set=[VALID, TRAIN])
     curve = ranker.evals_result_["valid_0"]["arp"]
@@ -431,14 +519,18 @@ def test_trees_are_added_to_an_earlier_model(changes: dict[str, Any]) -> None:
 
 def test_adding_trees_equals_training_at_once_where_nothing_is_random() -> None:
     parts = quick(objective="lambdamart", n_estimators=5, **WHOLE)
-    twice = quick(objective="lambdamart", n_estimators=4, **WHOLE).fit(TRAIN, init_model=parts.fit(TRAIN))
+    twice = quick(objective="lambdamart", n_estimators=4, **WHOLE).fit(
+        TRAIN, init_model=parts.fit(TRAIN)
+    )
     at_once = quick(objective="lambdamart", n_estimators=9, **WHOLE).fit(TRAIN)
     assert np.array_equal(twice.predict(VALID), at_once.predict(VALID))
 
 
 def test_early_stopping_keeps_the_trees_of_the_earlier_model() -> None:
     first = quick(n_estimators=7).fit(TRAIN)
-    second = quick(n_estimators=100, learning_rate=0.5, early_stopping_rounds=3, stopping_rule="best")
+    second = quick(
+        n_estimators=100, learning_rate=0.5, early_stopping_rounds=3, stopping_rule="best"
+    )
     second.fit(TRAIN, init_model=first, eval_set=[VALID])
     assert second.forest_.n_trees == second.best_iteration_ == 7 + len(second.learning_rates_)
     assert second.score(VALID) == max(second.evals_result_["valid_0"]["ndcg@10"])
@@ -460,13 +552,20 @@ X, Y, QID = rows()
     ],
     ids=str,
 )
-@pytest.mark.parametrize("why", ["constant features", "leaves larger than the data", "equal labels"])
-def test_training_without_a_split_gives_zeros_and_ends(objective: str, changes: dict[str, Any], why: str) -> None:
+@pytest.mark.parametrize(
+    "why", ["constant features", "leaves larger than the data", "equal labels"]
+)
+def test_training_without_a_split_gives_zeros_and_ends(
+    objective: str, changes: dict[str, Any], why: str
+) -> None:
     if objective == "stochasticrank" and "leaf_values" in changes:
         changes = WHOLE
     constant = why == "constant features"
     ranker = quick(
-        objective=objective, n_estimators=25, min_child_samples=100 if why.startswith("leaves") else 5, **changes
+        objective=objective,
+        n_estimators=25,
+        min_child_samples=100 if why.startswith("leaves") else 5,
+        **changes,
     )
     features = np.ones_like(X) if constant else X
     labels = np.ones_like(Y) if why == "equal labels" else Y
@@ -482,7 +581,12 @@ def test_training_without_a_split_gives_zeros_and_ends(objective: str, changes: 
 
 def test_noise_on_queries_that_teach_nothing_does_not_blow_up() -> None:
     labels = np.where(QID < 3, 1.0, Y)
-    changes: dict[str, Any] = {"langevin": True, "reg_lambda": 0.0, "subsample_queries": 0.5, "n_estimators": 30}
+    changes: dict[str, Any] = {
+        "langevin": True,
+        "reg_lambda": 0.0,
+        "subsample_queries": 0.5,
+        "n_estimators": 30,
+    }
     for noise in ("shared", "independent"):
         scores = quick(leaf_noise=noise, **changes).fit(X, labels, qid=QID).predict(X)
         assert np.abs(scores).max() < 1e3
@@ -512,7 +616,9 @@ def test_an_evaluation_set_without_relevant_documents() -> None:
         quick(early_stopping_rounds=3).fit(TRAIN, eval_set=[empty])
 
 
-@pytest.mark.parametrize("changes", [{}, {"leaf_values": "full"}, {"langevin": True, "shrink_rate": 1.0}])
+@pytest.mark.parametrize(
+    "changes", [{}, {"leaf_values": "full"}, {"langevin": True, "shrink_rate": 1.0}]
+)
 def test_the_training_data_among_the_evaluation_sets_is_not_held_twice(
     changes: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -530,13 +636,23 @@ def test_the_training_data_among_the_evaluation_sets_is_not_held_twice(
     first = quick(**changes).fit(TRAIN, eval_set=[TRAIN, VALID])
     assert held == [2, 3, 2]
     assert one.evals_result_ == other.evals_result_
-    assert first.evals_result_ == {"valid_0": one.evals_result_["valid_1"], "valid_1": one.evals_result_["valid_0"]}
+    assert first.evals_result_ == {
+        "valid_0": one.evals_result_["valid_1"],
+        "valid_1": one.evals_result_["valid_0"],
+    }
     assert one.evals_result_["valid_1"]["ndcg@10"][-1] == one.score(TRAIN) != one.score(VALID)
 
 
 def test_times_of_the_phases() -> None:
     plain = quick(leaf_values="diagonal").fit(TRAIN)
-    assert list(plain.times_) == ["preparation", "compilation", "gradients", "trees", "leaves", "evaluation"]
+    assert list(plain.times_) == [
+        "preparation",
+        "compilation",
+        "gradients",
+        "trees",
+        "leaves",
+        "evaluation",
+    ]
     assert plain.times_["gradients"] > 0 < plain.times_["trees"]
     assert plain.times_["leaves"] == 0
     assert quick(leaf_values="full").fit(TRAIN).times_["leaves"] > 0

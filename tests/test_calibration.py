@@ -17,7 +17,11 @@ def noisy(n=3000, seed=0):
     random = np.random.default_rng(seed)
     scores = random.normal(size=n).round(2)  # many equal scores
     chance = 0.05 + 0.5 * (scores > -0.3) + 0.3 * (scores > 1)
-    return scores, (random.random(n) < chance) * random.integers(1, 4, n).astype(float), random.integers(1, 4, n) / 2
+    return (
+        scores,
+        (random.random(n) < chance) * random.integers(1, 4, n).astype(float),
+        random.integers(1, 4, n) / 2,
+    )
 
 
 def fitted(method="isotonic", **options):
@@ -47,7 +51,9 @@ def test_an_isotonic_map_is_the_isotonic_regression(target):
     calibration = fit_calibration(scores, labels, n_queries=100, weights=weights, target=target)
     y, top = (labels, 3) if target == "label" else (labels >= 1, 1)
     expected = IsotonicRegression().fit_transform(scores, y, sample_weight=weights)
-    drawn = (len(y) * expected + np.average(y, weights=weights)) / (len(y) + 1)  # one document of the mean more
+    drawn = (len(y) * expected + np.average(y, weights=weights)) / (
+        len(y) + 1
+    )  # one document of the mean more
     assert calibration.top == top
     np.testing.assert_allclose(share(calibration, scores), drawn / top, atol=1e-12)
 
@@ -63,7 +69,9 @@ def test_a_logistic_map_has_the_greatest_likelihood():
 
     best = minimize(loss, [1, 0], method="BFGS", options={"gtol": 1e-9}).x
     assert (calibration.slope, calibration.intercept) == pytest.approx(tuple(best), abs=1e-6)
-    np.testing.assert_allclose(share(calibration, scores), 1 / (1 + np.exp(-best[0] * scores - best[1])), atol=1e-6)
+    np.testing.assert_allclose(
+        share(calibration, scores), 1 / (1 + np.exp(-best[0] * scores - best[1])), atol=1e-6
+    )
 
 
 def test_a_map_by_hand():
@@ -72,14 +80,18 @@ def test_a_map_by_hand():
     calibration = fit_calibration(scores, labels, n_queries=20)
     assert calibration.scores.tolist() == [1, 2, 3, 4]
     np.testing.assert_allclose(calibration.values, [0.5 / 81, 0.5, 0.5, 80.5 / 81], atol=1e-15)
-    halfway = (1 - SLANT) * (0.5 / 81 + 0.5) / 2 + SLANT / (2 + 2 * 1 / 3)  # 1.5 is a third of 3 below the middle 2.5
+    halfway = (1 - SLANT) * (0.5 / 81 + 0.5) / 2 + SLANT / (
+        2 + 2 * 1 / 3
+    )  # 1.5 is a third of 3 below the middle 2.5
     assert calibration(1.5) == pytest.approx(halfway, abs=1e-15)
 
 
 @pytest.mark.parametrize("method", ["isotonic", "logistic"])
 def test_different_scores_get_different_values_in_their_order(method):
     calibration = fitted(method)
-    scores = np.sort(np.random.default_rng(1).normal(size=200_000) * 3)  # most beyond the range of the fit
+    scores = np.sort(
+        np.random.default_rng(1).normal(size=200_000) * 3
+    )  # most beyond the range of the fit
     values = calibration(scores)
     assert (np.diff(values)[np.diff(scores) > 1e-10] > 0).all()
     assert values.min() > 0
@@ -91,7 +103,13 @@ def test_different_scores_get_different_values_in_their_order(method):
 @pytest.mark.parametrize("method", ["isotonic", "logistic"])
 def test_neighbouring_numbers_are_never_reversed(method):
     calibration = fitted(method)
-    starts = [*calibration.scores, -0.3, 1.0, calibration.centre, calibration.scores[-1] if method == "isotonic" else 4]
+    starts = [
+        *calibration.scores,
+        -0.3,
+        1.0,
+        calibration.centre,
+        calibration.scores[-1] if method == "isotonic" else 4,
+    ]
     for start in starts:
         below, above = [start], [start]
         for _ in range(40):
@@ -105,7 +123,9 @@ def test_rows_in_another_order_give_the_same_bits(method):
     scores, labels, weights = noisy()
     order = np.random.default_rng(2).permutation(len(scores))
     one = fit_calibration(scores, labels, n_queries=100, weights=weights, method=method)
-    other = fit_calibration(scores[order], labels[order], n_queries=100, weights=weights[order], method=method)
+    other = fit_calibration(
+        scores[order], labels[order], n_queries=100, weights=weights[order], method=method
+    )
     assert one.to_manifest() == other.to_manifest()
 
 
@@ -134,7 +154,9 @@ def test_calibrated_values_agree_with_labels_of_other_queries(trained):
     for target, top in (("label", 4), ("relevance", 1)):
         targets = test.y if target == "label" else test.y >= 1
         error = ranker.calibrate(held_out, target=target).reliability(test).error
-        naive = rw.reliability(top / (1 + np.exp(-ranker.predict(test))), targets, group=test.group).error
+        naive = rw.reliability(
+            top / (1 + np.exp(-ranker.predict(test))), targets, group=test.group
+        ).error
         assert error < naive / 3
 
 
@@ -147,23 +169,33 @@ def test_cross_fitting_uses_scores_of_models_that_have_not_seen_the_query(traine
     scores, labels = (np.concatenate(columns) for columns in zip(*parts, strict=True))
     expected = fit_calibration(scores, labels, n_queries=train.n_queries, folds=4)
     assert ranker.calibrate(train, folds=4).calibration_.to_manifest() == expected.to_manifest()
-    assert ranker.calibration_.describe() == "expected label, isotonic, from 96 cross-fitted queries"
+    assert (
+        ranker.calibration_.describe() == "expected label, isotonic, from 96 cross-fitted queries"
+    )
 
 
 def test_cross_fitting_takes_the_trees_of_early_stopping():
     train, valid = rw.make_web_search(120, kind="short", n_features=25, seed=1).split(0.3)
-    ranker = rw.Ranker(n_estimators=60, early_stopping_rounds=2, learning_rate=0.3, n_jobs=1, verbose=0)
+    ranker = rw.Ranker(
+        n_estimators=60, early_stopping_rounds=2, learning_rate=0.3, n_jobs=1, verbose=0
+    )
     ranker.fit(train, eval_set=[valid])
     assert ranker.best_iteration_ < 60
-    fixed = rw.Ranker(n_estimators=ranker.best_iteration_, learning_rate=0.3, n_jobs=1, verbose=0).fit(train)
-    found, expected = (one.calibrate(train, folds=2).calibration_.to_manifest() for one in (ranker, fixed))
+    fixed = rw.Ranker(
+        n_estimators=ranker.best_iteration_, learning_rate=0.3, n_jobs=1, verbose=0
+    ).fit(train)
+    found, expected = (
+        one.calibrate(train, folds=2).calibration_.to_manifest() for one in (ranker, fixed)
+    )
     assert found == expected
 
 
 def test_features_within_the_query(trained):
     """A calibration, an explanation and shuffled columns of a model whose features need the whole query."""
     _, train, held_out, test = trained
-    ranker = rw.Ranker(metric="ndcg@10", within_query="rank", n_estimators=8, n_jobs=1, verbose=0).fit(train)
+    ranker = rw.Ranker(
+        metric="ndcg@10", within_query="rank", n_estimators=8, n_jobs=1, verbose=0
+    ).fit(train)
     values = ranker.calibrate(held_out).predict(test, calibrated=True)
     np.testing.assert_array_equal(values, ranker.calibration_(ranker.predict(test)))
     with pytest.raises(ValueError, match="these are the data that the model was trained on"):
@@ -171,7 +203,11 @@ def test_features_within_the_query(trained):
     assert ranker.calibrate(train, folds=2).calibration_.folds == 2
     why = ranker.explain(test, 0, 1)
     assert len(why.features) > 25
-    assert math.fsum(why.differences) == why.difference == ranker.predict(test)[0] - ranker.predict(test)[1]
+    assert (
+        math.fsum(why.differences)
+        == why.difference
+        == ranker.predict(test)[0] - ranker.predict(test)[1]
+    )
 
 
 def test_frames_name_their_columns(trained):
@@ -179,7 +215,9 @@ def test_frames_name_their_columns(trained):
     _, train, held_out, _ = trained
 
     def frame(data):
-        return pd.DataFrame(data.X, columns=[f"c{i}" for i in range(25)]).assign(grade=data.y, query=data.qid)
+        return pd.DataFrame(data.X, columns=[f"c{i}" for i in range(25)]).assign(
+            grade=data.y, query=data.qid
+        )
 
     ranker = rw.Ranker(n_estimators=3, n_jobs=1, verbose=0).fit(frame(train), "grade", qid="query")
     by_name = ranker.calibrate(frame(held_out)).calibration_
@@ -194,8 +232,12 @@ def test_a_saved_model_keeps_its_calibration(trained, tmp_path):
     expected = ranker.predict(test, calibrated=True)
     for name in ("model", "model.zip"):
         ranker.save(tmp_path / name)
-        np.testing.assert_array_equal(rw.load(tmp_path / name).predict(test, calibrated=True), expected)
-        np.testing.assert_array_equal(rw.Ranker.load(tmp_path / name).predict(test, calibrated=True), expected)
+        np.testing.assert_array_equal(
+            rw.load(tmp_path / name).predict(test, calibrated=True), expected
+        )
+        np.testing.assert_array_equal(
+            rw.Ranker.load(tmp_path / name).predict(test, calibrated=True), expected
+        )
     more = rw.Ranker(n_estimators=2, n_jobs=1, verbose=0).fit(train, init_model=ranker)
     assert more.calibration_ is None  # other trees have other scores
     with pytest.raises(ValueError, match="the trees of init_model may have seen every query"):
@@ -239,7 +281,9 @@ def test_refusals(trained):
     ranker, train, held_out, test = trained
     scores, labels, _ = noisy()
     few = {"n_queries": LEAST_QUERIES - 1}
-    with pytest.raises(ValueError, match="there are 19 queries, and a calibration needs at least 20"):
+    with pytest.raises(
+        ValueError, match="there are 19 queries, and a calibration needs at least 20"
+    ):
         fit_calibration(scores, labels, **few)
     with pytest.raises(ValueError, match="all labels are alike"):
         fit_calibration(scores, np.ones(len(scores)), n_queries=100)
@@ -286,7 +330,10 @@ def test_a_manifest_is_read_as_it_was_written():
         calibration = fitted(method, target="relevance", threshold=2)
         again = Calibration.of_manifest(json.loads(json.dumps(calibration.to_manifest())))
         assert again.to_manifest() == calibration.to_manifest()
-        assert again.describe() == f"probability of a label of at least 2, {method}, from 100 held-out queries"
+        assert (
+            again.describe()
+            == f"probability of a label of at least 2, {method}, from 100 held-out queries"
+        )
 
 
 # The reliability curve.
@@ -310,19 +357,33 @@ def test_reliability_against_a_loop():
     random = np.random.default_rng(3)
     values, targets = random.random(1000), random.integers(0, 2, 1000)
     bins = np.array_split(np.argsort(values), 8)
-    expected = sum(len(rows) * abs(values[rows].mean() - targets[rows].mean()) for rows in bins) / 1000
-    assert rw.reliability(values, targets, group=[10] * 100, bins=8).error == pytest.approx(expected)
+    expected = (
+        sum(len(rows) * abs(values[rows].mean() - targets[rows].mean()) for rows in bins) / 1000
+    )
+    assert rw.reliability(values, targets, group=[10] * 100, bins=8).error == pytest.approx(
+        expected
+    )
 
 
 def test_equal_values_share_a_bin_and_rows_may_be_mixed():
     random = np.random.default_rng(4)
-    values, targets, qid = random.integers(0, 5, 300) / 5, random.integers(0, 3, 300), random.integers(0, 30, 300)
+    values, targets, qid = (
+        random.integers(0, 5, 300) / 5,
+        random.integers(0, 3, 300),
+        random.integers(0, 30, 300),
+    )
     curve = rw.reliability(values, targets, qid=qid, bins=100)
     assert len(curve.predicted) == 5
     order = np.argsort(qid, kind="stable")
     again = rw.reliability(values[order], targets[order], qid=qid[order], bins=100)
     np.testing.assert_array_equal(curve.observed, again.observed)
-    assert list(curve.to_dataframe().columns) == ["predicted", "observed", "low", "high", "documents"]
+    assert list(curve.to_dataframe().columns) == [
+        "predicted",
+        "observed",
+        "low",
+        "high",
+        "documents",
+    ]
     assert "expected calibration error" in curve._repr_html_()
 
 

@@ -31,7 +31,12 @@ KINDS: dict[str, dict[str, Any]] = {
     "langevin": {**LANGEVIN, **WHOLE},
     "random thresholds": {"engine_params": {"extra_trees": True}},
     "columns by node": {"leaf_values": "full", "engine_params": {"feature_fraction_bynode": 0.5}},
-    "everything": {**LANGEVIN, "leaf_values": "full", "leaf_noise": "independent", "subsample_queries": 0.7},
+    "everything": {
+        **LANGEVIN,
+        "leaf_values": "full",
+        "leaf_noise": "independent",
+        "subsample_queries": 0.7,
+    },
 }
 REPEATING = ("random thresholds", "columns by node")  # back to the start of their block
 TRAIN_SLOWLY = """
@@ -60,7 +65,10 @@ def trees_in(path: Path) -> int:
 
 
 def train_in_another_process(path: Path, **parameters: Any) -> subprocess.Popen[bytes]:
-    arguments = [str(Path(__file__).parent), json.dumps({"checkpoint": {"path": str(path), "trees": 1}, **parameters})]
+    arguments = [
+        str(Path(__file__).parent),
+        json.dumps({"checkpoint": {"path": str(path), "trees": 1}, **parameters}),
+    ]
     return subprocess.Popen([sys.executable, "-c", TRAIN_SLOWLY, *arguments])
 
 
@@ -121,7 +129,9 @@ def test_a_finished_training_is_read_and_not_repeated(tmp_path: Path) -> None:
 def test_more_trees_are_added_as_if_asked_for_at_once(tmp_path: Path) -> None:
     quick(checkpoint=tmp_path, n_estimators=22).fit(TRAIN, eval_set=[VALID])
     seen: list[Progress] = []
-    more = quick(checkpoint=tmp_path, n_estimators=33).fit(TRAIN, eval_set=[VALID], callbacks=[seen.append])
+    more = quick(checkpoint=tmp_path, n_estimators=33).fit(
+        TRAIN, eval_set=[VALID], callbacks=[seen.append]
+    )
     assert len(seen) == 11
     assert same_model(more, quick(n_estimators=33).fit(TRAIN, eval_set=[VALID]))
 
@@ -137,7 +147,11 @@ def test_fewer_trees_than_it_has_are_the_first_of_them(tmp_path: Path) -> None:
 
 
 def test_early_stopping_is_remembered(tmp_path: Path) -> None:
-    parameters: dict[str, Any] = {"n_estimators": 300, "learning_rate": 0.3, "early_stopping_rounds": 4}
+    parameters: dict[str, Any] = {
+        "n_estimators": 300,
+        "learning_rate": 0.3,
+        "early_stopping_rounds": 4,
+    }
     first = quick(checkpoint=tmp_path, **parameters).fit(TRAIN, eval_set=[VALID])
     parameters["n_estimators"] = 400
     again = quick(checkpoint=tmp_path, **parameters)
@@ -146,7 +160,9 @@ def test_early_stopping_is_remembered(tmp_path: Path) -> None:
 
 
 def test_a_callback_that_stopped_is_asked_again(tmp_path: Path) -> None:
-    first = quick(checkpoint=tmp_path).fit(TRAIN, callbacks=[lambda progress: progress.iteration == 5])
+    first = quick(checkpoint=tmp_path).fit(
+        TRAIN, callbacks=[lambda progress: progress.iteration == 5]
+    )
     assert first.best_iteration_ == 5
     assert same_model(quick(checkpoint=tmp_path).fit(TRAIN), quick().fit(TRAIN))
 
@@ -158,11 +174,15 @@ def test_it_saves_every_so_many_trees_or_seconds(tmp_path: Path) -> None:
         saved.append(trees_in(tmp_path / "save"))
 
     n = 22
-    quick(checkpoint={"path": tmp_path / "save", "trees": 5}, n_estimators=n).fit(TRAIN, callbacks=[watch])
+    quick(checkpoint={"path": tmp_path / "save", "trees": 5}, n_estimators=n).fit(
+        TRAIN, callbacks=[watch]
+    )
     assert saved == [i // 5 * 5 for i in range(n)]  # callbacks come first
     assert trees_in(tmp_path / "save") == n
     saved.clear()
-    quick(checkpoint={"path": tmp_path / "save", "seconds": 0}, n_estimators=n + 2).fit(TRAIN, callbacks=[watch])
+    quick(checkpoint={"path": tmp_path / "save", "seconds": 0}, n_estimators=n + 2).fit(
+        TRAIN, callbacks=[watch]
+    )
     assert saved == [n, n + 1]
     assert trees_in(tmp_path / "save") == n + 2
 
@@ -195,8 +215,12 @@ def test_a_checkpoint_of_another_training_is_refused(tmp_path: Path) -> None:
     ):
         others.append((TRAIN, [VALID], {}, changes))
     for train, valid, more, changes in others:
-        with pytest.raises(ValueError, match=r"holds a checkpoint of another training .* delete it"):
-            quick(**{"checkpoint": tmp_path, "n_estimators": 2, **changes}).fit(train, eval_set=valid, **more)
+        with pytest.raises(
+            ValueError, match=r"holds a checkpoint of another training .* delete it"
+        ):
+            quick(**{"checkpoint": tmp_path, "n_estimators": 2, **changes}).fit(
+                train, eval_set=valid, **more
+            )
     assert {file.name: file.read_bytes() for file in tmp_path.iterdir()} == before
     quick(checkpoint=tmp_path, n_estimators=3, n_jobs=2).fit(TRAIN, eval_set=[VALID])
     assert trees_in(tmp_path) == 3
@@ -211,7 +235,9 @@ def test_a_saved_model_is_no_checkpoint(tmp_path: Path) -> None:
 def test_it_goes_on_with_an_initial_model(tmp_path: Path) -> None:
     init = quick(n_estimators=3).fit(TRAIN)
     parameters: dict[str, Any] = {"n_estimators": 15, "checkpoint": tmp_path}
-    quick(**parameters).fit(TRAIN, init_model=init, callbacks=[lambda progress: progress.iteration == 4])
+    quick(**parameters).fit(
+        TRAIN, init_model=init, callbacks=[lambda progress: progress.iteration == 4]
+    )
     resumed = quick(**parameters).fit(TRAIN, init_model=init)
     assert same_model(resumed, quick(n_estimators=15).fit(TRAIN, init_model=init))
     assert resumed.forest_.n_trees == 18

@@ -26,7 +26,16 @@ from rankwright.data.tables import document_names
 from waiting import wait_for
 
 COMMANDS = ["demo", "train", "evaluate", "compare", "predict", "convert"]
-QUICK = ["--threads", "1", "--trees", "25", "--set", "min_child_samples=5", "--set", "learning_rate=0.1"]
+QUICK = [
+    "--threads",
+    "1",
+    "--trees",
+    "25",
+    "--set",
+    "min_child_samples=5",
+    "--set",
+    "learning_rate=0.1",
+]
 METRICS = ["ndcg@10", "map", "err(gain=linear)@5"]
 
 
@@ -65,7 +74,8 @@ def shuffled(data: rw.RankingData, seed: int) -> tuple[Any, Any, Any]:
 
 def write_letor(path: Path, X: Any, y: Any, qid: Any) -> None:
     lines = [
-        f"{label:g} qid:{query} " + " ".join(f"{column}:{value!r}" for column, value in enumerate(row, start=1))
+        f"{label:g} qid:{query} "
+        + " ".join(f"{column}:{value!r}" for column, value in enumerate(row, start=1))
         for label, query, row in zip(y, qid, X.tolist(), strict=True)
     ]
     path.write_text("\n".join(lines) + "\n")
@@ -79,13 +89,24 @@ def workspace(tmp_path_factory: pytest.TempPathFactory) -> Workspace:
         write_letor(folder / f"{name}.txt", *shuffled(data, 1))
     X, y, qid = shuffled(test, 1)
     result = installed(
-        "train", "train.txt", "--valid", "test.txt", "--metric", "ndcg@10 map", *QUICK, "--out", "run", cwd=folder
+        "train",
+        "train.txt",
+        "--valid",
+        "test.txt",
+        "--metric",
+        "ndcg@10 map",
+        *QUICK,
+        "--out",
+        "run",
+        cwd=folder,
     )
     assert result.code == 0, result.err
     assert "25 trees" in result.out
     parameters = {"n_estimators": 25, "min_child_samples": 5, "learning_rate": 0.1, "n_jobs": 1}
     train = rw.read_letor(folder / "train.txt")
-    rw.train_run(folder / "other", train, parameters={**parameters, "objective": "lambdamart"}, verbose=0)
+    rw.train_run(
+        folder / "other", train, parameters={**parameters, "objective": "lambdamart"}, verbose=0
+    )
     return Workspace(folder, rw.RankingData(X, y, qid=qid))
 
 
@@ -108,11 +129,18 @@ def test_help_is_quick_and_loads_no_engine() -> None:
     assert all(f"\n  {name} " in result.out for name in COMMANDS)
     assert best < 0.4
     code = (
-        "import sys; from rankwright.cli import app; app(['--help'], standalone_mode=False); print(sorted(sys.modules))"
+        "import sys; from rankwright.cli import app; app(['--help'], standalone_mode=False); "
+        "print(sorted(sys.modules))"
     )
-    modules = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+    modules = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True
+    ).stdout
     assert "'rankwright.cli'" in modules
-    assert not [name for name in ("numpy", "numba", "lightgbm", "sklearn", "pyarrow") if f"'{name}'" in modules]
+    assert not [
+        name
+        for name in ("numpy", "numba", "lightgbm", "sklearn", "pyarrow")
+        if f"'{name}'" in modules
+    ]
 
 
 @pytest.mark.parametrize("name", COMMANDS)
@@ -123,9 +151,12 @@ def test_every_command_has_an_example(call: Callable[..., Outcome], name: str) -
 
 
 @pytest.mark.parametrize(
-    "name", ["demo", "train", "evaluate", "compare", "predict", "convert", "report", "diagnose", "tune"]
+    "name",
+    ["demo", "train", "evaluate", "compare", "predict", "convert", "report", "diagnose", "tune"],
 )
-def test_every_command_that_reads_data_has_all_data_options(call: Callable[..., Outcome], name: str) -> None:
+def test_every_command_that_reads_data_has_all_data_options(
+    call: Callable[..., Outcome], name: str
+) -> None:
     flags = {f"--{option.replace('_', '-')}" for option in DATA_OPTIONS} | {"--one-based"}
     if name in ("demo", "predict"):
         flags.remove("--weight")
@@ -146,7 +177,10 @@ def test_shell_completion_is_offered() -> None:
 def test_debug_shows_the_traceback_wherever_it_stands(call: Callable[..., Outcome]) -> None:
     plain = call("convert", "nothing.txt", "x.csv")
     assert plain == Outcome(1, "", "rankwright: nothing.txt: No such file or directory.\n")
-    for arguments in (("--debug", "convert", "nothing.txt", "x.csv"), ("convert", "nothing.txt", "x.csv", "--debug")):
+    for arguments in (
+        ("--debug", "convert", "nothing.txt", "x.csv"),
+        ("convert", "nothing.txt", "x.csv", "--debug"),
+    ):
         with pytest.raises(FileNotFoundError, match=r"nothing\.txt"):
             call(*arguments)
     shown = installed(*arguments)
@@ -220,7 +254,9 @@ def test_wrong_usage_is_exit_code_2(call: Callable[..., Outcome], case: str) -> 
 def newer_run(workspace: Workspace, folder: Path) -> Path:
     shutil.copytree(workspace.path("run"), folder / "newer")
     manifest = json.loads((folder / "newer/manifest.json").read_text())
-    (folder / "newer/manifest.json").write_text(json.dumps(manifest | {"run_version": 7, "rankwright": "8.1"}))
+    (folder / "newer/manifest.json").write_text(
+        json.dumps(manifest | {"run_version": 7, "rankwright": "8.1"})
+    )
     return folder / "newer"
 
 
@@ -233,13 +269,24 @@ def damaged_run(workspace: Workspace, folder: Path) -> Path:
 
 def bad_input(workspace: Workspace, folder: Path) -> dict[str, tuple[list[Any], str]]:
     """For each case the arguments and what the sentence must say."""
-    (folder / "cut.txt.gz").write_bytes(gzip.compress(workspace.path("train.txt").read_bytes())[:-100])
+    (folder / "cut.txt.gz").write_bytes(
+        gzip.compress(workspace.path("train.txt").read_bytes())[:-100]
+    )
     (folder / "bare.csv").write_text("grade,qid,bm25\n1,1,2\n0,1,3\n")
     (folder / "wide.txt").write_text("1 qid:1 1:2 99:3\n0 qid:1 1:3\n")
     return {
-        "wrong path": (["train", folder / "no.txt", "--out", folder / "r"], "no.txt: No such file or directory."),
-        "no model": (["evaluate", folder / "no", workspace.path("test.txt")], "no: No such file or directory."),
-        "truncated gz": (["train", folder / "cut.txt.gz", "--out", folder / "r"], "gzip data is damaged or cut off"),
+        "wrong path": (
+            ["train", folder / "no.txt", "--out", folder / "r"],
+            "no.txt: No such file or directory.",
+        ),
+        "no model": (
+            ["evaluate", folder / "no", workspace.path("test.txt")],
+            "no: No such file or directory.",
+        ),
+        "truncated gz": (
+            ["train", folder / "cut.txt.gz", "--out", folder / "r"],
+            "gzip data is damaged or cut off",
+        ),
         "no label": (
             ["train", folder / "bare.csv", "--out", folder / "r"],
             "no column 'label'; it has grade, qid, bm25.",
@@ -248,16 +295,41 @@ def bad_input(workspace: Workspace, folder: Path) -> dict[str, tuple[list[Any], 
             ["evaluate", newer_run(workspace, folder), workspace.path("test.txt")],
             "by a newer version, rankwright 8.1",
         ),
-        "newer, train": (["train", workspace.path("train.txt"), "--out", folder / "newer"], "Upgrade rankwright"),
+        "newer, train": (
+            ["train", workspace.path("train.txt"), "--out", folder / "newer"],
+            "Upgrade rankwright",
+        ),
         "damaged": (
-            ["predict", damaged_run(workspace, folder), workspace.path("test.txt"), "--out", folder / "s"],
+            [
+                "predict",
+                damaged_run(workspace, folder),
+                workspace.path("test.txt"),
+                "--out",
+                folder / "s",
+            ],
             "the hash",
         ),
-        "foreign": (["train", workspace.path("train.txt"), "--out", folder], "files that are not a run's"),
-        "ending": (["convert", workspace.path("test.txt"), folder / "test.doc"], "has no known file extension"),
-        "width": (["evaluate", workspace.path("run"), folder / "wide.txt"], "wide.txt has 99 features, but the"),
+        "foreign": (
+            ["train", workspace.path("train.txt"), "--out", folder],
+            "files that are not a run's",
+        ),
+        "ending": (
+            ["convert", workspace.path("test.txt"), folder / "test.doc"],
+            "has no known file extension",
+        ),
+        "width": (
+            ["evaluate", workspace.path("run"), folder / "wide.txt"],
+            "wide.txt has 99 features, but the",
+        ),
         "config": (
-            ["train", workspace.path("train.txt"), "--out", folder / "r", "--config", folder / "no"],
+            [
+                "train",
+                workspace.path("train.txt"),
+                "--out",
+                folder / "r",
+                "--config",
+                folder / "no",
+            ],
             "No such file",
         ),
     }
@@ -269,7 +341,11 @@ def test_bad_paths_and_bad_data_are_one_sentence_and_exit_code_1(
     cases = bad_input(workspace, tmp_path)
     before = sorted(tmp_path.rglob("*"))
     for case, (arguments, reason) in cases.items():
-        run = installed if case in ("wrong path", "truncated gz", "no label", "newer run", "damaged") else call
+        run = (
+            installed
+            if case in ("wrong path", "truncated gz", "no label", "newer run", "damaged")
+            else call
+        )
         result = run(*arguments)
         assert (result.code, result.out) == (1, ""), (case, result)
         assert result.err.startswith("rankwright: "), case
@@ -278,7 +354,9 @@ def test_bad_paths_and_bad_data_are_one_sentence_and_exit_code_1(
     assert sorted(tmp_path.rglob("*")) == before
 
 
-def test_errors_name_the_flag_and_not_the_argument(tmp_path: Path, call: Callable[..., Outcome]) -> None:
+def test_errors_name_the_flag_and_not_the_argument(
+    tmp_path: Path, call: Callable[..., Outcome]
+) -> None:
     (tmp_path / "a.csv").write_text("grade,qid,url\n1,1,x\n0,1,y\n")
     (tmp_path / "zero.txt").write_text("1 qid:1 0:2\n")
     for arguments, remedy in (
@@ -287,8 +365,14 @@ def test_errors_name_the_flag_and_not_the_argument(tmp_path: Path, call: Callabl
             ["a.csv", "--label", "grade"],
             "--categorical, or give it a categorical type, or drop it (--drop).",
         ),
-        (["a.csv", "--label", "grade", "--zero-based"], "not LETOR text, whose indices --zero-based is about"),
-        (["zero.txt", "--label", "grade"], "whose columns have no names, so --label applies to none"),
+        (
+            ["a.csv", "--label", "grade", "--zero-based"],
+            "not LETOR text, whose indices --zero-based is about",
+        ),
+        (
+            ["zero.txt", "--label", "grade"],
+            "whose columns have no names, so --label applies to none",
+        ),
         (["zero.txt", "--qid", "query"], "whose columns have no names, so --qid applies to none"),
         (["zero.txt", "--docid", "url"], "whose columns have no names, so --docid applies to none"),
         (["zero.txt"], "if they start at 0, pass --zero-based."),
@@ -299,7 +383,9 @@ def test_errors_name_the_flag_and_not_the_argument(tmp_path: Path, call: Callabl
         assert "=" not in result.err
 
 
-def test_errors_name_the_flags_of_the_command(workspace: Workspace, call: Callable[..., Outcome]) -> None:
+def test_errors_name_the_flags_of_the_command(
+    workspace: Workspace, call: Callable[..., Outcome]
+) -> None:
     run, data = workspace.path("run"), workspace.path("train.txt")
     result = call("calibrate", run, data)
     assert "cross-fit with --folds 5." in result.err
@@ -355,12 +441,19 @@ def test_a_full_disk(workspace: Workspace, full_disk: tuple[Path, int | None]) -
 def test_train_is_the_ranker_with_these_parameters(workspace: Workspace) -> None:
     train, valid = rw.read_letor([workspace.path("train.txt"), workspace.path("test.txt")])
     plain = rw.Ranker(
-        metric=["ndcg@10", "map"], n_estimators=25, min_child_samples=5, learning_rate=0.1, n_jobs=1, verbose=0
+        metric=["ndcg@10", "map"],
+        n_estimators=25,
+        min_child_samples=5,
+        learning_rate=0.1,
+        n_jobs=1,
+        verbose=0,
     ).fit(train, eval_set=[valid, train])
     run = rw.Run.open(workspace.path("run"))
     assert np.array_equal(run.ranker.predict(valid), plain.predict(valid))
     assert [row["valid"]["map"] for row in run.history] == plain.evals_result_["valid_0"]["map"]
-    assert [row["train"]["ndcg@10"] for row in run.history] == plain.evals_result_["valid_1"]["ndcg@10"]
+    assert [row["train"]["ndcg@10"] for row in run.history] == plain.evals_result_["valid_1"][
+        "ndcg@10"
+    ]
     assert run.manifest["data"]["train"]["path"] == "train.txt"
     assert run.times["read"] > 0
 
@@ -387,7 +480,9 @@ def test_a_finished_run_says_so(workspace: Workspace, call: Callable[..., Outcom
     assert "other valid data" in result.err
 
 
-def test_force_trains_anew(workspace: Workspace, tmp_path: Path, call: Callable[..., Outcome]) -> None:
+def test_force_trains_anew(
+    workspace: Workspace, tmp_path: Path, call: Callable[..., Outcome]
+) -> None:
     start = ["train", workspace.path("train.txt"), "--threads", 1, "--out", tmp_path / "run"]
     assert call(*start, "--trees", 2).code == 0
     assert call(*start, "--trees", 3).code == 1
@@ -395,12 +490,16 @@ def test_force_trains_anew(workspace: Workspace, tmp_path: Path, call: Callable[
     assert len(rw.Run.open(tmp_path / "run").history) == 3
 
 
-def test_a_repeated_metric_is_one_more(workspace: Workspace, tmp_path: Path, call: Callable[..., Outcome]) -> None:
+def test_a_repeated_metric_is_one_more(
+    workspace: Workspace, tmp_path: Path, call: Callable[..., Outcome]
+) -> None:
     train, test = workspace.path("train.txt"), workspace.path("test.txt")
     start = ["train", train, "--threads", 1, "--trees", 2, "--out", tmp_path / "run"]
     assert call(*start, "--metric", "map", "--metric", "ndcg@5 mrr").code == 0
     assert rw.Run.open(tmp_path / "run").config["metric"] == ["map", "ndcg@5", "mrr"]
-    shown = call("evaluate", tmp_path / "run", test, "--metrics", "ndcg@3", "--metrics", "err", "--json")
+    shown = call(
+        "evaluate", tmp_path / "run", test, "--metrics", "ndcg@3", "--metrics", "err", "--json"
+    )
     assert list(json.loads(shown.out)["mean"]) == ["ndcg@3", "err"]
 
 
@@ -412,24 +511,65 @@ def test_parameters_from_a_file_and_the_command_line(
         "[engine_params]\nmax_bin = 31\nmin_data_in_bin = 2\n"
     )
     result = call(
-        *["train", workspace.path("train.txt"), "--config", tmp_path / "c.toml", "--out", tmp_path / "run"],
-        *["--set", "num_leaves=6", "--set", "engine_params.max_bin=63", "--set", "leaf_values=full"],
-        *["--set", 'objective="yetiloss + 0.5 queryrmse"', "--set", "langevin=true", "--seed", 7, "--trees", 3],
+        *[
+            "train",
+            workspace.path("train.txt"),
+            "--config",
+            tmp_path / "c.toml",
+            "--out",
+            tmp_path / "run",
+        ],
+        *[
+            "--set",
+            "num_leaves=6",
+            "--set",
+            "engine_params.max_bin=63",
+            "--set",
+            "leaf_values=full",
+        ],
+        *[
+            "--set",
+            'objective="yetiloss + 0.5 queryrmse"',
+            "--set",
+            "langevin=true",
+            "--seed",
+            7,
+            "--trees",
+            3,
+        ],
     )
     assert result.code == 0, result.err
     config = rw.Run.open(tmp_path / "run").config
-    expected = {"n_estimators": 3, "num_leaves": 6, "metric": "map", "random_state": 7, "leaf_values": "full"}
+    expected = {
+        "n_estimators": 3,
+        "num_leaves": 6,
+        "metric": "map",
+        "random_state": 7,
+        "leaf_values": "full",
+    }
     expected |= {"langevin": True, "objective": "yetiloss + 0.5 queryrmse"}
     assert {name: config[name] for name in expected} == expected
     assert config["engine_params"] == {"max_bin": 63, "min_data_in_bin": 2}
     again = call(
-        "train", workspace.path("train.txt"), "--config", tmp_path / "run/config.toml", "--out", tmp_path / "again"
+        "train",
+        workspace.path("train.txt"),
+        "--config",
+        tmp_path / "run/config.toml",
+        "--out",
+        tmp_path / "again",
     )
     assert again.code == 0, again.err
     models = [(tmp_path / name / "model/model.txt").read_text() for name in ("run", "again")]
     assert models[0] == models[1]
     (tmp_path / "c.toml").write_text("num_leafs = 5\n")
-    result = call("train", workspace.path("train.txt"), "--config", tmp_path / "c.toml", "--out", tmp_path / "r")
+    result = call(
+        "train",
+        workspace.path("train.txt"),
+        "--config",
+        tmp_path / "c.toml",
+        "--out",
+        tmp_path / "r",
+    )
     assert result.code == 2
     assert "did you mean num_leaves?" in " ".join(result.err.split())
 
@@ -442,13 +582,20 @@ def test_tables_are_read_later_as_they_were_in_training(
         header = ["grade", "query", "url", *(f"f{column}" for column in range(25))]
         rows = [
             [f"{label:g}", str(qid), f"http://{number}", *map(repr, row)]
-            for number, (label, qid, row) in enumerate(zip(data.y, data.qid, data.X.tolist(), strict=True))
+            for number, (label, qid, row) in enumerate(
+                zip(data.y, data.qid, data.X.tolist(), strict=True)
+            )
         ]
-        (tmp_path / f"{name}.csv").write_text("\n".join(",".join(row) for row in [header, *rows]) + "\n")
+        (tmp_path / f"{name}.csv").write_text(
+            "\n".join(",".join(row) for row in [header, *rows]) + "\n"
+        )
     columns = ["--label", "grade", "--qid", "query", "--drop", "url"]
     run = tmp_path / "run"
     assert call("train", tmp_path / "train.csv", *columns, *QUICK, "--out", run, "-q").code == 0
-    assert call("train", workspace.path("train.txt"), *QUICK, "--out", tmp_path / "letor", "-q").code == 0
+    assert (
+        call("train", workspace.path("train.txt"), *QUICK, "--out", tmp_path / "letor", "-q").code
+        == 0
+    )
     tables = call("evaluate", run, tmp_path / "test.csv")
     assert tables.code == 0, tables.err
     assert tables == call("evaluate", tmp_path / "letor", workspace.path("test.txt"))
@@ -456,7 +603,10 @@ def test_tables_are_read_later_as_they_were_in_training(
     assert (by_position.code, by_position.out) == (0, tables.out)
     assert "test.txt has no column names; its 25 features are matched" in by_position.err
     (tmp_path / "bare.csv").write_text(
-        "\n".join(",".join(line.split(",")[1:2] + line.split(",")[3:]) for line in (tmp_path / "test.csv").open())
+        "\n".join(
+            ",".join(line.split(",")[1:2] + line.split(",")[3:])
+            for line in (tmp_path / "test.csv").open()
+        )
     )
     assert call("predict", run, tmp_path / "bare.csv", "--out", tmp_path / "bare.txt").code == 0
     assert call("predict", run, tmp_path / "test.csv", "--out", tmp_path / "full.txt").code == 0
@@ -510,7 +660,17 @@ def test_a_killed_training_resumes_to_the_same_run(workspace: Workspace, tmp_pat
 def test_ctrl_c_keeps_a_model_and_says_how_to_resume(workspace: Workspace, tmp_path: Path) -> None:
     run = tmp_path / "run"
     program = Path(sys.executable).with_name("rankwright")
-    arguments = ["train", workspace.path("train.txt"), "--threads", "1", "--trees", "100000", "--out", run, "--quiet"]
+    arguments = [
+        "train",
+        workspace.path("train.txt"),
+        "--threads",
+        "1",
+        "--trees",
+        "100000",
+        "--out",
+        run,
+        "--quiet",
+    ]
     process = subprocess.Popen([program, *map(str, arguments)], stderr=subprocess.PIPE, text=True)
     metrics = run / "metrics.jsonl"
     wait_for(lambda: running(process) and metrics.exists() and metrics.stat().st_size > 0)
@@ -530,26 +690,54 @@ def test_evaluate_agrees_with_python(workspace: Workspace, call: Callable[..., O
     scores = rw.Run.open(workspace.path("run")).ranker.predict(workspace.test)
     for run, ties, empty in ((installed, "worst", "skip"), (call, "expected", "zero")):
         expected = rw.evaluate(
-            scores, workspace.test.y, qid=workspace.test.qid, metrics=METRICS, ties=ties, empty=empty
+            scores,
+            workspace.test.y,
+            qid=workspace.test.qid,
+            metrics=METRICS,
+            ties=ties,
+            empty=empty,
         )
-        options = ["--metrics", " ".join(METRICS), "--ties", ties, "--empty", empty, "--json", "--per-query"]
+        options = [
+            "--metrics",
+            " ".join(METRICS),
+            "--ties",
+            ties,
+            "--empty",
+            empty,
+            "--json",
+            "--per-query",
+        ]
         result = run("evaluate", workspace.path("run"), workspace.path("test.txt"), *options)
         assert result.code == 0, result.err
         printed = json.loads(result.out)
         assert printed["mean"] == expected.mean
-        assert (printed["queries"], printed["ties"], printed["empty"]) == (workspace.test.n_queries, ties, empty)
+        assert (printed["queries"], printed["ties"], printed["empty"]) == (
+            workspace.test.n_queries,
+            ties,
+            empty,
+        )
         for number, query in enumerate(expected.query_ids.tolist()):
-            assert printed["per_query"][str(query)] == {m: expected.per_query[m][number] for m in METRICS}
+            assert printed["per_query"][str(query)] == {
+                m: expected.per_query[m][number] for m in METRICS
+            }
 
 
 def test_evaluate_in_words(workspace: Workspace, call: Callable[..., Outcome]) -> None:
     scores = rw.Run.open(workspace.path("run")).ranker.predict(workspace.test)
     expected = rw.evaluate(scores, workspace.test.y, qid=workspace.test.qid, metrics=["map"])
-    result = call("evaluate", workspace.path("run"), workspace.path("test.txt"), "--metrics", "map", "--per-query")
+    result = call(
+        "evaluate",
+        workspace.path("run"),
+        workspace.path("test.txt"),
+        "--metrics",
+        "map",
+        "--per-query",
+    )
     lines = result.out.splitlines()
     assert lines[:3] == [f"map  {expected.mean['map']:.4f}", "", "query\tmap"]
     assert lines[3:] == [
-        f"{query}\t{value:.4f}" for query, value in zip(expected.query_ids, expected.per_query["map"], strict=True)
+        f"{query}\t{value:.4f}"
+        for query, value in zip(expected.query_ids, expected.per_query["map"], strict=True)
     ]
 
 
@@ -558,8 +746,13 @@ def test_a_saved_model_is_evaluated_like_its_run(
 ) -> None:
     rw.Run.open(workspace.path("run")).ranker.save(tmp_path / "model.zip")
     expected = call("evaluate", workspace.path("run"), workspace.path("test.txt"), "--json")
-    assert call("evaluate", tmp_path / "model.zip", workspace.path("test.txt"), "--json") == expected
-    assert call("evaluate", workspace.path("run/model"), workspace.path("test.txt"), "--json") == expected
+    assert (
+        call("evaluate", tmp_path / "model.zip", workspace.path("test.txt"), "--json") == expected
+    )
+    assert (
+        call("evaluate", workspace.path("run/model"), workspace.path("test.txt"), "--json")
+        == expected
+    )
 
 
 @pytest.mark.parametrize("ties", ["worst", "best", "expected", "input"])
@@ -582,27 +775,52 @@ def test_a_predicted_run_file_is_worth_what_the_run_is(
     assert call(*train, "-q").code == 0
     for run in (workspace.path("run"), coarse):
         assert (
-            call("predict", run, workspace.path("test.txt"), "--out", tmp_path / "run.txt", "--format", "trec").code
+            call(
+                "predict",
+                run,
+                workspace.path("test.txt"),
+                "--out",
+                tmp_path / "run.txt",
+                "--format",
+                "trec",
+            ).code
             == 0
         )
         options = ["--metrics", "ndcg@10 map mrr err", "--ties", ties, "--json", "--per-query"]
         expected = call("evaluate", run, workspace.path("test.txt"), *options)
         assert expected.code == 0
-        assert call("evaluate", tmp_path / "run.txt", workspace.path("test.txt"), *options) == expected
+        assert (
+            call("evaluate", tmp_path / "run.txt", workspace.path("test.txt"), *options) == expected
+        )
 
 
 def test_predictions_are_in_the_order_of_the_file(workspace: Workspace, tmp_path: Path) -> None:
-    result = installed("predict", workspace.path("run"), workspace.path("test.txt"), "--out", tmp_path / "s.txt")
+    result = installed(
+        "predict", workspace.path("run"), workspace.path("test.txt"), "--out", tmp_path / "s.txt"
+    )
     assert (result.code, result.out, result.err) == (0, "", "")
     rows = [line.split() for line in workspace.path("test.txt").read_text().splitlines()]
     X = np.array([[float(word.split(":")[1]) for word in row[2:]] for row in rows])
     assert sorted(row[1] for row in rows) != [row[1] for row in rows]  # the queries are in no order
     expected = rw.Run.open(workspace.path("run")).ranker.predict(X)
-    assert [float(line) for line in (tmp_path / "s.txt").read_text().splitlines()] == expected.tolist()
+    assert [
+        float(line) for line in (tmp_path / "s.txt").read_text().splitlines()
+    ] == expected.tolist()
 
 
-def test_a_run_file_of_predictions(workspace: Workspace, tmp_path: Path, call: Callable[..., Outcome]) -> None:
-    assert call("predict", workspace.path("run"), workspace.path("test.txt"), "--out", tmp_path / "a.trec.gz").code == 0
+def test_a_run_file_of_predictions(
+    workspace: Workspace, tmp_path: Path, call: Callable[..., Outcome]
+) -> None:
+    assert (
+        call(
+            "predict",
+            workspace.path("run"),
+            workspace.path("test.txt"),
+            "--out",
+            tmp_path / "a.trec.gz",
+        ).code
+        == 0
+    )
     run = rw.read_trec_run(tmp_path / "a.trec.gz")
     assert run.tag == "run"
     scores = rw.Run.open(workspace.path("run")).ranker.predict(workspace.test)
@@ -610,7 +828,13 @@ def test_a_run_file_of_predictions(workspace: Workspace, tmp_path: Path, call: C
     assert dict(zip(run.docno.tolist(), run.score.tolist(), strict=True)) == expected
     assert (
         call(
-            "predict", workspace.path("run"), workspace.path("test.txt"), "--out", tmp_path / "b.run", "--tag", "x"
+            "predict",
+            workspace.path("run"),
+            workspace.path("test.txt"),
+            "--out",
+            tmp_path / "b.run",
+            "--tag",
+            "x",
         ).code
         == 0
     )
@@ -621,21 +845,49 @@ def test_run_files_and_judgements(tmp_path: Path, call: Callable[..., Outcome]) 
     (tmp_path / "run.txt").write_text("q1 Q0 d1 1 3.0 bm25\nq1 Q0 d2 2 2.0 bm25\n")
     (tmp_path / "qrels.txt").write_text("q1 0 d2 1\n")
     (tmp_path / "data.txt").write_text("0 qid:q1 1:1\n1 qid:q1 1:2\n1 qid:q2 1:1\n")
-    result = call("evaluate", tmp_path / "run.txt", tmp_path / "qrels.txt", "--metrics", "mrr", "--json")
+    result = call(
+        "evaluate", tmp_path / "run.txt", tmp_path / "qrels.txt", "--metrics", "mrr", "--json"
+    )
     assert json.loads(result.out)["mean"] == {"mrr": 1 / 2}
     result = call("evaluate", tmp_path / "run.txt", tmp_path / "data.txt")
     assert result.code == 1
     assert "has no document 'd1' of query 'q1'" in result.err
     (tmp_path / "run.txt").write_text("q1 Q0 q1-1 1 3.0 bm25\n")
-    result = call("evaluate", tmp_path / "run.txt", tmp_path / "data.txt", "--metrics", "mrr", "--json", "--per-query")
+    result = call(
+        "evaluate",
+        tmp_path / "run.txt",
+        tmp_path / "data.txt",
+        "--metrics",
+        "mrr",
+        "--json",
+        "--per-query",
+    )
     assert json.loads(result.out)["per_query"] == {"q1": {"mrr": 1 / 2}, "q2": {"mrr": 1.0}}
 
 
-def test_compare_agrees_with_python(workspace: Workspace, tmp_path: Path, call: Callable[..., Outcome]) -> None:
-    assert call("predict", workspace.path("run"), workspace.path("test.txt"), "--out", tmp_path / "a.trec").code == 0
+def test_compare_agrees_with_python(
+    workspace: Workspace, tmp_path: Path, call: Callable[..., Outcome]
+) -> None:
+    assert (
+        call(
+            "predict",
+            workspace.path("run"),
+            workspace.path("test.txt"),
+            "--out",
+            tmp_path / "a.trec",
+        ).code
+        == 0
+    )
     systems = [workspace.path("other"), workspace.path("run"), tmp_path / "a.trec"]
     result = installed(
-        "compare", *systems, workspace.path("test.txt"), "--metrics", "map ndcg@10", "--json", "--queries", 3
+        "compare",
+        *systems,
+        workspace.path("test.txt"),
+        "--metrics",
+        "map ndcg@10",
+        "--json",
+        "--queries",
+        3,
     )
     assert result.code == 0, result.err
     printed = json.loads(result.out)
@@ -651,39 +903,63 @@ def test_compare_agrees_with_python(workspace: Workspace, tmp_path: Path, call: 
     names = ["other", "run", "a.trec"]
     expected = rw.compare(*results, results[1], names=names).to_dict()
     assert {name: printed[name] for name in expected} == json.loads(json.dumps(expected))
-    assert printed["means"] == dict(zip(names, [results[0].mean, results[1].mean, results[1].mean], strict=True))
+    assert printed["means"] == dict(
+        zip(names, [results[0].mean, results[1].mean, results[1].mean], strict=True)
+    )
     assert printed["changes"]["metric"] == "map"
     assert printed["changes"]["systems"]["run"] == printed["changes"]["systems"]["a.trec"]
     before, after = (result.per_query["map"].tolist() for result in results)
-    rows = [(a - b, query, b, a) for query, b, a in zip(results[0].query_ids.tolist(), before, after, strict=True)]
+    rows = [
+        (a - b, query, b, a)
+        for query, b, a in zip(results[0].query_ids.tolist(), before, after, strict=True)
+    ]
     listed = printed["changes"]["systems"]["run"]
     for name, most in (("gains", sorted(rows)[::-1][:3]), ("losses", sorted(rows)[:3])):
         changed = [row for row in most if (row[0] > 0) == (name == "gains") and row[0] != 0]
         assert changed
-        assert [(r["difference"], r["query"], r["baseline"], r["system"]) for r in listed[name]] == changed
+        assert [
+            (r["difference"], r["query"], r["baseline"], r["system"]) for r in listed[name]
+        ] == changed
 
 
 def test_compare_in_words(workspace: Workspace, call: Callable[..., Outcome]) -> None:
     result = call(
-        "compare", workspace.path("other"), workspace.path("run"), workspace.path("test.txt"), "--test", "wilcoxon"
+        "compare",
+        workspace.path("other"),
+        workspace.path("run"),
+        workspace.path("test.txt"),
+        "--test",
+        "wilcoxon",
     )
     assert result.code == 0
     assert "Wilcoxon's signed-rank test" in result.out
     assert "run against other by ndcg@10, the queries that changed most:" in result.out
     assert " -> " in result.out
-    same = call("compare", workspace.path("run"), workspace.path("run/model"), workspace.path("test.txt"))
+    same = call(
+        "compare", workspace.path("run"), workspace.path("run/model"), workspace.path("test.txt")
+    )
     assert "none changed" in same.out
-    twice = call("compare", workspace.path("run"), workspace.path("run"), workspace.path("test.txt"))
+    twice = call(
+        "compare", workspace.path("run"), workspace.path("run"), workspace.path("test.txt")
+    )
     assert twice.code == 2
 
 
-def test_convert_there_and_back(workspace: Workspace, tmp_path: Path, call: Callable[..., Outcome]) -> None:
-    for source, target in (("test.txt", "a.parquet"), ("a.parquet", "b.csv.gz"), ("b.csv.gz", "c.txt")):
+def test_convert_there_and_back(
+    workspace: Workspace, tmp_path: Path, call: Callable[..., Outcome]
+) -> None:
+    for source, target in (
+        ("test.txt", "a.parquet"),
+        ("a.parquet", "b.csv.gz"),
+        ("b.csv.gz", "c.txt"),
+    ):
         where = workspace.folder if source == "test.txt" else tmp_path
         run = installed if target == "a.parquet" else call
         assert run("convert", where / source, tmp_path / target) == Outcome(0, "", "")
     back = rw.read_letor(tmp_path / "c.txt")
-    assert np.array_equal(back.X.view(np.uint64), workspace.test.X.astype(np.float64).view(np.uint64))
+    assert np.array_equal(
+        back.X.view(np.uint64), workspace.test.X.astype(np.float64).view(np.uint64)
+    )
     assert np.array_equal(back.y, workspace.test.y)
     assert back.qid.tolist() == workspace.test.qid.tolist()
 
@@ -691,13 +967,17 @@ def test_convert_there_and_back(workspace: Workspace, tmp_path: Path, call: Call
 def test_warnings_are_one_line(tmp_path: Path) -> None:
     (tmp_path / "run.txt").write_text("q1 Q0 d1 1 3.0 bm25\n")
     (tmp_path / "qrels.txt").write_text("q1 0 d1 0\n")
-    result = installed("evaluate", tmp_path / "run.txt", tmp_path / "qrels.txt", "--metrics", "mrr", "--json")
+    result = installed(
+        "evaluate", tmp_path / "run.txt", tmp_path / "qrels.txt", "--metrics", "mrr", "--json"
+    )
     assert (result.code, json.loads(result.out)["mean"]) == (0, {"mrr": None})
     assert result.err.startswith("rankwright: warning: mrr: no query has a relevant document")
 
 
 @pytest.mark.parametrize("own_data", [False, True])
-def test_demo(workspace: Workspace, tmp_path: Path, call: Callable[..., Outcome], own_data: bool) -> None:
+def test_demo(
+    workspace: Workspace, tmp_path: Path, call: Callable[..., Outcome], own_data: bool
+) -> None:
     data = ["--data", workspace.path("train.txt")] if own_data else ["--queries", "20"]
     result = call("demo", *data, "--trees", 3, "--threads", 1, "--out", tmp_path / "demo")
     assert result.code == 0, result.err
@@ -710,4 +990,6 @@ def test_demo(workspace: Workspace, tmp_path: Path, call: Callable[..., Outcome]
         assert f"\n{name} " in result.out
     assert "±" in result.out
     assert "Next: rankwright compare" in result.out
-    assert (tmp_path / "demo/report.html").read_text().lstrip().lower().startswith("<!doctype html>")
+    assert (
+        (tmp_path / "demo/report.html").read_text().lstrip().lower().startswith("<!doctype html>")
+    )

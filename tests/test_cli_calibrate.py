@@ -28,16 +28,23 @@ def read(path: Path) -> Any:
     return np.array([float(line) for line in path.read_text().splitlines()])
 
 
-def test_a_run_is_calibrated_after_training(call: Callable[..., Any], folder: Path, tmp_path: Path) -> None:
+def test_a_run_is_calibrated_after_training(
+    call: Callable[..., Any], folder: Path, tmp_path: Path
+) -> None:
     run, test = tmp_path / "run", folder / "test.txt"
     assert call("train", folder / "train.txt", "--out", run, *QUICK)[0] == 0
     code, _, err = call("predict", run, test, "--calibrated", "--out", tmp_path / "values.txt")
     assert (code, err.count("\n")) == (1, 1)
     assert "is not calibrated; run rankwright calibrate" in err
     assert not (tmp_path / "values.txt").exists()
-    code, out, err = call("calibrate", run, folder / "valid.txt", "--target", "relevance", "--method", "logistic")
+    code, out, err = call(
+        "calibrate", run, folder / "valid.txt", "--target", "relevance", "--method", "logistic"
+    )
     assert (code, err) == (0, "")
-    assert "calibrated to the probability of a label of at least 1, logistic, from 27 held-out queries." in out
+    assert (
+        "calibrated to the probability of a label of at least 1, logistic, from 27 held-out queries."
+        in out
+    )
     for name, options in (("scores", []), ("values", ["--calibrated"])):
         assert call("predict", run, test, *options, "--out", tmp_path / f"{name}.txt")[0] == 0
     ranker = rw.Run.open(run).ranker
@@ -49,13 +56,26 @@ def test_a_run_is_calibrated_after_training(call: Callable[..., Any], folder: Pa
     assert rw.Run.open(run).ranker.calibration_.method == "logistic"
 
 
-def test_training_calibrates_on_validation_or_in_folds(call: Callable[..., Any], folder: Path, tmp_path: Path) -> None:
+def test_training_calibrates_on_validation_or_in_folds(
+    call: Callable[..., Any], folder: Path, tmp_path: Path
+) -> None:
     train, valid = folder / "train.txt", folder / "valid.txt"
-    code, out, _ = call("train", train, "--valid", valid, "--calibrate", "isotonic", "--out", tmp_path / "a", *QUICK)
+    code, out, _ = call(
+        "train", train, "--valid", valid, "--calibrate", "isotonic", "--out", tmp_path / "a", *QUICK
+    )
     assert code == 0
     assert "calibrated to the expected label, isotonic, from 27 held-out queries." in out
-    refit = ["--valid", valid, "--early-stopping", "3", "--set", "refit=true"]  # then nothing is held out any more
-    code, out, _ = call("train", train, *refit, "--calibrate", "logistic", "--out", tmp_path / "c", *QUICK)
+    refit = [
+        "--valid",
+        valid,
+        "--early-stopping",
+        "3",
+        "--set",
+        "refit=true",
+    ]  # then nothing is held out any more
+    code, out, _ = call(
+        "train", train, *refit, "--calibrate", "logistic", "--out", tmp_path / "c", *QUICK
+    )
     assert code == 0
     assert "calibrated to the expected label, logistic, from 36 cross-fitted queries." in out
     command = ["train", train, "--calibrate", "isotonic", "--out", tmp_path / "b", *QUICK]
@@ -64,7 +84,11 @@ def test_training_calibrates_on_validation_or_in_folds(call: Callable[..., Any],
     assert "isotonic, from 36 cross-fitted queries." in out
     again = rw.Run.open(tmp_path / "b").ranker
     data = rw.read_data(train)
-    expected = rw.Ranker.load(tmp_path / "b" / "model").calibrate(data, target="relevance", folds=5).calibration_
+    expected = (
+        rw.Ranker.load(tmp_path / "b" / "model")
+        .calibrate(data, target="relevance", folds=5)
+        .calibration_
+    )
     assert again.calibration_.to_manifest() == expected.to_manifest()
     # The same command finds it done; another target calibrates the finished run anew.
     before = (tmp_path / "b" / "model" / "manifest.json").stat().st_mtime_ns
@@ -83,4 +107,7 @@ def test_saved_models_and_refusals(call: Callable[..., Any], folder: Path, tmp_p
     code, out, err = call("calibrate", tmp_path / "model.zip", tmp_path / "few.txt")
     assert (code, out) == (1, "")
     assert err.startswith("rankwright: there are 5 queries, and a calibration needs at least 20;")
-    assert call("calibrate", tmp_path / "model.zip", folder / "valid.txt", "--method", "spline")[0] == 2
+    assert (
+        call("calibrate", tmp_path / "model.zip", folder / "valid.txt", "--method", "spline")[0]
+        == 2
+    )

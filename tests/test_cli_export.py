@@ -25,12 +25,19 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
         frame = pd.DataFrame(values, columns=[f"f{column}" for column in range(5)])
         frame.assign(label=Y, qid=QID).to_csv(place / f"{name}.csv", index=False)
     data = rw.read_data(place / "missing.csv")
-    rw.train_run(place / "run", data, parameters={"n_estimators": 8, "n_jobs": 1, "learning_rate": 0.1}, verbose=0)
+    rw.train_run(
+        place / "run",
+        data,
+        parameters={"n_estimators": 8, "n_jobs": 1, "learning_rate": 0.1},
+        verbose=0,
+    )
     quick(n_estimators=4).fit(np.nan_to_num(X), Y, qid=QID).save(place / "saved")
     return place
 
 
-def test_export_and_verify(call: Callable[..., Any], folder: Path, tmp_path: Path, monkeypatch: Any) -> None:
+def test_export_and_verify(
+    call: Callable[..., Any], folder: Path, tmp_path: Path, monkeypatch: Any
+) -> None:
     monkeypatch.chdir(tmp_path)
     assert call("export", folder / "run", "--to", "opensearch") == (
         0,
@@ -38,7 +45,12 @@ def test_export_and_verify(call: Callable[..., Any], folder: Path, tmp_path: Pat
         "",
     )
     code, out, err = call(
-        "verify-export", "opensearch-ltr.json", "--model", folder / "run", "--data", folder / "missing.csv"
+        "verify-export",
+        "opensearch-ltr.json",
+        "--model",
+        folder / "run",
+        "--data",
+        folder / "missing.csv",
     )
     assert (code, err) == (0, "")
     assert out.startswith("opensearch: exact\nrows                800\nprobes              ")
@@ -54,7 +66,16 @@ def test_json_and_exit_code(call: Callable[..., Any], folder: Path, tmp_path: Pa
     code, out, err = call("export", folder / "run", "--to", "ranklib", "--out", file)
     assert code == 0
     assert "rankwright: warning: RankLib reads a missing value as 0: " in err
-    verify = ("verify-export", file, "--to", "ranklib", "--model", folder / "run", "--data", folder / "missing.csv")
+    verify = (
+        "verify-export",
+        file,
+        "--to",
+        "ranklib",
+        "--model",
+        folder / "run",
+        "--data",
+        folder / "missing.csv",
+    )
     code, out, err = call(*verify, "--json")
     result = json.loads(out)
     assert (code, result["exact"], result["rows"]) == (1, False, 800)
@@ -72,7 +93,9 @@ def test_versions_and_feature_sets(call: Callable[..., Any], folder: Path, tmp_p
     assert call("export", saved, "--to", "opensearch", "--out", file, *common)[0] == 0
     verify = ("verify-export", file, "--model", saved, "--data", data, "--to")
     assert call(*verify, "opensearch", *common)[0] == 0
-    assert call("export", saved, "--to", "ranklib", "--out", file, "--feature-set", features)[0] == 0
+    assert (
+        call("export", saved, "--to", "ranklib", "--out", file, "--feature-set", features)[0] == 0
+    )
     assert call(*verify, "ranklib", "--feature-set", features)[0] == 0
     assert call(*verify, "ranklib")[0] == 1  # features have other numbers
     features.write_text(json.dumps(["f4", "other"]))
@@ -82,7 +105,12 @@ def test_versions_and_feature_sets(call: Callable[..., Any], folder: Path, tmp_p
 
 
 def test_name(call: Callable[..., Any], folder: Path, tmp_path: Path) -> None:
-    assert call("export", folder / "saved", "--to", "solr", "--out", tmp_path / "m", "--name", "shop")[0] == 0
+    assert (
+        call("export", folder / "saved", "--to", "solr", "--out", tmp_path / "m", "--name", "shop")[
+            0
+        ]
+        == 0
+    )
     assert json.loads((tmp_path / "m").read_text())["name"] == "shop"
 
 
@@ -104,7 +132,14 @@ def test_other_files_are_refused(
     file = tmp_path / "model"
     file.write_bytes(content)
     code, out, err = call(
-        "verify-export", file, "--to", target, "--model", folder / "saved", "--data", folder / "full.csv"
+        "verify-export",
+        file,
+        "--to",
+        target,
+        "--model",
+        folder / "saved",
+        "--data",
+        folder / "full.csv",
     )
     assert (code, out) == (1, "")
     assert err.startswith(f"rankwright: {file}: ")

@@ -31,7 +31,12 @@ def without(*names, **changes):
 @pytest.mark.parametrize("kind", ["dict", "pandas", "polars", "arrow", "parquet", "csv"])
 def test_logs_are_read_from_anything_in_one_order(kind, tmp_path):
     frame = pd.DataFrame(ROWS)
-    source = {"dict": ROWS, "pandas": frame, "polars": pl.DataFrame(ROWS), "arrow": pa.table(ROWS)}.get(kind)
+    source = {
+        "dict": ROWS,
+        "pandas": frame,
+        "polars": pl.DataFrame(ROWS),
+        "arrow": pa.table(ROWS),
+    }.get(kind)
     if source is None:
         source = tmp_path / f"log.{kind}"
         frame.to_parquet(source) if kind == "parquet" else frame.to_csv(source, index=False)
@@ -54,14 +59,21 @@ def test_one_session_may_ask_several_queries():
 
 def test_without_sessions_a_list_ends_where_positions_do_not_grow():
     log = rw.read_clicks(
-        {"query": list("aaaab"), "document": list("xyxyx"), "position": [1, 3, 1, 2, 3], "click": [0, 0, 1, 0, 1]}
+        {
+            "query": list("aaaab"),
+            "document": list("xyxyx"),
+            "position": [1, 3, 1, 2, 3],
+            "click": [0, 0, 1, 0, 1],
+        }
     )
     assert log.impression.tolist() == [0, 0, 1, 1, 2]
 
 
 def test_positions_from_zero_are_counted_from_one_on_request():
     zero = without(position=[0, 0, 1, 1, 0, 1])
-    np.testing.assert_array_equal(rw.read_clicks(zero, first_position=0).position, rw.read_clicks(ROWS).position)
+    np.testing.assert_array_equal(
+        rw.read_clicks(zero, first_position=0).position, rw.read_clicks(ROWS).position
+    )
 
 
 NAN = float("nan")
@@ -71,23 +83,49 @@ NAN = float("nan")
     ("source", "message"),
     [
         (without("click"), "no column 'click'; it has query, document.*Name one of them in click="),
-        (without(click=[0, 0, 2, 0, 1, 0]), "click is 2 at row 2; it must be 1 for a click and 0 for none"),
+        (
+            without(click=[0, 0, 2, 0, 1, 0]),
+            "click is 2 at row 2; it must be 1 for a click and 0 for none",
+        ),
         (without(click=[0, 0, None, 0, 1, 0]), "click is nan at row 2"),
-        (without(position=[1, 1, NAN, 2, 1, 2]), "1 clicks are on documents that were never shown: row 2, query a"),
-        (without(position=[1, 1, 2, NAN, 1, 2]), "the position is missing at row 3, query b; drop documents"),
+        (
+            without(position=[1, 1, NAN, 2, 1, 2]),
+            "1 clicks are on documents that were never shown: row 2, query a",
+        ),
+        (
+            without(position=[1, 1, 2, NAN, 1, 2]),
+            "the position is missing at row 3, query b; drop documents",
+        ),
         (
             without(position=[0, 0, 1, 1, 0, 1]),
             "start at 0 in every list; add 1 to them, or give read_clicks first_position",
         ),
-        (without(position=[0, 1, 2, 1, 1, 2]), "start at 0 in 1 of 3 lists .one is of query b.*mixed"),
         (
-            {"query": ["a"] * 4, "document": list("xyxy"), "position": [0, 1, 1, 2], "click": [1, 0, 0, 0]},
+            without(position=[0, 1, 2, 1, 1, 2]),
+            "start at 0 in 1 of 3 lists .one is of query b.*mixed",
+        ),
+        (
+            {
+                "query": ["a"] * 4,
+                "document": list("xyxy"),
+                "position": [0, 1, 1, 2],
+                "click": [1, 0, 0, 0],
+            },
             "start at 0 in 1 of 2 lists .one is of query a.*mixed",
         ),
         (without(position=[1, 1, 2, -1, 1, 2]), "at row 3, query b, is -1; positions start at 1"),
-        (without(position=[1, 1, 2, 1.5, 1, 2]), "position at row 3 is 1.5; positions are whole numbers"),
-        (without(position=[1, 1, 1, 2, 1, 2]), "session 1 has two documents of query a at position 1"),
-        (without(document=["z", "x", "x", "x", "y", "x"]), "session 1 has document x of query a twice"),
+        (
+            without(position=[1, 1, 2, 1.5, 1, 2]),
+            "position at row 3 is 1.5; positions are whole numbers",
+        ),
+        (
+            without(position=[1, 1, 1, 2, 1, 2]),
+            "session 1 has two documents of query a at position 1",
+        ),
+        (
+            without(document=["z", "x", "x", "x", "y", "x"]),
+            "session 1 has document x of query a twice",
+        ),
         (without(document=["z", None, "x", "x", "y", "x"]), "the document id at row 1 is missing"),
         (without(session=[3, None, 1, 3, 2, 2]), "the session id at row 1 is missing"),
         (without(position=["top"] * 6), "position must hold numbers"),
@@ -103,17 +141,24 @@ def test_mixed_positions_are_found_with_either_start():
     mixed = without(position=[0, 1, 2, 1, 1, 2])
     with pytest.raises(ValueError, match=r"1 lists start at position 0 and 2 at position 1.*mixed"):
         rw.read_clicks(mixed, first_position=0)
-    with pytest.raises(ValueError, match="first_position is the number of the top position, 0 or 1; got 2"):
+    with pytest.raises(
+        ValueError, match="first_position is the number of the top position, 0 or 1; got 2"
+    ):
         rw.read_clicks(ROWS, first_position=2)
 
 
 def test_a_column_of_sessions_that_is_named_must_be_there():
-    with pytest.raises(ValueError, match=r"no column 'visit'; it has query.*Name one of them in session=, or None"):
+    with pytest.raises(
+        ValueError, match=r"no column 'visit'; it has query.*Name one of them in session=, or None"
+    ):
         rw.read_clicks(ROWS, session="visit")
 
 
 DOCUMENTS = rw.RankingData(
-    [[1.0], [2.0], [3.0], [4.0], [5.0]], [0] * 5, qid=list("aabba"), fields={"document": ["x", "y", "x", "z", "w"]}
+    [[1.0], [2.0], [3.0], [4.0], [5.0]],
+    [0] * 5,
+    qid=list("aabba"),
+    fields={"document": ["x", "y", "x", "z", "w"]},
 )
 
 
@@ -126,7 +171,10 @@ def test_documents_become_rows_of_the_data():
 @pytest.mark.parametrize(
     ("documents", "message"),
     [
-        (["x", "y", "x", "q", "w"], "1 of 4 shown documents are not in the data, such as z of query b"),
+        (
+            ["x", "y", "x", "q", "w"],
+            "1 of 4 shown documents are not in the data, such as z of query b",
+        ),
         (["x", "x", "x", "z", "w"], "the data has document x of query a twice"),
         ([1, 2, 3, 4, 5], "such as x of query a; add their features"),
     ],
@@ -139,16 +187,23 @@ def test_documents_that_do_not_match_the_data_are_refused(documents, message):
 
 def test_ids_that_are_numbers_in_one_and_text_in_the_other_are_named():
     data = rw.RankingData(np.eye(2), [0, 0], qid=["a", "a"], fields={"document": ["1", "2"]})
-    log = rw.read_clicks({"query": ["a", "a"], "document": [1, 2], "position": [1, 2], "click": [1, 0]})
+    log = rw.read_clicks(
+        {"query": ["a", "a"], "document": [1, 2], "position": [1, 2], "click": [1, 0]}
+    )
     with pytest.raises(ValueError, match="such as 1 of query a; its ids are the same as text"):
         log.attach(data)
 
 
 def test_what_needs_features_asks_for_them():
     log = rw.read_clicks(ROWS)
-    with pytest.raises(ValueError, match=r"to_data needs the features of the documents; call log.attach\(data\) first"):
+    with pytest.raises(
+        ValueError,
+        match=r"to_data needs the features of the documents; call log.attach\(data\) first",
+    ):
         log.to_data()
-    with pytest.raises(ValueError, match="no field 'url' with the ids of documents; its fields are document"):
+    with pytest.raises(
+        ValueError, match="no field 'url' with the ids of documents; its fields are document"
+    ):
         log.attach(DOCUMENTS, document="url")
 
 
@@ -192,7 +247,9 @@ def test_click_rates_by_query_are_those_of_a_loop(simulated, examined_only, smoo
     for row in range(data.n_rows):
         key = data.qid[row], data.fields["row"][row], data.fields["position"][row]
         mean = at["clicks", key[2]] / at["shows", key[2]]
-        assert data.y[row] == pytest.approx((clicks[key] + smoothing * mean) / (shows[key] + smoothing))
+        assert data.y[row] == pytest.approx(
+            (clicks[key] + smoothing * mean) / (shows[key] + smoothing)
+        )
         assert data.fields["impressions"][row] == shows[key]
         assert data.fields["clicks"][row] == clicks[key]
         assert data.weights[row] == impressions[key[0]]
@@ -220,7 +277,10 @@ def test_corrected_rates_are_those_of_a_loop(simulated, smoothing):
         rate = (clicks[key] + smoothing * mean) / (examinations[key] + smoothing)
         assert data.y[row] == pytest.approx(min(rate, 1.0))
         assert data.fields["examinations"][row] == pytest.approx(examinations[key])
-        assert (data.fields["impressions"][row], data.fields["clicks"][row]) == (shows[key], clicks[key])
+        assert (data.fields["impressions"][row], data.fields["clicks"][row]) == (
+            shows[key],
+            clicks[key],
+        )
         np.testing.assert_array_equal(data.X[row], simulated.data.X[key[1]])
     assert set(data.weights) == {8.0}
 
@@ -264,13 +324,20 @@ def test_a_log_without_clicks_has_nothing_to_learn():
 
 @pytest.mark.parametrize("position", [2**31, 1e300, float("inf")])
 def test_positions_beyond_all_lists_are_refused(position: float) -> None:
-    with pytest.raises(ValueError, match=r"the position at row 1 is .*; positions are at most 2147483647"):
+    with pytest.raises(
+        ValueError, match=r"the position at row 1 is .*; positions are at most 2147483647"
+    ):
         rw.ClickLog.of(["a", "a"], ["x", "y"], [1, position], [0, 1])
 
 
 def test_ids_of_a_file_that_are_not_utf8_are_refused(tmp_path: Path) -> None:
     path = tmp_path / "log.parquet"
     texts = pa.array([b"\xff", b"a"]).view(pa.string())
-    pq.write_table(pa.table({"query": texts, "document": ["x", "y"], "position": [1, 2], "click": [0, 1]}), path)
-    with pytest.raises(ValueError, match=r"the ids cannot be read: .*; give numbers, or text in UTF-8"):
+    pq.write_table(
+        pa.table({"query": texts, "document": ["x", "y"], "position": [1, 2], "click": [0, 1]}),
+        path,
+    )
+    with pytest.raises(
+        ValueError, match=r"the ids cannot be read: .*; give numbers, or text in UTF-8"
+    ):
         rw.read_clicks(path)

@@ -25,8 +25,17 @@ def log_of(lists, **fields):
         for k, document in enumerate(documents, start=1)
     ]
     query, document, position, click, session, number = zip(*rows, strict=True)
-    columns = {"query": query, "document": document, "position": position, "click": click, "session": session}
-    more = {name: [values[n][k - 1] for n, k in zip(number, position, strict=True)] for name, values in fields.items()}
+    columns = {
+        "query": query,
+        "document": document,
+        "position": position,
+        "click": click,
+        "session": session,
+    }
+    more = {
+        name: [values[n][k - 1] for n, k in zip(number, position, strict=True)]
+        for name, values in fields.items()
+    }
     return rw.read_clicks(columns | more)
 
 
@@ -54,7 +63,9 @@ def test_the_same_document_in_two_queries_is_two():
     # x is relevant in b only, where it stands at position 2; taken for one document it would look like no bias.
     rates = {("a", "x"): 0.2, ("a", "y"): 0.1, ("b", "x"): 0.4, ("b", "y"): 0.4}
     log = log_of(exact(rates, [("a", "xy"), ("a", "yx"), ("b", "yx")]))
-    np.testing.assert_allclose(rw.estimate_propensities(log, resamples=0).values, CURVE[:2], rtol=1e-4)
+    np.testing.assert_allclose(
+        rw.estimate_propensities(log, resamples=0).values, CURVE[:2], rtol=1e-4
+    )
 
 
 def test_exchanged_places_give_the_curve_and_other_rows_do_not_count():
@@ -82,7 +93,8 @@ def test_the_curve_maximises_the_likelihood():
     def loss(free):
         theta = np.exp(np.concatenate(([0.0], free)))
         terms = [
-            np.log(shows[g, k] * theta[k] / sum(shows[g, j] * theta[j] for j in range(5))) * clicks[g, k]
+            np.log(shows[g, k] * theta[k] / sum(shows[g, j] * theta[j] for j in range(5)))
+            * clicks[g, k]
             for g in range(len(shows))
             for k in range(5)
             if clicks[g, k]
@@ -93,7 +105,9 @@ def test_the_curve_maximises_the_likelihood():
     np.testing.assert_allclose(fit_curve(shows, clicks)[1:], expected, atol=2e-4)
 
 
-@pytest.mark.parametrize(("method", "options"), [("swaps", {"randomise": "swap"}), ("harvest", {"temperature": 1.0})])
+@pytest.mark.parametrize(
+    ("method", "options"), [("swaps", {"randomise": "swap"}), ("harvest", {"temperature": 1.0})]
+)
 def test_simulated_curves_are_found_within_their_intervals(method, options):
     data = rw.make_web_search(150, kind="short", n_features=20, seed=2)
     log = rw.simulate_clicks(data, data.y, impressions=100, shown=4, seed=1, **options)
@@ -141,8 +155,12 @@ def test_regression_em_tells_relevance_by_features_from_bias():
     best = minimize(loss, np.concatenate((np.full(4, -1.0), np.zeros(5))), tol=1e-12).x
     np.testing.assert_allclose(curve.values[1:], np.exp(best[:4]), rtol=0.05)
     np.testing.assert_allclose(curve.values, 1 / np.arange(1, 6), rtol=0.2)
-    model = fit_relevance(data, by_document(log, limited(log, 50)), np.exp(np.concatenate(([0.0], best[:4]))))
-    np.testing.assert_allclose(model.relevance(np.arange(-2.0, 3)[:, None]), 1 / (1 + np.exp(-best[4:])), atol=0.03)
+    model = fit_relevance(
+        data, by_document(log, limited(log, 50)), np.exp(np.concatenate(([0.0], best[:4])))
+    )
+    np.testing.assert_allclose(
+        model.relevance(np.arange(-2.0, 3)[:, None]), 1 / (1 + np.exp(-best[4:])), atol=0.03
+    )
 
 
 def test_em_has_intervals_too():
@@ -161,7 +179,14 @@ def test_positions_past_the_limit_share_a_propensity():
     assert len(curve.values) == 3
     assert curve([1, 3, 6]).tolist() == [1.0, curve.values[2], curve.values[2]]
     assert curve.values[2] == pytest.approx(np.mean(1 / np.arange(3, 7)), rel=0.15)
-    assert str(curve).splitlines()[0].split() == ["position", "propensity", "95%", "interval", "shows", "clicks"]
+    assert str(curve).splitlines()[0].split() == [
+        "position",
+        "propensity",
+        "95%",
+        "interval",
+        "shows",
+        "clicks",
+    ]
     assert curve.to_dict()["values"] == curve.values.tolist()
     assert "Relative to position 1" in curve._repr_html_()
 
@@ -170,7 +195,10 @@ def test_only_groups_with_clicks_and_several_positions_count():
     log = log_of([("a", "xy", (1,), 2), ("a", "yx", (2,), 1), ("b", "vw", (1,), 5)])
     cells = informative(by_document(log, limited(log, 9)))
     shows, clicks = cells.tables()
-    assert (shows.tolist(), clicks.tolist()) == ([[2, 1]], [[2, 1]])  # x: y has no click, v and w one position
+    assert (shows.tolist(), clicks.tolist()) == (
+        [[2, 1]],
+        [[2, 1]],
+    )  # x: y has no click, v and w one position
     weighted, _ = cells.tables(np.array([3.0, 1.0]))
     assert weighted.tolist() == [[6, 3]]
 
@@ -189,7 +217,11 @@ OVERLAP = log_of([("a", "xy", (1,), 2), ("a", "yx", (2,), 1)])
         (OVERLAP, {"limit": 2.5}, "limit must be a whole number, at least 2; got 2.5"),
         (OVERLAP, {"resamples": -1}, "resamples must be a whole number, at least 0; got -1"),
         (OVERLAP, {"resamples": 1}, "one resample has no spread"),
-        (log_of([("a", "x", (1,), 2)]), {}, "one position only, so position bias and relevance cannot be told apart"),
+        (
+            log_of([("a", "x", (1,), 2)]),
+            {},
+            "one position only, so position bias and relevance cannot be told apart",
+        ),
         (
             log_of([("a", "xy", (1, 2), 2)]),
             {},
@@ -200,8 +232,16 @@ OVERLAP = log_of([("a", "xy", (1,), 2), ("a", "yx", (2,), 1)])
             {},
             "position 3 is not connected.*Lower limit, or use the method 'em'",
         ),
-        (log_of([("a", "xy", (1,), 2), ("a", "yx", (1,), 1)]), {}, "no click at position 2 to learn from; lower limit"),
-        (log_of([("a", "xy", (1,), 2)], randomised=[(0, 0)]), {"method": "swaps"}, "no row of the log is marked"),
+        (
+            log_of([("a", "xy", (1,), 2), ("a", "yx", (1,), 1)]),
+            {},
+            "no click at position 2 to learn from; lower limit",
+        ),
+        (
+            log_of([("a", "xy", (1,), 2)], randomised=[(0, 0)]),
+            {"method": "swaps"},
+            "no row of the log is marked",
+        ),
     ],
 )
 def test_what_cannot_be_estimated_is_said(log, arguments, message):
@@ -215,13 +255,18 @@ def test_em_needs_clicks_at_every_position_and_other_queries():
     with pytest.raises(ValueError, match="relevance from other queries, so it needs at least two"):
         rw.estimate_propensities(log, "em")
     with pytest.raises(ValueError, match="no click at position 2 to learn from"):
-        rw.estimate_propensities(rw.simulate_clicks(data, [3.0, 2.0, 1.0], noise=0.0, exponent=20.0), "em")
+        rw.estimate_propensities(
+            rw.simulate_clicks(data, [3.0, 2.0, 1.0], noise=0.0, exponent=20.0), "em"
+        )
 
 
 @pytest.mark.parametrize(
     ("values", "message"),
     [
-        ([1.0, 0.0], "the propensity of position 2 is 0; it is the probability that users look there, above 0"),
+        (
+            [1.0, 0.0],
+            "the propensity of position 2 is 0; it is the probability that users look there, above 0",
+        ),
         ([1.5, 0.5], "the propensity of position 1 is 1.5"),
         ([np.nan], "the propensity of position 1 is nan"),
         ([], "as a list; got shape"),
@@ -243,7 +288,9 @@ def test_positions_of_known_propensities_start_at_one():
 
 def test_estimated_propensities_above_1_become_probabilities():
     """The second of two positions is clicked more, and only their ratio is known."""
-    curve = rw.estimate_propensities(log_of([("a", "xy", (2,), 2), ("a", "yx", (1, 2), 1)]), resamples=0)
+    curve = rw.estimate_propensities(
+        log_of([("a", "xy", (2,), 2), ("a", "yx", (1, 2), 1)]), resamples=0
+    )
     assert curve.values[1] > 2
     assert curve([1, 2]).tolist() == pytest.approx([1 / curve.values[1], 1.0])
 

@@ -18,7 +18,9 @@ IMPRESSIONS = 6000
 def one_list(**options):
     """Clicks in a list of four documents that is always shown in the same order."""
     data = rw.RankingData(np.arange(4.0)[:, None], LABELS, qid=[1] * 4)
-    return rw.simulate_clicks(data, [4.0, 3.0, 2.0, 1.0], impressions=IMPRESSIONS, noise=NOISE, **options)
+    return rw.simulate_clicks(
+        data, [4.0, 3.0, 2.0, 1.0], impressions=IMPRESSIONS, noise=NOISE, **options
+    )
 
 
 def rates(log):
@@ -104,12 +106,16 @@ def test_impressions_and_queries_do_not_change_each_other(data, options):
     fewer = rw.simulate_clicks(data, scores, impressions=4, seed=3, **options)
     assert rows_of(fewer) == [row for row in rows_of(log) if row[1] < 4]
     last = data.subset([11])
-    of_last = rw.simulate_clicks(last, scores[-last.n_rows :], impressions=9, seed=3, max_label=data.y.max(), **options)
+    of_last = rw.simulate_clicks(
+        last, scores[-last.n_rows :], impressions=9, seed=3, max_label=data.y.max(), **options
+    )
     first_row = data.boundaries[11]
     assert [(*row[:3], row[3] + first_row, row[4]) for row in rows_of(of_last)] == [
         row for row in rows_of(log) if row[0] == 12
     ]
-    assert rows_of(rw.simulate_clicks(data, scores, impressions=9, seed=4, **options)) != rows_of(log)
+    assert rows_of(rw.simulate_clicks(data, scores, impressions=9, seed=4, **options)) != rows_of(
+        log
+    )
 
 
 @pytest.mark.parametrize("options", OPTIONS)
@@ -117,7 +123,10 @@ def test_the_order_of_rows_changes_nothing(data, options):
     number = np.arange(data.n_rows)
     shuffled = np.random.default_rng(0).permutation(data.n_rows)
     other = rw.RankingData(
-        data.X[shuffled], data.y[shuffled], qid=data.qid[shuffled], fields={"number": number[shuffled]}
+        data.X[shuffled],
+        data.y[shuffled],
+        qid=data.qid[shuffled],
+        fields={"number": number[shuffled]},
     )
     log = rw.simulate_clicks(data, data.X[:, 0], **options)
     same = rw.simulate_clicks(other, other.X[:, 0], **options)
@@ -149,9 +158,13 @@ def test_several_rankers_share_the_impressions(data):
     scores = data.X[:, 0].astype(float), -data.X[:, 0].astype(float)
     log = rw.simulate_clicks(data, list(scores), impressions=400, shown=1)
     assert log.fields["ranker"].mean() == pytest.approx(0.5, abs=4 * 0.5 / np.sqrt(log.n_rows))
-    best = [max(scores[0][data.boundaries[q] : data.boundaries[q + 1]]) for q in range(data.n_queries)]
+    best = [
+        max(scores[0][data.boundaries[q] : data.boundaries[q + 1]]) for q in range(data.n_queries)
+    ]
     by_first = log.fields["ranker"] == 0
-    np.testing.assert_array_equal(scores[0][log.document[by_first]], np.array(best)[log.queries.query_of_row[by_first]])
+    np.testing.assert_array_equal(
+        scores[0][log.document[by_first]], np.array(best)[log.queries.query_of_row[by_first]]
+    )
 
 
 def test_swaps_exchange_the_first_document_with_another_half_of_the_time(data):
@@ -161,7 +174,9 @@ def test_swaps_exchange_the_first_document_with_another_half_of_the_time(data):
     marked = log.fields["randomised"].reshape(-1, 4)
     assert marked[:, 0].all()
     assert (marked.sum(axis=1) == 2).all()
-    np.testing.assert_allclose(marked[:, 1:].mean(axis=0), 1 / 3, atol=4 * np.sqrt(2 / 9 / len(marked)))
+    np.testing.assert_allclose(
+        marked[:, 1:].mean(axis=0), 1 / 3, atol=4 * np.sqrt(2 / 9 / len(marked))
+    )
     before, after = plain.document.reshape(-1, 4), log.document.reshape(-1, 4)
     swapped = before[:, 0] != after[:, 0]
     assert swapped.mean() == pytest.approx(0.5, abs=4 * 0.5 / np.sqrt(len(swapped)))
@@ -189,8 +204,14 @@ def test_temperature_draws_lists_from_plackett_and_luce():
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"examination": "magic"}, "unknown examination 'magic'; choose one of position, cascade, dbn, trust"),
-        ({"examination": "cascade", "exponent": 1.0}, "examination='cascade' has no exponent; it has no options"),
+        (
+            {"examination": "magic"},
+            "unknown examination 'magic'; choose one of position, cascade, dbn, trust",
+        ),
+        (
+            {"examination": "cascade", "exponent": 1.0},
+            "examination='cascade' has no exponent; it has no options",
+        ),
         ({"examination": "dbn", "trust": 0.5}, "'dbn' has no trust; its options are persistence"),
         ({"exponent": -1.0}, "exponent must be finite and non-negative; got -1"),
         ({"noise": 1.5}, "noise is a probability.*got 1.5"),

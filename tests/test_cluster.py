@@ -24,7 +24,13 @@ from rankwright.data.matching import Columns
 pytest.importorskip("distributed")
 
 DATA, VALID = make_web_search(40, kind="short", n_features=20, seed=3).split(0.3)
-COMMON: dict[str, Any] = {"engine": "xgboost", "n_estimators": 6, "min_child_samples": 5, "verbose": 0, "n_jobs": 1}
+COMMON: dict[str, Any] = {
+    "engine": "xgboost",
+    "n_estimators": 6,
+    "min_child_samples": 5,
+    "verbose": 0,
+    "n_jobs": 1,
+}
 
 
 def ranker(**changes: Any) -> Ranker:
@@ -78,10 +84,14 @@ def test_the_model_is_that_of_one_machine(client: Any, options: dict[str, Any]) 
     assert np.array_equal(found.predict(VALID), expected.predict(VALID))
 
 
-def test_files_with_rows_in_any_order_give_the_same_model(client: Any, files: Path, tmp_path: Path) -> None:
+def test_files_with_rows_in_any_order_give_the_same_model(
+    client: Any, files: Path, tmp_path: Path
+) -> None:
     expected = ranker(early_stopping_rounds=2).fit(DATA, eval_set=VALID)
     write(tmp_path / "valid", "v.parquet", table(data=VALID))
-    found = ranker(early_stopping_rounds=2).fit(files / "*.parquet", eval_set=str(tmp_path / "valid"), cluster=client)
+    found = ranker(early_stopping_rounds=2).fit(
+        files / "*.parquet", eval_set=str(tmp_path / "valid"), cluster=client
+    )
     assert found.forest_.dump() == expected.forest_.dump()
     assert found.best_iteration_ == expected.best_iteration_
     assert found.feature_names_in_.tolist() == DATA.feature_names
@@ -95,7 +105,8 @@ def test_columns_without_names_are_matched_by_position(client: Any) -> None:
     assert found.evals_result_ == expected.evals_result_
     assert found.forest_.dump() == expected.forest_.dump()
     with pytest.raises(
-        ValueError, match=r"eval_set\[0\]: worker \d, part 0 does not have the columns of the training data"
+        ValueError,
+        match=r"eval_set\[0\]: worker \d, part 0 does not have the columns of the training data",
     ):
         ranker().fit(DATA, eval_set=(VALID.X[:, :3], VALID.y, VALID.qid), cluster=client)
 
@@ -129,10 +140,17 @@ def test_partitions_that_cannot_be_used_are_named(client: Any) -> None:
 
     frame = pd.DataFrame(DATA.X, columns=DATA.feature_names).assign(label=DATA.y, q=DATA.qid)
     parts = dd.from_pandas(frame, npartitions=3)
-    with pytest.raises(ValueError, match=r"partition \d cannot be computed: OSError: the file is truncated"):
+    with pytest.raises(
+        ValueError, match=r"partition \d cannot be computed: OSError: the file is truncated"
+    ):
         ranker().fit(parts.map_partitions(unreadable, meta=parts), "label", qid="q", cluster=client)
-    others = dd.from_pandas(frame.q, npartitions=3).map_partitions(lambda part: part[1:], meta=frame.q)
-    with pytest.raises(ValueError, match=r"worker \d, partition \d: qid has shape .* give collections with the same"):
+    others = dd.from_pandas(frame.q, npartitions=3).map_partitions(
+        lambda part: part[1:], meta=frame.q
+    )
+    with pytest.raises(
+        ValueError,
+        match=r"worker \d, partition \d: qid has shape .* give collections with the same",
+    ):
         ranker().fit(parts.drop(columns="q"), "label", qid=others, cluster=client)
 
 
@@ -163,7 +181,10 @@ def test_features_within_the_query(client: Any, files: Path, tmp_path: Path) -> 
     assert np.array_equal(rw.load(tmp_path / "model").predict(VALID), expected.predict(VALID))
     more = ranker(**options).fit(DATA, init_model=expected, cluster=client)
     assert more.forest_.dump() == ranker(**options).fit(DATA, init_model=expected).forest_.dump()
-    with pytest.raises(ValueError, match=r"trained with 40 features within the query .* within_query= gives no feat"):
+    with pytest.raises(
+        ValueError,
+        match=r"trained with 40 features within the query .* within_query= gives no feat",
+    ):
         ranker().fit(DATA, init_model=expected, cluster=client)
 
 
@@ -185,16 +206,36 @@ def test_several_labels(client: Any, tmp_path: Path, monkeypatch: pytest.MonkeyP
     assert found.forest_.dump() == expected.forest_.dump()
     assert found.evals_result_ == expected.evals_result_
     frame = pd.DataFrame(DATA.X, columns=DATA.feature_names).assign(**GOALS, q=DATA.qid)
-    found = ranker(**TWO_GOALS).fit(dd.from_pandas(frame, npartitions=3), list(GOALS), qid="q", cluster=client)
+    found = ranker(**TWO_GOALS).fit(
+        dd.from_pandas(frame, npartitions=3), list(GOALS), qid="q", cluster=client
+    )
     assert found.forest_.dump() == expected.forest_.dump()
     assert found.label_column_ == list(GOALS)
-    for number, rows in enumerate(np.array_split(np.random.default_rng(0).permutation(len(frame)), 3)):
+    for number, rows in enumerate(
+        np.array_split(np.random.default_rng(0).permutation(len(frame)), 3)
+    ):
         (tmp_path / "data").mkdir(exist_ok=True)
         frame.iloc[rows].to_parquet(tmp_path / "data" / f"{number}.parquet")
     found = ranker(**TWO_GOALS).fit(tmp_path / "data", list(GOALS), qid="q", cluster=client)
     assert found.forest_.dump() == expected.forest_.dump()
-    labels = ["--label", "relevance", "--label", "margin", "--qid", "q", "--scheduler", client.scheduler.address]
-    chosen = ["--objective", TWO_GOALS["objective"], "--metric", " ".join(TWO_GOALS["metric"]), "--trees", 6]
+    labels = [
+        "--label",
+        "relevance",
+        "--label",
+        "margin",
+        "--qid",
+        "q",
+        "--scheduler",
+        client.scheduler.address,
+    ]
+    chosen = [
+        "--objective",
+        TWO_GOALS["objective"],
+        "--metric",
+        " ".join(TWO_GOALS["metric"]),
+        "--trees",
+        6,
+    ]
     options = ["--set", "min_child_samples=5", "--quiet", "--out", tmp_path / "run"]
     assert command(monkeypatch, "train", tmp_path / "data", *labels, *chosen, *options) == 0
     assert rw.Run.open(tmp_path / "run").ranker.forest_.dump() == expected.forest_.dump()
@@ -202,8 +243,13 @@ def test_several_labels(client: Any, tmp_path: Path, monkeypatch: pytest.MonkeyP
 
 def test_parts_with_other_labels_are_named() -> None:
     counts, columns = np.zeros(pieces.BUCKETS, dtype=np.int64), Columns(["c"], {})
-    parts = [pieces.Description(name, columns, labels, counts) for name, labels in (("a", ("x",)), ("b", ("x", "y")))]
-    with pytest.raises(ValueError, match="b has the labels x, y, and a has x; give all parts the same"):
+    parts = [
+        pieces.Description(name, columns, labels, counts)
+        for name, labels in (("a", ("x",)), ("b", ("x", "y")))
+    ]
+    with pytest.raises(
+        ValueError, match="b has the labels x, y, and a has x; give all parts the same"
+    ):
         pieces.common_labels(parts)
 
 
@@ -228,7 +274,9 @@ def test_buckets_are_dealt_evenly() -> None:
     assert sorted(loads)[2] == rows.sum()
 
 
-def test_training_resumes_from_a_checkpoint_and_stops_when_a_callback_says_so(client: Any, tmp_path: Path) -> None:
+def test_training_resumes_from_a_checkpoint_and_stops_when_a_callback_says_so(
+    client: Any, tmp_path: Path
+) -> None:
     checkpoint = {"path": tmp_path / "c", "trees": 1}
     seen: list[int] = []
 
@@ -302,13 +350,17 @@ def break_file(folder: Path, kind: str) -> None:
         ("a missing query id", r"worker \d, .*part3.parquet: the query id at row 0 is missing"),
     ],
 )
-def test_bad_files_are_one_error_that_names_them(client: Any, files: Path, kind: str, reason: str) -> None:
+def test_bad_files_are_one_error_that_names_them(
+    client: Any, files: Path, kind: str, reason: str
+) -> None:
     break_file(files, kind)
     with pytest.raises(ValueError, match=reason):
         ranker().fit(files, cluster=client)
 
 
-@pytest.mark.parametrize("given", [{"members": np.int64(1)}, {"members": 1, "refit": False}, {"position": None}])
+@pytest.mark.parametrize(
+    "given", [{"members": np.int64(1)}, {"members": 1, "refit": False}, {"position": None}]
+)
 def test_what_asks_for_nothing_is_no_reason_to_refuse_a_cluster(given: dict[str, Any]) -> None:
     check_on_cluster(given, None)
     for name, value in (("members", 2), ("position", np.arange(3)), ("early_stopping", "cv")):
@@ -317,7 +369,10 @@ def test_what_asks_for_nothing_is_no_reason_to_refuse_a_cluster(given: dict[str,
 
 
 def test_arguments_that_cannot_be_used(client: Any, files: Path, tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match="engine='lightgbm' trains on one machine; a cluster needs engine='xgboost'"):
+    with pytest.raises(
+        ValueError,
+        match="engine='lightgbm' trains on one machine; a cluster needs engine='xgboost'",
+    ):
         ranker(engine="lightgbm").fit(DATA, cluster=client)
     with pytest.raises(ValueError, match="there is no Parquet file and no LETOR text at"):
         ranker().fit(tmp_path / "nothing", cluster=client)
@@ -349,9 +404,16 @@ def test_arguments_that_cannot_be_used(client: Any, files: Path, tmp_path: Path)
         ranker().fit(tmp_path / "empty", cluster=client)
 
 
-def test_workers_with_other_versions_are_named(client: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    found: list[Any] = [{**dask_room._versions(), "numpy": "1.0"}, ModuleNotFoundError("no", name="rankwright")]
-    for one, reason in zip(found, ("has numpy 1.0, this process", "cannot import rankwright; install"), strict=True):
+def test_workers_with_other_versions_are_named(
+    client: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found: list[Any] = [
+        {**dask_room._versions(), "numpy": "1.0"},
+        ModuleNotFoundError("no", name="rankwright"),
+    ]
+    for one, reason in zip(
+        found, ("has numpy 1.0, this process", "cannot import rankwright; install"), strict=True
+    ):
         answers = lambda _, workers, on_error, one=one: dict.fromkeys(workers, one)  # noqa: E731
         monkeypatch.setattr(client, "run", answers)
         with pytest.raises(ValueError, match=rf"worker 0 \(tcp.*\) {reason}"):
@@ -359,20 +421,27 @@ def test_workers_with_other_versions_are_named(client: Any, monkeypatch: pytest.
 
 
 def test_a_missing_library_is_named_with_its_extra(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("rankwright.cluster.dask.find_spec", lambda name: None if name == "distributed" else 1)
+    monkeypatch.setattr(
+        "rankwright.cluster.dask.find_spec", lambda name: None if name == "distributed" else 1
+    )
     with pytest.raises(ImportError, match=r'pip install "rankwright\[cluster\]"'):
         ranker().fit(DATA, cluster=2)
 
 
 def test_levels_of_two_parts_become_one_list() -> None:
     counts = np.zeros(pieces.BUCKETS, dtype=np.int64)
-    parts = [pieces.Description(name, Columns(["c"], {"c": (name,)}), ("label",), counts) for name in ("b", "a")]
+    parts = [
+        pieces.Description(name, Columns(["c"], {"c": (name,)}), ("label",), counts)
+        for name in ("b", "a")
+    ]
     assert pieces.common_columns(parts, None).categories == {"c": ("a", "b")}
     assert pieces.common_columns(parts, Columns(["c"], {"c": ("b",)})).categories == {"c": ("b",)}
 
 
 @pytest.mark.slow
-def test_a_killed_worker_costs_a_restart_but_changes_nothing(caplog: pytest.LogCaptureFixture) -> None:
+def test_a_killed_worker_costs_a_restart_but_changes_nothing(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
     expected = ranker(n_estimators=60).fit(DATA)
     killed = threading.Event()
     with dask_room.connect(2, 2) as client:
@@ -398,9 +467,13 @@ def test_when_retries_are_used_up_the_error_says_what_is_left(
         raise dask_room.LostWorker("worker 7 is gone")
 
     monkeypatch.setattr(dask_room, "check_versions", lost)
-    with pytest.raises(RuntimeError, match="worker 7 is gone, and 1 retries are used up: nothing was kept"):
+    with pytest.raises(
+        RuntimeError, match="worker 7 is gone, and 1 retries are used up: nothing was kept"
+    ):
         ranker().fit(DATA, cluster=Cluster(client, retries=1))
-    with pytest.raises(RuntimeError, match="has the first 0 trees, and the same fit resumes from there"):
+    with pytest.raises(
+        RuntimeError, match="has the first 0 trees, and the same fit resumes from there"
+    ):
         ranker(checkpoint=tmp_path / "c").fit(DATA, cluster=Cluster(client, retries=0))
 
 
@@ -413,7 +486,9 @@ def command(monkeypatch: pytest.MonkeyPatch, *arguments: Any) -> int:
     return 0
 
 
-def test_the_command_line(client: Any, files: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_command_line(
+    client: Any, files: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     where = ["--scheduler", client.scheduler.address]
     options = ["--trees", 6, "--set", "min_child_samples=5", "--quiet", "--out", tmp_path / "run"]
     for _ in range(2):  # the second time it is finished already
@@ -424,7 +499,9 @@ def test_the_command_line(client: Any, files: Path, tmp_path: Path, monkeypatch:
     assert run.config["engine"] == "xgboost"
     expected = ranker().fit(DATA, eval_set=DATA)
     assert run.ranker.forest_.dump() == expected.forest_.dump()
-    assert [row["train"]["ndcg@10"] for row in run.history] == expected.evals_result_["valid_0"]["ndcg@10"]
+    assert [row["train"]["ndcg@10"] for row in run.history] == expected.evals_result_["valid_0"][
+        "ndcg@10"
+    ]
 
 
 @pytest.mark.parametrize(

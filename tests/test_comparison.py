@@ -269,7 +269,9 @@ def test_pairs_use_streams_of_their_own():
 
 def test_means_difference_wins_ties_and_losses():
     a = evaluation([0.1, 0.2, 0.3, 0.5, 0.4])
-    b = evaluation([0.3, 0.1 + 0.1, 0.1 + 0.2, 0.1, 0.6])  # 0.1 + 0.2 is not 0.3: a tie all the same
+    b = evaluation(
+        [0.3, 0.1 + 0.1, 0.1 + 0.2, 0.1, 0.6]
+    )  # 0.1 + 0.2 is not 0.3: a tie all the same
     row = only_row(a, b, **FAST)
     assert (row.wins, row.ties, row.losses, row.n_queries) == (2, 2, 1, 5)
     assert row.baseline_mean == pytest.approx((0.1 + 0.2 + 0.3 + 0.5 + 0.4) / 5)
@@ -459,7 +461,9 @@ def test_printed_table(table):
     # Columns line up: the marks are to the right of the digits.
     assert lines[1].index("0.0156") == lines[2].rindex("1.0000")
     assert lines[3].startswith("Baseline: bm25; n = 8 queries;")
-    assert lines[4] == ("* p <= 0.05: Fisher's randomisation test, two-sided, Holm's correction over the systems.")
+    assert lines[4] == (
+        "* p <= 0.05: Fisher's randomisation test, two-sided, Holm's correction over the systems."
+    )
 
 
 def test_printed_table_of_two_systems_has_no_correction():

@@ -28,7 +28,14 @@ from rankwright.training.state import Progress
 from small import quick, rows
 
 X, Y, QID = rows(120, 4, 12)
-TIMES = {"preparation": 9.0, "compilation": 30.0, "gradients": 0.5, "trees": 2.75, "leaves": 0.5, "evaluation": 0.25}
+TIMES = {
+    "preparation": 9.0,
+    "compilation": 30.0,
+    "gradients": 0.5,
+    "trees": 2.75,
+    "leaves": 0.5,
+    "evaluation": 0.25,
+}
 
 
 def compile_something() -> float:
@@ -52,7 +59,9 @@ def unannounced(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_it_is_announced_once_before_the_first_kernel(unannounced: None) -> None:
     shown: list[tuple[str, float]] = []
     before = compilation.compile_seconds()
-    with compilation.announcing(lambda message: shown.append((message, compilation.compile_seconds()))):
+    with compilation.announcing(
+        lambda message: shown.append((message, compilation.compile_seconds()))
+    ):
         compile_something()
         compile_something()
     assert shown == [("compiling kernels, first run only", before)]  # before any of it was done
@@ -84,11 +93,15 @@ class Compiling(Objective):
         return CompilingGradient(problem)
 
 
-def test_a_training_announces_it_and_counts_it_as_a_phase(unannounced: None, capfd: pytest.CaptureFixture[str]) -> None:
+def test_a_training_announces_it_and_counts_it_as_a_phase(
+    unannounced: None, capfd: pytest.CaptureFixture[str]
+) -> None:
     seen: list[Progress] = []
     before = compilation.compile_seconds()
     start = time.perf_counter()
-    ranker = quick(objective=Compiling(), verbose=1, n_estimators=3).fit(X, Y, qid=QID, callbacks=[seen.append])
+    ranker = quick(objective=Compiling(), verbose=1, n_estimators=3).fit(
+        X, Y, qid=QID, callbacks=[seen.append]
+    )
     wall = time.perf_counter() - start
     compiled = compilation.compile_seconds() - before
     assert capfd.readouterr().err.count("compiling kernels, first run only\n") == 1
@@ -99,7 +112,9 @@ def test_a_training_announces_it_and_counts_it_as_a_phase(unannounced: None, cap
     assert 0 < seen[0].compile_seconds < seen[-1].compile_seconds <= compiled
 
 
-def test_a_quiet_training_announces_nothing(unannounced: None, capfd: pytest.CaptureFixture[str]) -> None:
+def test_a_quiet_training_announces_nothing(
+    unannounced: None, capfd: pytest.CaptureFixture[str]
+) -> None:
     quick(objective=Compiling(), verbose=0, n_estimators=1).fit(X, Y, qid=QID)
     assert capfd.readouterr().err == ""
 
@@ -107,14 +122,18 @@ def test_a_quiet_training_announces_nothing(unannounced: None, capfd: pytest.Cap
 def test_the_time_left_does_not_count_it() -> None:
     progress = Progress(2, 12, 2, [], seconds=31.0, times=TIMES, compile_seconds=30.0)
     assert seconds_left(progress) == 10 * 1.0 / 2
-    assert "2.0 trees/s, 5 s left, objective 25%" in Display(1, 12, rw.metric("ndcg@10")).describe(progress)
+    assert "2.0 trees/s, 5 s left, objective 25%" in Display(1, 12, rw.metric("ndcg@10")).describe(
+        progress
+    )
     assert seconds_left(Progress(0, 12, 0, [], seconds=31.0, times=TIMES)) is None
 
 
 def test_phases_of_a_run_add_up_to_its_time(tmp_path: Path) -> None:
     data = rw.make_web_search(60, seed=1)
     start = time.perf_counter()
-    run = rw.train_run(tmp_path / "run", data, data, parameters={"n_estimators": 60, "n_jobs": 1}, verbose=0)
+    run = rw.train_run(
+        tmp_path / "run", data, data, parameters={"n_estimators": 60, "n_jobs": 1}, verbose=0
+    )
     wall = time.perf_counter() - start
     assert 0.5 * wall < sum(run.times.values()) < wall
 
@@ -133,8 +152,12 @@ def test_a_shared_function_is_compiled_once_and_called_by_kernels_and_python() -
     order_by_kernel(score, orders[0], ordering.sort_scratch(100))
     ordering.sort_descending(score, 100, orders[1], ordering.sort_scratch(100))
     assert orders.tolist() == [np.argsort(-score, kind="stable").tolist()] * 2
-    assert not any("count_sort" in text for text in order_by_kernel.inspect_llvm().values())  # no copy of it
-    cells = [(function, cell) for function, cell, _ in shared._CELLS.values() if cell.value is not None]
+    assert not any(
+        "count_sort" in text for text in order_by_kernel.inspect_llvm().values()
+    )  # no copy of it
+    cells = [
+        (function, cell) for function, cell, _ in shared._CELLS.values() if cell.value is not None
+    ]
     assert all(len(function.overloads) == 1 for function, _ in cells)
 
 
@@ -174,7 +197,11 @@ RARE = {
 def test_a_first_gradient_compiles_what_it_uses(objective: str, tmp_path: Path) -> None:
     command = [sys.executable, "-c", FIRST, objective]
     done = subprocess.run(
-        command, capture_output=True, text=True, check=True, env=os.environ | {"NUMBA_CACHE_DIR": str(tmp_path)}
+        command,
+        capture_output=True,
+        text=True,
+        check=True,
+        env=os.environ | {"NUMBA_CACHE_DIR": str(tmp_path)},
     )
     compiled = done.stdout.split()
     assert "sort_descending" in compiled
@@ -252,7 +279,9 @@ def test_numbas_check_of_bounds_still_works(tmp_path: Path) -> None:
     script = tmp_path / "beyond.py"
     script.write_text(BEYOND)
     checked = os.environ | {"NUMBA_BOUNDSCHECK": "1", "NUMBA_CACHE_DIR": str(tmp_path)}
-    done = subprocess.run([sys.executable, str(script)], capture_output=True, text=True, check=False, env=checked)
+    done = subprocess.run(
+        [sys.executable, str(script)], capture_output=True, text=True, check=False, env=checked
+    )
     assert "IndexError: index is out of bounds" in done.stderr
 
 
@@ -266,7 +295,9 @@ def quartered(x: float) -> float:
     return halved(halved(x))
 
 
-def test_a_function_that_only_kernels_call_is_compiled_as_a_part_of_them(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_function_that_only_kernels_call_is_compiled_as_a_part_of_them(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     optimised = []
     optimise = JITCodeLibrary._optimize_final_module
 
@@ -348,7 +379,12 @@ def use(package: Path, **environment: str) -> str:
     inherited = {name: value for name, value in os.environ.items() if not name.startswith("NUMBA_")}
     places = {"PYTHONPATH": str(package), "PYTHONDONTWRITEBYTECODE": "1", **environment}
     return subprocess.run(
-        [sys.executable, "-c", USE], capture_output=True, text=True, timeout=120, env=inherited | places, check=True
+        [sys.executable, "-c", USE],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        env=inherited | places,
+        check=True,
     ).stdout
 
 
@@ -360,20 +396,28 @@ def package(tmp_path: Path) -> Path:
     return tmp_path / "site"
 
 
-def test_a_change_of_any_kernel_compiles_again_and_nothing_else_does(package: Path, tmp_path: Path) -> None:
+def test_a_change_of_any_kernel_compiles_again_and_nothing_else_does(
+    package: Path, tmp_path: Path
+) -> None:
     cache = str(tmp_path / "cache")
     assert use(package, NUMBA_CACHE_DIR=cache) == "compiling kernels, first run only\nTrue\n"
     assert use(package, NUMBA_CACHE_DIR=cache) == "False\n"
-    with open(package / "rankwright" / "kernels" / "random.py", "a") as file:  # which the kernel does not use
+    with open(
+        package / "rankwright" / "kernels" / "random.py", "a"
+    ) as file:  # which the kernel does not use
         file.write("# a change\n")
     assert use(package, NUMBA_CACHE_DIR=cache) == "compiling kernels, first run only\nTrue\n"
 
 
 def test_the_users_cache_folder_is_named_where_it_is_used(package: Path, tmp_path: Path) -> None:
-    (package / "rankwright" / "kernels" / "__pycache__").write_text("")  # no folder can be created there
+    (package / "rankwright" / "kernels" / "__pycache__").write_text(
+        ""
+    )  # no folder can be created there
     home = str(tmp_path / "home")
     told = use(package, HOME=home, XDG_CACHE_HOME=home).splitlines()[0]
-    assert told.startswith("compiling kernels, first run only (the package's folder cannot be written to; they are")
+    assert told.startswith(
+        "compiling kernels, first run only (the package's folder cannot be written to; they are"
+    )
     assert home in told
 
 
@@ -397,7 +441,9 @@ print([function.py_func.__name__ for function, cell, _ in shared._CELLS.values()
 
 def test_warmup_binds_every_shared_function() -> None:
     # In a process of its own: here other tests have bound functions that warmup may have missed.
-    done = subprocess.run([sys.executable, "-c", WARMUP], capture_output=True, text=True, timeout=600, check=False)
+    done = subprocess.run(
+        [sys.executable, "-c", WARMUP], capture_output=True, text=True, timeout=600, check=False
+    )
     assert done.returncode == 0, done.stderr
     first, unbound = done.stdout.splitlines()
     assert first.startswith("warm: ")
@@ -418,10 +464,16 @@ print([array.tolist() for array in rw.gradients("xendcg", [0.5, 0.25, -1.0], [0,
 """
 
 
-def test_a_version_of_numba_without_the_private_parts_compiles_the_same_kernels(tmp_path: Path) -> None:
+def test_a_version_of_numba_without_the_private_parts_compiles_the_same_kernels(
+    tmp_path: Path,
+) -> None:
     environment = os.environ | {"NUMBA_CACHE_DIR": str(tmp_path)}
     printed = subprocess.run(
-        [sys.executable, "-c", OTHER_NUMBA], capture_output=True, text=True, check=False, env=environment
+        [sys.executable, "-c", OTHER_NUMBA],
+        capture_output=True,
+        text=True,
+        check=False,
+        env=environment,
     )
     assert printed.returncode == 0, printed.stderr
     expected = rw.gradients("xendcg", [0.5, 0.25, -1.0], [0, 2, 1], group=[3])

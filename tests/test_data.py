@@ -31,10 +31,7 @@ ORDER = [1, 4, 0, 2, 3]  # the rows of a, b, c
 
 
 def columns() -> dict[str, list[float | None]]:
-    return {
-        "x": [None if np.isnan(v) else v for v in FEATURES[:, 0]],
-        "z": FEATURES[:, 1].tolist(),
-    }
+    return {"x": [None if np.isnan(v) else v for v in FEATURES[:, 0]], "z": FEATURES[:, 1].tolist()}
 
 
 def same(a: RankingData, b: RankingData) -> None:
@@ -59,7 +56,11 @@ def sample(n_queries: int = 12, seed: int = 0, **options: Any) -> RankingData:
     X = rng.normal(size=(len(qid), 3))
     X[rng.random(X.shape) < 0.1] = np.nan
     X[:, 2] = rng.integers(0, 4, len(qid))
-    options = {"weights": rng.random(len(qid)), "feature_names": ["bm25", "age", "kind"], "categorical": [2]} | options
+    options = {
+        "weights": rng.random(len(qid)),
+        "feature_names": ["bm25", "age", "kind"],
+        "categorical": [2],
+    } | options
     return RankingData(X, rng.integers(0, 5, len(qid)), qid=qid, **options)
 
 
@@ -84,7 +85,9 @@ CONTAINERS: dict[str, Callable[[], Any]] = {
     "pandas on Arrow": lambda: pd.DataFrame(columns()).astype("double[pyarrow]"),
     "polars": lambda: pl.DataFrame(columns()),
     "Arrow": lambda: pa.table(columns()),
-    "Arrow chunks": lambda: pa.concat_tables([pa.table(columns()).slice(0, 2), pa.table(columns()).slice(2)]),
+    "Arrow chunks": lambda: pa.concat_tables(
+        [pa.table(columns()).slice(0, 2), pa.table(columns()).slice(2)]
+    ),
 }
 
 
@@ -117,22 +120,36 @@ def test_attributes_are_in_grouped_order() -> None:
 
 
 def test_integer_and_bool_arrays_become_float64() -> None:
-    for X in (np.array([[1], [2]]), np.array([[True], [False]]), np.array([[1], [2]], dtype=np.uint8)):
+    for X in (
+        np.array([[1], [2]]),
+        np.array([[True], [False]]),
+        np.array([[1], [2]], dtype=np.uint8),
+    ):
         data = RankingData(X, [0, 1], group=[2])
         assert data.X.dtype == np.float64
         assert data.X.tolist() == X.astype(float).tolist()
         assert RankingData(sp.csr_matrix(X), [0, 1], group=[2]).X.dtype == np.float64
 
 
-FRAMES: dict[str, Callable[[dict[str, Any]], Any]] = {"pandas": pd.DataFrame, "polars": pl.DataFrame, "Arrow": pa.table}
+FRAMES: dict[str, Callable[[dict[str, Any]], Any]] = {
+    "pandas": pd.DataFrame,
+    "polars": pl.DataFrame,
+    "Arrow": pa.table,
+}
 
 
 @pytest.mark.parametrize("frame", FRAMES.values(), ids=FRAMES)
-def test_label_and_id_columns_are_taken_by_name_from_anywhere(frame: Callable[[dict[str, Any]], Any]) -> None:
+def test_label_and_id_columns_are_taken_by_name_from_anywhere(
+    frame: Callable[[dict[str, Any]], Any],
+) -> None:
     x, z = columns().values()
     expected = RankingData(FEATURES, LABELS, qid=QID, feature_names=["x", "z"])
-    same(RankingData(frame({"q": QID, "x": x, "z": z, "grade": LABELS}), "grade", qid="q"), expected)
-    same(RankingData(frame({"x": x, "grade": LABELS, "z": z, "q": QID}), "grade", qid="q"), expected)
+    same(
+        RankingData(frame({"q": QID, "x": x, "z": z, "grade": LABELS}), "grade", qid="q"), expected
+    )
+    same(
+        RankingData(frame({"x": x, "grade": LABELS, "z": z, "q": QID}), "grade", qid="q"), expected
+    )
     same(RankingData(frame({"x": x, "q": QID, "z": z}), LABELS, qid="q"), expected)
     same(RankingData(frame({"x": x, "z": z, "grade": LABELS}), "grade", qid=QID), expected)
 
@@ -143,7 +160,9 @@ BOOLS = [True, None, False]
 @pytest.mark.parametrize(
     "frame",
     [
-        pd.DataFrame({"a": pd.array([1, None, 3], dtype="Int64"), "b": pd.array(BOOLS, dtype="boolean")}),
+        pd.DataFrame(
+            {"a": pd.array([1, None, 3], dtype="Int64"), "b": pd.array(BOOLS, dtype="boolean")}
+        ),
         pd.DataFrame({"a": [1, None, 3], "b": pd.array(BOOLS, dtype="bool[pyarrow]")}),
         pl.DataFrame({"a": [1, None, 3], "b": BOOLS}),
         pa.table({"a": [1, None, 3], "b": BOOLS}),
@@ -161,7 +180,10 @@ def test_missing_ints_and_bools_in_frames_become_nan(frame: Any) -> None:
         (pd.Series(["b", "a", "b"], dtype="category"), ["a", "b"]),
         (pd.Series([3, 1, 3], dtype="Int64"), [1, 3]),
         (pd.Series([3, 1, 3], dtype="uint64[pyarrow]"), [1, 3]),
-        (pd.Series(["2024-03-01", "2024-02-29", "2024-03-01"], dtype="M8[s]"), ["2024-02-29", "2024-03-01"]),
+        (
+            pd.Series(["2024-03-01", "2024-02-29", "2024-03-01"], dtype="M8[s]"),
+            ["2024-02-29", "2024-03-01"],
+        ),
     ],
     ids=lambda value: str(getattr(value, "dtype", "")),
 )
@@ -186,12 +208,16 @@ def test_position_counts_and_not_the_index_of_pandas() -> None:
 
 
 @given(
-    hnp.arrays(np.float64, st.tuples(st.integers(1, 20), st.integers(1, 3)), elements=st.floats(-1e9, 1e9)),
+    hnp.arrays(
+        np.float64, st.tuples(st.integers(1, 20), st.integers(1, 3)), elements=st.floats(-1e9, 1e9)
+    ),
     st.data(),
 )
 @settings(max_examples=100, deadline=None)
 def test_ungroup_restores_the_order_of_the_rows(X: np.ndarray, draw: st.DataObject) -> None:
-    qid = draw.draw(st.lists(st.sampled_from([1, 2, "a", (1, 2)]), min_size=len(X), max_size=len(X)))
+    qid = draw.draw(
+        st.lists(st.sampled_from([1, 2, "a", (1, 2)]), min_size=len(X), max_size=len(X))
+    )
     data = RankingData(X, X[:, 0] ** 2, qid=qid)
     assert data.ungroup(data.X).tobytes() == X.tobytes()
     assert data.ungroup(data.y).tolist() == (X[:, 0] ** 2).tolist()
@@ -215,7 +241,10 @@ def test_group_numbers_the_queries_and_may_agree_with_qid() -> None:
     assert data.qid.tolist() == [0, 0, 1, 1, 1]
     assert data.weights is not None
     assert data.weights.tolist() == [10, 10, 20, 20, 20]
-    assert data.query_keys.tolist() == RankingData(FEATURES, LABELS, qid=[0, 0, 1, 1, 1]).query_keys.tolist()
+    assert (
+        data.query_keys.tolist()
+        == RankingData(FEATURES, LABELS, qid=[0, 0, 1, 1, 1]).query_keys.tolist()
+    )
     both = RankingData(FEATURES, LABELS, qid=["z", "z", "a", "a", "a"], group=[2, 3])
     assert both.query_ids.tolist() == ["a", "z"]
 
@@ -241,11 +270,17 @@ def test_categorical_types_become_sorted_codes(name: str) -> None:
 @pytest.mark.parametrize("categorical", [["c"], [1], [np.int64(1)]], ids=str)
 @pytest.mark.parametrize(
     "text",
-    [["t", "r", None], pd.array(["t", "r", None], dtype="string"), pd.Series(["t", "r", pd.NA], dtype=object)],
+    [
+        ["t", "r", None],
+        pd.array(["t", "r", None], dtype="string"),
+        pd.Series(["t", "r", pd.NA], dtype=object),
+    ],
     ids=["str", "string", "object"],
 )
 def test_named_text_columns_become_codes(text: Any, categorical: list[Any]) -> None:
-    data = RankingData(pd.DataFrame({"x": [1, 2, 3], "c": text}), [0, 1, 2], group=[3], categorical=categorical)
+    data = RankingData(
+        pd.DataFrame({"x": [1, 2, 3], "c": text}), [0, 1, 2], group=[3], categorical=categorical
+    )
     assert np.array_equal(data.X, [[1, 1], [2, 0], [3, np.nan]], equal_nan=True)
     assert data.categories == {"c": ("r", "t")}
 
@@ -274,15 +309,21 @@ def test_codes_in_arrays(wrap: Callable[[Any], Any]) -> None:
 
 def test_new_names_hold_for_categories_too() -> None:
     frame = pd.DataFrame({"c": ["t", "r"], "x": [1, 2]})
-    data = RankingData(frame, [0, 1], group=[2], feature_names=["site", "age"], categorical=["site"])
+    data = RankingData(
+        frame, [0, 1], group=[2], feature_names=["site", "age"], categorical=["site"]
+    )
     assert data.feature_names == ["site", "age"]
     assert data.categories == {"site": ("r", "t")}
-    other = RankingData(frame[::-1], [0, 1], group=[2], feature_names=["site", "age"], reference=data)
+    other = RankingData(
+        frame[::-1], [0, 1], group=[2], feature_names=["site", "age"], reference=data
+    )
     assert other.X.tolist() == [[0, 2], [1, 1]]
 
 
 def test_reference_takes_over_codes_and_the_order_of_columns() -> None:
-    train = RankingData(pd.DataFrame({"c": ["t", "r"], "x": [1, 2]}), [0, 1], group=[2], categorical=["c"])
+    train = RankingData(
+        pd.DataFrame({"c": ["t", "r"], "x": [1, 2]}), [0, 1], group=[2], categorical=["c"]
+    )
     frame = pl.DataFrame({"x": [5, 6, 7], "c": ["t", "new", None]})
     data = RankingData(frame, [0, 1, 2], group=[3], reference=train)
     assert data.feature_names == ["c", "x"]
@@ -302,7 +343,9 @@ def test_reference_takes_over_numeric_levels() -> None:
 def test_reference_without_a_level_knows_none_later() -> None:
     train = RankingData(pd.DataFrame({"c": pd.Categorical([None, None])}), [0, 1], group=[2])
     assert train.categories == {"c": ()}
-    data = RankingData(pd.DataFrame({"c": pd.Categorical(["r", "t"])}), [0, 1], group=[2], reference=train)
+    data = RankingData(
+        pd.DataFrame({"c": pd.Categorical(["r", "t"])}), [0, 1], group=[2], reference=train
+    )
     assert np.isnan(data.X).all()
     assert data.categories == {"c": ()}
 
@@ -310,46 +353,88 @@ def test_reference_without_a_level_knows_none_later() -> None:
 # Refusals
 
 X3 = [[1.0], [2.0], [3.0]]
-TRAIN = RankingData(pd.DataFrame({"x": [1.0, 2.0], "c": ["r", "t"]}), [0, 1], group=[2], categorical=["c"])
+TRAIN = RankingData(
+    pd.DataFrame({"x": [1.0, 2.0], "c": ["r", "t"]}), [0, 1], group=[2], categorical=["c"]
+)
 CODES = RankingData([[1.0, 0]], [0], group=[1], feature_names=["x", "c"], categorical=["c"])
 FRAME = pd.DataFrame({"x": [1.0, 2.0, 3.0], "z": [4.0, 5.0, 6.0], "q": [1, 1, 2]})
 REFUSALS: dict[str, tuple[Callable[[], Any], str]] = {
     "no qid": (lambda: RankingData(X3, [0, 1, 2]), r"no query ids.*Pass qid="),
     "short qid": (lambda: RankingData(X3, [0, 1, 2], qid=[1]), "qid has 1 entries for 3 rows"),
-    "long y": (lambda: RankingData(X3, [0, 1, 2, 3], group=[3]), r"labels have shape \(4,\) for 3 rows"),
-    "y a matrix": (lambda: RankingData(X3, np.array([[0], [1], [2]]), group=[3]), r"shape \(3, 1\)"),
-    "short group": (lambda: RankingData(X3, [0, 1, 2], group=[2]), "group adds up to 2 rows but there are 3"),
-    "ids as group": (lambda: RankingData(X3, [0, 1, 2], group=[8, 8, 9]), "pass it as qid= instead"),
-    "ids from 0 as group": (lambda: RankingData(X3, [0, 1, 2], group=[0, 0, 1]), "pass it as qid= instead"),
+    "long y": (
+        lambda: RankingData(X3, [0, 1, 2, 3], group=[3]),
+        r"labels have shape \(4,\) for 3 rows",
+    ),
+    "y a matrix": (
+        lambda: RankingData(X3, np.array([[0], [1], [2]]), group=[3]),
+        r"shape \(3, 1\)",
+    ),
+    "short group": (
+        lambda: RankingData(X3, [0, 1, 2], group=[2]),
+        "group adds up to 2 rows but there are 3",
+    ),
+    "ids as group": (
+        lambda: RankingData(X3, [0, 1, 2], group=[8, 8, 9]),
+        "pass it as qid= instead",
+    ),
+    "ids from 0 as group": (
+        lambda: RankingData(X3, [0, 1, 2], group=[0, 0, 1]),
+        "pass it as qid= instead",
+    ),
     "cut": (
         lambda: RankingData(X3, [0, 1, 2], qid=[5, 5, 6], group=[1, 2]),
         "group splits query 5 between rows 0 and 1",
     ),
-    "disagree": (lambda: RankingData(X3, [0, 1, 2], qid=[5, 5, 6], group=[3]), "group and qid disagree near row 2"),
-    "short weights": (lambda: RankingData(X3, [0, 1, 2], qid=[1, 1, 2], weights=[1]), r"weights have shape \(1,\)"),
-    "bad weights": (lambda: RankingData(X3, [0, 1, 2], group=[3], weights=[1, -1, 1]), r"weights\[1\] is -1.0"),
-    "weights by name": (lambda: RankingData(FRAME, [0, 1, 2], qid="q", weights="z"), "weights must be numbers"),
+    "disagree": (
+        lambda: RankingData(X3, [0, 1, 2], qid=[5, 5, 6], group=[3]),
+        "group and qid disagree near row 2",
+    ),
+    "short weights": (
+        lambda: RankingData(X3, [0, 1, 2], qid=[1, 1, 2], weights=[1]),
+        r"weights have shape \(1,\)",
+    ),
+    "bad weights": (
+        lambda: RankingData(X3, [0, 1, 2], group=[3], weights=[1, -1, 1]),
+        r"weights\[1\] is -1.0",
+    ),
+    "weights by name": (
+        lambda: RankingData(FRAME, [0, 1, 2], qid="q", weights="z"),
+        "weights must be numbers",
+    ),
     "NaN label": (
         lambda: RankingData(X3, [np.nan, 1, 2], qid=["b", "a", "a"]),
         r"got nan at row 0, query b\. Drop",
     ),
-    "infinite label": (lambda: RankingData(X3, [0, 1, np.inf], qid=[9, 9, 3]), "got inf at row 2, query 3"),
-    "negative label": (lambda: RankingData(X3, [0, -1, 0], qid=[9, 3, 3]), "got -1.0 at row 1, query 3"),
+    "infinite label": (
+        lambda: RankingData(X3, [0, 1, np.inf], qid=[9, 9, 3]),
+        "got inf at row 2, query 3",
+    ),
+    "negative label": (
+        lambda: RankingData(X3, [0, -1, 0], qid=[9, 3, 3]),
+        "got -1.0 at row 1, query 3",
+    ),
     "null label": (
         lambda: RankingData(pl.DataFrame({"x": [1, 2], "y": [1, None]}), "y", qid=[2, 1]),
         "got nan at row 1, query 1",
     ),
     "null label among categories": (
-        lambda: RankingData(pa.table({"x": [1, 2], "y": pa.array([1, None]).dictionary_encode()}), "y", qid=[2, 1]),
+        lambda: RankingData(
+            pa.table({"x": [1, 2], "y": pa.array([1, None]).dictionary_encode()}), "y", qid=[2, 1]
+        ),
         "got nan at row 1, query 1",
     ),
     "NA label": (
         lambda: RankingData(X3, pd.Series([0, 1, None], dtype="Int64"), qid=[2, 2, 1]),
         "got nan at row 2, query 1",
     ),
-    "text label": (lambda: RankingData(X3, ["good", "bad", "bad"], group=[3]), "labels must be numbers"),
+    "text label": (
+        lambda: RankingData(X3, ["good", "bad", "bad"], group=[3]),
+        "labels must be numbers",
+    ),
     "infinite feature": (
-        lambda: RankingData([[1, 2], [1, -np.inf], [1, 2]], [0, 1, 2], qid=[7, 5, 5], feature_names=["u", "v"]),
+        lambda: RankingData(
+            [[1, 2], [1, -np.inf], [1, 2]], [0, 1, 2], qid=[7, 5, 5], feature_names=["u", "v"]
+        ),
         r"feature 'v' is infinite at row 1, query 5\. Use NaN for a missing value",
     ),
     "infinite sparse feature": (
@@ -364,34 +449,68 @@ REFUSALS: dict[str, tuple[Callable[[], Any], str]] = {
         lambda: RankingData(np.empty((0, 2)), [], qid=[]),
         r"the data is empty: it has 0 row\(s\) and 2 feature\(s\)",
     ),
-    "no columns": (lambda: RankingData(np.empty((3, 0)), [0, 1, 2], group=[3]), r"3 row\(s\) and 0 feature\(s\)"),
+    "no columns": (
+        lambda: RankingData(np.empty((3, 0)), [0, 1, 2], group=[3]),
+        r"3 row\(s\) and 0 feature\(s\)",
+    ),
     "empty frame": (
         lambda: RankingData(pd.DataFrame(), [], group=[]),
         r"the data is empty: it has 0 row\(s\) and 0 feature\(s\)",
     ),
-    "only ids in the frame": (lambda: RankingData(FRAME[["q"]], [0, 1, 2], qid="q"), r"3 row\(s\) and 0 feature\(s\)"),
-    "None as id": (lambda: RankingData(X3, [0, 1, 2], qid=["a", None, "b"]), "the query id at row 1 is missing"),
+    "only ids in the frame": (
+        lambda: RankingData(FRAME[["q"]], [0, 1, 2], qid="q"),
+        r"3 row\(s\) and 0 feature\(s\)",
+    ),
+    "None as id": (
+        lambda: RankingData(X3, [0, 1, 2], qid=["a", None, "b"]),
+        "the query id at row 1 is missing",
+    ),
     "null id": (
         lambda: RankingData(
-            pa.table({"q": pa.array(["a", "b", None]).dictionary_encode(), "x": [1, 2, 3]}), [0] * 3, qid="q"
+            pa.table({"q": pa.array(["a", "b", None]).dictionary_encode(), "x": [1, 2, 3]}),
+            [0] * 3,
+            qid="q",
         ),
         "the query id at row 2 is missing",
     ),
     "NA id": (
-        lambda: RankingData(FRAME.assign(q=pd.array([1, None, 2], dtype="Int64")), [0, 1, 2], qid="q"),
+        lambda: RankingData(
+            FRAME.assign(q=pd.array([1, None, 2], dtype="Int64")), [0, 1, 2], qid="q"
+        ),
         "the query id at row 1 is missing",
     ),
-    "unhashable id": (lambda: RankingData(X3, [0, 1, 2], qid=[[1], [2], [3]]), "is a list, which is not hashable"),
+    "unhashable id": (
+        lambda: RankingData(X3, [0, 1, 2], qid=[[1], [2], [3]]),
+        "is a list, which is not hashable",
+    ),
     "X of one dimension": (
         lambda: RankingData([1.0, 2.0], [0, 1], group=[2]),
         r"X must be a table.*X.reshape\(-1, 1\)",
     ),
-    "X of three dimensions": (lambda: RankingData(np.zeros((2, 2, 2)), [0, 1], group=[2]), "X must be a table"),
-    "series as X": (lambda: RankingData(pd.Series([1.0, 2.0]), [0, 1], group=[2]), "X must be a table"),
-    "ragged X": (lambda: RankingData([[1], [2, 3]], [0, 1], group=[2]), "rows of X have different lengths"),
-    "text in an array": (lambda: RankingData([["r"], ["t"]], [0, 1], group=[2]), "X holds values that are not numbers"),
-    "digits as text": (lambda: RankingData([["1"], ["2"]], [0, 1], group=[2]), "X holds values that are not numbers"),
-    "objects in an array": (lambda: RankingData([[{}], [1]], [0, 1], group=[2]), "X holds values that are not numbers"),
+    "X of three dimensions": (
+        lambda: RankingData(np.zeros((2, 2, 2)), [0, 1], group=[2]),
+        "X must be a table",
+    ),
+    "series as X": (
+        lambda: RankingData(pd.Series([1.0, 2.0]), [0, 1], group=[2]),
+        "X must be a table",
+    ),
+    "ragged X": (
+        lambda: RankingData([[1], [2, 3]], [0, 1], group=[2]),
+        "rows of X have different lengths",
+    ),
+    "text in an array": (
+        lambda: RankingData([["r"], ["t"]], [0, 1], group=[2]),
+        "X holds values that are not numbers",
+    ),
+    "digits as text": (
+        lambda: RankingData([["1"], ["2"]], [0, 1], group=[2]),
+        "X holds values that are not numbers",
+    ),
+    "objects in an array": (
+        lambda: RankingData([[{}], [1]], [0, 1], group=[2]),
+        "X holds values that are not numbers",
+    ),
     "complex": (lambda: RankingData([[1j], [1]], [0, 1], group=[2]), "Complex data not supported"),
     "text column": (
         lambda: RankingData(FRAME.assign(t="r"), [0, 1, 2], qid="q"),
@@ -410,11 +529,15 @@ REFUSALS: dict[str, tuple[Callable[[], Any], str]] = {
         "column 'a' has the type Object, whose values cannot be categories; turn them into text",
     ),
     "dates as categories": (
-        lambda: RankingData(pd.DataFrame({"a": pd.Categorical([dt.date(2024, 1, 1)])}), [0], group=[1]),
+        lambda: RankingData(
+            pd.DataFrame({"a": pd.Categorical([dt.date(2024, 1, 1)])}), [0], group=[1]
+        ),
         "column 'a' has categories of the type date, such as 2024-01-01, which a saved model cannot hold; turn them",
     ),
     "numbers for categories of text": (
-        lambda: RankingData(pd.DataFrame({"a": [7.0]}), [0], group=[1], reference=Columns(["a"], {"a": ("r", "s")})),
+        lambda: RankingData(
+            pd.DataFrame({"a": [7.0]}), [0], group=[1], reference=Columns(["a"], {"a": ("r", "s")})
+        ),
         "column 'a' has the type Float64, but its categories are text in the training data, such as 'r'; give the text",
     ),
     "a code that no category has": (
@@ -422,7 +545,9 @@ REFUSALS: dict[str, tuple[Callable[[], Any], str]] = {
         "categorical column 'a' has the code 2, but the training data has 2 categories, whose codes count from 0",
     ),
     "text for numbers": (
-        lambda: RankingData(pd.DataFrame({"a": ["r"]}), [0], group=[1], reference=Columns(["a"], {})),
+        lambda: RankingData(
+            pd.DataFrame({"a": ["r"]}), [0], group=[1], reference=Columns(["a"], {})
+        ),
         "column 'a' has the type String, but numbers in the training data; convert it",
     ),
     "date column": (
@@ -437,7 +562,10 @@ REFUSALS: dict[str, tuple[Callable[[], Any], str]] = {
         lambda: RankingData(FRAME, "x", qid="query"),
         "qid='query' is not a column of the data; it has z, q",
     ),
-    "y named for an array": (lambda: RankingData(X3, "y", group=[3]), "y='y' names a column, but X is a list"),
+    "y named for an array": (
+        lambda: RankingData(X3, "y", group=[3]),
+        "y='y' names a column, but X is a list",
+    ),
     "qid named for an array": (
         lambda: RankingData(np.eye(3), [0, 1, 2], qid="q"),
         r"qid='q' names a column, but X is a ndarray.*Pass qid as an array, or X as a data frame",
@@ -511,7 +639,9 @@ REFUSALS: dict[str, tuple[Callable[[], Any], str]] = {
         "column 0 is 'c', but 'x' in the training data; give the columns in the same order",
     ),
     "category where numbers were": (
-        lambda: RankingData(pd.DataFrame({"x": pd.Categorical(["r"]), "c": ["r"]}), [0], group=[1], reference=TRAIN),
+        lambda: RankingData(
+            pd.DataFrame({"x": pd.Categorical(["r"]), "c": ["r"]}), [0], group=[1], reference=TRAIN
+        ),
         "column 'x' holds categories here but numbers in the training data",
     ),
     "text where codes were": (
@@ -524,19 +654,34 @@ REFUSALS: dict[str, tuple[Callable[[], Any], str]] = {
     ),
     "empty subset": (lambda: TRAIN.subset([]), "no query was selected"),
     "empty mask": (lambda: TRAIN.subset([False]), "no query was selected"),
-    "mask too long": (lambda: TRAIN.subset([True, True]), r"the mask has shape \(2,\) for 1 queries"),
-    "no such query": (lambda: TRAIN.subset([1]), r"queries must be distinct numbers from 0 to 0; got \[1\]"),
+    "mask too long": (
+        lambda: TRAIN.subset([True, True]),
+        r"the mask has shape \(2,\) for 1 queries",
+    ),
+    "no such query": (
+        lambda: TRAIN.subset([1]),
+        r"queries must be distinct numbers from 0 to 0; got \[1\]",
+    ),
     "negative query": (lambda: TRAIN.subset([-1]), "queries must be distinct numbers"),
     "query twice": (lambda: TRAIN.subset([0, 0]), "queries must be distinct numbers"),
     "half a query": (lambda: TRAIN.subset([0.5]), "queries must be a list of query numbers"),
     "queries in a square": (lambda: TRAIN.subset([[0]]), "queries must be a list of query numbers"),
-    "split leaves nothing": (lambda: sample().split(0.01), "a share of 0.01 of 12 queries leaves one side empty"),
+    "split leaves nothing": (
+        lambda: sample().split(0.01),
+        "a share of 0.01 of 12 queries leaves one side empty",
+    ),
     "split takes all": (lambda: sample().split(1.0), "leaves one side empty"),
     "one fold": (lambda: list(sample().kfold(1)), "k=1 folds of 12 queries"),
     "more folds than queries": (lambda: list(sample().kfold(13)), "k=13 folds of 12 queries"),
     "nothing to concatenate": (lambda: RankingData.concatenate([]), "nothing to concatenate"),
-    "query in two parts": (lambda: RankingData.concatenate([sample(), sample()]), "query 100 is in two of the parts"),
-    "parts with other columns": (lambda: RankingData.concatenate([sample(), TRAIN]), "Missing: bm25, age, kind"),
+    "query in two parts": (
+        lambda: RankingData.concatenate([sample(), sample()]),
+        "query 100 is in two of the parts",
+    ),
+    "parts with other columns": (
+        lambda: RankingData.concatenate([sample(), TRAIN]),
+        "Missing: bm25, age, kind",
+    ),
     "parts with other categories": (
         lambda: RankingData.concatenate([sample(), sample(categorical=None)]),
         "categories differ between the parts; create the later ones with reference= the first",
@@ -565,14 +710,18 @@ def rows_of(data: RankingData) -> list[tuple[Any, ...]]:
     """Every row with all that belongs to it, comparable also where it holds NaN."""
     weights = np.zeros(len(data)) if data.weights is None else data.weights
     X = data.X.toarray() if sp.issparse(data.X) else data.X
-    return [tuple(map(repr, row)) for row in zip(data.qid, data.y, weights, X.tolist(), strict=True)]
+    return [
+        tuple(map(repr, row)) for row in zip(data.qid, data.y, weights, X.tolist(), strict=True)
+    ]
 
 
 def test_subset_by_number_and_mask() -> None:
     data = sample()
     part = data.subset([7, 2])
     assert part.query_ids.tolist() == [106, 121]
-    assert rows_of(part) == [row for row in rows_of(data) if row[0] in (repr(np.int64(106)), repr(np.int64(121)))]
+    assert rows_of(part) == [
+        row for row in rows_of(data) if row[0] in (repr(np.int64(106)), repr(np.int64(121)))
+    ]
     assert part.query_keys.tolist() == data.query_keys[[2, 7]].tolist()
     assert part.feature_names == data.feature_names
     assert part.categories == data.categories == {"kind": None}
@@ -594,7 +743,11 @@ def test_split_is_disjoint_complete_and_the_same_for_a_seed() -> None:
 def test_split_does_not_depend_on_the_order_of_the_rows() -> None:
     data = sample(weights=None)
     backwards = RankingData(
-        data.X[::-1], data.y[::-1], qid=data.qid[::-1], feature_names=data.feature_names, categorical=[2]
+        data.X[::-1],
+        data.y[::-1],
+        qid=data.qid[::-1],
+        feature_names=data.feature_names,
+        categorical=[2],
     )
     assert backwards.split(0.5)[1].query_ids.tolist() == data.split(0.5)[1].query_ids.tolist()
 
@@ -645,7 +798,9 @@ def test_concatenate_weights_sparse_and_dense() -> None:
 def test_concatenate_keeps_ids_and_keys(first: Any, second: Any) -> None:
     a, b = (RankingData([[1.0]], [1], qid=qid) for qid in (first, second))
     joined = RankingData.concatenate([a, b])
-    assert sorted(joined.query_keys.tolist()) == sorted(a.query_keys.tolist() + b.query_keys.tolist())
+    assert sorted(joined.query_keys.tolist()) == sorted(
+        a.query_keys.tolist() + b.query_keys.tolist()
+    )
     assert joined.group.tolist() == [1, 1]
 
 
@@ -700,8 +855,15 @@ def test_parquet_keeps_levels_that_no_row_has(tmp_path: Path) -> None:
 
 
 def test_parquet_is_recoded_for_a_reference(tmp_path: Path) -> None:
-    train = RankingData(pd.DataFrame({"c": ["t", "r"], "x": [1, 2]}), [0, 1], group=[2], categorical=["c"])
-    other = RankingData(pd.DataFrame({"x": [5, 6, 7], "c": ["t", "z", None]}), [0, 1, 2], group=[3], categorical=["c"])
+    train = RankingData(
+        pd.DataFrame({"c": ["t", "r"], "x": [1, 2]}), [0, 1], group=[2], categorical=["c"]
+    )
+    other = RankingData(
+        pd.DataFrame({"x": [5, 6, 7], "c": ["t", "z", None]}),
+        [0, 1, 2],
+        group=[3],
+        categorical=["c"],
+    )
     other.to_parquet(tmp_path / "other.parquet")
     data = RankingData.from_parquet(tmp_path / "other.parquet", reference=train)
     assert np.array_equal(data.X, [[1, 5], [np.nan, 6], [np.nan, 7]], equal_nan=True)
@@ -725,7 +887,9 @@ def test_foreign_parquet_with_other_names(tmp_path: Path) -> None:
         "weight": [7, 8, 9],
     }
     pq.write_table(pa.table(table), tmp_path / "foreign.parquet")
-    data = RankingData.from_parquet(tmp_path / "foreign.parquet", label="grade", qid="topic", weight="w")
+    data = RankingData.from_parquet(
+        tmp_path / "foreign.parquet", label="grade", qid="topic", weight="w"
+    )
     same(
         data,
         RankingData(
@@ -770,11 +934,23 @@ def test_written_files_are_readable_by_whom_the_folder_lets(tmp_path: Path) -> N
 
 
 PARQUET_REFUSALS: dict[str, tuple[Callable[[], RankingData], str]] = {
-    "sparse": (lambda: RankingData(sp.csr_matrix([[1.0]]), [0], group=[1]), "this data is sparse; use write_letor"),
+    "sparse": (
+        lambda: RankingData(sp.csr_matrix([[1.0]]), [0], group=[1]),
+        "this data is sparse; use write_letor",
+    ),
     "tuples": (lambda: RankingData([[1.0]], [0], qid=[(1, 2)]), "query ids of one plain type"),
-    "mixed": (lambda: RankingData([[1.0], [2.0]], [0, 1], qid=[1, "a"]), "query ids of one plain type"),
-    "label": (lambda: RankingData([[1.0]], [0], group=[1], feature_names=["label"]), "a feature is named 'label'"),
-    "qid": (lambda: RankingData([[1.0]], [0], group=[1], feature_names=["qid"]), "a feature is named 'qid'"),
+    "mixed": (
+        lambda: RankingData([[1.0], [2.0]], [0, 1], qid=[1, "a"]),
+        "query ids of one plain type",
+    ),
+    "label": (
+        lambda: RankingData([[1.0]], [0], group=[1], feature_names=["label"]),
+        "a feature is named 'label'",
+    ),
+    "qid": (
+        lambda: RankingData([[1.0]], [0], group=[1], feature_names=["qid"]),
+        "a feature is named 'qid'",
+    ),
     "weight": (
         lambda: RankingData([[1.0]], [0], group=[1], feature_names=["weight"], weights=[1]),
         "a feature is named 'weight', which the file needs itself; rename the feature",

@@ -43,9 +43,14 @@ def test_gap_is_the_difference_of_means_at_each_stage(ranker):
 def test_weights_of_queries_count_in_the_gap(ranker):
     """Weights 1 and 0: the same as leaving the queries out."""
     in_half = np.arange(VALID.n_queries) % 2
-    weighted = rw.RankingData(VALID.X, VALID.y, qid=VALID.qid, weights=in_half, feature_names=VALID.feature_names)
+    weighted = rw.RankingData(
+        VALID.X, VALID.y, qid=VALID.qid, weights=in_half, feature_names=VALID.feature_names
+    )
     half = VALID.subset(np.flatnonzero(in_half))
-    a, b = (generalisation_gap(ranker, TRAIN, data, every=12, metrics="map").points[0] for data in (weighted, half))
+    a, b = (
+        generalisation_gap(ranker, TRAIN, data, every=12, metrics="map").points[0]
+        for data in (weighted, half)
+    )
     assert (a.gap, a.low) == pytest.approx((b.gap, b.low))
 
 
@@ -67,7 +72,9 @@ def test_changes():
         (p + z**2 / (2 * n)) / (1 + z**2 / n),
         z / (1 + z**2 / n) * math.sqrt(p * (1 - p) / n + z**2 / (4 * n**2)),
     )
-    assert (changes.down.low, changes.down.high) == pytest.approx((middle - half, middle + half), rel=1e-5)
+    assert (changes.down.low, changes.down.high) == pytest.approx(
+        (middle - half, middle + half), rel=1e-5
+    )
     assert changes.to_dataframe()["change"].tolist() == changes.change.tolist()
     assert query_changes(a, b).metric == "ndcg"
 
@@ -85,7 +92,10 @@ def test_changes_find_queries_in_any_order_and_leave_out_what_was_skipped():
 def test_queries_of_weight_zero_do_not_change():
     labels, qid = np.tile([1, 0], 3), np.repeat([1, 2, 3], 2)
     weights = [1.0, 0.0, 2.0]
-    a, b = (rw.evaluate(z, labels, qid=qid, metrics=["mrr"], weights=weights) for z in (np.tile([0, 1], 3), labels))
+    a, b = (
+        rw.evaluate(z, labels, qid=qid, metrics=["mrr"], weights=weights)
+        for z in (np.tile([0, 1], 3), labels)
+    )
     changes = query_changes(a, b)
     assert changes.query_ids.tolist() == [1, 3]
     assert (changes.up.count, changes.up.share, changes.overall.difference) == (2, 1.0, 0.5)

@@ -22,7 +22,9 @@ def test_stochasticrank_surrogate_of_two_documents(sigma, mu):
     """E MRR = (1 + Phi((d - sigma mu) / (sqrt(2) sigma))) / 2 for labels 1, 0 and scores d, 0; values are 1 or 1/2."""
     d, samples = 0.3, 4000
     objective = f"stochasticrank(sigma={sigma}, mu={mu})"
-    result = directness([d, 0], [1, 0], group=[2], metric="mrr", objective=objective, samples=samples)
+    result = directness(
+        [d, 0], [1, 0], group=[2], metric="mrr", objective=objective, samples=samples
+    )
     first = norm.cdf((d - sigma * mu) / (math.sqrt(2) * sigma))
     error = 0.5 * math.sqrt(first * (1 - first) / samples)
     assert abs(result.surrogate[0] - (1 + first) / 2) < 4 * error
@@ -34,9 +36,18 @@ def test_stochasticrank_surrogate_of_five_documents(metric):
     scores, labels = random_query(1, 5)
     samples = 3000
     name, _, at = metric.partition("@")
-    result = directness(scores, labels, group=[5], metric=metric, objective="stochasticrank(mu=0.5)", samples=samples)
+    result = directness(
+        scores,
+        labels,
+        group=[5],
+        metric=metric,
+        objective="stochasticrank(mu=0.5)",
+        samples=samples,
+    )
     draws = scores - 0.5 * labels + np.random.default_rng(0).normal(size=(samples, 5))
-    values = [metric_value(name, labels[np.argsort(-draw)], int(at) if at else None) for draw in draws]
+    values = [
+        metric_value(name, labels[np.argsort(-draw)], int(at) if at else None) for draw in draws
+    ]
     error = math.hypot(result.standard_error[0], np.std(values) / math.sqrt(samples))
     assert abs(result.surrogate[0] - np.mean(values)) < 4 * error
 
@@ -49,7 +60,13 @@ def test_draws_depend_on_ids_and_not_on_other_queries_or_threads():
     assert both.query_ids.tolist() == [3, 7]
     assert both.surrogate[1] == alone.surrogate[0]
     curve = directness_curve(
-        scores, labels, qid=[7, 7, 7, 3, 3], metric="map", objective="stochasticrank", sigmas=[1.0], samples=50
+        scores,
+        labels,
+        qid=[7, 7, 7, 3, 3],
+        metric="map",
+        objective="stochasticrank",
+        sigmas=[1.0],
+        samples=50,
     )
     assert curve.points[0].bias == both.bias
 
@@ -63,7 +80,9 @@ def test_queries_without_a_relevant_document_have_no_gap():
 
 def hand_bound(sigma, delta, n, classes):
     """Theorem 2 as published."""
-    eps_1 = (n - 1) * sigma / (2 * delta * math.sqrt(math.pi)) * math.exp(-(delta**2) / (4 * sigma**2))
+    eps_1 = (
+        (n - 1) * sigma / (2 * delta * math.sqrt(math.pi)) * math.exp(-(delta**2) / (4 * sigma**2))
+    )
     eps_3 = 1 - math.erf(delta / (2 * sigma)) ** 2
     eps_2 = math.sqrt(eps_3 / (1 - 5 * eps_3)) + 5 * eps_3
     return 2 ** (classes - 1) * n * (eps_1 + eps_2)
@@ -83,10 +102,17 @@ def test_corrected_bound():
     n, sigma, delta = 9, 0.2, 1.0
     bound = softrank_bound(sigma, delta, n, 2)
     tail = 1 - math.erf(delta / (2 * sigma)) ** 2
-    eps_1 = (n - 1) * sigma / (2 * math.log(2) * delta * math.sqrt(math.pi)) * math.exp(-(delta**2) / (4 * sigma**2))
+    eps_1 = (
+        (n - 1)
+        * sigma
+        / (2 * math.log(2) * delta * math.sqrt(math.pi))
+        * math.exp(-(delta**2) / (4 * sigma**2))
+    )
     eps_3 = (n - 1) / 4 * tail
     eps_2 = math.sqrt(eps_3 / (1 - 5 * eps_3)) + 5 * eps_3
-    np.testing.assert_allclose([bound.eps_1, bound.eps_2, bound.eps_3], [eps_1, eps_2, eps_3], rtol=1e-9)
+    np.testing.assert_allclose(
+        [bound.eps_1, bound.eps_2, bound.eps_3], [eps_1, eps_2, eps_3], rtol=1e-9
+    )
     np.testing.assert_allclose(bound.bound, 2 * n * (eps_1 + eps_2), rtol=1e-9)
     # At the edge of the condition the variance of a rank is bounded by 1/5, and the bound has no value beyond it.
     edge = softrank_bound(bound.largest_sigma * (1 - 1e-9), delta, n, 2)
@@ -97,12 +123,16 @@ def test_corrected_bound():
 
 @pytest.mark.parametrize(("old", "new"), [("mended", "corrected"), ("printed", "published")])
 def test_older_names_of_the_versions(old, new):
-    assert softrank_bound(0.3, 1.0, 7, 3, version=old) == softrank_bound(0.3, 1.0, 7, 3, version=new)
+    assert softrank_bound(0.3, 1.0, 7, 3, version=old) == softrank_bound(
+        0.3, 1.0, 7, 3, version=new
+    )
 
 
 def test_errors_of_the_published_theorem():
     """For few documents its condition admits σ for which its formula has no value; for many its ε3 is too small."""
-    published, corrected = (softrank_bound(0.9, 1.0, 4, 2, version=version) for version in ("published", "corrected"))
+    published, corrected = (
+        softrank_bound(0.9, 1.0, 4, 2, version=version) for version in ("published", "corrected")
+    )
     assert published.largest_sigma > corrected.largest_sigma
     undefined = softrank_bound(0.5, 1.0, 4, 2, version="published")
     assert (undefined.holds, undefined.bound) == (True, math.inf)
@@ -126,13 +156,17 @@ def test_gaps_are_below_the_bound_where_its_condition_holds(n, version):
     checked = 0
     for seed in range(30):
         random = np.random.default_rng(seed)
-        scores = np.cumsum(0.1 + random.exponential(size=n) * random.choice([0.01, 1.0]))[random.permutation(n)]
+        scores = np.cumsum(0.1 + random.exponential(size=n) * random.choice([0.01, 1.0]))[
+            random.permutation(n)
+        ]
         labels = random.permutation([0, 1, *random.integers(0, 4, n - 2)])
         delta = np.diff(np.sort(scores)).min()
         for sigma in delta * np.array([0.02, 0.05, 0.1, 0.15, 0.2, 0.25, 0.3, 0.4, 0.6, 1.0]):
             theorem = softrank_bound(sigma, delta, n, int(labels.max()) + 1, version=version)
             if theorem.holds:
-                result = directness(scores, labels, group=[n], objective=f"softrank(sigma={sigma})", threads=1)
+                result = directness(
+                    scores, labels, group=[n], objective=f"softrank(sigma={sigma})", threads=1
+                )
                 assert result.max_gap <= theorem.bound + 1e-14
                 checked += 1
     assert checked >= 150
@@ -141,7 +175,10 @@ def test_gaps_are_below_the_bound_where_its_condition_holds(n, version):
 def test_gap_falls_to_zero_with_sigma():
     scores, labels = zip(*(random_query(seed, 12) for seed in range(20)), strict=True)
     curve = directness_curve(
-        np.concatenate(scores), np.concatenate(labels), group=[12] * 20, sigmas=[1.0, 0.1, 0.01, 1e-3, 1e-5]
+        np.concatenate(scores),
+        np.concatenate(labels),
+        group=[12] * 20,
+        sigmas=[1.0, 0.1, 0.01, 1e-3, 1e-5],
     )
     means = [point.mean_gap for point in curve.points]
     assert means == sorted(means, reverse=True)
@@ -166,7 +203,9 @@ def test_ties_never_meet_the_condition_and_keep_their_gap():
 
 def test_no_bound_for_other_metrics():
     for metric in ("ndcg@2", "dcg"):
-        point = directness_curve([0.3, 0], [1, 0], group=[2], sigmas=[0.01], metric=metric).points[0]
+        point = directness_curve([0.3, 0], [1, 0], group=[2], sigmas=[0.01], metric=metric).points[
+            0
+        ]
         assert (point.bounded, math.isnan(point.mean_bound)) == (0, True)
 
 
@@ -193,7 +232,10 @@ def test_mu_takes_the_bias_of_ties_away():
 def test_theorem_one():
     labels, group = [0, 1, 2, 0, 1, 2], [3, 3]
     options = {"labels": labels, "group": group, "objective": "softrank(sigma=1.0)"}
-    soft, hard = directness([0, 2, 4, 0, 2, 4], **options), directness([0, 1, 2, 0.5, 0.6, 0.9], **options)
+    soft, hard = (
+        directness([0, 2, 4, 0, 2, 4], **options),
+        directness([0, 1, 2, 0.5, 0.6, 0.9], **options),
+    )
     pair = directness_pair(soft, hard)
     assert (pair.eps_1, pair.eps_2) == (soft.gap.max(), hard.gap.max())
     assert pair.bound == 2 * pair.eps_1 + pair.eps_2
@@ -201,18 +243,28 @@ def test_theorem_one():
     assert pair.premises
     assert not directness_pair(hard, soft).premises, "the second has the better surrogate"
     with pytest.raises(ValueError, match="measure both with the same"):
-        directness_pair(soft, directness([1, 0], [1, 0], group=[2], objective="softrank(sigma=2.0)"))
+        directness_pair(
+            soft, directness([1, 0], [1, 0], group=[2], objective="softrank(sigma=2.0)")
+        )
     with pytest.raises(ValueError, match="measured on different queries"):
-        directness_pair(soft, directness([1, 0], [1, 0], group=[2], objective="softrank(sigma=1.0)"))
+        directness_pair(
+            soft, directness([1, 0], [1, 0], group=[2], objective="softrank(sigma=1.0)")
+        )
 
 
 @pytest.mark.parametrize(
     ("change", "message"),
     [
         ({"objective": "lambdamart"}, "lambdamart does not smooth a metric"),
-        ({"metric": "map"}, "softrank is defined on metrics that add up over positions, and map does not"),
+        (
+            {"metric": "map"},
+            "softrank is defined on metrics that add up over positions, and map does not",
+        ),
         ({"metric": "dcg-rr"}, "dcg-rr selects documents instead of ordering them"),
-        ({"objective": "stochasticrank", "samples": 1}, "samples must be a whole number of at least 2"),
+        (
+            {"objective": "stochasticrank", "samples": 1},
+            "samples must be a whole number of at least 2",
+        ),
         ({"labels": [0, 0]}, "no document has any gain"),
         ({"metric": "ndcg@3 + 0.5 mrr"}, "is a sum; directness is defined on one metric"),
         ({"objective": "stochasticrank", "seed": None}, "seed must be a whole number; got None"),
@@ -227,8 +279,16 @@ def test_invalid_arguments(change, message):
 def test_invalid_arguments_of_bound_and_curve():
     with pytest.raises(ValueError, match="version must be 'corrected' or 'published'; got 'new'"):
         softrank_bound(1.0, 1.0, 3, 2, version="new")
-    for sigma, n, classes in [(1.0, 1, 2), (1.0, 2.5, 2), (1.0, 3, 1.5), (1.0, 3, 2000), ("1", 3, 2)]:
-        with pytest.raises(ValueError, match="needs sigma > 0, delta >= 0, and whole numbers n from 2"):
+    for sigma, n, classes in [
+        (1.0, 1, 2),
+        (1.0, 2.5, 2),
+        (1.0, 3, 1.5),
+        (1.0, 3, 2000),
+        ("1", 3, 2),
+    ]:
+        with pytest.raises(
+            ValueError, match="needs sigma > 0, delta >= 0, and whole numbers n from 2"
+        ):
             softrank_bound(sigma, 1.0, n, classes)
     for name in ("sigmas", "mus"):
         for values in (0.1, None, [], ["a"]):
@@ -236,7 +296,9 @@ def test_invalid_arguments_of_bound_and_curve():
                 directness_curve([1, 0], [1, 0], group=[2], **{name: values})
     with pytest.raises(ValueError, match="mus belongs to stochasticrank"):
         directness_curve([1, 0], [1, 0], group=[2], mus=[1.0])
-    with pytest.raises(ValueError, match="objective must be softrank or stochasticrank; got 'yetiloss'"):
+    with pytest.raises(
+        ValueError, match="objective must be softrank or stochasticrank; got 'yetiloss'"
+    ):
         directness_curve([1, 0], [1, 0], group=[2], objective="yetiloss")
 
 

@@ -25,14 +25,23 @@ def measured():
 def test_signal_and_noise_are_those_of_the_draws(measured):
     for name, text in ESTIMATORS.items():
         few = estimators(
-            SCORES, LABELS, group=GROUP, metric="ndcg@3", repeats=30, objectives={name: text}, seed=4, threads=1
+            SCORES,
+            LABELS,
+            group=GROUP,
+            metric="ndcg@3",
+            repeats=30,
+            objectives={name: text},
+            seed=4,
+            threads=1,
         )
         bound = rw.bind(text, LABELS, group=GROUP, metric="ndcg@3", seed=4)
         draws = np.array([bound(SCORES, iteration)[0].copy() for iteration in range(30)])
         noise = [draws[:, :5].var(axis=0, ddof=1).sum(), draws[:, 5:].var(axis=0, ddof=1).sum()]
         signal = [(part.mean(axis=0) ** 2).sum() for part in (draws[:, :5], draws[:, 5:])]
         np.testing.assert_allclose(few.noise[name], noise, rtol=1e-9)
-        np.testing.assert_allclose(few.signal[name], np.subtract(signal, np.array(noise) / 30), rtol=1e-6, atol=1e-12)
+        np.testing.assert_allclose(
+            few.signal[name], np.subtract(signal, np.array(noise) / 30), rtol=1e-6, atol=1e-12
+        )
 
 
 def test_two_documents_in_closed_form():
@@ -76,7 +85,9 @@ def test_cost_is_time_over_signal_to_noise(measured):
 
 def test_no_noise_and_no_gradient():
     """RankNet draws nothing; the second query has equal labels and no gradient."""
-    result = estimators([0.2, 0.1, 0.3, 0.2], [0, 1, 1, 1], group=[2, 2], objectives={"plain": "ranknet"}, repeats=3)
+    result = estimators(
+        [0.2, 0.1, 0.3, 0.2], [0, 1, 1, 1], group=[2, 2], objectives={"plain": "ranknet"}, repeats=3
+    )
     row = result.rows[0]
     assert (row.signal_to_noise, row.cost) == (math.inf, 0)
     assert np.isnan(result.signal_to_noise("plain")).all()
@@ -88,10 +99,13 @@ def test_rows_in_any_order():
     qid = np.repeat([0, 1], GROUP)
     options = {"objectives": {"ccs": "stochasticrank(sfa=False)"}, "repeats": 20, "metric": "ndcg"}
     sorted_, mixed = (
-        estimators(SCORES[rows], LABELS[rows], qid=qid[rows], **options) for rows in (np.sort(shuffle), shuffle)
+        estimators(SCORES[rows], LABELS[rows], qid=qid[rows], **options)
+        for rows in (np.sort(shuffle), shuffle)
     )
     assert mixed.query_ids.tolist() == sorted_.query_ids.tolist() == [0, 1]
-    assert 0.2 < mixed.noise["ccs"][0] / sorted_.noise["ccs"][0] < 5, "the rows of a query stay together"
+    assert 0.2 < mixed.noise["ccs"][0] / sorted_.noise["ccs"][0] < 5, (
+        "the rows of a query stay together"
+    )
 
 
 def test_invalid_arguments():

@@ -47,7 +47,9 @@ def test_incoherent_without_truncation():
 
 def test_lambda_ex_corrects_the_case_of_the_first_figure():
     scores, labels = [0.04, 0.03, 0.02, 0.01, 0], [1, 2, 0, 0, 0]
-    grad, _ = rw.gradients("lambdamart", scores, labels, group=[5], metric="ndcg@1", truncation=1, extend="static")
+    grad, _ = rw.gradients(
+        "lambdamart", scores, labels, group=[5], metric="ndcg@1", truncation=1, extend="static"
+    )
     assert incoherency(scores, labels, grad, group=[5], k=1).share == 0
 
 
@@ -92,7 +94,13 @@ def test_shares_count_every_query():
     ],
 )
 def test_invalid_arguments(change, message):
-    arguments = {"scores": [1.0, 2.0], "labels": [1, 0], "grad": [0.1, -0.1], "group": [2], **change}
+    arguments = {
+        "scores": [1.0, 2.0],
+        "labels": [1, 0],
+        "grad": [0.1, -0.1],
+        "group": [2],
+        **change,
+    }
     with pytest.raises(ValueError, match=message):
         incoherency(**arguments)
 
@@ -117,10 +125,14 @@ def test_curve_follows_the_trees_of_a_model():
 @pytest.mark.parametrize("reading", ["paper", "literal"])
 def test_documents_below_the_threshold_of_the_metric_are_not_relevant(reading):
     """Harmful pairs of grades are those of the labels 0 and 1, since only these have pairs across the threshold."""
-    ranker = quick(objective="lambdamart(truncation=k)", metric="map(threshold=2)@3", n_estimators=4).fit(TRAIN)
+    ranker = quick(
+        objective="lambdamart(truncation=k)", metric="map(threshold=2)@3", n_estimators=4
+    ).fit(TRAIN)
     curve = incoherency_curve(ranker, TRAIN, every=4, reading=reading)
     z = ranker.predict(TRAIN)
-    grad, _ = rw.gradients(ranker.objective_, z, TRAIN.y, qid=TRAIN.qid, metric="map(threshold=2)@3")
+    grad, _ = rw.gradients(
+        ranker.objective_, z, TRAIN.y, qid=TRAIN.qid, metric="map(threshold=2)@3"
+    )
     push, harmful = -grad, np.zeros(TRAIN.n_queries, dtype=int)
     for q, (start, stop) in enumerate(pairwise(TRAIN.queries.boundaries)):
         y, order = TRAIN.y[start:stop], np.argsort(-z[start:stop], kind="stable")
@@ -128,7 +140,9 @@ def test_documents_below_the_threshold_of_the_metric_are_not_relevant(reading):
         belongs = {label for label in ideal if label >= 2}
         false = [a for a in order[:3] if y[a] not in (belongs if reading == "paper" else ideal)]
         missed = [b for b in order[3:] if y[b] in belongs]
-        harmful[q] = sum(push[start + a] > push[start + b] for a in false for b in missed if y[b] > y[a])
+        harmful[q] = sum(
+            push[start + a] > push[start + b] for a in false for b in missed if y[b] > y[a]
+        )
     assert harmful.sum() > 0
     np.testing.assert_array_equal(curve.stages[0].harmful, harmful)
 
@@ -144,13 +158,17 @@ def test_random_objectives_draw_as_in_training():
     ranker = quick(objective="yetiloss", metric="ndcg@3", n_estimators=2, random_state=5).fit(TRAIN)
     curve = incoherency_curve(ranker, TRAIN, every=2)
     z = ranker.predict(TRAIN)
-    grad, _ = rw.gradients("yetiloss", z, TRAIN.y, qid=TRAIN.qid, metric="ndcg@3", seed=5, iteration=2)
+    grad, _ = rw.gradients(
+        "yetiloss", z, TRAIN.y, qid=TRAIN.qid, metric="ndcg@3", seed=5, iteration=2
+    )
     expected = incoherency(z, TRAIN.y, grad, qid=TRAIN.qid, k=3)
     np.testing.assert_array_equal(curve.stages[-1].incoherent, expected.incoherent)
 
 
 def test_a_curve_needs_a_fitted_ranker():
-    with pytest.raises(ValueError, match="expected a fitted Ranker, or a run that holds one; got a str"):
+    with pytest.raises(
+        ValueError, match="expected a fitted Ranker, or a run that holds one; got a str"
+    ):
         incoherency_curve("model", TRAIN)
 
 
@@ -158,7 +176,9 @@ def test_a_curve_needs_a_fitted_ranker():
 def test_lambda_ex_reduces_harmful_pairs_at_every_tree(extend, sparse):
     """At the scores after each tree of a truncated model: fewer harmful pairs, and no more queries that have some."""
     data, ranker, truncated = sparse
-    curve = incoherency_curve(ranker, data, objective=f"lambdamart(truncation=k, extend={extend})", threads=1)
+    curve = incoherency_curve(
+        ranker, data, objective=f"lambdamart(truncation=k, extend={extend})", threads=1
+    )
     assert len(curve.stages) == 25
     pairs = [[int(stage.harmful.sum()) for stage in one.stages] for one in (curve, truncated)]
     assert np.all(np.less(*pairs)), pairs
@@ -171,7 +191,9 @@ def sparse():
     """Data of which 98 % of the documents are not relevant, and LambdaMART cut off at its metric's cutoff."""
     data = rw.make_web_search(300, kind="sparse", n_features=20, seed=1)
     assert np.mean(data.y == 0) > 0.975
-    ranker = rw.Ranker("lambdamart(truncation=k)", "ndcg@5", n_estimators=25, n_jobs=1, verbose=0).fit(data)
+    ranker = rw.Ranker(
+        "lambdamart(truncation=k)", "ndcg@5", n_estimators=25, n_jobs=1, verbose=0
+    ).fit(data)
     return data, ranker, incoherency_curve(ranker, data, threads=1)
 
 

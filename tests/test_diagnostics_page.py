@@ -47,19 +47,28 @@ def diagnosis(models):
 
 def test_parts_are_those_of_the_single_diagnostics(diagnosis, models):
     ranker, _ = models
-    assert [curve.objective for curve in diagnosis.incoherency] == [TRUNCATED, "lambdamart(truncation=k, extend=all)"]
+    assert [curve.objective for curve in diagnosis.incoherency] == [
+        TRUNCATED,
+        "lambdamart(truncation=k, extend=all)",
+    ]
     expected = incoherency_curve(ranker, VALID, every=4)
     assert diagnosis.incoherency[0].to_dict() == expected.to_dict()
     assert diagnosis.gap.to_dict() == generalisation_gap(ranker, TRAIN, VALID, every=4).to_dict()
     smooth = directness(
-        ranker.predict(VALID), VALID.y, qid=VALID.qid, metric="ndcg@3", objective="stochasticrank", samples=20
+        ranker.predict(VALID),
+        VALID.y,
+        qid=VALID.qid,
+        metric="ndcg@3",
+        objective="stochasticrank",
+        samples=20,
     )
     assert diagnosis.pair.eps_1 == smooth.max_gap
     points = {(point.sigma, point.mu): point for point in diagnosis.directness[1].points}
     assert points[1.0, 0.0].max_gap == smooth.max_gap
     assert diagnosis.changes.names == ("old", "new")
     means = [
-        rw.evaluate(one.predict(VALID), VALID.y, qid=VALID.qid, metrics=["ndcg@3"]).mean["ndcg@3"] for one in models
+        rw.evaluate(one.predict(VALID), VALID.y, qid=VALID.qid, metrics=["ndcg@3"]).mean["ndcg@3"]
+        for one in models
     ]
     assert diagnosis.changes.overall.difference == pytest.approx(means[0] - means[1])
 
@@ -145,7 +154,17 @@ def run(folder, monkeypatch, capsys, *words):
 
 
 def test_command_writes_a_page(folder, monkeypatch, capsys):
-    words = ("new", "--data", "test.txt", "--train", "train.txt", "--against", "old", "--every", "6")
+    words = (
+        "new",
+        "--data",
+        "test.txt",
+        "--train",
+        "train.txt",
+        "--against",
+        "old",
+        "--every",
+        "6",
+    )
     code, out, err = run(folder, monkeypatch, capsys, *words)
     assert code == 0, err
     assert out.splitlines()[-1] == "wrote diagnose.html"

@@ -33,10 +33,18 @@ PAGES = {path.relative_to(DOCS).as_posix(): path.read_text() for path in sorted(
 RESULTS = ROOT / "benchmarks" / "results"
 RAW = {path.relative_to(ROOT).as_posix(): path.read_text() for path in sorted(RESULTS.glob("*.md"))}
 # Every text by its path in the repository: pages of the site, the tables behind them, and the front page.
-TEXTS = {f"docs/{page}": text for page, text in PAGES.items()} | RAW | {"README.md": (ROOT / "README.md").read_text()}
+TEXTS = (
+    {f"docs/{page}": text for page, text in PAGES.items()}
+    | RAW
+    | {"README.md": (ROOT / "README.md").read_text()}
+)
 FLAGS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
 BLOCK = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
-METRICS = {name: kind for name, kind in known_metrics().items() if kind.__module__ == "rankwright.metrics.definitions"}
+METRICS = {
+    name: kind
+    for name, kind in known_metrics().items()
+    if kind.__module__ == "rankwright.metrics.definitions"
+}
 
 
 def blocks(text: str) -> Iterator[tuple[str, str, int]]:
@@ -74,15 +82,23 @@ def one_core() -> Iterator[None]:
     os.sched_setaffinity(0, cores)
 
 
-RUNNING = [page for page, text in PAGES.items() if any(language in ("python", "sh") for language, _, _ in blocks(text))]
+RUNNING = [
+    page
+    for page, text in PAGES.items()
+    if any(language in ("python", "sh") for language, _, _ in blocks(text))
+]
 
 
 @pytest.mark.parametrize("page", RUNNING)
 @pytest.mark.usefixtures("one_core")
-def test_examples_and_commands_run(page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_examples_and_commands_run(
+    page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setitem(sys.modules, "wandb", fake_wandb)  # which wants an account
-    monkeypatch.setenv("MLFLOW_ALLOW_FILE_STORE", "true")  # as a page sets it, but only until the end of the test
+    monkeypatch.setenv(
+        "MLFLOW_ALLOW_FILE_STORE", "true"
+    )  # as a page sets it, but only until the end of the test
     names: dict[str, Any] = {}
     for language, content, line in blocks(PAGES[page]):
         if language == "python":
@@ -92,14 +108,18 @@ def test_examples_and_commands_run(page: str, tmp_path: Path, monkeypatch: pytes
     if "import wandb" in PAGES[page]:
         curve = names["ranker"].evals_result_["valid_0"]["ndcg@10"]
         logged = [values for run in fake_wandb.RUNS for values in run["logged"]]
-        assert [(values["step"], values["valid_0/ndcg@10"]) for values in logged] == list(enumerate(curve, start=1))
+        assert [(values["step"], values["valid_0/ndcg@10"]) for values in logged] == list(
+            enumerate(curve, start=1)
+        )
 
 
 def run_examples(content: str, names: dict[str, Any], page: str, line: int) -> None:
     test = doctest.DocTestParser().get_doctest(content, names, page, page, line)
     assert test.examples, f"{page}:{line}: a Python block without an example (>>>) is never run"
     output: list[str] = []
-    failures, _ = doctest.DocTestRunner(optionflags=FLAGS).run(test, out=output.append, clear_globs=False)
+    failures, _ = doctest.DocTestRunner(optionflags=FLAGS).run(
+        test, out=output.append, clear_globs=False
+    )
     names.update(test.globs)
     assert failures == 0, "".join(output)
 
@@ -110,7 +130,11 @@ def run_commands(content: str, page: str, line: int) -> None:
         program, *arguments = shlex.split(command)
         assert program == "rankwright", f"{page}:{line}: only rankwright is run here"
         output = io.StringIO()
-        with pytest.MonkeyPatch.context() as patch, redirect_stdout(output), redirect_stderr(output):
+        with (
+            pytest.MonkeyPatch.context() as patch,
+            redirect_stdout(output),
+            redirect_stderr(output),
+        ):
             patch.setattr(sys, "argv", [program, *arguments])
             code = exit_code()
         assert code == 0, f"{page}:{line}: {command}\n{output.getvalue()}"
@@ -127,7 +151,9 @@ def exit_code() -> object:
 @pytest.mark.parametrize("page", PAGES)
 def test_blocks_are_of_a_kind_that_runs(page: str) -> None:
     for language, _, line in blocks(PAGES[page]):
-        assert language in ("python", "sh", "text", "toml", "math"), f"{page}:{line}: a {language or 'bare'} block"
+        assert language in ("python", "sh", "text", "toml", "math"), (
+            f"{page}:{line}: a {language or 'bare'} block"
+        )
 
 
 @pytest.mark.parametrize("page", TEXTS)
@@ -138,8 +164,12 @@ def test_links_and_pictures_resolve(page: str) -> None:
         path, _, anchor = target.partition("#")
         there = (ROOT / page).parent.joinpath(path).resolve() if path else ROOT / page
         assert there.is_file(), f"{page}: {target} does not exist"
-        assert not anchor or anchor in anchors(there.read_text()), f"{page}: {target} has no such heading"
-        assert DOCS in there.parents or not page.startswith("docs/"), f"{page}: {target} is not part of the site"
+        assert not anchor or anchor in anchors(there.read_text()), (
+            f"{page}: {target} has no such heading"
+        )
+        assert DOCS in there.parents or not page.startswith("docs/"), (
+            f"{page}: {target} is not part of the site"
+        )
 
 
 @pytest.mark.parametrize("page", TEXTS)
@@ -151,7 +181,9 @@ def test_files_of_the_repository_in_the_text_exist(page: str) -> None:
 
 def test_every_picture_is_shown_and_small() -> None:
     shown = {
-        (ROOT / page).parent.joinpath(target).resolve() for page, text in TEXTS.items() for target in pictures(text)
+        (ROOT / page).parent.joinpath(target).resolve()
+        for page, text in TEXTS.items()
+        for target in pictures(text)
     }
     files = set((DOCS / "images").iterdir())
     assert shown == files
@@ -171,17 +203,23 @@ def anchors(text: str) -> set[str]:
 
 def test_the_page_of_the_command_line_has_every_command_and_option() -> None:
     commands = get_command(app).commands  # type: ignore[attr-defined]
-    sections = dict(re.findall(r"^## (\S+)\n(.*?)(?=^## |\Z)", PAGES["cli.md"], re.MULTILINE | re.DOTALL))
+    sections = dict(
+        re.findall(r"^## (\S+)\n(.*?)(?=^## |\Z)", PAGES["cli.md"], re.MULTILINE | re.DOTALL)
+    )
     assert list(sections) == list(commands)
     for name, command in commands.items():
-        options = [one for one in command.params if one.param_type_name == "option" and one.name != "help"]
+        options = [
+            one for one in command.params if one.param_type_name == "option" and one.name != "help"
+        ]
         expected = {flag for option in options for flag in (*option.opts, *option.secondary_opts)}
         cells = re.findall(r"^\| `(-[^`]*)` \| .+ \|$", sections[name], re.MULTILINE)
-        assert {flag for cell in cells for flag in re.findall(r"(?<!\S)--?[a-z][a-z0-9-]*", cell)} == expected, (
-            f"{name}: run tools/command_line_page.py"
-        )
+        assert {
+            flag for cell in cells for flag in re.findall(r"(?<!\S)--?[a-z][a-z0-9-]*", cell)
+        } == expected, f"{name}: run tools/command_line_page.py"
         summary = command.help.strip().split("\n\n")[0]
-        assert " ".join(summary.split()).replace("[", "\\[").split(" <")[0] in sections[name].replace("\\]", "]")
+        assert " ".join(summary.split()).replace("[", "\\[").split(" <")[0] in sections[
+            name
+        ].replace("\\]", "]")
 
 
 def test_every_page_is_in_the_navigation_of_the_site() -> None:
@@ -206,10 +244,22 @@ def test_every_page_is_in_the_navigation_of_the_site() -> None:
 def test_objective_has_a_page_with_its_options_and_defaults(name: str) -> None:
     page = PAGES[f"objectives/{name}.md"]
     heads = re.findall(r"^#+ (.+)$", page, re.MULTILINE)
-    assert heads == [f"`{name}`", "What it optimises", "When to use it", "Cost", "Options", "Example", "Reference"]
+    assert heads == [
+        f"`{name}`",
+        "What it optimises",
+        "When to use it",
+        "Cost",
+        "Options",
+        "Example",
+        "Reference",
+    ]
     options = page.partition("## Options")[2].partition("## Example")[0]
-    documented = {row[0].strip("`"): row[1].strip("`") for table in tables(options) for row in table}
-    own = [field for field in dataclasses.fields(OBJECTIVES[name]) if not field.kw_only]  # label is on the index page
+    documented = {
+        row[0].strip("`"): row[1].strip("`") for table in tables(options) for row in table
+    }
+    own = [
+        field for field in dataclasses.fields(OBJECTIVES[name]) if not field.kw_only
+    ]  # label is on the index page
     expected = {field.name: json_like(field.default) for field in own}
     assert documented == expected
     assert expected or options.strip() == "None."
@@ -217,8 +267,14 @@ def test_objective_has_a_page_with_its_options_and_defaults(name: str) -> None:
 
 @pytest.mark.parametrize("name", OBJECTIVES)
 def test_objective_page_names_no_other_option(name: str) -> None:
-    known = {field.name for field in dataclasses.fields(OBJECTIVES[name])} | set(rw.Ranker().get_params())
-    named = {match[1] for code in inline_code(PAGES[f"objectives/{name}.md"]) if (match := re.match(r"(\w+)=", code))}
+    known = {field.name for field in dataclasses.fields(OBJECTIVES[name])} | set(
+        rw.Ranker().get_params()
+    )
+    named = {
+        match[1]
+        for code in inline_code(PAGES[f"objectives/{name}.md"])
+        if (match := re.match(r"(\w+)=", code))
+    }
     assert named <= known
 
 
@@ -248,7 +304,9 @@ METRIC_TEXTS = [
     (page, code)
     for page, text in TEXTS.items()
     for code in inline_code(text)
-    if re.match(rf"(?:{'|'.join(METRICS)})(?:\(|@|$)", code) and "..." not in code and "@k" not in code
+    if re.match(rf"(?:{'|'.join(METRICS)})(?:\(|@|$)", code)
+    and "..." not in code
+    and "@k" not in code
 ]
 
 
@@ -261,7 +319,11 @@ def test_metrics_page_has_every_metric_with_its_options_and_defaults() -> None:
     table = next(rows for rows in tables(PAGES["metrics.md"]) if rows[0][0] == "`dcg`")
     documented = {row[0].strip("`"): set(re.findall(r"`(\w+=[^`]+)`", row[-1])) for row in table}
     expected = {
-        name: {f"{field.name}={field.default}" for field in dataclasses.fields(kind) if not field.kw_only}
+        name: {
+            f"{field.name}={field.default}"
+            for field in dataclasses.fields(kind)
+            if not field.kw_only
+        }
         for name, kind in METRICS.items()
     }
     assert documented == expected
@@ -277,7 +339,11 @@ def test_api_page_has_every_public_name() -> None:
 
 def test_papers_page_names_code_that_exists() -> None:
     package = ROOT / "src" / "rankwright"
-    cells = [code for row in tables(PAGES["papers.md"])[0] for code in re.findall(r"`([^`]+\.py[^`]*)`", row[3])]
+    cells = [
+        code
+        for row in tables(PAGES["papers.md"])[0]
+        for code in re.findall(r"`([^`]+\.py[^`]*)`", row[3])
+    ]
     assert len(cells) >= 10
     for cell in cells:
         path, _, name = cell.partition(": ")
@@ -287,7 +353,9 @@ def test_papers_page_names_code_that_exists() -> None:
 def test_figures_of_cost_are_those_of_the_benchmarks() -> None:
     page = PAGES["objectives/index.md"]
     gradients = json.loads((RESULTS / "gradients.json").read_text())["results"]
-    (table,) = tables(page.partition("<!-- gradients.json -->")[2].partition("<!--")[0].partition("\nA whole")[0])
+    (table,) = tables(
+        page.partition("<!-- gradients.json -->")[2].partition("<!--")[0].partition("\nA whole")[0]
+    )
     written = {row[0]: (row[1], row[3], row[4]) for row in table}
     assert written == {
         case: (f"{one['ours_ms']:.1f}", f"{one['peer_ms']:.1f}", f"{one['ratio']:.2f}")
@@ -322,13 +390,24 @@ def test_comparison_has_the_figures_of_the_results() -> None:
     measured = [quality(f"peers-{name}.json", "ndcg@10") for name in names]
     for system, *cells in table_after("peers", "comparison.md"):
         assert cells == [values[system] for values in measured]
-    tuned = [quality(f"tuned-{name}.json", target) for name in ("mq2008", "mslr") for target in ("ndcg@10", "map")]
+    tuned = [
+        quality(f"tuned-{name}.json", target)
+        for name in ("mq2008", "mslr")
+        for target in ("ndcg@10", "map")
+    ]
     for system, *cells in table_after("tuned", "comparison.md"):
         assert cells == [values[system] for values in tuned]
-    speed = {row["system"]: row for row in json.loads((RESULTS / "speed-mq2008.json").read_text())["speed"]}
+    speed = {
+        row["system"]: row
+        for row in json.loads((RESULTS / "speed-mq2008.json").read_text())["speed"]
+    }
     for system, *cells in table_after("speed", "comparison.md"):
         row = speed[system]
-        assert cells == [f"{row['fit_seconds']:.2f}", f"{row['reach_seconds']:.3f}", f"{row['reached']:.0%}"]
+        assert cells == [
+            f"{row['fit_seconds']:.2f}",
+            f"{row['reach_seconds']:.3f}",
+            f"{row['reached']:.0%}",
+        ]
 
 
 def test_goals_have_the_figures_of_the_results() -> None:
@@ -351,7 +430,10 @@ def test_tables_of_the_comparison_are_those_of_the_results(name: Path) -> None:
         if row["difference"] is not None:
             low, high = 100 * row["low"], 100 * row["high"]
             value += f" ({100 * row['difference']:+.2f} [{low:+.2f}, {high:+.2f}]{'*' * row['significant']})"
-        assert any(line.startswith(f"| {row['system']} |") and f"| {value} |" in line for line in text.splitlines())
+        assert any(
+            line.startswith(f"| {row['system']} |") and f"| {value} |" in line
+            for line in text.splitlines()
+        )
 
 
 def test_scores_page_has_the_figures_of_the_results() -> None:
@@ -362,7 +444,10 @@ def test_scores_page_has_the_figures_of_the_results() -> None:
         for row in measured["errors"]
     ]
     assert table_after("calibration.json", "scores.md") == errors
-    assert all(row["isotonic"] <= row["raw"] / 3 and row["orders_changed"] == 0 for row in measured["errors"])
+    assert all(
+        row["isotonic"] <= row["raw"] / 3 and row["orders_changed"] == 0
+        for row in measured["errors"]
+    )
     assert measured["largest_gap_of_explanations"] == 0
     assert table_after("anchors", "scores.md") == [
         [f"`{row['objective']}`", f"{row['ndcg@10']:.4f}", f"{row['across_queries']:.4f}"]
@@ -383,7 +468,8 @@ def test_results_count_the_claims_of_the_papers() -> None:
     point = " ".join(PAGES["results.md"].split())
     assert f"Of {agree + undecided + against + mixed} tests" in point
     assert (
-        f"{agree} agree with the paper, {undecided} are not significant, {against} contradict it and {mixed} " in point
+        f"{agree} agree with the paper, {undecided} are not significant, {against} contradict it and {mixed} "
+        in point
     )
     assert [[row[0], *row[2:]] for row in table_after("contradicted", "results.md")] == [
         [experiment, claim, evidence.partition(", p ")[0].replace(" points", ""), why]
@@ -403,7 +489,12 @@ def test_defaults_have_the_figures_of_the_tables() -> None:
 def test_clicks_have_the_measured_figures() -> None:
     measured = json.loads((RESULTS / "offline-evaluation.json").read_text())
     expected = [
-        [name, f"{row['mean'] / row['truth']:.3f}", f"{row['z']:+.1f}", f"{100 * row['coverage']:.1f} %"]
+        [
+            name,
+            f"{row['mean'] / row['truth']:.3f}",
+            f"{row['z']:+.1f}",
+            f"{100 * row['coverage']:.1f} %",
+        ]
         for name, row in measured["estimators"]["estimators"].items()
     ]
     assert table_after("estimators", "clicks.md") == expected
@@ -419,7 +510,9 @@ def test_clicks_have_the_measured_figures() -> None:
     }
     for method, _, *cells in table_after("propensities", "clicks.md"):
         name = method.replace("`", "")
-        assert cells == [f"{errors[name, kind, 1.0]}, {errors[name, kind, 2.0]}" for kind in ("short", "web")]
+        assert cells == [
+            f"{errors[name, kind, 1.0]}, {errors[name, kind, 2.0]}" for kind in ("short", "web")
+        ]
     alarms = [f"{100 * share:.1f} %" for share in measured["alarms"]["alarms"].values()]
     assert f"{alarms[0]}, {alarms[1]} and {alarms[2]}" in PAGES["clicks.md"]
 
@@ -445,12 +538,18 @@ def test_site_builds_without_a_warning_and_requests_nothing(tmp_path: Path) -> N
     build = [sys.executable, "-m", "zensical", "build", "--strict"]
     done = subprocess.run(build, cwd=tmp_path, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
-    built = {path.relative_to(tmp_path / "site"): path for path in (tmp_path / "site").rglob("*.html")}
+    built = {
+        path.relative_to(tmp_path / "site"): path for path in (tmp_path / "site").rglob("*.html")
+    }
     assert {Path(page).with_suffix(".html") for page in PAGES} <= set(built)
     for page, text in PAGES.items():
-        assert built[Path(page).with_suffix(".html")].read_text().count("<math") == text.count("```math")
+        assert built[Path(page).with_suffix(".html")].read_text().count("<math") == text.count(
+            "```math"
+        )
     for path in built.values():
-        loaded = re.findall(r"""<(?:script|link|img|iframe)[^>]*?(?:src|href)=["']?([^"'\s>]+)""", path.read_text())
+        loaded = re.findall(
+            r"""<(?:script|link|img|iframe)[^>]*?(?:src|href)=["']?([^"'\s>]+)""", path.read_text()
+        )
         assert loaded
         assert not [target for target in loaded if "//" in target], path.name
 
@@ -467,7 +566,9 @@ EXAMPLE = """
 """
 
 
-@pytest.mark.skipif(shutil.which("chromium") is None, reason="there is no browser: install Chromium")
+@pytest.mark.skipif(
+    shutil.which("chromium") is None, reason="there is no browser: install Chromium"
+)
 def test_examples_are_copied_without_prompts_and_output() -> None:
     playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
     with playwright.sync_playwright() as started:
@@ -478,6 +579,8 @@ def test_examples_are_copied_without_prompts_and_output() -> None:
         page.add_script_tag(content=(DOCS / "copy.js").read_text())
         for button in page.locator("button").all():
             button.click()
-        copied = page.eval_on_selector_all("button", "all => all.map(button => button.dataset.clipboardText ?? null)")
+        copied = page.eval_on_selector_all(
+            "button", "all => all.map(button => button.dataset.clipboardText ?? null)"
+        )
         browser.close()
     assert copied == ["for i in range(2):\n    print(i)\ni\n", None]

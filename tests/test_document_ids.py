@@ -87,7 +87,12 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("ids")
     data = rw.RankingData(FRAME.drop(columns=["url", "words"]), "label", qid="qid")
     for name, objective in (("one", "lambdamart"), ("two", "queryrmse")):
-        parameters: dict[str, Any] = {"n_estimators": 3, "objective": objective, "min_child_samples": 1, "n_jobs": 1}
+        parameters: dict[str, Any] = {
+            "n_estimators": 3,
+            "objective": objective,
+            "min_child_samples": 1,
+            "n_jobs": 1,
+        }
         rw.train_run(folder / name, data, parameters=parameters, verbose=0)
     FRAME.to_parquet(folder / "test.parquet")
     return folder
@@ -109,42 +114,70 @@ def test_predict_keeps_them(runs: Path, tmp_path: Path, call: Command) -> None:
     ]
     assert [float(row["score"]) for row in table] == scores.tolist()
     run = rw.read_trec_run(tmp_path / "run.trec")
-    assert dict(zip(run.docno.tolist(), run.score.tolist(), strict=True)) == dict(zip(IDS, scores, strict=True))
+    assert dict(zip(run.docno.tolist(), run.score.tolist(), strict=True)) == dict(
+        zip(IDS, scores, strict=True)
+    )
 
 
-def test_evaluate_knows_documents_by_id_and_by_number(runs: Path, tmp_path: Path, call: Command) -> None:
+def test_evaluate_knows_documents_by_id_and_by_number(
+    runs: Path, tmp_path: Path, call: Command
+) -> None:
     test = runs / "test.parquet"
     expected = call("evaluate", runs / "one", test, "--drop", "url", "--drop", "words")[1]
     call("predict", runs / "one", test, *OPTIONS, "--out", tmp_path / "ids.trec")
-    call("predict", runs / "one", test, "--drop", "url", "--drop", "words", "--out", tmp_path / "numbers.trec")
+    call(
+        "predict",
+        runs / "one",
+        test,
+        "--drop",
+        "url",
+        "--drop",
+        "words",
+        "--out",
+        tmp_path / "numbers.trec",
+    )
     assert "7-1" in (tmp_path / "numbers.trec").read_text()
     for name in ("ids", "numbers"):
         code, out, error = call("evaluate", tmp_path / f"{name}.trec", test, *OPTIONS)
         assert (code, out) == (0, expected), error
-    code, out, error = call("evaluate", tmp_path / "numbers.trec", test)  # text columns are nothing to a run file
+    code, out, error = call(
+        "evaluate", tmp_path / "numbers.trec", test
+    )  # text columns are nothing to a run file
     assert (code, out) == (0, expected), error
 
 
-def test_a_run_file_needs_labels_and_queries_alone(runs: Path, tmp_path: Path, call: Command) -> None:
+def test_a_run_file_needs_labels_and_queries_alone(
+    runs: Path, tmp_path: Path, call: Command
+) -> None:
     call("predict", runs / "one", runs / "test.parquet", *OPTIONS, "--out", tmp_path / "ids.trec")
     expected = call("evaluate", tmp_path / "ids.trec", runs / "test.parquet", *OPTIONS)[1]
     FRAME.drop(columns=["a", "b", "c", "words"]).to_csv(tmp_path / "judged.csv", index=False)
-    code, out, error = call("evaluate", tmp_path / "ids.trec", tmp_path / "judged.csv", "--docid", "url")
+    code, out, error = call(
+        "evaluate", tmp_path / "ids.trec", tmp_path / "judged.csv", "--docid", "url"
+    )
     assert (code, out) == (0, expected), error
     code, _, error = call("evaluate", tmp_path / "missing.trec", tmp_path / "judged.csv")
     assert (code, "missing.trec" in error) == (1, True)
     colours = pd.Series(TEXTS, dtype="category")
-    weighted = rw.RankingData(FRAME[["a"]].assign(colour=colours), Y, qid=QID, weights=1.0 + QID, fields={"docid": IDS})
+    weighted = rw.RankingData(
+        FRAME[["a"]].assign(colour=colours), Y, qid=QID, weights=1.0 + QID, fields={"docid": IDS}
+    )
     rw.write_data(weighted, tmp_path / "weighted.parquet")
-    read = [rw.read_data(tmp_path / "weighted.parquet", features=features) for features in (True, False)]
+    read = [
+        rw.read_data(tmp_path / "weighted.parquet", features=features) for features in (True, False)
+    ]
     assert [data.weights.tolist() for data in read] == 2 * [weighted.weights.tolist()]
-    assert [data.fields["docid"].tolist() for data in read] == 2 * [weighted.fields["docid"].tolist()]
+    assert [data.fields["docid"].tolist() for data in read] == 2 * [
+        weighted.fields["docid"].tolist()
+    ]
     assert read[1].X.tolist() == [[0.0]] * weighted.n_rows
 
 
 def test_the_query_view_of_the_report_shows_them(runs: Path, tmp_path: Path, call: Command) -> None:
     test, page = runs / "test.parquet", tmp_path / "report.html"
-    code, _, error = call("report", runs / "one", runs / "two", "--data", test, *OPTIONS, "--out", page)
+    code, _, error = call(
+        "report", runs / "one", runs / "two", "--data", test, *OPTIONS, "--out", page
+    )
     assert code == 0, error
     text = page.read_text()
     data = json.loads(re.findall(r'class="explorer-data">(.*?)</script>', text, re.DOTALL)[0])
@@ -156,20 +189,26 @@ def test_the_query_view_of_the_report_shows_them(runs: Path, tmp_path: Path, cal
     assert "<b>tea</b>" not in text
 
 
-def test_ids_of_the_training_data_are_not_needed_in_other_data(runs: Path, tmp_path: Path, call: Command) -> None:
+def test_ids_of_the_training_data_are_not_needed_in_other_data(
+    runs: Path, tmp_path: Path, call: Command
+) -> None:
     test, run = runs / "test.parquet", tmp_path / "run"
     call("train", test, *OPTIONS, "--trees", 2, "--set", "n_jobs=1", "--out", run)
     FRAME.drop(columns=["url", "words"]).to_parquet(tmp_path / "plain.parquet")
     for path in (test, tmp_path / "plain.parquet"):
         code, _, error = call("predict", run, path, "--out", tmp_path / "scores.csv")
         assert code == 0, error
-    code, _, error = call("predict", run, tmp_path / "plain.parquet", "--docid", "uri", "--out", tmp_path / "s.csv")
+    code, _, error = call(
+        "predict", run, tmp_path / "plain.parquet", "--docid", "uri", "--out", tmp_path / "s.csv"
+    )
     assert (code, "has no column 'uri'" in error) == (1, True)
 
 
 def test_comments_stay_with_their_file(tmp_path: Path) -> None:
     for name in ("a", "b"):
-        (tmp_path / name).write_text(f"1 qid:1 1:1 # docid = {name}1\n0 qid:1 1:2 # docid = {name}2\n")
+        (tmp_path / name).write_text(
+            f"1 qid:1 1:1 # docid = {name}1\n0 qid:1 1:2 # docid = {name}2\n"
+        )
     first, second = rw.read_letor([tmp_path / "a", tmp_path / "b"])
     assert first.fields["docid"].tolist() == ["a1", "a2"]
     assert second.fields["docid"].tolist() == ["b1", "b2"]

@@ -36,7 +36,9 @@ OPTIONS: dict[str, Any] = {
 def hard(seed: int, n: int = 600, reference: RankingData | None = None) -> RankingData:
     """Missing values in one column, many zeros in another, a category, and few different values."""
     draw = np.random.default_rng(seed)
-    X = np.column_stack([draw.normal(size=(n, 3)), draw.integers(0, 40, n), draw.integers(0, 5, n)]).astype(float)
+    X = np.column_stack(
+        [draw.normal(size=(n, 3)), draw.integers(0, 40, n), draw.integers(0, 5, n)]
+    ).astype(float)
     X[draw.random(n) < 0.3, 0] = np.nan
     X[draw.random(n) < 0.6, 1] = 0.0
     return RankingData(X, np.zeros(n), group=[n], categorical=[3], reference=reference)
@@ -53,8 +55,12 @@ def on_grid(values: Any) -> Any:
 
 def gradients(iteration: int, data: RankingData = TRAIN) -> tuple[Any, Any]:
     draw = np.random.default_rng(iteration)
-    signal = np.nan_to_num(data.X[:, 0]) + np.isin(data.X[:, 3], (3, 7, 11)) + 0.5 * (data.X[:, 1] == 0)
-    return on_grid(draw.normal(size=data.n_rows) - signal), on_grid(draw.uniform(0.1, 1, size=data.n_rows))
+    signal = (
+        np.nan_to_num(data.X[:, 0]) + np.isin(data.X[:, 3], (3, 7, 11)) + 0.5 * (data.X[:, 1] == 0)
+    )
+    return on_grid(draw.normal(size=data.n_rows) - signal), on_grid(
+        draw.uniform(0.1, 1, size=data.n_rows)
+    )
 
 
 @np.errstate(over="ignore")
@@ -85,8 +91,14 @@ def probes(trees: list[TreeArrays], X: Any) -> Any:
     """Rows with values at, just below and just above every threshold, with zeros and with missing values."""
     rows = [X[0] * 0, X[0] * np.nan, X[0] * 0 + 1e-36, X[0] * 0 - 1e-36]
     for tree in trees:
-        for feature, threshold, decision in zip(tree.feature, tree.threshold, tree.decision, strict=True):
-            for value in (threshold, np.nextafter(threshold, -np.inf), np.nextafter(threshold, np.inf)):
+        for feature, threshold, decision in zip(
+            tree.feature, tree.threshold, tree.decision, strict=True
+        ):
+            for value in (
+                threshold,
+                np.nextafter(threshold, -np.inf),
+                np.nextafter(threshold, np.inf),
+            ):
                 row = X[len(rows) % len(X)].copy()
                 row[feature] = len(rows) % 45 if decision == AMONG else value
                 rows.append(row)
@@ -101,8 +113,12 @@ class TestContract:
 
     @pytest.fixture
     def grower(self, engine: Engine) -> Callable[..., Grower]:
-        def make(parts: Any = (TRAIN, VALID), seed: int = 5, threads: int = 1, **changes: Any) -> Grower:
-            return engine.grower(Growth(list(parts), OPTIONS | changes, changes.pop("params", {}), seed, threads))
+        def make(
+            parts: Any = (TRAIN, VALID), seed: int = 5, threads: int = 1, **changes: Any
+        ) -> Grower:
+            return engine.grower(
+                Growth(list(parts), OPTIONS | changes, changes.pop("params", {}), seed, threads)
+            )
 
         return make
 
@@ -139,7 +155,9 @@ class TestContract:
         assert len(set(expected)) > 100
 
     @pytest.mark.parametrize("part", [0, 1])
-    def test_leaves_of_rows_are_those_of_the_tree(self, grower: Callable[..., Grower], part: int) -> None:
+    def test_leaves_of_rows_are_those_of_the_tree(
+        self, grower: Callable[..., Grower], part: int
+    ) -> None:
         one = grower(HARD_PARTS, num_leaves=24, **WHOLE)
         one.resume(0)
         for iteration in range(4):
@@ -174,7 +192,9 @@ class TestContract:
         g, h = (np.bincount(leaves, values.astype(np.float64)) for values in (grad, hess))
         np.testing.assert_allclose(tree.values, -g / (h + OPTIONS["reg_lambda"]), rtol=1e-6)
 
-    def test_set_values_are_those_of_the_forest_bit_by_bit(self, grower: Callable[..., Grower]) -> None:
+    def test_set_values_are_those_of_the_forest_bit_by_bit(
+        self, grower: Callable[..., Grower]
+    ) -> None:
         one = grower()
         one.resume(0)
         scores = [np.zeros(TRAIN.n_rows), np.zeros(VALID.n_rows)]
@@ -202,10 +222,14 @@ class TestContract:
             assert np.array_equal(list(one.forest().trees())[-1].gain, before)
             for _ in range(2):
                 tree.set(tree.values, gain_factor=1e-9)
-                np.testing.assert_allclose(list(one.forest().trees())[-1].gain, 1e-9 * before, rtol=1e-5)
+                np.testing.assert_allclose(
+                    list(one.forest().trees())[-1].gain, 1e-9 * before, rtol=1e-5
+                )
         forest = one.forest()
         assert forest.importances("gain").max() < 1e-3
-        assert np.array_equal(engine.load(forest.dump()).importances("gain"), forest.importances("gain"))
+        assert np.array_equal(
+            engine.load(forest.dump()).importances("gain"), forest.importances("gain")
+        )
 
     def test_leaves_of_one_tree_need_not_be_asked_for(self, grower: Callable[..., Grower]) -> None:
         one = grower()
@@ -218,7 +242,9 @@ class TestContract:
 
     @pytest.mark.parametrize("sampling", [{}, WHOLE])
     @pytest.mark.parametrize("stop", [1, 6, 9])
-    def test_training_resumes_exactly(self, grower: Callable[..., Grower], sampling: dict[str, Any], stop: int) -> None:
+    def test_training_resumes_exactly(
+        self, grower: Callable[..., Grower], sampling: dict[str, Any], stop: int
+    ) -> None:
         at_once, later = grower(**sampling), grower(**sampling)
         assert at_once.resume(0) == 0
         whole = self.grow(at_once, range(12))
@@ -258,7 +284,9 @@ class TestContract:
         assert grower(subsample=1.0, colsample=0.9).draws
         assert grower(subsample=0.9, colsample=1.0).draws
 
-    def test_a_tree_without_a_split_is_none_and_leaves_no_trace(self, grower: Callable[..., Grower]) -> None:
+    def test_a_tree_without_a_split_is_none_and_leaves_no_trace(
+        self, grower: Callable[..., Grower]
+    ) -> None:
         one, other = grower(**WHOLE), grower(**WHOLE)
         nothing = np.zeros(TRAIN.n_rows, dtype=np.float32)
         one.resume(0)
@@ -312,7 +340,9 @@ class TestContract:
         X = HARD_PARTS[1].X[:50]
         contributions = hard_forest.contributions(X, threads=1)
         assert contributions.shape == (50, 6)
-        np.testing.assert_allclose(contributions.sum(axis=1), hard_forest.predict(X), rtol=1e-6, atol=1e-9)
+        np.testing.assert_allclose(
+            contributions.sum(axis=1), hard_forest.predict(X), rtol=1e-6, atol=1e-9
+        )
         counts, gains = np.zeros(5), np.zeros(5)
         for tree in hard_forest.trees():
             np.add.at(counts, tree.feature, 1)
@@ -328,7 +358,9 @@ class TestContract:
             assert back.dump() == forest.dump()
             assert back.n_features == 5
 
-    @pytest.mark.parametrize("content", [b"", b"nonsense", b"\xff\xfe\x00", b'{"learner": 1}', b"tree\nversion=v4\n"])
+    @pytest.mark.parametrize(
+        "content", [b"", b"nonsense", b"\xff\xfe\x00", b'{"learner": 1}', b"tree\nversion=v4\n"]
+    )
     def test_what_is_not_a_model_is_refused(self, engine: Engine, content: bytes) -> None:
         with pytest.raises(ValueError, match="model"):
             engine.load(content)
@@ -352,5 +384,7 @@ class TestContract:
 
 
 def test_an_engine_that_does_not_exist() -> None:
-    with pytest.raises(ValueError, match="unknown engine 'catboost'; choose one of lightgbm, xgboost"):
+    with pytest.raises(
+        ValueError, match="unknown engine 'catboost'; choose one of lightgbm, xgboost"
+    ):
         load_engine("catboost")

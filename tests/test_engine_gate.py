@@ -31,7 +31,9 @@ print("all made")
 
 
 def test_growers_with_different_numbers_of_threads_can_be_made_at_once() -> None:
-    done = subprocess.run([sys.executable, "-c", MANY_GROWERS], capture_output=True, text=True, timeout=300)
+    done = subprocess.run(
+        [sys.executable, "-c", MANY_GROWERS], capture_output=True, text=True, timeout=300
+    )
     assert (done.returncode, done.stdout) == (0, "all made\n"), done.stderr[-2000:]
 
 

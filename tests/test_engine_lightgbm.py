@@ -54,20 +54,24 @@ def test_scores_are_those_of_lightgbm_bit_by_bit() -> None:
     X = np.concatenate([HARD_PARTS[1].X, probes(list(forest.trees()), HARD.X)])
     assert np.array_equal(booster.predict(X, raw_score=True), forest.predict(X))
     assert np.array_equal(
-        booster.predict(X, raw_score=True, start_iteration=3, num_iteration=4), forest.predict(X, start=3, stop=7)
+        booster.predict(X, raw_score=True, start_iteration=3, num_iteration=4),
+        forest.predict(X, start=3, stop=7),
     )
     for kind in ("gain", "split"):
         assert np.array_equal(booster.feature_importance(kind), forest.importances(kind))
 
 
 @pytest.mark.parametrize(
-    ("params", "kind"), [({"use_missing": False}, 0), ({"zero_as_missing": True}, 2), ({"use_missing": True}, 1)]
+    ("params", "kind"),
+    [({"use_missing": False}, 0), ({"zero_as_missing": True}, 2), ({"use_missing": True}, 1)],
 )
 def test_all_kinds_of_missing_values_are_read(params: dict[str, Any], kind: int) -> None:
     forest = grown(12, HARD, parts=HARD_PARTS, num_leaves=24, params=params, **WHOLE).forest()
     assert kind in {int(code) for tree in forest.trees() for code in tree.missing}
     X = np.concatenate([HARD_PARTS[1].X, probes(list(forest.trees()), HARD.X)])
-    assert np.array_equal(lgb.Booster(model_str=text_of(forest)).predict(X, raw_score=True), forest.predict(X))
+    assert np.array_equal(
+        lgb.Booster(model_str=text_of(forest)).predict(X, raw_score=True), forest.predict(X)
+    )
 
 
 def test_leaves_are_found_from_the_change_of_scores(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -188,15 +192,27 @@ BROKEN = {
     "children in a circle": (r"(left_child=)\S+", r"\g<1>0", "a child does not exist"),
     "a child twice": (r"left_child=(\S+) (\S+)", r"left_child=\2 \2", "child of two nodes"),
     "a child out of range": (r"(left_child=)\S+", r"\g<1>99", "a child does not exist"),
-    "a column out of range": (r"(split_feature=)\S+", r"\g<1>999", "splits column 999 of 25 columns"),
+    "a column out of range": (
+        r"(split_feature=)\S+",
+        r"\g<1>999",
+        "splits column 999 of 25 columns",
+    ),
     "a negative column": (r"(split_feature=)\S+", r"\g<1>-3", "splits column -3"),
-    "a threshold that is not a number": (r"(\nthreshold=)\S+", r"\g<1>nan", "threshold is not a number"),
+    "a threshold that is not a number": (
+        r"(\nthreshold=)\S+",
+        r"\g<1>nan",
+        "threshold is not a number",
+    ),
     "a value that is not finite": (r"(leaf_value=)\S+", r"\g<1>inf", "leaf value is not finite"),
     "a value missing": (r"(leaf_value=)\S+ ", r"\g<1>", "nodes have 7 leaves"),
     "a threshold missing": (r"(\nthreshold=)\S+ ", r"\g<1>", "a tree has 6 thresholds and 7 rules"),
     "words": (r"(\nthreshold=)\S+", r"\g<1>high", "could not convert"),
     "an unknown rule": (r"(decision_type=)\S+", r"\g<1>12", "cannot be read"),
-    "a set that does not exist": (r"(decision_type=)\S+", r"\g<1>1", "set of categories does not exist"),
+    "a set that does not exist": (
+        r"(decision_type=)\S+",
+        r"\g<1>1",
+        "set of categories does not exist",
+    ),
     "linear leaves": (r"is_linear=0", "is_linear=1", "linear leaves"),
     "several outputs": (r"num_tree_per_iteration=1", "num_tree_per_iteration=3", "several outputs"),
 }
@@ -213,8 +229,13 @@ def test_a_broken_tree_is_refused(forest: Forest, why: str) -> None:
 
 def test_parameters_that_are_the_estimators_or_break_a_promise() -> None:
     assert "use random_state= instead" in ENGINE.check({"bagging_seed": 3}, Needs())[0]
-    assert "use the parameter num_leaves= of the estimator" in ENGINE.check({"num_leaves": 3}, Needs())[0]
+    assert (
+        "use the parameter num_leaves= of the estimator"
+        in ENGINE.check({"num_leaves": 3}, Needs())[0]
+    )
     assert ENGINE.check({"lambda_l1": 0.5}, Needs()) == []
     assert "breaks shrinking" in ENGINE.check({"lambda_l1": 0.5}, Needs(any_scale=True))[0]
     assert "own leaf values" in ENGINE.check({"lambda_l1": 0.5}, Needs(own_leaves=True))[0]
-    assert ENGINE.decided_options({"max_bin": 9, "max_bin_by_feature": [3, 4]}) == {"max_bin": [3, 4]}
+    assert ENGINE.decided_options({"max_bin": 9, "max_bin_by_feature": [3, 4]}) == {
+        "max_bin": [3, 4]
+    }

@@ -30,7 +30,9 @@ from test_engine_contract import HARD, HARD_PARTS, OPTIONS, gradients, on_grid
 ENGINE = load_engine("xgboost")
 
 
-def grower(parts: Any = (TRAIN, VALID), params: Any = None, threads: int = 1, **changes: Any) -> Any:
+def grower(
+    parts: Any = (TRAIN, VALID), params: Any = None, threads: int = 1, **changes: Any
+) -> Any:
     return ENGINE.grower(Growth(list(parts), OPTIONS | changes, params or {}, 5, threads))
 
 
@@ -44,13 +46,17 @@ def grown(parts: Any, iterations: int = 6, params: Any = None, **changes: Any) -
 
 def test_xgboost_makes_no_bins_of_its_own_from_bin_numbers() -> None:
     draw = np.random.default_rng(0)
-    X = np.column_stack([draw.normal(size=5000), draw.integers(0, 3, 5000), draw.choice([0.0, np.nan, 2.0], 5000)])
+    X = np.column_stack(
+        [draw.normal(size=5000), draw.integers(0, 3, 5000), draw.choice([0.0, np.nan, 2.0], 5000)]
+    )
     bins = Bins.of(X, 200)
     layout = Layout(bins)
     assert layout.column_of.tolist() == [0, 1, 2, 2]
     starts, cuts = layout.matrix(bins.encode(X), 1).get_quantile_cut()
     for number, expected in enumerate(([*range(200)], [0, 1, 2], [0, 1, 255], [0, 1, 2])):
-        own = cuts[starts[number] : starts[number + 1]]  # from just below the first value to beyond the last
+        own = cuts[
+            starts[number] : starts[number + 1]
+        ]  # from just below the first value to beyond the last
         assert own[1:-1].tolist() == expected[1:]
         assert own[0] <= expected[0]
         assert own[-1] > expected[-1]
@@ -119,7 +125,9 @@ def test_a_split_of_missing_values_alone() -> None:
     assert arrays.threshold.tolist() == [math.inf]
     assert not arrays.default_left[0]
     assert len(set(zip(tree.leaves(0), np.isnan(x), strict=True))) == 2
-    assert np.array_equal(ENGINE.load(one.forest().dump()).predict(data.X), one.forest().predict(data.X))
+    assert np.array_equal(
+        ENGINE.load(one.forest().dump()).predict(data.X), one.forest().predict(data.X)
+    )
 
 
 @pytest.mark.parametrize("params", [{}, {"max_cat_to_onehot": 1}])
@@ -133,7 +141,10 @@ def test_a_missing_category_is_one_more(params: dict[str, int], side: int) -> No
     one = grower([data], params, num_leaves=8, min_child_samples=1, **WHOLE)
     one.resume(0)
     tree = one.grow(on_grid(np.where(chosen, 1.0, -1.0)), on_grid(np.ones(2000)))
-    assert {bool(part.any()) and bool(part.all()) for part in (chosen[tree.leaves(0) == leaf] for leaf in range(2))}
+    assert {
+        bool(part.any()) and bool(part.all())
+        for part in (chosen[tree.leaves(0) == leaf] for leaf in range(2))
+    }
     values = one.forest().predict(data.X)
     assert np.array_equal(values < 0, chosen)
     assert any((arrays.decision == AMONG).any() for arrays in one.forest().trees())
@@ -148,7 +159,9 @@ def test_leaves_have_the_curvature_of_the_least_number_of_mean_rows() -> None:
     one.resume(0)
     tree = one.grow(grad, hess)
     assert np.bincount(tree.leaves(0), hess).min() >= 30 * hess.mean()
-    with_more = grower(params={"min_child_weight": 40.0}, num_leaves=500, min_child_samples=30, **WHOLE)
+    with_more = grower(
+        params={"min_child_weight": 40.0}, num_leaves=500, min_child_samples=30, **WHOLE
+    )
     with_more.resume(0)
     assert np.bincount(with_more.grow(grad, hess).leaves(0), hess).min() >= 40
 
@@ -161,18 +174,26 @@ def test_monotone_constraints_hold_with_diagonal_leaves() -> None:
     rows[:, 0] = np.tile(np.linspace(TRAIN.X[:, 0].min(), TRAIN.X[:, 0].max(), 40), 20)
     assert np.diff(ranker.predict(rows).reshape(20, 40), axis=1).min() >= 0
     by_name = quick(
-        engine="xgboost", objective="lambdamart", engine_params={"monotone_constraints": {TRAIN.feature_names[0]: 1}}
+        engine="xgboost",
+        objective="lambdamart",
+        engine_params={"monotone_constraints": {TRAIN.feature_names[0]: 1}},
     ).fit(TRAIN)
     assert np.array_equal(by_name.predict(rows), ranker.predict(rows))
     with pytest.raises(ValueError, match="acts on XGBoost's own leaf values"):
-        quick(engine="xgboost", leaf_values="full", objective="lambdamart", engine_params=params).fit(TRAIN)
+        quick(
+            engine="xgboost", leaf_values="full", objective="lambdamart", engine_params=params
+        ).fit(TRAIN)
 
 
 def test_interaction_constraints_hold_where_columns_are_doubled() -> None:
     groups = [[0, 1], [2, 3]]
     forest = grown(HARD_PARTS, 10, {"interaction_constraints": groups}, num_leaves=24, **WHOLE)
     for tree in forest.trees():
-        parents = {int(child): node for node in range(len(tree.left)) for child in (tree.left[node], tree.right[node])}
+        parents = {
+            int(child): node
+            for node in range(len(tree.left))
+            for child in (tree.left[node], tree.right[node])
+        }
         for leaf in range(len(tree.value)):
             used, node = set(), parents.get(~leaf)
             while node is not None:
@@ -199,7 +220,12 @@ def test_parameters_that_cannot_be_used(params: dict[str, Any], reason: str) -> 
 
 
 @pytest.mark.parametrize(
-    "params", [{"monotone_constraints": [1]}, {"monotone_constraints": {"x": 1}}, {"interaction_constraints": [[99]]}]
+    "params",
+    [
+        {"monotone_constraints": [1]},
+        {"monotone_constraints": {"x": 1}},
+        {"interaction_constraints": [[99]]},
+    ],
 )
 def test_constraints_of_columns_that_do_not_exist(params: dict[str, Any]) -> None:
     with pytest.raises(ValueError, match=f"engine_params has {next(iter(params))}="):
@@ -218,29 +244,49 @@ def test_a_missing_library_is_named_with_its_extra(monkeypatch: pytest.MonkeyPat
 
 
 def test_too_many_categories() -> None:
-    data = RankingData(np.array([[0.0], [70_000.0]]), [0, 1], group=[2], categorical=[0], feature_names=["shop"])
+    data = RankingData(
+        np.array([[0.0], [70_000.0]]), [0, 1], group=[2], categorical=[0], feature_names=["shop"]
+    )
     with pytest.raises(ValueError, match="the column 'shop' has 70001 categories"):
         quick(engine="xgboost").fit(data)
 
 
-OBJECTIVES = ["auto", "lambdamart", "yetirank", "stochasticrank", "xendcg", "listnet", "queryrmse", "lambdaloss"]
+OBJECTIVES = [
+    "auto",
+    "lambdamart",
+    "yetirank",
+    "stochasticrank",
+    "xendcg",
+    "listnet",
+    "queryrmse",
+    "lambdaloss",
+]
 
 
 @pytest.mark.parametrize("objective", OBJECTIVES)
 @pytest.mark.parametrize("extra", [{}, {"langevin": True}])
 def test_training_predicts_what_it_recorded(objective: str, extra: dict[str, Any]) -> None:
-    ranker = quick(engine="xgboost", objective=objective, n_estimators=5, **extra).fit(TRAIN, eval_set=[VALID, TRAIN])
+    ranker = quick(engine="xgboost", objective=objective, n_estimators=5, **extra).fit(
+        TRAIN, eval_set=[VALID, TRAIN]
+    )
     for number, data in enumerate((VALID, TRAIN)):
-        assert ranker.score(data) == pytest.approx(ranker.evals_result_[f"valid_{number}"]["ndcg@10"][-1], rel=1e-12)
+        assert ranker.score(data) == pytest.approx(
+            ranker.evals_result_[f"valid_{number}"]["ndcg@10"][-1], rel=1e-12
+        )
 
 
 def test_it_learns_as_well_as_the_other_engine() -> None:
-    scores = [quick(engine=engine, n_estimators=30).fit(TRAIN).score(VALID) for engine in ("lightgbm", "xgboost")]
+    scores = [
+        quick(engine=engine, n_estimators=30).fit(TRAIN).score(VALID)
+        for engine in ("lightgbm", "xgboost")
+    ]
     assert scores[1] > scores[0] - 0.05
     assert scores[1] > quick(engine="xgboost", n_estimators=1).fit(TRAIN).score(VALID)
 
 
-@pytest.mark.parametrize("options", [{}, {"langevin": True, "subsample_queries": 0.6, "objective": "yetirank"}])
+@pytest.mark.parametrize(
+    "options", [{}, {"langevin": True, "subsample_queries": 0.6, "objective": "yetirank"}]
+)
 def test_a_training_resumes_exactly(tmp_path: Path, options: dict[str, Any]) -> None:
     common = {"engine": "xgboost", "random_state": 3, **options}
     whole = quick(n_estimators=9, **common).fit(TRAIN, eval_set=VALID)
@@ -268,7 +314,9 @@ def test_threads_and_the_order_of_rows_change_nothing() -> None:
 
 def test_sparse_rows_give_the_same_model() -> None:
     X = np.where(np.abs(TRAIN.X) < 0.5, 0.0, TRAIN.X)
-    models = [quick(engine="xgboost").fit(rows, TRAIN.y, qid=TRAIN.qid) for rows in (X, sp.csr_matrix(X))]
+    models = [
+        quick(engine="xgboost").fit(rows, TRAIN.y, qid=TRAIN.qid) for rows in (X, sp.csr_matrix(X))
+    ]
     assert models[0].forest_.dump() == models[1].forest_.dump()
     assert np.array_equal(models[0].predict(X), models[1].predict(sp.csr_matrix(X)))
 
@@ -279,8 +327,13 @@ def test_a_saved_model_needs_no_library(tmp_path: Path, monkeypatch: pytest.Monk
     monkeypatch.setitem(__import__("sys").modules, "xgboost", None)
     model = rw.load(tmp_path / "model")
     assert np.array_equal(model.predict(HARD.X), ranker.predict(HARD.X))
-    assert np.array_equal(model.predict(HARD.X[:9], contributions=True), ranker.predict(HARD.X[:9], contributions=True))
-    assert np.array_equal(pickle.loads(pickle.dumps(ranker)).predict(HARD.X), ranker.predict(HARD.X))
+    assert np.array_equal(
+        model.predict(HARD.X[:9], contributions=True),
+        ranker.predict(HARD.X[:9], contributions=True),
+    )
+    assert np.array_equal(
+        pickle.loads(pickle.dumps(ranker)).predict(HARD.X), ranker.predict(HARD.X)
+    )
 
 
 HARD_FOREST = grown(HARD_PARTS, 3, num_leaves=6, **WHOLE)
@@ -356,7 +409,11 @@ def shapley(tree: GrownTree, row: Any, n_columns: int) -> Any:
     for column in range(n_columns):
         others = [other for other in range(n_columns) if other != column]
         for size in range(n_columns):
-            weight = math.factorial(size) * math.factorial(n_columns - size - 1) / math.factorial(n_columns)
+            weight = (
+                math.factorial(size)
+                * math.factorial(n_columns - size - 1)
+                / math.factorial(n_columns)
+            )
             for chosen in itertools.combinations(others, size):
                 known = frozenset(chosen)
                 out[column] += weight * (value(0, known | {column}) - value(0, known))
@@ -376,7 +433,9 @@ def test_shap_values_are_those_of_the_definition() -> None:
     rows = HARD.X[:12]
     expected = [sum(shapley(tree, row, 5) for tree in HARD_FOREST._trees) for row in rows]
     np.testing.assert_allclose(HARD_FOREST.contributions(rows), expected, rtol=1e-9, atol=1e-12)
-    assert np.array_equal(HARD_FOREST.contributions(rows, threads=2), HARD_FOREST.contributions(rows))
+    assert np.array_equal(
+        HARD_FOREST.contributions(rows, threads=2), HARD_FOREST.contributions(rows)
+    )
     assert np.abs(HARD_FOREST.contributions(rows)[:, :5]).min(axis=0).max() > 0
 
 

@@ -48,8 +48,14 @@ def tied_data(n_queries=50, seed=0, longest=30):
 
 
 def test_the_table_above_has_every_metric():
-    kinds = [kind for kind in vars(metrics).values() if isinstance(kind, type) and issubclass(kind, metrics.Metric)]
-    assert {text.split("@")[0].split("(")[0] for text in TEXTS} == {kind.name for kind in kinds if kind.name}
+    kinds = [
+        kind
+        for kind in vars(metrics).values()
+        if isinstance(kind, type) and issubclass(kind, metrics.Metric)
+    ]
+    assert {text.split("@")[0].split("(")[0] for text in TEXTS} == {
+        kind.name for kind in kinds if kind.name
+    }
     assert public_evaluate is evaluate
 
 
@@ -58,13 +64,21 @@ def test_per_query_follows_query_ids_for_rows_in_any_order(ties):
     scores, labels, qid = tied_data()
     shuffled = np.random.default_rng(1).permutation(len(qid))
     result = evaluate(
-        scores[shuffled], labels[shuffled], qid=qid[shuffled], metrics=TEXTS, ties=ties, empty="zero", threads=1
+        scores[shuffled],
+        labels[shuffled],
+        qid=qid[shuffled],
+        metrics=TEXTS,
+        ties=ties,
+        empty="zero",
+        threads=1,
     )
     assert result.query_ids.tolist() == sorted(set(qid.tolist()))
     for number, q in enumerate(result.query_ids):
         rows = shuffled[qid[shuffled] == q]
         for text in TEXTS:
-            alone = evaluate(scores[rows], labels[rows], group=[len(rows)], metrics=text, ties=ties, empty="zero")
+            alone = evaluate(
+                scores[rows], labels[rows], group=[len(rows)], metrics=text, ties=ties, empty="zero"
+            )
             assert result.per_query[text][number] == alone.mean[text], text
 
 
@@ -78,7 +92,9 @@ def test_row_order_changes_nothing(ties):
         again = evaluate(scores[rows], labels[rows], qid=qid[rows], metrics=texts, ties=ties)
         for text in texts:
             if ties == "expected":  # sums over a block of ties go by rows
-                np.testing.assert_allclose(again.per_query[text], straight.per_query[text], rtol=1e-13)
+                np.testing.assert_allclose(
+                    again.per_query[text], straight.per_query[text], rtol=1e-13
+                )
             else:
                 np.testing.assert_array_equal(again.per_query[text], straight.per_query[text])
 
@@ -96,12 +112,16 @@ def test_worst_and_best_enclose_the_other_policies(text):
     assert worst <= given <= best
 
 
-@pytest.mark.parametrize("text", ["ndcg@10", "err", "mrr", "map", "rbp", "precision@5", "recall@5", "success@1"])
+@pytest.mark.parametrize(
+    "text", ["ndcg@10", "err", "mrr", "map", "rbp", "precision@5", "recall@5", "success@1"]
+)
 def test_constant_scores_on_sorted_labels_do_not_score_1(text):
     labels = np.sort(np.random.default_rng(2).integers(0, 5, 40))[::-1]
     worth = evaluate(np.zeros(40), labels, group=[40], metrics=text).mean[text]
     name, *at = text.split("@")
-    assert worth == pytest.approx(oracles.metric_value(name, labels[::-1], *map(int, at)), rel=1e-13)
+    assert worth == pytest.approx(
+        oracles.metric_value(name, labels[::-1], *map(int, at)), rel=1e-13
+    )
     assert worth < 0.7
 
 
@@ -145,7 +165,13 @@ def test_threads_share_the_work_evenly(parts):
 
 
 def test_keys_are_the_texts_given():
-    given = [" ndcg @ 3", "ndcg(gain=exponential)", "RBP(p=0.8)", ERR(at=2, gain="linear"), NDCG(at=3)]
+    given = [
+        " ndcg @ 3",
+        "ndcg(gain=exponential)",
+        "RBP(p=0.8)",
+        ERR(at=2, gain="linear"),
+        NDCG(at=3),
+    ]
     result = evaluate([2, 1], [0, 1], group=[2], metrics=given)
     keys = ["ndcg @ 3", "ndcg(gain=exponential)", "RBP(p=0.8)", "err(gain=linear)@2", "ndcg@3"]
     assert list(result.mean) == list(result.per_query) == keys
@@ -154,12 +180,21 @@ def test_keys_are_the_texts_given():
 
 
 # Query a has no relevant document, b scores 1, c scores 1/2 in the reciprocal rank.
-THREE = {"scores": [2, 1, 2, 1, 2, 1], "labels": [0, 0, 1, 0, 0, 1], "qid": list("aabbcc"), "metrics": "mrr"}
+THREE = {
+    "scores": [2, 1, 2, 1, 2, 1],
+    "labels": [0, 0, 1, 0, 0, 1],
+    "qid": list("aabbcc"),
+    "metrics": "mrr",
+}
 
 
 @pytest.mark.parametrize(
     ("empty", "value", "mean"),
-    [("skip", np.nan, (1 + 1 / 2) / 2), ("zero", 0, (0 + 1 + 1 / 2) / 3), ("one", 1, (1 + 1 + 1 / 2) / 3)],
+    [
+        ("skip", np.nan, (1 + 1 / 2) / 2),
+        ("zero", 0, (0 + 1 + 1 / 2) / 3),
+        ("one", 1, (1 + 1 + 1 / 2) / 3),
+    ],
 )
 def test_queries_without_a_relevant_document(empty, value, mean):
     result = evaluate(**THREE, empty=empty)
@@ -176,7 +211,9 @@ def test_skip_is_the_default_for_every_metric(text):
 
 
 def test_relevant_below_the_cutoff_is_not_empty():
-    result = evaluate([3, 2, 1], [0, 0, 1], group=[3], metrics=["ndcg@2", "mrr@2", "precision@1"], empty="one")
+    result = evaluate(
+        [3, 2, 1], [0, 0, 1], group=[3], metrics=["ndcg@2", "mrr@2", "precision@1"], empty="one"
+    )
     assert result.mean == {"ndcg@2": 0, "mrr@2": 0, "precision@1": 0}
 
 
@@ -204,7 +241,9 @@ def test_weights_per_query_or_per_row(weights, empty, mean):
 
 
 def test_weights_per_query_come_in_order_of_first_appearance():
-    result = evaluate([2, 1, 1, 2], [1, 1, 0, 0], qid=["z", "a", "z", "a"], weights=[3, 1], metrics="mrr")
+    result = evaluate(
+        [2, 1, 1, 2], [1, 1, 0, 0], qid=["z", "a", "z", "a"], weights=[3, 1], metrics="mrr"
+    )
     assert result.query_ids.tolist() == ["a", "z"]
     assert result.weights.tolist() == [1, 3]
     assert result.mean["mrr"] == (1 * 1 / 2 + 3 * 1) / 4
@@ -213,7 +252,9 @@ def test_weights_per_query_come_in_order_of_first_appearance():
 @pytest.mark.parametrize("column", [list, np.array, pd.Series, pl.Series])
 @pytest.mark.parametrize("ids", [[7, 2, 7, 2, 2], ["q7", "q2", "q7", "q2", "q2"]])
 def test_columns_of_any_kind(column, ids):
-    result = evaluate(column([0.2, 0.3, 0.1, 0.2, 0.1]), column([0, 0, 1, 1, 0]), qid=column(ids), metrics="mrr")
+    result = evaluate(
+        column([0.2, 0.3, 0.1, 0.2, 0.1]), column([0, 0, 1, 1, 0]), qid=column(ids), metrics="mrr"
+    )
     assert result.query_ids.tolist() == sorted(set(ids))
     assert result.per_query["mrr"].tolist() == [1 / 2, 1 / 2]
 
@@ -248,18 +289,30 @@ def test_it_prints_and_pickles():
         ({"group": [3, 3]}, "group splits query b between rows 2 and 3"),
         ({"scores": [2, 1]}, r"scores have shape \(2,\) for 6 rows; give one per row"),
         ({"scores": [[2, 1]] * 3}, r"scores have shape \(3, 2\) for 6 rows"),
-        ({"scores": [2, 1, 2, np.nan, 2, 1]}, "the score at row 3, query b is NaN and cannot be ranked"),
+        (
+            {"scores": [2, 1, 2, np.nan, 2, 1]},
+            "the score at row 3, query b is NaN and cannot be ranked",
+        ),
         ({"labels": [0, 0, 1]}, "qid has 6 entries for 3 rows"),
         ({"labels": [[0, 0, 1, 0, 0, 1]]}, r"labels have shape \(1, 6\) for 6 rows"),
-        ({"labels": [0, 0, 1, 0, -1, 1]}, "labels must be finite and non-negative; got -1.0 at row 4, query c"),
+        (
+            {"labels": [0, 0, 1, 0, -1, 1]},
+            "labels must be finite and non-negative; got -1.0 at row 4, query c",
+        ),
         ({"labels": [0, 0, 1, np.inf, 0, 1]}, "got inf at row 3, query b"),
         ({"labels": [0, np.nan, 1, 0, 0, 1]}, "got nan at row 1, query a"),
         ({"labels": list("yynnyn")}, "labels must be numbers"),
-        ({"ties": "average"}, "unknown tie policy 'average'; choose one of worst, best, expected, input"),
+        (
+            {"ties": "average"},
+            "unknown tie policy 'average'; choose one of worst, best, expected, input",
+        ),
         ({"empty": "nan"}, "unknown policy for empty queries 'nan'; choose one of skip, zero, one"),
         ({"metrics": []}, "no metric to evaluate: name at least one"),
         ({"metrics": ["mrr", "mpa"]}, r"did you mean 'map'\?"),
-        ({"weights": [1, 2]}, r"weights have shape \(2,\); expected one per row \(6\) or one per query \(3\)"),
+        (
+            {"weights": [1, 2]},
+            r"weights have shape \(2,\); expected one per row \(6\) or one per query \(3\)",
+        ),
         ({"weights": [1, 2, -1]}, r"weights\[2\] is -1.0; weights must be finite and non-negative"),
         ({"weights": [1, np.nan, 1]}, r"weights\[1\] is nan"),
         ({"weights": [1, 1, 2, 3, 1, 1]}, r"weights differ within a query \(row 3, query b\)"),
@@ -277,7 +330,9 @@ def test_a_nan_score_is_found_in_the_callers_rows():
         evaluate([1, 2, np.nan, 4], [0, 1, 0, 1], qid=["b", "a", "a", "b"])
 
 
-@pytest.mark.parametrize("text", ["err", "err(gain=linear)@50", "mrr", "map", "pfound", "success@40"])
+@pytest.mark.parametrize(
+    "text", ["err", "err(gain=linear)@50", "mrr", "map", "pfound", "success@40"]
+)
 def test_a_long_block_of_ties(text):
     """3000 tied documents between two others: exact, so within the noise of a Monte Carlo mean."""
     rng = np.random.default_rng(4)
@@ -293,9 +348,9 @@ def test_a_long_block_of_ties(text):
     draws = 1000
     copies = np.tile(scores, (draws, 1))
     copies[:, 1:-1] = rng.random((draws, 3000))
-    sampled = evaluate(copies.ravel(), np.tile(labels, draws), group=[3002] * draws, metrics=text, threads=1).per_query[
-        text
-    ]
+    sampled = evaluate(
+        copies.ravel(), np.tile(labels, draws), group=[3002] * draws, metrics=text, threads=1
+    ).per_query[text]
     assert abs(sampled.mean() - expected) < 4.5 * sampled.std() / np.sqrt(draws)
 
 

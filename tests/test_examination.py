@@ -30,7 +30,11 @@ def no_scores() -> Any:
 
 
 def estimate(
-    data: rw.RankingData, *columns: BiasColumn, chosen: int = 0, reference: int = 0, scores: Any = no_scores
+    data: rw.RankingData,
+    *columns: BiasColumn,
+    chosen: int = 0,
+    reference: int = 0,
+    scores: Any = no_scores,
 ) -> Examination | None:
     return estimate_examination(columns, chosen, reference, data, 1, scores)
 
@@ -60,7 +64,8 @@ def test_weights_are_counts() -> None:
     weighted = estimate(data_of(features, labels, weights=[3, 1, 1, 3, 1]), column(codes, [1, 2]))
     times = [3, 1, 1, 3, 1]
     repeated = estimate(
-        data_of(np.repeat(features, times), np.repeat(labels, times)), column(np.repeat(codes, times), [1, 2])
+        data_of(np.repeat(features, times), np.repeat(labels, times)),
+        column(np.repeat(codes, times), [1, 2]),
     )
     assert weighted is not None
     assert repeated is not None
@@ -96,13 +101,18 @@ def test_groups_have_the_same_values_of_other_columns() -> None:
     ],
 )
 def test_nothing_where_clicks_do_not_tell(labels: list[float], codes: list[int]) -> None:
-    assert estimate(data_of([1, 1, 2, 2], labels), column(codes, [1, 2]), scores=lambda: np.zeros(4)) is None
+    assert (
+        estimate(data_of([1, 1, 2, 2], labels), column(codes, [1, 2]), scores=lambda: np.zeros(4))
+        is None
+    )
 
 
 def test_levels_that_nothing_connects_are_left_out() -> None:
     """Positions 3 and 4 were clicked, but only documents that stood at 3 and 4, and none of the same score."""
     data = data_of([1, 1, 2, 2], [0.8, 0.4, 0.4, 0.1])
-    found = estimate(data, column([0, 1, 2, 3], [1, 2, 3, 4]), scores=lambda: np.array([0.0, 0.0, 1.0, 1.0]))
+    found = estimate(
+        data, column([0, 1, 2, 3], [1, 2, 3, 4]), scores=lambda: np.array([0.0, 0.0, 1.0, 1.0])
+    )
     assert found is not None
     assert found.levels.tolist() == [0, 1]
 
@@ -116,17 +126,27 @@ def test_standard_errors_are_those_of_resampled_groups() -> None:
     shows, clicks = shows[used], clicks[used]
     draws = [random.integers(0, len(shows), len(shows)) for _ in range(400)]
     deviation = np.std([fit_curve(shows[d], clicks[d]) for d in draws], axis=0)
-    np.testing.assert_allclose(curve_errors(shows, clicks, fit_curve(shows, clicks)), deviation, rtol=0.12)
+    np.testing.assert_allclose(
+        curve_errors(shows, clicks, fit_curve(shows, clicks)), deviation, rtol=0.12
+    )
 
 
 # In a training.
 
 
-def clicks_of(n_queries: int = 250, exponent: float = 1.0, impressions: int = 30, **options: Any) -> rw.RankingData:
+def clicks_of(
+    n_queries: int = 250, exponent: float = 1.0, impressions: int = 30, **options: Any
+) -> rw.RankingData:
     data = rw.make_web_search(n_queries, kind="short", n_features=20, seed=5)
     teacher = -ranks_within_queries(np.nan_to_num(data.X[:, 7]).astype(float), data.queries) / 2
     log = rw.simulate_clicks(
-        data, teacher, exponent=exponent, noise=0.1, impressions=impressions, temperature=1.0, seed=5
+        data,
+        teacher,
+        exponent=exponent,
+        noise=0.1,
+        impressions=impressions,
+        temperature=1.0,
+        seed=5,
     )
     return log.to_data(examined_only=False, **options)
 
@@ -141,13 +161,20 @@ def quick(objective: str, **options: Any) -> rw.Ranker:
 
 
 @pytest.mark.parametrize("objective", ["lambdamart", "queryrmse", "xendcg"])
-def test_examination_does_not_depend_on_the_objective(sessions: rw.RankingData, objective: str) -> None:
+def test_examination_does_not_depend_on_the_objective(
+    sessions: rw.RankingData, objective: str
+) -> None:
     ranker = quick(objective).fit(sessions, position="position")
     found = ranker.manifest_["position_bias"]["position"]
     truth = 1 / np.arange(1, 11)
     assert found["alike_by"] == "features"
-    assert np.all(np.abs(np.log(found["examination"] / truth))[1:] < 3 * np.array(found["examination_error"])[1:])
-    np.testing.assert_allclose(list(ranker.examination_["position"].values())[:3], truth[:3], rtol=0.1)
+    assert np.all(
+        np.abs(np.log(found["examination"] / truth))[1:]
+        < 3 * np.array(found["examination_error"])[1:]
+    )
+    np.testing.assert_allclose(
+        list(ranker.examination_["position"].values())[:3], truth[:3], rtol=0.1
+    )
 
 
 def test_counts_give_the_same_as_sessions(sessions: rw.RankingData) -> None:
@@ -160,7 +187,8 @@ def test_counts_give_the_same_as_sessions(sessions: rw.RankingData) -> None:
 
 def test_features_within_the_list_do_not_make_documents_differ(sessions: rw.RankingData) -> None:
     plain, more = (
-        quick("lambdamart", within_query=recipe).fit(sessions, position="position") for recipe in (None, ["rank"])
+        quick("lambdamart", within_query=recipe).fit(sessions, position="position")
+        for recipe in (None, ["rank"])
     )
     assert more.examination_ == plain.examination_
 
@@ -171,16 +199,22 @@ def test_documents_of_like_score_where_none_repeats() -> None:
     n_lists, shown = 3000, 5
     X = random.normal(size=(n_lists, shown, 2))
     X = np.take_along_axis(
-        X, np.argsort(-(X[:, :, :1] + random.normal(scale=2, size=(n_lists, shown, 1))), axis=1), axis=1
+        X,
+        np.argsort(-(X[:, :, :1] + random.normal(scale=2, size=(n_lists, shown, 1))), axis=1),
+        axis=1,
     )
     X = X.reshape(-1, 2)
     position = np.tile(np.arange(1, shown + 1), n_lists)
     labels = 0.7 / (1 + np.exp(-2 * X[:, 0])) / position  # no chance in it
-    data = rw.RankingData(X, labels, qid=np.repeat(np.arange(n_lists), shown), fields={"position": position})
+    data = rw.RankingData(
+        X, labels, qid=np.repeat(np.arange(n_lists), shown), fields={"position": position}
+    )
     ranker = rw.Ranker("queryrmse", n_estimators=60, learning_rate=0.2, verbose=0, n_jobs=1)
     ranker.fit(data, position="position")
     assert ranker.manifest_["position_bias"]["position"]["alike_by"] == "score"
-    np.testing.assert_allclose(list(ranker.examination_["position"].values()), 1 / np.arange(1, 6), rtol=0.05)
+    np.testing.assert_allclose(
+        list(ranker.examination_["position"].values()), 1 / np.arange(1, 6), rtol=0.05
+    )
 
 
 def test_saved_models_have_it(sessions: rw.RankingData, tmp_path: Path) -> None:

@@ -20,7 +20,14 @@ from rankwright.metrics import metric
 from rankwright.objectives import bind
 from rankwright.ranker import Ranker
 from rankwright.report.page import Table
-from rankwright.research.experiments import EXPERIMENTS, Record, experiment, read_records, reproduce, results_page
+from rankwright.research.experiments import (
+    EXPERIMENTS,
+    Record,
+    experiment,
+    read_records,
+    reproduce,
+    results_page,
+)
 from rankwright.research.experiments.base import ExperimentSettings, Job, differences
 from rankwright.research.experiments.claims import Claim, claims, judge
 from rankwright.research.experiments.comparison_study import ComparisonStudy
@@ -34,7 +41,10 @@ from rankwright.research.harness import Outcome, OutcomeStore, RankwrightSystem
 
 NAMES = [
     *(f"stochasticrank-{part}" for part in ("table1", "table2", "table3")),
-    *(f"tricks-{part}" for part in ("table2", "table3", "table4", "smoothing", "neighbours", "gap")),
+    *(
+        f"tricks-{part}"
+        for part in ("table2", "table3", "table4", "smoothing", "neighbours", "gap")
+    ),
     *(f"xendcg-{part}" for part in ("table1", "robustness", "clicks", "figure1")),
     *(f"lambdaex-{part}" for part in ("table5", "table6", "figure3")),
     "softrank-directness",
@@ -55,7 +65,9 @@ Command = Callable[..., Done]
 
 
 @pytest.fixture
-def command(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> Command:
+def command(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> Command:
     """Run ``rankwright reproduce`` in an empty folder."""
     monkeypatch.chdir(tmp_path)
 
@@ -77,7 +89,9 @@ def test_all_experiments() -> None:
 
 
 def test_an_unknown_name_gets_a_suggestion() -> None:
-    with pytest.raises(ValueError, match=r"unknown experiment 'tricks-table5'.*Did you mean tricks-table"):
+    with pytest.raises(
+        ValueError, match=r"unknown experiment 'tricks-table5'.*Did you mean tricks-table"
+    ):
         experiment("tricks-table5")
 
 
@@ -95,7 +109,13 @@ def test_objectives_bind_to_every_target(study: ComparisonStudy) -> None:
         for target in study.only.get(system.name, study.targets):
             if isinstance(system, RankwrightSystem):
                 Ranker(**dict(system.params)).check_params()
-                bind(objective(system.params["objective"]), [2, 0, 1], group=[3], metric=metric(target), threads=1)
+                bind(
+                    objective(system.params["objective"]),
+                    [2, 0, 1],
+                    group=[3],
+                    metric=metric(target),
+                    threads=1,
+                )
 
 
 @pytest.mark.parametrize("study", STUDIES, ids=lambda one: one.name)
@@ -104,7 +124,9 @@ def test_systems_declare_whether_they_depend_on_the_metric(study: ComparisonStud
     for system in study.systems:
         if isinstance(system, RankwrightSystem) and not system.by_metric:
             grads = [
-                bind(system.params["objective"], [2, 0, 1], group=[3], metric=target, threads=1)([0.1, 0.3, 0.2], 0)[0]
+                bind(system.params["objective"], [2, 0, 1], group=[3], metric=target, threads=1)(
+                    [0.1, 0.3, 0.2], 0
+                )[0]
                 for target in study.targets
             ]
             assert all(np.array_equal(grad, grads[0]) for grad in grads)
@@ -112,7 +134,9 @@ def test_systems_declare_whether_they_depend_on_the_metric(study: ComparisonStud
 
 @pytest.mark.parametrize("study", STUDIES, ids=lambda one: one.name)
 def test_claims_and_figures_are_of_systems_that_are_run(study: ComparisonStudy) -> None:
-    run = {condition.names(system.name) for condition in study.conditions for system in study.systems}
+    run = {
+        condition.names(system.name) for condition in study.conditions for system in study.systems
+    }
     assert len(run) == len(study.conditions) * len(study.systems)
     assert {name for claim in study.claims for name in claim.systems()} <= run
     assert {claim.target for claim in study.claims} <= set(study.targets)
@@ -161,7 +185,9 @@ LOW = [0.4, 0.5, 0.3, 0.6, 0.4, 0.5, 0.3, 0.6]
 
 def test_verdicts_agree_contradict_or_leave_open() -> None:
     """Eight differences of one sign: the exact randomisation test gives p = 2 / 2^8, times three claims at most."""
-    store = outcomes(high=RAISED, low=LOW, like=[*RAISED[:4], *LOW[4:]], again=[*LOW[:4], *RAISED[4:]])
+    store = outcomes(
+        high=RAISED, low=LOW, like=[*RAISED[:4], *LOW[4:]], again=[*LOW[:4], *RAISED[4:]]
+    )
     found = judge(claims("high > low\nlow > high\nlike > again", ["map"]), store)
     assert [one.outcome for one in found] == ["agrees", "contradicts", "not significant"]
     assert found[0].evidence.startswith("+10.00 points [+10.00, +10.00], p = 0.023, 8 queries")
@@ -171,7 +197,9 @@ def test_verdicts_agree_contradict_or_leave_open() -> None:
 def test_a_claim_of_no_difference_needs_a_narrow_interval() -> None:
     """Mean differences: 0.005 on every query, 0.1 on every query, and 0.1 or -0.1 in equal parts."""
     close = [value + 0.005 for value in LOW]
-    store = outcomes(high=RAISED, low=LOW, close=close, a=[*RAISED[:4], *LOW[4:]], b=[*LOW[:4], *RAISED[4:]])
+    store = outcomes(
+        high=RAISED, low=LOW, close=close, a=[*RAISED[:4], *LOW[4:]], b=[*LOW[:4], *RAISED[4:]]
+    )
     found = judge(claims("close > low\nhigh > low\na > b", ["map"], alike=True), store)
     assert [one.outcome for one in found] == ["agrees", "contradicts", "not significant"]
     assert found[0].claim == "close like low by map"
@@ -218,7 +246,9 @@ def test_a_larger_gap_is_a_larger_lead_on_the_training_queries() -> None:
     larger, smaller = judge_gaps(claims("a > b\nb > a", ["map"]), values)
     assert (larger.outcome, smaller.outcome) == ("agrees", "contradicts")
     assert larger.claim == "the gap of a above that of b by map"
-    assert larger.evidence.startswith(f"{100 * (0.2 + noise[0].mean() - noise[1].mean()):+.2f} points [")
+    assert larger.evidence.startswith(
+        f"{100 * (0.2 + noise[0].mean() - noise[1].mean()):+.2f} points ["
+    )
 
 
 @pytest.mark.parametrize(
@@ -230,7 +260,8 @@ def test_the_toy_problem_counts_seeds(reached: list[float], expected: str) -> No
 
 
 @pytest.mark.parametrize(
-    ("slow", "expected"), [([2.0, 3.0], "agrees"), ([0.5, 3.0], "mixed"), ([0.5, 0.9], "contradicts")]
+    ("slow", "expected"),
+    [([2.0, 3.0], "agrees"), ([0.5, 3.0], "mixed"), ([0.5, 0.9], "contradicts")],
 )
 def test_times_are_compared_round_by_round(slow: list[float], expected: str) -> None:
     verdict = _slower("a", "b", slow, [1.0, 1.0])
@@ -241,7 +272,9 @@ def test_times_are_compared_round_by_round(slow: list[float], expected: str) -> 
 def test_a_query_that_trains_in_two_folds_counts_once() -> None:
     store = OutcomeStore()
     for fold, ids, values in (("1", ["a", "b"], [1.0, 0.0]), ("2", ["b", "c"], [1.0, 1.0])):
-        store.add(Outcome("made up", fold, "ours", "share", 0, 5, 0.5, 1.0, 0.1, ids, {"share": values}))
+        store.add(
+            Outcome("made up", fold, "ours", "share", 0, 5, 0.5, 1.0, 0.1, ids, {"share": values})
+        )
     pooled = by_query(store).evaluation("ours", "share")
     assert pooled.per_query["share"].tolist() == [1.0, (0 + 1) / 2, 1.0]
     assert pooled.mean["share"] == pytest.approx((1 + 0.5 + 1) / 3)
@@ -254,16 +287,13 @@ def directness(max_ratio: float, bounded: int) -> Outcome:
 
 def test_a_gap_above_the_bound_contradicts_the_theorem() -> None:
     within, beyond, outside = directness(0.9, 4), directness(1.1, 1), directness(float("nan"), 0)
-    assert [_bounded(points).outcome for points in ([[within], [outside]], [[within, beyond]], [[outside]])] == [
-        "agrees",
-        "contradicts",
-        "not significant",
-    ]
-    assert [_falls(gaps).outcome for gaps in ([0.1, 0.01, 1e-9], [0.1, 0.2, 1e-9], [0.1, 0.09])] == [
-        "agrees",
-        "contradicts",
-        "contradicts",
-    ]
+    assert [
+        _bounded(points).outcome
+        for points in ([[within], [outside]], [[within, beyond]], [[outside]])
+    ] == ["agrees", "contradicts", "not significant"]
+    assert [
+        _falls(gaps).outcome for gaps in ([0.1, 0.01, 1e-9], [0.1, 0.2, 1e-9], [0.1, 0.09])
+    ] == ["agrees", "contradicts", "contradicts"]
 
 
 def test_corruption_leaves_the_test_queries_unchanged() -> None:
@@ -274,9 +304,14 @@ def test_corruption_leaves_the_test_queries_unchanged() -> None:
         for condition in study.conditions:
             changed, other = (condition.change(fold, seed) for seed in (0, 1))
             assert changed.test is fold.test
-            differs = not np.array_equal(changed.train.y, other.train.y) or changed.train.n_rows != other.train.n_rows
+            differs = (
+                not np.array_equal(changed.train.y, other.train.y)
+                or changed.train.n_rows != other.train.n_rows
+            )
             assert condition.drawn == bool(condition.name)
-            assert differs == condition.drawn or "negatives" in condition.name  # whose labels are equal
+            assert (
+                differs == condition.drawn or "negatives" in condition.name
+            )  # whose labels are equal
             assert (changed.train is fold.train) == (condition.name == "")
             assert (changed.valid is fold.valid) == (name == "xendcg-robustness")
 
@@ -301,13 +336,17 @@ def test_the_learning_rate_keeps_the_papers_distance() -> None:
         ("tricks-table4", {"targets": ("rbp",)}, "has no metric 'rbp'; it has ndcg@10"),
     ],
 )
-def test_options_without_effect_are_rejected(name: str, changes: dict[str, Any], message: str) -> None:
+def test_options_without_effect_are_rejected(
+    name: str, changes: dict[str, Any], message: str
+) -> None:
     with pytest.raises(ValueError, match=message):
         EXPERIMENTS[name].settings(**changes)
 
 
 def test_the_printed_command_names_all_settings() -> None:
-    settings = EXPERIMENTS["tricks-table2"].settings(quick=True, trees=7, trials=3, targets=("map",))
+    settings = EXPERIMENTS["tricks-table2"].settings(
+        quick=True, trees=7, trials=3, targets=("map",)
+    )
     assert settings.command() == (
         'rankwright reproduce tricks-table2 --kind web --targets "map" --quick '
         "--seeds 1 --trees 7 --queries 120 --length 30 --folds 1 --trials 3"
@@ -327,7 +366,9 @@ def test_a_folder_of_another_run_is_rejected(tmp_path: Path) -> None:
     study = EXPERIMENTS["stochasticrank-table3"]
     reproduce(study, study.settings(**SMALL, trials=1), tmp_path)
     before = {path.name: path.read_bytes() for path in tmp_path.rglob("*.*")}
-    with pytest.raises(ValueError, match=r"holds a run with other settings \(trees\); choose another folder"):
+    with pytest.raises(
+        ValueError, match=r"holds a run with other settings \(trees\); choose another folder"
+    ):
         reproduce(study, study.settings(**{**SMALL, "trees": 4}, trials=1), tmp_path)
     assert {path.name: path.read_bytes() for path in tmp_path.rglob("*.*")} == before
 
@@ -349,9 +390,13 @@ def test_an_interrupted_run_resumes(tmp_path: Path) -> None:
     with (tmp_path / "parts" / "outcomes.jsonl").open("a") as file:
         file.write('{"data": "gener')  # what a crash leaves behind
     again: list[str] = []
-    record = reproduce(study, settings, tmp_path / "parts", progress=lambda one: again.append(one.system))
+    record = reproduce(
+        study, settings, tmp_path / "parts", progress=lambda one: again.append(one.system)
+    )
     assert isinstance(study, ComparisonStudy)
-    names = [condition.names(system.name) for condition in study.conditions for system in study.systems]
+    names = [
+        condition.names(system.name) for condition in study.conditions for system in study.systems
+    ]
     assert fresh + again == names
     assert record.tables == whole.tables
     assert record.verdicts == whole.verdicts
@@ -385,14 +430,24 @@ def test_ctrl_c_stores_no_training_of_fewer_trees_or_trials(
 def test_other_data_of_the_same_name_are_not_mistaken_for_the_first(tmp_path: Path) -> None:
     study = EXPERIMENTS["tricks-table4"]
     folder, out = tmp_path / "letor", tmp_path / "out"
-    options: dict[str, Any] = {"quick": True, "trees": 3, "seeds": 2, "folds": 1, "targets": ("ndcg@10",)}
+    options: dict[str, Any] = {
+        "quick": True,
+        "trees": 3,
+        "seeds": 2,
+        "folds": 1,
+        "targets": ("ndcg@10",),
+    }
     folder.mkdir()
-    for number, (_, part) in enumerate(make_web_search(20, kind="short", n_features=20, seed=1).kfold(5)):
+    for number, (_, part) in enumerate(
+        make_web_search(20, kind="short", n_features=20, seed=1).kfold(5)
+    ):
         write_letor(part, folder / f"S{number + 1}.txt")
     first = reproduce(study, study.settings(data=folder, **options), out)
     for path in folder.iterdir():  # files of the same size: 1 becomes 0, and 0 becomes 1
         lines = path.read_text().splitlines(keepends=True)
-        path.write_text("".join({"0": "1", "1": "0"}.get(line[0], line[0]) + line[1:] for line in lines))
+        path.write_text(
+            "".join({"0": "1", "1": "0"}.get(line[0], line[0]) + line[1:] for line in lines)
+        )
     trained: list[str] = []
     settings = study.settings(data=folder, **options)
     again = reproduce(study, settings, out, progress=lambda outcome: trained.append(outcome.system))
@@ -419,15 +474,23 @@ def test_damaged_files_of_a_run_are_named(tmp_path: Path) -> None:
     study = EXPERIMENTS["tricks-table4"]
     for content in ("", "[]", "{"):
         (tmp_path / "settings.json").write_text(content)
-        with pytest.raises(ValueError, match=r"settings\.json is damaged: expected a JSON object; delete it"):
+        with pytest.raises(
+            ValueError, match=r"settings\.json is damaged: expected a JSON object; delete it"
+        ):
             reproduce(study, study.settings(**SMALL), tmp_path)
     (tmp_path / "table.json").write_text("{}")
-    with pytest.raises(ValueError, match="is the folder of one experiment; name the folder that it is in"):
+    with pytest.raises(
+        ValueError, match="is the folder of one experiment; name the folder that it is in"
+    ):
         read_records(tmp_path)
 
 
-@pytest.mark.parametrize(("shifts", "outcome"), [((2.0, 2.1, 1.9), "agrees"), ((6.0, -0.5, 0.5), "not significant")])
-def test_claims_about_drawn_data_hold_over_the_draws(shifts: tuple[float, ...], outcome: str) -> None:
+@pytest.mark.parametrize(
+    ("shifts", "outcome"), [((2.0, 2.1, 1.9), "agrees"), ((6.0, -0.5, 0.5), "not significant")]
+)
+def test_claims_about_drawn_data_hold_over_the_draws(
+    shifts: tuple[float, ...], outcome: str
+) -> None:
     """All queries of a draw move together, which a test over queries takes for certainty."""
     noise = np.random.default_rng(0).normal(size=40)
     store = OutcomeStore()
@@ -436,7 +499,9 @@ def test_claims_about_drawn_data_hold_over_the_draws(shifts: tuple[float, ...], 
             ids = [str(query) for query in range(40)]
             own = {"map": (values / 100).tolist()}
             store.add(Outcome("data", "1", system, "map", seed, 5, 0.1, 1.0, 0.1, ids, own))
-    plain, drawn = (judge([Claim("a", "b", "map", drawn=drawn)], store)[0] for drawn in (False, True))
+    plain, drawn = (
+        judge([Claim("a", "b", "map", drawn=drawn)], store)[0] for drawn in (False, True)
+    )
     assert plain.outcome == "agrees"
     assert drawn.outcome == outcome
     error = np.std(shifts, ddof=1) / np.sqrt(3)
@@ -452,9 +517,14 @@ def test_claims_about_queryrmse_and_stochasticrank(name: str) -> None:
     assert len(tested) == len(study.claims)
     assert ("QueryRMSE", "LambdaMART", "ndcg@10") in tested
     assert ("YetiRank", "LightGBM", "ndcg@10") in tested
-    refuted = {("QueryRMSE", "LightGBM", "ndcg@10"), ("YetiLoss", "QueryRMSE", "ndcg@10")}  # on 3 of 6 data sets, or 1
+    refuted = {
+        ("QueryRMSE", "LightGBM", "ndcg@10"),
+        ("YetiLoss", "QueryRMSE", "ndcg@10"),
+    }  # on 3 of 6 data sets, or 1
     assert not refuted & tested
-    assert {("YetiLoss", "QueryRMSE", target) for target in ("mrr", "map", "err(gain=linear)")} <= tested
+    assert {
+        ("YetiLoss", "QueryRMSE", target) for target in ("mrr", "map", "err(gain=linear)")
+    } <= tested
     if name == "tricks-table2":
         targets = ("ndcg@10", "mrr", "err(gain=linear)")
         assert {("YetiLoss", "StochasticRank", target) for target in targets} <= tested
@@ -468,7 +538,10 @@ def test_tuned_systems_store_their_trials(tmp_path: Path) -> None:
     settings = few.settings(**SMALL, trials=2, targets=("ndcg@10",))
     reproduce(few, settings, tmp_path)
     logs = sorted((tmp_path / "trials").glob("*.log"))
-    assert [path.name for path in logs] == ["fold-1-lambdamart-ndcg-10.log", "fold-1-lightgbm-ndcg-10.log"]
+    assert [path.name for path in logs] == [
+        "fold-1-lambdamart-ndcg-10.log",
+        "fold-1-lightgbm-ndcg-10.log",
+    ]
     before = [path.read_text() for path in logs]
     again: list[Outcome] = []
     record = reproduce(few, settings, tmp_path, progress=again.append)
@@ -479,13 +552,19 @@ def test_tuned_systems_store_their_trials(tmp_path: Path) -> None:
     assert record.tables[0]["note"] == note
 
 
-@pytest.mark.parametrize(("number", "parameter"), [(0, "lambda_l2"), (2, "reg_lambda"), (3, "diffusion_temperature")])
-def test_tuned_systems_have_the_parameters_of_a_trial(number: int, parameter: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("number", "parameter"), [(0, "lambda_l2"), (2, "reg_lambda"), (3, "diffusion_temperature")]
+)
+def test_tuned_systems_have_the_parameters_of_a_trial(
+    number: int, parameter: str, tmp_path: Path
+) -> None:
     study = EXPERIMENTS["tricks-table2"]
     assert isinstance(study, ComparisonStudy)
     settings, system = study.settings(**SMALL, trials=1), study.systems[number]
     job = Job(settings, OutcomeStore(tmp_path / "outcomes.jsonl"))
-    found = tune_on_fold(job, next(settings.folds()), system, "a name", "ndcg@10", study.spaces[system.name])
+    found = tune_on_fold(
+        job, next(settings.folds()), system, "a name", "ndcg@10", study.spaces[system.name]
+    )
     assert isinstance(found, TunedSystem)
     assert not (tmp_path / "trials").exists()  # the search waits until the system has to be trained
     found.prepare()
@@ -507,7 +586,9 @@ def test_the_space_of_lightgbm_is_the_papers() -> None:
     }
 
 
-@pytest.mark.parametrize("name", ["lambdaex-table6", "lambdaex-figure3", "softrank-directness", "xendcg-figure1"])
+@pytest.mark.parametrize(
+    "name", ["lambdaex-table6", "lambdaex-figure3", "softrank-directness", "xendcg-figure1"]
+)
 def test_measurements_resume_and_reach_a_verdict(name: str, tmp_path: Path) -> None:
     one = EXPERIMENTS[name]
     settings = one.settings(**SMALL, length=15)
@@ -519,7 +600,9 @@ def test_measurements_resume_and_reach_a_verdict(name: str, tmp_path: Path) -> N
 
 
 @pytest.mark.parametrize("name", ["lambdaex-table6", "lambdaex-figure3"])
-def test_measurements_of_other_gradients_or_of_another_reading_are_repeated(name: str, tmp_path: Path) -> None:
+def test_measurements_of_other_gradients_or_of_another_reading_are_repeated(
+    name: str, tmp_path: Path
+) -> None:
     one = EXPERIMENTS[name]
     settings = one.settings(**SMALL, length=15)
     reproduce(one, settings, tmp_path)
@@ -531,7 +614,9 @@ def test_measurements_of_other_gradients_or_of_another_reading_are_repeated(name
     assert len(again) == len(stored)
 
 
-def test_a_variant_is_chosen_on_validation_queries_and_interrupted_runs_resume(tmp_path: Path) -> None:
+def test_a_variant_is_chosen_on_validation_queries_and_interrupted_runs_resume(
+    tmp_path: Path,
+) -> None:
     study = EXPERIMENTS["xendcg-table1"]
     settings = study.settings(**{**SMALL, "trees": 5}, length=15, targets=("ndcg@5",))
     new: list[Outcome] = []
@@ -542,7 +627,11 @@ def test_a_variant_is_chosen_on_validation_queries_and_interrupted_runs_resume(t
         chosen = [outcome for outcome in store.outcomes if outcome.system == name]
         trained = [outcome for outcome in store.outcomes if outcome.system.startswith(f"{name}, ")]
         for outcome in chosen:
-            same = [other for other in trained if (other.fold, other.seed) == (outcome.fold, outcome.seed)]
+            same = [
+                other
+                for other in trained
+                if (other.fold, other.seed) == (outcome.fold, outcome.seed)
+            ]
             assert len(same) == 3
             assert outcome.valid == max(other.valid for other in same)
         assert f"Chosen on validation queries for {name}: " in record.tables[0]["note"]
@@ -550,7 +639,9 @@ def test_a_variant_is_chosen_on_validation_queries_and_interrupted_runs_resume(t
         "ndcg@5 on validation queries, by number of trees, per cent"
     ]
     lines = (tmp_path / "outcomes.jsonl").read_text().splitlines(keepends=True)
-    (tmp_path / "outcomes.jsonl").write_text("".join(lines[:4]) + lines[4][:30])  # killed while it wrote the fifth
+    (tmp_path / "outcomes.jsonl").write_text(
+        "".join(lines[:4]) + lines[4][:30]
+    )  # killed while it wrote the fifth
     again: list[Outcome] = []
     resumed = reproduce(study, settings, tmp_path, progress=again.append)
     assert len(again) == len(new) - sum(", " in json.loads(line)["system"] for line in lines[:4])
@@ -583,7 +674,9 @@ def test_tied_features_are_six_of_three_values_chosen_on_training_rows() -> None
     data = RankingData(features, labels, qid=np.repeat(np.arange(30), 10))
     fold = Fold("1", data, data, replace_features(data, 100 + features))
     changed = tied(fold)
-    known = np.argsort(np.argsort(features[:, 4:], axis=0), axis=0) // 100  # terciles of the last six columns
+    known = (
+        np.argsort(np.argsort(features[:, 4:], axis=0), axis=0) // 100
+    )  # terciles of the last six columns
     np.testing.assert_array_equal(np.sort(changed.train.X, axis=1), np.sort(known, axis=1))
     np.testing.assert_array_equal(changed.test.X, 2)  # above both limits of the training rows
     np.testing.assert_array_equal(changed.test.y, data.y)
@@ -595,7 +688,9 @@ def replace_features(data: RankingData, features: Any) -> RankingData:
 
 def test_generated_folds_are_worlds_of_their_own() -> None:
     folds = list(EXPERIMENTS["xendcg-table1"].settings(**{**SMALL, "folds": 2}, length=15).folds())
-    first, second = ({*fold.train.query_ids, *fold.valid.query_ids, *fold.test.query_ids} for fold in folds)
+    first, second = (
+        {*fold.train.query_ids, *fold.valid.query_ids, *fold.test.query_ids} for fold in folds
+    )
     assert not first & second
     same_world = make_web_search(15, first_query=40, mean_length=15)
     assert folds[1].train.query_ids.tolist() == same_world.query_ids.tolist()
@@ -606,13 +701,18 @@ def test_the_test_queries_of_several_worlds_are_pooled(tmp_path: Path) -> None:
     study = EXPERIMENTS["tricks-table3"]
     settings = study.settings(**{**SMALL, "folds": 2}, length=15, targets=("mrr",))
     evidence = reproduce(study, settings, tmp_path).verdicts[0]["evidence"]
-    relevant = [np.add.reduceat(fold.test.y, np.cumsum(fold.test.group) - fold.test.group) for fold in settings.folds()]
+    relevant = [
+        np.add.reduceat(fold.test.y, np.cumsum(fold.test.group) - fold.test.group)
+        for fold in settings.folds()
+    ]
     assert f", {np.count_nonzero(np.concatenate(relevant))} queries" in evidence
 
 
 def test_the_command_runs_on_a_folder(command: Command, tmp_path: Path) -> None:
     (tmp_path / "letor").mkdir()
-    for number, (_, part) in enumerate(make_web_search(20, kind="short", n_features=20).kfold(5), start=1):
+    for number, (_, part) in enumerate(
+        make_web_search(20, kind="short", n_features=20).kfold(5), start=1
+    ):
         write_letor(part, tmp_path / "letor" / f"S{number}.txt")
     words = ("--data", "letor", "--quick", "--trees", "3", "--seeds", "1", "--folds", "2")
     for name in ("xendcg-table1", "tricks-table3"):
@@ -629,13 +729,17 @@ def test_the_command_runs_on_a_folder(command: Command, tmp_path: Path) -> None:
 def test_more_folds_than_the_data_has_are_refused(command: Command, tmp_path: Path) -> None:
     for name in ("train", "test"):
         (tmp_path / "letor").mkdir(exist_ok=True)
-        write_letor(make_web_search(12, kind="short", n_features=20), tmp_path / "letor" / f"{name}.txt")
+        write_letor(
+            make_web_search(12, kind="short", n_features=20), tmp_path / "letor" / f"{name}.txt"
+        )
     words = ("xendcg-table1", "--data", "letor", "--trees", "3", "--seeds", "1")
     refused = command(*words, "--folds", "3")
     assert refused.code == 2
     assert "letor has only 1 of 3 folds; leave folds out, or lower it." in refused.err
     assert not Path("reproduce").exists()
-    settings = EXPERIMENTS["xendcg-table1"].settings(data=tmp_path / "letor")  # five folds for other data
+    settings = EXPERIMENTS["xendcg-table1"].settings(
+        data=tmp_path / "letor"
+    )  # five folds for other data
     assert settings.budget.folds == 1
     assert settings.command().endswith("--folds 1")
 
@@ -647,7 +751,9 @@ def test_progress_goes_to_standard_error(command: Command) -> None:
     assert "\nChosen blindly.\n" in Path("here", "table.md").read_text()
     assert "REINFORCE, ndcg@5, fold 1, seed 0" in done.err
     assert "REINFORCE, ndcg@5, fold 1, seed 0" not in done.out
-    assert command("stochasticrank-table3", *words, "--out", "here").err.count("\n") == 1  # nothing left to do
+    assert (
+        command("stochasticrank-table3", *words, "--out", "here").err.count("\n") == 1
+    )  # nothing left to do
 
 
 def test_the_command_lists_experiments_and_rejects_wrong_usage(command: Command) -> None:
@@ -676,14 +782,21 @@ def test_a_page_counts_the_verdicts(tmp_path: Path) -> None:
 
 
 def test_a_page_says_what_is_contradicted() -> None:
-    verdicts = [{"claim": f"claim {word}", "outcome": word, "evidence": "figures"} for word in OUTCOMES]
+    verdicts = [
+        {"claim": f"claim {word}", "outcome": word, "evidence": "figures"} for word in OUTCOMES
+    ]
     about = {"title": "A title", "paper": "A paper", "source": "table 1", "departs": "", "note": ""}
     settings = {"experiment": NAMES[0], "data": "made up", "quick": False}
-    page = results_page([Record(settings, "rankwright reproduce", about, [], verdicts, {})], NAMES).markdown()
+    page = results_page(
+        [Record(settings, "rankwright reproduce", about, [], verdicts, {})], NAMES
+    ).markdown()
     assert "| stochasticrank-table1 | made up | 2 | 1 | 1 | 1 |" in page
     assert f"| {NAMES[0]} | made up | claim contradicts | figures |" in page
     assert page.count("claim contradicts") == page.count("claim mixed") + 1 == 2
-    assert "Of 5 claims, 2 agree, 1 are contradicted, 1 are not significant, 1 hold for some seeds only." in page
+    assert (
+        "Of 5 claims, 2 agree, 1 are contradicted, 1 are not significant, 1 hold for some seeds only."
+        in page
+    )
 
 
 def test_published_figures_of_unknown_systems_are_missing() -> None:

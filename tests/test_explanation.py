@@ -13,7 +13,9 @@ from rankwright.explanation import explain_pair, settle
 @pytest.fixture(scope="module")
 def trained():
     data = rw.make_web_search(60, kind="short", n_features=25, seed=3)
-    return rw.Ranker(metric="ndcg@5", n_estimators=12, min_child_samples=5, n_jobs=1, verbose=0).fit(data), data
+    return rw.Ranker(
+        metric="ndcg@5", n_estimators=12, min_child_samples=5, n_jobs=1, verbose=0
+    ).fit(data), data
 
 
 def test_differences_add_up_to_the_difference_of_scores_exactly(trained):
@@ -45,13 +47,17 @@ def test_rounding_is_settled_even_where_terms_cancel():
 def test_contributions_that_are_not_of_the_scores_are_found_out():
     values = ([1.0], [2.0])
     with pytest.raises(RuntimeError, match=r"add up to 0.5 where their scores differ by 0.7"):
-        explain_pair(["f"], values, np.array([[1.0, 0.0], [0.5, 0.0]]), np.array([0.9, 0.2]), (0, 1))
+        explain_pair(
+            ["f"], values, np.array([[1.0, 0.0], [0.5, 0.0]]), np.array([0.9, 0.2]), (0, 1)
+        )
 
 
 def test_one_split_explains_itself():
     """A stump of leaf values v and -v on a balanced column: the column makes all of the difference."""
     X = np.column_stack([np.tile([0.0, 1.0], 100), np.zeros(200)])
-    ranker = rw.Ranker("queryrmse", n_estimators=1, num_leaves=2, min_child_samples=1, colsample=1.0, subsample=1.0)
+    ranker = rw.Ranker(
+        "queryrmse", n_estimators=1, num_leaves=2, min_child_samples=1, colsample=1.0, subsample=1.0
+    )
     ranker.set_params(verbose=0, n_jobs=1).fit(X, np.tile([0, 2], 100), group=[2] * 100)
     why = ranker.explain(X, 1, 0)
     assert why.features[0] == "f0"
@@ -64,7 +70,14 @@ def test_tables_of_numbers_and_of_categories(trained):
     ranker, data = trained
     why = ranker.explain(data, 0, 5)
     frame = why.to_dataframe()
-    assert list(frame.columns) == ["feature", "value_a", "value_b", "contribution_a", "contribution_b", "difference"]
+    assert list(frame.columns) == [
+        "feature",
+        "value_a",
+        "value_b",
+        "contribution_a",
+        "contribution_b",
+        "difference",
+    ]
     assert math.fsum(frame["difference"]) == why.difference
     assert "<th>row 0</th><th>row 5</th>" in why._repr_html_()
     assert "10 others" in why._repr_html_()
@@ -73,7 +86,11 @@ def test_tables_of_numbers_and_of_categories(trained):
     random = np.random.default_rng(0)
     brand = random.integers(0, 2, 400)
     frame = pl.DataFrame(
-        {"brand": np.array(["acme", "<b>"])[brand], "x": random.random(400), "query": np.arange(400) // 8}
+        {
+            "brand": np.array(["acme", "<b>"])[brand],
+            "x": random.random(400),
+            "query": np.arange(400) // 8,
+        }
     )
     coded = rw.Ranker(n_estimators=3, min_child_samples=5, n_jobs=1, verbose=0)
     coded.fit(frame.with_columns(pl.col("brand").cast(pl.Categorical)), brand, qid="query")
@@ -95,7 +112,9 @@ def test_sparse_rows_are_explained_as_dense_ones(trained):
 def test_pairs_that_cannot_be_explained(trained):
     ranker, data = trained
     n = data.n_rows
-    with pytest.raises(ValueError, match=f"b={n} is not a row of X, which has the rows 0 to {n - 1}"):
+    with pytest.raises(
+        ValueError, match=f"b={n} is not a row of X, which has the rows 0 to {n - 1}"
+    ):
         ranker.explain(data, 0, n)
     with pytest.raises(ValueError, match="a=-1 is not a row of X"):
         ranker.explain(data, -1, 0)
@@ -115,15 +134,23 @@ def loss_by_hand(ranker, data, column, seed, repeats):
     from rankwright.kernels.random import fill_uniform, stream_of
 
     data = data.canonical()
-    before = rw.evaluate(ranker.predict(data.X), data.y, group=data.group, metrics="ndcg@5").per_query["ndcg@5"]
+    before = rw.evaluate(
+        ranker.predict(data.X), data.y, group=data.group, metrics="ndcg@5"
+    ).per_query["ndcg@5"]
     losses = []
     for repeat in range(repeats):
         X = data.X.copy()
-        for q, (start, stop) in enumerate(zip(data.boundaries[:-1], data.boundaries[1:], strict=True)):
+        for q, (start, stop) in enumerate(
+            zip(data.boundaries[:-1], data.boundaries[1:], strict=True)
+        ):
             draws = np.empty(stop - start + 1)
-            fill_uniform(draws, stop - start, stream_of(seed, column, repeat), data.query_keys[q], 0)
+            fill_uniform(
+                draws, stop - start, stream_of(seed, column, repeat), data.query_keys[q], 0
+            )
             X[start:stop, column] = X[start:stop, column][np.argsort(draws[: stop - start])]
-        after = rw.evaluate(ranker.predict(X), data.y, group=data.group, metrics="ndcg@5").per_query["ndcg@5"]
+        after = rw.evaluate(
+            ranker.predict(X), data.y, group=data.group, metrics="ndcg@5"
+        ).per_query["ndcg@5"]
         losses.append(before - after)
     return np.nanmean(losses)
 
@@ -137,10 +164,19 @@ def test_a_loss_is_that_of_shuffling_within_queries(trained):
     for name in (result.features[0], result.features[5]):
         place = result.features.index(name)
         column = data.feature_names.index(name)
-        assert result.losses[place] == pytest.approx(loss_by_hand(ranker, data, column, 7, 2), abs=1e-12)
+        assert result.losses[place] == pytest.approx(
+            loss_by_hand(ranker, data, column, 7, 2), abs=1e-12
+        )
         assert result.low[place] <= result.losses[place] <= result.high[place]
-    unused = [place for place, name in enumerate(result.features) if not used[data.feature_names.index(name)]]
-    assert all((result.losses[place], result.low[place], result.high[place]) == (0, 0, 0) for place in unused)
+    unused = [
+        place
+        for place, name in enumerate(result.features)
+        if not used[data.feature_names.index(name)]
+    ]
+    assert all(
+        (result.losses[place], result.low[place], result.high[place]) == (0, 0, 0)
+        for place in unused
+    )
     assert result.losses[0] > 0.01
 
 
@@ -148,7 +184,9 @@ def test_shuffles_do_not_depend_on_rows_threads_or_other_columns(trained):
     ranker, data = trained
     order = np.random.default_rng(0).permutation(data.n_rows)
     whole = ranker.permutation_importance(data, repeats=1)
-    mixed = ranker.permutation_importance(data.X[order], data.y[order], qid=data.qid[order], repeats=1)
+    mixed = ranker.permutation_importance(
+        data.X[order], data.y[order], qid=data.qid[order], repeats=1
+    )
     assert whole.features == mixed.features
     np.testing.assert_array_equal(whole.losses, mixed.losses)
     np.testing.assert_array_equal(whole.low, mixed.low)
@@ -156,9 +194,14 @@ def test_shuffles_do_not_depend_on_rows_threads_or_other_columns(trained):
     alone = ranker.permutation_importance(data, repeats=1, columns=chosen[::-1])
     assert alone.features == chosen
     np.testing.assert_array_equal(alone.losses, whole.losses[:2])
-    sparse = ranker.permutation_importance(sp.csr_matrix(data.X), data.y, qid=data.qid, repeats=1, columns=chosen)
+    sparse = ranker.permutation_importance(
+        sp.csr_matrix(data.X), data.y, qid=data.qid, repeats=1, columns=chosen
+    )
     np.testing.assert_array_equal(sparse.losses, whole.losses[:2])
-    assert ranker.permutation_importance(data, repeats=1, seed=1, columns=chosen).losses[0] != whole.losses[0]
+    assert (
+        ranker.permutation_importance(data, repeats=1, seed=1, columns=chosen).losses[0]
+        != whole.losses[0]
+    )
 
 
 def test_a_column_that_is_constant_within_queries_costs_nothing():
@@ -167,7 +210,9 @@ def test_a_column_that_is_constant_within_queries_costs_nothing():
     x, q = random.random(600), np.repeat(random.random(60), 10)
     y = np.where(q > 0.5, x > 0.5, x < 0.5).astype(int)
     data = rw.RankingData(np.column_stack([x, q]), y, qid=np.repeat(np.arange(60), 10))
-    ranker = rw.Ranker("queryrmse", n_estimators=10, min_child_samples=5, n_jobs=1, verbose=0).fit(data)
+    ranker = rw.Ranker("queryrmse", n_estimators=10, min_child_samples=5, n_jobs=1, verbose=0).fit(
+        data
+    )
     assert (ranker.forest_.importances("split") > 0).all()
     result = ranker.permutation_importance(data, repeats=3)
     assert result.features == ["f0", "f1"]
@@ -189,7 +234,9 @@ def test_importances_that_cannot_be_measured(trained):
     ranker, data = trained
     name = data.feature_names[0]
     for columns, shown in (([name, "nope"], "'nope'"), (name[0], f"'{name[0]}'"), ([], r"\[\]")):
-        with pytest.raises(ValueError, match=f"columns must be a list of names of the model's columns; got {shown}"):
+        with pytest.raises(
+            ValueError, match=f"columns must be a list of names of the model's columns; got {shown}"
+        ):
             ranker.permutation_importance(data, columns=columns)
     with pytest.raises(ValueError, match="repeats must be a whole number from 1"):
         ranker.permutation_importance(data, repeats=0)
@@ -210,7 +257,10 @@ def test_charts_have_the_numbers(trained):
     assert math.fsum(bar["difference"] for bar in bars) == why.difference
     result = ranker.permutation_importance(data, repeats=1)
     layers = rw.plot_importance(result, top=3).to_dict()
-    assert len(layers["datasets"].popitem()[1] if "datasets" in layers else layers["data"]["values"]) == 3
+    assert (
+        len(layers["datasets"].popitem()[1] if "datasets" in layers else layers["data"]["values"])
+        == 3
+    )
     curve = ranker.calibrate(data, folds=2).reliability(data, bins=5)
     chart = rw.plot_reliability(curve, curve, names=["a", "b"]).to_dict()
     points = [layer["data"]["values"] for layer in chart["layer"] if "data" in layer]

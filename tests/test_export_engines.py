@@ -32,7 +32,15 @@ from rankwright.export.contract import ExportOptions, FeatureSet
 from rankwright.export.probes import probe_rows
 from rankwright.export.solr import without_slack
 from rankwright.export.verify import Verification, verify_content
-from rankwright.kernels.tree_arrays import AMONG, AS_ZERO, BELOW, ZERO, ZERO_TO_DEFAULT, TreeArrays, pack
+from rankwright.kernels.tree_arrays import (
+    AMONG,
+    AS_ZERO,
+    BELOW,
+    ZERO,
+    ZERO_TO_DEFAULT,
+    TreeArrays,
+    pack,
+)
 
 # Target, version, and whether the engine knows missing values or reads them as 0.
 ENGINES = [
@@ -70,16 +78,22 @@ MODELS = {
 }
 
 
-def exported(model: rw.Model, target: str, options: ExportOptions | None = None, version: str | None = None) -> bytes:
+def exported(
+    model: rw.Model, target: str, options: ExportOptions | None = None, version: str | None = None
+) -> bytes:
     options = options or export_options(model, version)
-    return load_target(target).write(list(model.forest.trees()), model.feature_names, options).content
+    return (
+        load_target(target).write(list(model.forest.trees()), model.feature_names, options).content
+    )
 
 
 def rows_of(model: rw.Model) -> Any:
     return X[:, : len(model.feature_names)]
 
 
-def verified(model: rw.Model, target: str, version: str | None = None, rows: Any = None) -> Verification:
+def verified(
+    model: rw.Model, target: str, version: str | None = None, rows: Any = None
+) -> Verification:
     options = export_options(model, version)
     content = exported(model, target, options)
     rows = rows_of(model) if rows is None else rows
@@ -88,7 +102,9 @@ def verified(model: rw.Model, target: str, version: str | None = None, rows: Any
 
 @pytest.mark.parametrize("name", MODELS)
 @pytest.mark.parametrize(("target", "version", "knows_missing"), ENGINES)
-def test_exports_are_exact(target: str, version: str | None, knows_missing: bool, name: str) -> None:
+def test_exports_are_exact(
+    target: str, version: str | None, knows_missing: bool, name: str
+) -> None:
     result = verified(MODELS[name](), target, version)
     assert result.rows == len(X)
     assert result.probes > 0
@@ -99,24 +115,36 @@ def test_exports_are_exact(target: str, version: str | None, knows_missing: bool
 
 
 @pytest.mark.parametrize("name", MODELS)
-@pytest.mark.parametrize(("target", "version"), [(target, version) for target, version, knows in ENGINES if not knows])
-def test_engines_without_missing_values_read_them_as_zero(target: str, version: str | None, name: str) -> None:
+@pytest.mark.parametrize(
+    ("target", "version"), [(target, version) for target, version, knows in ENGINES if not knows]
+)
+def test_engines_without_missing_values_read_them_as_zero(
+    target: str, version: str | None, name: str
+) -> None:
     model = MODELS[name]()
     content, rows = exported(model, target, version=version), rows_of(model)
-    scores = load_target(target).score(content, rows, model.feature_names, export_options(model, version))
+    scores = load_target(target).score(
+        content, rows, model.feature_names, export_options(model, version)
+    )
     assert np.array_equal(scores, single_sums(model, np.nan_to_num(rows)))
 
 
 @pytest.mark.parametrize("name", MODELS)
-@pytest.mark.parametrize(("target", "version", "knows_missing"), [one for one in ENGINES if one[0] != "solr"])
-def test_scores_are_equal_to_the_last_bit(target: str, version: str | None, knows_missing: bool, name: str) -> None:
+@pytest.mark.parametrize(
+    ("target", "version", "knows_missing"), [one for one in ENGINES if one[0] != "solr"]
+)
+def test_scores_are_equal_to_the_last_bit(
+    target: str, version: str | None, knows_missing: bool, name: str
+) -> None:
     """Single precision: the leaves of the model, added in single precision. Double precision: its scores."""
     model, engine = MODELS[name](), load_target(target)
     options = export_options(model, version)
     content, trees = exported(model, target, options), list(model.forest.trees())
     for block in probe_rows(trees, rows_of(model), single=engine.single_precision):
         rows = block if knows_missing else np.nan_to_num(block)
-        expected = single_sums(model, rows) if engine.single_precision else model.forest.predict(rows)
+        expected = (
+            single_sums(model, rows) if engine.single_precision else model.forest.predict(rows)
+        )
         assert np.array_equal(engine.score(content, rows, model.feature_names, options), expected)
 
 
@@ -125,7 +153,9 @@ def single_sums(model: rw.Model, rows: Any) -> Any:
     rounded = np.ascontiguousarray(rows.astype(np.float32).astype(np.float64))
     total = np.zeros(len(rows), dtype=np.float32)
     for tree in model.forest.trees():
-        total += tree.value[leaves_of_rows(tree, model.forest.n_features, rounded)].astype(np.float32)
+        total += tree.value[leaves_of_rows(tree, model.forest.n_features, rounded)].astype(
+            np.float32
+        )
     return total.astype(np.float64)
 
 
@@ -144,12 +174,22 @@ def test_probes_reach_every_leaf_and_every_side_of_a_threshold() -> None:
         for block in probe_rows(trees, rows_of(model), single=False):
             for number, seen in enumerate(reached):
                 seen |= set(leaves_of_rows(trees[number], model.forest.n_features, block).tolist())
-            values |= {(column, value) for column in range(3) for value in block[:, column].tolist()}
-        assert [len(seen) for seen in reached] == [len(tree.value) for tree in trees] or name != "missing values"
+            values |= {
+                (column, value) for column in range(3) for value in block[:, column].tolist()
+            }
+        assert [len(seen) for seen in reached] == [
+            len(tree.value) for tree in trees
+        ] or name != "missing values"
         for tree in trees:
-            for feature, threshold in zip(tree.feature.tolist(), tree.threshold.tolist(), strict=True):
+            for feature, threshold in zip(
+                tree.feature.tolist(), tree.threshold.tolist(), strict=True
+            ):
                 if feature < 3 and abs(threshold) < 1e300:
-                    near = (threshold, np.nextafter(threshold, -np.inf), np.nextafter(threshold, np.inf))
+                    near = (
+                        threshold,
+                        np.nextafter(threshold, -np.inf),
+                        np.nextafter(threshold, np.inf),
+                    )
                     assert {(feature, value) for value in near} <= values
 
 
@@ -165,10 +205,14 @@ def test_vespa_compares_categories_as_text(texts: bool) -> None:
     assert check.exact, str(check)
     assert ("must be string attributes" in " ".join(result.notes)) is not texts
     document = json.loads(result.content)
-    assert document["pandas_categorical"] == [[f"colour {code}" if texts else str(code) for code in range(9)]]
+    assert document["pandas_categorical"] == [
+        [f"colour {code}" if texts else str(code) for code in range(9)]
+    ]
 
 
-@pytest.mark.parametrize("target", ["opensearch", "elasticsearch-ltr", "ranklib", "solr", "elastic"])
+@pytest.mark.parametrize(
+    "target", ["opensearch", "elasticsearch-ltr", "ranklib", "solr", "elastic"]
+)
 def test_targets_without_categories_name_the_feature(target: str) -> None:
     with pytest.raises(ValueError, match=r"no splits on categories.* 'colour'"):
         exported(categorical(True), target)
@@ -184,7 +228,9 @@ def test_vespa_refuses_an_empty_set_of_categories() -> None:
 
 def notes_of(model: rw.Model, target: str, version: str | None = None) -> str:
     options = export_options(model, version)
-    return " ".join(load_target(target).write(list(model.forest.trees()), model.feature_names, options).notes)
+    return " ".join(
+        load_target(target).write(list(model.forest.trees()), model.feature_names, options).notes
+    )
 
 
 def test_notes_count_splits_whose_meaning_changes() -> None:
@@ -196,17 +242,26 @@ def test_notes_count_splits_whose_meaning_changes() -> None:
         stump(1.0, missing=ZERO_TO_DEFAULT),
     ]
     model = model_of(trees, 1)
-    for target, version in (("opensearch", "3.2"), ("elasticsearch-ltr", None), ("ranklib", None), ("solr", "9.1")):
+    for target, version in (
+        ("opensearch", "3.2"),
+        ("elasticsearch-ltr", None),
+        ("ranklib", None),
+        ("solr", "9.1"),
+    ):
         assert "as 0: 2 of 5 splits" in notes_of(model, target, version)
     # To the left go missing values of the second and the fourth; each takes one split more.
-    assert re.search(r"right always: 2 of 5 splits .*\(9 in all\)", notes_of(model, "opensearch", "3.3"))
+    assert re.search(
+        r"right always: 2 of 5 splits .*\(9 in all\)", notes_of(model, "opensearch", "3.3")
+    )
     for target in ("opensearch", "solr", "vespa", "elastic"):
         assert notes_of(model, target) == ""
 
 
 def test_the_version_of_opensearch_decides() -> None:
     model = trained("missing values")
-    old, between, new = (exported(model, "opensearch", version=version) for version in ("3.2.0", "3.7", "3.8"))
+    old, between, new = (
+        exported(model, "opensearch", version=version) for version in ("3.2.0", "3.7", "3.8")
+    )
     assert old == new == exported(model, "opensearch")
     assert len(between) > len(new)
     # A file for the versions between is exact in newer ones too; one for newer ones is not exact between.
@@ -217,7 +272,9 @@ def test_the_version_of_opensearch_decides() -> None:
     assert check.different == check.different_with_missing > 0
 
 
-@pytest.mark.parametrize("target", ["elasticsearch-ltr", "ranklib", "vespa", "elastic", "json", "c"])
+@pytest.mark.parametrize(
+    "target", ["elasticsearch-ltr", "ranklib", "vespa", "elastic", "json", "c"]
+)
 def test_a_version_is_refused_where_it_decides_nothing(target: str, tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="leave out target_version"):
         rw.export(trained("stumps"), target, tmp_path / "file", target_version="8.1")
@@ -233,8 +290,13 @@ def test_opensearch_reads_missing_as_zero_on_request() -> None:
     model = model_of([stump(1.0, default_left=False)], 1)
     target, rows = load_target("opensearch"), np.array([[np.nan], [0.0]])
     trees = json.loads(exported(model, "opensearch"))
-    content = json.dumps({"objective": "rank:ndcg", "splits": trees, "missing_as_zero": True}).encode()
-    assert target.score(content, rows, ["f0"], ExportOptions(target_version="3.9")).tolist() == [-1.5, -1.5]
+    content = json.dumps(
+        {"objective": "rank:ndcg", "splits": trees, "missing_as_zero": True}
+    ).encode()
+    assert target.score(content, rows, ["f0"], ExportOptions(target_version="3.9")).tolist() == [
+        -1.5,
+        -1.5,
+    ]
     with pytest.raises(ValueError, match="does not know"):
         target.score(content, rows, ["f0"], ExportOptions(target_version="3.8"))
 
@@ -274,7 +336,15 @@ def test_opensearch_by_hand() -> None:
             "children": [
                 {"nodeid": 1, "leaf": 1.0},
                 {
-                    **{"nodeid": 2, "depth": 1, "split": "f1", "split_condition": 2.0, "yes": 3, "no": 4, "missing": 4},
+                    **{
+                        "nodeid": 2,
+                        "depth": 1,
+                        "split": "f1",
+                        "split_condition": 2.0,
+                        "yes": 3,
+                        "no": 4,
+                        "missing": 4,
+                    },
                     "children": [{"nodeid": 3, "leaf": -0.25}, {"nodeid": 4, "leaf": 4.0}],
                 },
             ],
@@ -307,7 +377,11 @@ def test_ranklib_numbers_features_by_the_feature_set() -> None:
 
 
 def test_solr_by_hand() -> None:
-    document = json.loads(exported(small(), "solr", ExportOptions(name="m", feature_set=FeatureSet(("f0", "f1"), "s"))))
+    document = json.loads(
+        exported(
+            small(), "solr", ExportOptions(name="m", feature_set=FeatureSet(("f0", "f1"), "s"))
+        )
+    )
     trees = document["params"].pop("trees")
     assert document == {
         "class": "org.apache.solr.ltr.model.MultipleAdditiveTreesModel",
@@ -323,7 +397,11 @@ def test_solr_by_hand() -> None:
     assert np.float32(root["threshold"]) + np.float32(1e-6) == np.float32(0.5)
     right = root["right"]
     assert np.float32(right["threshold"]) + np.float32(1e-6) == np.float32(2 - 2**-23)
-    assert (right["missing"], right["left"], right["right"]) == ("right", {"value": "-0.25"}, {"value": "4.0"})
+    assert (right["missing"], right["left"], right["right"]) == (
+        "right",
+        {"value": "-0.25"},
+        {"value": "4.0"},
+    )
 
 
 def test_vespa_by_hand() -> None:
@@ -354,17 +432,27 @@ def test_elastic_by_hand() -> None:
         {**split, "node_index": 0, "split_feature": 0, "threshold": 0.5, "default_left": True}
         | {"left_child": 1, "right_child": 2},
         {"node_index": 1, "leaf_value": [1.0]},
-        {**split, "node_index": 2, "split_feature": 1, "threshold": 2 - 2**-24 - 2**-52, "default_left": False}
+        {
+            **split,
+            "node_index": 2,
+            "split_feature": 1,
+            "threshold": 2 - 2**-24 - 2**-52,
+            "default_left": False,
+        }
         | {"left_child": 3, "right_child": 4},
         {"node_index": 3, "leaf_value": [-0.25]},
         {"node_index": 4, "leaf_value": [4.0]},
     ]
 
 
-@pytest.mark.parametrize("target", ["opensearch", "elasticsearch-ltr", "ranklib", "solr", "vespa", "elastic"])
+@pytest.mark.parametrize(
+    "target", ["opensearch", "elasticsearch-ltr", "ranklib", "solr", "vespa", "elastic"]
+)
 def test_evaluators_by_hand(target: str) -> None:
     rows = np.array([[0.5, 9.0], [0.5 + 2**-24, 2 - 2**-23], [0.6, 2.0], [0.5, np.nan], [0.6, 7.0]])
-    scores = load_target(target).score(exported(small(), target), rows, ["f0", "f1"], ExportOptions())
+    scores = load_target(target).score(
+        exported(small(), target), rows, ["f0", "f1"], ExportOptions()
+    )
     assert scores.tolist() == [1 + 0.5, -0.25 + 0.5, 4 + 0.5, 1 + 0.5, 4 + 0.5]
 
 
@@ -405,13 +493,22 @@ def plugin_node(value: Any) -> None:
     if "leaf" in value:
         object_of({"nodeid": int, "leaf": NUMBER})(value)
         return
-    split = {"nodeid": int, "depth": int, "split": str, "split_condition": NUMBER, "yes": int, "no": int}
+    split = {
+        "nodeid": int,
+        "depth": int,
+        "split": str,
+        "split_condition": NUMBER,
+        "yes": int,
+        "no": int,
+    }
     object_of({**split, "missing": int, "children": list_of(plugin_node)})(value)
     assert [child["nodeid"] for child in value["children"]] == [value["yes"], value["no"]]
     assert value["missing"] in (value["yes"], value["no"])
     assert abs(value["split_condition"]) <= np.finfo(np.float32).max
     assert float(np.float32(value["split_condition"])) == value["split_condition"]
-    assert all(child.get("depth", value["depth"] + 1) == value["depth"] + 1 for child in value["children"])
+    assert all(
+        child.get("depth", value["depth"] + 1) == value["depth"] + 1 for child in value["children"]
+    )
 
 
 def solr_number(value: Any) -> None:
@@ -435,9 +532,13 @@ def solr_node(value: Any, missing: bool) -> None:
 
 def solr_model(missing: bool) -> Check:
     tree = object_of({"weight": solr_number, "root": lambda value: solr_node(value, missing)})
-    params: dict[str, Any] = {"trees": list_of(tree)} | ({"isNullSameAsZero": bool} if missing else {})
+    params: dict[str, Any] = {"trees": list_of(tree)} | (
+        {"isNullSameAsZero": bool} if missing else {}
+    )
     names = list_of(object_of({"name": str}))
-    return object_of({"class": str, "name": str, "features": names, "params": object_of(params)}, {"store": str})
+    return object_of(
+        {"class": str, "name": str, "features": names, "params": object_of(params)}, {"store": str}
+    )
 
 
 def vespa_node(value: Any) -> None:
@@ -451,7 +552,13 @@ def vespa_node(value: Any) -> None:
 
 VESPA = object_of(
     {
-        **{"name": str, "version": str, "num_class": int, "num_tree_per_iteration": int, "max_feature_idx": int},
+        **{
+            "name": str,
+            "version": str,
+            "num_class": int,
+            "num_tree_per_iteration": int,
+            "max_feature_idx": int,
+        },
         "objective": str,
         "feature_names": list_of(str),
         "feature_infos": dict,
@@ -473,11 +580,18 @@ def elastic_tree(value: Any) -> None:
     def node(inner: Any) -> None:
         (leaf if "leaf_value" in inner else split)(inner)
 
-    object_of({"feature_names": list_of(str), "target_type": str, "tree_structure": list_of(node)})(value)
+    object_of({"feature_names": list_of(str), "target_type": str, "tree_structure": list_of(node)})(
+        value
+    )
     children = [
-        node[side] for node in value["tree_structure"] for side in ("left_child", "right_child") if side in node
+        node[side]
+        for node in value["tree_structure"]
+        for side in ("left_child", "right_child")
+        if side in node
     ]
-    assert sorted(children) == list(range(1, len(value["tree_structure"])))  # each but the root has one parent
+    assert sorted(children) == list(
+        range(1, len(value["tree_structure"]))
+    )  # each but the root has one parent
 
 
 ELASTIC = object_of(
@@ -513,8 +627,12 @@ def refuse_constant(text: str) -> Any:
 
 @pytest.mark.parametrize("name", MODELS)
 @pytest.mark.parametrize(("target", "version", "grammar"), GRAMMARS)
-def test_files_follow_the_grammar(target: str, version: str | None, grammar: Check, name: str) -> None:
-    document = json.loads(exported(MODELS[name](), target, version=version), parse_constant=refuse_constant)
+def test_files_follow_the_grammar(
+    target: str, version: str | None, grammar: Check, name: str
+) -> None:
+    document = json.loads(
+        exported(MODELS[name](), target, version=version), parse_constant=refuse_constant
+    )
     grammar(document)
 
 
@@ -619,7 +737,9 @@ def next_single(value: float) -> float:
         ("solr", '"threshold":"', lambda value: value + 3e-6),
     ],
 )
-def test_verification_finds_one_wrong_number(target: str, pattern: str, change: Callable[[float], float]) -> None:
+def test_verification_finds_one_wrong_number(
+    target: str, pattern: str, change: Callable[[float], float]
+) -> None:
     model = trained("use_missing off")
     options, content = export_options(model), exported(model, target)
     wrong = damaged(content, pattern, lambda value: float(change(value)))
@@ -638,7 +758,9 @@ def test_verification_counts_order_changes() -> None:
     target, options = load_target("opensearch"), ExportOptions()
     result = verify_content(json.dumps(trees).encode(), model, target, options, rows, [1, 1, 2, 2])
     assert result.largest_difference == 1.0
-    assert result.order_changes == 2 + 1  # one in each query, and one where the probes change from 1 to 0
+    assert (
+        result.order_changes == 2 + 1
+    )  # one in each query, and one where the probes change from 1 to 0
 
 
 def test_verification_needs_rows() -> None:
@@ -657,7 +779,9 @@ def test_verification_needs_rows() -> None:
         (lambda tree: {"nodeid": 0, "leaf": 1.0, "cover": 2}, "a leaf has the keys"),
     ],
 )
-def test_the_evaluator_refuses_what_the_plugin_refuses(change: Callable[[Any], Any], message: str) -> None:
+def test_the_evaluator_refuses_what_the_plugin_refuses(
+    change: Callable[[Any], Any], message: str
+) -> None:
     trees = json.loads(exported(small(), "opensearch"))
     content = json.dumps([change(trees[0])]).encode()
     with pytest.raises(ValueError, match=message):
@@ -670,5 +794,7 @@ def test_tiny_numbers_are_zeros() -> None:
     for threshold, expected in ((0.0, [0, 0, 0, 0, 1, 0]), (-ZERO, [1, 1, 1, 1, 1, 0])):
         model = model_of([stump(threshold, values=(0.0, 1.0))], 1)
         for target in ("opensearch", "ranklib", "vespa", "elastic"):
-            scores = load_target(target).score(exported(model, target), rows, ["f0"], ExportOptions())
+            scores = load_target(target).score(
+                exported(model, target), rows, ["f0"], ExportOptions()
+            )
             assert scores.tolist() == expected == model.forest.predict(rows).tolist()

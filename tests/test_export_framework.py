@@ -35,11 +35,16 @@ def test_all_targets_are_registered() -> None:
 
 
 @pytest.mark.parametrize("target", HERE)
-def test_a_model_a_ranker_and_paths_give_the_same_file(target: str, ranker: rw.Ranker, tmp_path: Path) -> None:
+def test_a_model_a_ranker_and_paths_give_the_same_file(
+    target: str, ranker: rw.Ranker, tmp_path: Path
+) -> None:
     ranker.save(tmp_path / "saved")
     ranker.save(tmp_path / "saved.zip")
     sources = [ranker, ranker.model_, tmp_path / "saved", str(tmp_path / "saved.zip")]
-    files = [rw.export(source, target, tmp_path / f"{number}.out") for number, source in enumerate(sources)]
+    files = [
+        rw.export(source, target, tmp_path / f"{number}.out")
+        for number, source in enumerate(sources)
+    ]
     assert len({file.read_bytes() for file in files}) == 1
     assert not list(tmp_path.glob(".*"))
 
@@ -51,13 +56,21 @@ def test_a_folder_gets_the_usual_name(ranker: rw.Ranker, tmp_path: Path) -> None
 
 def test_the_package_is_callable_before_and_after_it_is_imported() -> None:
     code = "import rankwright as rw; {}; print(callable(rw.export), rw.export.load_target('solr').name)"
-    for first in ("pass", "import rankwright.export.contract", "from rankwright.export import export"):
-        done = subprocess.run([sys.executable, "-c", code.format(first)], capture_output=True, text=True, check=True)
+    for first in (
+        "pass",
+        "import rankwright.export.contract",
+        "from rankwright.export import export",
+    ):
+        done = subprocess.run(
+            [sys.executable, "-c", code.format(first)], capture_output=True, text=True, check=True
+        )
         assert done.stdout.strip() == "True solr"
 
 
 def test_notes_are_warnings_at_the_call(tmp_path: Path) -> None:
-    with pytest.warns(UserWarning, match="RankLib reads a missing value as 0: 1 of 1 splits") as caught:
+    with pytest.warns(
+        UserWarning, match="RankLib reads a missing value as 0: 1 of 1 splits"
+    ) as caught:
         rw.export(model_of([stump(1.0)], 1), "ranklib", tmp_path / "model.txt")
     assert [warning.filename for warning in caught] == [__file__]
 
@@ -87,8 +100,13 @@ def test_the_target_is_told_by_the_usual_name(monkeypatch: pytest.MonkeyPatch) -
 
 FORMS: dict[str, Any] = {
     "names": NAMES,
-    "plugin": {"featureset": {"name": "set", "features": [{"name": name, "params": []} for name in NAMES]}},
-    "stored": {"_index": ".ltrstore", "_source": {"featureset": {"features": [{"name": name} for name in NAMES]}}},
+    "plugin": {
+        "featureset": {"name": "set", "features": [{"name": name, "params": []} for name in NAMES]}
+    },
+    "stored": {
+        "_index": ".ltrstore",
+        "_source": {"featureset": {"features": [{"name": name} for name in NAMES]}},
+    },
     "solr": [{"name": name, "class": "SolrFeature", "store": "s"} for name in NAMES],
     "solr store": {"name": "s", "features": [{"name": name, "store": "s"} for name in NAMES]},
 }
@@ -105,7 +123,9 @@ def test_forms_of_feature_sets(form: str, tmp_path: Path) -> None:
     features = read_feature_set(written(tmp_path, FORMS[form]))
     assert list(features.names) == NAMES
     assert features.store == ("s" if form.startswith("solr") else None)
-    file = rw.export(trained("stumps"), "solr", tmp_path, feature_set=tmp_path / "features.json", name="m")
+    file = rw.export(
+        trained("stumps"), "solr", tmp_path, feature_set=tmp_path / "features.json", name="m"
+    )
     document = json.loads(file.read_text())
     assert document["name"] == "m"
     assert document.get("store") == features.store

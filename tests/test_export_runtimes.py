@@ -75,18 +75,26 @@ def runtime_scores(target: str, content: bytes, X: Any, folder: Path) -> Any:
         booster.load_model(bytearray(content))
         learner = json.loads(content)["learner"]
         names, types = learner["feature_names"], learner["feature_types"]
-        data = xgb.DMatrix(X.astype(np.float32), feature_names=names, feature_types=types, enable_categorical=True)
+        data = xgb.DMatrix(
+            X.astype(np.float32), feature_names=names, feature_types=types, enable_categorical=True
+        )
         return booster.predict(data).astype(np.float64)
     if target == "onnx":
         settings = onnxruntime.SessionOptions()
         settings.intra_op_num_threads = 1
-        session = onnxruntime.InferenceSession(content, settings, providers=["CPUExecutionProvider"])
-        return session.run(["score"], {"features": X.astype(np.float32)})[0].ravel().astype(np.float64)
+        session = onnxruntime.InferenceSession(
+            content, settings, providers=["CPUExecutionProvider"]
+        )
+        return (
+            session.run(["score"], {"features": X.astype(np.float32)})[0].ravel().astype(np.float64)
+        )
     if target == "treelite":
         (folder / "checkpoint.tl").write_bytes(content)
         model = treelite.Model.deserialize(str(folder / "checkpoint.tl"))
         return treelite.gtil.predict(model, X, nthread=1).ravel()
-    source = folder / f"model{len(list(folder.iterdir()))}.c"  # a library is loaded once by its name
+    source = (
+        folder / f"model{len(list(folder.iterdir()))}.c"
+    )  # a library is loaded once by its name
     source.write_bytes(content)
     subprocess.run([*COMPILE, str(source), "-o", str(source.with_suffix(".so"))], check=True)
     library = ctypes.CDLL(str(source.with_suffix(".so")))
@@ -101,7 +109,9 @@ def runtime_scores(target: str, content: bytes, X: Any, folder: Path) -> Any:
     return scores
 
 
-def check(target: str, trees: Sequence[TreeArrays], X: Any, folder: Path, names: Sequence[str] = NAMES) -> Exported:
+def check(
+    target: str, trees: Sequence[TreeArrays], X: Any, folder: Path, names: Sequence[str] = NAMES
+) -> Exported:
     """Export, and compare the runtime and the evaluator with the model's own scores."""
     single = TARGETS[target].single_precision
     exported = TARGETS[target].write(trees, names, ExportOptions())
@@ -111,7 +121,9 @@ def check(target: str, trees: Sequence[TreeArrays], X: Any, folder: Path, names:
     if single:
         # Each tree rounds its value and the sum once.
         largest = sum(np.abs(tree.value).max() for tree in trees)
-        np.testing.assert_allclose(evaluated, expected, rtol=0, atol=2.0**-24 * len(trees) * largest)
+        np.testing.assert_allclose(
+            evaluated, expected, rtol=0, atol=2.0**-24 * len(trees) * largest
+        )
         order = np.argsort(expected)
         gap = np.diff(expected[order]) > 2.0**-22 * len(trees) * largest
         assert np.all(np.diff(evaluated[order])[gap] > 0)
@@ -131,7 +143,9 @@ def check_each_leaf(target: str, trees: Sequence[TreeArrays], X: Any, folder: Pa
     for tree in with_bits(trees):
         exported = TARGETS[target].write([tree], NAMES, ExportOptions())
         expected = own_scores([tree], X)
-        assert np.array_equal(TARGETS[target].score(exported.content, X, NAMES, ExportOptions()), expected)
+        assert np.array_equal(
+            TARGETS[target].score(exported.content, X, NAMES, ExportOptions()), expected
+        )
         ran = runtime_scores(target, exported.content, X, folder)
         assert ran is None or np.array_equal(ran, expected)
 
@@ -166,7 +180,9 @@ def forest(request: pytest.FixtureRequest) -> tuple[list[TreeArrays], RankingDat
 
 
 @pytest.mark.parametrize("target", TARGETS)
-def test_trained_models(target: str, forest: tuple[list[TreeArrays], RankingData], tmp_path: Path) -> None:
+def test_trained_models(
+    target: str, forest: tuple[list[TreeArrays], RankingData], tmp_path: Path
+) -> None:
     trees, data = forest
     single = TARGETS[target].single_precision
     probes = probe_rows(trees, 5, single=single)
@@ -185,7 +201,9 @@ def test_numbers_of_trees(target: str, n_trees: int, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("target", TARGETS)
-@pytest.mark.parametrize("trees", [[], [leaf(0.5)], [leaf(0.5), random_tree(1, 3, [AT_MOST]), leaf(-2.0)]])
+@pytest.mark.parametrize(
+    "trees", [[], [leaf(0.5)], [leaf(0.5), random_tree(1, 3, [AT_MOST]), leaf(-2.0)]]
+)
 def test_trees_of_one_leaf_and_none(target: str, trees: list[TreeArrays], tmp_path: Path) -> None:
     check(target, trees, probe_rows(trees, single=TARGETS[target].single_precision), tmp_path)
 
@@ -195,7 +213,9 @@ def test_trees_of_one_leaf_and_none(target: str, trees: list[TreeArrays], tmp_pa
 
 @pytest.mark.parametrize("target", TARGETS)
 @pytest.mark.parametrize("decisions", [(AT_MOST,), (AT_MOST, AMONG), (AMONG,)], ids=str)
-def test_every_rule_of_random_trees(target: str, decisions: tuple[int, ...], tmp_path: Path) -> None:
+def test_every_rule_of_random_trees(
+    target: str, decisions: tuple[int, ...], tmp_path: Path
+) -> None:
     trees = [random_tree(seed, 14, decisions) for seed in range(15)]
     X = probe_rows(trees, single=TARGETS[target].single_precision)
     check(target, trees, X, tmp_path)
@@ -206,10 +226,17 @@ def test_every_rule_of_random_trees(target: str, decisions: tuple[int, ...], tmp
 @pytest.mark.parametrize("missing", [AS_ZERO, NAN_TO_DEFAULT, ZERO_TO_DEFAULT])
 @pytest.mark.parametrize("default_left", [False, True])
 def test_special_thresholds(target: str, missing: int, default_left: bool, tmp_path: Path) -> None:
-    boundaries = [0.1, float(np.float32(0.1)), float(np.nextafter(np.float32(0.1), np.float32(1))), 16777217.0]
+    boundaries = [
+        0.1,
+        float(np.float32(0.1)),
+        float(np.nextafter(np.float32(0.1), np.float32(1))),
+        16777217.0,
+    ]
     thresholds = [*SPECIAL_THRESHOLDS, *boundaries, 0.5, -0.5]
     trees = [
-        stump(threshold, AT_MOST, missing, default_left)._replace(value=2.0 ** np.array([number, -number]))
+        stump(threshold, AT_MOST, missing, default_left)._replace(
+            value=2.0 ** np.array([number, -number])
+        )
         for number, threshold in enumerate(thresholds)
     ]
     X = probe_rows(trees, single=TARGETS[target].single_precision)
@@ -220,12 +247,20 @@ def test_special_thresholds(target: str, missing: int, default_left: bool, tmp_p
 @pytest.mark.parametrize("target", TARGETS)
 def test_decisions_of_single_precision(target: str, tmp_path: Path) -> None:
     """Nodes as XGBoost has them, whose thresholds and features are rounded."""
-    trees = [random_tree(seed, 12, [BELOW], [AS_ZERO, NAN_TO_DEFAULT, ZERO_TO_DEFAULT]) for seed in range(12)]
+    trees = [
+        random_tree(seed, 12, [BELOW], [AS_ZERO, NAN_TO_DEFAULT, ZERO_TO_DEFAULT])
+        for seed in range(12)
+    ]
     if target == "lightgbm":  # it reads tiny numbers as zero; the next test has those
         trees = [
-            tree._replace(threshold=np.where(np.abs(tree.threshold) < 1e-30, 0.25, tree.threshold)) for tree in trees
+            tree._replace(threshold=np.where(np.abs(tree.threshold) < 1e-30, 0.25, tree.threshold))
+            for tree in trees
         ]
-    trees += [random_tree(seed, 12, [AT_MOST, BELOW, AMONG]) for seed in range(20, 26) if target != "lightgbm"]
+    trees += [
+        random_tree(seed, 12, [AT_MOST, BELOW, AMONG])
+        for seed in range(20, 26)
+        if target != "lightgbm"
+    ]
     single = TARGETS[target].single_precision
     X = probe_rows(trees, single=single)
     check_each_leaf(target, trees[:8], X, tmp_path)
@@ -258,13 +293,29 @@ def test_a_category_that_single_precision_cannot_hold_is_refused(target: str) ->
         TARGETS[target].write([tree], NAMES, ExportOptions())
 
 
-def test_zeros_apart_from_their_neighbours_become_several_nodes(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_zeros_apart_from_their_neighbours_become_several_nodes(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     tree = stump(0.5, AT_MOST, ZERO_TO_DEFAULT, default_left=False)
     plain = simple_trees.plain_tree(tree, NAMES)
     assert plain.bound.tolist() == [0.5, np.nextafter(-ZERO, -1), ZERO]
     assert plain.value.tolist().count(1.0) == plain.value.tolist().count(2.0) == 2
-    assert len(simple_trees.plain_tree(stump(0.5, AT_MOST, ZERO_TO_DEFAULT, default_left=True), NAMES).bound) == 1
-    assert len(simple_trees.plain_tree(stump(1e-35, AT_MOST, ZERO_TO_DEFAULT, default_left=False), NAMES).bound) == 1
+    assert (
+        len(
+            simple_trees.plain_tree(
+                stump(0.5, AT_MOST, ZERO_TO_DEFAULT, default_left=True), NAMES
+            ).bound
+        )
+        == 1
+    )
+    assert (
+        len(
+            simple_trees.plain_tree(
+                stump(1e-35, AT_MOST, ZERO_TO_DEFAULT, default_left=False), NAMES
+            ).bound
+        )
+        == 1
+    )
     monkeypatch.setattr(simple_trees, "MOST_NODES", 2)
     with pytest.raises(ValueError, match="feature 'plain': a tree would need more than 2 nodes"):
         simple_trees.plain_tree(tree, NAMES)
@@ -310,7 +361,9 @@ def test_columns_are_found_by_name(target: str) -> None:
     X = probe_rows(trees, single=True)
     straight = TARGETS[target].score(content, X, NAMES, ExportOptions())
     order = [2, 0, 3, 1]
-    mixed = TARGETS[target].score(content, X[:, order], [NAMES[column] for column in order], ExportOptions())
+    mixed = TARGETS[target].score(
+        content, X[:, order], [NAMES[column] for column in order], ExportOptions()
+    )
     assert np.array_equal(straight, mixed)
     with pytest.raises(ValueError, match="feature 'kind' of the exported model is not a column"):
         TARGETS[target].score(content, X[:, :3], NAMES[:3], ExportOptions())
@@ -319,7 +372,9 @@ def test_columns_are_found_by_name(target: str) -> None:
 @pytest.mark.parametrize("target", ["lightgbm", "onnx", "treelite", "c"])
 def test_rows_of_another_width_are_refused(target: str) -> None:
     content = TARGETS[target].write([random_tree(1)], NAMES, ExportOptions()).content
-    with pytest.raises(ValueError, match=r"shape \(2, 3\); the exported model takes 4 columns|onnx"):
+    with pytest.raises(
+        ValueError, match=r"shape \(2, 3\); the exported model takes 4 columns|onnx"
+    ):
         TARGETS[target].score(content, np.zeros((2, 3)), NAMES, ExportOptions())
 
 
@@ -348,16 +403,23 @@ def test_xgboost_writes_the_same_model_again() -> None:
 def test_the_graph_names_its_features_and_shares_no_branch_but_those_of_sets() -> None:
     import onnx
 
-    content = onnx_graph.TARGET.write([random_tree(1, 9, [AT_MOST])], NAMES, ExportOptions(name="web")).content
+    content = onnx_graph.TARGET.write(
+        [random_tree(1, 9, [AT_MOST])], NAMES, ExportOptions(name="web")
+    ).content
     model = onnx.load_from_string(content)
     onnx.checker.check_model(model, full_check=True)
     assert model.graph.name == "web"
     assert json.loads(model.metadata_props[0].value) == NAMES
-    lists = {one.name: onnx.helper.get_attribute_value(one) for one in model.graph.node[0].attribute}
+    lists = {
+        one.name: onnx.helper.get_attribute_value(one) for one in model.graph.node[0].attribute
+    }
     branches = [
         child
         for mode, *pair in zip(
-            lists["nodes_modes"], lists["nodes_truenodeids"], lists["nodes_falsenodeids"], strict=True
+            lists["nodes_modes"],
+            lists["nodes_truenodeids"],
+            lists["nodes_falsenodeids"],
+            strict=True,
         )
         if mode != b"LEAF"
         for child in pair
@@ -373,14 +435,18 @@ def test_names_of_c_functions_compile(name: str, tmp_path: Path) -> None:
     plain = c_source.identifier(name)
     wanted = own_scores([random_tree(1)], np.array([[1.0, 2.0, 3.0, 4.0]]))[0]
     text = caller.replace("NAMES", f"{plain}_feature_names").replace("SCORE", f"{plain}_score")
-    (tmp_path / "main.c").write_text('#include "model.c"\n' + text.replace("WANTED", repr(float(wanted))))
+    (tmp_path / "main.c").write_text(
+        '#include "model.c"\n' + text.replace("WANTED", repr(float(wanted)))
+    )
     flags = [flag for flag in COMPILE if flag not in ("-shared", "-fPIC")]
     subprocess.run([*flags, str(tmp_path / "main.c"), "-o", str(tmp_path / "main")], check=True)
     subprocess.run([str(tmp_path / "main")], check=True)
 
 
 @pytest.mark.parametrize(("target", "library"), [("onnx", "onnx"), ("treelite", "treelite")])
-def test_a_missing_library_is_named_with_its_extra(target: str, library: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_library_is_named_with_its_extra(
+    target: str, library: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("rankwright.export.library.find_spec", lambda name: None)
     with pytest.raises(ImportError, match=rf"needs the package {library}.*rankwright\[{target}\]"):
         TARGETS[target].write([leaf(1.0)], NAMES, ExportOptions())
@@ -393,7 +459,9 @@ def test_thresholds_of_single_precision_let_the_same_numbers_pass() -> None:
     thresholds = np.concatenate([draw.normal(size=300), SPECIAL_THRESHOLDS, [1e-46, -1e-46]])
     near = thresholds.clip(-3e38, 3e38).astype(np.float32)
     zero = np.zeros(1, dtype=np.float32)
-    numbers = np.unique(np.concatenate([near, np.nextafter(near, near - 1), np.nextafter(near, near + 1), zero]))
+    numbers = np.unique(
+        np.concatenate([near, np.nextafter(near, near - 1), np.nextafter(near, near + 1), zero])
+    )
     expected = numbers[:, None].astype(np.float64) <= thresholds
     assert np.array_equal(numbers[:, None] <= largest_float32_at_most(thresholds), expected)
     assert np.array_equal(numbers[:, None] < smallest_float32_above(thresholds), expected)

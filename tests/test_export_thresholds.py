@@ -8,10 +8,21 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from export_models import THRESHOLDS
-from rankwright.export.thresholds import LARGEST_SINGLE, at_most, below, single_floor, zero_goes_left
+from rankwright.export.thresholds import (
+    LARGEST_SINGLE,
+    at_most,
+    below,
+    single_floor,
+    zero_goes_left,
+)
 from rankwright.kernels.tree_arrays import AT_MOST, BELOW, ZERO
 
-FINITE = st.floats(-1e38, 1e38) | st.floats(-1e-30, 1e-30) | st.floats(-2, 2) | st.sampled_from(THRESHOLDS)
+FINITE = (
+    st.floats(-1e38, 1e38)
+    | st.floats(-1e-30, 1e-30)
+    | st.floats(-2, 2)
+    | st.sampled_from(THRESHOLDS)
+)
 
 
 def goes_left(x: float, threshold: float, decision: int) -> bool:
@@ -26,14 +37,26 @@ def near(threshold: float) -> list[float]:
     """Numbers around a threshold, in both precisions, and zeros."""
     limited = float(np.clip(threshold, -3.4e38, 3.4e38))
     single = np.float32(limited)
-    values = [limited, np.nextafter(limited, -np.inf), np.nextafter(limited, np.inf), 0.0, ZERO, -ZERO, 1e-36, -1e-36]
+    values = [
+        limited,
+        np.nextafter(limited, -np.inf),
+        np.nextafter(limited, np.inf),
+        0.0,
+        ZERO,
+        -ZERO,
+        1e-36,
+        -1e-36,
+    ]
     for _ in range(3):
         values += [float(single), (float(single) + limited) / 2]
         single = np.nextafter(single, np.float32(np.inf))
     single = np.float32(limited)
     for _ in range(3):
         single = np.nextafter(single, np.float32(-np.inf))
-        values += [float(single), (float(single) + float(np.nextafter(single, np.float32(np.inf)))) / 2]
+        values += [
+            float(single),
+            (float(single) + float(np.nextafter(single, np.float32(np.inf)))) / 2,
+        ]
     return [float(value) for value in values if abs(value) < 3.4e38]
 
 

@@ -55,7 +55,11 @@ def by_hand(data: RankingData, recipe: Any, *, canonical: bool = False, **_: Any
     kinds = {name: list(kinds) for name, kinds in recipe.sources}
     assert set(kinds) == set(given)
     wide = rw.WithinQuery(kinds).fit(made.X).transform(made.X, group=made.group)
-    made.X, made.feature_names, made.n_derived = wide, [*data.feature_names, *recipe.names], len(recipe.names)
+    made.X, made.feature_names, made.n_derived = (
+        wide,
+        [*data.feature_names, *recipe.names],
+        len(recipe.names),
+    )
     return made
 
 
@@ -68,13 +72,22 @@ def test_a_model_is_that_of_columns_added_by_hand(
     train, valid = rows(70, 0, dtype), rows(30, 1, dtype, first=1000)
 
     def fitted() -> rw.Ranker:
-        options: dict[str, Any] = {"n_estimators": 60, "learning_rate": 0.3, "early_stopping_rounds": 2, "verbose": 0}
-        ranker = rw.Ranker(engine=engine, within_query=kinds, n_jobs=1, min_child_samples=5, **options)
+        options: dict[str, Any] = {
+            "n_estimators": 60,
+            "learning_rate": 0.3,
+            "early_stopping_rounds": 2,
+            "verbose": 0,
+        }
+        ranker = rw.Ranker(
+            engine=engine, within_query=kinds, n_jobs=1, min_child_samples=5, **options
+        )
         return ranker.fit(train, eval_set=[valid])
 
     seen: list[Any] = []
     block = ExtendedRows.block
-    monkeypatch.setattr(ExtendedRows, "block", lambda self, number: seen.append(number) or block(self, number))
+    monkeypatch.setattr(
+        ExtendedRows, "block", lambda self, number: seen.append(number) or block(self, number)
+    )
     in_blocks = fitted()
     assert max(seen) > 10
     assert len(in_blocks.evals_result_["valid_0"]["ndcg@10"]) < 60
@@ -85,12 +98,16 @@ def test_a_model_is_that_of_columns_added_by_hand(
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_a_model_of_drawn_rows_is_that_of_columns_added_by_hand(monkeypatch: pytest.MonkeyPatch, dtype: Any) -> None:
+def test_a_model_of_drawn_rows_is_that_of_columns_added_by_hand(
+    monkeypatch: pytest.MonkeyPatch, dtype: Any
+) -> None:
     train = rows(120, 0, dtype)
     params: dict[str, Any] = {"n_estimators": 6, "n_jobs": 1, "min_child_samples": 5, "verbose": 0}
 
     def fitted(drawn: int) -> bytes:
-        ranker = rw.Ranker(within_query="rank z", engine_params={"subsample_for_bin": drawn}, **params)
+        ranker = rw.Ranker(
+            within_query="rank z", engine_params={"subsample_for_bin": drawn}, **params
+        )
         return bytes(ranker.fit(train).forest_.dump())
 
     in_blocks, of_all = fitted(300), fitted(train.n_rows)
@@ -100,12 +117,18 @@ def test_a_model_of_drawn_rows_is_that_of_columns_added_by_hand(monkeypatch: pyt
     assert of_all == fitted(train.n_rows)
 
 
-def test_a_small_matrix_is_given_to_lightgbm_as_a_whole_with_the_same_result(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_small_matrix_is_given_to_lightgbm_as_a_whole_with_the_same_result(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     train = rows(70, 0)
     models = []
     for in_blocks in (True, False):
         monkeypatch.setattr(grower, "in_blocks", lambda X, params, answer=in_blocks: answer)
-        models.append(rw.Ranker(within_query=ALL, n_estimators=6, n_jobs=1, verbose=0).fit(train).forest_.dump())
+        models.append(
+            rw.Ranker(within_query=ALL, n_estimators=6, n_jobs=1, verbose=0)
+            .fit(train)
+            .forest_.dump()
+        )
     assert models[0] == models[1]
 
 
@@ -147,7 +170,13 @@ def test_the_fingerprint_depends_on_rows_and_recipe() -> None:
     data, other = rows(20, 0), rows(20, 3)
     prints = [
         fingerprint(one.with_features(read_recipe(kinds, one), canonical=True, deferred=True))
-        for one, kinds in ((data, "rank"), (data, "z"), (data, {"f0": "rank"}), (data, {"f1": "rank"}), (other, "rank"))
+        for one, kinds in (
+            (data, "rank"),
+            (data, "z"),
+            (data, {"f0": "rank"}),
+            (data, {"f1": "rank"}),
+            (other, "rank"),
+        )
     ]
     assert len({*prints, fingerprint(data.canonical())}) == 6
     order = np.random.default_rng(0).permutation(data.n_rows)

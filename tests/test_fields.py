@@ -26,7 +26,14 @@ def data() -> RankingData:
 
 
 def rows(part: RankingData) -> list[tuple[float, str, int]]:
-    return list(zip(part.X[:, 0].tolist(), part.fields["url"].tolist(), part.fields["position"].tolist(), strict=True))
+    return list(
+        zip(
+            part.X[:, 0].tolist(),
+            part.fields["url"].tolist(),
+            part.fields["position"].tolist(),
+            strict=True,
+        )
+    )
 
 
 TOGETHER = set(zip(FRAME["bm25"], FRAME["url"], FRAME["position"], strict=True))
@@ -49,7 +56,9 @@ def test_a_parquet_file_keeps_them(tmp_path: Path) -> None:
 def test_rows_alike_but_for_a_number_are_ordered_by_it() -> None:
     positions = np.arange(6)
     same, other = (
-        RankingData(np.ones((6, 1)), np.ones(6), qid=np.zeros(6), fields={"position": positions[order]}).canonical()
+        RankingData(
+            np.ones((6, 1)), np.ones(6), qid=np.zeros(6), fields={"position": positions[order]}
+        ).canonical()
         for order in ([0, 1, 2, 3, 4, 5], [3, 1, 5, 0, 4, 2])
     )
     assert same.fields["position"].tolist() == other.fields["position"].tolist()

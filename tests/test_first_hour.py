@@ -52,15 +52,22 @@ def test_the_command_line_refuses_letor_text_that_is_narrower_than_a_model_of_na
     ):
         code, _, error = call(*command)
         assert code == 1
-        assert "narrow.txt has 3 features, but the training data has 4 columns (a, b, c, d)" in error
+        assert (
+            "narrow.txt has 3 features, but the training data has 4 columns (a, b, c, d)" in error
+        )
     code, _, error = call("evaluate", tmp_path / "named", full)
-    assert (code, error.count("matched with the columns of the training data by position")) == (0, 1)
+    assert (code, error.count("matched with the columns of the training data by position")) == (
+        0,
+        1,
+    )
 
 
 def test_letor_text_cannot_replace_categories_that_are_text(tmp_path: Path, call: Command) -> None:
     frame = FRAME.assign(d=pd.Categorical(np.where(X[:, 3] > 0, "high", "low")))
     quick().fit(frame, "label", qid="query").save(tmp_path / "model")
-    code, _, error = call("evaluate", tmp_path / "model", letor(tmp_path / "full.txt", np.abs(X).round()))
+    code, _, error = call(
+        "evaluate", tmp_path / "model", letor(tmp_path / "full.txt", np.abs(X).round())
+    )
     assert code == 1
     assert "full.txt is LETOR text, which holds numbers only" in error
     assert "'d'" in error
@@ -69,7 +76,10 @@ def test_letor_text_cannot_replace_categories_that_are_text(tmp_path: Path, call
 def test_arrays_are_not_padded_either(tmp_path: Path, call: Command) -> None:
     quick().fit(X, Y, qid=QID).save(tmp_path / "arrays")
     code, _, error = call("evaluate", tmp_path / "arrays", letor(tmp_path / "narrow.txt", X[:, :3]))
-    assert (code, "narrow.txt has 3 features, but the training data has 4 columns" in error) == (1, True)
+    assert (code, "narrow.txt has 3 features, but the training data has 4 columns" in error) == (
+        1,
+        True,
+    )
     assert call("evaluate", tmp_path / "arrays", letor(tmp_path / "full.txt", X))[0] == 0
 
 
@@ -83,19 +93,26 @@ def test_letor_text_is_padded_for_a_model_of_letor_text_with_a_note_of_the_indic
     narrow = letor(tmp_path / "narrow.txt", X[:, :2], first=first)
     code, _, error = call("predict", tmp_path / "model", narrow, "--out", tmp_path / "scores.txt")
     assert code == 0, error
-    assert f"narrow.txt has no features {2 + first} to {3 + first} of the training data; taken as 0" in error
+    assert (
+        f"narrow.txt has no features {2 + first} to {3 + first} of the training data; taken as 0"
+        in error
+    )
     padded = X.copy()
     padded[:, 2:] = 0
     scores = [float(line) for line in (tmp_path / "scores.txt").read_text().split()]
     assert scores == ranker.predict(padded).tolist()
-    code, _, error = call("predict", tmp_path / "model", tmp_path / "train.txt", "--out", tmp_path / "scores.txt")
+    code, _, error = call(
+        "predict", tmp_path / "model", tmp_path / "train.txt", "--out", tmp_path / "scores.txt"
+    )
     assert (code, error) == (0, "")
 
 
 def test_reading_in_python_too_small_letor_text_says_how_to_read_it(tmp_path: Path) -> None:
     ranker = quick().fit(rw.read_letor(letor(tmp_path / "train.txt", X)))
     narrow = letor(tmp_path / "narrow.txt", X[:, :3])
-    with pytest.raises(ValueError, match=r"X has 3 features.* expecting 4.*read_letor\(\.\.\., n_features=4\)"):
+    with pytest.raises(
+        ValueError, match=r"X has 3 features.* expecting 4.*read_letor\(\.\.\., n_features=4\)"
+    ):
         ranker.predict(rw.read_letor(narrow))
     assert len(ranker.predict(rw.read_letor(narrow, n_features=4))) == len(Y)
 
@@ -105,10 +122,18 @@ def test_reading_in_python_too_small_letor_text_says_how_to_read_it(tmp_path: Pa
 
 def test_columns_of_letor_text_have_the_files_own_indices(tmp_path: Path) -> None:
     one, zero = letor(tmp_path / "one.txt", X), letor(tmp_path / "zero.txt", X, first=0)
-    assert rw.read_letor(one).feature_names == rw.read_data(one).feature_names == ["f1", "f2", "f3", "f4"]
+    assert (
+        rw.read_letor(one).feature_names
+        == rw.read_data(one).feature_names
+        == ["f1", "f2", "f3", "f4"]
+    )
     assert rw.read_letor(zero, zero_based=True).feature_names == ["f0", "f1", "f2", "f3"]
     train, _ = rw.read_letor(one).split(0.3)
-    assert (train.feature_names, train.named, train.first_index) == (["f1", "f2", "f3", "f4"], False, 1)
+    assert (train.feature_names, train.named, train.first_index) == (
+        ["f1", "f2", "f3", "f4"],
+        False,
+        1,
+    )
 
 
 def test_without_names_columns_are_matched_by_position(tmp_path: Path) -> None:
@@ -125,7 +150,9 @@ def test_without_names_columns_are_matched_by_position(tmp_path: Path) -> None:
     assert np.array_equal(expected.predict(FRAME[list("abcd")]), expected.predict(X))
     of_names = quick().fit(other)
     assert np.array_equal(of_names.predict(text), of_names.predict(other))
-    with pytest.raises(ValueError, match=r"Missing: bm25, age, f9, x\. Not expected: f1, f2, f3, f4"):
+    with pytest.raises(
+        ValueError, match=r"Missing: bm25, age, f9, x\. Not expected: f1, f2, f3, f4"
+    ):
         of_names.predict(named)
     with pytest.raises(ValueError, match="column 0 is 'f1', but 'f0' in the training data"):
         expected.predict(RankingData(X, Y, qid=QID, feature_names=["f1", "f0", "f2", "f3"]))
@@ -149,8 +176,12 @@ def as_saved_before(path: Path, *, named: bool) -> None:
     file.write_text(json.dumps(manifest))
 
 
-@pytest.mark.parametrize("named", [False, True])  # those of a split were recorded as if they had been given
-def test_models_saved_before_score_letor_text_by_position(tmp_path: Path, call: Command, named: bool) -> None:
+@pytest.mark.parametrize(
+    "named", [False, True]
+)  # those of a split were recorded as if they had been given
+def test_models_saved_before_score_letor_text_by_position(
+    tmp_path: Path, call: Command, named: bool
+) -> None:
     text = letor(tmp_path / "a.txt", X)
     ranker = quick().fit(rw.read_letor(text))
     ranker.save(tmp_path / "old")
@@ -231,13 +262,17 @@ print(repr(ranker.score(X, Y, QID)))
 """
 
 
-def test_a_model_for_an_own_metric_predicts_in_another_process(tmp_path: Path, call: Command) -> None:
+def test_a_model_for_an_own_metric_predicts_in_another_process(
+    tmp_path: Path, call: Command
+) -> None:
     from own_metric import Own
 
     ranker = quick(metric=[Own(at=5), "map"]).fit(X, Y, qid=QID)
     ranker.save(tmp_path / "model")
     code = OWN.format(tests=str(TESTS), model=str(tmp_path / "model"))
-    printed = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    printed = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=False
+    )
     assert printed.returncode == 0, printed.stderr
     scores, *errors, value = printed.stdout.splitlines()
     assert scores == str(ranker.predict(X).tolist())
@@ -252,14 +287,20 @@ def test_a_model_for_an_own_metric_predicts_in_another_process(tmp_path: Path, c
 def test_a_model_for_an_own_objective_predicts_in_another_process(tmp_path: Path) -> None:
     from own_objective import OwnLoss
 
-    quick(objective=0.5 * OwnLoss(shift=2) + rw.objective("queryrmse")).fit(X, Y, qid=QID).save(tmp_path / "model")
-    assert Ranker.load(tmp_path / "model").manifest_["classes"] == {OwnLoss.name: "own_objective.OwnLoss"}
+    quick(objective=0.5 * OwnLoss(shift=2) + rw.objective("queryrmse")).fit(X, Y, qid=QID).save(
+        tmp_path / "model"
+    )
+    assert Ranker.load(tmp_path / "model").manifest_["classes"] == {
+        OwnLoss.name: "own_objective.OwnLoss"
+    }
     code = (
         f"from rankwright import Ranker\nranker = Ranker.load({str(tmp_path / 'model')!r})\n"
         "print(len(ranker.predict([[1.0, 2, 3, 4]])))\n"
         "try:\n    ranker.objective_\nexcept ValueError as error:\n    print(error)"
     )
-    printed = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False).stdout
+    printed = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=False
+    ).stdout
     assert printed.startswith("1\nthe model was trained with own_objective.OwnLoss ("), printed
 
 
@@ -306,7 +347,9 @@ def test_the_bar_fits_80_columns(monkeypatch: pytest.MonkeyPatch) -> None:
     assert re.search(r"\d:\d\d|--:--", line)
 
 
-def test_the_bar_shows_brackets_as_they_are_and_more_on_request(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_bar_shows_brackets_as_they_are_and_more_on_request(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     assert "trees, [bold]x[/] 0.2500" in bar(monkeypatch, "[bold]x[/]")[0]
     assert "(best 0.5000)" in bar(monkeypatch, "[b]x", verbose=2)[0]
 
@@ -348,7 +391,9 @@ def test_extras_are_asked_for_before_the_work(
             1,
             f'rankwright: a report needs {module}, which is not installed: pip install "rankwright[report]".\n',
         )
-    assert "nothing" in call("diagnose", nothing, "--data", nothing, "--json")[2]  # which writes no page
+    assert (
+        "nothing" in call("diagnose", nothing, "--data", nothing, "--json")[2]
+    )  # which writes no page
 
 
 def test_tables_ask_for_pyarrow_and_letor_text_does_not(
@@ -358,7 +403,10 @@ def test_tables_ask_for_pyarrow_and_letor_text_does_not(
     train = letor(tmp_path / "train.txt", X)
     assert call("train", train, "--trees", 2, "--out", tmp_path / "run")[0] == 0
     assert call("predict", tmp_path / "run", train, "--out", tmp_path / "scores.csv")[0] == 0
-    for command in (["convert", train, tmp_path / "a.parquet"], ["evaluate", tmp_path / "run", tmp_path / "b.csv"]):
+    for command in (
+        ["convert", train, tmp_path / "a.parquet"],
+        ["evaluate", tmp_path / "run", tmp_path / "b.csv"],
+    ):
         code, _, error = call(*command)
         assert code == 1
         assert error.startswith(
@@ -366,10 +414,15 @@ def test_tables_ask_for_pyarrow_and_letor_text_does_not(
         )
 
 
-def test_tune_asks_for_optuna_before_it_reads(tmp_path: Path, call: Command, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_tune_asks_for_optuna_before_it_reads(
+    tmp_path: Path, call: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setitem(sys.modules, "optuna", None)
     _, _, error = call("tune", tmp_path / "nothing.txt", "--out", tmp_path / "best.toml")
-    assert error == 'rankwright: tuning needs optuna, which is not installed: pip install "rankwright[tune]".\n'
+    assert (
+        error
+        == 'rankwright: tuning needs optuna, which is not installed: pip install "rankwright[tune]".\n'
+    )
 
 
 # Small things that everybody tries
@@ -386,7 +439,9 @@ def test_command_summaries_fit_80_columns(call: Command, monkeypatch: pytest.Mon
     monkeypatch.setenv("COLUMNS", "80")
     help_text = call("-h")[1]
     assert "..." not in help_text.split("Commands:")[1]
-    assert len(help_text.split("Commands:")[1].strip().splitlines()) == len(cli.app.registered_commands)
+    assert len(help_text.split("Commands:")[1].strip().splitlines()) == len(
+        cli.app.registered_commands
+    )
 
 
 @pytest.mark.parametrize(
@@ -404,7 +459,9 @@ def test_a_shell_completes_names(
 ) -> None:
     words = f"rankwright {line}".split()
     monkeypatch.setenv("_RANKWRIGHT_COMPLETE", "complete_bash")
-    monkeypatch.setenv("COMP_WORDS", " ".join(words) if proposals is not None else f"{' '.join(words)} ")
+    monkeypatch.setenv(
+        "COMP_WORDS", " ".join(words) if proposals is not None else f"{' '.join(words)} "
+    )
     monkeypatch.setenv("COMP_CWORD", str(len(words) - 1 if proposals is not None else len(words)))
     code, out, _ = call()
     assert code == 0
@@ -425,10 +482,20 @@ def test_p_is_precision() -> None:
 def test_a_text_may_name_several_metrics() -> None:
     scores, labels = [3.0, 2, 1, 1], [0, 1, 2, 0]
     options: dict[str, Any] = {"group": [4]}
-    listed = rw.evaluate(scores, labels, metrics=["map", "err(gain=linear, max_label=2)@3"], **options)
-    assert rw.evaluate(scores, labels, metrics=" map  err(gain=linear, max_label=2)@3 ", **options).mean == listed.mean
+    listed = rw.evaluate(
+        scores, labels, metrics=["map", "err(gain=linear, max_label=2)@3"], **options
+    )
+    assert (
+        rw.evaluate(
+            scores, labels, metrics=" map  err(gain=linear, max_label=2)@3 ", **options
+        ).mean
+        == listed.mean
+    )
     assert list(rw.evaluate(scores, labels, metrics="ndcg @2", **options).mean) == ["ndcg @2"]
-    assert list(rw.evaluate(scores, labels, metrics="map + ndcg mrr", **options).mean) == ["map + ndcg", "mrr"]
+    assert list(rw.evaluate(scores, labels, metrics="map + ndcg mrr", **options).mean) == [
+        "map + ndcg",
+        "mrr",
+    ]
     with pytest.raises(ValueError, match=r"it ends with \+"):
         rw.evaluate(scores, labels, metrics="map +", **options)
     with pytest.raises(ValueError, match="no metric to evaluate"):
@@ -443,16 +510,31 @@ def test_a_frame_is_an_evaluation_set_where_its_columns_are_known() -> None:
         ranker = quick().fit(FRAME, "label", qid="query", eval_set=eval_set)
         curve = ranker.evals_result_["valid_0"]["ndcg@10"]
         assert curve[-1] == ranker.score(FRAME)
-    with pytest.raises(ValueError, match=r"eval_set\[0\]: a data frame alone needs y and qid of fit as names"):
+    with pytest.raises(
+        ValueError, match=r"eval_set\[0\]: a data frame alone needs y and qid of fit as names"
+    ):
         quick().fit(X, Y, qid=QID, eval_set=[FRAME])
     with pytest.raises(ValueError, match=r"eval_set\[1\]: qid='query' is not a column of the data"):
         quick().fit(FRAME, "label", qid="query", eval_set=[FRAME, FRAME.drop(columns="query")])
 
 
 @pytest.mark.parametrize(("metric", "best"), [("ndcg@10", max), ("arp", min)])
-def test_train_says_where_validation_was_best(tmp_path: Path, call: Command, metric: str, best: Any) -> None:
+def test_train_says_where_validation_was_best(
+    tmp_path: Path, call: Command, metric: str, best: Any
+) -> None:
     train, valid = letor(tmp_path / "train.txt", X), letor(tmp_path / "valid.txt", X[:, ::-1])
-    arguments = ["train", train, "--valid", valid, "--metric", metric, "--trees", 12, "--set", "min_child_samples=1"]
+    arguments = [
+        "train",
+        train,
+        "--valid",
+        valid,
+        "--metric",
+        metric,
+        "--trees",
+        12,
+        "--set",
+        "min_child_samples=1",
+    ]
     code, out, _ = call(*arguments, "--out", tmp_path / "run")
     assert code == 0
     curve = [row["valid"][metric] for row in rw.Run.open(tmp_path / "run").history]
@@ -466,24 +548,42 @@ def test_train_says_where_validation_was_best(tmp_path: Path, call: Command, met
     assert re.search(rf": 24 trees in .* valid {metric} [\d.]+ of the first of 2 members\.\n", out)
     code, _, error = call(*arguments, "--refit", "--out", tmp_path / "refit")
     assert code == 2
-    assert "--refit needs a number of trees chosen on --valid; give --early-stopping" in " ".join(error.split())
-    assert "best after" not in call(*arguments, "--early-stopping", 30, "--out", tmp_path / "stopped")[1]
+    assert "--refit needs a number of trees chosen on --valid; give --early-stopping" in " ".join(
+        error.split()
+    )
+    assert (
+        "best after"
+        not in call(*arguments, "--early-stopping", 30, "--out", tmp_path / "stopped")[1]
+    )
     assert "best after" not in call("train", train, "--trees", 2, "--out", tmp_path / "alone")[1]
 
 
 @pytest.mark.parametrize("library", ["pandas", "polars", "pyarrow"])
 def test_an_evaluation_as_a_data_frame(library: Any) -> None:
-    result = rw.evaluate([2, 1, 3], [0, 1, 1], qid=["b", "b", "a"], metrics="mrr p@1", weights=[3, 1])
+    result = rw.evaluate(
+        [2, 1, 3], [0, 1, 1], qid=["b", "b", "a"], metrics="mrr p@1", weights=[3, 1]
+    )
     frame = result.to_dataframe(library)
     assert type(frame).__module__.split(".")[0] == library
-    columns = frame.to_pydict() if library == "pyarrow" else {name: list(frame[name]) for name in frame.columns}
-    assert columns == {"qid": ["a", "b"], "weight": [1.0, 3.0], "mrr": [1.0, 0.5], "p@1": [1.0, 0.0]}
+    columns = (
+        frame.to_pydict()
+        if library == "pyarrow"
+        else {name: list(frame[name]) for name in frame.columns}
+    )
+    assert columns == {
+        "qid": ["a", "b"],
+        "weight": [1.0, 3.0],
+        "mrr": [1.0, 0.5],
+        "p@1": [1.0, 0.0],
+    }
     numbers = rw.evaluate([1], [1], qid=[7]).to_dataframe()
     assert (list(numbers.columns), numbers["qid"].dtype) == (["qid", "ndcg@10"], np.int64)
 
 
 def test_a_frame_of_another_library_is_refused() -> None:
-    with pytest.raises(ValueError, match="library must be 'pandas', 'polars' or 'pyarrow'; got 'dask'"):
+    with pytest.raises(
+        ValueError, match="library must be 'pandas', 'polars' or 'pyarrow'; got 'dask'"
+    ):
         rw.evaluate([1], [1], qid=[7]).to_dataframe("dask")  # type: ignore[arg-type]
 
 
@@ -497,7 +597,9 @@ def values_of(chart: Any, layer: int | None = None) -> list[dict[str, Any]]:
 
 
 def test_curves_mark_the_best_tree_and_count_earlier_ones(tmp_path: Path) -> None:
-    first = quick(n_estimators=4, metric="ndcg@10 map").fit(X, Y, qid=QID, eval_set=[(X[:, ::-1], Y, QID)])
+    first = quick(n_estimators=4, metric="ndcg@10 map").fit(
+        X, Y, qid=QID, eval_set=[(X[:, ::-1], Y, QID)]
+    )
     second = quick(n_estimators=3, metric=["ndcg@10", "map"])
     second.fit(X, Y, qid=QID, init_model=first, eval_set=[(X[:, ::-1], Y, QID)])
     chart = rw.plot_curves(first, second, names=["a", "b"], metric="map")
@@ -506,9 +608,13 @@ def test_curves_mark_the_best_tree_and_count_earlier_ones(tmp_path: Path) -> Non
     curve = second.evals_result_["valid_0"]["map"]
     assert [row["value"] for row in rows if row["model"] == "b"] == curve
     best = [row for row in values_of(chart, 1) if row["model"] == "b"]
-    assert best == [{"tree": 5 + int(np.argmax(curve)), "value": max(curve), "model": "b", "data": "valid_0"}]
+    assert best == [
+        {"tree": 5 + int(np.argmax(curve)), "value": max(curve), "model": "b", "data": "valid_0"}
+    ]
     lower = quick(n_estimators=3, metric="arp").fit(X, Y, qid=QID, eval_set=[(X, Y, QID)])
-    assert values_of(rw.plot_curves(lower), 1)[0]["value"] == min(lower.evals_result_["valid_0"]["arp"])
+    assert values_of(rw.plot_curves(lower), 1)[0]["value"] == min(
+        lower.evals_result_["valid_0"]["arp"]
+    )
     data = RankingData(X, Y, qid=QID)
     run = rw.train_run(tmp_path / "run", data, data, parameters={"n_estimators": 3}, verbose=0)
     assert {(row["model"], row["data"]) for row in values_of(rw.plot_curves(run), 0)} == {
@@ -555,17 +661,26 @@ def test_queries_of_one_evaluation_and_of_two() -> None:
 @pytest.mark.parametrize(
     ("draw", "message"),
     [
-        (lambda: rw.plot_curves(quick(n_estimators=1).fit(X, Y, qid=QID)), "no curves to draw: train with eval_set="),
+        (
+            lambda: rw.plot_curves(quick(n_estimators=1).fit(X, Y, qid=QID)),
+            "no curves to draw: train with eval_set=",
+        ),
         (lambda: rw.plot_curves(), "nothing to draw"),
         (lambda: rw.plot_curves(5), "draws fitted Rankers and runs; got a int"),  # type: ignore[arg-type]
         (lambda: rw.plot_queries(), "one evaluation or two"),
-        (lambda: rw.plot_queries(evaluations()[0], metric="err"), "no values of 'err'; choose one of ndcg@10, map"),
+        (
+            lambda: rw.plot_queries(evaluations()[0], metric="err"),
+            "no values of 'err'; choose one of ndcg@10, map",
+        ),
         (lambda: rw.plot_queries(*evaluations(), names=["a"]), "names must be 2 different names"),
         (
             lambda: rw.plot_queries(evaluations()[0], rw.evaluate([1], [1], qid=[5])),
             "evaluations are of different queries",
         ),
-        (lambda: rw.plot_importance(quick(n_estimators=1).fit(X, Y, qid=QID), top=0), "top must be a whole number"),
+        (
+            lambda: rw.plot_importance(quick(n_estimators=1).fit(X, Y, qid=QID), top=0),
+            "top must be a whole number",
+        ),
     ],
 )
 def test_what_cannot_be_drawn(draw: Callable[[], Any], message: str) -> None:
@@ -588,7 +703,10 @@ def test_html_of_a_ranker() -> None:
     names = ["<b>a</b>", "b", "c", "d"]
     ranker.fit(RankingData(X, Y, qid=QID, feature_names=names), eval_set=[(X, Y, QID)])
     for page in (ranker._repr_html_(), ranker._repr_mimebundle_()["text/html"]):
-        assert f"<td>valid_0</td><td>map</td><td>{ranker.evals_result_['valid_0']['map'][-1]:.4f}</td>" in page
+        assert (
+            f"<td>valid_0</td><td>map</td><td>{ranker.evals_result_['valid_0']['map'][-1]:.4f}</td>"
+            in page
+        )
         assert f"<td>num_leaves</td><td>{ranker.num_leaves_}</td>" in page
         assert f"<td>trees</td><td>{ranker.best_iteration_}</td>" in page
         assert "&lt;b&gt;a&lt;/b&gt;" in page
@@ -634,13 +752,22 @@ def test_every_alias_of_lightgbm_is_known() -> None:
     theirs = _ConfigAliases._get_all_param_aliases()
     expected = {alias: name for name in ours for alias in theirs[name] if alias != name}
     assert expected == aliases.MAIN_NAMES
-    known = {alias for names in theirs.values() for alias in names} | {"class_weight", "importance_type"}
+    known = {alias for names in theirs.values() for alias in names} | {
+        "class_weight",
+        "importance_type",
+    }
     assert not set(aliases.REFUSED) - known
     assert not set(aliases.REFUSED) & {*ours, *aliases.MAIN_NAMES}
 
 
 def test_aliases_train_the_same_model() -> None:
-    short = {"reg_alpha": 0.2, "min_split_gain": 0.01, "min_child_weight": 0.5, "max_bins": 20, "colsample_bynode": 0.5}
+    short = {
+        "reg_alpha": 0.2,
+        "min_split_gain": 0.01,
+        "min_child_weight": 0.5,
+        "max_bins": 20,
+        "colsample_bynode": 0.5,
+    }
     main = {
         "lambda_l1": 0.2,
         "min_gain_to_split": 0.01,
@@ -657,12 +784,27 @@ def test_aliases_train_the_same_model() -> None:
 @pytest.mark.parametrize(
     ("params", "message"),
     [
-        ({"colsample_bytree": 0.5}, "has 'colsample_bytree'; use the parameter colsample= of the estimator instead"),
+        (
+            {"colsample_bytree": 0.5},
+            "has 'colsample_bytree'; use the parameter colsample= of the estimator instead",
+        ),
         ({"eta": 0.5}, "has 'eta'; use learning_rate= instead"),
-        ({"reg_alpha": 1, "lambda_l1": 1}, "has 'reg_alpha' and 'lambda_l1', two names of one parameter; keep one"),
-        ({"boosting_type": "dart"}, "has 'boosting_type', which cannot be used: the boosting is rankwright's own"),
-        ({"label_gain": [0, 1]}, "has 'label_gain', which cannot be used: labels and their gains belong to the metric"),
-        ({"linear_tree": True}, "has 'linear_tree', which cannot be used: trees have constant leaves"),
+        (
+            {"reg_alpha": 1, "lambda_l1": 1},
+            "has 'reg_alpha' and 'lambda_l1', two names of one parameter; keep one",
+        ),
+        (
+            {"boosting_type": "dart"},
+            "has 'boosting_type', which cannot be used: the boosting is rankwright's own",
+        ),
+        (
+            {"label_gain": [0, 1]},
+            "has 'label_gain', which cannot be used: labels and their gains belong to the metric",
+        ),
+        (
+            {"linear_tree": True},
+            "has 'linear_tree', which cannot be used: trees have constant leaves",
+        ),
         ({"reg_alpa": 1}, r"has 'reg_alpa', which is not a parameter.* did you mean 'reg_alpha'\?"),
     ],
 )
@@ -672,7 +814,9 @@ def test_parameters_that_are_refused_by_name(params: dict[str, Any], message: st
 
 
 @pytest.mark.parametrize("option", ["categorical", "drop", "weight"])
-def test_options_that_name_columns_are_refused_for_letor(option: str, tmp_path: Path, call: Command) -> None:
+def test_options_that_name_columns_are_refused_for_letor(
+    option: str, tmp_path: Path, call: Command
+) -> None:
     path = tmp_path / "train.txt"
     path.write_text("1 qid:1 1:0.5\n0 qid:1 1:0.1\n")
     code, _, error = call("train", path, f"--{option}", "country", "--out", tmp_path / "run")
@@ -686,35 +830,57 @@ def test_options_that_name_columns_are_refused_for_letor(option: str, tmp_path: 
 
 
 def test_python_m_is_the_command_line() -> None:
-    printed = subprocess.run([sys.executable, "-m", "rankwright", "--version"], capture_output=True, text=True)
+    printed = subprocess.run(
+        [sys.executable, "-m", "rankwright", "--version"], capture_output=True, text=True
+    )
     assert (printed.returncode, printed.stdout) == (0, f"rankwright {rw.__version__}\n")
 
 
-def test_letor_text_that_is_wider_than_the_model_is_refused_by_its_columns(tmp_path: Path, call: Command) -> None:
+def test_letor_text_that_is_wider_than_the_model_is_refused_by_its_columns(
+    tmp_path: Path, call: Command
+) -> None:
     wide = letor(tmp_path / "wide.txt", np.hstack([X, X]))
     quick().fit(FRAME, "label", qid="query").save(tmp_path / "named")
     quick().fit(rw.read_letor(letor(tmp_path / "train.txt", X))).save(tmp_path / "letor")
-    for model, columns in (("named", "4 columns (a, b, c, d) and was not LETOR text;"), ("letor", "4 columns;")):
+    for model, columns in (
+        ("named", "4 columns (a, b, c, d) and was not LETOR text;"),
+        ("letor", "4 columns;"),
+    ):
         code, _, error = call("evaluate", tmp_path / model, wide)
-        assert (code, f"wide.txt has 8 features, but the training data has {columns}" in error) == (1, True), error
+        assert (code, f"wide.txt has 8 features, but the training data has {columns}" in error) == (
+            1,
+            True,
+        ), error
 
 
-def test_a_table_for_a_model_of_letor_text_is_refused_in_words_about_tables(tmp_path: Path, call: Command) -> None:
+def test_a_table_for_a_model_of_letor_text_is_refused_in_words_about_tables(
+    tmp_path: Path, call: Command
+) -> None:
     quick().fit(rw.read_letor(letor(tmp_path / "train.txt", X))).save(tmp_path / "letor")
-    FRAME.drop(columns="d").rename(columns={"query": "qid"}).to_csv(tmp_path / "test.csv", index=False)
+    FRAME.drop(columns="d").rename(columns={"query": "qid"}).to_csv(
+        tmp_path / "test.csv", index=False
+    )
     code, _, error = call("evaluate", tmp_path / "letor", tmp_path / "test.csv")
-    assert (code, "The training data was LETOR text, so columns are matched by position" in error) == (1, True)
+    assert (
+        code,
+        "The training data was LETOR text, so columns are matched by position" in error,
+    ) == (1, True)
     assert "read_letor" not in error
 
 
 def test_every_column_of_text_is_named_at_once() -> None:
     frame = FRAME.assign(country="de", url="x", kind=pd.Categorical(["a"] * len(Y)))
-    with pytest.raises(ValueError, match=r"2 columns do not hold numbers: 'country' .* String, 'url' .*categorical="):
+    with pytest.raises(
+        ValueError,
+        match=r"2 columns do not hold numbers: 'country' .* String, 'url' .*categorical=",
+    ):
         quick().fit(frame, "label", qid="query")
 
 
 def test_a_misspelt_column_gets_the_near_one(tmp_path: Path, call: Command) -> None:
-    with pytest.raises(ValueError, match=r"y='lable' is not a column of the data; did you mean 'label'\?"):
+    with pytest.raises(
+        ValueError, match=r"y='lable' is not a column of the data; did you mean 'label'\?"
+    ):
         quick().fit(FRAME, "lable", qid="query")
     FRAME.to_csv(tmp_path / "a.csv", index=False)
     code, _, error = call("train", tmp_path / "a.csv", "--qid", "quary", "--out", tmp_path / "run")
@@ -727,22 +893,38 @@ def test_metrics_that_are_not_a_list() -> None:
 
 
 @pytest.mark.parametrize("case", ["one label", "one document a query"])
-def test_labels_without_an_order_are_named_as_the_reason(case: str, caplog: pytest.LogCaptureFixture) -> None:
+def test_labels_without_an_order_are_named_as_the_reason(
+    case: str, caplog: pytest.LogCaptureFixture
+) -> None:
     labels, qid = (np.ones(len(Y)), QID) if case == "one label" else (Y, np.arange(len(Y)))
     quick().fit(X, labels, qid=qid)
     assert "no query has two documents with different labels" in caplog.text
 
 
-def test_mistakes_of_the_first_commands_are_answered_with_the_remedy(tmp_path: Path, call: Command) -> None:
+def test_mistakes_of_the_first_commands_are_answered_with_the_remedy(
+    tmp_path: Path, call: Command
+) -> None:
     quick().fit(X, Y, qid=QID).save(tmp_path / "model")
     data = letor(tmp_path / "data.txt", X)
     for command, answer in (
-        (["train", data, "--n-estimators", "9", "--out", "x"], "the parameter n_estimators is --trees."),
-        (["train", data, "--learning-rate", "1", "--out", "x"], "set by --set learning_rate=VALUE."),
+        (
+            ["train", data, "--n-estimators", "9", "--out", "x"],
+            "the parameter n_estimators is --trees.",
+        ),
+        (
+            ["train", data, "--learning-rate", "1", "--out", "x"],
+            "set by --set learning_rate=VALUE.",
+        ),
         (["tune", data, "--num-leaves", "9", "--out", "x"], "set by --set num_leaves=VALUE."),
         (["train", data, "--tree", "9", "--out", "x"], "--trees"),
-        (["evaluate", data, tmp_path / "model"], "is a run or a saved model, not data; give the run first"),
-        (["evaluate", tmp_path / "model", data, "--metrics", "map, mrr"], "separated by spaces, not by commas"),
+        (
+            ["evaluate", data, tmp_path / "model"],
+            "is a run or a saved model, not data; give the run first",
+        ),
+        (
+            ["evaluate", tmp_path / "model", data, "--metrics", "map, mrr"],
+            "separated by spaces, not by commas",
+        ),
     ):
         code, _, error = call(*command)
         assert code in (1, 2)

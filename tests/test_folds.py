@@ -78,16 +78,22 @@ def test_numbered_folders_in_the_order_of_their_numbers(tmp_path: Path) -> None:
     folds = list(read_folds(tmp_path))
     assert [fold.name for fold in folds] == ["9", "10"]
     assert count_folds(tmp_path) == 2
-    assert [ids(part) for part in (folds[0].train, folds[0].valid, folds[0].test)] == [ids(part) for part in PARTS[:3]]
+    assert [ids(part) for part in (folds[0].train, folds[0].valid, folds[0].test)] == [
+        ids(part) for part in PARTS[:3]
+    ]
 
 
-@pytest.mark.parametrize("names", [("train", "vali", "test"), ("set1.train", "set1.valid", "set1.test")])
+@pytest.mark.parametrize(
+    "names", [("train", "vali", "test"), ("set1.train", "set1.valid", "set1.test")]
+)
 def test_one_split(tmp_path: Path, names: tuple[str, ...]) -> None:
     for name, part in zip(names, PARTS, strict=False):
         write_letor(part, tmp_path / f"{name}.txt")
     (fold,) = read_folds(tmp_path)
     assert count_folds(tmp_path) == 1
-    assert (ids(fold.train), ids(fold.valid), ids(fold.test)) == tuple(ids(part) for part in PARTS[:3])
+    assert (ids(fold.train), ids(fold.valid), ids(fold.test)) == tuple(
+        ids(part) for part in PARTS[:3]
+    )
 
 
 def test_a_fifth_validates_without_a_validation_file(tmp_path: Path) -> None:
@@ -111,7 +117,11 @@ def test_columns_agree_where_the_last_features_are_zero_in_a_part(tmp_path: Path
     for number in range(1, 6):
         text = f"1 qid:{number} 1:0.5\n0 qid:{number} {number}:0.25\n"
         (tmp_path / f"S{number}.txt.gz").write_bytes(gzip.compress(text.encode()))
-    assert {part.X.shape[1] for fold in read_folds(tmp_path) for part in (fold.train, fold.valid, fold.test)} == {5}
+    assert {
+        part.X.shape[1]
+        for fold in read_folds(tmp_path)
+        for part in (fold.train, fold.valid, fold.test)
+    } == {5}
 
 
 def test_paths_without_data(tmp_path: Path) -> None:

@@ -41,7 +41,9 @@ def test_the_front_of_planted_goals_is_monotone_and_dominates_either_label_and_t
     module = benchmark()
     shares = (0.0, 0.1, 0.3, 0.5, 0.7, 0.9, 1.0)
     runs = [module.measure(seed, queries=40, trees=40, shares=shares) for seed in (1, 2)]
-    sweep, summed = (np.mean([run[name] for run in runs], axis=0) for name in ("sweep", "sum as one label"))
+    sweep, summed = (
+        np.mean([run[name] for run in runs], axis=0) for name in ("sweep", "sum as one label")
+    )
     found = module.summary(sweep, summed, shares)
     assert found["monotone from 0.1 to 0.9"]
     assert 0.1 in found["first label alone is dominated by shares"]
@@ -50,14 +52,22 @@ def test_the_front_of_planted_goals_is_monotone_and_dominates_either_label_and_t
 
 
 def test_points_are_trainings_for_the_weighted_sum() -> None:
-    sweep = sweep_goals(TWO, GOALS, METRICS, valid=TWO_VALID, steps=2, parameters=PARAMETERS, threads=1)
-    texts = ["lambdamart", "0.5 lambdamart + 0.5 lambdamart(label=margin)", "lambdamart(label=margin)"]
+    sweep = sweep_goals(
+        TWO, GOALS, METRICS, valid=TWO_VALID, steps=2, parameters=PARAMETERS, threads=1
+    )
+    texts = [
+        "lambdamart",
+        "0.5 lambdamart + 0.5 lambdamart(label=margin)",
+        "lambdamart(label=margin)",
+    ]
     assert [point.objective for point in sweep.points] == texts
     from rankwright import Ranker
 
     for point in sweep.points:
         ranker = Ranker(point.objective, METRICS, **QUICK).fit(TWO)
-        means = evaluate(ranker.predict(TWO_VALID), TWO_VALID.labels, group=TWO_VALID.group, metrics=METRICS).mean
+        means = evaluate(
+            ranker.predict(TWO_VALID), TWO_VALID.labels, group=TWO_VALID.group, metrics=METRICS
+        ).mean
         assert point.values == pytest.approx(tuple(means.values()), abs=1e-12)
     assert sweep.points[0].values[0] > sweep.points[-1].values[0]
     assert sweep.points[0].values[1] < sweep.points[-1].values[1]
@@ -66,7 +76,11 @@ def test_points_are_trainings_for_the_weighted_sum() -> None:
 def test_defaults_are_a_goal_per_label() -> None:
     seen: list[int] = []
     sweep = sweep_goals(
-        TWO, folds=2, shares=[(1, 1)], parameters=PARAMETERS, progress=lambda so_far: seen.append(len(so_far.points))
+        TWO,
+        folds=2,
+        shares=[(1, 1)],
+        parameters=PARAMETERS,
+        progress=lambda so_far: seen.append(len(so_far.points)),
     )
     assert sweep.goals == ("yetiloss(label=relevance)", "yetiloss(label=margin)")
     assert sweep.metrics == ("ndcg@10[relevance]", "ndcg@10[margin]")
@@ -74,8 +88,17 @@ def test_defaults_are_a_goal_per_label() -> None:
     assert seen == [1]
 
 
-POINTS = [((1, 0, 0), (0.9, 5.0)), ((0.5, 0.5, 0), (0.8, 4.0)), ((0, 1, 0), (0.7, 4.5)), ((0, 0, 1), (0.8, 4.0))]
-SWEEP = GoalSweep(("a", "b", "c"), ("ndcg", "arp"), tuple(GoalPoint(s, f"o{i}", v) for i, (s, v) in enumerate(POINTS)))
+POINTS = [
+    ((1, 0, 0), (0.9, 5.0)),
+    ((0.5, 0.5, 0), (0.8, 4.0)),
+    ((0, 1, 0), (0.7, 4.5)),
+    ((0, 0, 1), (0.8, 4.0)),
+]
+SWEEP = GoalSweep(
+    ("a", "b", "c"),
+    ("ndcg", "arp"),
+    tuple(GoalPoint(s, f"o{i}", v) for i, (s, v) in enumerate(POINTS)),
+)
 
 
 def test_the_front_worked_by_hand() -> None:
@@ -102,7 +125,12 @@ def test_the_page_shows_the_front() -> None:
     page = goals_report(SWEEP)
     layers = page.figures()[0].specification()
     values = layers.get("data", layers)["values"]
-    assert [value["f"] for value in values] == ["on the front", "on the front", "dominated", "on the front"]
+    assert [value["f"] for value in values] == [
+        "on the front",
+        "on the front",
+        "dominated",
+        "on the front",
+    ]
     assert "3 of 4 trainings are on the Pareto front" in page.markdown()
     assert "arp, lower is better" in json.dumps(layers)
 
@@ -110,12 +138,18 @@ def test_the_page_shows_the_front() -> None:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"goals": ["ranknet"]}, "a sweep needs two goals or more and a metric for each; got 1 goals and 2 metrics."),
+        (
+            {"goals": ["ranknet"]},
+            "a sweep needs two goals or more and a metric for each; got 1 goals and 2 metrics.",
+        ),
         ({"metrics": ["ndcg"]}, "got 2 goals and 1 metrics"),
         ({"steps": 0}, "steps must be a whole number from 1; got 0."),
         ({"shares": [(1, -1)]}, "shares must hold 2 non-negative numbers for each training"),
         ({"shares": [(1,)]}, "shares must hold 2 non-negative numbers"),
-        ({"parameters": {"objective": "ranknet"}}, "objective cannot be set in parameters; use goals instead."),
+        (
+            {"parameters": {"objective": "ranknet"}},
+            "objective cannot be set in parameters; use goals instead.",
+        ),
         ({"parameters": {"early_stopping_rounds": 5}}, "leave out early_stopping_rounds"),
         ({"valid": TWO_VALID, "folds": 2}, "valid and folds exclude each other"),
     ],
@@ -153,14 +187,23 @@ SEARCH: dict[str, Any] = {
     "valid": TWO_VALID,
     "trees": 8,
     "threads": 1,
-    "space": {"leaf_values": "diagonal", "num_leaves": 8, "min_child_samples": 5, "learning_rate": 0.1},
+    "space": {
+        "leaf_values": "diagonal",
+        "num_leaves": 8,
+        "min_child_samples": 5,
+        "learning_rate": 0.1,
+    },
 }
 
 
 def test_the_best_trial_meets_the_constraint(tmp_path: Path) -> None:
     free = tune(TWO, trials=5, study=tmp_path / "free.log", **SEARCH)
     best = free.best_trial
-    options: dict[str, Any] = {**SEARCH, "constraint": "ndcg@10[margin] >= 0.5", "study": tmp_path / "bound.log"}
+    options: dict[str, Any] = {
+        **SEARCH,
+        "constraint": "ndcg@10[margin] >= 0.5",
+        "study": tmp_path / "bound.log",
+    }
     bound = tune(TWO, trials=5, **options)
     met = [trial for trial in bound.trials if trial.constraint_values[0] >= 0.5]
     assert 0 < len(met) < 5
@@ -185,7 +228,9 @@ def test_values_of_a_constraint_are_those_of_the_trees_with_the_best_metric() ->
     assert trial.value == pytest.approx(curves["ndcg@10"][-1], abs=1e-12)
     assert trial.constraint_values == pytest.approx((curves["ndcg@10[margin]"][-1],), abs=1e-12)
     assert trial.excess == pytest.approx(2 - trial.constraint_values[0])
-    assert tuning.shortfall().startswith("No trial meets the constraints; the nearest has ndcg@10[margin] 0.")
+    assert tuning.shortfall().startswith(
+        "No trial meets the constraints; the nearest has ndcg@10[margin] 0."
+    )
 
 
 def test_terms_of_a_space_are_named_by_their_label() -> None:
@@ -209,7 +254,9 @@ def test_terms_of_a_space_are_named_by_their_label() -> None:
 
 
 @pytest.fixture
-def call(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Any:
+def call(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> Any:
     def run(*arguments: str) -> tuple[int, str]:
         monkeypatch.chdir(tmp_path)
         monkeypatch.setattr(sys, "argv", ["rankwright", *arguments])
@@ -232,33 +279,55 @@ def test_the_commands_for_several_labels(call: Any, tmp_path: Path) -> None:
     write_data(TWO, tmp_path / "train.csv")
     write_data(TWO_VALID, tmp_path / "valid.parquet")
     files = ["train.csv", *LABELS, "--valid", "valid.parquet"]
-    text = ["--objective", "ranknet + 0.3 ranknet(label=margin)", "--metric", "ndcg@10 ndcg@10[margin]"]
+    text = [
+        "--objective",
+        "ranknet + 0.3 ranknet(label=margin)",
+        "--metric",
+        "ndcg@10 ndcg@10[margin]",
+    ]
     assert call("train", *files, *text, *TRAIN, "--out", "run") == (0, "")
     assert sorted(Run.open(tmp_path / "run").history[-1]["valid"]) == ["ndcg@10", "ndcg@10[margin]"]
-    code, printed = call("evaluate", "run", "valid.parquet", "--metrics", "mrr[margin] mrr+mrr[margin]", "--json")
+    code, printed = call(
+        "evaluate", "run", "valid.parquet", "--metrics", "mrr[margin] mrr+mrr[margin]", "--json"
+    )
     assert (code, list(json.loads(printed)["mean"])) == (0, ["mrr[margin]", "mrr+mrr[margin]"])
-    goals = ["--goal", "ranknet", "--goal", "ranknet(label=margin)", "--metrics", " ".join(METRICS), "--steps", "1"]
-    code, printed = call("sweep", *files, *goals, "--trees", "3", "--report", "goals.html", "--threads", "1")
+    goals = [
+        "--goal",
+        "ranknet",
+        "--goal",
+        "ranknet(label=margin)",
+        "--metrics",
+        " ".join(METRICS),
+        "--steps",
+        "1",
+    ]
+    code, printed = call(
+        "sweep", *files, *goals, "--trees", "3", "--report", "goals.html", "--threads", "1"
+    )
     assert code == 0, printed
     assert "2 of 2 trainings are on the front." in printed
     assert "Pareto front" in (tmp_path / "goals.html").read_text()
-    assert call("train", "train.csv", "--label", "relevance", "--label", "x", "--out", "no")[1].startswith(
-        "rankwright: train.csv has no column 'x'"
-    )
+    assert call("train", "train.csv", "--label", "relevance", "--label", "x", "--out", "no")[
+        1
+    ].startswith("rankwright: train.csv has no column 'x'")
     assert call("tune", *files, "--such-that", "margin")[0] == 2
 
 
 def test_the_command_tune_takes_a_constraint(call: Any, tmp_path: Path) -> None:
     write_data(TWO, tmp_path / "train.parquet")
     such = ["--such-that", "ndcg@10[margin] >= 5", "--objective", "ranknet + ranknet(label=margin)"]
-    code, printed = call("tune", "train.parquet", *such, "--trials", "1", "--trees", "3", "--threads", "1")
+    code, printed = call(
+        "tune", "train.parquet", *such, "--trials", "1", "--trees", "3", "--threads", "1"
+    )
     assert code == 0, printed
     assert "warning: No trial meets the constraints; the nearest has ndcg@10[margin]" in printed
 
 
 def test_the_commands_for_pairs(call: Any, tmp_path: Path) -> None:
     draw = np.random.default_rng(0)
-    frame = pd.DataFrame(TWO.X[:, :5], columns=list("abcde")).assign(qid=TWO.qid, url=np.arange(TWO.n_rows) * 7)
+    frame = pd.DataFrame(TWO.X[:, :5], columns=list("abcde")).assign(
+        qid=TWO.qid, url=np.arange(TWO.n_rows) * 7
+    )
     frame = frame.assign(unlike=draw.random(len(frame))).sample(frac=1, random_state=1)
     frame.to_csv(tmp_path / "rows.csv", index=False)
     drawn = draw.integers(0, TWO.n_rows, (9000, 2))
@@ -266,9 +335,15 @@ def test_the_commands_for_pairs(call: Any, tmp_path: Path) -> None:
     by_id = pd.DataFrame(np.array(chosen) * 7, columns=["winner", "loser"])
     by_id.to_csv(tmp_path / "ids.csv", index=False)
     place = np.argsort(frame.index.to_numpy())
-    pd.DataFrame(place[np.array(chosen)], columns=["winner", "loser"]).to_parquet(tmp_path / "rows.parquet")
-    assert call("train", "rows.csv", "--pairs", "ids.csv", "--document", "url", *TRAIN, "--out", "by-id") == (0, "")
-    assert call("train", "rows.csv", "--pairs", "rows.parquet", "--drop", "url", *TRAIN, "--out", "by-row") == (0, "")
+    pd.DataFrame(place[np.array(chosen)], columns=["winner", "loser"]).to_parquet(
+        tmp_path / "rows.parquet"
+    )
+    assert call(
+        "train", "rows.csv", "--pairs", "ids.csv", "--document", "url", *TRAIN, "--out", "by-id"
+    ) == (0, "")
+    assert call(
+        "train", "rows.csv", "--pairs", "rows.parquet", "--drop", "url", *TRAIN, "--out", "by-row"
+    ) == (0, "")
     runs = [Run.open(tmp_path / name) for name in ("by-id", "by-row")]
     assert runs[0].ranker.forest_.dump() == runs[1].ranker.forest_.dump()
     assert runs[0].manifest["data"]["train"]["pairs"] == len(chosen)

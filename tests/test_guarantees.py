@@ -15,7 +15,11 @@ TESTS = re.findall(r"`(tests/\w+\.py)::(\w+)`", TEXT)
 
 def test_promises_stand_in_rows_with_a_test_each() -> None:
     sections = TEXT.partition("## Limits")[0]
-    rows = [line for line in sections.splitlines() if line.startswith("| ") and not line.startswith("| Promise")]
+    rows = [
+        line
+        for line in sections.splitlines()
+        if line.startswith("| ") and not line.startswith("| Promise")
+    ]
     assert len(rows) > 20
     assert [row for row in rows if len(re.findall(r"`tests/\w+\.py::\w+` \|$", row)) != 1] == []
 
@@ -31,21 +35,37 @@ NOTHING_RAISED = {
 }
 
 
-def checks(node: ast.AST, functions: dict[str, ast.FunctionDef], seen: frozenset[str] = frozenset()) -> bool:
+def checks(
+    node: ast.AST, functions: dict[str, ast.FunctionDef], seen: frozenset[str] = frozenset()
+) -> bool:
     """Whether a function asserts something, itself or in a function of its file that it names."""
     for part in ast.walk(node):
         if isinstance(part, ast.Assert | ast.Raise):
             return True
-        name = part.attr if isinstance(part, ast.Attribute) else part.id if isinstance(part, ast.Name) else ""
+        name = (
+            part.attr
+            if isinstance(part, ast.Attribute)
+            else part.id
+            if isinstance(part, ast.Name)
+            else ""
+        )
         if name.startswith(("assert", "check", "wait_for")) or name in ("raises", "warns", "fail"):
             return True
-        if name in functions and name not in seen and checks(functions[name], functions, seen | {name}):
+        if (
+            name in functions
+            and name not in seen
+            and checks(functions[name], functions, seen | {name})
+        ):
             return True
     return False
 
 
 def functions_of(file: Path) -> dict[str, ast.FunctionDef]:
-    return {node.name: node for node in ast.walk(ast.parse(file.read_text())) if isinstance(node, ast.FunctionDef)}
+    return {
+        node.name: node
+        for node in ast.walk(ast.parse(file.read_text()))
+        if isinstance(node, ast.FunctionDef)
+    }
 
 
 @pytest.mark.parametrize(("file", "name"), TESTS)
@@ -55,11 +75,15 @@ def test_a_promise_is_held_by_a_test_that_asserts(file: str, name: str) -> None:
     assert checks(functions[name], functions)
 
 
-@pytest.mark.parametrize("file", sorted((ROOT / "tests").glob("test_*.py")), ids=lambda file: file.stem)
+@pytest.mark.parametrize(
+    "file", sorted((ROOT / "tests").glob("test_*.py")), ids=lambda file: file.stem
+)
 def test_no_test_is_without_an_assertion(file: Path) -> None:
     functions = functions_of(file)
     tests = [name for name in functions if name.startswith("test_") and name not in NOTHING_RAISED]
-    assert [name for name in tests if not checks(functions[name], functions, frozenset({name}))] == []
+    assert [
+        name for name in tests if not checks(functions[name], functions, frozenset({name}))
+    ] == []
 
 
 def test_scripts_exist() -> None:

@@ -41,7 +41,9 @@ class Scripted:
     by_seed: bool = True
     calls: list[tuple[Any, ...]] = field(default_factory=list, compare=False)
 
-    def fit(self, train: RankingData, metric: str, *, trees: int, seed: int, threads: int) -> ScriptedModel:
+    def fit(
+        self, train: RankingData, metric: str, *, trees: int, seed: int, threads: int
+    ) -> ScriptedModel:
         self.calls.append((self.name, train.n_queries, metric, trees, seed, threads))
         return ScriptedModel(self.stages)
 
@@ -88,22 +90,36 @@ def test_trees_are_chosen_on_validation_and_tested_there() -> None:
     (one,) = store.outcomes
     assert one.curve == [mean(factor, fold.valid, "ndcg@3") for factor in (-1.0, 1.0, -1.0)]
     assert (one.trees, one.valid) == (4, mean(1.0, fold.valid, "ndcg@3"))
-    assert np.nanmean(one.values["ndcg@3"]) == pytest.approx(mean(1.0, fold.test, "ndcg@3"), abs=1e-12)
+    assert np.nanmean(one.values["ndcg@3"]) == pytest.approx(
+        mean(1.0, fold.test, "ndcg@3"), abs=1e-12
+    )
     assert one.query_ids == [str(query) for query in fold.test.query_ids]
 
 
 def test_the_first_of_equals_is_chosen_and_the_last_block_may_be_short() -> None:
     for stages, chosen in (((1.0, 1.0, 1.0), 2), ((-1.0, -1.0, 1.0), 3)):
-        store = run_systems([Scripted("a", stages)], FOLDS[:1], data="d", targets=["map"], seeds=1, trees=3, every=2)
+        store = run_systems(
+            [Scripted("a", stages)], FOLDS[:1], data="d", targets=["map"], seeds=1, trees=3, every=2
+        )
         assert store.outcomes[0].trees == chosen
 
 
 def test_a_lower_is_better_metric_chooses_the_lowest() -> None:
-    store = run_systems([Scripted("a", (1.0, -1.0))], FOLDS[:1], data="d", targets=["arp"], seeds=1, trees=2, every=1)
+    store = run_systems(
+        [Scripted("a", (1.0, -1.0))],
+        FOLDS[:1],
+        data="d",
+        targets=["arp"],
+        seeds=1,
+        trees=2,
+        every=1,
+    )
     assert store.outcomes[0].trees == 1
 
 
-def test_systems_are_interleaved_and_one_training_serves_all_targets_unless_it_depends_on_them() -> None:
+def test_systems_are_interleaved_and_one_training_serves_all_targets_unless_it_depends_on_them() -> (
+    None
+):
     calls: list[tuple[Any, ...]] = []
     systems = [Scripted("both", calls=calls), Scripted("each", by_metric=True, calls=calls)]
     run_systems(systems, FOLDS[:2], data="d", targets=["map", "mrr"], seeds=2, trees=7, threads=3)
@@ -124,14 +140,24 @@ def test_one_training_serves_all_seeds_where_they_do_not_matter() -> None:
 
 
 def test_metrics_besides_the_targets_are_evaluated() -> None:
-    store = run_systems([Scripted("a")], FOLDS[:1], data="d", targets=["map"], metrics=["mrr", "map"], seeds=1, trees=1)
+    store = run_systems(
+        [Scripted("a")],
+        FOLDS[:1],
+        data="d",
+        targets=["map"],
+        metrics=["mrr", "map"],
+        seeds=1,
+        trees=1,
+    )
     assert list(store.outcomes[0].values) == ["map", "mrr"]
 
 
 def test_a_model_without_trees_ranks_all_documents_equal() -> None:
     (fold,) = FOLDS[:1]
     store = run_systems([Scripted("a", ())], [fold], data="d", targets=["map"], seeds=1, trees=4)
-    expected = evaluate(np.zeros(fold.test.n_rows), fold.test.y, group=fold.test.group, metrics=["map"])
+    expected = evaluate(
+        np.zeros(fold.test.n_rows), fold.test.y, group=fold.test.group, metrics=["map"]
+    )
     assert store.outcomes[0].values["map"] == expected.per_query["map"].tolist()
 
 
@@ -140,7 +166,14 @@ def test_validation_queries_without_relevant_documents_are_rejected() -> None:
     (fold,) = FOLDS[:1]
     empty = RankingData(fold.valid.X, np.zeros(fold.valid.n_rows), group=fold.valid.group)
     with pytest.raises(ValueError, match=r"d, fold 1: map has no value on any validation query"):
-        run_systems([Scripted("a")], [replace(fold, valid=empty)], data="d", targets=["map"], seeds=1, trees=1)
+        run_systems(
+            [Scripted("a")],
+            [replace(fold, valid=empty)],
+            data="d",
+            targets=["map"],
+            seeds=1,
+            trees=1,
+        )
 
 
 def test_rankwright_reports_the_time_of_its_gradients() -> None:
@@ -154,17 +187,37 @@ def test_rankwright_reports_the_time_of_its_gradients() -> None:
 
 def test_stored_outcomes_are_not_computed_again(tmp_path: Path) -> None:
     options: dict[str, Any] = {"data": "d", "targets": ["map"], "trees": 3}
-    run_systems([Scripted("a")], FOLDS[:2], seeds=1, store=OutcomeStore(tmp_path / "o.jsonl"), **options)
+    run_systems(
+        [Scripted("a")], FOLDS[:2], seeds=1, store=OutcomeStore(tmp_path / "o.jsonl"), **options
+    )
     again = Scripted("a")
-    store = run_systems([again], FOLDS, seeds=2, store=OutcomeStore(tmp_path / "o.jsonl"), **options)
-    assert [(queries, seed) for _, queries, _, _, seed, _ in again.calls] == [(4, 1), (4, 1), (4, 0), (4, 1)]
+    store = run_systems(
+        [again], FOLDS, seeds=2, store=OutcomeStore(tmp_path / "o.jsonl"), **options
+    )
+    assert [(queries, seed) for _, queries, _, _, seed, _ in again.calls] == [
+        (4, 1),
+        (4, 1),
+        (4, 0),
+        (4, 1),
+    ]
     assert len(store.outcomes) == 6
     assert len(OutcomeStore(tmp_path / "o.jsonl").outcomes) == 6
 
 
-@pytest.mark.parametrize("changed", ["trees", "every", "threads", "parameters", "queries", "metrics"])
-def test_outcomes_of_another_recipe_are_computed_again_and_replaced(tmp_path: Path, changed: str) -> None:
-    options: dict[str, Any] = {"data": "d", "targets": ["map"], "seeds": 2, "trees": 4, "every": 2, "threads": 1}
+@pytest.mark.parametrize(
+    "changed", ["trees", "every", "threads", "parameters", "queries", "metrics"]
+)
+def test_outcomes_of_another_recipe_are_computed_again_and_replaced(
+    tmp_path: Path, changed: str
+) -> None:
+    options: dict[str, Any] = {
+        "data": "d",
+        "targets": ["map"],
+        "seeds": 2,
+        "trees": 4,
+        "every": 2,
+        "threads": 1,
+    }
     fold = FOLDS[0]
     run_systems([Scripted("a")], [fold], store=OutcomeStore(tmp_path / "o.jsonl"), **options)
     if changed in ("trees", "every", "threads"):
@@ -197,7 +250,9 @@ def test_the_version_of_the_defaults_is_in_the_recipe(monkeypatch: pytest.Monkey
     systems = [
         RankwrightSystem("a"),
         NamedSystem("b", RankwrightSystem("a")),
-        TunedSystem("c", RankwrightSystem("a"), "a search", lambda: (RankwrightSystem("a"), "one trial")),
+        TunedSystem(
+            "c", RankwrightSystem("a"), "a search", lambda: (RankwrightSystem("a"), "one trial")
+        ),
     ]
     other = LightGBM("lambdarank")
 
@@ -238,7 +293,9 @@ class Demanding(Scripted):
 def test_a_missing_library_is_reported_before_any_training() -> None:
     trained = Scripted("a")
     missing = Demanding("b", libraries=(Library("no_such_library", "peers"),))
-    message = r'b needs no_such_library, which is not installed: pip install "rankwright\[peers\]"\.'
+    message = (
+        r'b needs no_such_library, which is not installed: pip install "rankwright\[peers\]"\.'
+    )
     with pytest.raises(ImportError, match=message):
         run_systems([trained, missing], FOLDS, data="d", targets=["map"], seeds=1, trees=1)
     assert trained.calls == []
@@ -251,11 +308,20 @@ def test_a_missing_library_is_reported_before_any_training() -> None:
         (Capabilities(largest_label=0), r"labels are at most 0, but one is \d"),
     ],
 )
-def test_unsupported_data_are_reported_before_any_training(capabilities: Capabilities, problem: str) -> None:
+def test_unsupported_data_are_reported_before_any_training(
+    capabilities: Capabilities, problem: str
+) -> None:
     trained = Scripted("a")
-    with pytest.raises(ValueError, match=f"b cannot train on these data: {problem}. Leave this system out"):
+    with pytest.raises(
+        ValueError, match=f"b cannot train on these data: {problem}. Leave this system out"
+    ):
         run_systems(
-            [trained, Demanding("b", capabilities=capabilities)], FOLDS, data="d", targets=["map"], seeds=1, trees=1
+            [trained, Demanding("b", capabilities=capabilities)],
+            FOLDS,
+            data="d",
+            targets=["map"],
+            seeds=1,
+            trees=1,
         )
     assert trained.calls == []
 
@@ -296,7 +362,9 @@ def test_impossible_comparisons() -> None:
 
 def test_a_file_of_outcomes_reads_as_it_was_written(tmp_path: Path) -> None:
     path = tmp_path / "below" / "o.jsonl"
-    written = outcome(values={"map": [0.1 + 0.2, 1 / 3]}, curve=[0.1, 0.2], gradient_seconds=0.5, recipe="r")
+    written = outcome(
+        values={"map": [0.1 + 0.2, 1 / 3]}, curve=[0.1, 0.2], gradient_seconds=0.5, recipe="r"
+    )
     OutcomeStore(path).add(written)
     assert OutcomeStore(path).outcomes == [written]
 
@@ -332,7 +400,9 @@ def test_another_file_is_rejected_and_left_unchanged(tmp_path: Path, content: st
         ({"subsample": 1.0, "colsample": 1.0}, True),
     ],
 )
-def test_a_system_without_draws_is_the_same_for_every_seed(params: dict[str, object], expected: bool) -> None:
+def test_a_system_without_draws_is_the_same_for_every_seed(
+    params: dict[str, object], expected: bool
+) -> None:
     system = RankwrightSystem("a", params)
     assert system.by_seed == expected
     if not expected:

@@ -9,7 +9,9 @@ LIBRARIES = ["lightgbm", "xgboost", "catboost", "sklearn", "pandas", "polars", "
 
 
 def run(code: str) -> str:
-    return subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+    return subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True
+    ).stdout
 
 
 def test_import_loads_no_engine_and_no_data_frame() -> None:

@@ -50,14 +50,18 @@ def test_lists_are_those_of_the_loops(length):
         assert ["b" if flag else "a" for flag in by_b[number]] == team
     lists, _ = _balanced(a, b, coins, length)
     for number in range(50):
-        assert lists[number].tolist() == balanced_by_loop(a.tolist(), b.tolist(), coins[number, 0] < 0.5, length)
+        assert lists[number].tolist() == balanced_by_loop(
+            a.tolist(), b.tolist(), coins[number, 0] < 0.5, length
+        )
 
 
 @pytest.mark.parametrize("method", ["team-draft", "balanced"])
 def test_either_ranker_starts_half_of_the_time(method):
     a, b = list("xyz"), list("zyx")
     lists = [rw.interleave(a, b, method=method, key=("q", i)) for i in range(1000)]
-    assert np.mean([shown.documents[0] == "z" for shown in lists]) == pytest.approx(0.5, abs=4 * 0.5 / np.sqrt(1000))
+    assert np.mean([shown.documents[0] == "z" for shown in lists]) == pytest.approx(
+        0.5, abs=4 * 0.5 / np.sqrt(1000)
+    )
     again = [rw.interleave(a, b, method=method, key=("q", i)) for i in range(1000)]
     assert lists == again
     other = [rw.interleave(a, b, method=method, key=("q", i), seed=1) for i in range(1000)]
@@ -77,7 +81,12 @@ def test_lists_know_the_ranks_and_rankings_may_have_other_documents():
     [
         (["x"], ["x"], {"method": "magic"}, "method must be 'team-draft' or 'balanced'"),
         (["x", "x"], ["x", "y"], {}, "ranking a has a document twice"),
-        (["x"], ["x", "y"], {"length": 2}, "a list of 2 documents needs rankings of at least as many.*have 1 and 2"),
+        (
+            ["x"],
+            ["x", "y"],
+            {"length": 2},
+            "a list of 2 documents needs rankings of at least as many.*have 1 and 2",
+        ),
         ([], ["x"], {}, "a list of 0 documents"),
         (["x", "y"], ["y", "x"], {"length": 1.5}, "length must be a whole number; got 1.5"),
     ],
@@ -95,7 +104,9 @@ def shown_log(clicks, **fields):
         "position": np.tile(np.arange(1, n + 1), len(clicks)),
         "click": np.ravel(clicks),
     }
-    return rw.read_clicks(columns | {name: np.tile(values, len(clicks)) for name, values in fields.items()})
+    return rw.read_clicks(
+        columns | {name: np.tile(values, len(clicks)) for name, values in fields.items()}
+    )
 
 
 def test_team_draft_credits_the_ranker_that_picked():
@@ -145,11 +156,15 @@ def test_simulated_lists_carry_what_credits_them():
 def test_the_better_ranker_is_preferred_and_sides_are_symmetric(method):
     data = rw.make_web_search(60, kind="short", n_features=20, seed=1)
     noise = np.random.default_rng(0).normal(size=data.n_rows)
-    better = rw.compare_interleaved(rw.simulate_interleaving(data, noise, data.y, method=method), method=method)
+    better = rw.compare_interleaved(
+        rw.simulate_interleaving(data, noise, data.y, method=method), method=method
+    )
     assert better.preference > 0
     assert better.p < 0.01
     assert better.low > 0
-    worse = rw.compare_interleaved(rw.simulate_interleaving(data, data.y, noise, method=method), method=method)
+    worse = rw.compare_interleaved(
+        rw.simulate_interleaving(data, data.y, noise, method=method), method=method
+    )
     assert worse.preference < 0
     assert worse.p < 0.01
 
@@ -159,7 +174,9 @@ def test_a_ranker_against_itself_gives_false_alarms_at_the_level():
     scores, tests = data.X[:, 0], 150
     p = [
         rw.compare_interleaved(
-            rw.simulate_interleaving(data, scores, scores, impressions=5, shown=5, noise=0.5, seed=seed),
+            rw.simulate_interleaving(
+                data, scores, scores, impressions=5, shown=5, noise=0.5, seed=seed
+            ),
             permutations=400,
             resamples=1,
         ).p
@@ -186,7 +203,12 @@ def test_impressions_of_a_query_are_not_independent():
 
 
 def test_one_query_does_not_tell_how_much_impressions_agree():
-    columns = {"query": ["q"] * 4, "document": list("xyxy"), "position": [1, 2] * 2, "click": [1, 0, 0, 1]}
+    columns = {
+        "query": ["q"] * 4,
+        "document": list("xyxy"),
+        "position": [1, 2] * 2,
+        "click": [1, 0, 0, 1],
+    }
     result = rw.compare_interleaved(rw.read_clicks(columns | {"team": ["a", "b"] * 2}))
     assert np.isnan([result.low, result.high, result.design_effect]).all()
     with pytest.raises(ValueError, match="one query does not tell how much its impressions agree"):
@@ -235,7 +257,11 @@ def test_impossible_sample_sizes_are_refused(options, message):
         ({"team": ["a", "c"]}, "team-draft", "'team' must be 'a' or 'b' in every row"),
         ({"rank_a": [1, 2]}, "balanced", "no field 'rank_b', which balanced interleaving needs"),
         ({"team": ["a", "b"]}, "magic", "method must be"),
-        ({"rank_a": ["x", "y"], "rank_b": [1, 2]}, "balanced", "the field 'rank_a' must hold ranks"),
+        (
+            {"rank_a": ["x", "y"], "rank_b": [1, 2]},
+            "balanced",
+            "the field 'rank_a' must hold ranks",
+        ),
     ],
 )
 def test_logs_that_do_not_say_who_made_the_list_are_refused(fields, method, message):

@@ -24,7 +24,9 @@ from rankwright.research.harness import Outcome, OutcomeStore, RankwrightSystem,
 from rankwright.research.kept_outcomes import keep, read_kept, read_reusable
 
 ROOT = Path(__file__).parents[1]
-FOLDS = list(folds_by_query(make_web_search(12, kind="short", n_features=20, mean_length=12, seed=4), 3))
+FOLDS = list(
+    folds_by_query(make_web_search(12, kind="short", n_features=20, mean_length=12, seed=4), 3)
+)
 SMALL: dict[str, Any] = {"quick": True, "queries": 20, "length": 15, "trees": 5, "seeds": 1}
 WORK: dict[str, Any] = {"targets": ["map", "mrr"], "seeds": 2, "trees": 2}
 
@@ -44,7 +46,9 @@ class Counted:
     params: Mapping[str, Any] = field(default_factory=dict)
     by_metric: bool = True
 
-    def fit(self, train: RankingData, metric: str, *, trees: int, seed: int, threads: int) -> LabelModel:
+    def fit(
+        self, train: RankingData, metric: str, *, trees: int, seed: int, threads: int
+    ) -> LabelModel:
         TRAININGS.append((self.name, metric, seed))
         return LabelModel()
 
@@ -68,10 +72,16 @@ def test_a_training_is_reused_whatever_it_is_called() -> None:
     assert len(by_key(first)) == 2 * 2
     store = OutcomeStore()
     system = NamedSystem("b", Counted("c", {"leaves": 8}))
-    assert trainings([system], FOLDS[:1], data="other", store=store, reuse=by_key(first), **WORK) == 0
-    assert [outcome.values for outcome in store.outcomes] == [outcome.values for outcome in first.outcomes]
+    assert (
+        trainings([system], FOLDS[:1], data="other", store=store, reuse=by_key(first), **WORK) == 0
+    )
+    assert [outcome.values for outcome in store.outcomes] == [
+        outcome.values for outcome in first.outcomes
+    ]
     assert {(outcome.data, outcome.system) for outcome in store.outcomes} == {("other", "b")}
-    assert trainings([system], FOLDS[:1], data="other", store=store, **WORK) == 0  # stored like any other
+    assert (
+        trainings([system], FOLDS[:1], data="other", store=store, **WORK) == 0
+    )  # stored like any other
 
 
 @pytest.mark.parametrize(
@@ -87,9 +97,13 @@ def test_a_training_is_reused_whatever_it_is_called() -> None:
         (Counted("a", {"leaves": 8}), 0, {"metrics": ["err"]}, 4),
     ],
 )
-def test_another_training_is_computed(system: Counted, fold: int, changes: dict[str, Any], expected: int) -> None:
+def test_another_training_is_computed(
+    system: Counted, fold: int, changes: dict[str, Any], expected: int
+) -> None:
     reuse = by_key(run_systems([Counted("a", {"leaves": 8})], FOLDS[:1], data="d", **WORK))
-    assert trainings([system], [FOLDS[fold]], data="d", reuse=reuse, **{**WORK, **changes}) == expected
+    assert (
+        trainings([system], [FOLDS[fold]], data="d", reuse=reuse, **{**WORK, **changes}) == expected
+    )
 
 
 @pytest.mark.parametrize("part", ["train", "valid", "test"])
@@ -104,7 +118,9 @@ def test_other_rows_under_the_same_names_are_computed(part: str) -> None:
 
 
 def test_the_version_of_the_defaults_counts(monkeypatch: pytest.MonkeyPatch) -> None:
-    system = RankwrightSystem("a", {"objective": "queryrmse", "min_child_samples": 1}, by_metric=False)
+    system = RankwrightSystem(
+        "a", {"objective": "queryrmse", "min_child_samples": 1}, by_metric=False
+    )
     reuse = by_key(run_systems([system], FOLDS[:1], data="d", **WORK))
     new: list[Outcome] = []
     run_systems([system], FOLDS[:1], data="d", reuse=reuse, progress=new.append, **WORK)
@@ -121,7 +137,9 @@ def test_values_on_the_test_queries_are_needed_unless_said_otherwise() -> None:
     assert trainings([Counted("a")], FOLDS[:1], data="d", reuse=without, tested=False, **WORK) == 0
 
 
-def run(name: str, out: Path, *, reuse: list[Path] | None = None, **changes: Any) -> tuple[Record, list[Outcome]]:
+def run(
+    name: str, out: Path, *, reuse: list[Path] | None = None, **changes: Any
+) -> tuple[Record, list[Outcome]]:
     """Run an experiment; return what it found and what it computed."""
     study, new = EXPERIMENTS[name], []
     settings = study.settings(**{**SMALL, **changes})
@@ -132,8 +150,14 @@ def run(name: str, out: Path, *, reuse: list[Path] | None = None, **changes: Any
 def test_tables_2_and_3_share_trainings_and_find_the_same(tmp_path: Path) -> None:
     alone, all_trained = run("tricks-table3", tmp_path / "alone", targets=("mrr",))
     run("tricks-table2", tmp_path / "runs" / "table2", targets=("mrr",))
-    shared, trained = run("tricks-table3", tmp_path / "runs" / "table3", reuse=[tmp_path / "runs"], targets=("mrr",))
-    assert {outcome.system.split(", ")[1] for outcome in all_trained} == {"logistic", "Gaussian", "no smoothing"}
+    shared, trained = run(
+        "tricks-table3", tmp_path / "runs" / "table3", reuse=[tmp_path / "runs"], targets=("mrr",)
+    )
+    assert {outcome.system.split(", ")[1] for outcome in all_trained} == {
+        "logistic",
+        "Gaussian",
+        "no smoothing",
+    }
     assert {outcome.system.split(", ")[1] for outcome in trained} == {"Gaussian", "no smoothing"}
     assert (shared.tables, shared.verdicts) == (alone.tables, alone.verdicts)
 
@@ -143,13 +167,16 @@ def test_every_system_of_table_2_has_as_many_variants(tmp_path: Path) -> None:
     study = EXPERIMENTS["tricks-table2"]
     assert isinstance(study, ComparisonStudy)
     counts = {
-        system.name: sum(one.system.startswith(f"{system.name}, ") for one in trained) for system in study.systems
+        system.name: sum(one.system.startswith(f"{system.name}, ") for one in trained)
+        for system in study.systems
     }
     assert set(counts.values()) == {6}
     assert len(trained) == 6 * len(study.systems)
     note = record.tables[0]["note"]
     assert note.count("Chosen on validation queries for ") == len(study.systems)
-    assert re.search(r"Chosen on validation queries for LightGBM: \d+ leaves, ridge \d+ 1 times[;.]", note)
+    assert re.search(
+        r"Chosen on validation queries for LightGBM: \d+ leaves, ridge \d+ 1 times[;.]", note
+    )
     assert "8, 16, 31" in record.about["departs"]
     assert "20 random and 80 guided trials" in record.about["departs"]
 
@@ -157,10 +184,17 @@ def test_every_system_of_table_2_has_as_many_variants(tmp_path: Path) -> None:
 def test_a_system_without_a_metric_trains_each_variant_once_for_all_metrics(tmp_path: Path) -> None:
     study = EXPERIMENTS["tricks-table2"]
     assert isinstance(study, ComparisonStudy)
-    few = replace(study, systems=tuple(one for one in study.systems if one.name in ("YetiRank", "YetiLoss")), claims=())
+    few = replace(
+        study,
+        systems=tuple(one for one in study.systems if one.name in ("YetiRank", "YetiLoss")),
+        claims=(),
+    )
     new: list[Outcome] = []
     reproduce(few, few.settings(**SMALL), tmp_path, progress=new.append)
-    times = {name: {one.fit_seconds for one in new if one.system.startswith(name)} for name in ("YetiRank", "YetiLoss")}
+    times = {
+        name: {one.fit_seconds for one in new if one.system.startswith(name)}
+        for name in ("YetiRank", "YetiLoss")
+    }
     assert {name: len(own) for name, own in times.items()} == {"YetiRank": 6, "YetiLoss": 6 * 4}
 
 
@@ -174,7 +208,9 @@ def test_the_chosen_variant_gets_more_trees(tmp_path: Path) -> None:
     new: list[Outcome] = []
     record = reproduce(few, settings, tmp_path / "runs" / "first", progress=new.append)
     compared = [one for one in new if not one.system.endswith("20 trees")]
-    longer = {(one.system, one.target, one.seed): one for one in new if one.system.endswith("20 trees")}
+    longer = {
+        (one.system, one.target, one.seed): one for one in new if one.system.endswith("20 trees")
+    }
     assert {len(one.curve) for one in compared} == {1}
     assert {len(one.curve) for one in longer.values()} == {4}
     best: dict[tuple[str, str, int], Outcome] = {}
@@ -182,17 +218,23 @@ def test_the_chosen_variant_gets_more_trees(tmp_path: Path) -> None:
         place = one.system.partition(",")[0], one.target, one.seed
         best[place] = max(best.get(place, one), one, key=lambda outcome: outcome.valid)
     assert len(best) == 2 * 2 * 2
-    assert set(longer) == {(f"{one.system}, 20 trees", one.target, one.seed) for one in best.values()}
+    assert set(longer) == {
+        (f"{one.system}, 20 trees", one.target, one.seed) for one in best.values()
+    }
     stored = OutcomeStore(tmp_path / "runs" / "first" / "outcomes.jsonl")
     for (name, target, seed), one in best.items():
         final = stored.find(settings.data_name, "1", name, target, seed)
         assert final is not None
         assert final.key == longer[f"{one.system}, 20 trees", target, seed].key != one.key
     benchmark().keep_outcomes(tmp_path / "runs", tmp_path / "kept")
-    with_values = {one.key for path in (tmp_path / "kept").iterdir() for one in read_kept(path) if one.values}
+    with_values = {
+        one.key for path in (tmp_path / "kept").iterdir() for one in read_kept(path) if one.values
+    }
     assert with_values == {one.key for one in longer.values()}
     new.clear()
-    again = reproduce(few, settings, tmp_path / "again", progress=new.append, reuse=[tmp_path / "kept"])
+    again = reproduce(
+        few, settings, tmp_path / "again", progress=new.append, reuse=[tmp_path / "kept"]
+    )
     assert new == []
     assert (again.tables, again.verdicts) == (record.tables, record.verdicts)
 
@@ -202,7 +244,9 @@ def test_a_second_world_is_added_to_a_kept_first_one(tmp_path: Path) -> None:
     run("tricks-table3", tmp_path / "first" / "table3")
     papers.keep_outcomes(tmp_path / "first", tmp_path / "kept")
     whole, _ = run("tricks-table3", tmp_path / "whole", folds=2)
-    record, new = run("tricks-table3", tmp_path / "second" / "table3", reuse=[tmp_path / "kept"], folds=2)
+    record, new = run(
+        "tricks-table3", tmp_path / "second" / "table3", reuse=[tmp_path / "kept"], folds=2
+    )
     assert {outcome.fold for outcome in new} == {"2"}
     assert (record.tables, record.verdicts) == (whole.tables, whole.verdicts)
     papers.keep_outcomes(tmp_path / "second", tmp_path / "kept")
@@ -216,7 +260,9 @@ def test_a_second_world_is_added_to_a_kept_first_one(tmp_path: Path) -> None:
 
 def benchmark() -> ModuleType:
     """Import benchmarks/papers.py."""
-    spec = importlib.util.spec_from_file_location("papers_benchmark", ROOT / "benchmarks" / "papers.py")
+    spec = importlib.util.spec_from_file_location(
+        "papers_benchmark", ROOT / "benchmarks" / "papers.py"
+    )
     assert spec is not None
     assert spec.loader is not None
     module = sys.modules[spec.name] = importlib.util.module_from_spec(spec)
@@ -227,7 +273,9 @@ def benchmark() -> ModuleType:
 def test_a_section_on_generated_data_of_another_size_is_superseded() -> None:
     superseded = benchmark().superseded
     new = ("tricks-table2", "generated, web, 3000 queries of 40 documents on average")
-    assert superseded(("tricks-table2", "generated, web, 1000 queries of 20 documents on average"), new)
+    assert superseded(
+        ("tricks-table2", "generated, web, 1000 queries of 20 documents on average"), new
+    )
     assert not superseded(new, new)
     assert not superseded(("tricks-table3", "generated, web, 1000 queries"), new)
     assert not superseded(("tricks-table2", "generated, sparse, 1000 queries"), new)
@@ -242,7 +290,9 @@ def test_real_data_are_not_kept(tmp_path: Path) -> None:
 
 def outcome(system: str, **changes: Any) -> Outcome:
     values = {"map": [0.123456789, float("nan")], "mrr": [1.0, 1.0]}
-    default = Outcome("generated", "1", system, "map", 0, 5, 0.123456789, 1.0, 0.1, ["x", "y"], values)
+    default = Outcome(
+        "generated", "1", system, "map", 0, 5, 0.123456789, 1.0, 0.1, ["x", "y"], values
+    )
     return replace(default, **{"curve": [0.1, 0.123456789], "recipe": system, **changes})
 
 
@@ -250,10 +300,23 @@ def test_kept_outcomes_are_small(tmp_path: Path) -> None:
     """Values of the target only, and none of a variant that another was preferred to."""
     file = tmp_path / "kept.jsonl.gz"
     chosen = outcome("s", key="k8", recipe="best of 8 16")
-    keep([outcome("8", key="k8"), outcome("16", key="k16"), chosen, outcome("t", key="kt"), outcome("old")], file)
+    keep(
+        [
+            outcome("8", key="k8"),
+            outcome("16", key="k16"),
+            chosen,
+            outcome("t", key="kt"),
+            outcome("old"),
+        ],
+        file,
+    )
     kept = {one.key: one for one in read_kept(file)}
     assert {key: one.system for key, one in kept.items()} == {"k8": "8", "k16": "16", "kt": "t"}
-    assert {key: list(one.values) for key, one in kept.items()} == {"k8": ["map"], "k16": [], "kt": ["map"]}
+    assert {key: list(one.values) for key, one in kept.items()} == {
+        "k8": ["map"],
+        "k16": [],
+        "kt": ["map"],
+    }
     assert (kept["k8"].values["map"][0], kept["k16"].valid) == (0.123456789, 0.123456789)
     assert all(one.query_ids == [] for one in kept.values())
     before = file.read_bytes()
@@ -275,7 +338,9 @@ def test_a_chosen_variant_whose_values_are_missing_is_trained(tmp_path: Path) ->
     whole, _ = run("tricks-table3", tmp_path / "whole", targets=("mrr",))
     stored = read_reusable([tmp_path / "whole"])
     keep((replace(one, values={}) for one in stored.values()), tmp_path / "kept.jsonl.gz")
-    record, new = run("tricks-table3", tmp_path / "again", reuse=[tmp_path / "kept.jsonl.gz"], targets=("mrr",))
+    record, new = run(
+        "tricks-table3", tmp_path / "again", reuse=[tmp_path / "kept.jsonl.gz"], targets=("mrr",)
+    )
     assert [one.system.split(", ")[1] for one in new] == ["logistic", "Gaussian", "no smoothing"]
     assert (record.tables, record.verdicts) == (whole.tables, whole.verdicts)
 
@@ -283,13 +348,22 @@ def test_a_chosen_variant_whose_values_are_missing_is_trained(tmp_path: Path) ->
 def test_a_search_is_reused_without_its_trials(tmp_path: Path) -> None:
     changes: dict[str, Any] = {"trials": 2, "targets": ("ndcg@5",)}
     whole, _ = run("stochasticrank-table3", tmp_path / "whole", **changes)
-    record, new = run("stochasticrank-table3", tmp_path / "again", reuse=[tmp_path / "whole"], **changes)
+    record, new = run(
+        "stochasticrank-table3", tmp_path / "again", reuse=[tmp_path / "whole"], **changes
+    )
     assert new == []
     assert not (tmp_path / "again" / "trials").exists()
     assert "searches with trials: 2 drawn at random" in record.tables[0]["note"]
     assert record.tables == whole.tables
-    _, more = run("stochasticrank-table3", tmp_path / "more", reuse=[tmp_path / "whole"], **{**changes, "trials": 3})
-    assert len(more) == 5 * 2  # other trials: another search, for five systems and two kinds of features
+    _, more = run(
+        "stochasticrank-table3",
+        tmp_path / "more",
+        reuse=[tmp_path / "whole"],
+        **{**changes, "trials": 3},
+    )
+    assert (
+        len(more) == 5 * 2
+    )  # other trials: another search, for five systems and two kinds of features
 
 
 def test_an_incomplete_line_of_another_run_is_left_alone(tmp_path: Path) -> None:
@@ -303,10 +377,16 @@ def test_an_incomplete_line_of_another_run_is_left_alone(tmp_path: Path) -> None
 
 
 def test_missing_and_invalid_files_are_reported(tmp_path: Path) -> None:
-    with pytest.raises(FileNotFoundError, match="nowhere does not exist, so there are no outcomes to reuse"):
+    with pytest.raises(
+        FileNotFoundError, match="nowhere does not exist, so there are no outcomes to reuse"
+    ):
         read_reusable([tmp_path / "nowhere"])
     file = tmp_path / "kept.jsonl.gz"
     keep([outcome("a", key="k")], file)
-    file.write_bytes(gzip.compress(gzip.decompress(file.read_bytes()) + json.dumps({"a": 1}).encode()))
-    with pytest.raises(ValueError, match=r"kept\.jsonl\.gz, line 2: expected an outcome as a JSON object"):
+    file.write_bytes(
+        gzip.compress(gzip.decompress(file.read_bytes()) + json.dumps({"a": 1}).encode())
+    )
+    with pytest.raises(
+        ValueError, match=r"kept\.jsonl\.gz, line 2: expected an outcome as a JSON object"
+    ):
         read_reusable([file])

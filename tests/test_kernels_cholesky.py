@@ -12,7 +12,10 @@ from rankwright.kernels.cholesky import solve_positive
 
 def exact_solution(system: list[list[int]], right: list[int]) -> list[Fraction]:
     """Gauss's elimination with fractions."""
-    rows = [[Fraction(value) for value in row] + [Fraction(b)] for row, b in zip(system, right, strict=True)]
+    rows = [
+        [Fraction(value) for value in row] + [Fraction(b)]
+        for row, b in zip(system, right, strict=True)
+    ]
     n = len(rows)
     for k in range(n):
         rows[k] = [value / rows[k][k] for value in rows[k]]
@@ -37,7 +40,9 @@ def test_a_solution_is_that_of_numpy(n):
     factor = draw.normal(size=(n, 2 * n))
     system, right = factor @ factor.T + 0.3 * np.eye(n), draw.normal(size=n)
     before = system.copy()
-    np.testing.assert_allclose(solve_positive(system, right), np.linalg.solve(system, right), rtol=1e-9, atol=1e-12)
+    np.testing.assert_allclose(
+        solve_positive(system, right), np.linalg.solve(system, right), rtol=1e-9, atol=1e-12
+    )
     np.testing.assert_array_equal(system, before)
 
 
@@ -53,5 +58,8 @@ def test_what_rounding_leaves_undecided_is_zero_and_the_rest_is_solved():
 
 
 def test_a_system_that_is_not_positive_definite_does_not_move_along_it():
-    assert solve_positive(np.array([[2.0, 0.0], [0.0, -1.0]]), np.array([1.0, 1.0])).tolist() == [0.5, 0.0]
+    assert solve_positive(np.array([[2.0, 0.0], [0.0, -1.0]]), np.array([1.0, 1.0])).tolist() == [
+        0.5,
+        0.0,
+    ]
     assert solve_positive(np.zeros((2, 2)), np.ones(2)).tolist() == [0.0, 0.0]

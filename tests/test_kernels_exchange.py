@@ -50,7 +50,9 @@ def cases():
 
 
 def bound(name, labels, truncate=True):
-    chain = metric(name).bind(np.array(labels, dtype=float), np.array([0, len(labels)]), truncate=truncate)
+    chain = metric(name).bind(
+        np.array(labels, dtype=float), np.array([0, len(labels)]), truncate=truncate
+    )
     if chain.additive:  # whose d and e are left out
         chain = chain._replace(cont=np.ones(len(labels)), carry=np.zeros(len(labels)))
     state = np.empty(len(labels))
@@ -63,7 +65,9 @@ def test_value(name):
     for labels in cases():
         chain, _ = bound(name, labels)
         n = len(labels)
-        for order in itertools.islice(itertools.permutations(range(n)), 0, None, 1 if n < 5 else 97):
+        for order in itertools.islice(
+            itertools.permutations(range(n)), 0, None, 1 if n < 5 else 97
+        ):
             expected = oracle.value(name, [labels[a] for a in order])
             for additive in {chain.additive, False}:
                 arrays = (chain.weight, chain.gain, chain.cont, chain.carry)
@@ -81,12 +85,26 @@ def test_swap_row_is_the_difference_of_two_values(name, truncate):
         chain, state = bound(name, labels, truncate)
         n = len(labels)
         expected = np.array(
-            [[oracle.swap_change(lambda r: measure(name, r), labels, i, j) for j in range(n)] for i in range(n)]
+            [
+                [oracle.swap_change(lambda r: measure(name, r), labels, i, j) for j in range(n)]
+                for i in range(n)
+            ]
         )
         ranges = [(0, n), (1, n), (0, n - 1), (n // 2, n), (0, n // 2), (1, 1)]
         for i, (low, high) in itertools.product(range(n), ranges):
             delta = np.full(n, 7.0)
-            swap_row(i, low, high, chain.additive, chain.weight, chain.gain, chain.cont, chain.carry, state, delta)
+            swap_row(
+                i,
+                low,
+                high,
+                chain.additive,
+                chain.weight,
+                chain.gain,
+                chain.cont,
+                chain.carry,
+                state,
+                delta,
+            )
             wanted = np.full(n, 7.0)
             wanted[low:high] = expected[i, low:high] / chain.scale[0]
             np.testing.assert_allclose(delta, wanted, atol=1e-12)
@@ -98,7 +116,18 @@ def test_the_general_formula_covers_the_additive_one(name):
         chain, state = bound(name, labels)
         rows = np.zeros((2, len(labels)))
         for additive, row in zip((chain.additive, False), rows, strict=True):
-            swap_row(1, 0, len(labels), additive, chain.weight, chain.gain, chain.cont, chain.carry, state, row)
+            swap_row(
+                1,
+                0,
+                len(labels),
+                additive,
+                chain.weight,
+                chain.gain,
+                chain.cont,
+                chain.carry,
+                state,
+                row,
+            )
         np.testing.assert_allclose(*rows, atol=1e-12)
 
 
@@ -111,7 +140,11 @@ def test_neighbours(name):
                 c.weight[i],
                 c.weight[i + 1],
                 state[i],
-                *(array[position] for position in (i, i + 1) for array in (c.gain, c.cont, c.carry)),
+                *(
+                    array[position]
+                    for position in (i, i + 1)
+                    for array in (c.gain, c.cont, c.carry)
+                ),
             )
             expected = oracle.swap_change(lambda r: oracle.value(name, r), labels, i, i + 1)
             assert change * c.scale[0] == pytest.approx(expected, abs=1e-13)

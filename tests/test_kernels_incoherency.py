@@ -9,8 +9,12 @@ from rankwright.diagnostics import incoherency
 
 RANKED = {
     "input": lambda scores, labels: sorted(range(len(scores)), key=lambda a: -scores[a]),
-    "worst": lambda scores, labels: sorted(range(len(scores)), key=lambda a: (-scores[a], labels[a])),
-    "best": lambda scores, labels: sorted(range(len(scores)), key=lambda a: (-scores[a], -labels[a])),
+    "worst": lambda scores, labels: sorted(
+        range(len(scores)), key=lambda a: (-scores[a], labels[a])
+    ),
+    "best": lambda scores, labels: sorted(
+        range(len(scores)), key=lambda a: (-scores[a], -labels[a])
+    ),
 }
 
 
@@ -43,7 +47,10 @@ def test_counts_equal_those_over_all_pairs(ties, tied, k, reading):
     scores = random.integers(0, 6, n).astype(float) if tied else random.normal(size=n)
     grad = random.integers(-2, 3, n) / 2 if tied else random.normal(size=n)
     result = incoherency(scores, labels, grad, qid=qid, k=k, ties=ties, reading=reading)
-    expected = [count_pairs(scores[qid == q], labels[qid == q], grad[qid == q], k, ties, reading) for q in range(60)]
+    expected = [
+        count_pairs(scores[qid == q], labels[qid == q], grad[qid == q], k, ties, reading)
+        for q in range(60)
+    ]
     found = np.stack([result.misranked, result.incoherent, result.harmful], axis=1)
     np.testing.assert_array_equal(found, expected)
     assert result.share == np.mean([row[1] > 0 for row in expected])
@@ -55,7 +62,9 @@ def test_a_document_without_relevance_is_a_false_one_of_the_top():
     """The ideal top of three holds a label 0, and yet those on top of two relevant documents do not belong there."""
     scores, labels, grad = [5, 4, 3, 2, 1, 0], [0, 0, 0, 0, 2, 1], [-1, 0, 0, 0, 0, -0.5]
     assert incoherency(scores, labels, grad, group=[6], k=3).harmful.tolist() == [2]
-    assert incoherency(scores, labels, grad, group=[6], k=3, reading="literal").harmful.tolist() == [0]
+    assert incoherency(
+        scores, labels, grad, group=[6], k=3, reading="literal"
+    ).harmful.tolist() == [0]
     with pytest.raises(ValueError, match="reading must be 'paper' or 'literal'; got 'both'"):
         incoherency(scores, labels, grad, group=[6], k=3, reading="both")
 
@@ -65,7 +74,9 @@ def test_threads_change_nothing():
     group = random.integers(1, 30, 50)
     rows = random.normal(size=(2, group.sum()))
     labels = random.integers(0, 3, group.sum())
-    one, three = (incoherency(rows[0], labels, rows[1], group=group, k=2, threads=t) for t in (1, 3))
+    one, three = (
+        incoherency(rows[0], labels, rows[1], group=group, k=2, threads=t) for t in (1, 3)
+    )
     for name in ("misranked", "incoherent", "harmful"):
         np.testing.assert_array_equal(getattr(one, name), getattr(three, name))
 

@@ -39,7 +39,9 @@ MAKERS = {
     "signed zeros": lambda rng, n: rng.choice([0.0, -0.0, 1.0, -1.0], n),
     "last bits": lambda rng, n: last_bits(1.7, rng.integers(0, 9, n)),
     "last bits, negative": lambda rng, n: last_bits(-0.2, rng.integers(0, 1 << 31, n)),
-    "around the packed bits": lambda rng, n: last_bits(3.1, rng.integers(0, 4, n) << rng.integers(22, 36, n)),
+    "around the packed bits": lambda rng, n: last_bits(
+        3.1, rng.integers(0, 4, n) << rng.integers(22, 36, n)
+    ),
     "runs of shared leading bits": lambda rng, n: (
         last_bits(1.0, rng.integers(0, 50, n)) * rng.choice([1.0, -1.0, 2.0], n)
     ),
@@ -67,7 +69,9 @@ def test_every_length_up_to_where_the_method_changes():
         assert_sorted(last_bits(rng.choice([0.7, -0.7]), rng.integers(0, n // 2 + 1, n)))
 
 
-FLOATS = st.floats(allow_nan=False) | st.sampled_from([0.0, -0.0, 1.0, np.nextafter(1.0, 2.0), np.nextafter(1.0, 0.0)])
+FLOATS = st.floats(allow_nan=False) | st.sampled_from(
+    [0.0, -0.0, 1.0, np.nextafter(1.0, 2.0), np.nextafter(1.0, 0.0)]
+)
 
 
 @settings(max_examples=200, deadline=None)

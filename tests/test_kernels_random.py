@@ -49,7 +49,11 @@ def words(text):
             "ffffffff ffffffff",
             "408f276d 41c83b0e a20bc7c6 6d5451fd",
         ),
-        ("243f6a88 85a308d3 13198a2e 03707344", "a4093822 299f31d0", "d16cfe09 94fdcceb 5001e420 24126ea1"),
+        (
+            "243f6a88 85a308d3 13198a2e 03707344",
+            "a4093822 299f31d0",
+            "d16cfe09 94fdcceb 5001e420 24126ea1",
+        ),
     ],
 )
 def test_philox_known_answers(cipher, counter, key, answer):
@@ -74,16 +78,26 @@ def test_uniforms_are_strictly_inside():
 @pytest.mark.parametrize("kind", KINDS)
 def test_distribution(kind):
     number, law = KINDS[kind]
-    vectors = np.concatenate([drawn(7, number, key=key) for key in range(3000)])  # odd vectors lose half a pair
+    vectors = np.concatenate(
+        [drawn(7, number, key=key) for key in range(3000)]
+    )  # odd vectors lose half a pair
     assert stats.kstest(vectors, law.cdf).pvalue > 1e-3
     assert stats.kstest(drawn(20_000, number), law.cdf).pvalue > 1e-3
 
 
 def test_no_correlation_between_any_two_vectors():
     n = 4000
-    streams = [int(stream_of(seed, iteration, term)) for seed, iteration, term in itertools.product((0, 1), repeat=3)]
-    vectors = [drawn(n, stream=s, key=key, draw=draw) for s in streams for key in (0, 1) for draw in (0, 1)]
-    vectors += [drawn(n, stream=streams[0], key=key, draw=draw) for key, draw in ((1 << 32, 0), (0, 1 << 24))]
+    streams = [
+        int(stream_of(seed, iteration, term))
+        for seed, iteration, term in itertools.product((0, 1), repeat=3)
+    ]
+    vectors = [
+        drawn(n, stream=s, key=key, draw=draw) for s in streams for key in (0, 1) for draw in (0, 1)
+    ]
+    vectors += [
+        drawn(n, stream=streams[0], key=key, draw=draw)
+        for key, draw in ((1 << 32, 0), (0, 1 << 24))
+    ]
     vectors.append(np.roll(vectors[0], 1))  # neighbours within a vector
     correlation = np.corrcoef(vectors)
     np.fill_diagonal(correlation, 0)
@@ -133,7 +147,13 @@ def test_noise_of_several_queries():
 
 
 def test_exponential_is_exact_to_two_units_in_the_last_place():
-    x = -np.concatenate((np.linspace(0, 708, 20_001), np.geomspace(1e-300, 1, 500), np.log(2) * np.arange(0.5, 1000)))
+    x = -np.concatenate(
+        (
+            np.linspace(0, 708, 20_001),
+            np.geomspace(1e-300, 1, 500),
+            np.log(2) * np.arange(0.5, 1000),
+        )
+    )
     computed = np.array([exp_negative(v) for v in x])
     expected = np.exp(np.maximum(x, -708.0))
     assert np.all(np.abs(computed - expected) <= 2 * np.spacing(expected))
@@ -143,8 +163,17 @@ def test_exponential_is_exact_to_two_units_in_the_last_place():
 
 def test_logarithm_is_exact_to_two_units_in_the_last_place():
     """Over all sizes, over uniforms, and at the two uniforms next to 0 and 1, where Gumbel's noise needs it most."""
-    extremes = [0.5 * 2.0**-52, 1 - 0.5 * 2.0**-52, np.sqrt(0.5), np.nextafter(np.sqrt(0.5), 0), 2.0, 0.5]
-    x = np.concatenate((np.geomspace(1e-300, 1e300, 10_001), np.linspace(1e-4, 2, 10_001), extremes))
+    extremes = [
+        0.5 * 2.0**-52,
+        1 - 0.5 * 2.0**-52,
+        np.sqrt(0.5),
+        np.nextafter(np.sqrt(0.5), 0),
+        2.0,
+        0.5,
+    ]
+    x = np.concatenate(
+        (np.geomspace(1e-300, 1e300, 10_001), np.linspace(1e-4, 2, 10_001), extremes)
+    )
     x = x[x != 1]
     computed = np.array([log_positive(v) for v in x])
     expected = np.log(x)
@@ -156,5 +185,7 @@ def test_cosine_and_sine_of_a_turn():
     share = np.concatenate((np.linspace(0, 1, 4001), np.arange(9) / 8 + 1e-9))
     computed = np.array([turn(u) for u in share])
     angle = 2 * np.pi * share
-    np.testing.assert_allclose(computed, np.column_stack((np.cos(angle), np.sin(angle))), atol=2e-15)
+    np.testing.assert_allclose(
+        computed, np.column_stack((np.cos(angle), np.sin(angle))), atol=2e-15
+    )
     np.testing.assert_allclose(computed[:, 0] ** 2 + computed[:, 1] ** 2, 1, rtol=4e-15)

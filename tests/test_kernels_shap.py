@@ -35,7 +35,12 @@ def goes_left(tree: TreeArrays, node: int, row: np.ndarray) -> bool:
     parts = (tree.feature, tree.threshold, tree.decision, tree.missing, tree.default_left)
     alone = [part[node : node + 1] for part in parts]
     single = TreeArrays(
-        *alone, np.array([-1]), np.array([-2]), (tree.categories[node],), np.array([1.0, 0.0]), np.array([1.0])
+        *alone,
+        np.array([-1]),
+        np.array([-2]),
+        (tree.categories[node],),
+        np.array([1.0, 0.0]),
+        np.array([1.0]),
     )
     return score_by_walking([single], row) == 1.0
 
@@ -48,14 +53,18 @@ def shapley(tree: TreeArrays, covers: Covers, row: np.ndarray) -> np.ndarray:
     for order in orders:
         for place, column in enumerate(order):
             before = set(order[:place])
-            gain = expected_value(tree, covers, row, before | {column}) - expected_value(tree, covers, row, before)
+            gain = expected_value(tree, covers, row, before | {column}) - expected_value(
+                tree, covers, row, before
+            )
             values[column] += gain / len(orders)
     return values
 
 
 def found(trees: list[TreeArrays], covers: list[Covers], X: np.ndarray) -> np.ndarray:
     packed = pack(trees, X.shape[1])
-    joined = Covers(*(np.concatenate([getattr(one, name) for one in covers]) for name in ("node", "leaf")))
+    joined = Covers(
+        *(np.concatenate([getattr(one, name) for one in covers]) for name in ("node", "leaf"))
+    )
     out = np.zeros((len(X), X.shape[1] + 1))
     add_shap_values(0, len(X), X, packed, joined, depth(packed), out)
     return out
@@ -81,14 +90,20 @@ def test_values_are_means_over_all_orders() -> None:
     for tree, covers in every:
         expected = np.array([shapley(tree, covers, row) for row in X])
         np.testing.assert_allclose(found([tree], [covers], X), expected, rtol=1e-9, atol=1e-12)
-        np.testing.assert_allclose(expected.sum(axis=1), [score_by_walking([tree], row) for row in X], atol=1e-12)
+        np.testing.assert_allclose(
+            expected.sum(axis=1), [score_by_walking([tree], row) for row in X], atol=1e-12
+        )
     whole = found([tree for tree, _ in every], [covers for _, covers in every], X)
-    np.testing.assert_allclose(whole, sum(found([tree], [covers], X) for tree, covers in every), atol=1e-12)
+    np.testing.assert_allclose(
+        whole, sum(found([tree], [covers], X) for tree, covers in every), atol=1e-12
+    )
 
 
 @pytest.mark.parametrize("decision", [AT_MOST, AMONG])
 def test_one_split_by_hand(decision: int) -> None:
     """Three quarters of the rows go left, to 1; the others to 2. The mean is 5/4."""
     tree = stump(0.5, decision, categories=[0] if decision == AMONG else ())
-    out = found([tree], [Covers(np.ones(1), np.array([3.0, 1.0]))], np.array([[0.0, 9.0], [1.0, 9.0]]))
+    out = found(
+        [tree], [Covers(np.ones(1), np.array([3.0, 1.0]))], np.array([[0.0, 9.0], [1.0, 9.0]])
+    )
     np.testing.assert_allclose(out, [[1 - 5 / 4, 0, 5 / 4], [2 - 5 / 4, 0, 5 / 4]], rtol=1e-12)

@@ -37,7 +37,9 @@ def test_scores_of_random_trees_are_those_of_a_walk(n_leaves: int) -> None:
         assert score(packed, X, 0, 10, threads).tolist() == expected
     assert score(packed, X[:1], 0, 10, 1).tolist() == expected[:1]
     single = X.clip(-3e38, 3e38).astype(np.float32)
-    assert score(packed, single, 0, 10, 1).tolist() == [score_by_walking(trees, row) for row in single]
+    assert score(packed, single, 0, 10, 1).tolist() == [
+        score_by_walking(trees, row) for row in single
+    ]
 
 
 def test_small_and_large_trees_in_one_forest() -> None:
@@ -73,12 +75,41 @@ def test_leaves_of_one_sided_trees_fill_a_word() -> None:
 def test_every_rule(decision: int, missing: int, default_left: bool) -> None:
     trees = [
         stump(threshold, decision, missing, default_left, [0, 3, 33] if decision == AMONG else ())
-        for threshold in (0.5, -0.5, 0.0, 1e-35, -1e-35, 1e-40, -1e-40, 1e300, -1e300, np.inf, -np.inf)
+        for threshold in (
+            0.5,
+            -0.5,
+            0.0,
+            1e-35,
+            -1e-35,
+            1e-40,
+            -1e-40,
+            1e300,
+            -1e300,
+            np.inf,
+            -np.inf,
+        )
     ]
-    numbers = [np.nan, 0.0, -0.0, 1e-36, -1e-36, 1e-34, -1e-34, 0.5, -0.5, 3.0, 33.0, 40.0, 1e305, -1e305]
+    numbers = [
+        np.nan,
+        0.0,
+        -0.0,
+        1e-36,
+        -1e-36,
+        1e-34,
+        -1e-34,
+        0.5,
+        -0.5,
+        3.0,
+        33.0,
+        40.0,
+        1e305,
+        -1e305,
+    ]
     X = np.array(numbers)[:, None]
     for tree in trees:
-        assert score(pack([tree], 1), X, 0, 1, 1).tolist() == [score_by_walking([tree], row) for row in X]
+        assert score(pack([tree], 1), X, 0, 1, 1).tolist() == [
+            score_by_walking([tree], row) for row in X
+        ]
 
 
 def test_the_largest_number_that_rounds_below() -> None:
@@ -102,7 +133,10 @@ def test_many_threads_score_one_forest_at_once() -> None:
     with ThreadPoolExecutor(16) as pool:
         for _ in range(5):
             at_once = pool.map(lambda part: score(packed, part, 0, 60, 2), parts)
-            assert all(np.array_equal(scores, alone) for scores, alone in zip(at_once, expected, strict=True))
+            assert all(
+                np.array_equal(scores, alone)
+                for scores, alone in zip(at_once, expected, strict=True)
+            )
 
 
 DAMAGES = {
@@ -137,7 +171,10 @@ def test_what_is_at_a_limit_is_a_tree() -> None:
             pack([stump(0.0, AMONG, categories=[last])], 1)
     for last in (0, LARGEST_CATEGORY):
         packed = pack([stump(0.0, AMONG, categories=[last])], 1)
-        assert score(packed, np.array([[float(last)], [float(last + 1)]]), 0, 1, 1).tolist() == [1.0, 2.0]
+        assert score(packed, np.array([[float(last)], [float(last + 1)]]), 0, 1, 1).tolist() == [
+            1.0,
+            2.0,
+        ]
 
 
 def test_nodes_and_leaves_have_one_parent() -> None:

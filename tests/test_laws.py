@@ -14,7 +14,20 @@ from rankwright.metrics import metric as parse_metric
 from rankwright.objectives import OBJECTIVES, bind, objective
 from rankwright.objectives.gradient import LeafSums, Problem
 
-METRICS = ["ndcg", "ndcg@3", "dcg", "err", "err@3", "mrr", "map", "map@3", "rbp", "pfound", "expdcg", "own"]
+METRICS = [
+    "ndcg",
+    "ndcg@3",
+    "dcg",
+    "err",
+    "err@3",
+    "mrr",
+    "map",
+    "map@3",
+    "rbp",
+    "pfound",
+    "expdcg",
+    "own",
+]
 ADDITIVE = ["ndcg", "ndcg@3", "dcg", "rbp", "expdcg"]
 # Options that deserve a place in the grid; an objective without any has its defaults there.
 VARIANTS = {
@@ -65,7 +78,9 @@ def metrics_for(text):
 
 def learns_alike(text):
     """Whether an objective can learn a metric that weighs all positions alike: its cutoff alone decides."""
-    return objective(text).uses_metric and "extend=" not in text and "variant=ndcg-loss2)" not in text
+    return (
+        objective(text).uses_metric and "extend=" not in text and "variant=ndcg-loss2)" not in text
+    )
 
 
 GRID = [(text, metric) for text in TEXTS for metric in metrics_for(text)]
@@ -74,9 +89,15 @@ every_case = pytest.mark.parametrize(("name", "metric"), GRID)
 # What looks at the level of scores does not balance; neither does a step of Newton's method.
 RELATIVE = [case for case in GRID if not objective(case[0]).absolute]
 every_relative_case = pytest.mark.parametrize(("name", "metric"), RELATIVE)
-every_balanced_case = pytest.mark.parametrize(("name", "metric"), [case for case in RELATIVE if case[0] != "xendcg"])
-every_absolute_case = pytest.mark.parametrize(("name", "metric"), [case for case in GRID if case not in RELATIVE])
-every_fixed_case = pytest.mark.parametrize(("name", "metric"), [case for case in GRID if case[0] not in RANDOM])
+every_balanced_case = pytest.mark.parametrize(
+    ("name", "metric"), [case for case in RELATIVE if case[0] != "xendcg"]
+)
+every_absolute_case = pytest.mark.parametrize(
+    ("name", "metric"), [case for case in GRID if case not in RELATIVE]
+)
+every_fixed_case = pytest.mark.parametrize(
+    ("name", "metric"), [case for case in GRID if case[0] not in RANDOM]
+)
 
 SIZES = [2, 5, 12, 8, 6]
 ROWS = sum(SIZES)
@@ -87,10 +108,18 @@ def problem():
     """Labels start 0, 2 at the best scores: every metric can tell those two apart wherever its cutoff is."""
     random = np.random.default_rng(0)
     labels = np.concatenate([[0, 2, *random.integers(0, 5, n - 2)] for n in SIZES]).astype(float)
-    labels[-4:] = [0, 2, 2, 0]  # one positive label: Lambda-eX's hybrid strategies have to choose here
+    labels[-4:] = [
+        0,
+        2,
+        2,
+        0,
+    ]  # one positive label: Lambda-eX's hybrid strategies have to choose here
     scores = np.concatenate([np.sort(0.4 * random.normal(size=n))[::-1] for n in SIZES])
     order = np.concatenate(
-        [start + random.permutation(n) for start, n in zip(np.cumsum([0, *SIZES[:-1]]), SIZES, strict=True)]
+        [
+            start + random.permutation(n)
+            for start, n in zip(np.cumsum([0, *SIZES[:-1]]), SIZES, strict=True)
+        ]
     )
     return scores[order], labels[order]
 
@@ -121,7 +150,9 @@ def differ(results):
 def sums_between_leaves(value):
     """Whether every term can add up the curvature between leaves, tried out below the check of what it declares."""
     queries = Queries.of(ROWS, QID, None)
-    sums = LeafSums(np.ones(len(SIZES)), np.arange(ROWS) % 3, np.zeros(ROWS), np.zeros(ROWS), np.zeros((3, 3)))
+    sums = LeafSums(
+        np.ones(len(SIZES)), np.arange(ROWS) % 3, np.zeros(ROWS), np.zeros(ROWS), np.zeros((3, 3))
+    )
     for _, _, term in value.terms():
         gradient = term.prepare(Problem(LABELS, queries, parse_metric("ndcg@3")))
         try:
@@ -140,7 +171,12 @@ def refuses_map(value):
     return False
 
 
-SUMS = ["yetiloss + 0.5 queryrmse", "ranknet + listnet", "queryrmse + softrank", "softrank + stochasticrank"]
+SUMS = [
+    "yetiloss + 0.5 queryrmse",
+    "ranknet + listnet",
+    "queryrmse + softrank",
+    "softrank + stochasticrank",
+]
 
 
 @pytest.mark.parametrize("text", [*TEXTS, *SUMS])
@@ -160,8 +196,18 @@ def test_what_an_objective_declares_is_true(text):
 
 def test_a_sum_has_what_its_terms_have():
     noisy, flat = objective("yetiloss + 0.5 queryrmse"), objective("queryrmse + softrank")
-    assert (noisy.stochastic, noisy.full_curvature, noisy.uses_metric, noisy.first_order) == (True, True, True, False)
-    assert (flat.stochastic, flat.full_curvature, flat.uses_metric, flat.first_order) == (False, False, True, False)
+    assert (noisy.stochastic, noisy.full_curvature, noisy.uses_metric, noisy.first_order) == (
+        True,
+        True,
+        True,
+        False,
+    )
+    assert (flat.stochastic, flat.full_curvature, flat.uses_metric, flat.first_order) == (
+        False,
+        False,
+        True,
+        False,
+    )
     assert objective("softrank + stochasticrank").first_order
     assert not objective("ranknet + listnet").uses_metric
 
@@ -206,7 +252,9 @@ def test_rows_of_queries_may_be_mixed(name, metric):
     for q in range(len(SIZES)):
         order[QID[order] == q] = np.flatnonzero(q == QID)
     grad, hess = run(name, metric)
-    assert_equal(run(name, metric, SCORES[order], LABELS[order], qid=QID[order]), (grad[order], hess[order]))
+    assert_equal(
+        run(name, metric, SCORES[order], LABELS[order], qid=QID[order]), (grad[order], hess[order])
+    )
 
 
 @every_case
@@ -237,7 +285,10 @@ def test_weights_multiply(name, metric):
 def test_scores_of_any_size(name, metric, size):
     """Alternating signs, with and against the labels."""
     for sign in (1, -1):
-        for scores in (sign * size * np.where(LABELS > 1, 1.0, -1.0), sign * size * np.linspace(-1, 1, ROWS)):
+        for scores in (
+            sign * size * np.where(LABELS > 1, 1.0, -1.0),
+            sign * size * np.linspace(-1, 1, ROWS),
+        ):
             grad, hess = run(name, metric, scores)
             assert np.isfinite([grad, hess]).all()
             assert (hess >= 0).all()
@@ -248,7 +299,9 @@ def test_scores_of_any_size(name, metric, size):
 def test_equal_labels_teach_the_level(name, metric):
     """Every document pulls towards its label, whatever the others of its query are; higher scores are pulled down."""
     sizes, labels = [1, 3, 2], np.array([2, 0, 0, 0, 2, 2], dtype=float)
-    low, high = (run(name, metric, np.full(6, level), labels, group=sizes)[0] for level in (-3.0, 3.0))
+    low, high = (
+        run(name, metric, np.full(6, level), labels, group=sizes)[0] for level in (-3.0, 3.0)
+    )
     assert (low[labels > 0] < 0).all()
     assert (high[labels == 0] > 0).all()
     assert (low < high).all()
@@ -281,8 +334,12 @@ def test_seeds_and_iterations_are_reproducible(name):
     """The same call gives the same bits; another seed differs exactly where another iteration does."""
     call = bind(name, LABELS, qid=QID, metric="ndcg@3", seed=5)
     assert_equal(call(SCORES, 3), run(name, "ndcg@3"))
-    others = [bind(name, LABELS, qid=QID, metric="ndcg@3", seed=seed)(SCORES, 3) for seed in range(6, 14)]
-    assert all(np.array_equal(grad, call(SCORES, 3)[0]) for grad, _ in others) is (name not in RANDOM)
+    others = [
+        bind(name, LABELS, qid=QID, metric="ndcg@3", seed=seed)(SCORES, 3) for seed in range(6, 14)
+    ]
+    assert all(np.array_equal(grad, call(SCORES, 3)[0]) for grad, _ in others) is (
+        name not in RANDOM
+    )
 
 
 def test_keys_come_from_ids_or_from_numbers():
@@ -330,7 +387,9 @@ def test_kernels_run_as_plain_python_too():
         print(json.dumps([bind(name, labels, group=group, seed=5)(scores, 3)[0].tolist() for name in {names}]))
     """
     command = [sys.executable, "-W", "error", "-c", code]
-    done = subprocess.run(command, env={**os.environ, "NUMBA_DISABLE_JIT": "1"}, capture_output=True, text=True)
+    done = subprocess.run(
+        command, env={**os.environ, "NUMBA_DISABLE_JIT": "1"}, capture_output=True, text=True
+    )
     assert done.returncode == 0, done.stderr
     for name, grad in zip(names, json.loads(done.stdout), strict=True):
         np.testing.assert_allclose(grad, run(name, "ndcg")[0], rtol=1e-11, atol=1e-14, err_msg=name)

@@ -11,7 +11,14 @@ from rankwright.objectives import XENDCG, QueryRMSE, RankNet, YetiLoss, bind, ye
 from rankwright.objectives import bound as bound_module
 from rankwright.objectives.gradient import Problem
 
-SIZES = [5, 1, 8, 3, 6, 2] * 6  # more queries than the sixteen parts in which the curvature is summed
+SIZES = [
+    5,
+    1,
+    8,
+    3,
+    6,
+    2,
+] * 6  # more queries than the sixteen parts in which the curvature is summed
 LEAVES = 4
 
 
@@ -43,7 +50,10 @@ def fresh(z, r, key, term=0):
 
 
 def noisy(z, kind, key, samples, term=0):
-    return [(np.asarray(z) + drawn(kind, len(z), key, sample, term)).tolist() for sample in range(samples)]
+    return [
+        (np.asarray(z) + drawn(kind, len(z), key, sample, term)).tolist()
+        for sample in range(samples)
+    ]
 
 
 def top(z, k, r=None, strategy=None):
@@ -54,10 +64,16 @@ def top(z, k, r=None, strategy=None):
 # Objective, metric, and (grad, hess, H) of one query from its scores, labels and key.
 CASES = {
     "queryrmse": ("ndcg", lambda z, r, key: residuals(z, r)),
-    "ranknet(sigma=2)": ("ndcg", lambda z, r, key: oracle.pair_losses(z, r, np.ones((len(z), len(z))), 2)),
+    "ranknet(sigma=2)": (
+        "ndcg",
+        lambda z, r, key: oracle.pair_losses(z, r, np.ones((len(z), len(z))), 2),
+    ),
     "lambdamart": ("ndcg@3", lambda z, r, key: oracle.lambdas(z, r, "ndcg@3")),
     "lambdamart()": ("err", lambda z, r, key: oracle.lambdas(z, r, "err")),
-    "lambdamart(normalize=true)": ("map", lambda z, r, key: oracle.lambdas(z, r, "map", normalize=True)),
+    "lambdamart(normalize=true)": (
+        "map",
+        lambda z, r, key: oracle.lambdas(z, r, "map", normalize=True),
+    ),
     "lambdamart(truncation=2, sigma=3)": (
         "ndcg",
         lambda z, r, key: oracle.lambdas(z, r, "ndcg", sigma=3, full=top(z, 2)),
@@ -72,11 +88,19 @@ CASES = {
     ),
     "lambdamart(noise=gumbel, samples=3)": (
         "ndcg",
-        lambda z, r, key: oracle.mean_of([oracle.lambdas(x, r, "ndcg") for x in noisy(z, "gumbel", key, 3)]),
+        lambda z, r, key: oracle.mean_of(
+            [oracle.lambdas(x, r, "ndcg") for x in noisy(z, "gumbel", key, 3)]
+        ),
     ),
     "lambdaloss": ("ndcg", lambda z, r, key: oracle.lambdas(z, r, "ndcg", variant="ndcg-loss2++")),
-    "lambdaloss(variant=ndcg-loss1)": ("dcg", lambda z, r, key: oracle.lambdas(z, r, "dcg", variant="ndcg-loss1")),
-    "yetirank": ("map", lambda z, r, key: oracle.yeti(z, r, "expdcg", noisy(z, "logistic", key, 10), 1)),
+    "lambdaloss(variant=ndcg-loss1)": (
+        "dcg",
+        lambda z, r, key: oracle.lambdas(z, r, "dcg", variant="ndcg-loss1"),
+    ),
+    "yetirank": (
+        "map",
+        lambda z, r, key: oracle.yeti(z, r, "expdcg", noisy(z, "logistic", key, 10), 1),
+    ),
     "yetiloss(neighbours=3, noise=gaussian, permutations=4)": (
         "err",
         lambda z, r, key: oracle.yeti(z, r, "err", noisy(z, "gaussian", key, 4), 3),
@@ -107,7 +131,14 @@ def brute_force(expected, scores, labels, leaf, query_weight=None):
 
 
 def bound(objective, metric, labels, **options):
-    return bind(objective, np.concatenate(labels), group=[len(r) for r in labels], metric=metric, seed=1, **options)
+    return bind(
+        objective,
+        np.concatenate(labels),
+        group=[len(r) for r in labels],
+        metric=metric,
+        seed=1,
+        **options,
+    )
 
 
 @pytest.mark.parametrize("weights", [None, [2.0, 1.0, 0.5, 0.0, 3.0, 1.0] * 6])
@@ -115,7 +146,9 @@ def bound(objective, metric, labels, **options):
 def test_leaf_system(objective, weights):
     metric, expected = CASES[objective]
     scores, labels, leaf = problem()
-    g, h = bound(objective, metric, labels, weights=weights).leaf_system(np.concatenate(scores), leaf, LEAVES, 2)
+    g, h = bound(objective, metric, labels, weights=weights).leaf_system(
+        np.concatenate(scores), leaf, LEAVES, 2
+    )
     wanted = brute_force(expected, scores, labels, leaf, weights)
     np.testing.assert_allclose(g, wanted[0], rtol=1e-9, atol=1e-12)
     np.testing.assert_allclose(h, wanted[1], rtol=1e-9, atol=1e-12)
@@ -138,8 +171,14 @@ def test_sums_with_factors_and_lengths():
     """Each summand draws noise of its own."""
     scores, labels, leaf = problem(2)
     weights = np.array([2.0, 1.0, 0.5, 0.25, 3.0, 1.0] * 6)
-    total = YetiLoss(permutations=3) + 0.5 * XENDCG().per_length() + 2 * (QueryRMSE() + RankNet()).per_length(-1)
-    g, h = bound(total, "map", labels, weights=weights).leaf_system(np.concatenate(scores), leaf, LEAVES, 2)
+    total = (
+        YetiLoss(permutations=3)
+        + 0.5 * XENDCG().per_length()
+        + 2 * (QueryRMSE() + RankNet()).per_length(-1)
+    )
+    g, h = bound(total, "map", labels, weights=weights).leaf_system(
+        np.concatenate(scores), leaf, LEAVES, 2
+    )
     n = np.array([len(z) for z in scores])
     parts = [
         (1.0, 0.0, lambda z, r, key: oracle.yeti(z, r, "map", noisy(z, "logistic", key, 3), 1)),
@@ -147,7 +186,10 @@ def test_sums_with_factors_and_lengths():
         (2.0, -1.0, lambda z, r, key: residuals(z, r)),
         (2.0, -1.0, lambda z, r, key: oracle.pair_losses(z, r, np.ones((len(z), len(z))))),
     ]
-    wanted = [brute_force(one, scores, labels, leaf, weights * factor * n**power) for factor, power, one in parts]
+    wanted = [
+        brute_force(one, scores, labels, leaf, weights * factor * n**power)
+        for factor, power, one in parts
+    ]
     np.testing.assert_allclose(g, sum(w[0] for w in wanted), rtol=1e-9, atol=1e-12)
     np.testing.assert_allclose(h, sum(w[1] for w in wanted), rtol=1e-9, atol=1e-12)
 
@@ -157,7 +199,9 @@ def test_same_bits_for_any_number_of_threads(objective):
     scores, labels, leaf = problem(3)
     metric = CASES.get(objective, ("ndcg",))[0]
     systems = [
-        bound(objective, metric, labels, threads=threads).leaf_system(np.concatenate(scores), leaf, LEAVES)
+        bound(objective, metric, labels, threads=threads).leaf_system(
+            np.concatenate(scores), leaf, LEAVES
+        )
         for threads in (1, 2, 7)
     ]
     for g, h in systems[1:]:
@@ -167,7 +211,10 @@ def test_same_bits_for_any_number_of_threads(objective):
 
 
 ANNOUNCED = [(objective, metric) for objective, (metric, _) in CASES.items()]
-ANNOUNCED += [("yetiloss(neighbours=all) + 0.5 n^-0.5 queryrmse", metric) for metric in ("ndcg@2", "map", "err@3")]
+ANNOUNCED += [
+    ("yetiloss(neighbours=all) + 0.5 n^-0.5 queryrmse", metric)
+    for metric in ("ndcg@2", "map", "err@3")
+]
 ANNOUNCED += [("yetiloss(noise=none, neighbours=2)", metric) for metric in ("ndcg@2", "map", "rbp")]
 
 
@@ -185,7 +232,9 @@ def test_a_leaf_system_that_was_announced_is_the_same(objective, metric, kept, m
         np.testing.assert_array_equal(one, other)
     for leaves, weight in ((leaf, None), (leaf[::-1].copy(), np.arange(len(labels)) % 2.0)):
         wanted = call.leaf_system(rows, leaves, LEAVES, 3, query_weight=weight)
-        for one, other in zip(point.leaf_system(leaves, LEAVES, query_weight=weight), wanted, strict=True):
+        for one, other in zip(
+            point.leaf_system(leaves, LEAVES, query_weight=weight), wanted, strict=True
+        ):
             np.testing.assert_array_equal(one, other)
 
 
@@ -208,7 +257,10 @@ def test_a_part_that_was_announced_is_the_same(objective, metric, kept, monkeypa
         for one, other in zip(point.leaf_system(leaf, LEAVES, part=part), wanted, strict=True):
             np.testing.assert_array_equal(one, other)
         by_part.append(wanted)
-    others = [call.leaf_system(rows, leaf, LEAVES, 3, part=part) for part in range(3, len(call.leaf_parts))]
+    others = [
+        call.leaf_system(rows, leaf, LEAVES, 3, part=part)
+        for part in range(3, len(call.leaf_parts))
+    ]
     whole = call.leaf_system(rows, leaf, LEAVES, 3)
     for number in range(2):
         total = sum(system[number] for system in [*by_part, *others])
@@ -218,7 +270,9 @@ def test_a_part_that_was_announced_is_the_same(objective, metric, kept, monkeypa
 def test_pairs_are_kept_only_if_they_are_few(monkeypatch):
     """3 queries of 4 documents, 2 rankings, 2 neighbours: room for 3 * 2 * 3 * 2 pairs."""
     labels, queries = np.tile([0.0, 1, 2, 0], 3), Queries.from_group([4, 4, 4], 12)
-    found = YetiLoss(permutations=2, neighbours=2).prepare(Problem(labels, queries, metric_of("ndcg")))
+    found = YetiLoss(permutations=2, neighbours=2).prepare(
+        Problem(labels, queries, metric_of("ndcg"))
+    )
     for most, kept in ((36, True), (35, False)):
         monkeypatch.setattr(yeti, "_MOST_PAIRS", most)
         assert (found.cached_for_step(0, 3) is not found) == kept
@@ -232,7 +286,9 @@ def test_rows_in_any_order(objective):
     qid = np.repeat(np.arange(len(SIZES)), SIZES)
     order = random.permutation(len(qid))
     first = bind(objective, labels, qid=qid).leaf_system(scores, leaf, LEAVES)
-    second = bind(objective, labels[order], qid=qid[order]).leaf_system(scores[order], leaf[order], LEAVES)
+    second = bind(objective, labels[order], qid=qid[order]).leaf_system(
+        scores[order], leaf[order], LEAVES
+    )
     np.testing.assert_allclose(first[0], second[0], rtol=1e-10, atol=1e-13)
     np.testing.assert_allclose(first[1], second[1], rtol=1e-10, atol=1e-13)
 
@@ -258,7 +314,9 @@ def test_weights_must_be_constant_within_a_query():
 
 
 def test_arrays_that_cannot_be_written_to():
-    scores, labels, leaves = (np.concatenate(values) if isinstance(values, list) else values for values in problem())
+    scores, labels, leaves = (
+        np.concatenate(values) if isinstance(values, list) else values for values in problem()
+    )
     expected = bind("yetirank", labels, group=SIZES).leaf_system(scores, leaves, LEAVES, 0)
     for array in (scores, labels, leaves):
         array.flags.writeable = False

@@ -32,7 +32,9 @@ class BadLine(Exception):
     """Its argument is the number of the first line that is not LETOR text."""
 
 
-def slow_parse(text: bytes, n_features: int = 2**31 - 2) -> list[tuple[float, bytes, dict[int, float]]]:
+def slow_parse(
+    text: bytes, n_features: int = 2**31 - 2
+) -> list[tuple[float, bytes, dict[int, float]]]:
     """Parse one-based LETOR text by regular expressions and float(): (label, id, features) per row."""
     rows = []
     for number, line in enumerate(text.split(b"\n"), start=1):
@@ -134,7 +136,12 @@ def test_ties_go_to_the_even_float64() -> None:
     ties = [2 * rng.randrange(2**52, 2**53) + 1 for _ in range(3000)]  # 54 bits, the last one set
     words = []
     for n in ties:
-        words += [f"{n}", f"{n}e0", f"{n}.000000000000000000000001", f"{n - 1}.99999999999999999999"]
+        words += [
+            f"{n}",
+            f"{n}e0",
+            f"{n}.000000000000000000000001",
+            f"{n - 1}.99999999999999999999",
+        ]
         words += [f"{n * 5**k}e-{k}" for k in range(1, 5)]
         words += [f"{n * 2**k}.{'0' * 30}" for k in range(1, 9)]
     check_numbers(words)
@@ -180,7 +187,9 @@ _ROWS = st.builds(
     st.sampled_from(["", "\r", " # 1:2", "\t\t", "#"]),
 )
 _LINES = st.one_of(_ROWS, _ROWS, _ROWS, st.sampled_from(["", "# all comment", "  ", "\r"]))
-_BYTES = st.sampled_from([bytes([c]) for c in b" \t\r\n\v#:.-+eE0123456789nqidaf_\x00\x1c\xff"] + [b""])
+_BYTES = st.sampled_from(
+    [bytes([c]) for c in b" \t\r\n\v#:.-+eE0123456789nqidaf_\x00\x1c\xff"] + [b""]
+)
 _EDITS = st.lists(st.tuples(st.integers(0, 10**6), st.integers(0, 1), _BYTES), max_size=3)
 
 
@@ -212,9 +221,15 @@ def test_any_text_is_refused_at_its_line_or_read(
                 with pytest.raises(ValueError, match=r"line \d+: expected a query id in UTF-8"):
                     parse_letor(text, n_features=n_features, sparse=sparse)
                 continue
-            width, entries = max(max(f, default=0) for _, _, f in rows), sum(len(f) for _, _, f in rows)
+            width, entries = (
+                max(max(f, default=0) for _, _, f in rows),
+                sum(len(f) for _, _, f in rows),
+            )
             if n_features is None and width > max(2**20, 200 * entries):
-                with pytest.raises(ValueError, match=f"makes {width} features, but there are only {entries} entries"):
+                with pytest.raises(
+                    ValueError,
+                    match=f"makes {width} features, but there are only {entries} entries",
+                ):
                     parse_letor(text, n_features=n_features, sparse=sparse)
                 continue
             X, y, qid = parse_letor(text, n_features=n_features, sparse=sparse)
@@ -226,7 +241,9 @@ def test_any_text_is_refused_at_its_line_or_read(
                 entries = slice(X.indptr[row], X.indptr[row + 1])
                 entry = dict(zip((X.indices[entries] + 1).tolist(), X.data[entries], strict=True))
                 assert entry.keys() == features.keys()
-                assert [*map(repr, map(float, entry.values()))] == [repr(features[j]) for j in entry]
+                assert [*map(repr, map(float, entry.values()))] == [
+                    repr(features[j]) for j in entry
+                ]
             else:
                 expected = [features.get(j, 0.0) for j in range(1, 51)]
                 assert [*map(repr, X[row].tolist())] == [*map(repr, expected)]
@@ -391,9 +408,14 @@ def test_index_beyond_the_asked_number_of_features() -> None:
 
 def test_dense_matrix_too_large_for_memory() -> None:
     text = b"1 qid:1 2000000000:1\n" * 100_000
-    with pytest.raises(ValueError, match=r"does not fit into memory\. Check .*, or read it with .*sparse=True"):
+    with pytest.raises(
+        ValueError, match=r"does not fit into memory\. Check .*, or read it with .*sparse=True"
+    ):
         parse_letor(text, n_features=2_000_000_000)
-    assert parse_letor(text, sparse=True, n_features=2_000_000_000)[0].shape == (100_000, 2_000_000_000)
+    assert parse_letor(text, sparse=True, n_features=2_000_000_000)[0].shape == (
+        100_000,
+        2_000_000_000,
+    )
 
 
 @pytest.mark.parametrize("content", [b"", b"\n\n", b"# only\n#comments", b" \r\n"])
@@ -538,16 +560,22 @@ def test_memory_is_the_file_and_two_matrices_at_most(tmp_path: Path, packed: boo
     path = tmp_path / "data"
     path.write_bytes(gzip.compress(text, compresslevel=1) if packed else text)
     parse_letor(b"1 qid:1 1:2\n")  # the child finds the compiled kernels
-    run = subprocess.run([sys.executable, "-c", _MEASURE, str(path)], capture_output=True, text=True, check=True)
+    run = subprocess.run(
+        [sys.executable, "-c", _MEASURE, str(path)], capture_output=True, text=True, check=True
+    )
     matrix = 20_000 * 136 * 8
     assert matrix < int(run.stdout) <= len(text) + 2 * matrix
 
 
 def test_a_file_that_another_one_widens_too_much_is_refused(tmp_path: Path) -> None:
-    (tmp_path / "narrow").write_text("".join(f"{row % 2} qid:{row // 10} 1:{row}\n" for row in range(3000)))
+    (tmp_path / "narrow").write_text(
+        "".join(f"{row % 2} qid:{row // 10} 1:{row}\n" for row in range(3000))
+    )
     (tmp_path / "wide").write_text("1 qid:1 20000:1\n0 qid:1 1:1\n")
     files = [tmp_path / "narrow", tmp_path / "wide"]
-    with pytest.raises(ValueError, match=r"narrow: the largest index makes 20000 features, but there are only 3000"):
+    with pytest.raises(
+        ValueError, match=r"narrow: the largest index makes 20000 features, but there are only 3000"
+    ):
         read_letor(files)
     assert [data.X.shape for data in read_letor(files, sparse=True)] == [(3000, 20000), (2, 20000)]
 

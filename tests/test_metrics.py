@@ -30,7 +30,11 @@ from rankwright.metrics import (
 )
 
 POLICIES = ["worst", "best", "expected", "input"]
-OWN = {name: kind for name, kind in known_metrics().items() if kind.__module__ == "rankwright.metrics.definitions"}
+OWN = {
+    name: kind
+    for name, kind in known_metrics().items()
+    if kind.__module__ == "rankwright.metrics.definitions"
+}
 KINDS = {name: kind for name, kind in OWN.items() if not kind.selects}
 
 OPTIONS = {  # values to try, for metrics that have options
@@ -72,9 +76,13 @@ def small_queries():
 
 
 QUERIES = small_queries()
-SCORES, LABELS = (np.concatenate([query[part] for query in QUERIES]).astype(float) for part in (0, 1))
+SCORES, LABELS = (
+    np.concatenate([query[part] for query in QUERIES]).astype(float) for part in (0, 1)
+)
 SIZES = [len(scores) for scores, _ in QUERIES]
-ORDERED = [[[labels[a] for a in order] for order in oracles.orders(scores)] for scores, labels in QUERIES]
+ORDERED = [
+    [[labels[a] for a in order] for order in oracles.orders(scores)] for scores, labels in QUERIES
+]
 
 
 @pytest.mark.parametrize(("name", "options"), CASES)
@@ -91,10 +99,16 @@ def test_equals_the_definition_over_all_orders_of_ties(name, options):
         expected[at] = {ties: [values[ties] for values in of_query] for ties in POLICIES}
     metrics = {at: KINDS[name](at=at, **options) for at in CUTOFFS}
     for ties in POLICIES:
-        result = evaluate(SCORES, LABELS, group=SIZES, metrics=list(metrics.values()), ties=ties, empty="zero")
+        result = evaluate(
+            SCORES, LABELS, group=SIZES, metrics=list(metrics.values()), ties=ties, empty="zero"
+        )
         for at, one in metrics.items():
             np.testing.assert_allclose(
-                result.per_query[str(one)], expected[at][ties], rtol=1e-12, atol=1e-12, err_msg=f"{one} {ties}"
+                result.per_query[str(one)],
+                expected[at][ties],
+                rtol=1e-12,
+                atol=1e-12,
+                err_msg=f"{one} {ties}",
             )
 
 
@@ -140,7 +154,9 @@ WORKED = {  # for the labels 1, 0, 3, 2 from the first position to the last
 
 @pytest.mark.parametrize("text", WORKED)
 def test_hand_worked_values(text):
-    assert metric(text).of([0.4, 0.3, 0.2, 0.1], [1, 0, 3, 2]) == pytest.approx(WORKED[text], rel=1e-14, abs=0)
+    assert metric(text).of([0.4, 0.3, 0.2, 0.1], [1, 0, 3, 2]) == pytest.approx(
+        WORKED[text], rel=1e-14, abs=0
+    )
 
 
 @pytest.mark.parametrize("name", OWN)
@@ -165,7 +181,14 @@ def test_arp_with_a_cutoff_does_not_reward_burying_the_relevant():
 
 
 ALL = [KINDS[name](at=at, **options) for name, options in CASES for at in CUTOFFS]
-ALL += [DCGRR(), DCGRR(at=3), RBP(p=1e-7), RBP(p=1 / 3, threshold=1e-300), MRR(threshold=2.0), ERR(at=10**12)]
+ALL += [
+    DCGRR(),
+    DCGRR(at=3),
+    RBP(p=1e-7),
+    RBP(p=1 / 3, threshold=1e-300),
+    MRR(threshold=2.0),
+    ERR(at=10**12),
+]
 
 
 @pytest.mark.parametrize("one", ALL, ids=str)
@@ -187,7 +210,10 @@ def test_different_metrics_have_different_texts():
         ("ndcg@10", NDCG(at=10)),
         ("err(gain=linear)@5", ERR(gain="linear", at=5)),
         ("rbp(p=0.8)", RBP()),
-        ("  NDCG ( gain = linear , discount=reciprocal ) @ 3 ", NDCG(gain="linear", discount="reciprocal", at=3)),
+        (
+            "  NDCG ( gain = linear , discount=reciprocal ) @ 3 ",
+            NDCG(gain="linear", discount="reciprocal", at=3),
+        ),
         ("pfound()", PFound()),
         ("map(threshold=2.0)", MAP(threshold=2)),
         ("dcg-rr@2", DCGRR(at=2)),
@@ -216,7 +242,10 @@ def test_options_at_their_default_are_not_written():
         ("ndcg@1.5", "is not a metric"),
         ("ndcg@10(gain=linear)", "is not a metric"),
         ("ndcg@0", "cutoff of ndcg must be a whole number from 1; got 0"),
-        ("ndcg(gains=linear)", r"ndcg has no option 'gains'; did you mean 'gain'\? Its options: gain, discount"),
+        (
+            "ndcg(gains=linear)",
+            r"ndcg has no option 'gains'; did you mean 'gain'\? Its options: gain, discount",
+        ),
         ("ndcg(at=3)", "ndcg has no option 'at'"),
         ("ndcg(linear)", r"option 'linear' of ndcg has no value; write ndcg\(option=value\)"),
         ("arp(p=1)", "arp has no option 'p'. Its options: none"),
@@ -244,16 +273,26 @@ def test_bad_texts_say_what_is_wrong(text, message):
 
 @pytest.mark.parametrize("at", [0, -3, 2.0, "5", True, math.nan])
 def test_bad_cutoffs(at):
-    with pytest.raises(ValueError, match=f"cutoff of ndcg must be a whole number from 1; got {at!r}"):
+    with pytest.raises(
+        ValueError, match=f"cutoff of ndcg must be a whole number from 1; got {at!r}"
+    ):
         NDCG(at=at)
 
 
 @pytest.mark.parametrize(
     ("one", "labels", "message"),
     [
-        (ERR(), [0, 5], r"err reads labels up to 4 as probabilities, but there is a label 5; use err\(max_label=5\)"),
+        (
+            ERR(),
+            [0, 5],
+            r"err reads labels up to 4 as probabilities, but there is a label 5; use err\(max_label=5\)",
+        ),
         (PFound(max_label=1), [0, 2.5], r"use pfound\(max_label=2.5\)"),
-        (NDCG(), [0, 1024], "ndcg has no finite gain for the label 1024; rescale the labels or use a linear gain"),
+        (
+            NDCG(),
+            [0, 1024],
+            "ndcg has no finite gain for the label 1024; rescale the labels or use a linear gain",
+        ),
         (NDCG(), [1023, 1023, 1023], "ndcg has no finite gain for the label 1023"),
     ],
 )
@@ -293,7 +332,9 @@ def patience(labels, at):
 def test_a_users_own_metric(at, ties):
     text = "patience" if at is None else f"patience@{at}"
     result = evaluate(SCORES, LABELS, group=SIZES, metrics=[text, "mrr"], ties=ties, empty="zero")
-    expected = [oracles.by_policy([patience(labels, at) for labels in orders])[ties] for orders in ORDERED]
+    expected = [
+        oracles.by_policy([patience(labels, at) for labels in orders])[ties] for orders in ORDERED
+    ]
     np.testing.assert_allclose(result.per_query[text], expected, rtol=1e-12)
     assert metric(text) == Patience(at=at) == pickle.loads(pickle.dumps(Patience(at=at)))
 
@@ -323,11 +364,31 @@ def own(**methods):
 @pytest.mark.parametrize(
     ("methods", "error", "message"),
     [
-        ({"weights": Metric.weights}, TypeError, r"Own must define weights\(n\), what each position is worth"),
-        ({"gains": Metric.gains}, TypeError, r"Own must define gains\(labels\), the gain of each document"),
-        ({"gains": lambda self, y: y[:1]}, ValueError, r"gains of .* have shape \(1,\) for 3 labels"),
-        ({"continuations": lambda self, y: y[:2]}, ValueError, r"continuations of .* have shape \(2,\) for 3 labels"),
-        ({"carries": lambda self, y: y[:, None]}, ValueError, r"carries of .* have shape \(3, 1\) for 3 labels"),
+        (
+            {"weights": Metric.weights},
+            TypeError,
+            r"Own must define weights\(n\), what each position is worth",
+        ),
+        (
+            {"gains": Metric.gains},
+            TypeError,
+            r"Own must define gains\(labels\), the gain of each document",
+        ),
+        (
+            {"gains": lambda self, y: y[:1]},
+            ValueError,
+            r"gains of .* have shape \(1,\) for 3 labels",
+        ),
+        (
+            {"continuations": lambda self, y: y[:2]},
+            ValueError,
+            r"continuations of .* have shape \(2,\) for 3 labels",
+        ),
+        (
+            {"carries": lambda self, y: y[:, None]},
+            ValueError,
+            r"carries of .* have shape \(3, 1\) for 3 labels",
+        ),
         ({"gains": lambda self, y: y * np.nan}, ValueError, "no finite gain"),
         ({"continuations": lambda self, y: y * np.inf}, ValueError, "no finite gain"),
         (
@@ -346,7 +407,9 @@ def test_a_metric_that_is_not_one(methods, error, message):
 def test_binding_without_truncation_keeps_the_normaliser_of_the_cutoff():
     labels, bounds = np.array([1.0, 3.0, 0.0, 2.0]), np.array([0, 4])
     cut, full = (NDCG(at=2).bind(labels, bounds, truncate=truncate) for truncate in (True, False))
-    assert cut.scale[0] == full.scale[0] == pytest.approx(1 / oracles.ideal_dcg(labels, 2), rel=1e-14)
+    assert (
+        cut.scale[0] == full.scale[0] == pytest.approx(1 / oracles.ideal_dcg(labels, 2), rel=1e-14)
+    )
     discounts = [oracles.discount_of(i) for i in range(1, 5)]
     assert cut.weight == pytest.approx([*discounts[:2], 0, 0, 0, 0], rel=1e-14)
     assert full.weight == pytest.approx([*discounts, 0, 0], rel=1e-14)

@@ -58,12 +58,16 @@ def test_a_large_model_loads_faster_than_numba_is_imported(tmp_path: Path) -> No
     Both in turns, the best of each: a busy machine slows both.
     """
     data = rw.make_web_search(60, seed=1)
-    rw.Ranker(n_estimators=300, num_leaves=31, min_child_samples=5, verbose=0).fit(data).save(tmp_path / "model")
+    rw.Ranker(n_estimators=300, num_leaves=31, min_child_samples=5, verbose=0).fit(data).save(
+        tmp_path / "model"
+    )
     clock = "import time; start = time.process_time(); import numpy, numba; print(time.process_time() - start)"
     load, yardstick = [], []
     for _ in range(4):
         load.append(in_a_fresh_process(tmp_path / "model", data.X[:10], tmp_path)["seconds"])
-        answer = subprocess.run([sys.executable, "-c", clock], capture_output=True, text=True, check=True)
+        answer = subprocess.run(
+            [sys.executable, "-c", clock], capture_output=True, text=True, check=True
+        )
         yardstick.append(float(answer.stdout))
     assert min(load) < min(yardstick), (load, yardstick)
 
@@ -112,7 +116,10 @@ def test_many_threads_predict_at_once() -> None:
     with ThreadPoolExecutor(12) as pool:
         for _ in range(4):
             at_once = pool.map(model.predict, parts)
-            assert all(np.array_equal(scores, alone) for scores, alone in zip(at_once, expected, strict=True))
+            assert all(
+                np.array_equal(scores, alone)
+                for scores, alone in zip(at_once, expected, strict=True)
+            )
 
 
 def test_columns_of_a_frame_are_found_by_name(tmp_path: Path) -> None:
@@ -121,13 +128,17 @@ def test_columns_of_a_frame_are_found_by_name(tmp_path: Path) -> None:
     ranker = quick().fit(frame, "label", qid="query")
     ranker.save(tmp_path / "model")
     model = rw.load(tmp_path / "model")
-    assert np.array_equal(model.predict(frame[["d", "query", "c", "b", "a"]]), ranker.predict(frame))
+    assert np.array_equal(
+        model.predict(frame[["d", "query", "c", "b", "a"]]), ranker.predict(frame)
+    )
     with pytest.raises(ValueError, match="Missing: d"):
         model.predict(frame[["a", "b", "c"]])
 
 
 def test_the_model_of_a_run_folder(tmp_path: Path) -> None:
-    run = rw.train_run(tmp_path / "run", TRAIN, parameters={"n_estimators": 3, "n_jobs": 1}, verbose=0)
+    run = rw.train_run(
+        tmp_path / "run", TRAIN, parameters={"n_estimators": 3, "n_jobs": 1}, verbose=0
+    )
     assert np.array_equal(rw.load(tmp_path / "run").predict(VALID), run.ranker.predict(VALID))
 
 
@@ -136,10 +147,14 @@ def test_a_model_for_an_unknown_metric_predicts(tmp_path: Path) -> None:
     X, y, qid = rows()
     ranker = quick(metric=Own()).fit(X, y, qid=qid)
     ranker.save(tmp_path / "model")
-    assert in_a_fresh_process(tmp_path / "model", X, tmp_path)["scores"] == ranker.predict(X).tolist()
+    assert (
+        in_a_fresh_process(tmp_path / "model", X, tmp_path)["scores"] == ranker.predict(X).tolist()
+    )
 
 
-@pytest.mark.parametrize(("name", "message"), [("nothing", "there is no model at"), ("empty", "has no manifest.json")])
+@pytest.mark.parametrize(
+    ("name", "message"), [("nothing", "there is no model at"), ("empty", "has no manifest.json")]
+)
 def test_what_is_not_a_model(tmp_path: Path, name: str, message: str) -> None:
     (tmp_path / "empty").mkdir()
     with pytest.raises((ValueError, FileNotFoundError), match=message):

@@ -12,8 +12,8 @@ import pytest
 
 from rankwright import metric, objective
 from rankwright.metrics import NDCG
-from rankwright.notation import Notation, literal, written
 from rankwright.objectives import LambdaMART
+from rankwright.support.notation import Notation, literal, written
 
 
 @dataclass(frozen=True)
@@ -124,9 +124,15 @@ def test_terms(text: str, terms: list[tuple[object, ...]]) -> None:
         ("0 box", "the factor of box must be above 0"),
         ("1e999 box", "the factor of box must be above 0 and both numbers before it finite"),
         ("n^1e999 box", "numbers before it finite"),
-        ("bocks(size=1)", r"unknown box 'bocks\(size=1\)'; did you mean 'box\(size=1\)'\? Known: box"),
+        (
+            "bocks(size=1)",
+            r"unknown box 'bocks\(size=1\)'; did you mean 'box\(size=1\)'\? Known: box",
+        ),
         ("q", "unknown box 'q'. Known: box"),
-        ("box(sice=1)", r"box has no option 'sice'; did you mean 'size'\? Its options: size, colour"),
+        (
+            "box(sice=1)",
+            r"box has no option 'sice'; did you mean 'size'\? Its options: size, colour",
+        ),
         ("box(at=1)", "box has no option 'at'"),
         ("box(area=1)", "box has no option 'area'"),
         ("box", r"box needs the option size; write box\(size=value\)"),
@@ -144,15 +150,22 @@ def test_metrics_and_objectives_read_the_same_values() -> None:
         == metric("ndcg(gain=linear)@5")
         == NDCG(gain="linear", at=5)
     )
-    assert objective("""lambdamart(truncation="k", extend='all')""") == LambdaMART(truncation="k", extend="all")
-    with pytest.raises(ValueError, match="mrr needs threshold strictly between 0 and inf; got True"):
+    assert objective("""lambdamart(truncation="k", extend='all')""") == LambdaMART(
+        truncation="k", extend="all"
+    )
+    with pytest.raises(
+        ValueError, match="mrr needs threshold strictly between 0 and inf; got True"
+    ):
         metric("mrr(threshold=true)")
-    with pytest.raises(ValueError, match="'2 ndcg' is not a metric: it has a factor and no second term"):
+    with pytest.raises(
+        ValueError, match="'2 ndcg' is not a metric: it has a factor and no second term"
+    ):
         metric("2 ndcg")
     with pytest.raises(ValueError, match=r"'n\^2 ndcg' is not a metric: it has a power of n"):
         metric("n^2 ndcg")
     with pytest.raises(
-        ValueError, match="'yetiloss@10' is not an objective: it has a cutoff, which belongs to the metric"
+        ValueError,
+        match="'yetiloss@10' is not an objective: it has a cutoff, which belongs to the metric",
     ):
         objective("yetiloss@10")
 
@@ -162,10 +175,14 @@ def test_names_are_refused_that_are_taken_or_cannot_be_read() -> None:
     boxes.register("box", Box)
     boxes.register("box", type("Box", (), {"__module__": "__main__"}))  # defined again
     boxes.register("box", Box)
-    with pytest.raises(ValueError, match=r"box Other cannot be named 'Box', the name of test_notation.Box; choose"):
+    with pytest.raises(
+        ValueError, match=r"box Other cannot be named 'Box', the name of test_notation.Box; choose"
+    ):
         boxes.register("Box", type("Other", (), {}))
     for name in ("", "a b", "a.b", "3", "box(2)", "Auto"):
-        with pytest.raises(ValueError, match=f"{re.escape(repr(name))} cannot be the name of a box.*and not auto"):
+        with pytest.raises(
+            ValueError, match=f"{re.escape(repr(name))} cannot be the name of a box.*and not auto"
+        ):
             boxes.register(name, type("Other", (), {}))
 
 

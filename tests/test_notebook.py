@@ -17,7 +17,9 @@ CELLS = [
 
 @pytest.fixture(scope="module")
 def cells() -> list[list[dict]]:  # type: ignore[type-arg]
-    notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(source) for source in CELLS])
+    notebook = nbformat.v4.new_notebook(
+        cells=[nbformat.v4.new_code_cell(source) for source in CELLS]
+    )
     nbclient.NotebookClient(notebook, timeout=120, kernel_name="python3").execute()
     return [cell.outputs for cell in notebook.cells]
 

@@ -77,7 +77,10 @@ def test_every_name_is_known():
         ("n^-0.5 queryrmse", QueryRMSE().per_length()),
         ("0.5 n^-1 queryrmse", 0.5 * QueryRMSE().per_length(-1)),
         ("1e-3 ranknet", 0.001 * RankNet()),
-        ("lambdamart(truncation=k+3, extend=None) + listnet", LambdaMART(truncation="k+3") + ListNet()),
+        (
+            "lambdamart(truncation=k+3, extend=None) + listnet",
+            LambdaMART(truncation="k+3") + ListNet(),
+        ),
         ("lambdamart(normalize=true, truncation='k')", LambdaMART(normalize=True, truncation="k")),
         ("xendcg(newton=False, gamma=uniform)", XENDCG(newton=False)),
     ],
@@ -130,18 +133,34 @@ def test_summands_draw_noise_of_their_own():
         ("-1 queryrmse", {}, "is not an objective"),
         ("0 queryrmse", {}, "factor of queryrmse must be above 0"),
         ("yetiloss(neighbours)", {}, "option 'neighbours' of yetiloss has no value"),
-        ("yetiloss(neighbours=1, neighbours=2)", {}, "yetiloss has the option neighbours twice; give it once"),
-        ("yetiloss(neighbours=1)", {"neighbours": 2}, "has the option neighbours twice, in the text and as a keyword"),
+        (
+            "yetiloss(neighbours=1, neighbours=2)",
+            {},
+            "yetiloss has the option neighbours twice; give it once",
+        ),
+        (
+            "yetiloss(neighbours=1)",
+            {"neighbours": 2},
+            "has the option neighbours twice, in the text and as a keyword",
+        ),
         ("lambdamart", {"truncaton": 3}, "has no option 'truncaton'; did you mean 'truncation'"),
         ("queryrmse", {"sigma": 3}, "queryrmse has no option 'sigma'.*Its options: label"),
         ("ranknet", {"noise": "gumbel"}, "ranknet has no option 'noise'.*Its options: sigma"),
         ("yetiloss + queryrmse", {"neighbours": 3}, "a sum takes its options in the text"),
-        (YetiLoss(), {"neighbours": 3}, "options neighbours cannot be added to an Objective; give them"),
+        (
+            YetiLoss(),
+            {"neighbours": 3},
+            "options neighbours cannot be added to an Objective; give them",
+        ),
         ("ranknet", {"sigma": 0}, "ranknet: sigma must be a number, above 0; got 0"),
         ("ranknet", {"sigma": "steep"}, "ranknet: sigma must be a number"),
         ("ranknet", {"sigma": True}, "ranknet: sigma must be a number"),
         ("lambdamart", {"sigma": float("nan")}, "sigma must be a number"),
-        ("lambdamart", {"truncation": 0}, "truncation must be a whole number from 1, 'k', 'k.3' or None; got 0"),
+        (
+            "lambdamart",
+            {"truncation": 0},
+            "truncation must be a whole number from 1, 'k', 'k.3' or None; got 0",
+        ),
         ("lambdamart", {"truncation": 2.5}, "truncation must be a whole number"),
         ("lambdamart", {"truncation": [3]}, "truncation must be a whole number"),
         ("lambdamart", {"truncation": True}, "truncation must be a whole number"),
@@ -150,19 +169,39 @@ def test_summands_draw_noise_of_their_own():
         ("lambdamart", {"extend": "some"}, "extend must be one of 'static', 'random', 'all'"),
         ("lambdamart", {"extend": "static"}, "extend='static' needs to know the top it extends"),
         ("lambdamart", {"selection": "quota"}, "needs extend="),
-        ("lambdamart", {"selection": "both", "extend": "all"}, "selection must be one of 'paper', 'literal', 'quota'"),
+        (
+            "lambdamart",
+            {"selection": "both", "extend": "all"},
+            "selection must be one of 'paper', 'literal', 'quota'",
+        ),
         ("lambdamart", {"normalize": "yes"}, "normalize must be one of True, False"),
         ("lambdamart", {"truncate_delta": 3}, "truncate_delta must be one of True, False"),
-        ("lambdamart", {"noise": "cauchy"}, "noise must be one of 'none', 'logistic', 'gaussian', 'gumbel'"),
-        ("yetirank", {"truncate_delta": False}, "truncate_delta has no meaning for a metric without a cutoff"),
+        (
+            "lambdamart",
+            {"noise": "cauchy"},
+            "noise must be one of 'none', 'logistic', 'gaussian', 'gumbel'",
+        ),
+        (
+            "yetirank",
+            {"truncate_delta": False},
+            "truncate_delta has no meaning for a metric without a cutoff",
+        ),
         ("lambdamart", {"strength": 2.0}, "belong to noise, which is 'none'"),
         ("lambdamart", {"noise": "gumbel", "strength": -0.1}, "strength must be a number, "),
         ("lambdamart", {"noise": "gumbel", "samples": 0}, "samples must be a whole number from 1"),
         ("lambdaloss", {"variant": "ndcg-loss3"}, "variant must be one of 'ndcg-loss1'"),
         ("lambdaloss", {"mu": -1}, "mu must be a number, above 0"),
         ("lambdaloss", {"variant": "ndcg-loss2", "mu": 3}, "mu belongs to variant='ndcg-loss2..'"),
-        ("lambdaloss", {"variant": "ndcg-loss1", "loss2_offset": "lambda-ex"}, "loss2_offset has no meaning"),
-        ("lambdaloss", {"variant": "ndcg-loss2", "truncate_delta": True}, "truncate_delta has no meaning"),
+        (
+            "lambdaloss",
+            {"variant": "ndcg-loss1", "loss2_offset": "lambda-ex"},
+            "loss2_offset has no meaning",
+        ),
+        (
+            "lambdaloss",
+            {"variant": "ndcg-loss2", "truncate_delta": True},
+            "truncate_delta has no meaning",
+        ),
         ("lambdaloss", {"loss2_offset": "none"}, "loss2_offset must be one of"),
         ("yetiloss", {"neighbours": 0}, "neighbours must be a whole number from 1"),
         ("yetiloss", {"neighbours": "some"}, "neighbours must be a whole number from 1"),
@@ -200,13 +239,19 @@ def test_options_may_be_numbers_of_numpy():
 
 
 def test_a_users_own_objective_is_used_by_name():
-    assert objective("own-loss(shift=2)") == OwnLoss(shift=2) == pickle.loads(pickle.dumps(OwnLoss(shift=2)))
+    assert (
+        objective("own-loss(shift=2)")
+        == OwnLoss(shift=2)
+        == pickle.loads(pickle.dumps(OwnLoss(shift=2)))
+    )
     assert objective(str(OwnLoss(note="3, 'x'"))) == OwnLoss(note="3, 'x'")
     assert known_objectives()["own-loss"] is OwnLoss
     assert "own-loss" not in OBJECTIVES
     assert gradients("own-loss(shift=2)", [0, 1], [1, 0], group=[2])[0].tolist() == [-3.0, -1.0]
     total = gradients("2 own-loss + ranknet", **ONE)[0]
-    np.testing.assert_allclose(total, 2 * gradients(OwnLoss(), **ONE)[0] + gradients("ranknet", **ONE)[0])
+    np.testing.assert_allclose(
+        total, 2 * gradients(OwnLoss(), **ONE)[0] + gradients("ranknet", **ONE)[0]
+    )
     with pytest.raises(ValueError, match=r"did you mean 'own-loss\(shift=2\)'"):
         objective("own-los(shift=2)")
     with pytest.raises(ValueError, match="own-loss has no full curvature"):
@@ -217,7 +262,9 @@ def test_a_ranker_is_trained_and_tuned_with_a_users_own_objective():
     space = search_space("own-loss")
     assert (space["own-loss.shift"], space["leaf_values"]) == (OwnLoss.search["shift"], "diagonal")
     options = {"n_estimators": 3, "n_jobs": 1, "verbose": 0}
-    named, valued = (Ranker(given, **options).fit(TRAIN) for given in ("own-loss(shift=2)", OwnLoss(shift=2)))
+    named, valued = (
+        Ranker(given, **options).fit(TRAIN) for given in ("own-loss(shift=2)", OwnLoss(shift=2))
+    )
     assert named.objective_ == OwnLoss(shift=2)
     np.testing.assert_array_equal(named.predict(VALID), valued.predict(VALID))
     assert np.ptp(named.predict(VALID)) > 0
@@ -225,9 +272,13 @@ def test_a_ranker_is_trained_and_tuned_with_a_users_own_objective():
 
 def test_a_name_that_is_taken_is_refused():
     for name in ("RankNet", "Theirs"):
-        with pytest.raises(ValueError, match=f"{name} cannot be named 'ranknet', the name of rankwright.*RankNet"):
+        with pytest.raises(
+            ValueError, match=f"{name} cannot be named 'ranknet', the name of rankwright.*RankNet"
+        ):
             type(name, (Objective,), {"name": "ranknet"})
-    with pytest.raises(ValueError, match=r"Theirs cannot be named 'ndcg', the name of rankwright.metrics.*NDCG"):
+    with pytest.raises(
+        ValueError, match=r"Theirs cannot be named 'ndcg', the name of rankwright.metrics.*NDCG"
+    ):
         type("Theirs", (Metric,), {"name": "ndcg"})
     with pytest.raises(ValueError, match="'auto' cannot be the name of an objective"):
         type("Theirs", (Objective,), {"name": "auto"})
@@ -242,7 +293,9 @@ def test_lambdaloss_refuses_cascades(metric):
 
 @pytest.mark.parametrize("name", ["lambdamart", "lambdaloss", "yetiloss", "softrank"])
 def test_selections_are_for_stochasticrank(name):
-    with pytest.raises(ValueError, match=r"selects documents instead of ordering them.*use stochasticrank"):
+    with pytest.raises(
+        ValueError, match=r"selects documents instead of ordering them.*use stochasticrank"
+    ):
         gradients(name, **ONE, metric="dcg-rr")
     with pytest.raises(ValueError, match="mu is for ties"):
         gradients("stochasticrank", **ONE, metric="dcg-rr", mu=1)

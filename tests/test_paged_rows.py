@@ -11,7 +11,9 @@ import pytest
 from rankwright.data import paged_rows
 from rankwright.data.paged_rows import PagedRows, empty_rows, row_blocks
 
-pytestmark = pytest.mark.skipif(not hasattr(os, "posix_fallocate"), reason="rows are kept in memory on this system")
+pytestmark = pytest.mark.skipif(
+    not hasattr(os, "posix_fallocate"), reason="rows are kept in memory on this system"
+)
 
 
 def test_rows_are_those_that_were_written(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -35,7 +37,9 @@ def resident(kind: str) -> int:
     return 1024 * next(int(line.split()[1]) for line in lines if line.startswith(kind))
 
 
-@pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="this system does not say what is in memory")
+@pytest.mark.skipif(
+    not Path("/proc/self/status").exists(), reason="this system does not say what is in memory"
+)
 def test_rows_that_are_not_in_use_take_no_memory() -> None:
     rows = empty_rows((1 << 16, 1 << 10), np.uint8)
     assert isinstance(rows, PagedRows)

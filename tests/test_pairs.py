@@ -12,8 +12,25 @@ from rankwright.data.queries import Queries
 from rankwright.kernels.random import stream_of
 from rankwright.objectives import bind
 
-METRICS = ["ndcg", "ndcg@3", "dcg", "err", "err@3", "mrr", "map", "map@3", "rbp", "pfound", "expdcg", "own"]
-ALIKE = ["precision@2", "recall@3", "success@2"]  # all positions have the same weight: the cutoff alone decides
+METRICS = [
+    "ndcg",
+    "ndcg@3",
+    "dcg",
+    "err",
+    "err@3",
+    "mrr",
+    "map",
+    "map@3",
+    "rbp",
+    "pfound",
+    "expdcg",
+    "own",
+]
+ALIKE = [
+    "precision@2",
+    "recall@3",
+    "success@2",
+]  # all positions have the same weight: the cutoff alone decides
 SIZES = [2, 3, 5, 8, 8]
 
 
@@ -36,7 +53,10 @@ def check(objective, expected, scores, labels, metric="ndcg", iteration=0, **opt
         iteration=iteration,
         **options,
     )
-    wanted = [expected(z.tolist(), r.tolist(), q) for q, (z, r) in enumerate(zip(scores, labels, strict=True))]
+    wanted = [
+        expected(z.tolist(), r.tolist(), q)
+        for q, (z, r) in enumerate(zip(scores, labels, strict=True))
+    ]
     np.testing.assert_allclose(grad, np.concatenate([w[0] for w in wanted]), rtol=1e-10, atol=1e-13)
     wanted_hess = np.maximum(np.concatenate([w[1] for w in wanted]), 1e-12 * np.abs(grad))
     np.testing.assert_allclose(hess, wanted_hess, rtol=1e-9, atol=1e-13)
@@ -51,7 +71,12 @@ def drawn(kind, n, q, iteration, draw, seed=0):
 def test_tables_of_the_lambda_ex_paper():
     """Tables 1 and 2; the paper cuts digits off."""
     grad, _ = gradients(
-        "lambdamart", [0.04, 0.03, 0.02, 0.01, 0], [1, 2, 0, 0, 0], group=[5], metric="ndcg@1", truncation=1
+        "lambdamart",
+        [0.04, 0.03, 0.02, 0.01, 0],
+        [1, 2, 0, 0, 0],
+        group=[5],
+        metric="ndcg@1",
+        truncation=1,
     )
     np.testing.assert_allclose(-grad, [0.152, 0.124, -0.083, -0.093, -0.100], atol=1e-3)
     grad, _ = gradients("lambdamart", [0.02, 0.01, 0], [4, 0, 1], group=[3])
@@ -75,7 +100,12 @@ def test_worked_examples():
         ("lambdamart", "expdcg", {}, 2 * (1 - 0.85)),
         ("lambdaloss", "ndcg", {"variant": "ndcg-loss1"}, 1 / np.log2(3)),
         ("lambdaloss", "ndcg", {"variant": "ndcg-loss2"}, apart),
-        ("lambdaloss", "ndcg", {"variant": "ndcg-loss2", "loss2_offset": "lambda-ex"}, 1 / np.log2(3) - 1 / 2),
+        (
+            "lambdaloss",
+            "ndcg",
+            {"variant": "ndcg-loss2", "loss2_offset": "lambda-ex"},
+            1 / np.log2(3) - 1 / 2,
+        ),
         ("lambdaloss", "ndcg", {}, swap + 5 * apart),
         ("lambdaloss", "ndcg", {"mu": 2}, swap + 2 * apart),
         ("yetirank", "ndcg", {"noise": "none"}, (1 - 0.85) * 2),
@@ -84,8 +114,12 @@ def test_worked_examples():
     ]
     for name, metric, options, weight in cases:
         grad, hess = gradients(name, **two, metric=metric, **options)
-        np.testing.assert_allclose(grad, [weight / 2, -weight / 2], err_msg=f"{name} {metric} {options}")
-        np.testing.assert_allclose(hess, [weight / 4, weight / 4], err_msg=f"{name} {metric} {options}")
+        np.testing.assert_allclose(
+            grad, [weight / 2, -weight / 2], err_msg=f"{name} {metric} {options}"
+        )
+        np.testing.assert_allclose(
+            hess, [weight / 4, weight / 4], err_msg=f"{name} {metric} {options}"
+        )
 
 
 @pytest.mark.parametrize("sigma", [1.0, 0.5, 3.0])
@@ -97,14 +131,18 @@ def test_ranknet(sigma):
     scores, labels = problem(3, [6])
 
     def loss(z):
-        pairs = [(a, b) for a, b in itertools.permutations(range(6), 2) if labels[0][a] > labels[0][b]]
+        pairs = [
+            (a, b) for a, b in itertools.permutations(range(6), 2) if labels[0][a] > labels[0][b]
+        ]
         return sum(np.log1p(np.exp(-sigma * (z[a] - z[b]))) for a, b in pairs)
 
     grad, _ = gradients("ranknet", scores[0], labels[0], group=[6], sigma=sigma)
     np.testing.assert_allclose(grad, oracle.slopes(loss, scores[0]), atol=1e-8)
 
 
-@pytest.mark.parametrize("options", [{}, {"sigma": 2.5}, {"normalize": True}, {"normalize": True, "sigma": 0.5}])
+@pytest.mark.parametrize(
+    "options", [{}, {"sigma": 2.5}, {"normalize": True}, {"normalize": True, "sigma": 0.5}]
+)
 @pytest.mark.parametrize("metric", [*METRICS, *ALIKE])
 def test_lambdamart(metric, options):
     check(
@@ -127,7 +165,9 @@ def test_truncation(metric, truncation, normalize):
     check("lambdamart", expected, *problem(7), metric, truncation=truncation, normalize=normalize)
 
 
-@pytest.mark.parametrize(("truncation", "level"), [("k", 2), ("k+1", 3), ("k + 3", 5), (2, 2), (3.0, 3)])
+@pytest.mark.parametrize(
+    ("truncation", "level"), [("k", 2), ("k+1", 3), ("k + 3", 5), (2, 2), (3.0, 3)]
+)
 def test_truncation_by_name(truncation, level):
     def expected(z, r, _q):
         return oracle.lambdas(z, r, "ndcg@2", full=set(oracle.ranking(z)[:level]))
@@ -156,7 +196,9 @@ def test_equal_scores_are_not_spread():
 
 
 @pytest.mark.parametrize("far", [400.0, 690.0, -800.0, 3000.0])
-@pytest.mark.parametrize(("objective", "options"), [("lambdamart", {"sigma": 1.5}), ("yetiloss", {"noise": "none"})])
+@pytest.mark.parametrize(
+    ("objective", "options"), [("lambdamart", {"sigma": 1.5}), ("yetiloss", {"noise": "none"})]
+)
 def test_wide_scores(objective, options, far):
     """One document far from the others, on both sides of the 700 where exp overflows; the others are close."""
     scores, labels = problem(10)
@@ -221,9 +263,13 @@ def chosen_sets(metric, labels, scores, extend, selection, iteration=0, objectiv
         for extra in oracle.extensions(z, r.tolist(), k, extend, selection):
             full = set(oracle.ranking(z)[:k]) | extra
             wanted = oracle.lambdas(z.tolist(), r.tolist(), metric, full=full, variant=variant)
-            if np.allclose(grad[rows], wanted[0], rtol=1e-9) and np.allclose(hess[rows], wanted[1], rtol=1e-9):
+            if np.allclose(grad[rows], wanted[0], rtol=1e-9) and np.allclose(
+                hess[rows], wanted[1], rtol=1e-9
+            ):
                 matching.append(frozenset(extra))
-        assert matching, f"no extension explains the gradient of labels {r} in the order of scores {z}"
+        assert matching, (
+            f"no extension explains the gradient of labels {r} in the order of scores {z}"
+        )
         explained.append(matching[0])
     return explained
 
@@ -233,8 +279,13 @@ def chosen_sets(metric, labels, scores, extend, selection, iteration=0, objectiv
 @pytest.mark.parametrize("metric", ["ndcg@2", "ndcg@3", "err@2", "map@2", "mrr@3"])
 def test_extension(metric, extend, selection):
     random = np.random.default_rng(5)
-    labels = [random.integers(0, high, n) for n, high in [(5, 2), (7, 3), (8, 3), (8, 5), (8, 2), (6, 3)]]
-    labels += [np.array(r) for r in ([0, 1, 0, 2, 2, 3, 1], [1, 2, 2, 0, 3, 2, 0, 0], [0, 1, 1, 1, 1], [0, 0, 0, 1])]
+    labels = [
+        random.integers(0, high, n) for n, high in [(5, 2), (7, 3), (8, 3), (8, 5), (8, 2), (6, 3)]
+    ]
+    labels += [
+        np.array(r)
+        for r in ([0, 1, 0, 2, 2, 3, 1], [1, 2, 2, 0, 3, 2, 0, 0], [0, 1, 1, 1, 1], [0, 0, 0, 1])
+    ]
     scores = [random.normal(size=len(r)) for r in labels]
     chosen_sets(metric, labels, scores, extend, selection)
 
@@ -242,7 +293,12 @@ def test_extension(metric, extend, selection):
 def test_extension_of_the_figure():
     """Figure 2: k = 2, ideal labels 3, 2; the list starts 1, 3, and two documents of label 2 are missed."""
     scores, labels = [-np.arange(6.0)], [np.array([1, 3, 0, 2, 2, 1])]
-    for extend, wanted in [("static", {3}), ("all", {3, 4}), ("all-static", {3, 4}), ("all-random", {3, 4})]:
+    for extend, wanted in [
+        ("static", {3}),
+        ("all", {3, 4}),
+        ("all-static", {3, 4}),
+        ("all-random", {3, 4}),
+    ]:
         assert chosen_sets("ndcg@2", labels, scores, extend, "paper") == [wanted]
     assert chosen_sets("ndcg@2", labels, scores, "static", "quota") == [{3}]
 
@@ -256,7 +312,9 @@ def test_documents_without_relevance_are_false_ones_of_the_top(extend):
     assert np.abs(extended[0] - truncated[0]).max() > 0.01
     assert chosen_sets("ndcg@3", [labels], [scores], extend, "paper") == [{4, 5}]
     assert chosen_sets("ndcg@3", [labels], [scores], extend, "quota") == [{4, 5}]
-    literal = gradients("lambdamart", scores, labels, group=[6], metric="ndcg@3", extend=extend, selection="literal")
+    literal = gradients(
+        "lambdamart", scores, labels, group=[6], metric="ndcg@3", extend=extend, selection="literal"
+    )
     np.testing.assert_array_equal(literal[0], truncated[0])
 
 
@@ -267,8 +325,12 @@ def test_metrics_that_weigh_all_positions_alike_have_an_order_to_learn(metric):
     grad, _ = gradients("lambdamart", scores, labels, group=[4], metric=metric)
     assert grad[3] < -0.1
     if metric != "success@2":
-        np.testing.assert_array_equal(gradients("lambdaloss", scores, labels, group=[4], metric=metric)[0], grad)
-        with pytest.raises(ValueError, match=f"variant='ndcg-loss2' has no weight for {metric}, which weighs all"):
+        np.testing.assert_array_equal(
+            gradients("lambdaloss", scores, labels, group=[4], metric=metric)[0], grad
+        )
+        with pytest.raises(
+            ValueError, match=f"variant='ndcg-loss2' has no weight for {metric}, which weighs all"
+        ):
             gradients("lambdaloss", scores, labels, group=[4], metric=metric, variant="ndcg-loss2")
 
 
@@ -276,24 +338,38 @@ def test_metrics_that_weigh_all_positions_alike_have_an_order_to_learn(metric):
 def test_extensions_past_the_cutoff_of_the_weights_change_nothing(extend):
     query = {"scores": [3, 2, 1, 0], "labels": [0, 1, 0, 1], "group": [4]}
     cut = {**query, "truncate_delta": True}
-    cases = [("lambdamart", {**cut, "metric": metric}) for metric in ("ndcg@2", "map@2", "mrr@2", "precision@2")]
+    cases = [
+        ("lambdamart", {**cut, "metric": metric})
+        for metric in ("ndcg@2", "map@2", "mrr@2", "precision@2")
+    ]
     cases += [(name, {**query, "metric": "precision@2"}) for name in ("lambdamart", "lambdaloss")]
     for name, options in cases:
         truncated = gradients(name, **options, truncation=2)
         np.testing.assert_array_equal(gradients(name, **options, extend=extend), truncated)
     options = {**cut, "metric": "ndcg@2"}
-    extended = gradients("lambdaloss", **options, extend=extend)[0]  # weights of distances do not end at the cutoff
+    extended = gradients("lambdaloss", **options, extend=extend)[
+        0
+    ]  # weights of distances do not end at the cutoff
     assert np.abs(extended - gradients("lambdaloss", **options, truncation=2)[0]).max() > 0
-    small = gradients("lambdamart", **options, truncation=1, extend=extend)[0]  # the top is smaller than the cutoff
+    small = gradients("lambdamart", **options, truncation=1, extend=extend)[
+        0
+    ]  # the top is smaller than the cutoff
     assert np.abs(small - gradients("lambdamart", **options, truncation=1)[0]).max() > 0
 
 
 def test_a_missed_document_is_relevant_in_every_reading():
     """The ideal top holds the labels 2 and 1; 1 is below the threshold, so that the one place goes to the 2."""
-    query = {"scores": [5, 4, 3, 2, 1], "labels": [0, 1, 1, 2, 0], "group": [5], "metric": "map(threshold=2)@2"}
+    query = {
+        "scores": [5, 4, 3, 2, 1],
+        "labels": [0, 1, 1, 2, 0],
+        "group": [5],
+        "metric": "map(threshold=2)@2",
+    }
     extended = gradients("lambdamart", **query, truncation=2, extend="static")[0]
     for selection in ("literal", "quota"):
-        other = gradients("lambdamart", **query, truncation=2, extend="static", selection=selection)[0]
+        other = gradients(
+            "lambdamart", **query, truncation=2, extend="static", selection=selection
+        )[0]
         np.testing.assert_array_equal(other, extended)
 
 
@@ -302,9 +378,15 @@ def test_a_missed_document_is_relevant_in_every_reading():
 def test_documents_below_the_threshold_of_a_metric_are_not_relevant(name, extend):
     """Two grades of which only the higher counts, against the labels 0 and 1 for them."""
     scores, labels = -np.arange(6.0), np.array([1, 1, 0, 0, 3, 0])
-    grades = gradients("lambdamart", scores, labels, group=[6], metric=f"{name}(threshold=2)@2", extend=extend)[0]
-    binary = gradients("lambdamart", scores, labels >= 2, group=[6], metric=f"{name}@2", extend=extend)[0]
-    truncated = gradients("lambdamart", scores, labels >= 2, group=[6], metric=f"{name}@2", truncation=2)[0]
+    grades = gradients(
+        "lambdamart", scores, labels, group=[6], metric=f"{name}(threshold=2)@2", extend=extend
+    )[0]
+    binary = gradients(
+        "lambdamart", scores, labels >= 2, group=[6], metric=f"{name}@2", extend=extend
+    )[0]
+    truncated = gradients(
+        "lambdamart", scores, labels >= 2, group=[6], metric=f"{name}@2", truncation=2
+    )[0]
     np.testing.assert_allclose(grades, binary, rtol=1e-12)
     assert np.abs(binary - truncated).max() > 0.1
 
@@ -317,13 +399,20 @@ def test_random_extension_varies(selection, objective):
     scores, labels = -np.arange(8.0), np.array([0, 3, 0, 2, 2, 2, 2, 1])
     variant = "lambdamart" if objective == "lambdamart" else "ndcg-loss2++"
     candidates = [
-        oracle.lambdas(scores.tolist(), labels.tolist(), "ndcg@2", full={0, 1, extra}, variant=variant)[0]
+        oracle.lambdas(
+            scores.tolist(), labels.tolist(), "ndcg@2", full={0, 1, extra}, variant=variant
+        )[0]
         for extra in (3, 4, 5, 6)
     ]
 
     def choices(iteration):
         rows = np.tile(scores, copies), np.tile(labels, copies)
-        options = {"metric": "ndcg@2", "extend": "random", "selection": selection, "iteration": iteration}
+        options = {
+            "metric": "ndcg@2",
+            "extend": "random",
+            "selection": selection,
+            "iteration": iteration,
+        }
         grad = gradients(objective, *rows, group=[8] * copies, **options)[0].reshape(copies, 1, 8)
         same = np.isclose(grad, candidates, rtol=1e-9, atol=1e-12).all(axis=2)
         np.testing.assert_array_equal(same.sum(axis=1), 1)
@@ -343,9 +432,21 @@ def test_noisy_lambdas(kind, options):
 
     def expected(z, r, q):
         noisy = [np.asarray(z) + 0.7 * drawn(kind, len(z), q, 4, sample) for sample in range(3)]
-        return oracle.mean_of([oracle.lambdas(one.tolist(), r, "ndcg@3", **options) for one in noisy])
+        return oracle.mean_of(
+            [oracle.lambdas(one.tolist(), r, "ndcg@3", **options) for one in noisy]
+        )
 
-    check("lambdamart", expected, *problem(12), "ndcg@3", 4, noise=kind, strength=0.7, samples=3, **options)
+    check(
+        "lambdamart",
+        expected,
+        *problem(12),
+        "ndcg@3",
+        4,
+        noise=kind,
+        strength=0.7,
+        samples=3,
+        **options,
+    )
 
 
 def test_noisy_samples_choose_extensions_of_their_own():
@@ -353,15 +454,30 @@ def test_noisy_samples_choose_extensions_of_their_own():
     copies = 40
     scores, labels = -np.arange(8.0), np.array([0, 3, 0, 2, 2, 2, 2, 1])
     candidates = [
-        oracle.lambdas(scores.tolist(), labels.tolist(), "ndcg@2", full={0, 1, extra})[0] for extra in (3, 4, 5, 6)
+        oracle.lambdas(scores.tolist(), labels.tolist(), "ndcg@2", full={0, 1, extra})[0]
+        for extra in (3, 4, 5, 6)
     ]
-    options = {"metric": "ndcg@2", "extend": "random", "noise": "gaussian", "strength": 1e-12, "samples": 2}
-    grad, _ = gradients("lambdamart", np.tile(scores, copies), np.tile(labels, copies), group=[8] * copies, **options)
+    options = {
+        "metric": "ndcg@2",
+        "extend": "random",
+        "noise": "gaussian",
+        "strength": 1e-12,
+        "samples": 2,
+    }
+    grad, _ = gradients(
+        "lambdamart",
+        np.tile(scores, copies),
+        np.tile(labels, copies),
+        group=[8] * copies,
+        **options,
+    )
     chosen = []
     for mine in grad.reshape(copies, 8):
         pairs = itertools.combinations_with_replacement(range(4), 2)
         (pair,) = [
-            (a, b) for a, b in pairs if np.allclose(mine, (candidates[a] + candidates[b]) / 2, rtol=1e-7, atol=1e-9)
+            (a, b)
+            for a, b in pairs
+            if np.allclose(mine, (candidates[a] + candidates[b]) / 2, rtol=1e-7, atol=1e-9)
         ]
         chosen.append(pair)
     same = sum(a == b for a, b in chosen)
@@ -378,7 +494,9 @@ def test_yetiloss_without_noise(metric, neighbours):
 
 
 @pytest.mark.parametrize("kind", ["logistic", "gaussian", "gumbel"])
-@pytest.mark.parametrize(("metric", "neighbours"), [("ndcg", 1), ("map@3", 2), ("err", 3), ("own", "all")])
+@pytest.mark.parametrize(
+    ("metric", "neighbours"), [("ndcg", 1), ("map@3", 2), ("err", 3), ("own", "all")]
+)
 def test_yetiloss(metric, kind, neighbours):
     """Noise in the ranking alone; the mean over permutations."""
 
@@ -397,14 +515,24 @@ def test_yetiloss_with_the_change_of_the_paper(neighbours):
     def expected(z, r, _q):
         return oracle.yeti_untruncated(z, r, 2, [z], neighbours)
 
-    check("yetiloss", expected, *problem(13), "ndcg@2", noise="none", neighbours=neighbours, truncate_delta=False)
+    check(
+        "yetiloss",
+        expected,
+        *problem(13),
+        "ndcg@2",
+        noise="none",
+        neighbours=neighbours,
+        truncate_delta=False,
+    )
 
 
 @pytest.mark.parametrize(("metric", "at"), [("map", 99), ("map@2", 2), ("map(threshold=1)@4", 4)])
 @pytest.mark.parametrize("neighbours", [1, 3, "all"])
 def test_yetiloss_with_the_weights_of_catboost_for_map(metric, at, neighbours):
     def expected(z, r, q):
-        noisy = [np.asarray(z) + 1.5 * drawn("gaussian", len(z), q, 6, sample) for sample in range(4)]
+        noisy = [
+            np.asarray(z) + 1.5 * drawn("gaussian", len(z), q, 6, sample) for sample in range(4)
+        ]
         return oracle.yeti_catboost_map(z, r, at, noisy, 99 if neighbours == "all" else neighbours)
 
     options = {"noise": "gaussian", "strength": 1.5, "permutations": 4, "neighbours": neighbours}
@@ -415,23 +543,32 @@ def test_the_weights_of_catboost_are_not_the_change_of_average_precision():
     """Labels 0, 1: 1 / 1 as CatBoost weighs it, against 1 / 1 - 1 / 2; labels 0, 1, 1: 1 + 1/2 for the outer two."""
     push = 1 / (1 + np.exp(-1.0))
     two = {
-        delta: gradients("yetiloss", [1, 0], [0, 1], group=[2], metric="map", noise="none", map_delta=delta)[0][0]
+        delta: gradients(
+            "yetiloss", [1, 0], [0, 1], group=[2], metric="map", noise="none", map_delta=delta
+        )[0][0]
         for delta in ("exact", "catboost")
     }
     assert two == pytest.approx({"exact": push / 2, "catboost": push})
-    scores, options = [2, 1, 0], {"metric": "map", "noise": "none", "map_delta": "catboost", "neighbours": 2}
+    scores, options = (
+        [2, 1, 0],
+        {"metric": "map", "noise": "none", "map_delta": "catboost", "neighbours": 2},
+    )
     grad, _ = gradients("yetiloss", scores, [0, 1, 1], group=[3], **options)
     assert grad[0] == pytest.approx(push + 1.5 / (1 + np.exp(-2.0)))
 
 
 def test_the_weights_of_catboost_where_no_document_is_relevant():
-    grad, _ = gradients("yetiloss", [1, 0], [0, 1], group=[2], metric="map(threshold=2)", map_delta="catboost")
+    grad, _ = gradients(
+        "yetiloss", [1, 0], [0, 1], group=[2], metric="map(threshold=2)", map_delta="catboost"
+    )
     assert grad.tolist() == [0.0, 0.0]
 
 
 @pytest.mark.parametrize("metric", ["ndcg", "err", "mrr"])
 def test_the_weights_of_catboost_belong_to_metrics_that_count(metric):
-    with pytest.raises(ValueError, match=f"count relevant documents, such as map, and {metric} does not"):
+    with pytest.raises(
+        ValueError, match=f"count relevant documents, such as map, and {metric} does not"
+    ):
         gradients("yetiloss", [1, 0], [0, 1], group=[2], metric=metric, map_delta="catboost")
     with pytest.raises(ValueError, match="yetirank: map_delta has no meaning"):
         gradients("yetirank", [1, 0], [0, 1], group=[2], metric="map", map_delta="catboost")
@@ -441,11 +578,17 @@ def test_the_weights_of_catboost_belong_to_metrics_that_count(metric):
 def test_changes_of_mrr_against_those_the_paper_prints(neighbours):
     """The paper's change is exact for adjacent documents, and not where a relevant one lies between the two."""
     scores, labels = np.array([3.0, 2, 1]), [0, 1, 1]
-    grad, _ = gradients("yetiloss", scores, labels, group=[3], metric="mrr", noise="none", neighbours=neighbours)
+    grad, _ = gradients(
+        "yetiloss", scores, labels, group=[3], metric="mrr", noise="none", neighbours=neighbours
+    )
     printed = {(0, 1): 1 - 1 / 2, (0, 2): 1 - 1 / 3}
     exact = {(0, 1): 1 - 1 / 2, (0, 2): 1 - 1 / 2}
     pushes = [
-        -sum(weight / (1 + np.exp(scores[j] - scores[0])) for (_, j), weight in one.items() if j <= neighbours)
+        -sum(
+            weight / (1 + np.exp(scores[j] - scores[0]))
+            for (_, j), weight in one.items()
+            if j <= neighbours
+        )
         for one in (printed, exact)
     ]
     assert grad[0] == pytest.approx(-pushes[1])
@@ -501,8 +644,12 @@ def test_long_queries(normalize):
         push, curv = push * np.log2(1 + size) / size, curv * np.log2(1 + size) / size
     bound = bind("lambdamart", labels, group=[n], metric="dcg", truncation=tau, normalize=normalize)
     grad, hess = bound(scores)
-    np.testing.assert_allclose(grad[order], np.bincount(j, push, n) - np.bincount(i, push, n), rtol=1e-9, atol=1e-12)
-    np.testing.assert_allclose(hess[order], np.bincount(i, curv, n) + np.bincount(j, curv, n), rtol=1e-9)
+    np.testing.assert_allclose(
+        grad[order], np.bincount(j, push, n) - np.bincount(i, push, n), rtol=1e-9, atol=1e-12
+    )
+    np.testing.assert_allclose(
+        hess[order], np.bincount(i, curv, n) + np.bincount(j, curv, n), rtol=1e-9
+    )
     leaf = random.integers(0, 3, n)
     between = np.zeros((3, 3))
     a, b = leaf[order][i], leaf[order][j]
@@ -516,7 +663,9 @@ def test_neighbours_in_a_list_of_several_stretches(metric):
     """2600 documents are worked on in three stretches; pairs across their edges count like the others."""
     rng = np.random.default_rng(4)
     n, reach = 2600, 3
-    labels = rng.permutation(np.where(np.arange(n) % 40 == 0, rng.integers(1, 5, n), 0))  # few, so states last
+    labels = rng.permutation(
+        np.where(np.arange(n) % 40 == 0, rng.integers(1, 5, n), 0)
+    )  # few, so states last
     scores = rng.normal(size=n)
     order = np.argsort(-scores, kind="stable")
     r = labels[order]
@@ -527,7 +676,9 @@ def test_neighbours_in_a_list_of_several_stretches(metric):
         """What positions i, i + 1, ... contribute with these labels, given those above."""
         if metric.startswith("ndcg"):
             best = np.sort(labels)[::-1]
-            return np.dot(2.0**window - 1, discount[i : i + len(window)]) / np.dot(2.0**best - 1, discount)
+            return np.dot(2.0**window - 1, discount[i : i + len(window)]) / np.dot(
+                2.0**best - 1, discount
+            )
         total, state = 0.0, before[i]
         for k, label in enumerate(window):
             if metric == "err":
@@ -555,5 +706,7 @@ def test_neighbours_in_a_list_of_several_stretches(metric):
             push = weight / (1 + np.exp(scores[order[up]] - scores[order[down]]))
             expected[order[up]] -= push
             expected[order[down]] += push
-    grad, _ = gradients("yetiloss", scores, labels, group=[n], metric=metric, noise="none", neighbours=reach)
+    grad, _ = gradients(
+        "yetiloss", scores, labels, group=[n], metric=metric, noise="none", neighbours=reach
+    )
     assert grad == pytest.approx(expected, abs=1e-13)

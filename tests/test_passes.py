@@ -18,7 +18,12 @@ from rankwright.training.stopping import stopping_sentence
 DATA = rw.make_web_search(60, n_features=20, mean_length=15, seed=2)
 TRAIN, REST = DATA.split(0.5, seed=1)
 VALID, TEST = REST.split(0.5)
-OPTIONS: dict[str, Any] = {"objective": "lambdamart", "n_estimators": 25, "num_leaves": 6, "min_child_samples": 5}
+OPTIONS: dict[str, Any] = {
+    "objective": "lambdamart",
+    "n_estimators": 25,
+    "num_leaves": 6,
+    "min_child_samples": 5,
+}
 OPTIONS |= {"n_jobs": 1, "verbose": 0}
 
 
@@ -30,8 +35,18 @@ def stop_at(stage: str, iteration: int) -> Any:
     return lambda progress: progress.stage == stage and progress.iteration == iteration
 
 
-STOPPED = {"rule": "best", "best_iteration": 1, "chosen_iteration": 1, "difference": 0.0, "error": 0.0}
-STOPPING: dict[str, Any] = {"early_stopping_rounds": 4, "stopping_rule": "best", "learning_rate": 0.3}
+STOPPED = {
+    "rule": "best",
+    "best_iteration": 1,
+    "chosen_iteration": 1,
+    "difference": 0.0,
+    "error": 0.0,
+}
+STOPPING: dict[str, Any] = {
+    "early_stopping_rounds": 4,
+    "stopping_rule": "best",
+    "learning_rate": 0.3,
+}
 
 
 def test_a_refit_is_the_training_on_all_queries_with_the_chosen_trees():
@@ -43,7 +58,11 @@ def test_a_refit_is_the_training_on_all_queries_with_the_chosen_trees():
     alone = ranker(n_estimators=trees, learning_rate=0.3).fit(both)
     np.testing.assert_array_equal(refit.predict(TEST), alone.predict(TEST))
     assert refit.best_iteration_ == len(refit.learning_rates_) == trees
-    assert refit.manifest_["refit"] == {"trees": trees, "rows": both.n_rows, "queries": both.n_queries}
+    assert refit.manifest_["refit"] == {
+        "trees": trees,
+        "rows": both.n_rows,
+        "queries": both.n_queries,
+    }
     assert refit.evals_result_ == first.evals_result_
     assert refit.stopping_ == first.stopping_
     assert sum(refit.times_.values()) > 0
@@ -60,7 +79,9 @@ def test_what_a_refit_needs_is_said_at_once():
     refit = ranker(refit=True, **STOPPING)
     with pytest.raises(ValueError, match="these are the training queries"):
         refit.fit(TRAIN, eval_set=TRAIN, callbacks=[trees.append])
-    with pytest.raises(ValueError, match=r"refit joins the training data and eval_set\[0\]: query 2 is in two"):
+    with pytest.raises(
+        ValueError, match=r"refit joins the training data and eval_set\[0\]: query 2 is in two"
+    ):
         refit.fit(TRAIN, eval_set=DATA.subset([0, 1]), callbacks=[trees.append])
     assert not trees
 
@@ -71,7 +92,10 @@ def test_a_refit_of_queries_given_by_their_sizes_counts_them_on(members):
     sets = {"eval_set": [(VALID.X, VALID.y)], "eval_group": [VALID.group]}
     by_size = ranker(**options).fit(TRAIN.X, TRAIN.y, group=TRAIN.group, **sets)
     numbers = np.arange(TRAIN.n_queries + VALID.n_queries)
-    own, others = np.repeat(numbers[: TRAIN.n_queries], TRAIN.group), np.repeat(numbers[TRAIN.n_queries :], VALID.group)
+    own, others = (
+        np.repeat(numbers[: TRAIN.n_queries], TRAIN.group),
+        np.repeat(numbers[TRAIN.n_queries :], VALID.group),
+    )
     by_id = ranker(**options).fit(TRAIN.X, TRAIN.y, qid=own, eval_set=[(VALID.X, VALID.y, others)])
     np.testing.assert_array_equal(by_size.predict(TEST), by_id.predict(TEST))
 
@@ -108,7 +132,9 @@ def expected_cv_trees(parameters: dict[str, Any]) -> int:
     for train, held_out in TRAIN.kfold(5, seed=0):
         model = ranker(**parameters).fit(train)
         stages = model.staged_predict(held_out)
-        curves.append([rw.evaluate(s, held_out.y, group=held_out.group).per_query["ndcg@10"] for s in stages])
+        curves.append(
+            [rw.evaluate(s, held_out.y, group=held_out.group).per_query["ndcg@10"] for s in stages]
+        )
         rows.append(train.n_rows)
     pooled = np.concatenate(curves, axis=1)
     chosen = int(np.argmax(np.nanmean(pooled, axis=1))) + 1
@@ -121,7 +147,9 @@ def test_folds_choose_the_number_of_trees_and_all_queries_train(tmp_path):
     trees = expected_cv_trees(parameters)
     assert trees < 25
     assert cv.best_iteration_ == trees
-    np.testing.assert_array_equal(cv.predict(TEST), ranker(**parameters, n_estimators=trees).fit(TRAIN).predict(TEST))
+    np.testing.assert_array_equal(
+        cv.predict(TEST), ranker(**parameters, n_estimators=trees).fit(TRAIN).predict(TEST)
+    )
     assert cv.stopping_["folds"] == 5
     assert stopping_sentence(cv.stopping_).startswith("Over 5 folds it ends with the best tree, ")
     options = {**parameters, "early_stopping": "cv", "stopping_rule": "best"}
@@ -143,7 +171,9 @@ def test_another_rule_chooses_from_the_same_folds_and_ends_where_it_says(tmp_pat
 
 
 def test_times_are_those_of_all_passes(monkeypatch):
-    monkeypatch.setattr("rankwright.training.state.time", SimpleNamespace(perf_counter=itertools.count().__next__))
+    monkeypatch.setattr(
+        "rankwright.training.state.time", SimpleNamespace(perf_counter=itertools.count().__next__)
+    )
     cv = ranker(early_stopping="cv", n_estimators=4).fit(TRAIN)
     one = ranker(n_estimators=1).fit(TRAIN).times_["trees"]
     assert cv.times_["trees"] == (5 * 4 + cv.best_iteration_) * one > 0
@@ -151,13 +181,22 @@ def test_times_are_those_of_all_passes(monkeypatch):
 
 def test_a_fold_without_a_relevant_document_has_no_say():
     few = np.where(np.isin(TRAIN.qid, TRAIN.query_ids[:3]), TRAIN.y, 0)
-    options: dict[str, Any] = {"early_stopping": "cv", "early_stopping_rounds": 25, "n_estimators": 6}
+    options: dict[str, Any] = {
+        "early_stopping": "cv",
+        "early_stopping_rounds": 25,
+        "n_estimators": 6,
+    }
     model = ranker(**options).fit(TRAIN.X, few, qid=TRAIN.qid)
     without = ranker(**{**options, "early_stopping_rounds": None}).fit(TRAIN.X, few, qid=TRAIN.qid)
     assert model.stopping_ == without.stopping_
-    weights = np.isin(TRAIN.qid, TRAIN.query_ids[:3]).astype(float)  # likewise one whose queries do not count
+    weights = np.isin(TRAIN.qid, TRAIN.query_ids[:3]).astype(
+        float
+    )  # likewise one whose queries do not count
     ranker(**options).fit(TRAIN.X, TRAIN.y, qid=TRAIN.qid, sample_weight=weights)
-    with pytest.raises(ValueError, match="early_stopping='cv' watches ndcg@10, but no query has a relevant document"):
+    with pytest.raises(
+        ValueError,
+        match="early_stopping='cv' watches ndcg@10, but no query has a relevant document",
+    ):
         ranker(**options).fit(TRAIN.X, 0 * few, qid=TRAIN.qid)
 
 
@@ -179,7 +218,11 @@ def test_an_interrupted_fold_is_resumed(tmp_path, monkeypatch):
             raise KeyboardInterrupt
         iterate(self, *arguments)
 
-    options = {"early_stopping": "cv", "n_estimators": 8, "checkpoint": {"path": tmp_path, "trees": 1}}
+    options = {
+        "early_stopping": "cv",
+        "n_estimators": 8,
+        "checkpoint": {"path": tmp_path, "trees": 1},
+    }
     monkeypatch.setattr(Boosting, "_iterate", interrupted)
     with pytest.raises(KeyboardInterrupt):  # noqa: PT011  # it has no message
         ranker(**options).fit(TRAIN)
@@ -193,7 +236,10 @@ def members_of(average: rw.Ranker, X: Any) -> list[Any]:
     counts = average.manifest_["members"]
     stops = np.cumsum(counts).tolist()
     predict = average.forest_.predict
-    return [len(counts) * predict(X, start=stop - n, stop=stop) for n, stop in zip(counts, stops, strict=True)]
+    return [
+        len(counts) * predict(X, start=stop - n, stop=stop)
+        for n, stop in zip(counts, stops, strict=True)
+    ]
 
 
 def test_an_average_is_the_mean_of_its_members(tmp_path):
@@ -206,7 +252,10 @@ def test_an_average_is_the_mean_of_its_members(tmp_path):
     np.testing.assert_allclose(np.mean(members, axis=0), average.predict(TEST), atol=1e-12)
     assert not np.allclose(members[0], members[1])
     centred = np.array(
-        [np.concatenate([part - part.mean() for part in np.split(m, TEST.boundaries[1:-1])]) for m in members]
+        [
+            np.concatenate([part - part.mean() for part in np.split(m, TEST.boundaries[1:-1])])
+            for m in members
+        ]
     )
     np.testing.assert_allclose(average.spread(TEST), centred.std(axis=0, ddof=1), atol=1e-12)
     order = np.random.default_rng(0).permutation(TEST.n_rows)
@@ -220,11 +269,15 @@ def test_an_average_is_the_mean_of_its_members(tmp_path):
 
 def test_a_loaded_average_knows_the_query_column_of_a_frame(tmp_path):
     train, test = (
-        pd.DataFrame(np.asarray(data.X), columns=data.feature_names).assign(label=data.y, query=data.qid)
+        pd.DataFrame(np.asarray(data.X), columns=data.feature_names).assign(
+            label=data.y, query=data.qid
+        )
         for data in (TRAIN, TEST)
     )
     for option in (None, "rank"):
-        average = ranker(members=2, n_estimators=3, within_query=option).fit(train, "label", qid="query")
+        average = ranker(members=2, n_estimators=3, within_query=option).fit(
+            train, "label", qid="query"
+        )
         average.save(tmp_path / f"model {option}")
         model = rw.load(tmp_path / f"model {option}")
         np.testing.assert_array_equal(model.spread(test), average.spread(test, "query"))
@@ -304,7 +357,11 @@ def test_a_run_folder_records_the_first_pass_and_the_second_in_its_log(tmp_path)
     assert run.manifest["best_iteration"] == run.ranker.manifest_["refit"]["trees"]
     from rankwright.report import run_report
 
-    curves = next(section for section in run_report([run], TEST).sections if section.title == "Learning curves")
+    curves = next(
+        section
+        for section in run_report([run], TEST).sections
+        if section.title == "Learning curves"
+    )
     assert curves.blocks[0].text == f"run: {stopping_sentence(run.ranker.stopping_, refit=True)}"
     assert curves.blocks[0].text.startswith("run: Before the refit it ends with the best tree, ")
     from rankwright.cli.train import _summary

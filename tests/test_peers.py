@@ -13,7 +13,15 @@ import xgboost
 
 from rankwright import RankingData, make_web_search
 from rankwright.research.bench import choose_systems, preset_systems, run_bench
-from rankwright.research.peers import CatBoost, LightGBM, Peer, XGBoost, YetiRankByMetric, gradient_seconds, peers
+from rankwright.research.peers import (
+    CatBoost,
+    LightGBM,
+    Peer,
+    XGBoost,
+    YetiRankByMetric,
+    gradient_seconds,
+    peers,
+)
 from rankwright.tuning.search import tune_system
 
 TRAIN, TEST = make_web_search(30, kind="short", n_features=20, mean_length=15, seed=5).split(0.3)
@@ -45,7 +53,9 @@ def test_all_peers_of_the_three_libraries() -> None:
 
 @pytest.mark.parametrize("name", [peer.name for peer in peers()])
 @pytest.mark.parametrize("every", [1, 3, TREES, 100])
-def test_stages_end_at_the_library_s_own_prediction(models: dict[str, Any], name: str, every: int) -> None:
+def test_stages_end_at_the_library_s_own_prediction(
+    models: dict[str, Any], name: str, every: int
+) -> None:
     model = models[name]
     stages = list(model.staged_predict(TEST, every))
     assert len(stages) == -(-TREES // every)
@@ -90,7 +100,9 @@ def test_the_mode_follows_the_metric(metric: str, mode: str) -> None:
     assert (system.objective, system.params) == (mode, {"depth": 2})
     by_metric = YetiRankByMetric({"depth": 2}).fit(TRAIN, metric, trees=2, seed=1, threads=1)
     direct = system.fit(TRAIN, metric, trees=2, seed=1, threads=1)
-    assert np.array_equal(*(list(model.staged_predict(TEST, 2))[-1] for model in (by_metric, direct)))
+    assert np.array_equal(
+        *(list(model.staged_predict(TEST, 2))[-1] for model in (by_metric, direct))
+    )
 
 
 def test_parameters_reach_the_libraries() -> None:
@@ -105,15 +117,20 @@ def test_parameters_reach_the_libraries() -> None:
 
 
 @pytest.mark.parametrize(
-    "peer", [LightGBM("rank_xendcg"), CatBoost("YetiRank"), XGBoost("rank:ndcg", {"subsample": 0.5})]
+    "peer",
+    [LightGBM("rank_xendcg"), CatBoost("YetiRank"), XGBoost("rank:ndcg", {"subsample": 0.5})],
 )
 def test_the_seed_is_the_library_s(peer: Peer) -> None:
-    first, same, other = (list(fit(peer, seed=seed).staged_predict(TEST, TREES))[-1] for seed in (1, 1, 2))
+    first, same, other = (
+        list(fit(peer, seed=seed).staged_predict(TEST, TREES))[-1] for seed in (1, 1, 2)
+    )
     assert np.array_equal(first, same)
     assert not np.array_equal(first, other)
 
 
-@pytest.mark.parametrize("peer", [LightGBM("lambdarank"), CatBoost("QueryRMSE"), XGBoost("rank:pairwise")])
+@pytest.mark.parametrize(
+    "peer", [LightGBM("lambdarank"), CatBoost("QueryRMSE"), XGBoost("rank:pairwise")]
+)
 def test_sparse_rows_are_supported(peer: Peer) -> None:
     filled = np.nan_to_num(TRAIN.X)
     sparse = RankingData(sp.csr_matrix(filled), TRAIN.y, group=TRAIN.group)
@@ -136,12 +153,33 @@ def labelled(label: float, longest: int = 10) -> RankingData:
             labelled(1, 10_001),
             "at most 10000 documents, but one has 10001",
         ),
-        (LightGBM("lambdarank"), labelled(30), labelled(31), "labels are at most 30, but one is 31"),
-        (LightGBM("lambdarank"), labelled(1), labelled(0.5), "labels are whole numbers, but one is 0.5"),
+        (
+            LightGBM("lambdarank"),
+            labelled(30),
+            labelled(31),
+            "labels are at most 30, but one is 31",
+        ),
+        (
+            LightGBM("lambdarank"),
+            labelled(1),
+            labelled(0.5),
+            "labels are whole numbers, but one is 0.5",
+        ),
         (XGBoost("rank:ndcg"), labelled(31), labelled(32), "labels are at most 31, but one is 32"),
-        (XGBoost("rank:ndcg"), labelled(1), labelled(0.5), "labels are whole numbers, but one is 0.5"),
+        (
+            XGBoost("rank:ndcg"),
+            labelled(1),
+            labelled(0.5),
+            "labels are whole numbers, but one is 0.5",
+        ),
     ],
-    ids=["long query", "large label", "fractional label", "large label of XGBoost", "fractional label of XGBoost"],
+    ids=[
+        "long query",
+        "large label",
+        "fractional label",
+        "large label of XGBoost",
+        "fractional label of XGBoost",
+    ],
 )
 def test_declared_limits_are_those_of_the_library(
     peer: Any, supported: RankingData, unsupported: RankingData, problem: str
@@ -156,7 +194,10 @@ def test_declared_limits_are_those_of_the_library(
 @pytest.mark.parametrize(
     "peer",
     [peer for peer in peers() if peer.name not in ("lightgbm lambdarank", "xgboost rank:ndcg")]
-    + [XGBoost("rank:ndcg", {"ndcg_exp_gain": False}), LightGBM("lambdarank", {"label_gain": list(range(41))})],
+    + [
+        XGBoost("rank:ndcg", {"ndcg_exp_gain": False}),
+        LightGBM("lambdarank", {"label_gain": list(range(41))}),
+    ],
     ids=lambda peer: str(peer.name),
 )
 def test_peers_without_limits(peer: Any) -> None:
@@ -178,7 +219,9 @@ def test_an_expensive_objective_has_a_longer_gradient_time_than_a_cheap_one() ->
     data = RankingData(rng.normal(size=(n, 3)), rng.integers(0, 5, n), group=[n])
     # All pairs of 3000 documents, 1500 times as many as those of the first one.
     full, cut = (LightGBM("lambdarank", {"lambdarank_truncation_level": level}) for level in (n, 1))
-    assert gradient_seconds(full, data, "ndcg", threads=1) > max(gradient_seconds(cut, data, "ndcg", threads=1), 0)
+    assert gradient_seconds(full, data, "ndcg", threads=1) > max(
+        gradient_seconds(cut, data, "ndcg", threads=1), 0
+    )
 
 
 def test_a_missing_library_is_named_with_its_extra(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -189,7 +232,9 @@ def test_a_missing_library_is_named_with_its_extra(monkeypatch: pytest.MonkeyPat
     with pytest.raises(ImportError, match=message):
         run_bench(choose_systems(preset_systems(), ["rankwright", "xgboost"]), {})
     with pytest.raises(ImportError, match=message):
-        tune_system(lambda params: XGBoost("rank:ndcg", params), {"eta": 0.1}, [], target="map", trials=1)
+        tune_system(
+            lambda params: XGBoost("rank:ndcg", params), {"eta": 0.1}, [], target="map", trials=1
+        )
 
 
 def test_peers_declare_their_libraries() -> None:

@@ -62,7 +62,9 @@ def test_a_loaded_model_can_be_saved_again_and_trained_on(tmp_path: Path, fitted
     for file in ("model.txt", "manifest.json"):
         assert (tmp_path / "one" / file).read_bytes() == (tmp_path / "two" / file).read_bytes()
     more = quick(n_estimators=3).fit(TRAIN, init_model=tmp_path / "two")
-    assert np.array_equal(more.predict(VALID), quick(n_estimators=3).fit(TRAIN, init_model=fitted).predict(VALID))
+    assert np.array_equal(
+        more.predict(VALID), quick(n_estimators=3).fit(TRAIN, init_model=fitted).predict(VALID)
+    )
     refitted = Ranker.load(tmp_path / "one").fit(TRAIN, eval_set=[VALID])
     assert np.array_equal(refitted.predict(VALID), fitted.predict(VALID))
 
@@ -79,7 +81,10 @@ def test_the_manifest_says_what_the_model_is(tmp_path: Path, fitted: Ranker) -> 
     assert manifest["feature_names"] == TRAIN.feature_names
     assert manifest["engine"] == {"name": "lightgbm", "version": lgb.__version__}
     assert {"rankwright", "versions", "python", "parameters", "data_fingerprint"} <= manifest.keys()
-    assert sorted(path.name for path in (tmp_path / "model").iterdir()) == ["manifest.json", "model.txt"]
+    assert sorted(path.name for path in (tmp_path / "model").iterdir()) == [
+        "manifest.json",
+        "model.txt",
+    ]
 
 
 def test_the_text_is_a_model_for_plain_lightgbm(tmp_path: Path, fitted: Ranker) -> None:
@@ -114,7 +119,9 @@ def test_the_fingerprint_does_not_tell_the_signs_of_zeros_apart() -> None:
     X[1], y[0], y[1] = X[0], 0.0, -0.0
     qid[1] = qid[0]
     prints = {
-        quick(n_estimators=1).fit(X[order] * sign, y[order], qid=qid[order]).manifest_["data_fingerprint"]
+        quick(n_estimators=1)
+        .fit(X[order] * sign, y[order], qid=qid[order])
+        .manifest_["data_fingerprint"]
         for order in (np.arange(len(y)), np.arange(len(y))[::-1])
         for sign in (np.where(X[order] == 0, -1.0, 1.0), 1.0)
     }
@@ -152,7 +159,9 @@ def test_parameters_that_json_does_not_know(tmp_path: Path) -> None:
     assert np.array_equal(loaded.fit(X, y, qid=qid).predict(X), ranker.predict(X))
 
 
-def test_a_metric_that_is_not_defined_on_loading(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_metric_that_is_not_defined_on_loading(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     X, y, qid = rows()
     quick(n_estimators=1, metric=Own()).fit(X, y, qid=qid).save(tmp_path / "model")
     manifest = tmp_path / "model" / "manifest.json"
@@ -161,7 +170,8 @@ def test_a_metric_that_is_not_defined_on_loading(tmp_path: Path, monkeypatch: py
     ranker = Ranker.load(tmp_path / "model")
     assert len(ranker.predict(X)) == len(y)
     with pytest.raises(
-        ValueError, match=r"own_metric\.Own \('theirs'\), which is not defined in this process; import it"
+        ValueError,
+        match=r"own_metric\.Own \('theirs'\), which is not defined in this process; import it",
     ):
         ranker.score(X, y, qid)
 
@@ -169,7 +179,9 @@ def test_a_metric_that_is_not_defined_on_loading(tmp_path: Path, monkeypatch: py
 def test_categories_come_back(tmp_path: Path) -> None:
     X, y, qid = rows()
     colours = np.array(["red", "green", "blue"])[(y % 3).astype(int)]
-    frame = pd.DataFrame({"size": X[:, 0], "colour": pd.Categorical(colours), "is new": X[:, 1] > 0})
+    frame = pd.DataFrame(
+        {"size": X[:, 0], "colour": pd.Categorical(colours), "is new": X[:, 1] > 0}
+    )
     ranker = quick(min_child_samples=1).fit(frame, y, qid=qid)
     ranker.save(tmp_path / "model")
     loaded = Ranker.load(tmp_path / "model")
@@ -180,9 +192,14 @@ def test_categories_come_back(tmp_path: Path) -> None:
 def test_categories_that_json_cannot_hold_are_refused_before_training() -> None:
     X, y, qid = rows()
     frame = pd.DataFrame(
-        {"size": X[:, 0], "day": pd.Categorical(pd.to_datetime("2026-01-01") + pd.to_timedelta(y, "D"))}
+        {
+            "size": X[:, 0],
+            "day": pd.Categorical(pd.to_datetime("2026-01-01") + pd.to_timedelta(y, "D")),
+        }
     )
-    with pytest.raises(ValueError, match=r"column 'day' has categories of the type Timestamp, such as 2026-01-01"):
+    with pytest.raises(
+        ValueError, match=r"column 'day' has categories of the type Timestamp, such as 2026-01-01"
+    ):
         quick(n_estimators=1).fit(frame, y, qid=qid)
 
 
@@ -210,29 +227,62 @@ def cut(file: Path, share: float) -> None:
 
 
 DAMAGE: dict[str, tuple[Callable[[Path], object], str]] = {
-    "a digit of the model": (flip_a_digit, "model.txt does not have the hash that the manifest states"),
+    "a digit of the model": (
+        flip_a_digit,
+        "model.txt does not have the hash that the manifest states",
+    ),
     "cut model": (lambda p: cut(p / "model.txt", 0.5), "does not have the hash"),
     "empty model": (lambda p: (p / "model.txt").write_text(""), "does not have the hash"),
-    "binary model": (lambda p: (p / "model.txt").write_bytes(b"\xff\xfe\x00"), "does not have the hash"),
-    "no model": (lambda p: (p / "model.txt").unlink(), "is not a saved model: it has no 'model.txt'"),
+    "binary model": (
+        lambda p: (p / "model.txt").write_bytes(b"\xff\xfe\x00"),
+        "does not have the hash",
+    ),
+    "no model": (
+        lambda p: (p / "model.txt").unlink(),
+        "is not a saved model: it has no 'model.txt'",
+    ),
     "no manifest": (lambda p: (p / "manifest.json").unlink(), "it has no manifest.json"),
     "cut manifest": (lambda p: cut(p / "manifest.json", 0.7), "not valid JSON; it was truncated"),
     "empty manifest": (lambda p: (p / "manifest.json").write_text(""), "not valid JSON"),
-    "binary manifest": (lambda p: (p / "manifest.json").write_bytes(b"\xff\xfe\x81"), "not valid JSON"),
+    "binary manifest": (
+        lambda p: (p / "manifest.json").write_bytes(b"\xff\xfe\x81"),
+        "not valid JSON",
+    ),
     "a list as manifest": (lambda p: (p / "manifest.json").write_text("[1]"), "not a JSON object"),
     "wrong hash": (lambda p: change_manifest(p, model_sha256="0" * 64), "does not have the hash"),
     "no hash": (lambda p: change_manifest(p, model_sha256=...), "does not have the hash"),
-    "newer format": (lambda p: change_manifest(p, format_version=2), "written in format 2 by rankwright .*Upgrade"),
+    "newer format": (
+        lambda p: change_manifest(p, format_version=2),
+        "written in format 2 by rankwright .*Upgrade",
+    ),
     "no format": (lambda p: change_manifest(p, format_version=...), "no valid format_version"),
     "text as format": (lambda p: change_manifest(p, format_version="1"), "no valid format_version"),
-    "no parameters": (lambda p: change_manifest(p, parameters=...), "lacks or garbles 'parameters'"),
-    "unknown parameter": (lambda p: change_manifest(p, parameters={"depth": 3}), "lacks or garbles .*depth"),
+    "no parameters": (
+        lambda p: change_manifest(p, parameters=...),
+        "lacks or garbles 'parameters'",
+    ),
+    "unknown parameter": (
+        lambda p: change_manifest(p, parameters={"depth": 3}),
+        "lacks or garbles .*depth",
+    ),
     "garbled categories": (lambda p: change_manifest(p, categories=[1]), "lacks or garbles"),
-    "parameters that are none": (lambda p: change_manifest(p, parameters=[]), "garbles 'parameters'; it was damaged"),
-    "an engine without a name": (lambda p: change_manifest(p, engine="os"), "garbles 'engine'; it was damaged"),
+    "parameters that are none": (
+        lambda p: change_manifest(p, parameters=[]),
+        "garbles 'parameters'; it was damaged",
+    ),
+    "an engine without a name": (
+        lambda p: change_manifest(p, engine="os"),
+        "garbles 'engine'; it was damaged",
+    ),
     "no metrics": (lambda p: change_manifest(p, metrics=...), "lacks or garbles 'metrics'"),
-    "an unknown objective": (lambda p: change_manifest(p, objective="magic"), "unknown objective 'magic'"),
-    "an unknown engine": (lambda p: change_manifest(p, engine={"name": "oracle"}), "unknown engine 'oracle'"),
+    "an unknown objective": (
+        lambda p: change_manifest(p, objective="magic"),
+        "unknown objective 'magic'",
+    ),
+    "an unknown engine": (
+        lambda p: change_manifest(p, engine={"name": "oracle"}),
+        "unknown engine 'oracle'",
+    ),
     "other features": (
         lambda p: change_manifest(p, feature_names=["a", "b"]),
         "the model has 25 features and the manifest names 2",
@@ -242,7 +292,9 @@ DAMAGE: dict[str, tuple[Callable[[Path], object], str]] = {
 
 
 @pytest.mark.parametrize("damage", DAMAGE)
-def test_a_damaged_model_is_refused_with_the_reason(tmp_path: Path, fitted: Ranker, damage: str) -> None:
+def test_a_damaged_model_is_refused_with_the_reason(
+    tmp_path: Path, fitted: Ranker, damage: str
+) -> None:
     fitted.save(tmp_path / "model")
     change, message = DAMAGE[damage]
     change(tmp_path / "model")
@@ -276,14 +328,19 @@ def test_damaged_archives_and_other_files(tmp_path: Path, fitted: Ranker) -> Non
     with pytest.raises(FileNotFoundError, match="there is no model at"):
         Ranker.load(tmp_path / "nowhere")
     (tmp_path / "file").write_text("")
-    with pytest.raises(ValueError, match=r"is a file; a model is saved as a folder, or as a file that ends in \.zip"):
+    with pytest.raises(
+        ValueError,
+        match=r"is a file; a model is saved as a folder, or as a file that ends in \.zip",
+    ):
         fitted.save(tmp_path / "file")
     (tmp_path / "folder.zip").mkdir()
     with pytest.raises(ValueError, match="is a folder; choose another name"):
         fitted.save(tmp_path / "folder.zip")
 
 
-def test_loading_executes_nothing(tmp_path: Path, fitted: Ranker, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_loading_executes_nothing(
+    tmp_path: Path, fitted: Ranker, monkeypatch: pytest.MonkeyPatch
+) -> None:
     fitted.save(tmp_path / "model")
     for file in (tmp_path / "model").iterdir():
         file.read_text("ascii")
@@ -369,7 +426,9 @@ while True:
 @pytest.mark.parametrize("name", ["model", "model.zip"])
 def test_a_killed_process_leaves_a_model(tmp_path: Path, name: str) -> None:
     for pause in (0.0, 0.013, 0.031):
-        process = subprocess.Popen([sys.executable, "-c", SAVE_FOREVER, tmp_path / name], stdout=subprocess.PIPE)
+        process = subprocess.Popen(
+            [sys.executable, "-c", SAVE_FOREVER, tmp_path / name], stdout=subprocess.PIPE
+        )
         assert process.stdout is not None
         process.stdout.readline()
         time.sleep(pause)

@@ -35,7 +35,14 @@ def log(seed: int = 0) -> RankingData:
 
 def quick(**options: Any) -> Ranker:
     return Ranker(
-        **{"objective": "queryrmse", "n_estimators": 40, "learning_rate": 0.2, "verbose": 0, "n_jobs": 1, **options}
+        **{
+            "objective": "queryrmse",
+            "n_estimators": 40,
+            "learning_rate": 0.2,
+            "verbose": 0,
+            "n_jobs": 1,
+            **options,
+        }
     )
 
 
@@ -70,7 +77,10 @@ def test_a_step_solves_the_system_of_double_loops(objective: str, columns: tuple
     assert bias.full
     values = np.linspace(-0.5, 0.5, bias.size)
     scores = 0.3 * data.X[:, 1] + bias.of_rows(values)
-    levels = [np.eye(SHOWN)[data.fields["position"] - 1], np.eye(2)[(data.fields["device"] == "phone").astype(int)]]
+    levels = [
+        np.eye(SHOWN)[data.fields["position"] - 1],
+        np.eye(2)[(data.fields["device"] == "phone").astype(int)],
+    ]
     member = np.concatenate(levels[: len(columns)], axis=1)
     np.testing.assert_allclose(bias.of_rows(values), member @ values, rtol=1e-14)
     g, h = np.zeros(bias.size), np.zeros((bias.size, bias.size))
@@ -126,7 +136,9 @@ def test_without_full_curvature_each_value_has_its_own() -> None:
         assert not bias.full
         point = gradient.at(0.1 * data.X[:, 0])
         at = [data.fields["position"] == k for k in range(1, SHOWN + 1)]
-        g, h = (np.array([values[rows].sum() for rows in at]) for values in (point.grad, point.hess))
+        g, h = (
+            np.array([values[rows].sum() for rows in at]) for values in (point.grad, point.hess)
+        )
         wanted = -g / (h + 2.0 * h.sum() / data.n_rows)
         np.testing.assert_allclose(bias.step(np.zeros(SHOWN), point, 0), wanted, rtol=1e-12)
 
@@ -140,7 +152,10 @@ def test_it_finds_the_bias_and_leaves_it_out_of_the_scores() -> None:
     np.testing.assert_allclose(bias_of(corrected), CURVE, atol=0.04)
     signal = np.tanh(data.X[:, 0])
     assert np.corrcoef(corrected.predict(data), signal)[0, 1] > 0.99
-    assert np.corrcoef(corrected.predict(data), signal)[0, 1] > np.corrcoef(naive.predict(data), signal)[0, 1]
+    assert (
+        np.corrcoef(corrected.predict(data), signal)[0, 1]
+        > np.corrcoef(naive.predict(data), signal)[0, 1]
+    )
 
 
 def test_columns_add_up() -> None:
@@ -167,7 +182,9 @@ def test_regularisation_pulls_to_zero_and_to_a_smooth_curve() -> None:
     )
     assert np.abs(tied).max() < 0.01 * np.abs(free).max()
     assert np.abs(smooth).max() < 0.01 * np.abs(free).max()
-    partly = bias_of(quick(n_estimators=10, position_smoothness=100.0).fit(log(), position="position"))
+    partly = bias_of(
+        quick(n_estimators=10, position_smoothness=100.0).fit(log(), position="position")
+    )
     assert np.square(np.diff(partly)).sum() < np.square(np.diff(free)).sum()
 
 
@@ -180,20 +197,34 @@ def test_positions_in_every_form() -> None:
     models = [
         quick().fit(features, frame["y"], qid=frame["qid"], position=data.fields["position"]),
         quick().fit(features, frame["y"], qid=frame["qid"], position={"position": frame["rank"]}),
-        quick().fit(features, frame["y"], qid=frame["qid"], position=data.fields["position"].astype(object)),
-        quick().fit(frame.drop(columns="propensity"), "y", qid="qid", position={"position": "rank"}),
-        quick().fit(RankingData(features, data.y, qid=data.qid), position={"position": data.fields["position"]}),
-        quick().fit(RankingData(features, data.y, qid=data.qid, fields=data.fields), position={"position": "position"}),
+        quick().fit(
+            features, frame["y"], qid=frame["qid"], position=data.fields["position"].astype(object)
+        ),
+        quick().fit(
+            frame.drop(columns="propensity"), "y", qid="qid", position={"position": "rank"}
+        ),
+        quick().fit(
+            RankingData(features, data.y, qid=data.qid),
+            position={"position": data.fields["position"]},
+        ),
+        quick().fit(
+            RankingData(features, data.y, qid=data.qid, fields=data.fields),
+            position={"position": "position"},
+        ),
     ]
     assert all(same_model(models[0], model) for model in models[1:])
     scores = models[3].predict(features)
     np.testing.assert_array_equal(models[3].predict(frame.drop(columns="propensity")), scores)
-    np.testing.assert_array_equal(models[3].predict(frame.drop(columns="propensity").assign(rank=1)), scores)
+    np.testing.assert_array_equal(
+        models[3].predict(frame.drop(columns="propensity").assign(rank=1)), scores
+    )
 
 
 def test_evaluation_frames_may_have_the_column() -> None:
     data = log()
-    frame = pd.DataFrame(data.X, columns=["a", "b", "c"]).assign(y=data.y, qid=data.qid, rank=data.fields["position"])
+    frame = pd.DataFrame(data.X, columns=["a", "b", "c"]).assign(
+        y=data.y, qid=data.qid, rank=data.fields["position"]
+    )
     valid = frame.assign(qid=frame["qid"] + 1000)
     one = quick(n_estimators=3).fit(
         frame, "y", qid="qid", position="rank", eval_set=[valid, valid.drop(columns="rank")]
@@ -206,7 +237,9 @@ def test_evaluation_frames_may_have_the_column() -> None:
 
 def test_a_second_training_has_the_positions_of_the_evaluation_frame() -> None:
     data = log()
-    frame = pd.DataFrame(data.X, columns=["a", "b", "c"]).assign(y=data.y, qid=data.qid, rank=data.fields["position"])
+    frame = pd.DataFrame(data.X, columns=["a", "b", "c"]).assign(
+        y=data.y, qid=data.qid, rank=data.fields["position"]
+    )
     valid = frame.assign(qid=frame["qid"] + 1000)
     options: dict[str, Any] = {"n_estimators": 3, "early_stopping_rounds": 3, "refit": True}
     fitted = quick(**options).fit(frame, "y", qid="qid", position="rank", eval_set=valid)
@@ -216,22 +249,33 @@ def test_a_second_training_has_the_positions_of_the_evaluation_frame() -> None:
     ]
     assert same_model(fitted, quick(**options).fit(parts[0], position="rank", eval_set=parts[1]))
     with pytest.raises(ValueError, match=r"eval_set\[0\]: 'rank' is not a column of X"):
-        quick(**options).fit(frame, "y", qid="qid", position="rank", eval_set=valid.drop(columns="rank"))
+        quick(**options).fit(
+            frame, "y", qid="qid", position="rank", eval_set=valid.drop(columns="rank")
+        )
 
 
 def test_the_order_of_rows_and_threads_change_no_bit() -> None:
     data = log()
-    doubled = np.concatenate([np.arange(data.n_rows)] * 2)  # rows alike but for where they were shown
+    doubled = np.concatenate(
+        [np.arange(data.n_rows)] * 2
+    )  # rows alike but for where they were shown
     fields = {
         "position": np.concatenate([data.fields["position"], data.fields["position"][::-1]]),
         "device": np.concatenate([data.fields["device"], data.fields["device"][::-1]]),
     }
     models = []
     for seed in (None, 1, 2):
-        order = np.arange(len(doubled)) if seed is None else np.random.default_rng(seed).permutation(len(doubled))
+        order = (
+            np.arange(len(doubled))
+            if seed is None
+            else np.random.default_rng(seed).permutation(len(doubled))
+        )
         rows = doubled[order]
         shuffled = RankingData(
-            data.X[rows], data.y[rows], qid=data.qid[rows], fields={name: v[order] for name, v in fields.items()}
+            data.X[rows],
+            data.y[rows],
+            qid=data.qid[rows],
+            fields={name: v[order] for name, v in fields.items()},
         )
         ranker = quick(objective="lambdamart", n_estimators=5, n_jobs=1 + (seed or 0))
         models.append(ranker.fit(shuffled, position=["position", "device"]))
@@ -257,7 +301,9 @@ def test_a_resumed_training_is_the_same(tmp_path: Path) -> None:
     assert same_model(quick(**options).fit(data, position="position"), whole)
 
 
-@pytest.mark.parametrize("biases", [1, [], [[0.0] * SHOWN] * 3, [[0.0], [0.0, 1.0], [0.0], [0.0]], [["x"]] * 4])
+@pytest.mark.parametrize(
+    "biases", [1, [], [[0.0] * SHOWN] * 3, [[0.0], [0.0, 1.0], [0.0], [0.0]], [["x"]] * 4]
+)
 def test_a_damaged_bias_in_a_checkpoint_is_refused(tmp_path: Path, biases: Any) -> None:
     ranker = quick(n_estimators=4, checkpoint=tmp_path / "save").fit(log(), position="position")
     path = tmp_path / "save" / "manifest.json"
@@ -275,7 +321,9 @@ def test_early_stopping_has_the_bias_of_the_best_tree() -> None:
         data, position="position", eval_set=valid
     )
     assert stopped.best_iteration_ < 60
-    ended = quick(n_estimators=stopped.best_iteration_, learning_rate=0.5).fit(data, position="position")
+    ended = quick(n_estimators=stopped.best_iteration_, learning_rate=0.5).fit(
+        data, position="position"
+    )
     assert same_model(stopped, ended)
 
 
@@ -310,9 +358,16 @@ def changed(value: Any, dtype: Any = float) -> np.ndarray:
             changed(np.nan),
             r"position is missing \(nan\) at row 3, query 0; a document without a position",
         ),
-        (changed(None, object), r"position is missing \(nan\) at row 3, query 0; a document without a position"),
         (
-            {"device": np.array(["phone", "desk", "phone", pd.NA] * (len(SHOWN_AT) // 4), dtype=object)},
+            changed(None, object),
+            r"position is missing \(nan\) at row 3, query 0; a document without a position",
+        ),
+        (
+            {
+                "device": np.array(
+                    ["phone", "desk", "phone", pd.NA] * (len(SHOWN_AT) // 4), dtype=object
+                )
+            },
             "device is missing at row 3, query 0; give a category",
         ),
         (changed(2.5), "position is 2.5 at row 3, query 0, and positions are whole numbers"),
@@ -322,12 +377,21 @@ def changed(value: Any, dtype: Any = float) -> np.ndarray:
             np.where(np.arange(len(SHOWN_AT)) < 40 * SHOWN, SHOWN_AT - 1, SHOWN_AT),
             "position counts from 0 in 40 queries and from 1 in 80, so the two are mixed",
         ),
-        (np.full(len(SHOWN_AT), 3), "position is the same for all documents of each query, so its bias is not identif"),
-        (np.repeat(np.arange(QUERIES), SHOWN) + 1, "position is the same for all documents of each query"),
+        (
+            np.full(len(SHOWN_AT), 3),
+            "position is the same for all documents of each query, so its bias is not identif",
+        ),
+        (
+            np.repeat(np.arange(QUERIES), SHOWN) + 1,
+            "position is the same for all documents of each query",
+        ),
         (SHOWN_AT[:-1], r"the field 'position' has shape \(959,\) for 960 rows"),
         ("rank", r"'rank' is not a field of the RankingData \(it has 'position', 'device'\)"),
         ({"device": np.where(SHOWN_AT == 1, None, "phone")}, "device is missing at row"),
-        ({"page": np.arange(len(SHOWN_AT)).astype(str)}, "page has 960 categories, and a bias is learned for at most"),
+        (
+            {"page": np.arange(len(SHOWN_AT)).astype(str)},
+            "page has 960 categories, and a bias is learned for at most",
+        ),
     ],
 )
 def test_positions_that_are_refused(position: Any, message: str) -> None:
@@ -353,21 +417,31 @@ def test_tables_and_positions_past_the_limit_are_refused() -> None:
     position, device = data.fields["position"], data.fields["device"]
     table = np.column_stack((position, position))
     for several, number in (([position, device], 2), (table, 2), (pd.DataFrame(table), 2)):
-        with pytest.raises(ValueError, match=f"position has {number} columns; give several as arrays by name"):
+        with pytest.raises(
+            ValueError, match=f"position has {number} columns; give several as arrays by name"
+        ):
             quick().fit(data, position=several)
-    with pytest.raises(ValueError, match="starts at 51, and positions from position_limit=50 on share one value"):
+    with pytest.raises(
+        ValueError, match="starts at 51, and positions from position_limit=50 on share one value"
+    ):
         quick().fit(data, position=position + 50)
     quick(n_estimators=1, position_limit=60).fit(data, position=position + 50)
 
 
 def test_a_log_without_overlap_is_named() -> None:
     data = log()
-    sorted_by = np.concatenate([np.argsort(np.argsort(-data.X[data.qid == q, 2])) + 1 for q in range(QUERIES)])
-    with pytest.warns(UserWarning, match="the feature 'f2' has the order of position in every query"):
+    sorted_by = np.concatenate(
+        [np.argsort(np.argsort(-data.X[data.qid == q, 2])) + 1 for q in range(QUERIES)]
+    )
+    with pytest.warns(
+        UserWarning, match="the feature 'f2' has the order of position in every query"
+    ):
         quick(n_estimators=1).fit(data, position=sorted_by)
     some_missing = data.X.copy()
     some_missing[::7, 2] = np.nan  # which a ranker put somewhere: the others still have its order
-    with pytest.warns(UserWarning, match="the feature 'f2' has the order of position in every query"):
+    with pytest.warns(
+        UserWarning, match="the feature 'f2' has the order of position in every query"
+    ):
         quick(n_estimators=1).fit(some_missing, data.y, qid=data.qid, position=sorted_by)
     rows = np.tile(np.arange(data.n_rows), 3)
     again = RankingData(data.X[rows], data.y[rows], qid=np.repeat(np.arange(3 * QUERIES), SHOWN))
@@ -375,5 +449,7 @@ def test_a_log_without_overlap_is_named() -> None:
         quick(n_estimators=1).fit(again, position=np.tile(data.fields["position"], 3))
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        quick(n_estimators=1).fit(again, position=np.random.default_rng(0).integers(1, 9, again.n_rows))
+        quick(n_estimators=1).fit(
+            again, position=np.random.default_rng(0).integers(1, 9, again.n_rows)
+        )
         quick(n_estimators=1).fit(data, position="position")

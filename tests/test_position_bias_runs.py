@@ -28,8 +28,20 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("bias")
     data = log()
     data.with_fields({"seen": 1 / data.fields["position"]}).to_parquet(path / "log.parquet")
-    flags = ["--objective", "queryrmse", "--trees", 5, "--set", "learning_rate=0.2", "--threads", 1, "--quiet"]
-    done = invoke("train", path / "log.parquet", "--out", path / "run", "--position", "position", *flags)
+    flags = [
+        "--objective",
+        "queryrmse",
+        "--trees",
+        5,
+        "--set",
+        "learning_rate=0.2",
+        "--threads",
+        1,
+        "--quiet",
+    ]
+    done = invoke(
+        "train", path / "log.parquet", "--out", path / "run", "--position", "position", *flags
+    )
     assert done.exit_code == 0, done.output
     return path
 
@@ -60,16 +72,39 @@ def test_another_column_is_another_run(folder: Path) -> None:
         refused = invoke(*train, *other)
         assert refused.exit_code != 0
         assert "is a run with other parameters (clicks is" in str(refused.exception)
-    again = invoke("train", folder / "log.parquet", "--out", folder / "again", "--config", folder / "run/config.toml")
+    again = invoke(
+        "train",
+        folder / "log.parquet",
+        "--out",
+        folder / "again",
+        "--config",
+        folder / "run/config.toml",
+    )
     assert again.exit_code == 0, again.output
-    assert Run.open(folder / "again").ranker.position_bias_ == Run.open(folder / "run").ranker.position_bias_
+    assert (
+        Run.open(folder / "again").ranker.position_bias_
+        == Run.open(folder / "run").ranker.position_bias_
+    )
 
 
 def test_propensities_on_the_command_line(folder: Path) -> None:
-    train = ["train", folder / "log.parquet", "--out", folder / "weighed", "--objective", "queryrmse", "--trees", 2]
+    train = [
+        "train",
+        folder / "log.parquet",
+        "--out",
+        folder / "weighed",
+        "--objective",
+        "queryrmse",
+        "--trees",
+        2,
+    ]
     done = invoke(*train, "--propensity", "seen", "--clip", 0.2, "--self-normalised", "--quiet")
     assert done.exit_code == 0, done.output
-    assert Run.open(folder / "weighed").config["clicks"] == {"clip": 0.2, "propensity": "seen", "self_normalised": True}
+    assert Run.open(folder / "weighed").config["clicks"] == {
+        "clip": 0.2,
+        "propensity": "seen",
+        "self_normalised": True,
+    }
 
 
 @pytest.mark.parametrize(
@@ -78,7 +113,10 @@ def test_propensities_on_the_command_line(folder: Path) -> None:
         (["log.parquet", "--position", "rank"], "has no column 'rank'"),
         (["log.txt", "--position", "position"], "is LETOR text, whose columns have no names"),
         (["log.parquet", "--clip", "0.1"], "clip belongs to propensity="),
-        (["log.parquet", "--clip", "0.1", "--workers", "1"], "--clip cannot be used on several workers"),
+        (
+            ["log.parquet", "--clip", "0.1", "--workers", "1"],
+            "--clip cannot be used on several workers",
+        ),
     ],
 )
 def test_refusals(folder: Path, arguments: list[str], message: str) -> None:
@@ -91,14 +129,20 @@ def test_refusals(folder: Path, arguments: list[str], message: str) -> None:
 def test_a_second_training_needs_the_column_in_the_validation_data(folder: Path) -> None:
     data = log(1)
     valid = rw.RankingData(data.X, data.y, qid=data.qid + 1000, feature_names=data.feature_names)
-    shown = {"position": data.fields["position"], "device": data.fields["device"], "seen": 1 / data.fields["position"]}
+    shown = {
+        "position": data.fields["position"],
+        "device": data.fields["device"],
+        "seen": 1 / data.fields["position"],
+    }
     valid.with_fields(shown).to_parquet(folder / "valid.parquet")
     valid.to_parquet(folder / "judged.parquet")
     flags = ["--objective", "queryrmse", "--trees", 2, "--early-stopping", 2, "--refit", "--quiet"]
     train = ["train", folder / "log.parquet", "--position", "position", *flags]
     models = []
     for form in ("--in-memory", "--stream"):
-        done = invoke(*train, "--valid", folder / "valid.parquet", form, "--out", folder / f"refit{form}")
+        done = invoke(
+            *train, "--valid", folder / "valid.parquet", form, "--out", folder / f"refit{form}"
+        )
         assert done.exit_code == 0, str(done.exception)
         models.append(Run.open(folder / f"refit{form}").ranker)
     assert models[0].forest_.dump() == models[1].forest_.dump()
@@ -124,15 +168,22 @@ def test_the_plot_and_the_report_show_it(folder: Path, tmp_path: Path) -> None:
     two = rw.Ranker(**QUICK, verbose=0).fit(log(), position=["position", "device"])
     both = values_of(rw.plot_position_bias(run, two, names=["one", "two"]))
     assert [row["model"] for row in both] == ["one"] * 8 + ["two"] * 8
-    assert {row["level"] for row in values_of(rw.plot_position_bias(two, column="device"))} == {"desk", "phone"}
+    assert {row["level"] for row in values_of(rw.plot_position_bias(two, column="device"))} == {
+        "desk",
+        "phone",
+    }
     none = rw.Ranker(**QUICK, verbose=0).fit(log())
     with pytest.raises(ValueError, match="there is no position bias to draw"):
         rw.plot_position_bias(none)
-    with pytest.raises(ValueError, match="there are no values of 'page'; choose one of position, device"):
+    with pytest.raises(
+        ValueError, match="there are no values of 'page'; choose one of position, device"
+    ):
         rw.plot_position_bias(two, column="page")
     section = next(one for one in run_report([run], log()).sections if one.title == "Position bias")
     figures = [block for block in section.blocks if isinstance(block, Figure)]
-    looks = {row["level"]: row["bias"] for row in values_of(rw.plot_position_bias(run, examination=True))}
+    looks = {
+        row["level"]: row["bias"] for row in values_of(rw.plot_position_bias(run, examination=True))
+    }
     assert looks == run.ranker.examination_["position"]
     assert [figure.title for figure in figures] == ["Bias of position", "Examination of position"]
     for figure, expected in zip(figures, (drawn, looks), strict=True):

@@ -42,7 +42,9 @@ def test_gradient_and_leaf_system_against_loops(sigma: float) -> None:
     bound = bind("ranknet(pairs)", np.zeros(7), qid=QID, pairs=pairs, sigma=sigma)
     grad, hessian = oracle(sigma)
     np.testing.assert_allclose(bound(SCORES)[0], grad, rtol=1e-12)
-    np.testing.assert_allclose(bound(SCORES)[1], np.maximum(np.diag(hessian), 1e-12 * np.abs(grad)), rtol=1e-12)
+    np.testing.assert_allclose(
+        bound(SCORES)[1], np.maximum(np.diag(hessian), 1e-12 * np.abs(grad)), rtol=1e-12
+    )
     leaf = np.array([0, 1, 1, 2, 0, 2, 1])
     member = np.eye(3)[leaf]
     g, between = bound.leaf_system(SCORES, leaf, 3)
@@ -52,7 +54,9 @@ def test_gradient_and_leaf_system_against_loops(sigma: float) -> None:
 
 def test_a_pair_worked_by_hand() -> None:
     """At equal scores p = 1/2: a pair of weight 3 pushes 1.5; the other one, at distance log 3, has p = 1/4."""
-    grad, hess = gradients("ranknet(pairs)", [0, 0, np.log(3)], [0, 0, 0], group=[3], pairs=[(1, 0, 3), (2, 1, 1)])
+    grad, hess = gradients(
+        "ranknet(pairs)", [0, 0, np.log(3)], [0, 0, 0], group=[3], pairs=[(1, 0, 3), (2, 1, 1)]
+    )
     assert grad.tolist() == pytest.approx([1.5, -1.5 + 0.25, -0.25])
     assert hess.tolist() == pytest.approx([0.75, 0.75 + 3 / 16, 3 / 16])
 
@@ -62,7 +66,12 @@ def test_all_pairs_of_a_label_are_ranknet() -> None:
     draw = np.random.default_rng(0)
     labels, scores = draw.integers(0, 3, 13).astype(float), draw.normal(size=13)
     query = np.repeat(np.arange(3), sizes)
-    pairs = [(i, j) for i in range(13) for j in range(13) if query[i] == query[j] and labels[i] > labels[j]]
+    pairs = [
+        (i, j)
+        for i in range(13)
+        for j in range(13)
+        if query[i] == query[j] and labels[i] > labels[j]
+    ]
     for ours, theirs in zip(
         gradients("ranknet(pairs)", scores, labels, group=sizes, pairs=pairs),
         gradients("ranknet", scores, labels, group=sizes),
@@ -71,7 +80,12 @@ def test_all_pairs_of_a_label_are_ranknet() -> None:
         np.testing.assert_allclose(ours, theirs, rtol=1e-10)
 
 
-COLUMNS: dict[str, Any] = {"winner": NAMES[WINNER], "loser": NAMES[LOSER], "weight": WEIGHT, "qid": QID[WINNER]}
+COLUMNS: dict[str, Any] = {
+    "winner": NAMES[WINNER],
+    "loser": NAMES[LOSER],
+    "weight": WEIGHT,
+    "qid": QID[WINNER],
+}
 
 
 def arrays(data: RankingData) -> list[Any]:
@@ -79,7 +93,9 @@ def arrays(data: RankingData) -> list[Any]:
     return [part.tolist() for part in data.pairs.arrays]
 
 
-@pytest.mark.parametrize("form", ["array", "dict", "pandas", "polars", "arrow", "csv", "tsv", "parquet", "no qid"])
+@pytest.mark.parametrize(
+    "form", ["array", "dict", "pandas", "polars", "arrow", "csv", "tsv", "parquet", "no qid"]
+)
 def test_every_form_of_pairs(form: str, tmp_path: Path) -> None:
     frame = pd.DataFrame(COLUMNS)
     by_row = RankingData(X, QID == "a", qid=QID, pairs=np.c_[WINNER, LOSER, WEIGHT])
@@ -100,7 +116,11 @@ def test_every_form_of_pairs(form: str, tmp_path: Path) -> None:
         pairs = str(tmp_path / "pairs.parquet")
     else:
         pairs = forms[form]()
-    data = by_row if form == "array" else RankingData(X, QID == "a", qid=QID, pairs=pairs, document=NAMES)
+    data = (
+        by_row
+        if form == "array"
+        else RankingData(X, QID == "a", qid=QID, pairs=pairs, document=NAMES)
+    )
     assert arrays(data) == arrays(by_row)
 
 
@@ -130,7 +150,9 @@ def test_pairs_travel_with_the_rows() -> None:
             rows = slice(starts[q], starts[q + 1])
             assert (np.r_[winner[rows], loser[rows]] // 1 >= part.boundaries[q]).all()
             assert (np.r_[winner[rows], loser[rows]] < part.boundaries[q + 1]).all()
-        return sorted(zip(part.X[winner].tolist(), part.X[loser].tolist(), weight.tolist(), strict=True))
+        return sorted(
+            zip(part.X[winner].tolist(), part.X[loser].tolist(), weight.tolist(), strict=True)
+        )
 
     assert content(data) == content(data.canonical()) == wanted
     parts = [data.subset([1]), data.subset([0])]
@@ -154,9 +176,13 @@ def preferences(data: RankingData, n: int = 15, seed: int = 0) -> Any:
 PAIRS = preferences(TRAIN)
 
 
-@pytest.mark.parametrize("objective", ["auto", "ranknet(pairs)", "yetiloss + 0.1 ranknet(pairs, sigma=0.5)"])
+@pytest.mark.parametrize(
+    "objective", ["auto", "ranknet(pairs)", "yetiloss + 0.1 ranknet(pairs, sigma=0.5)"]
+)
 def test_any_order_of_rows_and_pairs_gives_the_same_model(objective: str) -> None:
-    copies = np.r_[: TRAIN.n_rows, : TRAIN.n_rows // 2]  # half of the rows twice; only the first ones have pairs
+    copies = np.r_[
+        : TRAIN.n_rows, : TRAIN.n_rows // 2
+    ]  # half of the rows twice; only the first ones have pairs
     rows, qid, labels = TRAIN.X[copies], TRAIN.qid[copies], TRAIN.y[copies]
     order = np.random.default_rng(3).permutation(len(copies))
     place = np.argsort(order)
@@ -175,7 +201,12 @@ def test_training_on_pairs_alone_learns_their_order(leaves: str) -> None:
     ranker = quick(n_estimators=40, leaf_values=leaves).fit(data, eval_set=[VALID])
     assert str(ranker.objective_) == "ranknet(pairs=True)"
     assert data.pairs is not None
-    assert data.pairs.agreement(ranker.predict(data)) > 0.85 > data.pairs.agreement(np.zeros(data.n_rows)) == 0.5
+    assert (
+        data.pairs.agreement(ranker.predict(data))
+        > 0.85
+        > data.pairs.agreement(np.zeros(data.n_rows))
+        == 0.5
+    )
     held_out = VALID.with_pairs(preferences(VALID))
     assert held_out.pairs is not None
     assert held_out.pairs.agreement(ranker.predict(VALID)) > 0.6
@@ -221,7 +252,10 @@ REFUSALS: dict[str, tuple[Any, str]] = {
         lambda: data([(0, 2), (5, 5)]),
         "pair 1 has 5 as winner and as loser; a pair needs two documents.",
     ),
-    "alike by name": (lambda: by_name(winner=["d1"], loser=["d1"]), "pair 0 has 'd1' as winner and as loser"),
+    "alike by name": (
+        lambda: by_name(winner=["d1"], loser=["d1"]),
+        "pair 0 has 'd1' as winner and as loser",
+    ),
     "two queries": (
         lambda: data([(0, 1)]),
         "pair 0 is between two queries (row 0, query b, and row 1, query a); the documents of a pair must belong to "
@@ -239,14 +273,25 @@ REFUSALS: dict[str, tuple[Any, str]] = {
         lambda: data({"winner": [0], "loser": [2], "qid": ["a"]}),
         "pair 0 names 0, which is not a document of query a",
     ),
-    "unknown query": (lambda: by_name(winner=["d0"], loser=["d2"], qid=["z"]), "pair 0 is of query 'z', which has no"),
+    "unknown query": (
+        lambda: by_name(winner=["d0"], loser=["d2"], qid=["z"]),
+        "pair 0 is of query 'z', which has no",
+    ),
     "several rows": (
-        lambda: data({"winner": ["x"], "loser": ["y"]}, document=["x", "x", "y", "y", "z", "u", "v"]),
+        lambda: data(
+            {"winner": ["x"], "loser": ["y"]}, document=["x", "x", "y", "y", "z", "u", "v"]
+        ),
         "pair 0 names the document 'x', which is in several rows; add a column qid to the pairs.",
     ),
-    "row too large": (lambda: data([(0, 7)]), "pair 0 names 7, which is not a row from 0 to 6; name the column of"),
+    "row too large": (
+        lambda: data([(0, 7)]),
+        "pair 0 names 7, which is not a row from 0 to 6; name the column of",
+    ),
     "negative row": (lambda: data([(-1, 0)]), "pair 0 names -1, which is not a row from 0 to 6"),
-    "ids without document": (lambda: data(COLUMNS), "pair 0 names 'd0', which is not a row from 0 to 6"),
+    "ids without document": (
+        lambda: data(COLUMNS),
+        "pair 0 names 'd0', which is not a row from 0 to 6",
+    ),
     "negative weight": (
         lambda: data([(0, 2, 1.0), (2, 0, -1.0)]),
         "pair 1 has the weight -1; weights must be finite and non-negative.",
@@ -256,8 +301,14 @@ REFUSALS: dict[str, tuple[Any, str]] = {
     "no pairs": (lambda: data({"winner": [], "loser": []}), "there are no pairs; give a frame"),
     "shape": (lambda: data([0, 1]), "pairs have shape (2,)"),
     "no loser": (lambda: data({"winner": [0]}), "pairs have no column 'loser' but 'winner'"),
-    "other column": (lambda: data({"winner": [0], "loser": [2], "w": [1]}), "pairs have a column 'w'"),
-    "lengths": (lambda: data({"winner": [0, 1], "loser": [2]}), "the columns of pairs differ in length"),
+    "other column": (
+        lambda: data({"winner": [0], "loser": [2], "w": [1]}),
+        "pairs have a column 'w'",
+    ),
+    "lengths": (
+        lambda: data({"winner": [0, 1], "loser": [2]}),
+        "the columns of pairs differ in length",
+    ),
     "unknown field": (
         lambda: TRAIN.with_pairs(PAIRS, "url"),
         "document='url' is not a field of the data; it has none.",
@@ -267,8 +318,14 @@ REFUSALS: dict[str, tuple[Any, str]] = {
         lambda: RankingData(X, QID == "a", qid=QID, document=NAMES),
         "document says how pairs name the rows, and there are no pairs",
     ),
-    "nothing": (lambda: RankingData(X, None, qid=QID), "there are no labels; give y, one per row, or pairs."),
-    "extension": (lambda: data("pairs.json"), "'pairs.json' is not a file of pairs by its extension"),
+    "nothing": (
+        lambda: RankingData(X, None, qid=QID),
+        "there are no labels; give y, one per row, or pairs.",
+    ),
+    "extension": (
+        lambda: data("pairs.json"),
+        "'pairs.json' is not a file of pairs by its extension",
+    ),
     "not learned": (
         lambda: quick().fit(TRAIN.with_pairs(PAIRS)),
         "there are pairs, and the objective auto does not learn from them; add a term",
@@ -281,16 +338,26 @@ REFUSALS: dict[str, tuple[Any, str]] = {
         lambda: quick(objective="yetiloss + ranknet(pairs)").fit(X, qid=QID, pairs=[(0, 2)]),
         "there are no labels, only pairs; give labels as y, or use an objective that learns from pairs",
     ),
-    "no pairs in it": (lambda: bind("yetirank(pairs)", [0, 1], group=[2]), "option 'pairs' of yetirank has no value"),
+    "no pairs in it": (
+        lambda: bind("yetirank(pairs)", [0, 1], group=[2]),
+        "option 'pairs' of yetirank has no value",
+    ),
     "label of pairs": (
-        lambda: gradients("ranknet(pairs, label=a)", [0, 0], {"a": [0, 1]}, group=[2], pairs=[(0, 1)]),
+        lambda: gradients(
+            "ranknet(pairs, label=a)", [0, 0], {"a": [0, 1]}, group=[2], pairs=[(0, 1)]
+        ),
         "learns from pairs, which have no label; leave out label=.",
     ),
     "labels to evaluate": (
-        lambda: quick().fit(X, qid=QID, pairs=[(0, 2)], eval_set=[data([(0, 2)]).subset([0]), unlabelled()]),
+        lambda: quick().fit(
+            X, qid=QID, pairs=[(0, 2)], eval_set=[data([(0, 2)]).subset([0]), unlabelled()]
+        ),
         "eval_set[1] has no labels to evaluate with",
     ),
-    "file": (lambda: data([(0, 2)]).to_parquet("x.parquet"), "the data has pairs, which a file of rows cannot hold"),
+    "file": (
+        lambda: data([(0, 2)]).to_parquet("x.parquet"),
+        "the data has pairs, which a file of rows cannot hold",
+    ),
 }
 
 

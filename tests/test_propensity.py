@@ -40,7 +40,9 @@ WORKED = {
 
 
 def test_every_objective_has_a_worked_example() -> None:
-    assert {objective(text).name for text in WORKED} | ANCHORS.keys() == set(OBJECTIVES) - {"own-loss"}
+    assert {objective(text).name for text in WORKED} | ANCHORS.keys() == set(OBJECTIVES) - {
+        "own-loss"
+    }
 
 
 # Losses of single documents: the label counts as 2, and the other document's as 0.
@@ -58,11 +60,15 @@ def test_worked_examples_of_single_documents(text: str) -> None:
 def test_worked_examples(text: str) -> None:
     metric, expected_grad, expected_hess = WORKED[text]
     grad, hess = gradients(text, [0, 0], [1, 0], group=[2], metric=metric, propensity=[0.5, 0.25])
-    if expected_grad is None:  # E DCG = gain (1/log2(3) + exchange Phi(d / sqrt(2))), whose slope is 1 / sqrt(4 pi)
+    if (
+        expected_grad is None
+    ):  # E DCG = gain (1/log2(3) + exchange Phi(d / sqrt(2))), whose slope is 1 / sqrt(4 pi)
         expected_grad = -2 * EXCHANGE / math.sqrt(4 * math.pi)
         np.testing.assert_allclose(grad, [expected_grad, -expected_grad], rtol=0.05)
     else:
-        np.testing.assert_allclose(grad, [expected_grad, -expected_grad], rtol=1e-9)  # xendcg has an epsilon
+        np.testing.assert_allclose(
+            grad, [expected_grad, -expected_grad], rtol=1e-9
+        )  # xendcg has an epsilon
     np.testing.assert_allclose(hess, [expected_hess] * 2, rtol=1e-9)
 
 
@@ -71,14 +77,23 @@ def test_worked_examples(text: str) -> None:
 
 def noisy(z: list[float], key: int, n: int) -> list[list[float]]:
     stream = int(stream_of(5, 3, 0))
-    return [(np.array(z) + oracle.noise("logistic", len(z), stream, int(key), i)).tolist() for i in range(n)]
+    return [
+        (np.array(z) + oracle.noise("logistic", len(z), stream, int(key), i)).tolist()
+        for i in range(n)
+    ]
 
 
 ORACLES: dict[str, tuple[str, Any]] = {
     "ranknet(sigma=2)": ("ndcg", None),
     "lambdamart": ("err@3", lambda z, r, u, key: oracle.lambdas(z, r, "err", inverse=u)),
-    "lambdamart(normalize=true)": ("map", lambda z, r, u, key: oracle.lambdas(z, r, "map", normalize=True, inverse=u)),
-    "lambdaloss": ("ndcg", lambda z, r, u, key: oracle.lambdas(z, r, "ndcg", variant="ndcg-loss2++", inverse=u)),
+    "lambdamart(normalize=true)": (
+        "map",
+        lambda z, r, u, key: oracle.lambdas(z, r, "map", normalize=True, inverse=u),
+    ),
+    "lambdaloss": (
+        "ndcg",
+        lambda z, r, u, key: oracle.lambdas(z, r, "ndcg", variant="ndcg-loss2++", inverse=u),
+    ),
     "yetiloss(neighbours=3, permutations=4)": (
         "err",
         lambda z, r, u, key: oracle.yeti(z, r, "err", noisy(z, key, 4), 3, u),
@@ -90,7 +105,10 @@ ORACLES: dict[str, tuple[str, Any]] = {
 def test_pairs_weigh_by_their_better_document(text: str) -> None:
     metric, expected = ORACLES[text]
     if text.startswith("ranknet"):
-        expected = lambda z, r, u, key: oracle.pair_losses(z, r, np.reshape(u, (-1, 1)) * np.ones(len(z)), 2.0)  # noqa: E731
+
+        def expected(z: Any, r: Any, u: Any, key: object) -> Any:
+            return oracle.pair_losses(z, r, np.reshape(u, (-1, 1)) * np.ones(len(z)), 2.0)
+
     bound = bind(text, LABELS, qid=QID, metric=metric, seed=5, propensity=PROPENSITY)
     grad, hess = bound(SCORES, 3)
     inverse = np.where(LABELS > 0, 1 / PROPENSITY, 1.0)
@@ -98,18 +116,25 @@ def test_pairs_weigh_by_their_better_document(text: str) -> None:
     g, h = np.zeros(ROWS), np.zeros((ROWS, ROWS))
     for q in range(QID.max() + 1):
         rows = np.flatnonzero(q == QID)
-        part = expected(SCORES[rows].tolist(), LABELS[rows].tolist(), inverse[rows].tolist(), keys[q])
+        part = expected(
+            SCORES[rows].tolist(), LABELS[rows].tolist(), inverse[rows].tolist(), keys[q]
+        )
         np.testing.assert_allclose(grad[rows], part[0], rtol=1e-9, atol=1e-12)
         np.testing.assert_allclose(hess[rows], part[1], rtol=1e-9, atol=1e-12)
         g[rows], h[np.ix_(rows, rows)] = part[0], part[2]
     leaf = np.arange(ROWS) % 4
     member = np.eye(4)[leaf]
-    for system in (bound.leaf_system(SCORES, leaf, 4, 3), bound.at(SCORES, 3, leaves=True).leaf_system(leaf, 4)):
+    for system in (
+        bound.leaf_system(SCORES, leaf, 4, 3),
+        bound.at(SCORES, 3, leaves=True).leaf_system(leaf, 4),
+    ):
         np.testing.assert_allclose(system[0], member.T @ g, rtol=1e-9, atol=1e-12)
         np.testing.assert_allclose(system[1], member.T @ h @ member, rtol=1e-9, atol=1e-12)
 
 
-@pytest.mark.parametrize("text", ["xendcg(gamma=0.5, newton=false, epsilon=0.1)", "listnet", "queryrmse"])
+@pytest.mark.parametrize(
+    "text", ["xendcg(gamma=0.5, newton=false, epsilon=0.1)", "listnet", "queryrmse"]
+)
 def test_losses_of_a_list(text: str) -> None:
     """Gradients are the slopes of the weighted losses, and the leaf system has their curvature."""
     inverse = np.where(LABELS > 0, 1 / PROPENSITY, 1.0)
@@ -123,13 +148,19 @@ def test_losses_of_a_list(text: str) -> None:
                 x = z[rows] - u * r
                 total += 0.5 * float(np.square(x - x.mean()).sum())
                 continue
-            phi = np.exp(r) / np.exp(r).sum() if text == "listnet" else (2**r - 0.5) / (2**r - 0.5).sum()
+            phi = (
+                np.exp(r) / np.exp(r).sum()
+                if text == "listnet"
+                else (2**r - 0.5) / (2**r - 0.5).sum()
+            )
             weight = np.exp(z[rows] - z[rows].max())
             total -= float(np.sum(u * phi * np.log(weight / (weight.sum() + epsilon))))
         return total
 
     bound = bind(text, LABELS, qid=QID, propensity=PROPENSITY)
-    if text.startswith("xendcg"):  # rho with epsilon has more curvature than the softmax that stands in for it
+    if text.startswith(
+        "xendcg"
+    ):  # rho with epsilon has more curvature than the softmax that stands in for it
         scores, tolerance = SCORES, 0.1
     else:
         scores, tolerance = SCORES, 1e-5
@@ -141,7 +172,9 @@ def test_losses_of_a_list(text: str) -> None:
     for row in range(0, ROWS, 5):
         nudge = step * np.eye(ROWS)[row]
         column = (bound(scores + nudge)[0] - bound(scores - nudge)[0]) / (2 * step)
-        np.testing.assert_allclose(between[row], column, rtol=tolerance, atol=tolerance * np.abs(column).max())
+        np.testing.assert_allclose(
+            between[row], column, rtol=tolerance, atol=tolerance * np.abs(column).max()
+        )
 
 
 # Laws.
@@ -175,7 +208,15 @@ def test_documents_that_were_not_clicked_weigh_the_same(name: str) -> None:
 def test_half_the_propensity_is_twice_the_weight(name: str) -> None:
     """Where every term of the loss belongs to one clicked document, and no normalisation follows."""
     value = objective(name)
-    linear = {"ranknet", "lambdamart", "lambdaloss", "yetiloss", "yetirank", "softrank", "stochasticrank"}
+    linear = {
+        "ranknet",
+        "lambdamart",
+        "lambdaloss",
+        "yetiloss",
+        "yetirank",
+        "softrank",
+        "stochasticrank",
+    }
     if value.name in linear and "normalize" not in name:
         grad, _ = run(name, "ndcg@3")
         assert_equal((weighed(name, propensity=np.full(ROWS, 0.5))[0],), (2 * grad,))
@@ -188,13 +229,17 @@ def test_rows_threads_and_shifts(name: str) -> None:
     order = np.argsort(np.random.default_rng(1).random(ROWS))
     for q in range(QID.max() + 1):
         order[QID[order] == q] = np.flatnonzero(q == QID)
-    mixed = run(name, "ndcg@3", SCORES[order], LABELS[order], qid=QID[order], propensity=PROPENSITY[order])
+    mixed = run(
+        name, "ndcg@3", SCORES[order], LABELS[order], qid=QID[order], propensity=PROPENSITY[order]
+    )
     assert_equal(mixed, (whole[0][order], whole[1][order]))
     if not objective(name).absolute:
         assert_close(weighed(name, scores=SCORES + np.array([3.0, -2, 0.5, 40, -40])[QID]), whole)
 
 
-@pytest.mark.parametrize("name", [text for text in TEXTS if text != "xendcg" and not objective(text).absolute])
+@pytest.mark.parametrize(
+    "name", [text for text in TEXTS if text != "xendcg" and not objective(text).absolute]
+)
 def test_the_gradient_of_a_query_sums_to_zero(name: str) -> None:
     grad, _ = weighed(name)
     for q in range(QID.max() + 1):
@@ -221,7 +266,10 @@ def expected(text: str, relevance: list[int], metric: str) -> np.ndarray:
     for seen in itertools.product([0, 1], repeat=len(relevance)):
         chance = math.prod(p if s else 1 - p for p, s in zip(SEEN, seen, strict=True))
         clicks = [r * s for r, s in zip(relevance, seen, strict=True)]
-        mean += chance * gradients(text, AT, clicks, group=[4], metric=metric, propensity=SEEN, seed=2)[0]
+        mean += (
+            chance
+            * gradients(text, AT, clicks, group=[4], metric=metric, propensity=SEEN, seed=2)[0]
+        )
     return mean
 
 
@@ -255,7 +303,9 @@ def test_pairs_of_two_relevant_documents_are_not() -> None:
     np.testing.assert_allclose(expected("ranknet", relevance, "ndcg"), wanted, rtol=1e-9)
 
 
-@pytest.mark.parametrize("text", ["softrank", "stochasticrank", "stochasticrank(sfa=false, estimator=reinforce)"])
+@pytest.mark.parametrize(
+    "text", ["softrank", "stochasticrank", "stochasticrank(sfa=false, estimator=reinforce)"]
+)
 @pytest.mark.parametrize("metric", ["dcg", "dcg@2", "rbp", "precision@2"])
 def test_smoothed_metrics_are_unbiased_where_they_add_up(text: str, metric: str) -> None:
     for relevance in ([1, 0, 0, 0], [0, 1, 1, 0], [1, 1, 1, 0]):
@@ -265,7 +315,12 @@ def test_smoothed_metrics_are_unbiased_where_they_add_up(text: str, metric: str)
 
 def test_a_normaliser_that_clicks_decide_about_is_not_unbiased() -> None:
     relevance = [0, 1, 1, 0]
-    assert np.abs(expected("softrank", relevance, "ndcg") - with_labels("softrank", relevance, "ndcg")).max() > 0.01
+    assert (
+        np.abs(
+            expected("softrank", relevance, "ndcg") - with_labels("softrank", relevance, "ndcg")
+        ).max()
+        > 0.01
+    )
 
 
 def test_squared_error_is_unbiased_up_to_lists_without_a_click() -> None:
@@ -296,7 +351,9 @@ def log() -> RankingData:
 
 
 def quick(**options: Any) -> Ranker:
-    return Ranker(**{"objective": "lambdamart", "n_estimators": 4, "verbose": 0, "n_jobs": 1, **options})
+    return Ranker(
+        **{"objective": "lambdamart", "n_estimators": 4, "verbose": 0, "n_jobs": 1, **options}
+    )
 
 
 @pytest.mark.parametrize("name", ["auto", "lambdamart", "stochasticrank"])
@@ -309,13 +366,20 @@ def test_training_uses_them(name: str, tmp_path: Path) -> None:
     ones = quick(objective=name).fit(data, propensity=np.ones(data.n_rows))
     assert ones.forest_.dump() == quick(objective=name).fit(data).forest_.dump()
     clipped = quick(objective=name).fit(data, propensity=np.maximum(data.fields["seen"], 0.3))
-    assert quick(objective=name).fit(data, propensity="seen", clip=0.3).forest_.dump() == clipped.forest_.dump()
+    assert (
+        quick(objective=name).fit(data, propensity="seen", clip=0.3).forest_.dump()
+        == clipped.forest_.dump()
+    )
 
 
 def test_a_checkpoint_belongs_to_its_propensities(tmp_path: Path) -> None:
     data = log()
     quick(checkpoint=tmp_path / "save").fit(data, propensity="seen")
-    for options in ({}, {"propensity": "seen", "clip": 0.3}, {"propensity": 0.5 * data.fields["seen"]}):
+    for options in (
+        {},
+        {"propensity": "seen", "clip": 0.3},
+        {"propensity": 0.5 * data.fields["seen"]},
+    ):
         with pytest.raises(ValueError, match="holds a checkpoint of another training"):
             quick(checkpoint=tmp_path / "save").fit(data, **options)
 
@@ -334,7 +398,10 @@ def changed(value: float) -> np.ndarray:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"propensity": changed(0.0)}, "the propensity is 0.0 at row 8, query 1; it is the probability .* above 0"),
+        (
+            {"propensity": changed(0.0)},
+            "the propensity is 0.0 at row 8, query 1; it is the probability .* above 0",
+        ),
         ({"propensity": changed(1.5)}, "the propensity is 1.5 at row 8, query 1; .* up to 1"),
         ({"propensity": changed(1 + 1e-7)}, "the propensity is 1.0000001 at row 8"),
         (
@@ -346,7 +413,10 @@ def changed(value: float) -> np.ndarray:
         ({"propensity": "sen"}, "'sen' is not a field of the RankingData"),
         ({"propensity": [0.5]}, r"the field 'propensity' has shape \(1,\) for 600 rows"),
         ({"propensity": ["seen", "position"]}, "propensity is one column"),
-        ({"propensity": "seen", "clip": 0}, "clip is the least propensity to divide by, above 0 and up to 1"),
+        (
+            {"propensity": "seen", "clip": 0},
+            "clip is the least propensity to divide by, above 0 and up to 1",
+        ),
         ({"clip": 0.1}, "clip belongs to propensity=, which is not given"),
         ({"self_normalised": True}, "self_normalised belongs to propensity="),
     ],

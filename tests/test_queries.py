@@ -85,7 +85,9 @@ def test_grouping_laws(ids: list[Any]) -> None:
     assert queries.n_queries == len(set(ids)) == len(set(queries.keys.tolist()))
     assert np.array_equal(queries.ungroup(grouped), rows)
     assert (queries.order is None) == np.array_equal(grouped, rows)
-    for q, (start, stop) in enumerate(zip(queries.boundaries[:-1], queries.boundaries[1:], strict=True)):
+    for q, (start, stop) in enumerate(
+        zip(queries.boundaries[:-1], queries.boundaries[1:], strict=True)
+    ):
         mine = [row for row, value in enumerate(ids) if value == queries.ids[q]]
         assert grouped[start:stop].tolist() == mine  # whole, contiguous and in the caller's order
         assert queries.first_row[q] == mine[0]
@@ -96,7 +98,9 @@ def test_grouping_laws(ids: list[Any]) -> None:
 
 @given(ID_LISTS, st.randoms(use_true_random=False))
 @settings(max_examples=200, deadline=None)
-def test_the_order_of_the_rows_changes_neither_queries_nor_keys(ids: list[Any], random: Any) -> None:
+def test_the_order_of_the_rows_changes_neither_queries_nor_keys(
+    ids: list[Any], random: Any
+) -> None:
     shuffled = random.sample(ids, len(ids))
     a, b = Queries.from_qid(ids), Queries.from_qid(shuffled)
     assert a.ids.tolist() == b.ids.tolist()
@@ -139,7 +143,10 @@ COLUMNS: dict[str, tuple[Any, list[Any]]] = {
     "numpy bytes": (np.array([b"b", b"a", b"b"]), [b"a", b"b"]),
     "numpy unsigned": (np.array([2**64 - 1, 1, 2**64 - 1], dtype=np.uint64), [1, 2**64 - 1]),
     "numpy bool": (np.array([True, False, True]), [False, True]),
-    "numpy days": (np.array(["2024-03-01", "2024-02-29", "2024-03-01"], "M8[D]"), [DAY, dt.date(2024, 3, 1)]),
+    "numpy days": (
+        np.array(["2024-03-01", "2024-02-29", "2024-03-01"], "M8[D]"),
+        [DAY, dt.date(2024, 3, 1)],
+    ),
     "numpy scalars": ([np.int64(3), np.int64(1), np.int64(3)], [1, 3]),
     "pandas": (pd.Series(TEXT, index=[2, 0, 1]), ["a", "b"]),
     "pandas index": (pd.Index(TEXT), ["a", "b"]),
@@ -154,18 +161,26 @@ COLUMNS: dict[str, tuple[Any, list[Any]]] = {
     "polars categorical": (pl.Series(TEXT, dtype=pl.Categorical), ["a", "b"]),
     "polars enum": (pl.Series(TEXT, dtype=pl.Enum(["b", "a"])), ["a", "b"]),
     "polars unsigned": (pl.Series([2**63 + 3, 1, 2**63 + 3], dtype=pl.UInt64), [1, 2**63 + 3]),
-    "polars dates": (pl.Series([dt.date(2024, 3, 1), DAY, dt.date(2024, 3, 1)]), [DAY, dt.date(2024, 3, 1)]),
+    "polars dates": (
+        pl.Series([dt.date(2024, 3, 1), DAY, dt.date(2024, 3, 1)]),
+        [DAY, dt.date(2024, 3, 1)],
+    ),
     "Arrow": (pa.array(TEXT), ["a", "b"]),
     "Arrow ints": (pa.array([3, 1, 3]), [1, 3]),
     "Arrow bools": (pa.array([True, False, True]), [False, True]),
     "Arrow chunks": (pa.chunked_array([["b"], ["a", "b"]]), ["a", "b"]),
     "Arrow int chunks": (pa.chunked_array([[3], [1, 3]]), [1, 3]),
     "Arrow unsigned chunks": (
-        pa.chunked_array([pa.array([2**63 + 3, 1], pa.uint64()), pa.array([2**63 + 3], pa.uint64())]),
+        pa.chunked_array(
+            [pa.array([2**63 + 3, 1], pa.uint64()), pa.array([2**63 + 3], pa.uint64())]
+        ),
         [1, 2**63 + 3],
     ),
     "Arrow dictionary": (pa.array(TEXT).dictionary_encode(), ["a", "b"]),
-    "Arrow dates": (pa.array([dt.date(2024, 3, 1), DAY, dt.date(2024, 3, 1)]), [DAY, dt.date(2024, 3, 1)]),
+    "Arrow dates": (
+        pa.array([dt.date(2024, 3, 1), DAY, dt.date(2024, 3, 1)]),
+        [DAY, dt.date(2024, 3, 1)],
+    ),
 }
 
 
@@ -195,7 +210,13 @@ def test_columns_of_every_library(name: str) -> None:
         [("x", 5), Site("x", 5), ("x", np.int64(5)), (np.str_("x"), 5.0)],
         [frozenset("abcdef"), frozenset("fedcba")],
         [DAY, np.datetime64(DAY)],
-        [NOON, np.datetime64(NOON), np.datetime64(NOON, "ns"), np.datetime64(NOON, "h"), pd.Timestamp(NOON)],
+        [
+            NOON,
+            np.datetime64(NOON),
+            np.datetime64(NOON, "ns"),
+            np.datetime64(NOON, "h"),
+            pd.Timestamp(NOON),
+        ],
         [
             NOON.replace(tzinfo=dt.UTC),
             pd.Timestamp(NOON, tz="UTC"),
@@ -212,8 +233,35 @@ def test_equal_ids_have_equal_keys_whatever_their_type_and_company(equal: list[A
 
 
 def test_different_ids_have_different_keys() -> None:
-    ids = [5, "5", b"5", 5.5, "5.5", -5, (5,), ("5",), (5, 5), ((5, 5),), frozenset({5}), DAY, NOON, "", (), ("", "")]
-    ids += [("a", "b"), ("ab",), ("astr:b",), ("a", ("b",)), "\ud800", frozenset("ab"), float("inf"), 2**64, str(DAY)]
+    ids = [
+        5,
+        "5",
+        b"5",
+        5.5,
+        "5.5",
+        -5,
+        (5,),
+        ("5",),
+        (5, 5),
+        ((5, 5),),
+        frozenset({5}),
+        DAY,
+        NOON,
+        "",
+        (),
+        ("", ""),
+    ]
+    ids += [
+        ("a", "b"),
+        ("ab",),
+        ("astr:b",),
+        ("a", ("b",)),
+        "\ud800",
+        frozenset("ab"),
+        float("inf"),
+        2**64,
+        str(DAY),
+    ]
     ids += [NOON.replace(tzinfo=dt.UTC), np.datetime64(NOON, "ns") + np.timedelta64(1, "ns")]
     assert len({key(value) for value in ids}) == len(ids)
 
@@ -223,7 +271,9 @@ def test_the_key_of_an_id_does_not_depend_on_the_others() -> None:
     assert key_of(Queries.from_qid([5.0, 1e300]), 5.0) == key(5)
     assert key_of(Queries.from_qid([5, "x", (1, 2)]), 5) == key(5)
     assert key_of(Queries.from_qid(["a", "longer"]), "a") == key("a")
-    exact = np.array([np.datetime64(NOON, "ns"), np.datetime64(NOON, "ns") + np.timedelta64(1, "ns")])
+    exact = np.array(
+        [np.datetime64(NOON, "ns"), np.datetime64(NOON, "ns") + np.timedelta64(1, "ns")]
+    )
     assert Queries.from_qid(exact).keys[0] == key(NOON)
 
 
@@ -258,7 +308,9 @@ def test_keys_of_a_million_ints_are_distinct_and_spread() -> None:
     keys = query_keys(np.arange(1_000_000))
     assert len(np.unique(keys)) == 1_000_000
     for shift in (0, 28, 56):
-        counts = np.bincount(((keys >> np.uint64(shift)) & np.uint64(255)).astype(np.int64), minlength=256)
+        counts = np.bincount(
+            ((keys >> np.uint64(shift)) & np.uint64(255)).astype(np.int64), minlength=256
+        )
         # binomial: mean 3906, standard deviation 62
         assert abs(counts - 1_000_000 / 256).max() < 6 * 62
 
@@ -279,7 +331,9 @@ def test_plain_ids_keep_dates() -> None:
     assert plain_ids(np.array([1, 2])) == [1, 2]
 
 
-@pytest.mark.parametrize("value", [None, float("nan"), np.float32("nan"), np.datetime64("NaT"), pd.NaT, pd.NA])
+@pytest.mark.parametrize(
+    "value", [None, float("nan"), np.float32("nan"), np.datetime64("NaT"), pd.NaT, pd.NA]
+)
 def test_missing(value: Any) -> None:
     assert is_missing(value)
 
@@ -324,7 +378,11 @@ def test_bad_weights(weights: Any, message: str) -> None:
 
 def test_labels_are_floats_in_grouped_order() -> None:
     queries = Queries.from_qid([2, 1, 2])
-    for labels in ([0.5, 2, 1], pd.Series([0.5, 2, 1], index=[2, 1, 0]), pl.Series([0.5, 2.0, 1.0])):
+    for labels in (
+        [0.5, 2, 1],
+        pd.Series([0.5, 2, 1], index=[2, 1, 0]),
+        pl.Series([0.5, 2.0, 1.0]),
+    ):
         values = check_labels(labels, queries)
         assert values.dtype == np.float64
         assert values.tolist() == [2, 0.5, 1]
@@ -370,7 +428,9 @@ MISSING_IDS = {
 
 @pytest.mark.parametrize("name", MISSING_IDS)
 def test_a_missing_id_is_refused_with_its_row(name: str) -> None:
-    with pytest.raises(ValueError, match="the query id at row 1 is missing; give every row an id or drop the row"):
+    with pytest.raises(
+        ValueError, match="the query id at row 1 is missing; give every row an id or drop the row"
+    ):
         Queries.from_qid(MISSING_IDS[name])
 
 
@@ -384,12 +444,22 @@ def test_a_missing_id_is_refused_with_its_row(name: str) -> None:
         (2, np.eye(2), None, r"qid must be one-dimensional.*got shape \(2, 2\)"),
         (2, [1, {}], None, "the query id at row 1 is a dict, which is not hashable"),
         (2, pa.array([[1], [2]]), None, "the query id at row 0 is a list, which is not hashable"),
-        (2, [Plain(), "a"], None, r"is printed as a memory address.*Use numbers, strings, dates or tuples"),
+        (
+            2,
+            [Plain(), "a"],
+            None,
+            r"is printed as a memory address.*Use numbers, strings, dates or tuples",
+        ),
         (2, [(1, Plain()), "a"], None, "is printed as a memory address"),
         (2, "ab", None, "qid must hold one id per row; got 'ab'"),
         (2, b"ab", None, "qid must hold one id per row; got b'ab'"),
         (2, 7, None, "qid must hold one id per row; got 7"),
-        (3, None, [1, 1], "group adds up to 2 rows but there are 3. Give the number of rows of each query"),
+        (
+            3,
+            None,
+            [1, 1],
+            "group adds up to 2 rows but there are 3. Give the number of rows of each query",
+        ),
         (
             3,
             None,
@@ -397,7 +467,12 @@ def test_a_missing_id_is_refused_with_its_row(name: str) -> None:
             r"group adds up to 22 rows but there are 3\. It looks like one id per row: pass it as qid=",
         ),
         (3, None, [0, 0, 1], r"group\[0\] is 0; .*at least 1\. It looks like one id per row"),
-        (3, None, [4, -1], r"group\[1\] is -1; every query needs a whole number of rows, at least 1"),
+        (
+            3,
+            None,
+            [4, -1],
+            r"group\[1\] is -1; every query needs a whole number of rows, at least 1",
+        ),
         (3, None, [1.5, 1.5], r"group\[0\] is 1.5"),
         (3, None, [np.nan, 3], r"group\[0\] is nan"),
         (3, None, [3, np.inf], r"group\[1\] is inf"),
@@ -408,7 +483,12 @@ def test_a_missing_id_is_refused_with_its_row(name: str) -> None:
         (4, [1, 1, 1, 2], [2, 2], "group splits query 1 between rows 1 and 2"),
         (4, ["b", "b", "a", "a"], [2, 1, 1], "group splits query a between rows 2 and 3"),
         (4, [1, 1, 2, 2], [4], "group and qid disagree near row 2: group has 1 queries, qid has 2"),
-        (3, [1, 2, 1], [1, 1, 1], "group and qid disagree near row 0: group has 3 queries, qid has 2"),
+        (
+            3,
+            [1, 2, 1],
+            [1, 1, 1],
+            "group and qid disagree near row 0: group has 3 queries, qid has 2",
+        ),
         (3, [1, 1, 1], [1, 1], "group adds up to 2 rows but there are 3"),
     ],
 )
@@ -425,7 +505,10 @@ def test_refusals(n_rows: int, qid: Any, group: Any, message: str) -> None:
         ([np.inf, 1, 1, 1], "got inf at row 0, query b"),
         ([None, 1, 1, 1], "got nan at row 0, query b"),
         (pa.chunked_array([pa.array([1, 2, None, 1])]), "got nan at row 2, query a"),
-        (pa.chunked_array([pa.array([1, 2, None, 1]).dictionary_encode()]), "got nan at row 2, query a"),
+        (
+            pa.chunked_array([pa.array([1, 2, None, 1]).dictionary_encode()]),
+            "got nan at row 2, query a",
+        ),
         ([0, 1, 1], r"labels have shape \(3,\) for 4 rows; give one label per row"),
         ([[0], [1], [1], [0]], r"labels have shape \(4, 1\) for 4 rows"),
         (["good", "bad", "bad", "bad"], "labels must be numbers"),
@@ -475,8 +558,12 @@ def test_a_hundred_thousand_text_ids_group_within_a_second() -> None:
 )
 def test_ids_that_arrow_cannot_show_are_one_error(ids: Any) -> None:
     for column in (ids, pa.chunked_array([ids])):
-        with pytest.raises(ValueError, match=r"^the ids cannot be read: .*; give numbers, or text in UTF-8\.$"):
+        with pytest.raises(
+            ValueError, match=r"^the ids cannot be read: .*; give numbers, or text in UTF-8\.$"
+        ):
             Queries.from_qid(column)
     for lists in (pa.array([[1], [2]]), pa.array([{"x": 1}])):
-        with pytest.raises(ValueError, match=r"the query id at row 0 is a (list|dict), which is not hashable"):
+        with pytest.raises(
+            ValueError, match=r"the query id at row 0 is a (list|dict), which is not hashable"
+        ):
             Queries.from_qid(lists)

@@ -42,7 +42,9 @@ def test_rows_in_any_order_give_the_model_of_sorted_ones(fitted: Ranker) -> None
     assert model_text(fitted) == expected
     assert model_text(quick().fit(X[order], Y[order], group=np.bincount(QID))) == expected
     interleaved = np.random.default_rng(1).permutation(240)
-    interleaved[np.argsort(QID[interleaved], kind="stable")] = order  # queries mixed, each query's rows in their order
+    interleaved[np.argsort(QID[interleaved], kind="stable")] = (
+        order  # queries mixed, each query's rows in their order
+    )
     assert not np.array_equal(QID[interleaved], np.sort(QID))
     assert model_text(quick().fit(X[interleaved], Y[interleaved], qid=QID[interleaved])) == expected
 
@@ -53,7 +55,11 @@ def test_predictions_are_in_the_callers_order(fitted: Ranker) -> None:
     assert np.array_equal(fitted.predict(X[order]), scores[order])
     data = RankingData(X, Y, qid=QID)
     assert np.array_equal(data.ungroup(fitted.predict(data)), scores)
-    assert fitted.score(X, Y, QID) == evaluate(scores, Y, qid=QID).mean["ndcg@10"] == fitted.score(data)
+    assert (
+        fitted.score(X, Y, QID)
+        == evaluate(scores, Y, qid=QID).mean["ndcg@10"]
+        == fitted.score(data)
+    )
     assert fitted.score(X[order], Y[order], QID[order]) == fitted.score(X, Y, QID)
     assert fitted.score(X, Y, QID) > 0.9
 
@@ -62,7 +68,8 @@ def ranks_by_definition(scores: Any, qid: Any) -> list[int]:
     return [
         1
         + sum(
-            qid[j] == qid[i] and (scores[j] > scores[i] or (scores[j] == scores[i] and j < i)) for j in range(len(qid))
+            qid[j] == qid[i] and (scores[j] > scores[i] or (scores[j] == scores[i] and j < i))
+            for j in range(len(qid))
         )
         for i in range(len(qid))
     ]
@@ -73,7 +80,9 @@ def test_ranks_within_each_query(fitted: Ranker) -> None:
     expected = ranks_by_definition(fitted.predict(doubled), qid)
     assert fitted.rank(doubled, qid).tolist() == expected
     assert fitted.rank(doubled, [f"query {q}" for q in qid]).tolist() == expected
-    assert fitted.rank(X[:10], group=[4, 6]).tolist() == ranks_by_definition(fitted.predict(X[:10]), [0] * 4 + [1] * 6)
+    assert fitted.rank(X[:10], group=[4, 6]).tolist() == ranks_by_definition(
+        fitted.predict(X[:10]), [0] * 4 + [1] * 6
+    )
     data = RankingData(X, Y, qid=QID)
     assert data.ungroup(fitted.rank(data)).tolist() == ranks_by_definition(fitted.predict(X), QID)
 
@@ -100,8 +109,12 @@ def test_weights_matter_in_training_and_zero_leaves_a_query_out() -> None:
     assert np.array_equal(prediction(sample_weight=by_query), prediction(sample_weight=twice))
     wrong = Y.copy()
     wrong[QID == 0] = 3 - wrong[QID == 0]
-    silenced = quick(objective="lambdamart").fit(X, wrong, qid=QID, sample_weight=np.where(QID == 0, 0.0, 1.0))
-    assert np.array_equal(silenced.predict(X), prediction(sample_weight=np.where(QID == 0, 0.0, 1.0)))
+    silenced = quick(objective="lambdamart").fit(
+        X, wrong, qid=QID, sample_weight=np.where(QID == 0, 0.0, 1.0)
+    )
+    assert np.array_equal(
+        silenced.predict(X), prediction(sample_weight=np.where(QID == 0, 0.0, 1.0))
+    )
 
 
 def test_contributions_add_up_to_the_prediction(fitted: Ranker) -> None:
@@ -149,7 +162,11 @@ def test_frames_with_named_columns(fitted: Ranker, kind: str) -> None:
     assert np.array_equal(ranker.predict(FRAMES[kind](backwards)), scores)
     assert np.array_equal(ranker.predict(X), scores)
     expected = fitted.score(X, Y, QID)
-    assert ranker.score(frame, "grade", "query") == expected == ranker.evals_result_["valid_0"]["ndcg@10"][-1]
+    assert (
+        ranker.score(frame, "grade", "query")
+        == expected
+        == ranker.evals_result_["valid_0"]["ndcg@10"][-1]
+    )
     assert ranker.score(frame) == ranker.score(frame, Y, QID) == ranker.score(frame, Y) == expected
     assert ranker.score(FRAMES[kind](COLUMNS), Y, QID) == expected
     ranks = fitted.rank(X, QID).tolist()
@@ -166,7 +183,9 @@ def test_arrays_have_no_names(fitted: Ranker) -> None:
     assert not hasattr(named.fit(X, Y, qid=QID), "feature_names_in_")
 
 
-@pytest.mark.parametrize("convert", [sp.csr_matrix, sp.csc_matrix, sp.coo_array, np.asfortranarray, np.ndarray.tolist])
+@pytest.mark.parametrize(
+    "convert", [sp.csr_matrix, sp.csc_matrix, sp.coo_array, np.asfortranarray, np.ndarray.tolist]
+)
 def test_other_forms_of_the_same_numbers_give_the_same_model(convert: Any) -> None:
     features = np.where(X > 0, X, 0.0)
     dense = quick().fit(features, Y, qid=QID)
@@ -216,7 +235,9 @@ def test_categories_keep_their_codes_between_training_and_prediction(kind: str) 
         ranker.predict(data)
     agreed = RankingData(frame(few), [0, 1, 2], group=[3], reference=ranker.columns_)
     assert ranker.predict(agreed).tolist() == [one, two, three]
-    more = quick(n_estimators=1).fit(frame(np.repeat(few, 20)), np.repeat([1, 2, 0], 20), group=[60], init_model=ranker)
+    more = quick(n_estimators=1).fit(
+        frame(np.repeat(few, 20)), np.repeat([1, 2, 0], 20), group=[60], init_model=ranker
+    )
     assert more.columns_ == ranker.columns_
 
 
@@ -236,7 +257,10 @@ def test_the_engine_has_one_thread_on_small_data(monkeypatch: pytest.MonkeyPatch
             seen.append(self.threads)
 
     monkeypatch.setattr("rankwright.engines.lightgbm.grower.Grower", Watched)
-    for least in (TRAIN.n_rows * len(TRAIN.feature_names) + 1, TRAIN.n_rows * len(TRAIN.feature_names)):
+    for least in (
+        TRAIN.n_rows * len(TRAIN.feature_names) + 1,
+        TRAIN.n_rows * len(TRAIN.feature_names),
+    ):
         monkeypatch.setattr("rankwright.engines.lightgbm.grower.VALUES_TO_SHARE", least)
         quick(n_jobs=2, n_estimators=1).fit(TRAIN)
     assert seen == [1, 2]
@@ -250,7 +274,9 @@ def test_the_seed_decides_and_threads_do_not() -> None:
     assert model_text(quick(random_state=1, **settings).fit(TRAIN)) != texts[0]
     generator = np.random.RandomState(5)
     drawn = np.random.RandomState(5).randint(2**31)
-    assert model_text(quick(random_state=generator).fit(TRAIN)) == model_text(quick(random_state=drawn).fit(TRAIN))
+    assert model_text(quick(random_state=generator).fit(TRAIN)) == model_text(
+        quick(random_state=drawn).fit(TRAIN)
+    )
     free = quick(random_state=None, n_estimators=2).fit(TRAIN)
     seed = free.manifest_["seed"]
     assert model_text(quick(random_state=seed, n_estimators=2).fit(TRAIN)) == model_text(free)
@@ -263,7 +289,12 @@ def test_fits_in_several_threads_are_those_one_by_one() -> None:
     settings: list[dict[str, Any]] = [
         {"n_jobs": jobs, "objective": objective, "leaf_values": leaves, "random_state": seed}
         for seed, (jobs, objective, leaves) in enumerate(
-            [(1, "lambdamart", "full"), (2, "yetirank", "diagonal"), (1, "yetiloss", "diagonal"), (2, "xendcg", "full")]
+            [
+                (1, "lambdamart", "full"),
+                (2, "yetirank", "diagonal"),
+                (1, "yetiloss", "diagonal"),
+                (2, "xendcg", "full"),
+            ]
         )
     ]
 
@@ -307,7 +338,12 @@ def test_leaves_are_solved_together_where_the_objective_is_automatic_and_allows_
 
 
 def test_rate_and_leaves_grow_with_the_data() -> None:
-    left_open = {"n_estimators": 1, "learning_rate": None, "num_leaves": None, "leaf_values": "diagonal"}
+    left_open = {
+        "n_estimators": 1,
+        "learning_rate": None,
+        "num_leaves": None,
+        "leaf_values": "diagonal",
+    }
     small = quick(**left_open).fit(TRAIN)
     assert (small.learning_rate_, small.num_leaves_) == (0.06, 16)
     copies = 40_000 // TRAIN.n_rows + 1
@@ -347,13 +383,17 @@ def distinct_thresholds(ranker: Ranker) -> int:
     ],
     ids=str,
 )
-def test_queries_are_weighted_or_rows_are_sampled(changes: dict[str, Any], rows: float, temperature: float) -> None:
+def test_queries_are_weighted_or_rows_are_sampled(
+    changes: dict[str, Any], rows: float, temperature: float
+) -> None:
     ranker = Ranker(n_estimators=2, verbose=0, **{"objective": "yetiloss", **changes}).fit(TRAIN)
     assert (ranker.subsample_, ranker.bagging_temperature_) == (rows, temperature)
 
 
 @pytest.mark.parametrize(("relevant", "temperature"), [(0.09, 0.0), (0.11, 0.7)])
-def test_rows_are_sampled_where_few_documents_are_relevant(relevant: float, temperature: float) -> None:
+def test_rows_are_sampled_where_few_documents_are_relevant(
+    relevant: float, temperature: float
+) -> None:
     y = np.zeros(TRAIN.n_rows)
     y[: round(relevant * len(y))] = 1
     ranker = Ranker(n_estimators=1, verbose=0).fit(RankingData(TRAIN.X, y, group=TRAIN.group))
@@ -372,7 +412,9 @@ def test_a_column_is_reduced_to_as_many_values_as_chosen_or_asked_for() -> None:
         assert most // 2 < distinct_thresholds(ranker) < most, params
 
 
-def test_the_learning_rate_is_steered_where_it_is_left_open_and_leaves_are_solved_together() -> None:
+def test_the_learning_rate_is_steered_where_it_is_left_open_and_leaves_are_solved_together() -> (
+    None
+):
     few = TRAIN.subset(range(19))
     for first, steered, train, changes in (
         (0.03, True, TRAIN, {}),
@@ -387,17 +429,30 @@ def test_the_learning_rate_is_steered_where_it_is_left_open_and_leaves_are_solve
 
 
 def test_learning_rates_are_those_of_the_trees_kept() -> None:
-    options: dict[str, Any] = {"learning_rate": None, "n_estimators": 40, "early_stopping_rounds": 3}
+    options: dict[str, Any] = {
+        "learning_rate": None,
+        "n_estimators": 40,
+        "early_stopping_rounds": 3,
+    }
     ranker = quick(**options, stopping_rule="best").fit(TRAIN, eval_set=[VALID])
     assert len(ranker.learning_rates_) == ranker.best_iteration_ < 40
 
 
 def test_the_step_of_a_first_order_objective_does_not_depend_on_the_scale_of_the_metric() -> None:
     """Twice the labels, twice DCG's gradient: half the rate, the same steps."""
-    shared = {"metric": "dcg(gain=linear)@5", "learning_rate": None, "reg_lambda": 0, "n_estimators": 5}
-    doubled_labels = RankingData(TRAIN.X, 2 * TRAIN.y, qid=TRAIN.qid, feature_names=TRAIN.feature_names)
+    shared = {
+        "metric": "dcg(gain=linear)@5",
+        "learning_rate": None,
+        "reg_lambda": 0,
+        "n_estimators": 5,
+    }
+    doubled_labels = RankingData(
+        TRAIN.X, 2 * TRAIN.y, qid=TRAIN.qid, feature_names=TRAIN.feature_names
+    )
     for objective in ("softrank", "stochasticrank"):
-        plain, doubled = (quick(objective=objective, **shared).fit(data) for data in (TRAIN, doubled_labels))
+        plain, doubled = (
+            quick(objective=objective, **shared).fit(data) for data in (TRAIN, doubled_labels)
+        )
         assert doubled.learning_rate_ == pytest.approx(plain.learning_rate_ / 2, rel=1e-12)
         np.testing.assert_allclose(doubled.predict(TRAIN), plain.predict(TRAIN), rtol=1e-6)
 
@@ -441,7 +496,9 @@ def test_no_limit_of_depth(depth: int | None) -> None:
     assert model_text(quick(max_depth=depth).fit(TRAIN)) == model_text(quick().fit(TRAIN))
 
 
-def test_nothing_is_printed_without_verbose(capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_nothing_is_printed_without_verbose(
+    capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(rankwright.training.progress, "_SECONDS_BETWEEN_LINES", 0.0)
     before = logging.root.handlers[:], logging.getLogger("rankwright").handlers[:]
     quick(leaf_values="full").fit(TRAIN, eval_set=[VALID])
@@ -473,7 +530,9 @@ def test_lines_are_seconds_apart_by_default() -> None:
     assert 2 <= rankwright.training.progress._SECONDS_BETWEEN_LINES <= 60
 
 
-def test_a_bar_on_a_terminal(monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> None:
+def test_a_bar_on_a_terminal(
+    monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
     monkeypatch.setenv("FORCE_COLOR", "1")
     monkeypatch.setenv("TERM", "xterm")
     monkeypatch.setenv("TTY_COMPATIBLE", "1")
@@ -491,7 +550,9 @@ def test_a_line_shows_the_best_value_in_the_metrics_sense() -> None:
         times = {"gradients": 0.5, "trees": 2.75, "leaves": 0.5, "evaluation": 0.25}
         progress = Progress(3, 9, 2, [{metric: [0.5, 0.75, 0.25]}], seconds=4.0, times=times)
         told.append(display.describe(progress))
-    assert told[0] == "3/9 trees, ndcg@10 0.2500 (best 0.7500), 0.5 trees/s, 12 s left, objective 25%"
+    assert (
+        told[0] == "3/9 trees, ndcg@10 0.2500 (best 0.7500), 0.5 trees/s, 12 s left, objective 25%"
+    )
     assert "(best 0.2500)" in told[1]
 
 
@@ -517,7 +578,8 @@ def test_predictions_in_several_threads(fitted: Ranker) -> None:
     expected = fitted.predict(X)
     same: list[bool] = []
     threads = [
-        threading.Thread(target=lambda: same.append(np.array_equal(fitted.predict(X), expected))) for _ in range(8)
+        threading.Thread(target=lambda: same.append(np.array_equal(fitted.predict(X), expected)))
+        for _ in range(8)
     ]
     for thread in threads:
         thread.start()

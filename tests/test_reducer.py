@@ -13,7 +13,7 @@ import pytest
 from rankwright import RankingData, make_web_search
 from rankwright.evaluation.per_query import Evaluator
 from rankwright.objectives import bind
-from rankwright.reducer import ALONE, EXACT_ALONE, rounding
+from rankwright.support.reducer import ALONE, EXACT_ALONE, rounding
 from rankwright.training.boosting import Boosting
 from rankwright.training.defaults import for_data
 from rankwright.training.grid import to_grid
@@ -27,7 +27,9 @@ HALVES = [WHOLE.subset(np.arange(60) % 3 == 0), WHOLE.subset(np.arange(60) % 3 !
 class Machine:
     """One of several machines that run in threads; each call waits for the others."""
 
-    def __init__(self, number: int, shared: list[Any], barrier: threading.Barrier, exact: bool) -> None:
+    def __init__(
+        self, number: int, shared: list[Any], barrier: threading.Barrier, exact: bool
+    ) -> None:
         self.exact = exact
         self._number, self._shared, self._barrier = number, shared, barrier
 
@@ -53,7 +55,9 @@ def on_both(run: Callable[[RankingData, Machine], Any], exact: bool = False) -> 
     shared: list[Any] = [None, None]
     barrier = threading.Barrier(2)
     with ThreadPoolExecutor(2) as pool:
-        return list(pool.map(run, HALVES, [Machine(number, shared, barrier, exact) for number in (0, 1)]))
+        return list(
+            pool.map(run, HALVES, [Machine(number, shared, barrier, exact) for number in (0, 1)])
+        )
 
 
 @pytest.mark.parametrize("weighted", [False, True])
@@ -61,7 +65,11 @@ def test_means_of_metrics_are_those_of_all_queries(weighted: bool) -> None:
     def means(data: RankingData, machine: Any) -> dict[str, float]:
         weights = data.query_ids.astype(float) + 1 if weighted else None
         evaluator = Evaluator(
-            data.y, group=data.group, metrics=["ndcg@5", "mrr", "map"], weights=weights, reducer=machine
+            data.y,
+            group=data.group,
+            metrics=["ndcg@5", "mrr", "map"],
+            weights=weights,
+            reducer=machine,
         )
         return evaluator(data.X[:, 0]).mean
 
@@ -98,7 +106,11 @@ SETTINGS: dict[str, dict[str, Any]] = {
     "steered": {"leaf_values": "full", "learning_rate": None},
     "sampled": {"leaf_values": "full", "subsample_queries": 0.5},
     "noise": {"leaf_values": "full", "langevin": True, "diffusion_temperature": 10.0},
-    "diagonal with noise": {"langevin": True, "leaf_noise": "independent", "diffusion_temperature": 10.0},
+    "diagonal with noise": {
+        "langevin": True,
+        "leaf_noise": "independent",
+        "diffusion_temperature": 10.0,
+    },
 }
 
 
@@ -140,7 +152,8 @@ def test_leaf_systems_of_every_kernel_are_exact(objective: str) -> None:
     whole = bound.leaf_system(scores, leaf, 7, 2, rounding=digits)
     parts = [np.arange(60) % 4 == part for part in range(4)]
     weighted = [
-        bound.leaf_system(scores, leaf, 7, 2, query_weight=part.astype(float), rounding=digits) for part in parts
+        bound.leaf_system(scores, leaf, 7, 2, query_weight=part.astype(float), rounding=digits)
+        for part in parts
     ]
     for number in (0, 1):
         assert np.array_equal(sum(part[number] for part in weighted), whole[number])
@@ -154,7 +167,9 @@ def test_exact_means_have_the_same_bits(weighted: bool) -> None:
     def means(data: RankingData, machine: Any) -> Any:
         weights = 1 / (data.query_ids.astype(float) + 1) if weighted else None
         metrics = ["ndcg@5", "mrr", "map"]
-        return Evaluator(data.y, group=data.group, metrics=metrics, weights=weights, reducer=machine)(data.X[:, 0]).mean
+        return Evaluator(
+            data.y, group=data.group, metrics=metrics, weights=weights, reducer=machine
+        )(data.X[:, 0]).mean
 
     expected = means(WHOLE, EXACT_ALONE)
     assert on_both(means, exact=True) == [expected, expected]
@@ -163,5 +178,7 @@ def test_exact_means_have_the_same_bits(weighted: bool) -> None:
 
 def test_lightgbm_trains_on_one_machine() -> None:
     plan = for_data(read_parameters(quick().get_params()), WHOLE)
-    with pytest.raises(ValueError, match="engine='lightgbm' trains on one machine; use engine='xgboost'"):
+    with pytest.raises(
+        ValueError, match="engine='lightgbm' trains on one machine; use engine='xgboost'"
+    ):
         Boosting(plan.objective, plan.metrics, WHOLE, [], plan.settings, EXACT_ALONE)

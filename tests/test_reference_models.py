@@ -26,7 +26,9 @@ def test_the_model_is_the_one_that_was_recorded(name: str) -> None:
         pytest.skip("needs shared/data")
     seen, recorded = reference_models.describe(name), RECORDED["models"][name]
     # Another processor or another version of a library may round sums in another way.
-    np.testing.assert_allclose(seen["first scores"], recorded["first scores"], rtol=0 if SAME_MACHINE else 1e-6)
+    np.testing.assert_allclose(
+        seen["first scores"], recorded["first scores"], rtol=0 if SAME_MACHINE else 1e-6
+    )
     if SAME_MACHINE:
         assert seen == recorded
 
@@ -41,7 +43,9 @@ def probe() -> pd.DataFrame:
 def test_a_model_saved_by_version_0_1_0_loads(file: str) -> None:
     ranker = Ranker.load(FORMAT1 / file)
     assert ranker.predict(probe()).tolist() == EXPECTED["scores"]
-    np.testing.assert_allclose(ranker.predict(probe(), contributions=True), EXPECTED["contributions"], rtol=1e-12)
+    np.testing.assert_allclose(
+        ranker.predict(probe(), contributions=True), EXPECTED["contributions"], rtol=1e-12
+    )
     assert [str(metric) for metric in ranker.metrics_] == EXPECTED["metrics"]
     assert ranker.learning_rates_ == EXPECTED["learning_rates"]
 
@@ -59,7 +63,11 @@ def test_a_checkpoint_of_version_0_1_0_is_resumed(tmp_path: Path) -> None:
     train = train.canonical()  # that version took the rows as they were
     seen: list[Any] = []
     options: dict[str, Any] = {"n_estimators": 12, "num_leaves": 4, "n_jobs": 1, "verbose": 0}
-    ranker = Ranker("lambdamart", checkpoint={"path": tmp_path / "checkpoint", "trees": 1}, **options)
+    ranker = Ranker(
+        "lambdamart", checkpoint={"path": tmp_path / "checkpoint", "trees": 1}, **options
+    )
     ranker.fit(train, eval_set=[valid], callbacks=[seen.append])
     assert [progress.iteration for progress in seen] == list(range(8, 13))
-    np.testing.assert_allclose(ranker.predict(valid)[:8], EXPECTED["resumed_scores"], rtol=0 if SAME_MACHINE else 1e-6)
+    np.testing.assert_allclose(
+        ranker.predict(valid)[:8], EXPECTED["resumed_scores"], rtol=0 if SAME_MACHINE else 1e-6
+    )

@@ -25,7 +25,13 @@ from rankwright.cli import app
 from rankwright.report import Figure, Page, Section, Table, Text, run_report, save_page
 from rankwright.report.explorer import QueryExplorer
 from rankwright.report.reasons import ReasonExplorer
-from rankwright.report.scored_runs import ScoredRuns, count_ties, distinct_names, groups_of, mean_interval
+from rankwright.report.scored_runs import (
+    ScoredRuns,
+    count_ties,
+    distinct_names,
+    groups_of,
+    mean_interval,
+)
 from rankwright.report.theme import COLOURS, merged, on_paper
 from rankwright.runs import Run, train_run
 from small import QUICK, TRAIN, VALID
@@ -37,7 +43,13 @@ METRICS = ["ndcg@5", "map"]
 def runs(tmp_path_factory: pytest.TempPathFactory) -> list[Run]:
     folder = tmp_path_factory.mktemp("runs")
     return [
-        train_run(folder / name, TRAIN, VALID, parameters={**QUICK, "metric": METRICS, "objective": name}, verbose=0)
+        train_run(
+            folder / name,
+            TRAIN,
+            VALID,
+            parameters={**QUICK, "metric": METRICS, "objective": name},
+            verbose=0,
+        )
         for name in ("lambdamart", "queryrmse")
     ]
 
@@ -110,15 +122,21 @@ def test_a_page_loads_nothing_and_runs_only_its_own_scripts(page: Page) -> None:
         assert "src" not in attributes
         assert tag != "a" or (attributes["href"] or "").startswith("#")
         assert not any(name.startswith("on") for name in attributes)
-    policy = next(a["content"] for _, a, _ in elements.found if a.get("http-equiv") == "Content-Security-Policy")
+    policy = next(
+        a["content"]
+        for _, a, _ in elements.found
+        if a.get("http-equiv") == "Content-Security-Policy"
+    )
     digests = [
         base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
         for script in elements.texts("script")
         if not script.lstrip().startswith("{")
     ]
     assert len(digests) == 4
-    assert policy == "default-src 'none'; style-src 'unsafe-inline'; img-src data:; script-src " + " ".join(
-        f"'sha256-{digest}'" for digest in digests
+    assert (
+        policy
+        == "default-src 'none'; style-src 'unsafe-inline'; img-src data:; script-src "
+        + " ".join(f"'sha256-{digest}'" for digest in digests)
     )
 
 
@@ -126,7 +144,9 @@ def test_texts_are_escaped_everywhere() -> None:
     bad = "</script><img src=x onerror=alert(1)>&\"'"
     data = alt.Data(values=[{"x": bad}])
     figure = Figure(bad, alt.Chart(data).mark_point().encode(x="x:N"), bad)
-    html = Page(bad, [Section(bad, [Text(bad), Table(bad, [bad], [[bad]], bad), figure])], bad).html()
+    html = Page(
+        bad, [Section(bad, [Text(bad), Table(bad, [bad], [[bad]], bad), figure])], bad
+    ).html()
     elements = Elements(html)
     assert not [tag for tag, _, _ in elements.found if tag == "img"]
     (spec,) = elements.texts("script", type="application/json")
@@ -154,7 +174,12 @@ def test_vega_is_in_the_page_once_and_only_if_there_is_a_chart() -> None:
 
 
 def test_cells() -> None:
-    table = Table("t", ["a", "b", "c", "d"], [["x", 1234, 0.5, None], ["y|z", -7, 12.34567, "[0.1, 0.2]*"]], "* note")
+    table = Table(
+        "t",
+        ["a", "b", "c", "d"],
+        [["x", 1234, 0.5, None], ["y|z", -7, 12.34567, "[0.1, 0.2]*"]],
+        "* note",
+    )
     assert table.markdown({}).splitlines() == [
         "**t**",
         "",
@@ -165,15 +190,14 @@ def test_cells() -> None:
         "",
         r"\* note",
     ]
-    assert [cls == "number" for cls in re.findall(r'<th scope="col"(?: class="(\w+)")?>', table.html())] == [
-        False,
-        True,
-        True,
-        True,
-    ]
+    assert [
+        cls == "number" for cls in re.findall(r'<th scope="col"(?: class="(\w+)")?>', table.html())
+    ] == [False, True, True, True]
 
 
-@pytest.mark.parametrize(("cell", "rule"), [("-2.35e-05", "--:"), ("3 of 4", "--:"), ("1e", "---"), ("e-05", "---")])
+@pytest.mark.parametrize(
+    ("cell", "rule"), [("-2.35e-05", "--:"), ("3 of 4", "--:"), ("1e", "---"), ("e-05", "---")]
+)
 def test_columns_of_numbers_are_right_aligned(cell: str, rule: str) -> None:
     assert Table("", ["a"], [[cell], ["0.5"]]).markdown({}).splitlines()[1] == f"|{rule}|"
 
@@ -228,12 +252,16 @@ def test_colours_can_be_read(scheme: int) -> None:
 
 
 def test_html_is_one_file(tmp_path: Path) -> None:
-    save_page(Page("p", [Section("s", [Figure("f", chart(), "a")])]), tmp_path / "new" / "report.html")
+    save_page(
+        Page("p", [Section("s", [Figure("f", chart(), "a")])]), tmp_path / "new" / "report.html"
+    )
     assert [path.name for path in tmp_path.rglob("*") if path.is_file()] == ["report.html"]
 
 
 def test_markdown_links_to_its_pictures(tmp_path: Path) -> None:
-    page = Page("p", [Section("s", [Figure("A figure!", chart(), "what it shows"), Text("t")])], "sub")
+    page = Page(
+        "p", [Section("s", [Figure("A figure!", chart(), "what it shows"), Text("t")])], "sub"
+    )
     save_page(page, tmp_path / "report.md", "md")
     assert (tmp_path / "report.md").read_text() == (
         "# p\n\nsub\n\n## s\n\n**A figure!**\n\n![what it shows](report-figures/01-a-figure.png)\n\nt\n"
@@ -242,11 +270,18 @@ def test_markdown_links_to_its_pictures(tmp_path: Path) -> None:
 
 
 def test_png_beside_html(tmp_path: Path) -> None:
-    save_page(Page("p", [Section("s", [Figure("f", chart(), "a")] * 2)]), tmp_path / "r.html", png=True)
-    assert sorted(path.name for path in (tmp_path / "r-figures").iterdir()) == ["01-f.png", "02-f.png"]
+    save_page(
+        Page("p", [Section("s", [Figure("f", chart(), "a")] * 2)]), tmp_path / "r.html", png=True
+    )
+    assert sorted(path.name for path in (tmp_path / "r-figures").iterdir()) == [
+        "01-f.png",
+        "02-f.png",
+    ]
 
 
-def test_nothing_is_left_of_a_page_that_could_not_be_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_nothing_is_left_of_a_page_that_could_not_be_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     page = Page("p", [Section("s", [Figure("f", chart(), "a")])])
     (tmp_path / "report.md").write_text("the old one")
 
@@ -269,9 +304,13 @@ def test_wrong_targets(tmp_path: Path) -> None:
         save_page(Page("p", []), tmp_path)
 
 
-def test_a_missing_package_names_the_extra(monkeypatch: pytest.MonkeyPatch, runs: list[Run]) -> None:
+def test_a_missing_package_names_the_extra(
+    monkeypatch: pytest.MonkeyPatch, runs: list[Run]
+) -> None:
     monkeypatch.setitem(sys.modules, "altair", None)
-    with pytest.raises(ImportError, match=r'a report needs altair, .* pip install "rankwright\[report\]"'):
+    with pytest.raises(
+        ImportError, match=r'a report needs altair, .* pip install "rankwright\[report\]"'
+    ):
         run_report(runs, VALID)
 
 
@@ -297,17 +336,28 @@ def ties_by_pairs(data: RankingData, scores: Any) -> tuple[int, int, int, int]:
 @pytest.mark.parametrize("levels", [1, 3, 8, 40])
 def test_ties_by_counting_pairs(levels: int) -> None:
     draw = np.random.default_rng(levels)
-    data = RankingData(np.zeros((90, 1)), draw.integers(0, 3, 90), qid=np.repeat([3, 1, 2, 9], [40, 1, 14, 35]))
+    data = RankingData(
+        np.zeros((90, 1)), draw.integers(0, 3, 90), qid=np.repeat([3, 1, 2, 9], [40, 1, 14, 35])
+    )
     scores = draw.integers(0, levels, 90).astype(float)
     counts = count_ties(data, scores)
-    assert (counts.pairs, counts.tied, counts.tied_across_labels, counts.queries_at_top) == ties_by_pairs(data, scores)
+    assert (
+        counts.pairs,
+        counts.tied,
+        counts.tied_across_labels,
+        counts.queries_at_top,
+    ) == ties_by_pairs(data, scores)
 
 
 def test_a_tie_at_the_tenth_place_is_one_of_the_top() -> None:
     data = RankingData(np.zeros((13, 1)), np.arange(13) % 2, group=[13])
     scores = -np.arange(13.0)
-    assert count_ties(data, np.where(scores == -10, -9, scores)).queries_at_top == 1  # places 10 and 11
-    assert count_ties(data, np.where(scores == -11, -10, scores)).queries_at_top == 0  # places 11 and 12
+    assert (
+        count_ties(data, np.where(scores == -10, -9, scores)).queries_at_top == 1
+    )  # places 10 and 11
+    assert (
+        count_ties(data, np.where(scores == -11, -10, scores)).queries_at_top == 0
+    )  # places 11 and 12
 
 
 def test_groups_divide_the_queries() -> None:
@@ -316,15 +366,21 @@ def test_groups_divide_the_queries() -> None:
     assert sorted(np.concatenate([members for _, members in groups])) == list(range(500))
     for (_, one), (_, other) in pairwise(groups):
         assert values[one].max() < values[other].min()
-    assert [text for text, _ in groups] == [f"{values[m].min()} to {values[m].max()}" for _, m in groups]
+    assert [text for text, _ in groups] == [
+        f"{values[m].min()} to {values[m].max()}" for _, m in groups
+    ]
     assert max(len(members) for _, members in groups) < 2 * 500 / 6
-    assert [(text, members.tolist()) for text, members in groups_of(np.array([5, 5, 5]))] == [("5", [0, 1, 2])]
+    assert [(text, members.tolist()) for text, members in groups_of(np.array([5, 5, 5]))] == [
+        ("5", [0, 1, 2])
+    ]
 
 
 def test_interval_of_a_mean() -> None:
     # Student's quantile for 2 degrees of freedom is 4.302653; the standard error of (1, 2, 3) is 1 / sqrt(3).
     mean, low, high = mean_interval(np.array([1.0, 2.0, 3.0]))
-    assert (mean, low, high) == pytest.approx((2, 2 - 4.302653 / 3**0.5, 2 + 4.302653 / 3**0.5), abs=1e-6)
+    assert (mean, low, high) == pytest.approx(
+        (2, 2 - 4.302653 / 3**0.5, 2 + 4.302653 / 3**0.5), abs=1e-6
+    )
     assert mean_interval(np.array([4.0])) == (4, 4, 4)
 
 
@@ -359,11 +415,14 @@ def test_sections(page: Page) -> None:
 
 def test_means_and_tests_are_those_of_evaluate_and_compare(page: Page, runs: list[Run]) -> None:
     evaluations = [
-        evaluate(run.ranker.predict(VALID), VALID.y, qid=VALID.qid, metrics=METRICS, ties="worst") for run in runs
+        evaluate(run.ranker.predict(VALID), VALID.y, qid=VALID.qid, metrics=METRICS, ties="worst")
+        for run in runs
     ]
     overview = tables(page, "Overview")
     for row, evaluation in zip(overview["Means"].rows, evaluations, strict=True):
-        assert [str(cell).split()[0] for cell in row[1:]] == [f"{evaluation.mean[m]:.4f}" for m in METRICS]
+        assert [str(cell).split()[0] for cell in row[1:]] == [
+            f"{evaluation.mean[m]:.4f}" for m in METRICS
+        ]
     expected = compare(*evaluations, names=["lambdamart", "queryrmse"]).rows
     for row, paired in zip(overview["Against lambdamart"].rows, expected, strict=True):
         assert row[:3] == [paired.metric, "queryrmse", f"{paired.difference:+.4f}"]
@@ -384,12 +443,16 @@ def test_learning_curves_are_the_history(page: Page, runs: list[Run]) -> None:
     assert [figure.title for figure in section.blocks if isinstance(figure, Figure)] == METRICS
     for figure in section.blocks:
         assert isinstance(figure, Figure)
-        rows = [row for row in rows_of(figure) if "b" not in row]  # the best trees are there already
+        rows = [
+            row for row in rows_of(figure) if "b" not in row
+        ]  # the best trees are there already
         assert len(rows) == len(runs) * 2 * QUICK["n_estimators"]
         for row in rows:
             run = next(one for one in runs if one.name == row["r"])
             part = {"training": "train", "validation": "valid"}[row["s"]]
-            assert row["v"] == pytest.approx(run.history[row["i"] - 1][part][figure.title], abs=1e-6)
+            assert row["v"] == pytest.approx(
+                run.history[row["i"] - 1][part][figure.title], abs=1e-6
+            )
 
 
 def test_features_are_the_twenty_largest(page: Page, runs: list[Run]) -> None:
@@ -404,7 +467,12 @@ def test_times_and_manifest(page: Page, runs: list[Run]) -> None:
     (times,) = tables(page, "Time").values()
     assert [row[-1] for row in times.rows] == [f"{sum(run.times.values()):.2f}" for run in runs]
     manifest = tables(page, "Manifest")
-    assert list(manifest) == ["Parameters", "Settings that the data chose", "Runs and data", "Environment"]
+    assert list(manifest) == [
+        "Parameters",
+        "Settings that the data chose",
+        "Runs and data",
+        "Environment",
+    ]
     parameters = {row[0]: row[1:] for row in manifest["Parameters"].rows}
     assert parameters["objective"] == ["lambdamart", "queryrmse"]
     assert parameters["n_estimators"] == ["12", "12"]
@@ -422,14 +490,22 @@ def test_one_run_is_reported_without_a_comparison(runs: list[Run]) -> None:
     assert page.title == "Mine"
     assert list(tables(page, "Overview")) == ["Means"]
     worst = tables(page, "Query by query")["Worst queries"]
-    values = evaluate(runs[0].ranker.predict(VALID), VALID.y, qid=VALID.qid, metrics="arp").per_query["arp"]
-    assert [row[1] for row in worst.rows] == sorted(values[~np.isnan(values)], reverse=True)[:20]  # lower is better
+    values = evaluate(
+        runs[0].ranker.predict(VALID), VALID.y, qid=VALID.qid, metrics="arp"
+    ).per_query["arp"]
+    assert [row[1] for row in worst.rows] == sorted(values[~np.isnan(values)], reverse=True)[
+        :20
+    ]  # lower is better
 
 
 def test_weights_of_queries_are_used(runs: list[Run]) -> None:
     weights = np.linspace(0.1, 3, VALID.n_queries)
-    weighted = RankingData(VALID.X, VALID.y, group=VALID.group, weights=weights, feature_names=VALID.feature_names)
-    values = evaluate(runs[0].ranker.predict(VALID), VALID.y, group=VALID.group, metrics="ndcg@5").per_query["ndcg@5"]
+    weighted = RankingData(
+        VALID.X, VALID.y, group=VALID.group, weights=weights, feature_names=VALID.feature_names
+    )
+    values = evaluate(
+        runs[0].ranker.predict(VALID), VALID.y, group=VALID.group, metrics="ndcg@5"
+    ).per_query["ndcg@5"]
     counted = ~np.isnan(values)
     expected = sum(weights[counted] * values[counted]) / sum(weights[counted])
     table = tables(run_report(runs, weighted, metrics="ndcg@5"), "Overview")["Means"]
@@ -440,7 +516,9 @@ def test_weights_of_queries_are_used(runs: list[Run]) -> None:
 @pytest.mark.filterwarnings("ignore:ndcg.*no query has a relevant document")
 def test_no_relevant_document() -> None:
     data = RankingData(np.zeros((4, 1)), [0, 0, 0, 0], group=[2, 2])
-    with pytest.raises(ValueError, match=r"no query of test data has a relevant document, so ndcg has no value"):
+    with pytest.raises(
+        ValueError, match=r"no query of test data has a relevant document, so ndcg has no value"
+    ):
         run_report(fakes([perfect]), data, metrics="ndcg")
 
 
@@ -454,11 +532,15 @@ def test_no_run() -> None:
 
 def scored_runs(data: RankingData, *scores: Any, metric: str = "ndcg@5") -> ScoredRuns:
     evaluations = [evaluate(one, data.y, group=data.group, metrics=metric) for one in scores]
-    return ScoredRuns([f"s{number}" for number in range(len(scores))], data, list(scores), evaluations)
+    return ScoredRuns(
+        [f"s{number}" for number in range(len(scores))], data, list(scores), evaluations
+    )
 
 
 def explorer_data(explorer: QueryExplorer) -> dict[str, Any]:
-    found: dict[str, Any] = json.loads(Elements(explorer.html()).texts("script", **{"class": "explorer-data"})[0])
+    found: dict[str, Any] = json.loads(
+        Elements(explorer.html()).texts("script", **{"class": "explorer-data"})[0]
+    )
     return found
 
 
@@ -469,7 +551,9 @@ def explorer_figures(explorer: QueryExplorer) -> tuple[list[dict[str, Any]], lis
 
 def test_rankings_are_those_that_the_metric_counts() -> None:
     draw = np.random.default_rng(5)
-    data = RankingData(np.zeros((200, 1)), draw.integers(0, 3, 200), qid=np.repeat(np.arange(8), 25))
+    data = RankingData(
+        np.zeros((200, 1)), draw.integers(0, 3, 200), qid=np.repeat(np.arange(8), 25)
+    )
     scores = [draw.integers(0, 6, 200) / 3, draw.normal(size=200)]  # the first has many ties
     explorer = QueryExplorer(scored_runs(data, *scores))
     points, _ = explorer_figures(explorer)
@@ -487,12 +571,16 @@ def test_rankings_are_those_that_the_metric_counts() -> None:
             gains = [2**label - 1 for label in labels[:5]]
             ideal = sorted((2 ** data.y[row] - 1 for row in rows), reverse=True)[:5]
             discounts = 1 / np.log2(np.arange(2, 7))
-            assert point["v"][0][system] == pytest.approx(np.dot(gains, discounts) / np.dot(ideal, discounts), abs=1e-5)
+            assert point["v"][0][system] == pytest.approx(
+                np.dot(gains, discounts) / np.dot(ideal, discounts), abs=1e-5
+            )
 
 
 def test_the_histogram_counts_all_queries_of_each_pair() -> None:
     draw = np.random.default_rng(6)
-    data = RankingData(np.zeros((900, 1)), draw.integers(0, 2, 900), qid=np.repeat(np.arange(90), 10))
+    data = RankingData(
+        np.zeros((900, 1)), draw.integers(0, 2, 900), qid=np.repeat(np.arange(90), 10)
+    )
     scored = scored_runs(data, *(draw.normal(size=900) for _ in range(3)), metric="mrr")
     _, pairs = explorer_figures(QueryExplorer(scored))
     assert [(pair["a"], pair["b"]) for pair in pairs] == [(0, 1), (0, 2), (1, 2)]
@@ -514,21 +602,35 @@ def test_the_query_view_has_every_metric() -> None:
     scores = [draw.normal(size=60) for _ in range(2)]
     metrics = ["ndcg@5", "arp", "mrr"]
     scored = ScoredRuns(
-        ["s0", "s1"], data, scores, [evaluate(one, data.y, group=data.group, metrics=metrics) for one in scores]
+        ["s0", "s1"],
+        data,
+        scores,
+        [evaluate(one, data.y, group=data.group, metrics=metrics) for one in scores],
     )
     explorer = QueryExplorer(scored)
     described = explorer_data(explorer)["metrics"]
-    assert [(metric["name"], metric["better"]) for metric in described] == [("ndcg@5", 1), ("arp", -1), ("mrr", 1)]
+    assert [(metric["name"], metric["better"]) for metric in described] == [
+        ("ndcg@5", 1),
+        ("arp", -1),
+        ("mrr", 1),
+    ]
     points, pairs = explorer_figures(explorer)
     for number, metric in enumerate(described):
-        values = np.array([evaluation.per_query[metric["name"]] for evaluation in scored.evaluations])
+        values = np.array(
+            [evaluation.per_query[metric["name"]] for evaluation in scored.evaluations]
+        )
         shown = {int(point["q"]): point["v"][number] for point in points}
         assert all(shown[query] == pytest.approx(values[:, query], abs=1e-5) for query in range(6))
         assert metric["ends"][0] < values.min() <= values.max() < metric["ends"][1]
         (pair,) = (pair for pair in pairs if pair["m"] == number)
-        assert (pair["larger"], pair["smaller"]) == (sum(values[1] > values[0]), sum(values[1] < values[0]))
+        assert (pair["larger"], pair["smaller"]) == (
+            sum(values[1] > values[0]),
+            sum(values[1] < values[0]),
+        )
         assert metric["widest"] == pytest.approx(max(np.ptp(values, axis=0).max(), 1e-6))
-    assert [option for option in Elements(explorer.html()).texts("option") if option in metrics] == metrics
+    assert [
+        option for option in Elements(explorer.html()).texts("option") if option in metrics
+    ] == metrics
 
 
 def test_queries_without_a_value_are_not_offered() -> None:
@@ -548,7 +650,9 @@ def noisy(seed: int) -> Any:
 
 def large(n_queries: int, documents: int = 30) -> RankingData:
     draw = np.random.default_rng(n_queries)
-    ids = np.array([f"a long query id, as they are made from urls and dates {q:06d}" for q in range(n_queries)])
+    ids = np.array(
+        [f"a long query id, as they are made from urls and dates {q:06d}" for q in range(n_queries)]
+    )
     y = draw.integers(0, 5, n_queries * documents)
     return RankingData(np.zeros((len(y), 1)), y, qid=np.repeat(ids, documents))
 
@@ -559,7 +663,12 @@ def fakes(scorers: Sequence[Any]) -> list[Any]:
     def fake(number: int, scorer: Any) -> Any:
         names = [f"a feature with a long name, number {column}" for column in range(700)]
         history = [
-            {"iteration": i, "seconds": 0.1 * i, "train": dict.fromkeys("abc", i / 5000), "valid": {"a": 0.5}}
+            {
+                "iteration": i,
+                "seconds": 0.1 * i,
+                "train": dict.fromkeys("abc", i / 5000),
+                "valid": {"a": 0.5},
+            }
             for i in range(1, 5001)
         ]
         shares = np.random.default_rng(number).dirichlet(np.ones(700))
@@ -573,7 +682,9 @@ def fakes(scorers: Sequence[Any]) -> list[Any]:
             model_=SimpleNamespace(
                 feature_names=names,
                 encode=lambda data: np.zeros((data.n_rows, 700)),
-                forest=SimpleNamespace(contributions=lambda rows: np.tile(np.append(shares, 0), (len(rows), 1))),
+                forest=SimpleNamespace(
+                    contributions=lambda rows: np.tile(np.append(shares, 0), (len(rows), 1))
+                ),
             ),
             feature_importances_=shares,
         )
@@ -608,12 +719,16 @@ def test_large_data_stays_below_two_megabytes(n_runs: int) -> None:
     assert f"for {len(rankings):,} of" in explorer.html()
     # The query that changed most of all is there.
     spread = np.ptp(explorer.scored.values, axis=0)
-    assert max(np.ptp(point["v"][0]) for point in points[: len(rankings)]) == pytest.approx(spread.max(), abs=1e-5)
+    assert max(np.ptp(point["v"][0]) for point in points[: len(rankings)]) == pytest.approx(
+        spread.max(), abs=1e-5
+    )
 
 
 def test_markdown_lists_the_queries_that_changed_most(page: Page, runs: list[Run]) -> None:
     values = [
-        evaluate(run.ranker.predict(VALID), VALID.y, qid=VALID.qid, metrics="ndcg@5").per_query["ndcg@5"]
+        evaluate(run.ranker.predict(VALID), VALID.y, qid=VALID.qid, metrics="ndcg@5").per_query[
+            "ndcg@5"
+        ]
         for run in runs
     ]
     place = int(np.nanargmax(np.abs(values[1] - values[0])))
@@ -659,7 +774,9 @@ def test_reasons_start_with_the_worst_query_and_a_wrong_pair(page: Page, runs: l
     block = reasons_of(page)
     values = np.mean(
         [
-            evaluate(run.ranker.predict(VALID), VALID.y, qid=VALID.qid, metrics="ndcg@5").per_query["ndcg@5"]
+            evaluate(run.ranker.predict(VALID), VALID.y, qid=VALID.qid, metrics="ndcg@5").per_query[
+                "ndcg@5"
+            ]
             for run in runs
         ],
         axis=0,
@@ -673,7 +790,9 @@ def test_reasons_start_with_the_worst_query_and_a_wrong_pair(page: Page, runs: l
     assert sum(map(float, cells)) == pytest.approx(ranking["s"][a] - ranking["s"][b], abs=1e-3)
 
 
-def test_no_reasons_without_pairs_or_without_the_library(runs: list[Run], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_reasons_without_pairs_or_without_the_library(
+    runs: list[Run], monkeypatch: pytest.MonkeyPatch
+) -> None:
     alone = RankingData(VALID.X[:3], [1, 1, 1], qid=[1, 2, 3], reference=VALID)
     titles = [section.title for section in run_report(runs[:1], alone, metrics="mrr").sections]
     assert "Reasons" not in titles
@@ -682,7 +801,9 @@ def test_no_reasons_without_pairs_or_without_the_library(runs: list[Run], monkey
         raise ImportError("No module named 'lightgbm'")
 
     monkeypatch.setattr(type(runs[0].ranker.forest_), "contributions", without)
-    (block,) = next(one for one in run_report(runs[:1], VALID).sections if one.title == "Reasons").blocks
+    (block,) = next(
+        one for one in run_report(runs[:1], VALID).sections if one.title == "Reasons"
+    ).blocks
     assert block.html() == "<p>There are no reasons to show: No module named &#39;lightgbm&#39;</p>"
 
 
@@ -690,12 +811,16 @@ def test_no_reasons_without_pairs_or_without_the_library(runs: list[Run], monkey
 
 
 def test_calibrated_runs_have_a_section(runs: list[Run], tmp_path: Path) -> None:
-    calibrated = train_run(tmp_path / "calibrated", TRAIN, parameters={**QUICK, "metric": METRICS}, verbose=0)
+    calibrated = train_run(
+        tmp_path / "calibrated", TRAIN, parameters={**QUICK, "metric": METRICS}, verbose=0
+    )
     calibrated.ranker.calibrate(TRAIN, target="relevance", folds=2)
     page = run_report([runs[0], calibrated], VALID)
     table = tables(page, "Calibration")["Calibration errors"]
     curve = calibrated.ranker.reliability(VALID)
-    assert table.rows == [["calibrated", calibrated.ranker.calibration_.describe(), curve.error, curve.largest]]
+    assert table.rows == [
+        ["calibrated", calibrated.ranker.calibration_.describe(), curve.error, curve.largest]
+    ]
     (figure,) = next(one for one in page.sections if one.title == "Calibration").blocks[1:2]
     assert isinstance(figure, Figure)
     points = rows_of(figure)
@@ -709,7 +834,12 @@ def test_calibrated_runs_have_a_section(runs: list[Run], tmp_path: Path) -> None
 
 def test_the_command(tmp_path: Path, runs: list[Run]) -> None:
     VALID.to_parquet(tmp_path / "test.parquet")
-    arguments = ["report", *(str(run.path) for run in runs), "--data", str(tmp_path / "test.parquet")]
+    arguments = [
+        "report",
+        *(str(run.path) for run in runs),
+        "--data",
+        str(tmp_path / "test.parquet"),
+    ]
     result = CliRunner().invoke(
         app, [*arguments, "--out", str(tmp_path / "r.md"), "--format", "md", "--metrics", "map"]
     )
@@ -733,10 +863,16 @@ def test_the_command_called_wrongly(tmp_path: Path, runs: list[Run]) -> None:
 def test_the_headline_says_who_is_best(page: Page, runs: list[Run]) -> None:
     text = page.sections[0].blocks[0]
     assert isinstance(text, Text)
-    means = next(block for block in page.sections[0].blocks if isinstance(block, Table) and block.title == "Means")
+    means = next(
+        block
+        for block in page.sections[0].blocks
+        if isinstance(block, Table) and block.title == "Means"
+    )
     values = [float(str(row[1]).split()[0].rstrip("*")) for row in means.rows]
     best = int(np.argmax(values))
-    assert text.text.startswith(f"{means.rows[best][0]} is best: {means.columns[1]} {values[best]:.4f}, ")
+    assert text.text.startswith(
+        f"{means.rows[best][0]} is best: {means.columns[1]} {values[best]:.4f}, "
+    )
     assert re.search(r"\(p (= 0|= 1|< 0)\.[0-9]+(, which may be chance)?\)\.$", text.text)
     assert (best, 1) in means.strong
     assert f"<b>{means.rows[best][1]}</b>" in means.html()

@@ -21,7 +21,9 @@ from small import QUICK, TRAIN, VALID
 
 BROWSERS = ("chromium", "chromium-browser", "google-chrome")
 BROWSER = next((path for name in BROWSERS if (path := shutil.which(name))), None)
-playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed: pip install playwright")
+playwright = pytest.importorskip(
+    "playwright.sync_api", reason="playwright is not installed: pip install playwright"
+)
 pytestmark = pytest.mark.skipif(
     BROWSER is None, reason="there is no browser: install Chromium to test the report in it"
 )
@@ -34,7 +36,13 @@ def report(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A report on three runs."""
     folder = tmp_path_factory.mktemp("report")
     runs = [
-        train_run(folder / name, TRAIN, VALID, parameters={**QUICK, "metric": ["ndcg@5", "map"], **options}, verbose=0)
+        train_run(
+            folder / name,
+            TRAIN,
+            VALID,
+            parameters={**QUICK, "metric": ["ndcg@5", "map"], **options},
+            verbose=0,
+        )
         for name, options in {
             "lambdamart": {"objective": "lambdamart"},
             "queryrmse": {"objective": "queryrmse"},
@@ -49,7 +57,9 @@ def report(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def browser() -> Iterator[Any]:
     with playwright.sync_playwright() as started:
         # Chromium's sandbox does not start for root, as which containers run; the page is our own.
-        chromium = started.chromium.launch(executable_path=BROWSER, args=["--no-sandbox", "--disable-gpu"])
+        chromium = started.chromium.launch(
+            executable_path=BROWSER, args=["--no-sandbox", "--disable-gpu"]
+        )
         yield chromium
         chromium.close()
 
@@ -63,16 +73,21 @@ class Opened:
         self.page = self.context.new_page()
         self.complaints: list[str] = []
         self.requests: list[str] = []
-        self.page.on("console", lambda message: self.complaints.append(f"{message.type}: {message.text}"))
+        self.page.on(
+            "console", lambda message: self.complaints.append(f"{message.type}: {message.text}")
+        )
         self.page.on("pageerror", lambda error: self.complaints.append(str(error)))
         self.page.on("request", lambda request: self.requests.append(request.url))
         self.page.goto(report.as_uri())
-        self.page.wait_for_function("document.querySelectorAll('.chart:not([data-drawn])').length === 0")
+        self.page.wait_for_function(
+            "document.querySelectorAll('.chart:not([data-drawn])').length === 0"
+        )
         self.said_at_first = list(self.complaints)
 
     def ranking(self, which: str) -> list[list[str]]:
         rows: list[list[str]] = self.page.eval_on_selector_all(
-            f".ranking.{which} tbody tr", "rows => rows.map(row => [...row.cells].map(cell => cell.textContent))"
+            f".ranking.{which} tbody tr",
+            "rows => rows.map(row => [...row.cells].map(cell => cell.textContent))",
         )
         return rows
 
@@ -116,7 +131,9 @@ def test_every_chart_has_marks(opened: Opened) -> None:
     assert opened.page.locator(".scatter .mark-symbol path").count() == VALID.n_queries
 
 
-def test_nothing_is_said_on_the_console_and_nothing_leaves_the_page(opened: Opened, report: Path) -> None:
+def test_nothing_is_said_on_the_console_and_nothing_leaves_the_page(
+    opened: Opened, report: Path
+) -> None:
     opened.page.select_option(".second", "2")
     opened.page.locator(".histogram .mark-rect path").first.hover()
     opened.page.locator(".scatter .mark-symbol path").first.click(force=True)
@@ -126,7 +143,9 @@ def test_nothing_is_said_on_the_console_and_nothing_leaves_the_page(opened: Open
 
 
 def test_the_page_forbids_connections(opened: Opened) -> None:
-    answer = opened.page.evaluate("fetch('https://example.org/').then(() => 'loaded', error => error.message)")
+    answer = opened.page.evaluate(
+        "fetch('https://example.org/').then(() => 'loaded', error => error.message)"
+    )
     assert answer == "Failed to fetch"
     assert any("Content Security Policy" in complaint for complaint in opened.complaints)
 
@@ -143,7 +162,9 @@ def test_picking_a_query_changes_both_rankings(opened: Opened) -> None:
     place = [str(one) for one in VALID.query_ids].index(query)
     labels = VALID.y[VALID.boundaries[place] : VALID.boundaries[place + 1]]
     for rows in after:
-        assert [row[0] for row in rows] == [str(rank) for rank in range(1, min(20, len(labels)) + 1)]
+        assert [row[0] for row in rows] == [
+            str(rank) for rank in range(1, min(20, len(labels)) + 1)
+        ]
         assert [float(row[2]) for row in rows] == [labels[int(row[1]) - 1] for row in rows]
         assert sorted([-float(row[3]) for row in rows]) == [-float(row[3]) for row in rows]
     # The last column is the document's rank in the other list.
@@ -154,8 +175,17 @@ def test_picking_a_query_changes_both_rankings(opened: Opened) -> None:
 def test_reasons_add_up_for_any_pair(opened: Opened) -> None:
     page = opened.page
     seen = set()
-    for system, query, above, below in (("0", "0", "0", "3"), ("2", "1", "4", "1"), ("1", "2", "2", "0")):
-        for name, value in (("system", system), ("query", query), ("above", above), ("below", below)):
+    for system, query, above, below in (
+        ("0", "0", "0", "3"),
+        ("2", "1", "4", "1"),
+        ("1", "2", "2", "0"),
+    ):
+        for name, value in (
+            ("system", system),
+            ("query", query),
+            ("above", above),
+            ("below", below),
+        ):
             page.select_option(f".reasons .{name}", value)
         cells = page.locator(".reasons .bars tbody td:nth-child(4)").all_text_contents()
         total = sum(float(cell.replace("\u2212", "-")) for cell in cells)
@@ -181,7 +211,9 @@ def test_a_click_on_a_point_picks_its_query(opened: Opened) -> None:
     for number in range(4):
         page.locator(".scatter .mark-symbol path").nth(number).click(force=True)
         seen.add(title.text_content())
-        picked = page.eval_on_selector(".queries", "list => list.selectedOptions[0].textContent.split(' ')[0]")
+        picked = page.eval_on_selector(
+            ".queries", "list => list.selectedOptions[0].textContent.split(' ')[0]"
+        )
         assert title.text_content().startswith(f"Query {picked}: ")
     assert len(seen) >= 4
 
@@ -209,9 +241,13 @@ def test_the_metric_of_the_query_view_is_chosen(opened: Opened) -> None:
     assert str(page.locator(".summary").text_content()).startswith("map of queryrmse")
     assert page.locator(".summary").text_content() != old
     assert all(
-        "map 0." in str(text) or "map 1." in str(text) for text in page.locator(".ranking caption").all_text_contents()
+        "map 0." in str(text) or "map 1." in str(text)
+        for text in page.locator(".ranking caption").all_text_contents()
     )
-    assert page.locator(".scatter .mark-symbol path").count() == page.locator(".queries option").count()
+    assert (
+        page.locator(".scatter .mark-symbol path").count()
+        == page.locator(".queries option").count()
+    )
     assert opened.complaints == []
 
 
@@ -236,11 +272,17 @@ def test_the_histogram_turns_with_the_order_of_the_systems(opened: Opened) -> No
 
 def test_queries_are_found_and_ordered(opened: Opened) -> None:
     page = opened.page
-    listed = [str(text).replace("\u2212", "-").split() for text in page.locator(".queries option").all_text_contents()]
+    listed = [
+        str(text).replace("\u2212", "-").split()
+        for text in page.locator(".queries option").all_text_contents()
+    ]
     sizes = [abs(float(difference)) for _, difference in listed]
     assert sizes == sorted(sizes, reverse=True)
     page.select_option(".order", "loss")
-    listed = [str(text).replace("\u2212", "-").split() for text in page.locator(".queries option").all_text_contents()]
+    listed = [
+        str(text).replace("\u2212", "-").split()
+        for text in page.locator(".queries option").all_text_contents()
+    ]
     values = [float(difference) for _, difference in listed]
     assert values == sorted(values)
     page.fill(".find", listed[2][0])
@@ -255,20 +297,18 @@ def test_the_keyboard_reaches_the_picker(opened: Opened) -> None:
     page.focus(".skip")
     for _ in range(60):
         page.keyboard.press("Tab")
-        reached.append(page.evaluate("document.activeElement.className || document.activeElement.id"))
+        reached.append(
+            page.evaluate("document.activeElement.className || document.activeElement.id")
+        )
         outline = page.evaluate("getComputedStyle(document.activeElement).outlineStyle")
         assert outline != "none", f"focus on {reached[-1]} cannot be seen"
         if reached[-1] == "queries":
             break
-    assert [name for name in reached if name in ("theme", "first", "second", "metric", "find", "order", "queries")] == [
-        "theme",
-        "first",
-        "second",
-        "metric",
-        "find",
-        "order",
-        "queries",
-    ]
+    assert [
+        name
+        for name in reached
+        if name in ("theme", "first", "second", "metric", "find", "order", "queries")
+    ] == ["theme", "first", "second", "metric", "find", "order", "queries"]
     before = opened.ranking("second")
     page.keyboard.press("ArrowDown")
     assert opened.ranking("second") != before
@@ -288,7 +328,11 @@ def background(page: Any) -> str:
 
 
 def axis_colour(page: Any) -> str:
-    return str(page.evaluate("getComputedStyle(document.querySelector('.chart .role-axis-label text')).fill"))
+    return str(
+        page.evaluate(
+            "getComputedStyle(document.querySelector('.chart .role-axis-label text')).fill"
+        )
+    )
 
 
 def test_dark_follows_the_system_and_the_button(opened: Opened) -> None:
@@ -301,7 +345,9 @@ def test_dark_follows_the_system_and_the_button(opened: Opened) -> None:
     page.click("#theme")
     dark = looks()
     assert light[0] == "rgb(255, 255, 255)"
-    assert all(one != other for one, other in zip(light, dark, strict=True)), "something does not follow"
+    assert all(one != other for one, other in zip(light, dark, strict=True)), (
+        "something does not follow"
+    )
     page.click("#theme")
     assert looks() == light
     page.evaluate("delete document.documentElement.dataset.theme")
@@ -315,7 +361,8 @@ def test_a_phone_shows_it_without_scrolling_sideways(browser: Any, report: Path)
     window = Opened(browser, report, viewport={"width": 400, "height": 800})
     assert window.page.evaluate("document.documentElement.scrollWidth") <= 400
     widest = window.page.eval_on_selector_all(
-        ".chart svg", "charts => Math.max(...charts.map(chart => chart.getBoundingClientRect().right))"
+        ".chart svg",
+        "charts => Math.max(...charts.map(chart => chart.getBoundingClientRect().right))",
     )
     assert widest <= 400
     assert window.complaints == []
@@ -333,15 +380,20 @@ def test_print_is_light_and_fits(opened: Opened) -> None:
 
 
 def test_charts_have_descriptions_and_headings_have_no_gaps(opened: Opened) -> None:
-    labels = opened.page.eval_on_selector_all(".chart", "boxes => boxes.map(box => box.getAttribute('aria-label'))")
+    labels = opened.page.eval_on_selector_all(
+        ".chart", "boxes => boxes.map(box => box.getAttribute('aria-label'))"
+    )
     assert all(len(label) > 30 for label in labels)
     assert opened.page.locator(".chart[role=img]").count() == len(labels)
-    levels = opened.page.eval_on_selector_all("h1, h2, h3", "all => all.map(one => Number(one.tagName[1]))")
+    levels = opened.page.eval_on_selector_all(
+        "h1, h2, h3", "all => all.map(one => Number(one.tagName[1]))"
+    )
     assert levels[0] == 1
     assert levels.count(1) == 1
     assert all(after <= before + 1 for before, after in pairwise(levels))
     unnamed = opened.page.eval_on_selector_all(
-        "select, input", "all => all.filter(one => !one.labels.length && !one.getAttribute('aria-label')).length"
+        "select, input",
+        "all => all.filter(one => !one.labels.length && !one.getAttribute('aria-label')).length",
     )
     assert unnamed == 0
 
@@ -355,12 +407,23 @@ def test_a_picture_is_kept(opened: Opened) -> None:
 def test_legends_wrap_where_a_row_would_be_cut_off(browser: Any, tmp_path: Path) -> None:
     import altair as alt
 
-    values = [{"x": i, "y": i, "r": f"a run with a long name {i}", "s": "ab"[i % 2]} for i in range(9)]
-    chart = alt.Chart(alt.Data(values=values)).mark_line().encode(x="x:Q", y="y:Q", color="r:N", strokeDash="s:N")
-    save_page(Page("Legends", [Section("One", [Figure("Chart", chart, "A chart.")])]), tmp_path / "page.html")
+    values = [
+        {"x": i, "y": i, "r": f"a run with a long name {i}", "s": "ab"[i % 2]} for i in range(9)
+    ]
+    chart = (
+        alt.Chart(alt.Data(values=values))
+        .mark_line()
+        .encode(x="x:Q", y="y:Q", color="r:N", strokeDash="s:N")
+    )
+    save_page(
+        Page("Legends", [Section("One", [Figure("Chart", chart, "A chart.")])]),
+        tmp_path / "page.html",
+    )
     opened = Opened(browser, tmp_path / "page.html", viewport={"width": 1200, "height": 900})
     box, *legends = (
-        opened.page.eval_on_selector_all(selector, "all => all.map(one => one.getBoundingClientRect().right)")
+        opened.page.eval_on_selector_all(
+            selector, "all => all.map(one => one.getBoundingClientRect().right)"
+        )
         for selector in (".chart", ".chart .role-legend")
     )
     opened.context.close()

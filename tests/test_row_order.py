@@ -39,7 +39,11 @@ def fit(order: Any, **options: Any) -> Ranker:
 
 @pytest.mark.parametrize("objective", ["auto", *OBJECTIVES])
 def test_any_order_gives_the_same_model_and_curves(objective: str) -> None:
-    orders = [np.arange(len(X)), np.arange(len(X))[::-1], np.random.default_rng(1).permutation(len(X))]
+    orders = [
+        np.arange(len(X)),
+        np.arange(len(X))[::-1],
+        np.random.default_rng(1).permutation(len(X)),
+    ]
     first, *others = (content(fit(order, objective=objective, subsample=0.7)) for order in orders)
     assert others == [first, first]
 
@@ -56,11 +60,23 @@ def test_any_order_gives_the_same_model_and_curves(objective: str) -> None:
     ids=str,
 )
 def test_whatever_is_drawn_or_solved(options: dict[str, Any]) -> None:
-    first, second = (content(fit(order, **options)) for order in (np.arange(len(X)), np.arange(len(X))[::-1]))
+    first, second = (
+        content(fit(order, **options)) for order in (np.arange(len(X)), np.arange(len(X))[::-1])
+    )
     assert first == second
 
 
-CONTAINERS = ["numpy", "fortran", "strided", "float32", "sparse", "csc", "pandas", "polars", "arrow"]
+CONTAINERS = [
+    "numpy",
+    "fortran",
+    "strided",
+    "float32",
+    "sparse",
+    "csc",
+    "pandas",
+    "polars",
+    "arrow",
+]
 
 
 @settings(max_examples=24, deadline=None)
@@ -84,7 +100,9 @@ def test_order_and_container_make_no_difference(seed: int, container: str) -> No
 
     def train(kind: str, rows: Any) -> tuple[np.ndarray, Any]:
         ranker = quick(n_estimators=3).fit(build[kind](matrix[rows]), Y[rows], qid=QID[rows])
-        return ranker.predict(build[kind](matrix)), [tree.value.tolist() for tree in ranker.forest_.trees()]
+        return ranker.predict(build[kind](matrix)), [
+            tree.value.tolist() for tree in ranker.forest_.trees()
+        ]
 
     scores, trees = train("numpy", np.arange(len(matrix)))
     other_scores, other_trees = train(container, order)
@@ -96,7 +114,9 @@ def test_order_and_container_make_no_difference(seed: int, container: str) -> No
 def test_the_type_of_whole_numbers_makes_no_difference(dtype: Any) -> None:
     matrix = np.trunc(10 * np.abs(np.nan_to_num(X))) % 100
     scores = quick(n_estimators=3).fit(matrix, Y, qid=QID).predict(matrix)
-    other = quick(n_estimators=3).fit(matrix.astype(dtype), Y.astype(np.int8), qid=QID.astype(np.int32))
+    other = quick(n_estimators=3).fit(
+        matrix.astype(dtype), Y.astype(np.int8), qid=QID.astype(np.int32)
+    )
     assert np.ptp(scores) > 0
     assert np.array_equal(other.predict(matrix.astype(dtype)), scores)
 
@@ -114,7 +134,9 @@ def test_categories_in_any_order() -> None:
 def test_neither_weights_of_one_nor_other_units_of_the_labels_change_the_order() -> None:
     data = RankingData(X, Y, qid=QID)
     rows = data.canonical().X
-    assert np.array_equal(RankingData(X, Y, qid=QID, weights=np.ones(len(X))).canonical().X, rows, equal_nan=True)
+    assert np.array_equal(
+        RankingData(X, Y, qid=QID, weights=np.ones(len(X))).canonical().X, rows, equal_nan=True
+    )
     assert np.array_equal(RankingData(X, 3 * Y, qid=QID).canonical().y, 3 * data.canonical().y)
 
 
@@ -136,7 +158,9 @@ def test_chance_decides_who_comes_first_among_rows_that_differ_in_the_label_alon
 
 
 def test_the_hash_sees_every_value_its_column_and_nothing_else() -> None:
-    plain = np.array([[0.0, 1.0, np.nan], [1.0, 0.0, np.nan], [0.0, 1.0, 0.0], [5e-324, 1.0, np.nan]])
+    plain = np.array(
+        [[0.0, 1.0, np.nan], [1.0, 0.0, np.nan], [0.0, 1.0, 0.0], [5e-324, 1.0, np.nan]]
+    )
     hashes = row_hashes(plain)
     assert len(set(hashes.tolist())) == 4
     assert np.array_equal(hashes, row_hashes(np.where(plain == 0, -0.0, plain)))

@@ -44,7 +44,9 @@ def values(run: Run) -> list[dict[str, Any]]:
 
 
 def same_outcome(one: Run, other: Run) -> bool:
-    return values(one) == values(other) and np.array_equal(one.ranker.predict(VALID), other.ranker.predict(VALID))
+    return values(one) == values(other) and np.array_equal(
+        one.ranker.predict(VALID), other.ranker.predict(VALID)
+    )
 
 
 def stop_at(monkeypatch: pytest.MonkeyPatch, iteration: int, error: BaseException) -> None:
@@ -93,7 +95,9 @@ def test_a_run_holds_model_manifest_config_metrics_log_and_environment(whole: Ru
     assert whole.times["trees"] > 0
     log = (whole.path / "log.txt").read_text().splitlines()
     assert log[0].endswith("training starts")
-    assert log[-1].endswith(f"finished after {BLOCK + 5} iterations; the model has {BLOCK + 5} trees")
+    assert log[-1].endswith(
+        f"finished after {BLOCK + 5} iterations; the model has {BLOCK + 5} trees"
+    )
 
 
 def test_the_history_is_that_of_the_model_on_both_data_sets(whole: Run) -> None:
@@ -103,7 +107,9 @@ def test_the_history_is_that_of_the_model_on_both_data_sets(whole: Run) -> None:
     assert seconds == sorted(seconds)
     assert seconds[0] > 0
     for part, data in (("train", TRAIN), ("valid", VALID)):
-        result = evaluate(whole.ranker.predict(data), data.y, qid=data.qid, metrics=["ndcg@10", "map"])
+        result = evaluate(
+            whole.ranker.predict(data), data.y, qid=data.qid, metrics=["ndcg@10", "map"]
+        )
         assert whole.history[-1][part] == result.mean
     plain = Ranker(**PARAMETERS, verbose=0).fit(TRAIN, eval_set=[VALID])
     assert [row["valid"]["map"] for row in whole.history] == plain.evals_result_["valid_0"]["map"]
@@ -121,7 +127,12 @@ def test_without_validation_data(tmp_path: Path) -> None:
 
 
 def test_early_stopping_watches_the_validation_data(tmp_path: Path) -> None:
-    parameters = {**PARAMETERS, "n_estimators": 60, "early_stopping_rounds": 3, "learning_rate": 0.5}
+    parameters = {
+        **PARAMETERS,
+        "n_estimators": 60,
+        "early_stopping_rounds": 3,
+        "learning_rate": 0.5,
+    }
     run = train(tmp_path / "run", parameters=parameters)
     curve = [row["valid"]["ndcg@10"] for row in run.history]
     assert run.manifest["iterations"] == len(curve) < 60
@@ -229,7 +240,9 @@ def test_a_failure_before_the_first_checkpoint_leaves_nothing(
     assert os.listdir(tmp_path) == []
 
 
-def test_a_failure_while_the_folder_is_made_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_failure_while_the_folder_is_made_leaves_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def full(*_: Any) -> None:
         raise OSError(errno.ENOSPC, "No space left on device")
 
@@ -242,13 +255,21 @@ def test_a_failure_while_the_folder_is_made_leaves_nothing(tmp_path: Path, monke
 @pytest.mark.parametrize(
     ("changes", "reason"),
     [
-        ({"parameters": {**PARAMETERS, "reg_lambda": 5.0}}, r"parameters \(reg_lambda is 0.3 there and 5.0 here\)"),
-        ({"parameters": {**PARAMETERS, "max_depth": None}}, "max_depth is -1 there and not set here"),
+        (
+            {"parameters": {**PARAMETERS, "reg_lambda": 5.0}},
+            r"parameters \(reg_lambda is 0.3 there and 5.0 here\)",
+        ),
+        (
+            {"parameters": {**PARAMETERS, "max_depth": None}},
+            "max_depth is -1 there and not set here",
+        ),
         ({"valid": None}, "other valid data"),
         ({"valid": VALID.subset(range(5))}, "other valid data"),
     ],
 )
-def test_a_run_of_another_training_is_refused(whole: Run, changes: dict[str, Any], reason: str) -> None:
+def test_a_run_of_another_training_is_refused(
+    whole: Run, changes: dict[str, Any], reason: str
+) -> None:
     with pytest.raises(ValueError, match=reason):
         train(whole.path, **changes)
     assert Run.open(whole.path).finished
@@ -264,7 +285,11 @@ def test_foreign_folders_and_files_are_refused_and_not_touched(tmp_path: Path) -
     (tmp_path / "thesis/chapter.txt").write_text("1")
     (tmp_path / "note").write_text("2")
     Ranker(**{**PARAMETERS, "n_estimators": 2}, verbose=0).fit(TRAIN).save(tmp_path / "model")
-    for name, reason in (("thesis", "not a run's"), ("note", "is a file"), ("model", "not a run's")):
+    for name, reason in (
+        ("thesis", "not a run's"),
+        ("note", "is a file"),
+        ("model", "not a run's"),
+    ):
         for overwrite in (False, True):
             with pytest.raises(ValueError, match=reason):
                 train(tmp_path / name, overwrite=overwrite)
@@ -308,13 +333,19 @@ def test_newer_and_damaged_runs_are_refused(
     whole: Run, tmp_path: Path, content: str, reason: str, overwrite: bool
 ) -> None:
     folder = changed_manifest(whole, tmp_path, content)
-    for attempt in (lambda: Run.open(folder), lambda: train(folder, overwrite=overwrite), lambda: load_ranker(folder)):
+    for attempt in (
+        lambda: Run.open(folder),
+        lambda: train(folder, overwrite=overwrite),
+        lambda: load_ranker(folder),
+    ):
         with pytest.raises(ValueError, match=reason):
             attempt()
     assert (folder / "manifest.json").read_text() == content
 
 
-@pytest.mark.parametrize("line", ["{", "[]", '{"iteration": 1}', '{"iteration": 1, "seconds": 2, "train": 3}'])
+@pytest.mark.parametrize(
+    "line", ["{", "[]", '{"iteration": 1}', '{"iteration": 1, "seconds": 2, "train": 3}']
+)
 def test_damaged_metrics_are_refused_with_the_line(whole: Run, tmp_path: Path, line: str) -> None:
     folder = changed_manifest(whole, tmp_path, '{"run_version": 1}')
     file = folder / "metrics.jsonl"
@@ -336,16 +367,28 @@ def test_a_metric_without_a_mean_is_null_in_the_file_and_nan_in_python(tmp_path:
         run = train(tmp_path / "run", valid=nothing, parameters={**PARAMETERS, "n_estimators": 2})
     assert math.isnan(Run.open(run.path).history[1]["valid"]["map"])
     line = (run.path / "metrics.jsonl").read_text().splitlines()[1]
-    assert json.loads(line, parse_constant=lambda _: pytest.fail("not JSON"))["valid"] == {"ndcg@10": None, "map": None}
+    assert json.loads(line, parse_constant=lambda _: pytest.fail("not JSON"))["valid"] == {
+        "ndcg@10": None,
+        "map": None,
+    }
 
 
 @pytest.mark.parametrize("valid", [None, VALID])
-def test_weights_of_rows_leave_no_mean_over_queries_to_record(tmp_path: Path, valid: RankingData | None) -> None:
+def test_weights_of_rows_leave_no_mean_over_queries_to_record(
+    tmp_path: Path, valid: RankingData | None
+) -> None:
     draw = np.random.default_rng(0)
-    for weights, watched in ((draw.random(TRAIN.n_rows), False), (draw.random(TRAIN.n_queries), True)):
-        data = RankingData(TRAIN.X, TRAIN.y, qid=TRAIN.qid, weights=weights, feature_names=TRAIN.feature_names)
+    for weights, watched in (
+        (draw.random(TRAIN.n_rows), False),
+        (draw.random(TRAIN.n_queries), True),
+    ):
+        data = RankingData(
+            TRAIN.X, TRAIN.y, qid=TRAIN.qid, weights=weights, feature_names=TRAIN.feature_names
+        )
         folder = tmp_path / str(watched)
-        run = train_run(folder, data, valid, parameters={**PARAMETERS, "n_estimators": 2}, verbose=0)
+        run = train_run(
+            folder, data, valid, parameters={**PARAMETERS, "n_estimators": 2}, verbose=0
+        )
         assert len(run.history) == 2
         assert ("train" in run.history[0]) == watched
         assert ("valid" in run.history[0]) == (valid is not None)
@@ -357,7 +400,11 @@ def test_models_of_runs_and_saved_models_are_read_alike(whole: Run, tmp_path: Pa
     expected = whole.ranker.predict(VALID)
     for path in (whole.path, tmp_path / "model", tmp_path / "model.zip"):
         assert np.array_equal(load_ranker(path).predict(VALID), expected)
-    assert [is_run(path) for path in (whole.path, tmp_path / "model", tmp_path / "model.zip")] == [True, False, False]
+    assert [is_run(path) for path in (whole.path, tmp_path / "model", tmp_path / "model.zip")] == [
+        True,
+        False,
+        False,
+    ]
 
 
 def test_parameters_that_a_run_cannot_have() -> None:
@@ -372,7 +419,17 @@ def test_parameters_that_a_run_cannot_have() -> None:
 
 
 def test_a_config_holds_plain_values() -> None:
-    config = run_config({"num_leaves": np.int64(7), "learning_rate": np.float32(0.5), "engine_params": {"max_bin": 15}})
-    assert (config["num_leaves"], config["learning_rate"], config["engine_params"]) == (7, 0.5, {"max_bin": 15})
+    config = run_config(
+        {
+            "num_leaves": np.int64(7),
+            "learning_rate": np.float32(0.5),
+            "engine_params": {"max_bin": 15},
+        }
+    )
+    assert (config["num_leaves"], config["learning_rate"], config["engine_params"]) == (
+        7,
+        0.5,
+        {"max_bin": 15},
+    )
     assert {type(value) for value in config.values()} <= {int, float, str, bool, dict}
     assert run_config({"checkpoint": {"trees": 5}})["checkpoint"] == {"trees": 5}

@@ -52,7 +52,12 @@ def first(models: Path) -> rw.Model:
 
 @pytest.fixture(scope="module")
 def service(models: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
-    patient = ("--watch", "0", "--time-limit", "120")  # on a busy machine the first contributions take long
+    patient = (
+        "--watch",
+        "0",
+        "--time-limit",
+        "120",
+    )  # on a busy machine the first contributions take long
     with Service(models / "first", tmp_path_factory.mktemp("service") / "log", *patient) as running:
         yield running
 
@@ -96,7 +101,9 @@ def test_rows_are_ranked_as_the_model_scores_them(service: Service, first: rw.Mo
 
 
 def test_documents_are_matched_by_name(service: Service, first: rw.Model) -> None:
-    documents = [dict(reversed(list(zip(first.feature_names, row, strict=True)))) for row in X.tolist()]
+    documents = [
+        dict(reversed(list(zip(first.feature_names, row, strict=True)))) for row in X.tolist()
+    ]
     assert pairs(service.rank(documents=documents)) == expected(first, X)
 
 
@@ -126,7 +133,9 @@ def test_many_rows_leave_the_event_loop(service: Service, first: rw.Model) -> No
     assert pairs(service.rank(rows=rows.tolist())) == expected(first, rows)
 
 
-def test_values_are_missing_only_where_the_request_allows_it(service: Service, first: rw.Model) -> None:
+def test_values_are_missing_only_where_the_request_allows_it(
+    service: Service, first: rw.Model
+) -> None:
     rows = [[None if i == 0 else value for i, value in enumerate(row)] for row in X.tolist()]
     changed = X.copy()
     changed[:, 0] = np.nan
@@ -140,7 +149,9 @@ def test_values_are_missing_only_where_the_request_allows_it(service: Service, f
     assert f"lacks the feature {name!r}" in service.refused({"documents": documents})
     documents[2]["colour"] = 1.0
     reason = service.refused({"documents": documents, "allow_missing": True})
-    assert reason == "documents[2] has the feature 'colour', which is not one of the model's columns."
+    assert (
+        reason == "documents[2] has the feature 'colour', which is not one of the model's columns."
+    )
 
 
 @pytest.mark.parametrize("request_body", [{"rows": [[1e400] * 25]}, {"rows": [[10**400] * 25]}])
@@ -174,7 +185,9 @@ def test_calibrated_values_come_beside_scores(service: Service, first: rw.Model)
     assert "calibrated" not in service.rank(rows=X.tolist())["results"][0]
     assert service.rank(rows=[], calibrated=True)["results"] == []
     described = service.call("GET", "/model")[1]["calibration"]
-    assert described == "probability of a label of at least 1, isotonic, from 28 cross-fitted queries"
+    assert (
+        described == "probability of a label of at least 1, isotonic, from 28 cross-fitted queries"
+    )
 
 
 def test_levels_of_categories_by_name_and_codes_in_rows(tmp_path: Path) -> None:
@@ -183,7 +196,9 @@ def test_levels_of_categories_by_name_and_codes_in_rows(tmp_path: Path) -> None:
     draw = np.random.default_rng(1)
     brand, size = draw.choice(["acme", "best", "core"], 300), draw.integers(0, 4, 300)
     y = np.where(brand == "best", 2, 0) + (size == 1)
-    frame = pd.DataFrame({"brand": pd.Categorical(brand), "price": draw.normal(size=300), "size": size})
+    frame = pd.DataFrame(
+        {"brand": pd.Categorical(brand), "price": draw.normal(size=300), "size": size}
+    )
     data = rw.RankingData(frame, y, qid=np.arange(300) // 10, categorical=["size"])
     quick().fit(data).save(tmp_path / "model")
     model = rw.load(tmp_path / "model")
@@ -197,12 +212,24 @@ def test_levels_of_categories_by_name_and_codes_in_rows(tmp_path: Path) -> None:
         sent = [[None if np.isnan(value) else value for value in row] for row in codes.tolist()]
         assert pairs(running.rank(rows=sent, allow_missing=True)) == expected(model, codes)
         assert "send documents to use their levels" in running.refused({"rows": [["best", 1.0, 2]]})
-        assert "must be a whole number from 0 to 2; got 1.5" in running.refused({"rows": [[1.5, 1.0, 2]]})
-        assert "must be a whole number from 0 to 2; got 3" in running.refused({"rows": [[3, 1.0, 2]]})
-        assert "must be a whole number from 0; got -1" in running.refused({"documents": [{**documents[1], "size": -1}]})
-        assert "expected a number; got 'L'" in running.refused({"documents": [{**documents[1], "size": "L"}]})
-        assert "expected a category; got a list" in running.refused({"documents": [{**documents[1], "brand": []}]})
-        assert "'brand' is null" in running.refused({"documents": [{**documents[1], "brand": None}]})
+        assert "must be a whole number from 0 to 2; got 1.5" in running.refused(
+            {"rows": [[1.5, 1.0, 2]]}
+        )
+        assert "must be a whole number from 0 to 2; got 3" in running.refused(
+            {"rows": [[3, 1.0, 2]]}
+        )
+        assert "must be a whole number from 0; got -1" in running.refused(
+            {"documents": [{**documents[1], "size": -1}]}
+        )
+        assert "expected a number; got 'L'" in running.refused(
+            {"documents": [{**documents[1], "size": "L"}]}
+        )
+        assert "expected a category; got a list" in running.refused(
+            {"documents": [{**documents[1], "brand": []}]}
+        )
+        assert "'brand' is null" in running.refused(
+            {"documents": [{**documents[1], "brand": None}]}
+        )
 
 
 # Other paths.
@@ -264,7 +291,11 @@ def test_metrics_count_requests_rows_and_time(service: Service) -> None:
     service.call("GET", "/nothing")
     assert {name: service.metric(name) - before[name] for name in names} == names
     text = service.call("GET", "/metrics")[1]
-    assert re.search(r'^rankwright_model_info\{model="[0-9a-f]{12}",engine="lightgbm",rankwright=".+"\} 1$', text, re.M)
+    assert re.search(
+        r'^rankwright_model_info\{model="[0-9a-f]{12}",engine="lightgbm",rankwright=".+"\} 1$',
+        text,
+        re.M,
+    )
     for line in text.splitlines():
         assert re.match(r'# (HELP|TYPE) \w+ .+$|\w+(\{(\w+="[^"]*",?)+\})? [\d.e+-]+$', line), line
     buckets = [float(line.rsplit(" ", 1)[1]) for line in text.splitlines() if "_bucket" in line]
@@ -276,10 +307,17 @@ def test_every_request_is_a_line_of_the_log(service: Service) -> None:
     service.call("POST", "/rank", {"rows": 5}, X_Request_ID="bad\tname")
     reason = "rows must be a list; got 5."
     # A line is written just after its answer.
-    (bad,) = wait_for(lambda: [line for line in service.events("access") if line.get("reason") == reason])
+    (bad,) = wait_for(
+        lambda: [line for line in service.events("access") if line.get("reason") == reason]
+    )
     (good,) = [line for line in service.events("access") if line["request"] == "order-66"]
     assert good.keys() >= {"time", "ms", "bytes", "client", "model"}
-    assert (good["request"], good["status"], good["rows"], good["path"]) == ("order-66", 200, 3, "/rank")
+    assert (good["request"], good["status"], good["rows"], good["path"]) == (
+        "order-66",
+        200,
+        3,
+        "/rank",
+    )
     assert bad["status"] == 400
     assert bad["request"] != "bad\tname"
 
@@ -293,7 +331,9 @@ def test_every_request_is_a_line_of_the_log(service: Service) -> None:
         ("POST", "/reload", 403, "/reload needs a service with a token"),
     ],
 )
-def test_wrong_paths_and_methods(service: Service, method: str, path: str, status: int, reason: str) -> None:
+def test_wrong_paths_and_methods(
+    service: Service, method: str, path: str, status: int, reason: str
+) -> None:
     got, answer, headers = service.call(method, path)
     assert got == status
     assert answer["error"].startswith(reason)
@@ -306,7 +346,14 @@ def test_wrong_paths_and_methods(service: Service, method: str, path: str, statu
 def test_the_token(strict: Service) -> None:
     paths = {"/rank": "POST", "/reload": "POST", "/metrics": "GET", "/model": "GET"}
     for path, method in paths.items():
-        for value in ("", "Bearer", f"Bearer {TOKEN}x", f"Bearer {TOKEN[:-1]}", f"Basic {TOKEN}", TOKEN):
+        for value in (
+            "",
+            "Bearer",
+            f"Bearer {TOKEN}x",
+            f"Bearer {TOKEN[:-1]}",
+            f"Basic {TOKEN}",
+            TOKEN,
+        ):
             status, answer, headers = strict.call(method, path, {}, Authorization=value)
             assert (status, headers["www-authenticate"]) == (401, "Bearer")
             assert "token" in answer["error"]
@@ -336,12 +383,21 @@ def test_a_client_that_waits_for_leave_to_send_is_refused_at_once(strict: Servic
 
 def test_slow_clients_get_a_408_and_do_not_block_others(strict: Service) -> None:
     whole = framed(
-        json.dumps({"rows": X.tolist()}).encode(), Shape([], 0, 0, f"Authorization: Bearer {TOKEN}\r\n".encode())
+        json.dumps({"rows": X.tolist()}).encode(),
+        Shape([], 0, 0, f"Authorization: Bearer {TOKEN}\r\n".encode()),
     )
-    cuts = {whole.index(b"\r\n\r\n") + 10: "the body did not arrive within 1 seconds.", 20: "the head of the request"}
+    cuts = {
+        whole.index(b"\r\n\r\n") + 10: "the body did not arrive within 1 seconds.",
+        20: "the head of the request",
+    }
     with ThreadPoolExecutor(20) as pool:
         slow = [
-            (reason, pool.submit(exchange, strict.address, Bad("slow", (whole[:cut], b"")), 0.6 * LIMIT, 30))
+            (
+                reason,
+                pool.submit(
+                    exchange, strict.address, Bad("slow", (whole[:cut], b"")), 0.6 * LIMIT, 30
+                ),
+            )
             for cut, reason in cuts.items()
             for _ in range(10)
         ]
@@ -365,11 +421,15 @@ def test_a_client_that_does_not_read_is_cut_off(strict: Service) -> None:
         with contextlib.suppress(OSError):  # cut off while it still sends
             connection.sendall(b"GET /docs HTTP/1.1\r\nHost: x\r\n\r\n" * 10_000)
         wait_for(lambda: strict.metric("rankwright_broken_connections_total") > before)
-        assert strict.events("connection")[-1]["reason"] == "the answer was not read within 1 seconds."
+        assert (
+            strict.events("connection")[-1]["reason"] == "the answer was not read within 1 seconds."
+        )
     assert strict.rank(rows=X.tolist())["results"]
 
 
-def test_bad_requests_get_a_reason_and_good_ones_an_answer(strict: Service, first: rw.Model) -> None:
+def test_bad_requests_get_a_reason_and_good_ones_an_answer(
+    strict: Service, first: rw.Model
+) -> None:
     header = f"Authorization: Bearer {TOKEN}\r\n".encode()
     shape = Shape(first.feature_names, MAX_ROWS, MAX_BODY, header)
     requests = list(bad_requests(300, shape, seed=11))
@@ -407,7 +467,9 @@ def test_the_model_is_swapped_under_load_without_an_error(models: Path, tmp_path
     def ask() -> None:
         connection = running.connect()
         while not done.is_set():
-            connection.request("POST", "/rank", body, {"Content-Type": "application/json", **running.headers})
+            connection.request(
+                "POST", "/rank", body, {"Content-Type": "application/json", **running.headers}
+            )
             answer = connection.getresponse()
             assert answer.status == 200
             content = json.loads(answer.read())
@@ -424,7 +486,11 @@ def test_the_model_is_swapped_under_load_without_an_error(models: Path, tmp_path
                 for swaps in range(2, 8):
                     replace(path, models / ("second" if swaps % 2 else "first"))
                     running.process.send_signal(signal.SIGHUP)
-                    wait_for(lambda n=swaps: running.metric('rankwright_model_swaps_total{result="done"}') == n)
+                    wait_for(
+                        lambda n=swaps: (
+                            running.metric('rankwright_model_swaps_total{result="done"}') == n
+                        )
+                    )
                     enough = len(seen) + 20
                     wait_for(lambda n=enough: len(seen) >= n)
             finally:
@@ -460,10 +526,17 @@ def test_reload_by_request_and_models_that_are_refused(models: Path, tmp_path: P
         assert (status, answer["changed"], answer["model"] != version) == (200, True, True)
         assert pairs(running.rank(rows=X.tolist())) == expected(rw.load(models / "second"), X)
         assert running.metric('rankwright_model_swaps_total{result="failed"}') == 2
-        assert [event["level"] for event in running.events("model")] == ["info", "error", "error", "info"]
+        assert [event["level"] for event in running.events("model")] == [
+            "info",
+            "error",
+            "error",
+            "info",
+        ]
 
 
-def test_a_stop_finishes_the_requests_under_way(models: Path, tmp_path: Path, first: rw.Model) -> None:
+def test_a_stop_finishes_the_requests_under_way(
+    models: Path, tmp_path: Path, first: rw.Model
+) -> None:
     body = json.dumps({"rows": X.tolist()}).encode()
     with Service(models / "first", tmp_path / "log") as running:
         idle = running.connect()
@@ -543,5 +616,10 @@ def test_the_service_imports_no_training_code_and_no_engine(models: Path, tmp_pa
     assert seen["results"] == [200, 0]
     heavy = {"sklearn", "lightgbm", "pandas", "polars", "pyarrow", "optuna"}
     assert heavy & {name.split(".")[0] for name in seen["modules"]} == set()
-    training = ("rankwright.training", "rankwright.ranker", "rankwright.objectives", "rankwright.metrics")
+    training = (
+        "rankwright.training",
+        "rankwright.ranker",
+        "rankwright.objectives",
+        "rankwright.metrics",
+    )
     assert [name for name in seen["modules"] if name.startswith(training)] == []

@@ -57,7 +57,11 @@ async def answer(app: Application, body: bytes, path: str = "/rank") -> tuple[in
 
     headers = [(b"content-type", b"application/json"), (b"content-length", str(len(body)).encode())]
     method = "POST" if path == "/rank" else "GET"
-    await app({"type": "http", "method": method, "path": path, "headers": headers, "client": None}, receive, send)
+    await app(
+        {"type": "http", "method": method, "path": path, "headers": headers, "client": None},
+        receive,
+        send,
+    )
     return sent[0]["status"], json.loads(b"".join(message.get("body", b"") for message in sent))
 
 
@@ -74,7 +78,9 @@ def test_it_is_ready_once_it_is_warm(app: Application) -> None:
     assert ask(app, query())[0] == 200
 
 
-def test_contributions_without_the_engines_library(app: Application, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_contributions_without_the_engines_library(
+    app: Application, monkeypatch: pytest.MonkeyPatch
+) -> None:
     app.holder.warm_up()
 
     def without(*_: Any, **__: Any) -> Any:
@@ -87,7 +93,9 @@ def test_contributions_without_the_engines_library(app: Application, monkeypatch
     assert ask(app, query())[0] == 200
 
 
-def test_an_answer_that_takes_too_long_is_given_up(app: Application, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_answer_that_takes_too_long_is_given_up(
+    app: Application, monkeypatch: pytest.MonkeyPatch
+) -> None:
     app.holder.warm_up()
     monkeypatch.setattr(app.holder.current, "seconds_per_row", 1.0)
     assert ask(app, query())[0] == 200
@@ -101,7 +109,9 @@ def test_an_answer_that_takes_too_long_is_given_up(app: Application, monkeypatch
     assert time.monotonic() - start < 30
 
 
-def test_too_many_waiting_requests_are_sent_away(app: Application, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_too_many_waiting_requests_are_sent_away(
+    app: Application, monkeypatch: pytest.MonkeyPatch
+) -> None:
     app.holder.warm_up()
     monkeypatch.setattr(app.holder.current, "seconds_per_row", 1.0)
     release = threading.Event()
@@ -118,7 +128,9 @@ def test_too_many_waiting_requests_are_sent_away(app: Application, monkeypatch: 
     assert asyncio.run(flood()) == [503] + [200] * 64
 
 
-def test_an_unexpected_error_is_a_500_without_its_details(app: Application, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_unexpected_error_is_a_500_without_its_details(
+    app: Application, monkeypatch: pytest.MonkeyPatch
+) -> None:
     app.holder.warm_up()
 
     def fail(query: Any) -> Any:
@@ -149,13 +161,17 @@ def test_the_budget_is_returned(app: Application) -> None:
     assert app._budget.free == free
 
 
-@pytest.mark.parametrize("text", ["", "short", "a token with spaces in it", "umläute-are-not-ascii"])
+@pytest.mark.parametrize(
+    "text", ["", "short", "a token with spaces in it", "umläute-are-not-ascii"]
+)
 def test_tokens_that_are_refused(text: str) -> None:
     with pytest.raises(ValueError, match="at least 16 printable ASCII characters"):
         Token.of(text, "a test")
 
 
-def test_tokens_of_a_file_and_the_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_tokens_of_a_file_and_the_environment(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.delenv("RANKWRIGHT_TOKEN", raising=False)
     assert read_token(None) is None
     (tmp_path / "token").write_text("0123456789abcdef\n")
@@ -188,8 +204,12 @@ def test_settings_that_are_refused(options: dict[str, Any], message: str) -> Non
 
 
 def test_addresses_of_this_machine() -> None:
-    assert all(ServiceSettings(host).is_loopback for host in ("127.0.0.1", "localhost", "::1", "127.9.9.9"))
-    assert not any(ServiceSettings(host).is_loopback for host in ("0.0.0.0", "::", "10.0.0.1", "example.org"))
+    assert all(
+        ServiceSettings(host).is_loopback for host in ("127.0.0.1", "localhost", "::1", "127.9.9.9")
+    )
+    assert not any(
+        ServiceSettings(host).is_loopback for host in ("0.0.0.0", "::", "10.0.0.1", "example.org")
+    )
 
 
 def run(monkeypatch: pytest.MonkeyPatch, *arguments: str) -> object:
@@ -226,7 +246,9 @@ def test_a_model_that_was_calibrated_meanwhile_is_read_again(tmp_path: Path) -> 
     ranker = quick().fit(TRAIN)
     ranker.save(tmp_path / "model")
     holder = ModelHolder(tmp_path / "model")
-    request = parse_query(json.dumps({"rows": ROWS, "calibrated": True}).encode(), holder.current.table, 100)
+    request = parse_query(
+        json.dumps({"rows": ROWS, "calibrated": True}).encode(), holder.current.table, 100
+    )
     with pytest.raises(Refusal, match="the model is not calibrated; leave out calibrated"):
         holder.current.rank(request)
     ranker.calibrate(TRAIN, folds=2).save(tmp_path / "model")

@@ -36,7 +36,7 @@ class OneQuery(Ranker):
 
 
 FAILURES = {
-    "check_dtype_object": "wants a TypeError for objects that are no numbers; all our refusals are ValueErrors",
+    "check_dtype_object": "wants a TypeError for objects that are no numbers; all our refusals are ValueErrors"
 }
 
 
@@ -47,7 +47,9 @@ FAILURES = {
 def test_scikit_learns_own_checks(estimator: Any, check: Any) -> None:
     try:
         check(estimator)
-    except SkipTest as reason:  # asks for an environment variable that has to be set before SciPy is imported
+    except (
+        SkipTest
+    ) as reason:  # asks for an environment variable that has to be set before SciPy is imported
         assert "SCIPY_ARRAY_API" in str(reason)  # noqa: PT017
 
 
@@ -57,7 +59,9 @@ def test_without_queries_nothing_is_trained() -> None:
 
 
 def test_clone_and_parameters() -> None:
-    ranker = quick(objective=YetiLoss(neighbours=3), metric=["map", "ndcg"], engine_params={"max_bin": 15})
+    ranker = quick(
+        objective=YetiLoss(neighbours=3), metric=["map", "ndcg"], engine_params={"max_bin": 15}
+    )
     copy = clone(ranker.fit(X, Y, qid=QID))
     assert copy.get_params() == ranker.get_params()
     assert not hasattr(copy, "forest_")
@@ -90,7 +94,8 @@ GRID: list[dict[str, Any]] = [{"num_leaves": 3}, {"num_leaves": 15}]
 
 
 PASSES_ON = pytest.mark.skipif(
-    sklearn.__version__ < "1.8", reason="scikit-learn passes qid on to the score of a pipeline from 1.8"
+    sklearn.__version__ < "1.8",
+    reason="scikit-learn passes qid on to the score of a pipeline from 1.8",
 )
 
 
@@ -104,12 +109,18 @@ def test_one_qid_feeds_splitter_fit_and_score_of_a_search(pipeline: bool) -> Non
             ranker, grid = make_pipeline("passthrough", ranker), {"ranker__num_leaves": [3, 15]}
         search = GridSearchCV(ranker, grid, cv=splitter, error_score="raise").fit(X, Y, qid=QID)
     expected = scores_by_hand(GRID, 3)
-    found = [[search.cv_results_[f"split{fold}_test_score"][i] for fold in range(3)] for i in range(2)]
+    found = [
+        [search.cv_results_[f"split{fold}_test_score"][i] for fold in range(3)] for i in range(2)
+    ]
     assert found == expected
-    assert len({value for row in expected for value in row}) >= 5  # so that equal lists say something
+    assert (
+        len({value for row in expected for value in row}) >= 5
+    )  # so that equal lists say something
     assert search.best_index_ == int(np.argmax(np.mean(expected, axis=1)))
     best = search.best_estimator_[-1] if pipeline else search.best_estimator_
-    assert np.array_equal(best.predict(X), quick(**GRID[search.best_index_]).fit(X, Y, qid=QID).predict(X))
+    assert np.array_equal(
+        best.predict(X), quick(**GRID[search.best_index_]).fit(X, Y, qid=QID).predict(X)
+    )
 
 
 def test_cross_validation_with_routing() -> None:
@@ -123,7 +134,9 @@ def test_cross_validation_with_routing() -> None:
 def test_a_qid_column_needs_no_routing() -> None:
     frame = pd.DataFrame(X).rename(columns=str).assign(query=QID)
     folds = list(GroupKFold(4).split(X, Y, QID))
-    result = cross_validate(quick(), frame, Y, cv=folds, params={"qid": "query"}, error_score="raise")
+    result = cross_validate(
+        quick(), frame, Y, cv=folds, params={"qid": "query"}, error_score="raise"
+    )
     assert result["test_score"].tolist() == scores_by_hand([{}], 4)[0]
 
 
@@ -133,8 +146,12 @@ def test_lower_is_better_scores_are_negative() -> None:
 
 def test_query_ids_are_requested_without_being_asked_for() -> None:
     with sklearn.config_context(enable_metadata_routing=True):
-        values = cross_val_score(quick(), X, Y, cv=GroupKFold(4), params={"qid": QID, "groups": QID})
-        search = GridSearchCV(quick(), {"num_leaves": [3, 15]}, cv=GroupKFold(3)).fit(X, Y, qid=QID, groups=QID)
+        values = cross_val_score(
+            quick(), X, Y, cv=GroupKFold(4), params={"qid": QID, "groups": QID}
+        )
+        search = GridSearchCV(quick(), {"num_leaves": [3, 15]}, cv=GroupKFold(3)).fit(
+            X, Y, qid=QID, groups=QID
+        )
         pipeline = make_pipeline(StandardScaler(), quick()).fit(X, Y, qid=QID)
         assert pipeline.score(X, Y, qid=QID) > 0
     assert values.tolist() == scores_by_hand([{}], 4)[0]
@@ -152,16 +169,22 @@ def test_searches_without_query_ids_fail_loudly(routing: bool) -> None:
 
 def test_scores_without_routing_say_what_to_turn_on() -> None:
     folds = list(GroupKFold(3).split(X, Y, QID))
-    with pytest.raises(ValueError, match=r"no query ids.*set_config\(enable_metadata_routing=True\)"):
+    with pytest.raises(
+        ValueError, match=r"no query ids.*set_config\(enable_metadata_routing=True\)"
+    ):
         cross_val_score(quick(), X, Y, cv=folds, params={"qid": QID}, error_score="raise")
     pipeline = make_pipeline(StandardScaler(), quick())
     for fails in (
         lambda: cross_val_score(quick(), X, Y, cv=folds, params={"qid": QID}),
-        lambda: GridSearchCV(quick(), {"num_leaves": [3, 15]}, cv=folds, n_jobs=2).fit(X, Y, qid=QID),
+        lambda: GridSearchCV(quick(), {"num_leaves": [3, 15]}, cv=folds, n_jobs=2).fit(
+            X, Y, qid=QID
+        ),
         lambda: cross_val_score(pipeline, X, Y, cv=folds, params={"ranker__qid": QID}),
         lambda: quick().fit(X, Y, qid=QID).score(X, Y),
     ):
-        with pytest.raises(ValueError, match=r"no query ids.*set_config\(enable_metadata_routing=True\)"):
+        with pytest.raises(
+            ValueError, match=r"no query ids.*set_config\(enable_metadata_routing=True\)"
+        ):
             fails()
 
 
@@ -184,7 +207,9 @@ def test_pairs_of_eval_set_take_their_queries_from_eval_group() -> None:
     )
     assert form.evals_result_ == triples.evals_result_
     assert np.array_equal(form.predict(X), triples.predict(X))
-    two = quick().fit(a, b, group=sizes, eval_set=[(c, d), (a, b)], eval_group=[valid_sizes, list(sizes)])
+    two = quick().fit(
+        a, b, group=sizes, eval_set=[(c, d), (a, b)], eval_group=[valid_sizes, list(sizes)]
+    )
     assert list(two.evals_result_) == ["valid_0", "valid_1"]
     assert two.evals_result_["valid_0"] != two.evals_result_["valid_1"]
 
@@ -195,9 +220,17 @@ def test_pairs_of_eval_set_take_their_queries_from_eval_group() -> None:
         (None, [[3]], r"eval_group needs a list of \(X, y\) as eval_set"),
         ([(X, Y)], 3, r"eval_group needs a list of \(X, y\) as eval_set"),
         ([(X, Y)], [[3], [4]], "eval_group has 2 entries for 1 evaluation sets"),
-        ([(X, Y, QID)], [[3]], r"eval_set\[0\]: expected \(X, y\), since eval_group has the queries"),
+        (
+            [(X, Y, QID)],
+            [[3]],
+            r"eval_set\[0\]: expected \(X, y\), since eval_group has the queries",
+        ),
         ([(X, Y)], [[3]], rf"eval_set\[0\]: .*{len(Y)}"),
-        ([(X, Y)], None, r"eval_set\[0\]: expected \(X, y, qid\) or a RankingData; \(X, y\) needs eval_group"),
+        (
+            [(X, Y)],
+            None,
+            r"eval_set\[0\]: expected \(X, y, qid\) or a RankingData; \(X, y\) needs eval_group",
+        ),
     ],
 )
 def test_eval_groups_that_cannot_be_used(eval_set: Any, eval_group: Any, message: str) -> None:
@@ -211,6 +244,15 @@ def test_evaluation_sets_are_routed_like_query_ids() -> None:
     c, d, sizes = by_group(valid)
     with sklearn.config_context(enable_metadata_routing=True):
         ranker = quick(early_stopping_rounds=2).set_fit_request(eval_set=True, eval_group=True)
-        search = GridSearchCV(ranker, {"num_leaves": [3, 15]}, cv=GroupKFold(2), error_score="raise")
-        search.fit(X[train], Y[train], qid=QID[train], groups=QID[train], eval_set=[(c, d)], eval_group=[sizes])
+        search = GridSearchCV(
+            ranker, {"num_leaves": [3, 15]}, cv=GroupKFold(2), error_score="raise"
+        )
+        search.fit(
+            X[train],
+            Y[train],
+            qid=QID[train],
+            groups=QID[train],
+            eval_set=[(c, d)],
+            eval_group=[sizes],
+        )
     assert list(search.best_estimator_.evals_result_) == ["valid_0"]

@@ -27,7 +27,9 @@ def softmax_of(scores, epsilon):
 @pytest.mark.parametrize("epsilon", [1e-10, 0.1])
 def test_xendcg_is_the_slope_of_its_loss(scores, labels, gamma, epsilon):
     phi = oracle.xendcg_target(labels, gamma)
-    grad, hess = gradients("xendcg", scores, labels, group=[len(scores)], gamma=gamma, newton=False, epsilon=epsilon)
+    grad, hess = gradients(
+        "xendcg", scores, labels, group=[len(scores)], gamma=gamma, newton=False, epsilon=epsilon
+    )
     if epsilon == 1e-10:  # epsilon moves with the largest score, whose slope is not worth having
         slopes = oracle.slopes(lambda z: oracle.cross_entropy(z, phi, epsilon), scores)
         np.testing.assert_allclose(grad, slopes, atol=1e-9)
@@ -40,8 +42,12 @@ def test_xendcg_is_the_slope_of_its_loss(scores, labels, gamma, epsilon):
 @pytest.mark.parametrize("epsilon", [1e-10, 0.1])
 def test_xendcg_newton_is_the_matrix_formula(scores, labels, epsilon):
     phi = oracle.xendcg_target(labels, 0.4)
-    grad, hess = gradients("xendcg", scores, labels, group=[len(scores)], gamma=0.4, epsilon=epsilon)
-    np.testing.assert_allclose(grad, oracle.xendcg_newton(scores, phi, epsilon), rtol=1e-11, atol=1e-14)
+    grad, hess = gradients(
+        "xendcg", scores, labels, group=[len(scores)], gamma=0.4, epsilon=epsilon
+    )
+    np.testing.assert_allclose(
+        grad, oracle.xendcg_newton(scores, phi, epsilon), rtol=1e-11, atol=1e-14
+    )
     rho = softmax_of(scores, epsilon)
     np.testing.assert_allclose(hess, rho * (1 - rho), rtol=1e-12)
 
@@ -68,10 +74,15 @@ def test_xendcg_keeps_its_digits_for_any_epsilon(epsilon):
     random = np.random.default_rng(0)
     for n in (2, 3, 5, 30):
         for spread in (0.1, 1.0, 10.0, 40.0):
-            scores, labels = spread * random.normal(size=n), random.permutation([0, 1, *random.integers(0, 5, n - 2)])
+            scores, labels = (
+                spread * random.normal(size=n),
+                random.permutation([0, 1, *random.integers(0, 5, n - 2)]),
+            )
             for lead in (0.0, 25.0, 40.0, 100.0):
                 scores[random.integers(n)] = scores.max() + lead
-                grad, hess = gradients("xendcg", scores, labels, group=[n], gamma=0.4, epsilon=epsilon)
+                grad, hess = gradients(
+                    "xendcg", scores, labels, group=[n], gamma=0.4, epsilon=epsilon
+                )
                 expected, curvature = precise_newton(scores, labels, 0.4, epsilon)
                 np.testing.assert_allclose(grad, expected, rtol=0, atol=2e-15)
                 floor = 1e-12 * np.abs(grad)  # of every objective (`objectives/bound.py`)
@@ -93,15 +104,21 @@ def test_the_hessian_is_positive_definite(scores, labels, epsilon):
     hessian = np.diag(rho) - np.outer(rho, rho)
     np.testing.assert_allclose(np.diag(hessian), hess, rtol=1e-12)
     assert np.linalg.eigvalsh(hessian).min() > 0
-    z = np.array(scores) - max(scores)  # so that epsilon relative to the largest power is the paper's
+    z = np.array(scores) - max(
+        scores
+    )  # so that epsilon relative to the largest power is the paper's
 
     def paper_rho(z):
         return np.exp(z) / (np.exp(z).sum() + epsilon)
 
     for a in range(len(z)):
-        np.testing.assert_allclose(oracle.slopes(lambda z, a=a: paper_rho(z)[a], z), hessian[a], atol=1e-9)
+        np.testing.assert_allclose(
+            oracle.slopes(lambda z, a=a: paper_rho(z)[a], z), hessian[a], atol=1e-9
+        )
     plain = oracle.softmax(scores)
-    np.testing.assert_allclose(np.linalg.eigvalsh(np.diag(plain) - np.outer(plain, plain)).min(), 0, atol=1e-15)
+    np.testing.assert_allclose(
+        np.linalg.eigvalsh(np.diag(plain) - np.outer(plain, plain)).min(), 0, atol=1e-15
+    )
 
 
 @pytest.mark.parametrize(("scores", "labels"), QUERIES)
@@ -109,7 +126,9 @@ def test_the_series_converges(scores, labels):
     """Claim 2: the spectral radius of S is below 1, so that the series of its powers is the inverse of I - S."""
     rho, hess = rho_of(scores, labels, 0.1)
     s = rho / (1 - rho)[:, None] * (1 - np.eye(len(rho)))
-    np.testing.assert_allclose(hess[:, None] * (np.eye(len(rho)) - s), np.diag(rho) - np.outer(rho, rho), atol=1e-15)
+    np.testing.assert_allclose(
+        hess[:, None] * (np.eye(len(rho)) - s), np.diag(rho) - np.outer(rho, rho), atol=1e-15
+    )
     assert np.abs(np.linalg.eigvals(s)).max() < 1
     assert s.sum(axis=1).max() < 1
 
@@ -129,7 +148,9 @@ def test_xendcg_draws_gamma_per_document_and_iteration(newton):
     for iteration in (0, 5):
         rows = [np.concatenate([q[part] for q in QUERIES]) for part in (0, 1)]
         sizes = [len(scores) for scores, _ in QUERIES]
-        grad, _ = gradients("xendcg", *rows, group=sizes, seed=2, iteration=iteration, newton=newton)
+        grad, _ = gradients(
+            "xendcg", *rows, group=sizes, seed=2, iteration=iteration, newton=newton
+        )
         keys = Queries.from_group(sizes, sum(sizes)).keys
         expected = []
         for (scores, labels), key in zip(QUERIES, keys, strict=True):
@@ -179,7 +200,9 @@ def test_queryrmse(scores, labels):
 
 
 def test_worked_examples():
-    grad, _ = gradients("queryrmse", [1, 0, 2], [3, 0, 0], group=[3])  # residuals -2, 0, 2 have mean 0
+    grad, _ = gradients(
+        "queryrmse", [1, 0, 2], [3, 0, 0], group=[3]
+    )  # residuals -2, 0, 2 have mean 0
     np.testing.assert_allclose(grad, [-2, 0, 2])
     grad, _ = gradients("xendcg", [0, 0, 0], [2, 1, 0], group=[3], gamma=0, newton=False)
     np.testing.assert_allclose(grad, [1 / 3 - 4 / 7, 1 / 3 - 2 / 7, 1 / 3 - 1 / 7], rtol=1e-8)
@@ -242,7 +265,10 @@ def test_the_gradients_are_as_steep_as_the_propositions_say(n):
     """Propositions 1 and 2: the sum of |gradient| is at most 2 for XE-NDCG, and sigma m^2 for LambdaMART."""
     random = np.random.default_rng(n)
     for spread in (0.0, 1.0, 100.0):
-        scores, labels = spread * random.normal(size=n), np.append([0, 1], random.integers(0, 5, n - 2))
+        scores, labels = (
+            spread * random.normal(size=n),
+            np.append([0, 1], random.integers(0, 5, n - 2)),
+        )
         for gamma in ("uniform", 0.0, 1.0):
             grad, _ = gradients("xendcg", scores, labels, group=[n], gamma=gamma, newton=False)
             assert np.abs(grad).sum() <= 2

@@ -45,12 +45,20 @@ def test_queries_of_different_length_and_depth():
     scores = [random.normal(size=n) for n in sizes]
     labels = [np.arange(n) % 3 for n in sizes]
     options = {"metric": "ndcg@4"}
-    together, _ = gradients("softrank", np.concatenate(scores), np.concatenate(labels), group=sizes, **options)
-    alone = [gradients("softrank", z, r, group=[len(z)], **options)[0] for z, r in zip(scores, labels, strict=True)]
+    together, _ = gradients(
+        "softrank", np.concatenate(scores), np.concatenate(labels), group=sizes, **options
+    )
+    alone = [
+        gradients("softrank", z, r, group=[len(z)], **options)[0]
+        for z, r in zip(scores, labels, strict=True)
+    ]
     np.testing.assert_array_equal(together, np.concatenate(alone))
 
 
 @pytest.mark.parametrize("metric", ["err", "mrr", "map", "pfound", "success@2"])
 def test_cascades_are_refused(metric):
-    with pytest.raises(ValueError, match=r"defined on metrics that add up.*stochasticrank\(mu=0, sfa=False\), which"):
+    with pytest.raises(
+        ValueError,
+        match=r"defined on metrics that add up.*stochasticrank\(mu=0, sfa=False\), which",
+    ):
         gradients("softrank", [1, 0], [1, 0], group=[2], metric=metric)

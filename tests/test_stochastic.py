@@ -59,7 +59,9 @@ def test_the_closed_form_is_the_slope_of_a_numerical_integral():
     np.testing.assert_allclose(exact, oracle.slopes(loss, [0.3, 0.1, -0.2], 1e-2), atol=1e-4)
     # Two documents, MRR: E M = (1 + Phi(d / (sqrt(2) sigma))) / 2.
     slope = 1 / (2 * np.sqrt(2 * np.pi) * np.sqrt(2) * sigma)
-    np.testing.assert_allclose(oracle.smoothed_gradient([1, 1], [1, 0], "mrr", sigma, 0.0), [-slope, slope])
+    np.testing.assert_allclose(
+        oracle.smoothed_gradient([1, 1], [1, 0], "mrr", sigma, 0.0), [-slope, slope]
+    )
 
 
 def test_mu_lowers_relevant_documents_alike_where_the_metric_is_binary():
@@ -77,7 +79,11 @@ def test_mu_lowers_relevant_documents_alike_where_the_metric_is_binary():
 @pytest.mark.parametrize("metric", METRICS)
 @pytest.mark.parametrize(("estimator", "copies"), [("ccs", 4000), ("reinforce", 4000)])
 def test_unbiased_for_two_and_three_documents(metric, sigma, mu, estimator, copies):
-    for scores, labels in [([0.2, -0.1], [0, 2]), ([0.5, 0.2, -0.3], [1, 0, 2]), ([0.1, 0.0, 0.3], [0, 1, 0])]:
+    for scores, labels in [
+        ([0.2, -0.1], [0, 2]),
+        ([0.5, 0.2, -0.3], [1, 0, 2]),
+        ([0.1, 0.0, 0.3], [0, 1, 0]),
+    ]:
         drawn = samples(scores, labels, metric, copies, sigma=sigma, mu=mu, estimator=estimator)
         assert_mean(drawn, oracle.smoothed_gradient(scores, labels, metric, sigma, mu))
 
@@ -110,7 +116,9 @@ def test_each_estimate_is_the_sum_of_its_jumps(metric, sigma, mu, n):
     options = {"sigma": sigma, "mu": mu, "estimations": 2, "seed": 3, "iteration": 8}
     drawn = samples(scores, labels, metric, 1, **options)[0]
     np.testing.assert_allclose(drawn, expected - expected.mean(), rtol=1e-9, atol=1e-13)
-    reinforced = oracle.score_function_gradients(scores, labels.tolist(), metric, sigma, mu, np.array(noise))
+    reinforced = oracle.score_function_gradients(
+        scores, labels.tolist(), metric, sigma, mu, np.array(noise)
+    )
     expected = reinforced.mean(axis=0)
     drawn = samples(scores, labels, metric, 1, estimator="reinforce", **options)[0]
     np.testing.assert_allclose(drawn, expected - expected.mean(), rtol=1e-9, atol=1e-13)
@@ -184,7 +192,9 @@ class Faint(Metric):
 def test_documents_alike_skip_each_other_where_they_change_the_state(share, spread):
     random = np.random.default_rng(2)
     labels, scores = (random.random(400) < share) * 2.0, spread * random.normal(size=400)
-    skipped, visited = (samples(scores, labels, Tiring(floor=floor), 1)[0] for floor in (0.0, 1e-200))
+    skipped, visited = (
+        samples(scores, labels, Tiring(floor=floor), 1)[0] for floor in (0.0, 1e-200)
+    )
     np.testing.assert_allclose(skipped, visited, rtol=1e-12, atol=1e-150)
 
 
@@ -218,12 +228,16 @@ def test_the_time_of_a_cascade_grows_like_n_log_n(metric, share, spread):
         labels = np.zeros(n)
         relevant = random.permutation(n)[: round(share * n) if isinstance(share, float) else 1]
         labels[relevant] = random.integers(1, 5, len(relevant))
-        if share == "all but one":  # documents of one grade have no jumps among them, so no sum ends by its last bit
+        if (
+            share == "all but one"
+        ):  # documents of one grade have no jumps among them, so no sum ends by its last bit
             labels = np.append(np.ones(n - 1), 0)
         if share == "few of label 1":  # most users of ERR get past thousands of documents
             labels = (random.random(n) < 0.01) * 1.0
         copies = long // n
-        gradient = bind("stochasticrank", np.tile(labels, copies), group=[n] * copies, metric=metric, threads=1)
+        gradient = bind(
+            "stochasticrank", np.tile(labels, copies), group=[n] * copies, metric=metric, threads=1
+        )
         calls.append(partial(gradient, np.tile(spread * random.normal(size=n), copies), 0))
     best = [np.inf, np.inf]
     for _ in range(12):
@@ -265,7 +279,9 @@ def test_long_cascades_are_the_sums_of_their_jumps(metric, grades, spread):
     for j in range(n):
         u = order[order != j]
         state = np.append(1, np.cumprod(d[u])[:-1])
-        jump = state * ((w[:-2] - w[1:-1]) * (g[j] - g[u]) + w[1:-1] * ((1 - d[u]) * g[j] - (1 - d[j]) * g[u]))
+        jump = state * (
+            (w[:-2] - w[1:-1]) * (g[j] - g[u]) + w[1:-1] * ((1 - d[u]) * g[j] - (1 - d[j]) * g[u])
+        )
         expected[j] = -np.sum(jump * norm.pdf(noisy[u], clean[j], sigma))
     drawn = samples(scores, labels, metric, 1, sigma=sigma, mu=mu)[0]
     largest = np.abs(expected).max()
@@ -298,7 +314,9 @@ def test_very_long_lists(at):
 
 def test_less_is_better_for_the_average_position():
     grad = samples([0.0, 0.0], [0, 1], "arp", 500).mean(axis=0)
-    slope = 1 / (np.sqrt(2 * np.pi) * np.sqrt(2))  # one place, with the density of the difference at 0
+    slope = 1 / (
+        np.sqrt(2 * np.pi) * np.sqrt(2)
+    )  # one place, with the density of the difference at 0
     np.testing.assert_allclose(grad, [slope, -slope], rtol=0.1)
 
 
@@ -336,7 +354,8 @@ def test_scale_free_acceleration(metric, nu, estimator):
 def test_equal_scores_have_no_direction_to_take_out():
     labels = [0, 2, 1]
     np.testing.assert_array_equal(
-        samples([1.0, 1.0, 1.0], labels, "ndcg", 5, sfa=True), samples([1.0, 1.0, 1.0], labels, "ndcg", 5)
+        samples([1.0, 1.0, 1.0], labels, "ndcg", 5, sfa=True),
+        samples([1.0, 1.0, 1.0], labels, "ndcg", 5),
     )
 
 
@@ -350,7 +369,9 @@ def test_selection_is_unbiased(sigma, metric, estimator):
         ([0.2, -0.1, 0.6], [0, 3, 1]),
         ([0.3, 0.1, -0.8, 0.5], [1, 0, 2, 4]),
     ]:
-        drawn = samples(scores, labels, metric, 4000, sigma=sigma, estimator=estimator, estimations=2)
+        drawn = samples(
+            scores, labels, metric, 4000, sigma=sigma, estimator=estimator, estimations=2
+        )
         assert_mean(drawn, oracle.selection_gradient(scores, labels, sigma, at))
 
 
@@ -366,7 +387,9 @@ def test_selection_scale_free():
     scores, labels = np.array([0.4, -0.3, 0.2]), [1, 3, 0]
     raw = samples(scores, labels, "dcg-rr", 6)
     free = samples(scores, labels, "dcg-rr", 6, sfa=True, nu=0.5)
-    np.testing.assert_allclose(free, [oracle.scale_free(g, scores, 0.5, centred=False) for g in raw], rtol=1e-10)
+    np.testing.assert_allclose(
+        free, [oracle.scale_free(g, scores, 0.5, centred=False) for g in raw], rtol=1e-10
+    )
 
 
 @pytest.mark.parametrize("nu", [1e-3, 0.01, 1.0, 100.0])
@@ -384,10 +407,16 @@ def test_the_bias_of_sfa_by_nu_is_bounded(nu, scale):
     along = np.abs(plain @ centred) / np.linalg.norm(centred)
     length = np.linalg.norm(centred)
     assert np.all(bias <= 2 * nu / (length + nu) * np.linalg.norm(plain, axis=1) * (1 + 1e-9))
-    np.testing.assert_allclose(bias, (1 - (length / (length + nu)) ** 2) * along, rtol=1e-6, atol=1e-15)
+    np.testing.assert_allclose(
+        bias, (1 - (length / (length + nu)) ** 2) * along, rtol=1e-6, atol=1e-15
+    )
     removed = np.linalg.norm(biased - plain, axis=1)
-    np.testing.assert_allclose(removed, (length / (length + nu)) ** 2 * along, rtol=1e-6, atol=1e-15)
-    assert np.all(removed <= length * along / (length + nu) * (1 + 1e-9))  # lemma 2: O(1 / (|z| + nu))
+    np.testing.assert_allclose(
+        removed, (length / (length + nu)) ** 2 * along, rtol=1e-6, atol=1e-15
+    )
+    assert np.all(
+        removed <= length * along / (length + nu) * (1 + 1e-9)
+    )  # lemma 2: O(1 / (|z| + nu))
     nearly_plain = samples(scores, labels, "ndcg", 20, sfa=True, nu=1e4 * length)
     np.testing.assert_allclose(nearly_plain, plain, atol=1e-7 * np.abs(plain).max())
 
@@ -405,7 +434,9 @@ def test_the_estimate_is_bounded_and_free_of_scale(metric, sigma):
     for spread in (1e-3, 1.0, 1e3):
         scores = spread * random.normal(size=n)
         found = samples(scores, labels, metric, 20, sigma=sigma, sfa=False)
-        assert np.abs(found).max() <= (n - 1) / np.sqrt(2 * np.pi) / sigma  # metrics are at most 1, and so are jumps
+        assert (
+            np.abs(found).max() <= (n - 1) / np.sqrt(2 * np.pi) / sigma
+        )  # metrics are at most 1, and so are jumps
         unit = samples(scores / sigma, labels, metric, 20, sigma=1.0, sfa=False)
         np.testing.assert_allclose(found, unit / sigma, rtol=1e-6, atol=1e-9 / sigma)
 
@@ -440,5 +471,9 @@ def test_the_generalisation_gap_falls_with_the_number_of_queries():
     scaled = [n * gap for n, gap in gaps.items()]
     assert max(scaled) < 2.0 * min(scaled)  # 1 / N: a gap of 1 / sqrt(N) would differ by 4
     assert _stationary_gap(80, beta=1.0) < _stationary_gap(80, beta=5.0) < gaps[80]
-    slope, _ = gradients("stochasticrank", [0.7, 0], [1, 0], group=[2], metric="mrr", sfa=False, estimations=40_000)
-    assert slope[0] == pytest.approx(-0.5 * norm.pdf(0.7 / np.sqrt(2)) / np.sqrt(2), rel=0.02)  # the loss above
+    slope, _ = gradients(
+        "stochasticrank", [0.7, 0], [1, 0], group=[2], metric="mrr", sfa=False, estimations=40_000
+    )
+    assert slope[0] == pytest.approx(
+        -0.5 * norm.pdf(0.7 / np.sqrt(2)) / np.sqrt(2), rel=0.02
+    )  # the loss above

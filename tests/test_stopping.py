@@ -17,12 +17,17 @@ TRAIN, VALID = rw.make_web_search(60, n_features=20, mean_length=15, seed=2).spl
 
 def choices(curves: Any, rule: str = "within_error", **options: Any) -> list[int]:
     watch, weights = Watch(rule, **options), options.get("weights")
-    return [watch.see(number, np.array(v), mean(v, weights)).iteration for number, v in enumerate(curves, start=1)]
+    return [
+        watch.see(number, np.array(v), mean(v, weights)).iteration
+        for number, v in enumerate(curves, start=1)
+    ]
 
 
 def mean(values: Any, weights: Any = None) -> float:
     known = ~np.isnan(values)
-    return float(np.average(np.array(values)[known], weights=None if weights is None else weights[known]))
+    return float(
+        np.average(np.array(values)[known], weights=None if weights is None else weights[known])
+    )
 
 
 def expected_choice(curves: list[list[float]], errors: float) -> int:
@@ -42,7 +47,10 @@ def test_worked_by_hand():
     # d of the third tree is (0, 0.1): mean 0.05, standard deviation sqrt(0.005), error sqrt(0.005 / 2) = 0.05.
     curves = [[0.5, 0.5], [0.6, 0.8], [0.6, 0.7], [0.4, 0.6]]
     watch = Watch("within_error")
-    errors = [watch.see(number, np.array(values), mean(values)).error for number, values in enumerate(curves, start=1)]
+    errors = [
+        watch.see(number, np.array(values), mean(values)).error
+        for number, values in enumerate(curves, start=1)
+    ]
     np.testing.assert_allclose(errors, [0, 0, 0.05, 0], atol=1e-12)
     assert choices(curves) == [1, 2, 3, 3]
     assert choices(curves, errors=0.99) == [1, 2, 2, 2]
@@ -77,23 +85,47 @@ def test_following_the_curve_gives_what_the_whole_curve_gives(seed, errors):
 
 
 def ranker(**parameters: Any) -> rw.Ranker:
-    options: dict[str, Any] = {"objective": "lambdamart", "n_estimators": 60, "num_leaves": 6, "min_child_samples": 3}
-    return rw.Ranker(**{**options, "early_stopping_rounds": 15, "n_jobs": 1, "verbose": 0, **parameters})
+    options: dict[str, Any] = {
+        "objective": "lambdamart",
+        "n_estimators": 60,
+        "num_leaves": 6,
+        "min_child_samples": 3,
+    }
+    return rw.Ranker(
+        **{**options, "early_stopping_rounds": 15, "n_jobs": 1, "verbose": 0, **parameters}
+    )
 
 
 def test_the_model_ends_with_the_chosen_tree_and_says_so(tmp_path):
-    flat, best = ranker().fit(TRAIN, eval_set=VALID), ranker(stopping_rule="best").fit(TRAIN, eval_set=VALID)
+    flat, best = (
+        ranker().fit(TRAIN, eval_set=VALID),
+        ranker(stopping_rule="best").fit(TRAIN, eval_set=VALID),
+    )
     curve = np.array(flat.evals_result_["valid_0"]["ndcg@10"])
-    assert best.best_iteration_ == best.stopping_["best_iteration"] == best.stopping_["chosen_iteration"]
+    assert (
+        best.best_iteration_
+        == best.stopping_["best_iteration"]
+        == best.stopping_["chosen_iteration"]
+    )
     assert best.best_iteration_ == np.argmax(best.evals_result_["valid_0"]["ndcg@10"]) + 1
-    assert flat.best_iteration_ == flat.stopping_["chosen_iteration"] > flat.stopping_["best_iteration"]
+    assert (
+        flat.best_iteration_
+        == flat.stopping_["chosen_iteration"]
+        > flat.stopping_["best_iteration"]
+    )
     assert flat.stopping_["difference"] <= flat.stopping_["error"]
-    assert flat.stopping_["difference"] == pytest.approx(curve.max() - curve[flat.best_iteration_ - 1])
+    assert flat.stopping_["difference"] == pytest.approx(
+        curve.max() - curve[flat.best_iteration_ - 1]
+    )
     assert flat.score(VALID) == pytest.approx(curve[flat.best_iteration_ - 1])
     assert len(curve) in (flat.best_iteration_ + 15, 60)
     assert flat.stopping_["last_within_error"] == flat.best_iteration_
-    shorter = flat.evals_result_["valid_0"]["ndcg@10"][: len(best.evals_result_["valid_0"]["ndcg@10"])]
-    assert best.evals_result_["valid_0"]["ndcg@10"] == shorter  # the same curve, but it ends earlier
+    shorter = flat.evals_result_["valid_0"]["ndcg@10"][
+        : len(best.evals_result_["valid_0"]["ndcg@10"])
+    ]
+    assert (
+        best.evals_result_["valid_0"]["ndcg@10"] == shorter
+    )  # the same curve, but it ends earlier
     assert best.best_iteration_ < best.stopping_["last_within_error"] <= len(shorter)
     flat.save(tmp_path / "model")
     assert rw.Ranker.load(tmp_path / "model").stopping_ == flat.stopping_
@@ -108,7 +140,10 @@ def test_a_steered_rate_is_given_more_room(early_stopping):
     watched = {} if early_stopping == "cv" else {"eval_set": VALID}
     steered = ranker(**options).fit(TRAIN, **watched)
     constant = ranker(**options, learning_rate=0.1).fit(TRAIN, **watched)
-    assert (steered.stopping_["standard_errors"], constant.stopping_["standard_errors"]) == (1.5, 1.0)
+    assert (steered.stopping_["standard_errors"], constant.stopping_["standard_errors"]) == (
+        1.5,
+        1.0,
+    )
     for one in (steered, constant):
         stopping = one.stopping_
         assert stopping["difference"] <= stopping["standard_errors"] * stopping["error"]
@@ -127,7 +162,9 @@ def test_training_that_overfits_is_stopped():
 def test_a_resumed_training_chooses_the_same_tree(after, tmp_path):
     whole = ranker().fit(TRAIN, eval_set=VALID)
     options: dict[str, Any] = {"checkpoint": {"path": tmp_path, "trees": 1}}
-    ranker(**options).fit(TRAIN, eval_set=VALID, callbacks=[lambda progress: progress.iteration == after])
+    ranker(**options).fit(
+        TRAIN, eval_set=VALID, callbacks=[lambda progress: progress.iteration == after]
+    )
     again = ranker(**options).fit(TRAIN, eval_set=VALID)
     assert again.stopping_ == whole.stopping_
     assert again.evals_result_ == whole.evals_result_
@@ -138,7 +175,9 @@ def test_a_checkpoint_with_invalid_choices_is_refused(tmp_path):
     from rankwright.training.checkpoint import _hash
 
     options: dict[str, Any] = {"checkpoint": {"path": tmp_path, "trees": 1}}
-    ranker(**options).fit(TRAIN, eval_set=VALID, callbacks=[lambda progress: progress.iteration == 5])
+    ranker(**options).fit(
+        TRAIN, eval_set=VALID, callbacks=[lambda progress: progress.iteration == 5]
+    )
     file = tmp_path / "manifest.json"
     for field, value in [("choices", [9] * 5), ("choices", [1] * 4), ("errors", [-1.0] * 5)]:
         manifest = json.loads(file.read_text())

@@ -40,7 +40,9 @@ def table(n_queries: int = 60, seed: int = 0, first: int = 0) -> Any:
     X[random.random(len(qid)) < 0.1, 5] = np.nan
     X[:, 6] = np.abs(X[:, 6]) + 1.0
     X[1::9] = X[::9][: len(X[1::9])]
-    label = np.clip(np.round(X[:, 0] + X[:, 3] / 3 + random.normal(size=len(qid)) / 2), 0, 4) + 0.0  # no -0
+    label = (
+        np.clip(np.round(X[:, 0] + X[:, 3] / 3 + random.normal(size=len(qid)) / 2), 0, 4) + 0.0
+    )  # no -0
     kind = np.array(list("abcdefg"))[random.integers(0, 7, len(qid))]
     columns = {"grade": label, "query": qid, "w": 1.0 + qid % 3}
     columns |= {f"c{number}": X[:, number] for number in range(N_COLUMNS)}
@@ -84,7 +86,13 @@ def valid_files(tmp_path: Path) -> Path:
 
 
 def ranker(engine: str, **changes: Any) -> rw.Ranker:
-    options = {"n_estimators": 8, "num_leaves": 8, "min_child_samples": 5, "n_jobs": 1, "verbose": 0}
+    options = {
+        "n_estimators": 8,
+        "num_leaves": 8,
+        "min_child_samples": 5,
+        "n_jobs": 1,
+        "verbose": 0,
+    }
     return rw.Ranker(**{**options, "engine": engine, **changes})
 
 
@@ -104,7 +112,9 @@ def same(a: rw.Ranker, b: rw.Ranker) -> bool:
     ],
     ids=["default", "sampled", "within query", "members", "few bins"],
 )
-def test_the_model_is_that_of_the_same_rows_in_memory(files: Path, engine: str, options: dict[str, Any]) -> None:
+def test_the_model_is_that_of_the_same_rows_in_memory(
+    files: Path, engine: str, options: dict[str, Any]
+) -> None:
     streamed = ranker(engine, **options).fit(files, "grade", qid="query", sample_weight="w")
     assert same(streamed, ranker(engine, **options).fit(in_memory()))
     assert (streamed.label_column_, streamed.qid_column_) == ("grade", "query")
@@ -154,7 +164,9 @@ def test_lightgbm_has_the_threads_of_the_gate_when_a_set_is_made_by_reference(
 
     monkeypatch.setattr(lgb.Dataset, "construct", watched)
     valid = rw.stream_data(valid_files, **NAMES, reference=in_memory())
-    ranker("lightgbm", n_jobs=2, n_estimators=1).fit(rw.stream_data(files, **NAMES), eval_set=[valid])
+    ranker("lightgbm", n_jobs=2, n_estimators=1).fit(
+        rw.stream_data(files, **NAMES), eval_set=[valid]
+    )
     assert set(numbers) == {0, 1, 2}  # bins of each column are found in one thread
     assert by_reference == [2, 2]
 
@@ -171,7 +183,13 @@ def test_a_tree_says_where_the_bins_of_lightgbm_end(missing: bool) -> None:
         -(values**2),
     ):
         rows = np.where(random.random(len(column)) < 0.1, np.nan, column) if missing else column
-        params = {"max_bin": 40, "min_data_in_leaf": 0, "feature_pre_filter": False, "verbosity": -1, "num_threads": 1}
+        params = {
+            "max_bin": 40,
+            "min_data_in_leaf": 0,
+            "feature_pre_filter": False,
+            "verbosity": -1,
+            "num_threads": 1,
+        }
         n_bins = lgb.Dataset(rows[:, None], params=params).construct().feature_num_bin(0)
         edges = column_edges(rows, params)
         assert len(edges) + 1 + missing == n_bins
@@ -186,7 +204,9 @@ def test_evaluation_sets_and_early_stopping(files: Path, valid_files: Path, engi
     arguments: dict[str, Any] = {"y": "grade", "qid": "query"}
     data = rw.stream_data(files, label="grade", qid="query", drop=["w"])
     for eval_set in (str(valid_files), [valid_files], [valid_files / "*.parquet"], valid):
-        if not isinstance(eval_set, RankingData):  # a set that is not the estimator's has no weights
+        if not isinstance(
+            eval_set, RankingData
+        ):  # a set that is not the estimator's has no weights
             eval_set = rw.stream_data(valid_files, **NAMES, reference=data)
         streamed = ranker(engine, **options).fit(data, eval_set=eval_set)
         assert same(streamed, known)
@@ -201,8 +221,13 @@ def test_evaluation_sets_and_early_stopping(files: Path, valid_files: Path, engi
 @pytest.mark.parametrize("engine", ENGINES)
 def test_refit_trains_on_the_files_of_both(files: Path, valid_files: Path, engine: str) -> None:
     options = {"early_stopping_rounds": 3, "refit": True}
-    train, valid = rw.stream_data(files, **NAMES), rw.stream_data(valid_files, **NAMES, reference=in_memory())
-    known = ranker(engine, **options).fit(in_memory(), eval_set=[in_memory(VALID, reference=in_memory())])
+    train, valid = (
+        rw.stream_data(files, **NAMES),
+        rw.stream_data(valid_files, **NAMES, reference=in_memory()),
+    )
+    known = ranker(engine, **options).fit(
+        in_memory(), eval_set=[in_memory(VALID, reference=in_memory())]
+    )
     assert same(ranker(engine, **options).fit(train, eval_set=[valid]), known)
 
 
@@ -213,7 +238,9 @@ def test_a_training_resumes_exactly(files: Path, tmp_path: Path, engine: str) ->
     stop = [lambda progress: progress.iteration == 5]
     ranker(engine, checkpoint=checkpoint).fit(files, **names, callbacks=stop)
     seen: list[int] = []
-    resumed = ranker(engine, checkpoint=checkpoint).fit(files, **names, callbacks=[lambda p: seen.append(p.iteration)])
+    resumed = ranker(engine, checkpoint=checkpoint).fit(
+        files, **names, callbacks=[lambda p: seen.append(p.iteration)]
+    )
     assert seen[0] == 6
     assert same(resumed, ranker(engine).fit(in_memory()))
     (files / "0.parquet").rename(files / "9.parquet")  # the same rows in another order
@@ -233,14 +260,18 @@ def test_trees_are_added_to_a_model(files: Path) -> None:
 
 
 @pytest.mark.parametrize("scattered", [False, True])
-def test_rows_wait_for_those_of_their_query(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, scattered: bool) -> None:
+def test_rows_wait_for_those_of_their_query(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, scattered: bool
+) -> None:
     monkeypatch.setattr(row_stream, "_WAITING_BYTES", 1 << 12)
     folder = write(tmp_path / "train", TRAIN, order=None if scattered else np.arange(len(TRAIN)))
     data = rw.stream_data(folder, **NAMES)
     recipe_of = ranker("lightgbm", within_query="rank mean").fit(in_memory()).model_.recipe
     passes: list[str] = []
     stored = RowStream._stored
-    monkeypatch.setattr(RowStream, "_stored", lambda self, purpose: passes.append(purpose) or stored(self, purpose))
+    monkeypatch.setattr(
+        RowStream, "_stored", lambda self, purpose: passes.append(purpose) or stored(self, purpose)
+    )
     stream = data.with_features(recipe_of).X
     got = np.full(stream.shape, np.inf)
     for places, rows in stream.batches("test"):
@@ -255,7 +286,9 @@ def test_rows_wait_for_those_of_their_query(tmp_path: Path, monkeypatch: pytest.
 
 def test_samples_and_bins_of_a_stream(files: Path) -> None:
     data, known = rw.stream_data(files, **NAMES), in_memory()
-    samples = [RowSample.of(one.X, np.repeat(one.query_keys, one.group), size=100) for one in (data, known)]
+    samples = [
+        RowSample.of(one.X, np.repeat(one.query_keys, one.group), size=100) for one in (data, known)
+    ]
     assert np.array_equal(samples[0].hashes, samples[1].hashes)
     assert np.array_equal(samples[0].rows, samples[1].rows, equal_nan=True)
     assert np.array_equal(samples[0].largest, samples[1].largest)
@@ -270,7 +303,9 @@ def test_samples_and_bins_of_a_stream(files: Path) -> None:
 def test_predictions_are_in_the_order_of_the_files(
     files: Path, valid_files: Path, tmp_path: Path, engine: str, within_query: Any
 ) -> None:
-    fitted = ranker(engine, within_query=within_query).fit(files, "grade", qid="query", sample_weight="w")
+    fitted = ranker(engine, within_query=within_query).fit(
+        files, "grade", qid="query", sample_weight="w"
+    )
     stored = pa.concat_tables([pq.read_table(path) for path in sorted(valid_files.iterdir())])
     frame = in_memory(stored, reference=in_memory())
     scores = frame.ungroup(fitted.predict(frame))
@@ -278,7 +313,9 @@ def test_predictions_are_in_the_order_of_the_files(
     fitted.model_.manifest["other_columns"] = dropped["drop"]
     assert np.array_equal(fitted.predict(valid_files), scores)
     assert np.array_equal(fitted.predict(str(valid_files / "*"), qid="query"), scores)
-    assert np.array_equal(np.concatenate(list(fitted.model_.predict_batches(valid_files, **dropped))), scores)
+    assert np.array_equal(
+        np.concatenate(list(fitted.model_.predict_batches(valid_files, **dropped))), scores
+    )
     assert fitted.score(valid_files, sample_weight="w") == fitted.score(frame)
 
 
@@ -287,7 +324,9 @@ def test_letor_text(tmp_path: Path) -> None:
     parts = [data.subset(np.arange(start, 12, 2)) for start in range(2)]
     for number, part in enumerate(parts):
         rw.write_letor(part, tmp_path / f"{number}.txt{'.gz' * number}", sparse=True)
-    joined = rw.RankingData.concatenate([rw.read_letor(path, n_features=20) for path in sorted(tmp_path.iterdir())])
+    joined = rw.RankingData.concatenate(
+        [rw.read_letor(path, n_features=20) for path in sorted(tmp_path.iterdir())]
+    )
     for engine in ENGINES:
         streamed, known = ranker(engine).fit(str(tmp_path / "*.txt*")), ranker(engine).fit(joined)
         assert same(streamed, known)
@@ -306,7 +345,10 @@ def test_query_ids_of_letor_text_are_text_if_one_is(tmp_path: Path) -> None:
 
 def test_codes_that_files_explain(tmp_path: Path) -> None:
     random = np.random.default_rng(0)
-    kinds = [np.array(["x", "z"])[random.integers(0, 2, 90)], np.array(["y", "z"])[random.integers(0, 2, 90)]]
+    kinds = [
+        np.array(["x", "z"])[random.integers(0, 2, 90)],
+        np.array(["y", "z"])[random.integers(0, 2, 90)],
+    ]
     frames = [
         {
             "label": random.integers(0, 2, 90),
@@ -317,7 +359,9 @@ def test_codes_that_files_explain(tmp_path: Path) -> None:
         for part in range(2)
     ]
     for number, frame in enumerate(frames):
-        RankingData.from_arrow(pa.table(frame), categorical=["kind"]).to_parquet(tmp_path / f"{number}.parquet")
+        RankingData.from_arrow(pa.table(frame), categorical=["kind"]).to_parquet(
+            tmp_path / f"{number}.parquet"
+        )
     streamed = rw.stream_data(tmp_path)
     assert streamed.categories == {"kind": ("x", "y", "z")}
     whole = pa.concat_tables([pa.table(frame) for frame in frames])
@@ -329,11 +373,14 @@ def test_several_labels_positions_and_pairs(files: Path) -> None:
     whole, names = in_memory(label=["grade", "c6"]), {**NAMES, "label": ["grade", "c6"]}
     options: dict[str, Any] = {"objective": "lambdamart + 0.3 lambdamart(label=c6)"}
     assert same(
-        ranker("lightgbm", **options).fit(rw.stream_data(files, **names)), ranker("lightgbm", **options).fit(whole)
+        ranker("lightgbm", **options).fit(rw.stream_data(files, **names)),
+        ranker("lightgbm", **options).fit(whole),
     )
     starts = np.flatnonzero(np.diff(TRAIN["query"].to_numpy(), prepend=-1))
     sizes = np.diff(starts, append=len(TRAIN))
-    places = TRAIN.append_column("place", pa.array(1 + np.arange(len(TRAIN)) - np.repeat(starts, sizes)))
+    places = TRAIN.append_column(
+        "place", pa.array(1 + np.arange(len(TRAIN)) - np.repeat(starts, sizes))
+    )
     place = {"position": "place"}
     with_field = in_memory(places, fields=["place"])
     shown = write(files.parent / "shown", places)
@@ -347,7 +394,9 @@ def test_several_labels_positions_and_pairs(files: Path) -> None:
     learned = ranker("lightgbm", objective="lambdamart + ranknet(pairs)")
     frame: dict[str, Any] = {"y": "grade", "qid": "query", "pairs": pairs}
     streamed = learned.fit(files, **frame)
-    assert same(streamed, ranker("lightgbm", objective="lambdamart + ranknet(pairs)").fit(stored, **frame))
+    assert same(
+        streamed, ranker("lightgbm", objective="lambdamart + ranknet(pairs)").fit(stored, **frame)
+    )
 
 
 def broken(folder: Path, kind: str) -> None:
@@ -406,7 +455,9 @@ def test_bad_letor_text(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match=r"a.txt, line 3001: expected index:value"):
         rw.stream_data(path)
     path.write_text(good)
-    with pytest.raises(ValueError, match=r"a\.txt has 2 features, but the training data has 1 column"):
+    with pytest.raises(
+        ValueError, match=r"a\.txt has 2 features, but the training data has 1 column"
+    ):
         rw.stream_data(path, reference=RankingData([[1.0]], [1], qid=[1]))
     packed = gzip.compress(good.encode())
     (tmp_path / "b.txt.gz").write_bytes(packed[:-500])
@@ -415,18 +466,26 @@ def test_bad_letor_text(tmp_path: Path) -> None:
     path.write_text("\n\n")
     with pytest.raises(ValueError, match=r"a\.txt has no rows"):
         rw.stream_data(path)
-    with pytest.raises(ValueError, match="LETOR text, whose columns have no names, so fields= applies to none"):
+    with pytest.raises(
+        ValueError, match="LETOR text, whose columns have no names, so fields= applies to none"
+    ):
         rw.stream_data(path, fields=["position"])
 
 
 def test_arguments_that_cannot_be_used(files: Path, tmp_path: Path) -> None:
     names: dict[str, Any] = {"y": "grade", "qid": "query"}
     for arguments, reason in (
-        ({"X": str(tmp_path / "none*.parquet")}, r"no Parquet file and no LETOR text at .*none\*.parquet"),
+        (
+            {"X": str(tmp_path / "none*.parquet")},
+            r"no Parquet file and no LETOR text at .*none\*.parquet",
+        ),
         ({"X": files, **names, "group": [3]}, "leave out group"),
         ({"X": files, "y": [1.0], "qid": "query"}, "y must be names of their columns"),
         ({"X": files, "y": "relevance", "qid": "query"}, "has no column 'relevance'"),
-        ({"X": files, **names, "eval_set": str(tmp_path / "none")}, r"eval_set\[0\]: there is no Parquet file"),
+        (
+            {"X": files, **names, "eval_set": str(tmp_path / "none")},
+            r"eval_set\[0\]: there is no Parquet file",
+        ),
     ):
         with pytest.raises(ValueError, match=reason):
             ranker("lightgbm").fit(**arguments)
@@ -457,8 +516,16 @@ def test_what_cannot_be_used_is_refused_before_rows_are_read(
         (cv, {"X": files, **names}, "early_stopping='cv' needs rows in memory"),
         (cv, {"X": data}, "early_stopping='cv' needs rows in memory"),
         ({"early_stopping_rounds": 3}, {"X": files, **names}, "needs an eval_set to watch"),
-        ({}, {"X": files, **names, "eval_set": nothing}, r"eval_set\[0\]: there is no Parquet file"),
-        ({"engine_params": {"monotone_constraints": {"c9": 1}}, "objective": "lambdamart"}, {"X": data}, "monotone"),
+        (
+            {},
+            {"X": files, **names, "eval_set": nothing},
+            r"eval_set\[0\]: there is no Parquet file",
+        ),
+        (
+            {"engine_params": {"monotone_constraints": {"c9": 1}}, "objective": "lambdamart"},
+            {"X": data},
+            "monotone",
+        ),
     ):
         with pytest.raises(ValueError, match=reason):
             ranker("xgboost", leaf_values="diagonal", **options).fit(**arguments)
@@ -484,18 +551,19 @@ def test_progress_over_bytes(files: Path, capsys: pytest.CaptureFixture[str]) ->
 
 
 def test_files_and_their_size(files: Path, tmp_path: Path) -> None:
-    assert [Path(name).name for name in DataFiles.of(files).files] == ["0.parquet", "1.parquet", "2.parquet"]
-    assert DataFiles.of([files / "2.parquet", files / "0.parquet"]).files[0].endswith("2.parquet")
-    assert rows_in_memory(files / "0.parquet") == 8 * pq.read_metadata(files / "0.parquet").num_rows * 12
-    assert [is_path(one) for one in ("a", tmp_path, ["a", tmp_path], [], [1.0], TRAIN, np.zeros(2))] == [
-        True,
-        True,
-        True,
-        False,
-        False,
-        False,
-        False,
+    assert [Path(name).name for name in DataFiles.of(files).files] == [
+        "0.parquet",
+        "1.parquet",
+        "2.parquet",
     ]
+    assert DataFiles.of([files / "2.parquet", files / "0.parquet"]).files[0].endswith("2.parquet")
+    assert (
+        rows_in_memory(files / "0.parquet")
+        == 8 * pq.read_metadata(files / "0.parquet").num_rows * 12
+    )
+    assert [
+        is_path(one) for one in ("a", tmp_path, ["a", tmp_path], [], [1.0], TRAIN, np.zeros(2))
+    ] == [True, True, True, False, False, False, False]
 
 
 def command(*arguments: Any) -> int:
@@ -512,15 +580,33 @@ def test_the_command_line(files: Path, valid_files: Path, tmp_path: Path) -> Non
     pq.write_table(pq.read_table(valid_files), tmp_path / "valid.parquet")
     names = ("--label", "grade", "--qid", "query", "--weight", "w")
     common = (*names, "--trees", "4", "--threads", "1", "-q", "--out")
-    assert command("train", files, "--valid", valid_files / "*.parquet", *common, tmp_path / "streamed") == 0
     assert (
         command(
-            "train", tmp_path / "all.parquet", "--valid", valid_files / "0.parquet", "--stream", *common, tmp_path / "s"
+            "train", files, "--valid", valid_files / "*.parquet", *common, tmp_path / "streamed"
         )
         == 0
     )
     assert (
-        command("train", tmp_path / "all.parquet", "--valid", tmp_path / "valid.parquet", *common, tmp_path / "whole")
+        command(
+            "train",
+            tmp_path / "all.parquet",
+            "--valid",
+            valid_files / "0.parquet",
+            "--stream",
+            *common,
+            tmp_path / "s",
+        )
+        == 0
+    )
+    assert (
+        command(
+            "train",
+            tmp_path / "all.parquet",
+            "--valid",
+            tmp_path / "valid.parquet",
+            *common,
+            tmp_path / "whole",
+        )
         == 0
     )
     streamed, whole = (rw.Run.open(tmp_path / name) for name in ("streamed", "whole"))
@@ -528,7 +614,9 @@ def test_the_command_line(files: Path, valid_files: Path, tmp_path: Path) -> Non
     assert [row["valid"] for row in streamed.history] == [row["valid"] for row in whole.history]
     drop = ("--drop", "w", "--out")
     assert command("predict", tmp_path / "streamed", files, *drop, tmp_path / "a") == 0
-    assert command("predict", tmp_path / "whole", tmp_path / "all.parquet", *drop, tmp_path / "b") == 0
+    assert (
+        command("predict", tmp_path / "whole", tmp_path / "all.parquet", *drop, tmp_path / "b") == 0
+    )
     assert (tmp_path / "a").read_bytes() == (tmp_path / "b").read_bytes()
     assert command("predict", tmp_path / "whole", files, *drop, tmp_path / "c.csv") == 2
     assert command("train", files, "--in-memory", *common, tmp_path / "d") == 2

@@ -281,7 +281,9 @@ def test_every_document_of_other_queries_can_be_added():
 
 def test_added_negatives_take_the_mean_weight_of_the_query_and_keep_sparse_data_sparse():
     rows = np.arange(1.0, 7.0)[:, None]
-    data = RankingData(sp.csr_matrix(rows), [1, 2, 3, 4, 1, 2], qid=list("aabbbb"), weights=[1, 2, 3, 4, 5, 6])
+    data = RankingData(
+        sp.csr_matrix(rows), [1, 2, 3, 4, 1, 2], qid=list("aabbbb"), weights=[1, 2, 3, 4, 5, 6]
+    )
     longer = with_added_negatives(data, 0.5)
     assert sp.issparse(longer.X)
     assert longer.group.tolist() == [3, 6]

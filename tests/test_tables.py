@@ -96,7 +96,10 @@ def test_names_of_columns(tmp_path: Path) -> None:
 def test_a_missing_column(tmp_path: Path, name: str, option: str) -> None:
     write_data(RankingData(X, Y, qid=[1, 1, 1, 2, 2]), tmp_path / name)
     chosen: Any = ["colour"] if option in ("drop", "categorical") else "colour"
-    with pytest.raises(ValueError, match=rf"{name} has no column 'colour'; it has label, qid, f0, f1, f2\. .*{option}"):
+    with pytest.raises(
+        ValueError,
+        match=rf"{name} has no column 'colour'; it has label, qid, f0, f1, f2\. .*{option}",
+    ):
         read_data(tmp_path / name, **{option: chosen})
 
 
@@ -115,7 +118,9 @@ def test_missing_values_of_a_table(tmp_path: Path) -> None:
         (["0.5", "1", "2"], ["0.5", "1", "2"]),
     ],
 )
-def test_query_ids_of_a_table_are_whole_numbers_or_text(tmp_path: Path, ids: list[str], expected: list[Any]) -> None:
+def test_query_ids_of_a_table_are_whole_numbers_or_text(
+    tmp_path: Path, ids: list[str], expected: list[Any]
+) -> None:
     path = tmp_path / "a.csv"
     path.write_text("label,qid,a\n" + "".join(f"0,{qid},1\n" for qid in ids))
     assert read_data(path).query_ids.tolist() == expected
@@ -140,7 +145,9 @@ def test_categories(tmp_path: Path) -> None:
         read_data(path)
 
 
-def test_categories_that_look_like_numbers_are_read_as_the_training_data_has_them(tmp_path: Path) -> None:
+def test_categories_that_look_like_numbers_are_read_as_the_training_data_has_them(
+    tmp_path: Path,
+) -> None:
     path = tmp_path / "a.csv"
     path.write_text("label,qid,zip\n0,1,x1\n1,1,7\n")
     train = read_data(path, categorical=["zip"])
@@ -168,11 +175,15 @@ def test_letor_text_takes_the_width_of_a_reference_and_rows_to_predict_need_no_l
     assert np.array_equal(bits(rows.X), bits(train.X))
     assert rows.y.tolist() == [0] * 5
     (tmp_path / "short.txt").write_text("2 qid:4 1:7\n")
-    with pytest.warns(UserWarning, match=r"short\.txt has no features 2 to 3 of the training data; taken as 0"):
+    with pytest.warns(
+        UserWarning, match=r"short\.txt has no features 2 to 3 of the training data; taken as 0"
+    ):
         short = read_data(tmp_path / "short.txt", labelled=False, reference=train)
     assert short.X.tolist() == [[7, 0, 0]]
     (tmp_path / "bare.csv").write_text("qid,f3,f1,f2\n4,0,7,0\n")
-    assert read_data(tmp_path / "bare.csv", labelled=False, reference=train).X.tolist() == [[7, 0, 0]]
+    assert read_data(tmp_path / "bare.csv", labelled=False, reference=train).X.tolist() == [
+        [7, 0, 0]
+    ]
 
 
 def test_zero_based_letor(tmp_path: Path) -> None:
@@ -187,8 +198,14 @@ def test_parts_get_the_same_columns(tmp_path: Path) -> None:
     (tmp_path / "b.txt").write_text("1 qid:2 3:7\n")
     (tmp_path / "c.csv").write_text("b,a,label,qid\n1,2,0,1\n")
     (tmp_path / "d.csv").write_text("qid,a,b,label\n1,2,1,0\n")
-    assert [part.X.shape for part in read_parts([tmp_path / "a.txt", tmp_path / "b.txt"])] == [(2, 3), (1, 3)]
-    assert [part.X.tolist() for part in read_parts([tmp_path / "c.csv", tmp_path / "d.csv"])] == [[[1, 2]], [[1, 2]]]
+    assert [part.X.shape for part in read_parts([tmp_path / "a.txt", tmp_path / "b.txt"])] == [
+        (2, 3),
+        (1, 3),
+    ]
+    assert [part.X.tolist() for part in read_parts([tmp_path / "c.csv", tmp_path / "d.csv"])] == [
+        [[1, 2]],
+        [[1, 2]],
+    ]
     assert [part.X.tolist() for part in read_parts([tmp_path / "d.csv"])] == [[[2, 1]]]
 
 
@@ -222,7 +239,9 @@ DAMAGED = {
 
 
 @pytest.mark.parametrize("name", DAMAGED)
-def test_what_cannot_be_read_is_refused_with_the_file_in_one_line(tmp_path: Path, name: str) -> None:
+def test_what_cannot_be_read_is_refused_with_the_file_in_one_line(
+    tmp_path: Path, name: str
+) -> None:
     (tmp_path / name).write_bytes(DAMAGED[name])
     with pytest.raises(ValueError, match=f"{name}") as refused:
         read_data(tmp_path / name)
@@ -239,7 +258,9 @@ def test_a_missing_file(tmp_path: Path) -> None:
     ("ids", "names", "reason"),
     [([1, "1"], ["a"], "same once written as text"), ([1, 2], ["qid"], "a feature is named 'qid'")],
 )
-def test_what_a_table_cannot_hold(tmp_path: Path, ids: list[Any], names: list[str], reason: str) -> None:
+def test_what_a_table_cannot_hold(
+    tmp_path: Path, ids: list[Any], names: list[str], reason: str
+) -> None:
     data = RankingData([[1.0], [2.0]], [0, 1], qid=ids, feature_names=names)
     with pytest.raises(ValueError, match=reason):
         write_data(data, tmp_path / "a.csv")
@@ -259,7 +280,9 @@ def test_a_full_disk_leaves_the_old_file(tmp_path: Path, monkeypatch: pytest.Mon
 
 def test_a_column_whose_name_is_not_utf8_names_the_file_and_the_remedy(tmp_path: Path) -> None:
     (tmp_path / "a.csv").write_bytes("label,qid,é\n1,1,2\n".encode("latin-1"))
-    with pytest.raises(ValueError, match=r"a\.csv: the name of a column is not UTF-8; save the file as UTF-8"):
+    with pytest.raises(
+        ValueError, match=r"a\.csv: the name of a column is not UTF-8; save the file as UTF-8"
+    ):
         read_data(tmp_path / "a.csv")
 
 
@@ -280,10 +303,14 @@ HEAD, ROWS = "qid,label,a,text\n", "".join(f"q{i // 5},{i % 3},{i},t\n" for i in
 @pytest.mark.parametrize("before", [0, 5000])  # rows, a few or more than one block of Arrow's
 @pytest.mark.parametrize("after", [0, 1, 5000])
 @pytest.mark.parametrize("field", ["a", "text"])
-def test_a_quote_that_is_not_closed_leaves_out_no_row(tmp_path: Path, before: int, after: int, field: str) -> None:
+def test_a_quote_that_is_not_closed_leaves_out_no_row(
+    tmp_path: Path, before: int, after: int, field: str
+) -> None:
     open_row = 'q,1,"2,t\n' if field == "a" else 'q,1,2,"t\n'
     (tmp_path / "a.csv").write_text(HEAD + ROWS * before + open_row + ROWS * after)
-    with pytest.raises(ValueError, match=r"a.csv.*(a quote \(\"\) that is not closed|Expected 4 columns, got)"):
+    with pytest.raises(
+        ValueError, match=r"a.csv.*(a quote \(\"\) that is not closed|Expected 4 columns, got)"
+    ):
         read_data(tmp_path / "a.csv", drop=["text"])
 
 
@@ -294,13 +321,19 @@ def test_closed_quotes_may_hold_lines_and_commas(tmp_path: Path) -> None:
     assert data.n_rows == 60_000
     assert set(data.fields["text"].tolist()) == {'one, "two"\nthree\n'}
     (tmp_path / "a.csv").write_text(HEAD + row[:-1])
-    assert read_data(tmp_path / "a.csv", fields=["text"]).fields["text"].tolist() == ['one, "two"\nthree\n']
+    assert read_data(tmp_path / "a.csv", fields=["text"]).fields["text"].tolist() == [
+        'one, "two"\nthree\n'
+    ]
 
 
 def test_a_row_that_is_too_long_says_where_and_what_to_do(tmp_path: Path) -> None:
     (tmp_path / "a.csv").write_text(HEAD + ROWS + "q,1,2," + "x" * 3_000_000 + "\n" + ROWS)
-    with pytest.raises(ValueError, match=r"a.csv: line 22 is longer than 1048576 bytes.*write the table as Parq"):
+    with pytest.raises(
+        ValueError, match=r"a.csv: line 22 is longer than 1048576 bytes.*write the table as Parq"
+    ):
         read_data(tmp_path / "a.csv", drop=["text"])
-    (tmp_path / "a.csv").write_text("qid,label," + ",".join(f"f{i}" for i in range(200_000)) + "\n1,1\n")
+    (tmp_path / "a.csv").write_text(
+        "qid,label," + ",".join(f"f{i}" for i in range(200_000)) + "\n1,1\n"
+    )
     with pytest.raises(ValueError, match="line 1 is longer than 1048576 bytes"):
         read_data(tmp_path / "a.csv")

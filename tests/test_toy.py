@@ -27,7 +27,9 @@ def mean_ndcg(scores: tuple[int, ...]) -> float:
     return (first / dcg(3, 2, 1) + second / dcg(3, 2)) / 2
 
 
-REACHABLE = sorted((mean_ndcg(scores) for scores in itertools.permutations((0, 1, 2))), reverse=True)
+REACHABLE = sorted(
+    (mean_ndcg(scores) for scores in itertools.permutations((0, 1, 2))), reverse=True
+)
 
 
 def reached(objective: str, seed: int = 0, **changes: Any) -> float:
@@ -63,7 +65,9 @@ def test_stochasticrank_with_langevin_boosting_finds_the_global_optimum() -> Non
 @pytest.mark.slow
 def test_another_engine_finds_it_too() -> None:
     langevin = {"langevin": True, "diffusion_temperature": 1e3, "shrink_rate": 1e-3}
-    assert reached("stochasticrank", engine="xgboost", engine_params={}, **langevin) == pytest.approx(REACHABLE[0])
+    assert reached(
+        "stochasticrank", engine="xgboost", engine_params={}, **langevin
+    ) == pytest.approx(REACHABLE[0])
 
 
 def test_lambdamart_stays_in_a_local_optimum() -> None:

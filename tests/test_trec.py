@@ -145,7 +145,9 @@ def test_records_are_checked() -> None:
 
 def test_align_by_hand() -> None:
     run = TrecRun(["b", "a", "b", "unjudged", "b"], ["x", "x", "y", "x", "z"], [3, 2, 1, 9, 2], "t")
-    qrels = Qrels(["b", "b", "a", "b", "b", "absent"], ["y", "w", "x", "v", "x", "x"], [2, 4, 1, 0, -2, 1])
+    qrels = Qrels(
+        ["b", "b", "a", "b", "b", "absent"], ["y", "w", "x", "v", "x", "x"], [2, 4, 1, 0, -2, 1]
+    )
     scores, labels, qid = align(run, qrels)
     # The run's rows in order, then what is relevant and was not retrieved (w of b).
     assert qid.tolist() == ["b", "a", "b", "b", "b"]
@@ -174,10 +176,15 @@ def ndcg(scores: Any, labels: Any, at: int) -> float:
 
 def test_aligned_ndcg_and_precision_equal_trec_eval() -> None:
     rng = np.random.default_rng(8)
-    judgements = {f"q{q}": {f"d{d}": int(rng.integers(-1, 4)) for d in rng.permutation(60)[:30]} for q in range(20)}
+    judgements = {
+        f"q{q}": {f"d{d}": int(rng.integers(-1, 4)) for d in rng.permutation(60)[:30]}
+        for q in range(20)
+    }
     for judged in judgements.values():
         judged["relevant"] = 2
-    retrieved = {f"q{q}": {f"d{d}": float(rng.normal()) for d in rng.permutation(60)[:20]} for q in range(25)}
+    retrieved = {
+        f"q{q}": {f"d{d}": float(rng.normal()) for d in rng.permutation(60)[:20]} for q in range(25)
+    }
     pairs = [(q, d, s) for q, docs in retrieved.items() for d, s in docs.items()]
     judged_rows = [(q, d, r) for q, docs in judgements.items() for d, r in docs.items()]
     run = TrecRun(*map(list, zip(*pairs, strict=True)), "t")  # type: ignore[call-arg, arg-type]

@@ -34,7 +34,10 @@ def use_a_kernel(package: Path, cache: Path | None, *arguments: str, **environme
         capture_output=True,
         text=True,
         timeout=120,
-        env=inherited | place | environment | {"PYTHONPATH": str(package), "PYTHONDONTWRITEBYTECODE": "1"},
+        env=inherited
+        | place
+        | environment
+        | {"PYTHONPATH": str(package), "PYTHONDONTWRITEBYTECODE": "1"},
     )
     assert done.stdout == "[0.5, 2.0, 0.5]\n", done.stderr[-3000:]
     return done.stderr
@@ -44,7 +47,9 @@ def use_a_kernel(package: Path, cache: Path | None, *arguments: str, **environme
 def package(tmp_path: Path) -> Path:
     """A copy of the package without compiled kernels."""
     ignored = shutil.ignore_patterns("__pycache__")
-    shutil.copytree(Path(rankwright.__file__).parent, tmp_path / "site" / "rankwright", ignore=ignored)
+    shutil.copytree(
+        Path(rankwright.__file__).parent, tmp_path / "site" / "rankwright", ignore=ignored
+    )
     return tmp_path / "site"
 
 
@@ -65,7 +70,9 @@ def test_kernels_work_on_a_full_disk(package: Path, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("damage", ["head", "code", "end"])
-def test_damaged_kernels_are_compiled_again_and_replaced(package: Path, tmp_path: Path, damage: str) -> None:
+def test_damaged_kernels_are_compiled_again_and_replaced(
+    package: Path, tmp_path: Path, damage: str
+) -> None:
     cache = tmp_path / "cache"
     assert use_a_kernel(package, cache) == ""
     files = list(cache.rglob("*add_leaf_values*.nbc"))
@@ -89,10 +96,15 @@ os.replace = replace_and_die
 """
 
 
-def test_a_process_killed_as_it_stores_a_kernel_leaves_no_code_of_another_source(package: Path, tmp_path: Path) -> None:
+def test_a_process_killed_as_it_stores_a_kernel_leaves_no_code_of_another_source(
+    package: Path, tmp_path: Path
+) -> None:
     """Between any two files that it writes, other processes see what it has written so far."""
     cache, source = tmp_path / "cache", package / "rankwright" / "kernels" / "trees.py"
-    old, new = source.read_text(), source.read_text().replace(" += values[np.uint64(leaf[row])]", " = 7.0")
+    old, new = (
+        source.read_text(),
+        source.read_text().replace(" += values[np.uint64(leaf[row])]", " = 7.0"),
+    )
     assert old != new
     source.write_text(new)
     environment = {**os.environ, "PYTHONPATH": str(package), "NUMBA_CACHE_DIR": str(cache)}
@@ -100,7 +112,9 @@ def test_a_process_killed_as_it_stores_a_kernel_leaves_no_code_of_another_source
     done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=120)
     assert done.stdout == "[7.0, 7.0, 7.0]\n"
     source.write_text(old)
-    killed = subprocess.run([sys.executable, "-c", KILLED + USE_A_KERNEL], env=environment, timeout=120)
+    killed = subprocess.run(
+        [sys.executable, "-c", KILLED + USE_A_KERNEL], env=environment, timeout=120
+    )
     assert killed.returncode == -signal.SIGKILL
     assert use_a_kernel(package, cache) == ""
 
@@ -108,9 +122,19 @@ def test_a_process_killed_as_it_stores_a_kernel_leaves_no_code_of_another_source
 def test_a_kernel_is_compiled_once_for_all_processes(package: Path, tmp_path: Path) -> None:
     clock = "from rankwright.kernels.compilation import compile_seconds\n"
     program = clock + USE_A_KERNEL + "print(compile_seconds() > 0)"
-    environment = {**os.environ, "PYTHONPATH": str(package), "NUMBA_CACHE_DIR": str(tmp_path / "cache")}
+    environment = {
+        **os.environ,
+        "PYTHONPATH": str(package),
+        "NUMBA_CACHE_DIR": str(tmp_path / "cache"),
+    }
     runs = [
-        subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, text=True, timeout=120)
+        subprocess.run(
+            [sys.executable, "-c", program],
+            env=environment,
+            capture_output=True,
+            text=True,
+            timeout=120,
+        )
         for _ in range(2)
     ]
     assert [run.stdout.split()[-1] for run in runs] == ["True", "False"]

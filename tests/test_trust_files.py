@@ -17,17 +17,20 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from rankwright import Ranker, RankingData, Run, _io, load, read_data, write_data
+from rankwright import Ranker, RankingData, Run, load, read_data, write_data
 from rankwright.cli.terminal import printable
 from rankwright.report.page import Figure, Page, Section, save_page
 from rankwright.runs import read_config, train_run
+from rankwright.support import files
 from small import QUICK, TRAIN, VALID, quick
 from waiting import wait_for
 
 
 @pytest.fixture(scope="module")
 def categorical(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    frame = pd.DataFrame({"a": np.arange(6.0), "kind": pd.Categorical(["u", "v", "u", "w", "w", "v"])})
+    frame = pd.DataFrame(
+        {"a": np.arange(6.0), "kind": pd.Categorical(["u", "v", "u", "w", "w", "v"])}
+    )
     path = tmp_path_factory.mktemp("data") / "data.parquet"
     write_data(RankingData(frame, [0, 1, 0, 2, 1, 0], qid=[1, 1, 1, 2, 2, 2]), path)
     return path
@@ -51,29 +54,44 @@ METADATA = [
 
 
 @pytest.mark.parametrize("metadata", METADATA, ids=lambda text: text[:24].decode(errors="replace"))
-def test_a_damaged_description_of_a_table_is_one_error(categorical: Path, tmp_path: Path, metadata: bytes) -> None:
+def test_a_damaged_description_of_a_table_is_one_error(
+    categorical: Path, tmp_path: Path, metadata: bytes
+) -> None:
     table = pq.read_table(categorical).replace_schema_metadata({"rankwright": metadata})
     pq.write_table(table, tmp_path / "bad.parquet")
-    with pytest.raises(ValueError, match=r"bad\.parquet: the file's description of its columns .* was damaged"):
+    with pytest.raises(
+        ValueError, match=r"bad\.parquet: the file's description of its columns .* was damaged"
+    ):
         read_data(tmp_path / "bad.parquet")
 
 
-@pytest.mark.parametrize("metadata", [b"{", b"[]", b'{"index_columns": 3}', b'{"index_columns": ["none"]}'])
-def test_a_damaged_description_by_pandas_is_left_out(categorical: Path, tmp_path: Path, metadata: bytes) -> None:
-    pq.write_table(pq.read_table(categorical).replace_schema_metadata({"pandas": metadata}), tmp_path / "a.parquet")
+@pytest.mark.parametrize(
+    "metadata", [b"{", b"[]", b'{"index_columns": 3}', b'{"index_columns": ["none"]}']
+)
+def test_a_damaged_description_by_pandas_is_left_out(
+    categorical: Path, tmp_path: Path, metadata: bytes
+) -> None:
+    pq.write_table(
+        pq.read_table(categorical).replace_schema_metadata({"pandas": metadata}),
+        tmp_path / "a.parquet",
+    )
     assert read_data(tmp_path / "a.parquet").feature_names == ["a", "kind"]
 
 
 @pytest.mark.parametrize("code", [-1.0, 3.0, 0.5, 1e300])
 @pytest.mark.parametrize("with_reference", [False, True])
-def test_codes_of_no_category_are_refused(categorical: Path, tmp_path: Path, code: float, with_reference: bool) -> None:
+def test_codes_of_no_category_are_refused(
+    categorical: Path, tmp_path: Path, code: float, with_reference: bool
+) -> None:
     table = pq.read_table(categorical)
     codes = table["kind"].to_pylist()
     codes[4] = code
     table = table.set_column(table.column_names.index("kind"), "kind", pa.array(codes))
     pq.write_table(table, tmp_path / "bad.parquet")
     reference = read_data(categorical) if with_reference else None
-    with pytest.raises(ValueError, match=r"'kind' holds codes of 3 categories, from 0 to 2, and has .* in row 4"):
+    with pytest.raises(
+        ValueError, match=r"'kind' holds codes of 3 categories, from 0 to 2, and has .* in row 4"
+    ):
         read_data(tmp_path / "bad.parquet", reference=reference)
 
 
@@ -82,13 +100,19 @@ def test_categories_that_arrow_cannot_hold_are_refused(categorical: Path, tmp_pa
         {"rankwright": json.dumps({"categories": {"kind": ["u", "v", 10**40]}})}
     )
     pq.write_table(table, tmp_path / "bad.parquet")
-    with pytest.raises(ValueError, match=r"bad\.parquet: column 'kind' has categories of several types, or very large"):
+    with pytest.raises(
+        ValueError,
+        match=r"bad\.parquet: column 'kind' has categories of several types, or very large",
+    ):
         read_data(tmp_path / "bad.parquet", reference=read_data(categorical))
 
 
 def test_text_of_a_table_that_is_not_utf8_is_refused(tmp_path: Path) -> None:
     (tmp_path / "a.csv").write_bytes(b"label,qid,kind\n0,1,u\n1,1,v\xf3\n")
-    with pytest.raises(ValueError, match=r"a\.csv: column 'kind' has text that is not UTF-8; save the file as UTF-8"):
+    with pytest.raises(
+        ValueError,
+        match=r"a\.csv: column 'kind' has text that is not UTF-8; save the file as UTF-8",
+    ):
         read_data(tmp_path / "a.csv", categorical=["kind"])
 
 
@@ -96,7 +120,10 @@ def test_text_of_a_table_that_is_not_utf8_is_refused(tmp_path: Path) -> None:
     ("text", "reason"),
     [
         ("a = " + "[" * 100_000, "nested too deeply"),
-        (".".join("a" * 50_000) + " = 1", "nested too deeply"),  # time with the square of its length
+        (
+            ".".join("a" * 50_000) + " = 1",
+            "nested too deeply",
+        ),  # time with the square of its length
         ("x = {'a' . " + ' . "b"' * 50_000 + " = 1}", "nested too deeply"),
         ("a = " + "9" * 5000, r"a\.toml is not valid TOML: Exceeds the limit"),
         ("a = \x00", r"a\.toml is not valid TOML"),
@@ -111,7 +138,9 @@ def test_a_config_that_is_made_to_harm_is_one_error(tmp_path: Path, text: str, r
 
 @pytest.mark.parametrize("code", [-1, 2, 1_000_000])
 def test_codes_outside_of_an_arrow_dictionary_are_refused(code: int) -> None:
-    column = pa.DictionaryArray.from_arrays(pa.array([0, 1, code], pa.int32()), pa.array(["x", "y"]), safe=False)
+    column = pa.DictionaryArray.from_arrays(
+        pa.array([0, 1, code], pa.int32()), pa.array(["x", "y"]), safe=False
+    )
     with pytest.raises(ValueError, match="column 'kind' is not a valid Arrow column"):
         RankingData(pa.table({"kind": column}), [0, 1, 0], qid=[1, 1, 1])
 
@@ -141,7 +170,9 @@ def test_a_garbled_manifest_of_a_run_is_one_error(run: Path, name: str) -> None:
     try:
         for value in USED[name]:
             file.write_text(json.dumps({**json.loads(before), name: value}))
-            with pytest.raises(ValueError, match=rf"manifest\.json: {name} is .*, which no run has; it was damaged"):
+            with pytest.raises(
+                ValueError, match=rf"manifest\.json: {name} is .*, which no run has; it was damaged"
+            ):
                 Run.open(run)
     finally:
         file.write_text(before)
@@ -177,7 +208,12 @@ def test_a_garbled_manifest_of_a_model_is_one_error(tmp_path: Path, name: str) -
 
 @pytest.mark.parametrize(
     ("name", "value"),
-    [("best_iteration", float("inf")), ("best_iteration", "3"), ("chosen", {"model": 3}), ("chosen", {"__dict_": {}})],
+    [
+        ("best_iteration", float("inf")),
+        ("best_iteration", "3"),
+        ("chosen", {"model": 3}),
+        ("chosen", {"__dict_": {}}),
+    ],
 )
 def test_a_garbled_manifest_of_a_ranker_is_one_error(tmp_path: Path, name: str, value: Any) -> None:
     quick(n_estimators=2).fit(TRAIN).save(tmp_path)
@@ -201,7 +237,7 @@ def test_a_full_disk_names_the_file(tmp_path: Path, monkeypatch: pytest.MonkeyPa
         (lambda: write_data(TRAIN, tmp_path / "data.parquet"), "data.parquet"),
         (lambda: ranker.save(tmp_path / "model"), "manifest.json.new"),
         (lambda: ranker.save(tmp_path / "model.zip"), "model.zip"),
-        (lambda: _io.write_together({tmp_path / "several": b"x"}), "several"),
+        (lambda: files.write_together({tmp_path / "several": b"x"}), "several"),
     ):
         with pytest.raises(OSError, match=rf"No space left on device: '.*{name}'"):
             write()
@@ -217,7 +253,7 @@ def test_a_pipe_is_written_to_and_not_replaced(tmp_path: Path) -> None:
     pipe = tmp_path / "scores.txt"
     os.mkfifo(pipe)
     reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
-    with _io.replacing(pipe) as file:
+    with files.replacing(pipe) as file:
         file.write(b"some text")
     assert os.read(reader, 100) == b"some text"
     os.close(reader)
@@ -227,20 +263,20 @@ def test_a_pipe_is_written_to_and_not_replaced(tmp_path: Path) -> None:
 
 def test_a_link_to_a_device_is_written_through(tmp_path: Path) -> None:
     (tmp_path / "out").symlink_to(os.devnull)
-    with _io.replacing(tmp_path / "out") as file:
+    with files.replacing(tmp_path / "out") as file:
         file.write(b"text")
     assert (tmp_path / "out").is_symlink()
 
 
 def test_a_device_without_end_is_not_read() -> None:
     with pytest.raises(ValueError, match="/dev/zero is a device, which may never end"):
-        _io.read_text("/dev/zero")
+        files.read_text("/dev/zero")
 
 
 def test_what_grows_in_a_run_follows_no_planted_link(tmp_path: Path) -> None:
     (tmp_path / "precious").write_text("precious")
     (tmp_path / "log.txt").symlink_to(tmp_path / "precious")
-    with pytest.raises(OSError, match=r"log\.txt"), _io.appending(tmp_path / "log.txt") as file:
+    with pytest.raises(OSError, match=r"log\.txt"), files.appending(tmp_path / "log.txt") as file:
         file.write("line")
     assert (tmp_path / "precious").read_text() == "precious"
 
@@ -261,25 +297,42 @@ def test_ids_and_paths_never_reach_the_terminal_as_escapes(run: Path, tmp_path: 
     data = RankingData(VALID.X, VALID.y, qid=ids, feature_names=VALID.feature_names)
     write_data(data, tmp_path / "data.parquet")
     shown = subprocess.run(
-        [*CLI, "evaluate", str(run), str(tmp_path / "data.parquet"), "--per-query"], capture_output=True, text=True
+        [*CLI, "evaluate", str(run), str(tmp_path / "data.parquet"), "--per-query"],
+        capture_output=True,
+        text=True,
     )
     assert shown.returncode == 0, shown.stderr
     assert r"\x1b]0;title\x07" in shown.stdout
-    missing = subprocess.run([*CLI, "evaluate", str(run), f"{ESCAPES}.parquet"], capture_output=True, text=True)
+    missing = subprocess.run(
+        [*CLI, "evaluate", str(run), f"{ESCAPES}.parquet"], capture_output=True, text=True
+    )
     assert missing.returncode == 1
     assert r"\x1b]0;title\x07" in missing.stderr
-    assert not set("\x1b\x07\x9b\u202e") & set(shown.stdout + shown.stderr + missing.stdout + missing.stderr)
+    assert not set("\x1b\x07\x9b\u202e") & set(
+        shown.stdout + shown.stderr + missing.stdout + missing.stderr
+    )
 
 
 def test_no_command_prints_but_through_the_terminal_module() -> None:
     folder = Path(printable.__code__.co_filename).parent
-    assert [file.name for file in folder.glob("*.py") if "typer.echo" in file.read_text()] == ["terminal.py"]
+    assert [file.name for file in folder.glob("*.py") if "typer.echo" in file.read_text()] == [
+        "terminal.py"
+    ]
 
 
 def test_ctrl_c_in_train_is_not_a_failure(tmp_path: Path) -> None:
     write_data(TRAIN, tmp_path / "train.parquet")
-    command = ["train", str(tmp_path / "train.parquet"), "--out", str(tmp_path / "run"), "--trees", "100000"]
-    with subprocess.Popen([*CLI, *command, "--threads", "1"], stderr=subprocess.PIPE, text=True) as process:
+    command = [
+        "train",
+        str(tmp_path / "train.parquet"),
+        "--out",
+        str(tmp_path / "run"),
+        "--trees",
+        "100000",
+    ]
+    with subprocess.Popen(
+        [*CLI, *command, "--threads", "1"], stderr=subprocess.PIPE, text=True
+    ) as process:
         metrics = tmp_path / "run" / "metrics.jsonl"
         wait_for(lambda: metrics.exists() and metrics.stat().st_size > 0)
         process.send_signal(signal.SIGINT)
@@ -294,7 +347,11 @@ def test_ctrl_c_in_train_is_not_a_failure(tmp_path: Path) -> None:
 def test_names_that_javascript_knows_are_changed_in_charts(name: str, tmp_path: Path) -> None:
     import altair as alt
 
-    chart = alt.Chart(alt.Data(values=[{"s": name, "v": 1}])).mark_bar().encode(x="v:Q", y=alt.Y("s:N", sort=[name]))
+    chart = (
+        alt.Chart(alt.Data(values=[{"s": name, "v": 1}]))
+        .mark_bar()
+        .encode(x="v:Q", y=alt.Y("s:N", sort=[name]))
+    )
     figure = Figure("Runs", chart, "A bar.")
     text = json.dumps(figure.specification())
     assert f'"{name}"' not in text
@@ -303,11 +360,17 @@ def test_names_that_javascript_knows_are_changed_in_charts(name: str, tmp_path: 
     assert name in (tmp_path / "page.html").read_text()
 
 
-def test_a_first_save_that_was_killed_early_leaves_no_checkpoint_to_trip_over(tmp_path: Path) -> None:
+def test_a_first_save_that_was_killed_early_leaves_no_checkpoint_to_trip_over(
+    tmp_path: Path,
+) -> None:
     whole = quick(checkpoint=tmp_path / "whole", n_estimators=2).fit(TRAIN)
     (tmp_path / "early").mkdir()  # as a kill leaves it before the first move
-    (tmp_path / "early" / "manifest.json.new").write_bytes((tmp_path / "whole" / "manifest.json").read_bytes())
-    (tmp_path / "early" / "model.txt.new").write_bytes((tmp_path / "whole" / "model.txt").read_bytes())
+    (tmp_path / "early" / "manifest.json.new").write_bytes(
+        (tmp_path / "whole" / "manifest.json").read_bytes()
+    )
+    (tmp_path / "early" / "model.txt.new").write_bytes(
+        (tmp_path / "whole" / "model.txt").read_bytes()
+    )
     again = quick(checkpoint=tmp_path / "early", n_estimators=2).fit(TRAIN)
     assert np.array_equal(again.predict(VALID), whole.predict(VALID))
 
@@ -330,17 +393,22 @@ def test_a_save_whose_moves_fail_leaves_one_whole_model(
     with pytest.raises(OSError, match="No space left"):
         new.save(tmp_path / "model")
     monkeypatch.undo()
-    kept = old if failing == 1 else new  # once the trees are moved, the waiting manifest completes the new model
+    kept = (
+        old if failing == 1 else new
+    )  # once the trees are moved, the waiting manifest completes the new model
     assert load(tmp_path / "model").n_trees == kept.forest_.n_trees
     new.save(tmp_path / "model")
-    assert sorted(path.name for path in (tmp_path / "model").iterdir()) == ["manifest.json", "model.txt"]
+    assert sorted(path.name for path in (tmp_path / "model").iterdir()) == [
+        "manifest.json",
+        "model.txt",
+    ]
 
 
 def test_reading_takes_the_memory_of_the_file_alone(tmp_path: Path) -> None:
     (tmp_path / "small").write_bytes(b"text")
     code = f"""
 import resource
-from rankwright._io import read_plain
+from rankwright.support.files import read_plain
 resource.setrlimit(resource.RLIMIT_AS, (1 << 30, 1 << 30))
 print(read_plain({str(tmp_path / "small")!r}, 1 << 34))
 """
@@ -352,7 +420,11 @@ def test_what_a_killed_training_left_half_written_is_removed(tmp_path: Path) -> 
     run = tmp_path / "run"
     train_run(run, TRAIN, parameters=QUICK, verbose=0)
     mine = [run / ".metrics.jsonl.0123abcd.part", tmp_path / ".run.89abcdef.part" / "config.toml"]
-    others = [run / ".metrics.jsonl.part", tmp_path / ".runs.89abcdef.part", tmp_path / ".run.notes.part"]
+    others = [
+        run / ".metrics.jsonl.part",
+        tmp_path / ".runs.89abcdef.part",
+        tmp_path / ".run.notes.part",
+    ]
     (tmp_path / "linked").mkdir()
     for path in [*mine, *others, tmp_path / "linked" / "kept"]:
         path.parent.mkdir(exist_ok=True)

@@ -18,18 +18,23 @@ import pandas as pd
 import pytest
 import scipy.sparse as sp
 
-from rankwright import Ranker, RankingData, Run, _io, align, load, read_data, read_letor, read_trec_run
+from rankwright import Ranker, RankingData, Run, align, load, read_data, read_letor, read_trec_run
 from rankwright.data.queries import Queries
 from rankwright.data.trec import Qrels
 from rankwright.runs import read_config, train_run
+from rankwright.support import files
 from small import QUICK, TRAIN, quick, rows
 
 
 @pytest.mark.parametrize(
-    "groups", [[[0, 99999]], [[-1]], [[0.5]], [["f0"]], [0, 1], "[0,99999]", "abc", "[0,1", [[True]], 7]
+    "groups",
+    [[[0, 99999]], [[-1]], [[0.5]], [["f0"]], [0, 1], "[0,99999]", "abc", "[0,1", [[True]], 7],
 )
 def test_constraints_on_columns_that_do_not_exist_are_refused(groups: Any) -> None:
-    with pytest.raises(ValueError, match=r"interaction_constraints=.*; give a list of lists of column numbers from 0"):
+    with pytest.raises(
+        ValueError,
+        match=r"interaction_constraints=.*; give a list of lists of column numbers from 0",
+    ):
         quick(engine_params={"interaction_constraints": groups}).fit(TRAIN)
 
 
@@ -37,7 +42,11 @@ def test_constraints_on_columns_that_do_not_exist_are_refused(groups: Any) -> No
 def test_constraints_that_lightgbm_understands_are_used(groups: Any) -> None:
     ranker = quick(n_estimators=2, engine_params={"interaction_constraints": groups}).fit(TRAIN)
     if groups:
-        assert {int(column) for tree in ranker.forest_.trees() for column in tree.feature} <= {0, 1, 2}
+        assert {int(column) for tree in ranker.forest_.trees() for column in tree.feature} <= {
+            0,
+            1,
+            2,
+        }
 
 
 def test_a_file_of_forced_splits_that_is_missing_is_not_ignored(tmp_path: Path) -> None:
@@ -50,12 +59,18 @@ def test_a_file_of_forced_splits_that_is_missing_is_not_ignored(tmp_path: Path) 
     [
         ("forcedsplits_filename", '{"feature": -1, "threshold": 0.5}'),
         ("forcedsplits_filename", '{"feature": 1099511627776, "threshold": 0.5}'),
-        ("forcedsplits_filename", '{"feature": 0, "threshold": 0.5, "left": {"feature": 99, "threshold": 1}}'),
+        (
+            "forcedsplits_filename",
+            '{"feature": 0, "threshold": 0.5, "left": {"feature": 99, "threshold": 1}}',
+        ),
         ("forcedsplits_filename", '{"feature": 0, "threshold": 1e999}'),
         ("forced_splits", '{"feature": 0}'),
         ("forcedsplits_filename", '{"feature": 0, "threshold": 0.5, "right": 5}'),
         ("forcedsplits_filename", "root:x:0:0"),
-        ("forcedsplits_filename", '{"feature": 0, "threshold": 0, "left": ' * 150 + "{}" + "}" * 150),
+        (
+            "forcedsplits_filename",
+            '{"feature": 0, "threshold": 0, "left": ' * 150 + "{}" + "}" * 150,
+        ),
         ("forcedbins_filename", '[{"feature": -1, "bin_upper_bound": [0.5]}]'),
         ("forcedbins_filename", '[{"feature": 0, "bin_upper_bound": "x"}]'),
         ("forcedbins_filename", '{"feature": 0, "bin_upper_bound": [0.5]}'),
@@ -71,23 +86,29 @@ def test_a_forced_file_that_lightgbm_would_misread_or_not_survive_is_refused(
 
 def test_forced_splits_and_bins_are_used_or_refused_by_name(tmp_path: Path) -> None:
     splits, bins = tmp_path / "splits.json", tmp_path / "bins.json"
-    splits.write_text('{"feature": 2, "threshold": 0.1, "right": {"feature": 3, "threshold": -0.1}}')
+    splits.write_text(
+        '{"feature": 2, "threshold": 0.1, "right": {"feature": 3, "threshold": -0.1}}'
+    )
     bins.write_text('[{"feature": 2, "bin_upper_bound": [0.1]}]')
-    files = {"forcedsplits_filename": str(splits), "forcedbins_filename": str(bins)}
-    for tree in quick(n_estimators=2, engine_params=files).fit(TRAIN).forest_.trees():
+    parameters = {"forcedsplits_filename": str(splits), "forcedbins_filename": str(bins)}
+    for tree in quick(n_estimators=2, engine_params=parameters).fit(TRAIN).forest_.trees():
         assert tree.feature[0] == 2
-    with pytest.raises(ValueError, match="with 2 splits, and a tree has room for 1; take splits out"):
-        quick(engine_params=files, max_depth=1).fit(TRAIN)
+    with pytest.raises(
+        ValueError, match="with 2 splits, and a tree has room for 1; take splits out"
+    ):
+        quick(engine_params=parameters, max_depth=1).fit(TRAIN)
     with pytest.raises(ValueError, match="with 2 splits, and a tree has room for 1"):
-        quick(engine_params=files, num_leaves=2).fit(TRAIN)
+        quick(engine_params=parameters, num_leaves=2).fit(TRAIN)
     splits.write_text('{"feature": 2, "threshold": 1e300}')
     with pytest.raises(ValueError, match="LightGBM refuses the data or engine_params"):
-        quick(engine_params=files).fit(TRAIN)
+        quick(engine_params=parameters).fit(TRAIN)
 
 
 @pytest.mark.parametrize("threads", ["4", 1.5, float("nan"), True])
 def test_threads_that_are_no_whole_number_are_refused(threads: Any) -> None:
-    with pytest.raises(ValueError, match="threads must be a whole number, or None for all cores; got"):
+    with pytest.raises(
+        ValueError, match="threads must be a whole number, or None for all cores; got"
+    ):
         quick(n_estimators=1).fit(TRAIN).model_.predict(TRAIN.X, threads=threads)
 
 
@@ -153,7 +174,9 @@ def test_an_invalid_sparse_matrix_is_refused(kind: str) -> None:
 
 
 def test_entries_that_occur_twice_are_added_up() -> None:
-    twice = sp.csr_matrix((np.array([1.0, 2.0, 4.0]), np.array([1, 1, 0]), np.array([0, 2, 3])), shape=(2, 2))
+    twice = sp.csr_matrix(
+        (np.array([1.0, 2.0, 4.0]), np.array([1, 1, 0]), np.array([0, 2, 3])), shape=(2, 2)
+    )
     data = RankingData(twice, [0, 1], qid=[1, 1])
     assert data.X.toarray().tolist() == [[0, 3], [4, 0]]
     assert data.X.nnz == 2
@@ -184,7 +207,9 @@ except ValueError as error:
 
 
 def in_little_memory(code: str) -> str:
-    done = subprocess.run([sys.executable, "-c", MEMORY, code], capture_output=True, text=True, timeout=120)
+    done = subprocess.run(
+        [sys.executable, "-c", MEMORY, code], capture_output=True, text=True, timeout=120
+    )
     assert done.returncode == 0, done.stderr[-2000:]
     return done.stdout
 
@@ -198,36 +223,50 @@ def test_a_large_index_in_a_small_file_takes_no_gigabyte(tmp_path: Path, sparse:
 
 
 def test_names_of_many_features_in_a_small_file_take_no_gigabyte(tmp_path: Path) -> None:
-    (tmp_path / "a.txt").write_text("1 qid:1 16777216:1\n")  # one row, whose cells alone would be few enough
-    with pytest.raises(ValueError, match="the largest index makes 16777216 features, but there are only 1 entries"):
+    (tmp_path / "a.txt").write_text(
+        "1 qid:1 16777216:1\n"
+    )  # one row, whose cells alone would be few enough
+    with pytest.raises(
+        ValueError, match="the largest index makes 16777216 features, but there are only 1 entries"
+    ):
         read_letor(tmp_path / "a.txt")
 
 
-def test_the_time_of_a_wide_table_does_not_grow_with_the_square_of_its_columns(tmp_path: Path) -> None:
+def test_the_time_of_a_wide_table_does_not_grow_with_the_square_of_its_columns(
+    tmp_path: Path,
+) -> None:
     names = [f"f{number}" for number in range(6000)]
     (tmp_path / "wide.csv").write_text(f"label,qid,{','.join(names)}\n1,1{',1' * len(names)}\n")
     start = time.process_time()
     assert read_data(tmp_path / "wide.csv").feature_names == names
-    assert time.process_time() - start < 6  # 13 seconds, had each name been compared with all others
+    assert (
+        time.process_time() - start < 6
+    )  # 13 seconds, had each name been compared with all others
 
 
 def test_ids_of_trec_files_keep_their_bytes_and_take_the_memory_they_need(tmp_path: Path) -> None:
     path = tmp_path / "a.run"
     path.write_text("a\0 Q0 d 1 2 bm25\na Q0 d 1 1 bm25\n")
     assert list(read_trec_run(path).qid) == ["a\0", "a"]
-    path.write_text(f"{'x' * 300_000} Q0 d 1 2 bm25\n" + "".join(f"{n} Q0 d 1 1 bm25\n" for n in range(20_000)))
+    path.write_text(
+        f"{'x' * 300_000} Q0 d 1 2 bm25\n" + "".join(f"{n} Q0 d 1 1 bm25\n" for n in range(20_000))
+    )
     run = read_trec_run(path)  # 24 GB, were all ids as wide as the first
     _, _, ids = align(run, Qrels(run.qid, run.docno, [1] * len(run.qid)))
     assert len(ids[0]) == 300_000
     path.write_text(f"q Q0 d 1 {'9' * 100_000} bm25\n")
-    with pytest.raises(ValueError, match=r"expected a finite number as the score, got '9{60}\.\.\.'"):
+    with pytest.raises(
+        ValueError, match=r"expected a finite number as the score, got '9{60}\.\.\.'"
+    ):
         read_trec_run(path)
 
 
 def test_a_large_index_in_one_of_several_files_is_refused(tmp_path: Path) -> None:
     (tmp_path / "a.txt").write_text("1 qid:1 1:2\n" * 20_000)
     (tmp_path / "b.txt").write_text("1 qid:1 1:2 30000:1\n")
-    told = in_little_memory(f"read_letor([{str(tmp_path / 'a.txt')!r}, {str(tmp_path / 'b.txt')!r}])")
+    told = in_little_memory(
+        f"read_letor([{str(tmp_path / 'a.txt')!r}, {str(tmp_path / 'b.txt')!r}])"
+    )
     assert "the largest index makes 30000 features" in told
 
 
@@ -236,9 +275,15 @@ def test_one_long_query_id_does_not_make_all_long(tmp_path: Path) -> None:
     lines[7] = f"1 qid:{'x' * 300_000} 1:3\n"
     (tmp_path / "a.txt").write_text("".join(lines))
     path = str(tmp_path / "a.txt")
-    assert in_little_memory(f"data = read_letor({path!r}); assert data.n_queries == 5001; data.qid") == "read\n"
+    assert (
+        in_little_memory(f"data = read_letor({path!r}); assert data.n_queries == 5001; data.qid")
+        == "read\n"
+    )
     ids = "['q'] * 10000 + ['x' * 300_000] * 1000 + ['p'] * 9001"
-    assert in_little_memory(f"data = RankingData([[1.0]] * 20001, [1] * 20001, qid={ids}); data.qid") == "read\n"
+    assert (
+        in_little_memory(f"data = RankingData([[1.0]] * 20001, [1] * 20001, qid={ids}); data.qid")
+        == "read\n"
+    )
 
 
 def test_ids_that_differ_by_a_zero_byte_are_two(tmp_path: Path) -> None:
@@ -256,10 +301,14 @@ def test_long_and_short_ids_group_alike() -> None:
     assert Queries.from_qid(long).keys[1] == Queries.from_qid(["b"]).keys[0]
 
 
-def test_what_unpacks_to_far_more_than_its_size_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(_io, "UNPACKED_FREELY", 1 << 20)
+def test_what_unpacks_to_far_more_than_its_size_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(files, "UNPACKED_FREELY", 1 << 20)
     (tmp_path / "bomb.gz").write_bytes(gzip.compress(b"0 qid:1 1:0\n" * 400_000))
-    with pytest.raises(ValueError, match=r"bomb\.gz unpacks to more than .* unpack it and read the plain file"):
+    with pytest.raises(
+        ValueError, match=r"bomb\.gz unpacks to more than .* unpack it and read the plain file"
+    ):
         read_letor(tmp_path / "bomb.gz")
     (tmp_path / "fine.gz").write_bytes(gzip.compress(b"0 qid:1 1:0\n" * 80_000))
     assert read_letor(tmp_path / "fine.gz").n_rows == 80_000
@@ -287,7 +336,9 @@ def test_save_follows_no_planted_link(tmp_path: Path, name: str) -> None:
 
 @pytest.mark.parametrize("name", ["manifest.json", "model.txt", "manifest.json.new"])
 @pytest.mark.parametrize("kind", ["pipe", "device", "folder"])
-def test_pipes_and_devices_in_a_model_are_refused_at_once(tmp_path: Path, name: str, kind: str) -> None:
+def test_pipes_and_devices_in_a_model_are_refused_at_once(
+    tmp_path: Path, name: str, kind: str
+) -> None:
     quick(n_estimators=2).fit(TRAIN).save(tmp_path / "model")
     file = tmp_path / "model" / name
     file.unlink(missing_ok=True)
@@ -329,7 +380,9 @@ def test_a_pipe_as_a_model_or_in_a_run_is_refused_at_once(tmp_path: Path) -> Non
             getattr(run, name)
 
 
-@pytest.mark.parametrize("text", ["[" * 100_000, '{"a":' * 100_000, '{"format_version": ' + "9" * 5000 + "}"])
+@pytest.mark.parametrize(
+    "text", ["[" * 100_000, '{"a":' * 100_000, '{"format_version": ' + "9" * 5000 + "}"]
+)
 def test_a_manifest_that_python_cannot_parse_is_damaged(tmp_path: Path, text: str) -> None:
     quick(n_estimators=2).fit(TRAIN).save(tmp_path)
     (tmp_path / "manifest.json").write_text(text)
@@ -344,7 +397,13 @@ def test_deep_toml_is_refused(tmp_path: Path) -> None:
 
 
 SMUGGLED = [
-    *("10 interaction_constraints=[0,99999]", "10\tnum_leaves=9", "10\nnum_threads=9", "10=2", "10\x00"),
+    *(
+        "10 interaction_constraints=[0,99999]",
+        "10\tnum_leaves=9",
+        "10\nnum_threads=9",
+        "10=2",
+        "10\x00",
+    ),
     *({"f0": 1}, b"10", object(), ["1 num_leaves=9"], [None], [[object()]], np.array(["1 2"])),
 ]
 
@@ -353,7 +412,10 @@ SMUGGLED = [
 def test_a_parameter_of_lightgbm_brings_no_other_one_along(value: Any) -> None:
     """LightGBM gets its parameters as one text; constraints on columns that do not exist would crash it."""
     for name in ("cat_l2", "feature_contri", "forcedsplits_filename"):
-        with pytest.raises(ValueError, match=f"engine_params has {name}=.*LightGBM takes numbers, text without spaces"):
+        with pytest.raises(
+            ValueError,
+            match=f"engine_params has {name}=.*LightGBM takes numbers, text without spaces",
+        ):
             quick(engine_params={name: value}).fit(TRAIN)
 
 
@@ -364,13 +426,19 @@ def test_the_name_of_a_file_is_text(value: Any) -> None:
             quick(engine_params={name: value}).fit(TRAIN)
 
 
-@pytest.mark.parametrize("value", [None, [], [1], {}, "x", np.array([1, 0]), float("nan"), -1, 10**400, object()])
+@pytest.mark.parametrize(
+    "value", [None, [], [1], {}, "x", np.array([1, 0]), float("nan"), -1, 10**400, object()]
+)
 def test_the_least_weight_of_xgboost_is_a_number(value: Any) -> None:
-    with pytest.raises(ValueError, match=r"engine_params has min_child_weight=.*; give a number from 0"):
+    with pytest.raises(
+        ValueError, match=r"engine_params has min_child_weight=.*; give a number from 0"
+    ):
         quick(engine="xgboost", engine_params={"min_child_weight": value}).fit(TRAIN)
 
 
-@pytest.mark.parametrize("value", [pd.NA, 0, "", [], np.array(3), object()], ids=lambda value: type(value).__name__)
+@pytest.mark.parametrize(
+    "value", [pd.NA, 0, "", [], np.array(3), object()], ids=lambda value: type(value).__name__
+)
 def test_engine_params_are_a_dict(value: Any) -> None:
     with pytest.raises(ValueError, match="engine_params must be a dict of the engine's parameters"):
         quick(engine_params=value).fit(TRAIN)
@@ -378,5 +446,7 @@ def test_engine_params_are_a_dict(value: Any) -> None:
 
 @pytest.mark.parametrize("value", [np.array(3), np.ma.masked, np.ones((2, 2)), [["rank"]], [None]])
 def test_features_within_the_query_are_names(value: Any) -> None:
-    with pytest.raises(ValueError, match=r"within_query (must be names of features|has .* which is not one of)"):
+    with pytest.raises(
+        ValueError, match=r"within_query (must be names of features|has .* which is not one of)"
+    ):
         quick(within_query=value).fit(TRAIN)

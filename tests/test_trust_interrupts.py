@@ -17,9 +17,9 @@ import numpy as np
 import pytest
 
 from rankwright import Ranker, Run
-from rankwright.interrupts import deferred_interrupts
-from rankwright.locks import locked_folder
 from rankwright.runs import train_run
+from rankwright.support.interrupts import deferred_interrupts
+from rankwright.support.locks import locked_folder
 from small import QUICK, TRAIN, VALID, quick
 from waiting import wait_for
 
@@ -27,7 +27,9 @@ TESTS = Path(__file__).parent
 
 
 @pytest.mark.parametrize(("kind", "trainings"), [("lines", 16), ("timed", 8)])
-def test_a_second_ctrl_c_leaves_model_and_checkpoint_in_agreement(kind: str, trainings: int) -> None:
+def test_a_second_ctrl_c_leaves_model_and_checkpoint_in_agreement(
+    kind: str, trainings: int
+) -> None:
     command = [sys.executable, str(TESTS / "interrupted_trainings.py"), kind, str(trainings)]
     done = subprocess.run(command, capture_output=True, text=True, timeout=300)
     assert re.fullmatch(rf"0 of {trainings} wrong, [1-9]\d* interrupted models\n", done.stdout), (
@@ -68,7 +70,7 @@ def test_deferred_interrupts_change_nothing_in_other_threads() -> None:
 HOLD = """
 import sys, time
 from pathlib import Path
-from rankwright.locks import locked_folder
+from rankwright.support.locks import locked_folder
 with locked_folder(Path(sys.argv[1]), "a test"):
     print("held", flush=True)
     time.sleep(600)
@@ -77,11 +79,16 @@ with locked_folder(Path(sys.argv[1]), "a test"):
 
 def test_a_lock_names_its_holder_and_ends_with_it(tmp_path: Path) -> None:
     folder = tmp_path / "run"
-    with subprocess.Popen([sys.executable, "-c", HOLD, str(folder)], stdout=subprocess.PIPE, text=True) as holder:
+    with subprocess.Popen(
+        [sys.executable, "-c", HOLD, str(folder)], stdout=subprocess.PIPE, text=True
+    ) as holder:
         assert holder.stdout is not None
         assert holder.stdout.readline() == "held\n"
         with (
-            pytest.raises(ValueError, match=rf"run is in use by a test in process {holder.pid} on .*, since 20"),
+            pytest.raises(
+                ValueError,
+                match=rf"run is in use by a test in process {holder.pid} on .*, since 20",
+            ),
             locked_folder(folder, "another"),
         ):
             pass
@@ -100,7 +107,9 @@ def test_a_forked_process_does_not_hold_the_locks_of_its_parent(tmp_path: Path) 
     # The child alone writes, in one piece: then it has run what it does after a fork.
     fork = "import os; os.fork() or os.write(1, b'%d\\n' % os.getpid()); time.sleep(600)"
     code = HOLD.replace("time.sleep(600)", fork)
-    with subprocess.Popen([sys.executable, "-c", code, str(tmp_path)], stdout=subprocess.PIPE, text=True) as holder:
+    with subprocess.Popen(
+        [sys.executable, "-c", code, str(tmp_path)], stdout=subprocess.PIPE, text=True
+    ) as holder:
         assert holder.stdout is not None
         assert holder.stdout.readline() == "held\n"
         child = int(holder.stdout.readline())
@@ -136,10 +145,17 @@ rankwright.runs.train_run(sys.argv[2], TRAIN, parameters={**QUICK, "n_estimators
 
 
 @pytest.mark.parametrize("overwrite", [False, True])
-def test_a_second_training_of_a_run_is_refused_and_harms_nothing(tmp_path: Path, overwrite: bool) -> None:
+def test_a_second_training_of_a_run_is_refused_and_harms_nothing(
+    tmp_path: Path, overwrite: bool
+) -> None:
     folder = tmp_path / "run"
     with subprocess.Popen([sys.executable, "-c", TRAIN_A_RUN, str(TESTS), str(folder)]) as first:
-        wait_for(lambda: (folder / "metrics.jsonl").exists() and len((folder / "metrics.jsonl").read_bytes()) > 0)
+        wait_for(
+            lambda: (
+                (folder / "metrics.jsonl").exists()
+                and len((folder / "metrics.jsonl").read_bytes()) > 0
+            )
+        )
         parameters = {**QUICK, "n_estimators": 400}
         with pytest.raises(ValueError, match=rf"in use by a training in process {first.pid} "):
             train_run(folder, TRAIN, parameters=parameters, overwrite=overwrite, verbose=0)
@@ -151,7 +167,9 @@ def test_a_second_training_of_a_run_is_refused_and_harms_nothing(tmp_path: Path,
 
 def test_a_second_training_with_the_checkpoint_is_refused(tmp_path: Path) -> None:
     def another(progress: Any) -> None:
-        with pytest.raises(ValueError, match=rf"save is in use by a training in process {os.getpid()}"):
+        with pytest.raises(
+            ValueError, match=rf"save is in use by a training in process {os.getpid()}"
+        ):
             quick(checkpoint=tmp_path / "save").fit(TRAIN)
 
     quick(checkpoint=tmp_path / "save", n_estimators=2).fit(TRAIN, callbacks=[another])
@@ -166,10 +184,26 @@ def change(folder: Path, name: str, value: Any) -> None:
 
 
 CHANGES: dict[str, Any] = {
-    "trees": [[1, 2, 3, 4, 5], [1, 2, 2, 2, 3, 4], [1, 2, 4, 4, 5, 6], [1, 2, 3, 4, 5, 6.0], "123456", None, [2] * 6],
+    "trees": [
+        [1, 2, 3, 4, 5],
+        [1, 2, 2, 2, 3, 4],
+        [1, 2, 4, 4, 5, 6],
+        [1, 2, 3, 4, 5, 6.0],
+        "123456",
+        None,
+        [2] * 6,
+    ],
     "factors": [[1.0] * 5, [1.0] * 5 + ["1"], [1.0] * 5 + [float("inf")], 1, [True] * 6],
     "rates": [[0.1], [0.0] * 6, [-1.0] * 6, {}, [float("nan")] * 6],
-    "history": [[], [{}], [{"map": [0.1] * 6}], [{"ndcg@10": [0.1] * 5}], [{"ndcg@10": [10**400] * 6}], {}, [[]]],
+    "history": [
+        [],
+        [{}],
+        [{"map": [0.1] * 6}],
+        [{"ndcg@10": [0.1] * 5}],
+        [{"ndcg@10": [10**400] * 6}],
+        {},
+        [[]],
+    ],
     "finished": [1, None, "no"],
     "times": [{}, {"gradients": 1}, [1, 2, 3, 4]],
     "initial_trees": [1, -1, None, "0", 10**30],
@@ -182,12 +216,16 @@ def test_a_changed_state_is_refused(tmp_path: Path, name: str) -> None:
     for number, value in enumerate(CHANGES[name]):
         shutil.copytree(tmp_path / "whole", tmp_path / f"{number}")
         change(tmp_path / f"{number}", name, value)
-        with pytest.raises(ValueError, match=r"holds a damaged checkpoint: .*; delete the folder to start again\.$"):
+        with pytest.raises(
+            ValueError, match=r"holds a damaged checkpoint: .*; delete the folder to start again\.$"
+        ):
             quick(checkpoint=tmp_path / f"{number}", n_estimators=8).fit(TRAIN, eval_set=[VALID])
     manifest = json.loads((tmp_path / "whole" / "manifest.json").read_text())
     manifest["state"]["history"][0]["ndcg@10"][3] += 0.25  # a valid value, but not what was written
     (tmp_path / "whole" / "manifest.json").write_text(json.dumps(manifest))
-    with pytest.raises(ValueError, match="the state does not have the hash that the manifest states"):
+    with pytest.raises(
+        ValueError, match="the state does not have the hash that the manifest states"
+    ):
         quick(checkpoint=tmp_path / "whole", n_estimators=8).fit(TRAIN, eval_set=[VALID])
 
 

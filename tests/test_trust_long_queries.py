@@ -76,7 +76,14 @@ QUADRATIC = [
 
 @pytest.mark.parametrize("objective", QUADRATIC)
 def test_kernels_stop_where_nobody_waits(objective: str, raised_flag: None) -> None:
-    grad, _ = gradients(objective, DRAW.normal(size=40), DRAW.integers(0, 3, 40), group=[40], metric="ndcg", threads=1)
+    grad, _ = gradients(
+        objective,
+        DRAW.normal(size=40),
+        DRAW.integers(0, 3, 40),
+        group=[40],
+        metric="ndcg",
+        threads=1,
+    )
     assert not grad.any()
 
 
@@ -88,9 +95,16 @@ def test_a_hundred_thousand_documents_are_long_work(text: str) -> None:
 
 def test_a_chain_and_the_mean_over_ties_stop_where_nobody_waits(raised_flag: None) -> None:
     labels = DRAW.integers(0, 3, 40)
-    grad, _ = gradients("stochasticrank(sfa=False, mu=0)", labels, labels, group=[40], metric="err", threads=1)
+    grad, _ = gradients(
+        "stochasticrank(sfa=False, mu=0)", labels, labels, group=[40], metric="err", threads=1
+    )
     assert not grad.any()
-    assert evaluate(np.zeros(40), labels, group=[40], metrics="err", ties="expected", threads=1).mean["err"] == 0
+    assert (
+        evaluate(np.zeros(40), labels, group=[40], metrics="err", ties="expected", threads=1).mean[
+            "err"
+        ]
+        == 0
+    )
 
 
 def test_long_work_has_the_bits_of_short_work(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -122,7 +136,9 @@ def test_softrank_of_a_long_query_is_the_derivative_of_its_definition() -> None:
     n, cutoff = 1300, 5
     draw = np.random.default_rng(4)
     scores, labels = draw.normal(scale=0.3, size=n), (draw.random(n) < 0.5).astype(float)
-    scores[0] = 4.0  # a document whose rank stays possible to the end, beside many whose rank does not
+    scores[0] = (
+        4.0  # a document whose rank stays possible to the end, beside many whose rank does not
+    )
     labels[0] = 1
     grad, _ = gradients("softrank", scores, labels, group=[n], metric=f"dcg@{cutoff}")
     for document in (0, int(np.argmax(scores[1:])) + 1):
@@ -140,14 +156,25 @@ def test_expected_mrr_of_a_long_block_of_ties(relevant: int) -> None:
     labels = np.zeros(n)
     labels[np.random.default_rng(1).permutation(n)[:relevant]] = 1
     # Chance that none of the first k documents is relevant: a product of shares.
-    none = [1.0, *accumulate(((n - relevant - k) / (n - k) for k in range(n - relevant)), lambda a, b: a * b)]
-    expected = sum((before - after) / rank for rank, (before, after) in enumerate(pairwise([*none, 0.0]), start=1))
+    none = [
+        1.0,
+        *accumulate(
+            ((n - relevant - k) / (n - k) for k in range(n - relevant)), lambda a, b: a * b
+        ),
+    ]
+    expected = sum(
+        (before - after) / rank
+        for rank, (before, after) in enumerate(pairwise([*none, 0.0]), start=1)
+    )
     value = evaluate(np.zeros(n), labels, group=[n], metrics="mrr", ties="expected").mean["mrr"]
     assert value == pytest.approx(expected, rel=1e-12)
 
 
 def test_softrank_without_a_cutoff_refuses_what_takes_gigabytes() -> None:
     n = 20_000
-    with pytest.raises(ValueError, match=r"softrank for ndcg needs 3 GB for a query of 20000 documents; use a metric"):
+    with pytest.raises(
+        ValueError,
+        match=r"softrank for ndcg needs 3 GB for a query of 20000 documents; use a metric",
+    ):
         gradients("softrank", np.zeros(n), np.ones(n), group=[n], metric="ndcg")
     assert sqrt(1 << 28) < n

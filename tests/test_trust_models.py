@@ -24,8 +24,18 @@ from test_engine_lightgbm import grown
 
 def test_garbled_models_whose_hash_matches_end_no_process(tmp_path: Path) -> None:
     fuzz = Path(__file__).parents[1] / "tools" / "trust" / "fuzz.py"
-    command = [sys.executable, str(fuzz), "--readers", "folder/lightgbm", "folder/xgboost", "--cases", "150"]
-    done = subprocess.run([*command, "--findings", str(tmp_path)], capture_output=True, text=True, timeout=300)
+    command = [
+        sys.executable,
+        str(fuzz),
+        "--readers",
+        "folder/lightgbm",
+        "folder/xgboost",
+        "--cases",
+        "150",
+    ]
+    done = subprocess.run(
+        [*command, "--findings", str(tmp_path)], capture_output=True, text=True, timeout=300
+    )
     assert done.returncode == 0, done.stdout + done.stderr[-2000:]
     assert done.stdout.count(" 150 cases ") == 2
     assert done.stdout.endswith("\n0 findings\n")
@@ -71,9 +81,15 @@ def chain(nodes: int) -> str:
         "is_linear": 0,
     }
     head = (
-        "tree\nversion=v4\nnum_class=1\nnum_tree_per_iteration=1\nmax_feature_idx=0\nfeature_names=a\ntree_sizes=1\n\n"
+        "tree\nversion=v4\nnum_class=1\nnum_tree_per_iteration=1\nmax_feature_idx=0\n"
+        "feature_names=a\ntree_sizes=1\n\n"
     )
-    return head + "Tree=0\n" + "".join(f"{name}={value}\n" for name, value in fields.items()) + "\n\nend of trees\n"
+    return (
+        head
+        + "Tree=0\n"
+        + "".join(f"{name}={value}\n" for name, value in fields.items())
+        + "\n\nend of trees\n"
+    )
 
 
 def test_a_deep_tree_is_scored_but_has_no_shap_values() -> None:
@@ -81,10 +97,13 @@ def test_a_deep_tree_is_scored_but_has_no_shap_values() -> None:
     deep = ENGINE.load(chain(20_000).encode())
     assert deep.predict(X).tolist() == [0.5, 0.5]
     with pytest.raises(
-        ValueError, match=f"SHAP values need trees of at most {DEEPEST} levels; the model has one of 20000"
+        ValueError,
+        match=f"SHAP values need trees of at most {DEEPEST} levels; the model has one of 20000",
     ):
         deep.contributions(X)
-    assert ENGINE.load(chain(DEEPEST).encode()).contributions(X)[:, 1].tolist() == pytest.approx([0.5, 0.5])
+    assert ENGINE.load(chain(DEEPEST).encode()).contributions(X)[:, 1].tolist() == pytest.approx(
+        [0.5, 0.5]
+    )
 
 
 @pytest.mark.parametrize(
@@ -107,15 +126,26 @@ def test_shap_values_add_up_whatever_a_file_says_about_the_rows_in_nodes() -> No
     text = chain(3).replace("leaf_value=0.5 0.5 0.5 0.5", "leaf_value=0.5 1 -2 4")
     assert "internal_count=4 3 2\n" in text
     whole = ENGINE.load(text.encode())
-    changed = ENGINE.load(text.replace("internal_count=4 3 2", "internal_count=2147483647 1 900").encode())
-    assert whole.contributions(X).tolist() == [[-0.375, 0.875], [3.125, 0.875]]  # (0.5 + 1 - 2 + 4) / 4 is expected
+    changed = ENGINE.load(
+        text.replace("internal_count=4 3 2", "internal_count=2147483647 1 900").encode()
+    )
+    assert whole.contributions(X).tolist() == [
+        [-0.375, 0.875],
+        [3.125, 0.875],
+    ]  # (0.5 + 1 - 2 + 4) / 4 is expected
     assert np.array_equal(changed.contributions(X), whole.contributions(X))
     with pytest.raises(ValueError, match="a number of rows for each leaf"):
-        ENGINE.load(text.replace("leaf_count=1 1 1 1", "leaf_count=1 2147483647 1 1").encode()).contributions(X)
+        ENGINE.load(
+            text.replace("leaf_count=1 1 1 1", "leaf_count=1 2147483647 1 1").encode()
+        ).contributions(X)
 
 
 def test_many_nodes_do_not_share_a_set_of_categories() -> None:
-    text = chain(3).replace("decision_type=0 0 0", "decision_type=1 1 0").replace("num_cat=0", "num_cat=1")
+    text = (
+        chain(3)
+        .replace("decision_type=0 0 0", "decision_type=1 1 0")
+        .replace("num_cat=0", "num_cat=1")
+    )
     text = text.replace("is_linear=0", "cat_boundaries=0 1\ncat_threshold=7\nis_linear=0")
     with pytest.raises(ValueError, match="two nodes share a set of categories"):
         ENGINE.load(text.encode())
@@ -135,7 +165,9 @@ def test_shap_values_are_those_of_the_whole_text(monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr(lgb.Booster, "__init__", remember)
     assert np.array_equal(forest.contributions(X), expected)
     assert "parameters:" in forest.dump().decode()
-    assert [text.count("parameters:") for text in seen] == [0]  # LightGBM read the text that was written afresh
+    assert [text.count("parameters:") for text in seen] == [
+        0
+    ]  # LightGBM read the text that was written afresh
 
 
 CYCLES = {
@@ -157,5 +189,7 @@ def test_an_exported_file_whose_nodes_lead_back_is_one_error(tmp_path: Path, tar
     with pytest.raises(ValueError, match="not a tree"):
         verify_content(changed, model, load_target(target), export_options(model), rows.X)
     for damaged in (b"[]", b"{}", b"[" * 100_000, b"3"):
-        with pytest.raises(ValueError, match=r"not a file for|not of the form|Expecting|empty|no trees|invalid"):
+        with pytest.raises(
+            ValueError, match=r"not a file for|not of the form|Expecting|empty|no trees|invalid"
+        ):
             verify_content(damaged, model, load_target(target), export_options(model), rows.X)

@@ -24,7 +24,9 @@ def masked(values: Any, at: int = 3) -> Any:
 
 
 def test_masked_entries_are_missing_not_what_lies_under_the_mask() -> None:
-    with pytest.raises(ValueError, match="labels must be finite and non-negative; got nan at row 3"):
+    with pytest.raises(
+        ValueError, match="labels must be finite and non-negative; got nan at row 3"
+    ):
         RankingData(X, masked(Y), qid=QID)
     with pytest.raises(ValueError, match="the query id at row 3 is missing"):
         RankingData(X, Y, qid=masked(QID))
@@ -37,7 +39,9 @@ def test_masked_entries_are_missing_not_what_lies_under_the_mask() -> None:
     with pytest.raises(ValueError, match="a score is nan"):
         gradients("lambdamart", masked(X[:, 0]), Y, qid=QID)
     nothing_masked = np.ma.array(Y, mask=False)
-    assert np.array_equal(RankingData(X, nothing_masked, qid=np.ma.array(QID)).y, RankingData(X, Y, qid=QID).y)
+    assert np.array_equal(
+        RankingData(X, nothing_masked, qid=np.ma.array(QID)).y, RankingData(X, Y, qid=QID).y
+    )
 
 
 DATES = [
@@ -96,9 +100,20 @@ def test_numbers_that_no_objective_has_are_refused(text: str) -> None:
 
 
 SCALES = [
-    *("ranknet(sigma={})", "lambdamart(sigma={})", "lambdaloss(sigma={})", "lambdaloss(mu={})", "softrank(sigma={})"),
+    *(
+        "ranknet(sigma={})",
+        "lambdamart(sigma={})",
+        "lambdaloss(sigma={})",
+        "lambdaloss(mu={})",
+        "softrank(sigma={})",
+    ),
     *("lambdamart(noise='logistic', strength={})", "lambdaloss(noise='gaussian', strength={})"),
-    *("stochasticrank(sigma={})", "stochasticrank(mu={})", "stochasticrank(nu={})", "yetiloss(strength={})"),
+    *(
+        "stochasticrank(sigma={})",
+        "stochasticrank(mu={})",
+        "stochasticrank(nu={})",
+        "yetiloss(strength={})",
+    ),
     *("yetirank(strength={})",),
 ]
 
@@ -106,11 +121,18 @@ SCALES = [
 @pytest.mark.parametrize("text", SCALES)
 def test_scales_have_finite_gradients_or_are_refused(text: str) -> None:
     for scale in ("1e-100", "1e-6", "1e6", "1e100"):
-        for scores in (X[:, 0], np.zeros(N), np.where(Y > 0, 1e300, -1e300), 1e300 * np.sign(X[:, 0])):
+        for scores in (
+            X[:, 0],
+            np.zeros(N),
+            np.where(Y > 0, 1e300, -1e300),
+            1e300 * np.sign(X[:, 0]),
+        ):
             for values in gradients(text.format(scale), scores, Y, qid=QID, metric="ndcg@5"):
                 assert np.isfinite(values).all(), scale
     for scale in ("1e-320", "1e-101", "1e101", "1e308"):
-        with pytest.raises(ValueError, match="must be from 1e-100 to 1e\\+100, so that gradients are finite"):
+        with pytest.raises(
+            ValueError, match="must be from 1e-100 to 1e\\+100, so that gradients are finite"
+        ):
             gradients(text.format(scale), X[:, 0], Y, qid=QID, metric="ndcg@5")
 
 
@@ -119,7 +141,9 @@ def test_what_overflows_is_not_returned(values: str) -> None:
     """A pair of equal scores has gradient sigma / 2 and curvature sigma^2 / 4."""
     sigma, weight = (100.0, 1e308) if values == "gradient" else (1e100, 1e150)
     problem: dict[str, Any] = {"group": [2], "weights": [weight, weight]}
-    with pytest.raises(ValueError, match=f"the {values} of ranknet.* at row 0 is -?inf; use smaller weights"):
+    with pytest.raises(
+        ValueError, match=f"the {values} of ranknet.* at row 0 is -?inf; use smaller weights"
+    ):
         gradients(f"ranknet(sigma={sigma})", [0.0, 0.0], [1, 0], **problem)
 
 
@@ -137,13 +161,17 @@ def test_counts_beyond_all_rows_are_no_limit(caplog: pytest.LogCaptureFixture) -
 
 def test_a_truncation_beyond_all_documents_is_none() -> None:
     whole = gradients("lambdamart", X[:, 0], Y, qid=QID)
-    assert np.array_equal(gradients("lambdamart(truncation=99999999999999999999)", X[:, 0], Y, qid=QID), whole)
+    assert np.array_equal(
+        gradients("lambdamart(truncation=99999999999999999999)", X[:, 0], Y, qid=QID), whole
+    )
 
 
 @pytest.mark.parametrize("weight", [1e300, 1e38])
 @pytest.mark.parametrize("objective", ["auto", "lambdamart"])
 def test_weights_beyond_the_engines_numbers_are_refused(weight: float, objective: str) -> None:
-    with pytest.raises(ValueError, match="more than an engine's numbers of 32 bits can hold; use smaller weights"):
+    with pytest.raises(
+        ValueError, match="more than an engine's numbers of 32 bits can hold; use smaller weights"
+    ):
         quick(objective=objective).fit(X, Y, qid=QID, sample_weight=np.full(N, weight))
 
 
@@ -199,14 +227,18 @@ def test_gradients_are_finite_at_the_edge(objective: str, case: str) -> None:
 @pytest.mark.parametrize("metric", ["arp", "ndcg(gain=linear)@5"])
 def test_labels_too_small_to_divide_by_are_refused(metric: str) -> None:
     tiny = np.where(Y > 0, 5e-324, 0.0)
-    with pytest.raises(ValueError, match=r"cannot be divided by gains of labels as small as 4\.94066e-324; rescale"):
+    with pytest.raises(
+        ValueError, match=r"cannot be divided by gains of labels as small as 4\.94066e-324; rescale"
+    ):
         gradients("lambdamart", X[:, 0], tiny, qid=QID, metric=metric)
     with pytest.raises(ValueError, match="cannot be divided by gains"):
         evaluate(X[:, 0], tiny, qid=QID, metrics=metric)
 
 
 @pytest.mark.parametrize("sigma", [1e-6, 1e6])
-@pytest.mark.parametrize("objective", ["lambdamart", "lambdaloss", "ranknet", "softrank", "stochasticrank"])
+@pytest.mark.parametrize(
+    "objective", ["lambdamart", "lambdaloss", "ranknet", "softrank", "stochasticrank"]
+)
 def test_gradients_are_finite_for_every_width(objective: str, sigma: float) -> None:
     grad, hess = gradients(f"{objective}(sigma={sigma})", X[:, 0], Y, qid=QID, metric="ndcg@5")
     assert np.isfinite(grad).all()
@@ -234,5 +266,9 @@ def test_useless_features_and_a_huge_learning_rate_give_finite_models() -> None:
 
 def test_weights_of_a_million_and_of_a_thousand_billion_give_one_model() -> None:
     some = np.where(QID == 0, 0.0, 1.0)
-    large, huge = (quick().fit(X, Y, qid=QID, sample_weight=some * scale).predict(X) for scale in (1e6, 1e12))
-    np.testing.assert_allclose(large, huge, atol=1e-4)  # beside weights of a million the ridge is lost
+    large, huge = (
+        quick().fit(X, Y, qid=QID, sample_weight=some * scale).predict(X) for scale in (1e6, 1e12)
+    )
+    np.testing.assert_allclose(
+        large, huge, atol=1e-4
+    )  # beside weights of a million the ridge is lost

@@ -77,7 +77,9 @@ def test_an_interrupt_ends_the_wait_for_another_number() -> None:
     holder = threading.Thread(target=other)
     holder.start()
     inside.wait(60)
-    sender = threading.Timer(0.2, lambda: signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT))
+    sender = threading.Timer(
+        0.2, lambda: signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)
+    )
     sender.start()
     began = time.monotonic()
     with pytest.raises(KeyboardInterrupt, match=r"^$"):
@@ -182,5 +184,7 @@ else:
 print(os.waitstatus_to_exitcode(status) if pid else "hangs", flush=True)
 os._exit(0)
 """
-    done = subprocess.run([sys.executable, "-W", "ignore", "-c", code], capture_output=True, text=True, timeout=120)
+    done = subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", code], capture_output=True, text=True, timeout=120
+    )
     assert done.stdout == "7\n", done.stderr[-2000:]

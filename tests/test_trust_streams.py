@@ -21,7 +21,10 @@ ROWS = 40
 
 
 def text(factor: int) -> bytes:
-    return b"".join(b"%d qid:%d 1:%d 2:%d\n" % (row % 3, row // 5, row * factor % 9, row % 7) for row in range(ROWS))
+    return b"".join(
+        b"%d qid:%d 1:%d 2:%d\n" % (row % 3, row // 5, row * factor % 9, row % 7)
+        for row in range(ROWS)
+    )
 
 
 def table(factor: int = 1, **others: Any) -> pa.Table:
@@ -75,7 +78,9 @@ def test_files_that_change_while_they_are_read_are_refused(
         list(reader)
 
 
-def test_rows_of_few_entries_come_in_blocks_of_bounded_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_rows_of_few_entries_come_in_blocks_of_bounded_memory(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     path = tmp_path / "sparse.txt"
     path.write_text("\n" + "".join(f"1 qid:{row} {row % 50 + 1}:{row}\n\n" for row in range(1000)))
     monkeypatch.setattr(blocks, "_LEAST_ROWS", 16)
@@ -85,7 +90,9 @@ def test_rows_of_few_entries_come_in_blocks_of_bounded_memory(tmp_path: Path, mo
     assert max(sizes) <= 100
     assert sum(sizes) == 1000
     assert np.array_equal(in_memory(data.X), rw.read_data(path).X)
-    path.write_text("".join(f"1 qid:{row} {row % 50 + 1}:{row}\n" for row in range(1000)) + "1 qid:7 1:x\n")
+    path.write_text(
+        "".join(f"1 qid:{row} {row % 50 + 1}:{row}\n" for row in range(1000)) + "1 qid:7 1:x\n"
+    )
     with pytest.raises(ValueError, match="line 1001: expected a number"):
         rw.stream_data(path)
 
@@ -94,7 +101,9 @@ def test_what_needs_rows_in_memory_says_so(tmp_path: Path) -> None:
     path = write(tmp_path / "a.parquet", 2)
     data, model = rw.stream_data(path), rw.Ranker(n_estimators=1, min_child_samples=1, verbose=0)
     model.fit(rw.read_data(path))
-    ranks = rw.Ranker(n_estimators=1, min_child_samples=1, within_query="rank", verbose=0).fit(rw.read_data(path))
+    ranks = rw.Ranker(n_estimators=1, min_child_samples=1, within_query="rank", verbose=0).fit(
+        rw.read_data(path)
+    )
     uses = [
         lambda: rw.write_data(data, tmp_path / "b.parquet"),
         lambda: rw.write_data(data, tmp_path / "b.txt"),
@@ -125,7 +134,9 @@ def test_a_pipe_is_refused_at_once(tmp_path: Path, name: str) -> None:
 def test_two_columns_of_one_name_are_refused(tmp_path: Path) -> None:
     rows = table()
     path = tmp_path / "a.parquet"
-    pq.write_table(pa.Table.from_arrays([*rows.columns, rows["a"]], names=[*rows.column_names, "a"]), path)
+    pq.write_table(
+        pa.Table.from_arrays([*rows.columns, rows["a"]], names=[*rows.column_names, "a"]), path
+    )
     for read in (rw.read_data, rw.stream_data):
         with pytest.raises(ValueError, match=r"a\.parquet has two columns named 'a'"):
             read(path)
@@ -136,11 +147,15 @@ def test_a_damaged_description_is_refused_in_pieces_as_at_once(tmp_path: Path) -
     path = tmp_path / "a.parquet"
     rw.write_data(rows, path)
     content = path.read_bytes()
-    stored = pq.read_metadata(path).metadata[b"ARROW:schema"]  # one of two copies, the one that counts
+    stored = pq.read_metadata(path).metadata[
+        b"ARROW:schema"
+    ]  # one of two copies, the one that counts
     damaged = base64.b64encode(base64.b64decode(stored).replace(b'["x", "y"]', b'\xae"x", "y"]'))
     path.write_bytes(content.replace(stored, damaged))
     for read in (rw.read_data, rw.stream_data):
-        with pytest.raises(ValueError, match=r"a\.parquet: the file's description of its columns .* was damaged"):
+        with pytest.raises(
+            ValueError, match=r"a\.parquet: the file's description of its columns .* was damaged"
+        ):
             read(path)
     path.write_bytes(content.replace(b'["x", "y"]', b'\xae"x", "y"]'))
     for read in (rw.read_data, rw.stream_data, rw.RankingData.from_parquet):
@@ -148,7 +163,9 @@ def test_a_damaged_description_is_refused_in_pieces_as_at_once(tmp_path: Path) -
 
 
 @pytest.mark.parametrize("kept", [0, 1])
-def test_rows_that_cannot_be_read_are_not_left_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kept: int) -> None:
+def test_rows_that_cannot_be_read_are_not_left_out(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kept: int
+) -> None:
     path = tmp_path / "a.parquet"
     pq.write_table(table(), path)
     whole = pq.ParquetFile.iter_batches
@@ -157,10 +174,14 @@ def test_rows_that_cannot_be_read_are_not_left_out(tmp_path: Path, monkeypatch: 
         return islice(whole(file, 10), kept)
 
     monkeypatch.setattr(pq.ParquetFile, "iter_batches", shorter)
-    with pytest.raises(ValueError, match=r"a\.parquet.*: it says that it has 40 rows; the file is damaged"):
+    with pytest.raises(
+        ValueError, match=r"a\.parquet.*: it says that it has 40 rows; the file is damaged"
+    ):
         rw.stream_data(path)
     monkeypatch.setattr(pq.ParquetFile, "read", lambda file: table().slice(0, kept))
-    with pytest.raises(ValueError, match=rf"a\.parquet says that it has 40 rows, and {kept} can be read"):
+    with pytest.raises(
+        ValueError, match=rf"a\.parquet says that it has 40 rows, and {kept} can be read"
+    ):
         rw.read_data(path)
 
 
@@ -172,11 +193,13 @@ def test_lists_are_not_categories(tmp_path: Path) -> None:
             read(path, categorical=["kind"])
 
 
-def test_a_small_file_of_many_rows_takes_no_gigabyte(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_small_file_of_many_rows_takes_no_gigabyte(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     path = tmp_path / "a.parquet"
     zeros = pa.array(np.zeros(1_000_000))
     pq.write_table(pa.table(dict.fromkeys(("label", "qid", "a", "b"), zeros)), path)
-    monkeypatch.setattr("rankwright._io.UNPACKED_FREELY", 1 << 20)
+    monkeypatch.setattr("rankwright.support.files.UNPACKED_FREELY", 1 << 20)
     with pytest.raises(ValueError, match=r"a\.parquet would take 0\.0 GB of memory.*stream_data"):
         rw.read_data(path)
     with pytest.raises(ValueError, match=r"a\.parquet would take 0\.1 GB of memory.*several files"):

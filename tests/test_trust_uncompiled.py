@@ -31,9 +31,18 @@ def results(folder: Path) -> dict[str, list[float]]:
             evaluation = evaluate(SCORES, DATA.y, qid=DATA.qid, metrics=name, ties=ties)
             found[f"{name}, {ties}"] = list(map(float, evaluation.mean.values()))
     for engine in ("lightgbm", "xgboost"):
-        options = {"n_estimators": 4, "num_leaves": 5, "min_child_samples": 2, "n_jobs": 1, "verbose": 0}
+        options = {
+            "n_estimators": 4,
+            "num_leaves": 5,
+            "min_child_samples": 2,
+            "n_jobs": 1,
+            "verbose": 0,
+        }
         model = Ranker(**options, engine=engine).fit(DATA).model_
-        found[engine] = [*model.predict(DATA).tolist(), *model.predict(DATA, contributions=True).ravel().tolist()]
+        found[engine] = [
+            *model.predict(DATA).tolist(),
+            *model.predict(DATA, contributions=True).ravel().tolist(),
+        ]
     write_letor(DATA, folder / "data.txt")
     found["text"] = read_letor(folder / "data.txt").X.ravel().tolist()
     return found
@@ -43,7 +52,10 @@ def test_kernels_give_the_same_numbers_uncompiled(tmp_path: Path) -> None:
     compiled = results(tmp_path)
     environment = {**os.environ, "NUMBA_DISABLE_JIT": "1"}
     done = subprocess.run(
-        [sys.executable, "-W", "ignore", __file__, str(tmp_path)], env=environment, capture_output=True, text=True
+        [sys.executable, "-W", "ignore", __file__, str(tmp_path)],
+        env=environment,
+        capture_output=True,
+        text=True,
     )
     assert done.returncode == 0, done.stderr[-2000:]
     plain = json.loads(done.stdout)

@@ -102,11 +102,17 @@ def test_whatever_is_drawn_can_be_trained(name: str, metric: str, preset: str, d
 def test_the_first_trial_can_have_all_defaults(name: str) -> None:
     space = search_space(name)
     ranker = Ranker(name, n_estimators=1, n_jobs=1, verbose=0).fit(TRAIN)
-    searched = {one for one, tried in space.items() if isinstance(tried, Range | Choice) and tried.unless is None}
+    searched = {
+        one
+        for one, tried in space.items()
+        if isinstance(tried, Range | Choice) and tried.unless is None
+    }
     assert searched <= default_values(space, ranker.objective_, ranker).keys()
 
 
-def test_what_an_objective_is_given_with_is_kept_and_rules_out_what_belongs_to_something_else(draws: Any) -> None:
+def test_what_an_objective_is_given_with_is_kept_and_rules_out_what_belongs_to_something_else(
+    draws: Any,
+) -> None:
     text = "yetiloss(noise=none) + 0.25 queryrmse + ranknet"
     space = search_space(text, "map")
     assert (space["yetiloss.noise"], space["queryrmse.factor"]) == ("none", 0.25)
@@ -121,14 +127,28 @@ def test_what_an_objective_is_given_with_is_kept_and_rules_out_what_belongs_to_s
 
 def test_of_auto_everything_is_searched(monkeypatch: pytest.MonkeyPatch) -> None:
     text = "yetiloss(neighbours=3) + 0.5 queryrmse"
-    assert (search_space(text)["yetiloss.neighbours"], search_space(text)["queryrmse.factor"]) == (3, 0.5)
-    monkeypatch.setattr("rankwright.training.defaults.resolve_objective", lambda *_: parse_objective(text))
+    assert (search_space(text)["yetiloss.neighbours"], search_space(text)["queryrmse.factor"]) == (
+        3,
+        0.5,
+    )
+    monkeypatch.setattr(
+        "rankwright.training.defaults.resolve_objective", lambda *_: parse_objective(text)
+    )
     space = search_space("auto")
-    assert (space["yetiloss.neighbours"], space["queryrmse.factor"]) == (Range(1, 5), Range(0.05, 5.0, log=True))
+    assert (space["yetiloss.neighbours"], space["queryrmse.factor"]) == (
+        Range(1, 5),
+        Range(0.05, 5.0, log=True),
+    )
 
 
 def test_a_metric_without_a_cutoff_has_no_truncation_by_it() -> None:
-    assert search_space("lambdamart", "ndcg@10")["lambdamart.truncation"].values == (None, "k", "k+3", 10, 30)
+    assert search_space("lambdamart", "ndcg@10")["lambdamart.truncation"].values == (
+        None,
+        "k",
+        "k+3",
+        10,
+        30,
+    )
     assert search_space("lambdamart", "ndcg")["lambdamart.truncation"].values == (None, 10, 30)
 
 
@@ -137,14 +157,27 @@ def test_the_papers_ranges() -> None:
     assert space["learning_rate"] == Range(0.001, 1.0, log=True)
     assert space["stochasticrank.mu"] == Range(0.01, 10.0, log=True)
     assert (space["reg_lambda"], space["langevin"]) == (0.0, True)
-    assert search_space("yetirank", preset="paper")["reg_lambda"] == Range(0.001, 100.0, log=True, or_zero=True)
+    assert search_space("yetirank", preset="paper")["reg_lambda"] == Range(
+        0.001, 100.0, log=True, or_zero=True
+    )
     for name in ("lambdamart", "yetirank", "yetiloss", "queryrmse"):
         assert search_space(name, preset="paper")["max_depth"] == Range(6, 8)
-    assert (space["max_depth"], search_space("xendcg", preset="paper")["max_depth"]) == (Range(6, 10), Range(6, 16))
+    assert (space["max_depth"], search_space("xendcg", preset="paper")["max_depth"]) == (
+        Range(6, 10),
+        Range(6, 16),
+    )
     assert space["num_leaves"] == Range(16, 256, log=True)
-    for name in ("xendcg", "listnet", "lambdaloss"):  # 200 and 400 in XE-NDCG, 64 to 400 in Lambda-eX
+    for name in (
+        "xendcg",
+        "listnet",
+        "lambdaloss",
+    ):  # 200 and 400 in XE-NDCG, 64 to 400 in Lambda-eX
         assert search_space(name, preset="paper")["num_leaves"] == Range(16, 400, log=True)
-    assert (PRESETS["paper"].startup, PRESETS["paper"].trials, PRESETS["paper"].trees) == (20, 20 + 80, 1000)
+    assert (PRESETS["paper"].startup, PRESETS["paper"].trials, PRESETS["paper"].trees) == (
+        20,
+        20 + 80,
+        1000,
+    )
 
 
 @pytest.mark.parametrize(
@@ -152,8 +185,16 @@ def test_the_papers_ranges() -> None:
     [
         ("stochasticrank(mu=0.1)", "stochasticrank.mu", Range(0.01, 10.0, log=True)),
         ("stochasticrank(mu=0.1, sigma=2)", "stochasticrank.sigma", 2),
-        ("lambdamart(noise=gumbel)", "lambdamart.strength", Range(0.0, 1.0, unless=("noise", "none"))),
-        ("lambdaloss(noise=gumbel, strength=0.3)", "lambdaloss.strength", Range(0.0, 1.0, unless=("noise", "none"))),
+        (
+            "lambdamart(noise=gumbel)",
+            "lambdamart.strength",
+            Range(0.0, 1.0, unless=("noise", "none")),
+        ),
+        (
+            "lambdaloss(noise=gumbel, strength=0.3)",
+            "lambdaloss.strength",
+            Range(0.0, 1.0, unless=("noise", "none")),
+        ),
         ("lambdamart", "lambdamart.strength", None),
     ],
 )
@@ -186,7 +227,10 @@ def test_a_logarithmic_range_may_hold_zero(draws: Any) -> None:
         (lambda: Choice(()), "a choice is a tuple"),
         (lambda: Choice(["a"]), "a choice is a tuple"),
         (lambda: search_space("lambdamart + lambdamart(truncation=5)"), "an objective twice"),
-        (lambda: search_space(preset="best"), "unknown preset 'best'; choose one of default, paper"),
+        (
+            lambda: search_space(preset="best"),
+            "unknown preset 'best'; choose one of default, paper",
+        ),
     ],
 )
 def test_wrong_spaces_are_refused(make: Callable[[], object], message: str) -> None:
@@ -198,7 +242,10 @@ def test_wrong_spaces_are_refused(make: Callable[[], object], message: str) -> N
     ("options", "message"),
     [
         ({"space": {"num_leafs": 8}}, "unknown parameter 'num_leafs'; did you mean 'num_leaves'"),
-        ({"space": {"lambdamart.sigma": 1.0}}, "unknown parameter 'lambdamart.sigma'. .* for .*yetiloss"),
+        (
+            {"space": {"lambdamart.sigma": 1.0}},
+            "unknown parameter 'lambdamart.sigma'. .* for .*yetiloss",
+        ),
         ({"space": {"n_estimators": 8}}, "n_estimators cannot be searched or set here; use trees"),
         ({"space": {"num_leaves": (8, 64)}}, "num_leaves must be a Range"),
         ({"space": {"num_leaves": 1}}, "num_leaves must be a whole number from 2"),
@@ -219,7 +266,9 @@ def test_wrong_searches_are_rejected(options: dict[str, Any], message: str) -> N
 
 def test_validation_without_relevant_documents_is_rejected() -> None:
     nothing = RankingData(VALID.X, np.zeros(VALID.n_rows), qid=VALID.qid, reference=TRAIN)
-    error = pytest.raises(ValueError, match="no validation query has a relevant document, so map has no value")
+    error = pytest.raises(
+        ValueError, match="no validation query has a relevant document, so map has no value"
+    )
     with pytest.warns(UserWarning, match="no query has a relevant document"), error:
         tune(TRAIN, valid=nothing, metric="map", trials=1, trees=2, threads=1)
 
@@ -254,8 +303,12 @@ def test_values_and_trees_are_those_of_training_by_hand() -> None:
 
 @pytest.mark.parametrize("objective", ["auto", "stochasticrank", "lambdamart(truncation=5)"])
 def test_the_first_trial_is_the_ranker_without_tuning(objective: str) -> None:
-    tuning = tune(TRAIN, valid=VALID, metric="map", objective=objective, trials=1, trees=8, threads=1)
-    untuned = Ranker(objective, "map", n_estimators=8, n_jobs=1, verbose=0).fit(TRAIN, eval_set=[VALID])
+    tuning = tune(
+        TRAIN, valid=VALID, metric="map", objective=objective, trials=1, trees=8, threads=1
+    )
+    untuned = Ranker(objective, "map", n_estimators=8, n_jobs=1, verbose=0).fit(
+        TRAIN, eval_set=[VALID]
+    )
     assert tuning.best_trial.value == max(untuned.evals_result_["valid_0"]["map"])
 
 
@@ -268,7 +321,10 @@ def test_validation_data_takes_the_place_of_folds() -> None:
 def test_the_same_seed_gives_the_same_trials_and_another_one_others() -> None:
     first, again, other = (tune(TRAIN, **SMALL, trials=3, seed=seed) for seed in (1, 1, 2))
     assert drawn(first) == drawn(again)
-    assert all(one.values != two.values for one, two in zip(first.trials[1:], other.trials[1:], strict=True))
+    assert all(
+        one.values != two.values
+        for one, two in zip(first.trials[1:], other.trials[1:], strict=True)
+    )
     assert first.trials[1].values != first.trials[2].values
 
 
@@ -279,7 +335,11 @@ def test_the_result_is_a_config(tmp_path: Path) -> None:
     tuning.save_config(file)
     config = tomllib.loads(file.read_text())
     assert config == tuning.best
-    assert (config["num_leaves"], config["engine_params"], config["metric"]) == (4, {"max_bin": 63}, "map")
+    assert (config["num_leaves"], config["engine_params"], config["metric"]) == (
+        4,
+        {"max_bin": 63},
+        "map",
+    )
     assert "num_leaves" not in tuning.trials[0].values
     ranker = Ranker(**config, n_jobs=1, verbose=0).fit(TRAIN)
     assert str(ranker.objective_) == config["objective"]
@@ -289,7 +349,13 @@ def test_the_result_is_a_config(tmp_path: Path) -> None:
 
 
 def test_weights_that_differ_within_a_query_rule_out_full_leaves() -> None:
-    search: dict[str, Any] = {"valid": VALID, "metric": "map", "trees": 2, "trials": 1, "threads": 1}
+    search: dict[str, Any] = {
+        "valid": VALID,
+        "metric": "map",
+        "trees": 2,
+        "trials": 1,
+        "threads": 1,
+    }
     for per, searched in (("row", False), ("query", True)):
         n = TRAIN.n_rows if per == "row" else TRAIN.n_queries
         weights = np.linspace(1, 2, n)
@@ -298,15 +364,21 @@ def test_weights_that_differ_within_a_query_rule_out_full_leaves() -> None:
 
 
 def test_the_papers_protocol_begins_at_random_and_stops_nothing() -> None:
-    tuning = tune(TRAIN, **SMALL, trials=8, preset="paper", space={"min_child_samples": Range(2, 20)})
+    tuning = tune(
+        TRAIN, **SMALL, trials=8, preset="paper", space={"min_child_samples": Range(2, 20)}
+    )
     ranker = Ranker(metric="map", n_estimators=1, n_jobs=1, verbose=0).fit(next(TRAIN.kfold(2))[0])
     assert tuning.trials[0].values["learning_rate"] != ranker.learning_rate_
     assert all(trial.value is not None for trial in tuning.trials)
 
 
 def test_trials_say_where_their_values_come_from() -> None:
-    tuning = tune(TRAIN, **SMALL, trials=22, space={"num_leaves": Range(3, 5), "leaf_values": "diagonal"})
-    assert [trial.origin for trial in tuning.trials] == ["defaults"] + 19 * ["random"] + 2 * ["guided"]
+    tuning = tune(
+        TRAIN, **SMALL, trials=22, space={"num_leaves": Range(3, 5), "leaf_values": "diagonal"}
+    )
+    assert [trial.origin for trial in tuning.trials] == ["defaults"] + 19 * ["random"] + 2 * [
+        "guided"
+    ]
     counts = "1 with the defaults, 19 drawn at random, 2 guided by earlier ones"
     assert tuning.origins() == counts
     assert f"22 trials: {counts}." in tuning_report(tuning).markdown()
@@ -362,8 +434,12 @@ def worth(system: Known, metric: str = "map") -> list[float]:
     ]
 
 
-@pytest.mark.parametrize(("system", "metric", "trials"), [(Known, "map", 16), (Uneven, "map", 24), (Uneven, "arp", 24)])
-def test_trials_behind_the_median_are_stopped(system: type[Known], metric: str, trials: int) -> None:
+@pytest.mark.parametrize(
+    ("system", "metric", "trials"), [(Known, "map", 16), (Uneven, "map", 24), (Uneven, "arp", 24)]
+)
+def test_trials_behind_the_median_are_stopped(
+    system: type[Known], metric: str, trials: int
+) -> None:
     tuning = tune_system(system, SPACE, FOLDS, **{**QUICK, "target": metric}, trials=trials)
     sign = 1 if metric == "map" else -1
     complete: list[list[float]] = []
@@ -371,7 +447,9 @@ def test_trials_behind_the_median_are_stopped(system: type[Known], metric: str, 
     for trial in tuning.trials:
         values = worth(system(trial.params), metric)
         sums = sign * np.cumsum(values)
-        behind = len(complete) >= 5 and any(sums[fold] < median(one[fold] for one in complete) for fold in range(4))
+        behind = len(complete) >= 5 and any(
+            sums[fold] < median(one[fold] for one in complete) for fold in range(4)
+        )
         assert (trial.value is None) == behind
         stopped.append(behind)
         if not behind:
@@ -386,8 +464,16 @@ def test_a_trial_whose_model_is_constant_has_the_value_of_tied_documents() -> No
     fold = Fold("1", TRAIN, VALID, VALID)
     space = {"min_child_samples": 1000, "num_leaves": Range(4, 8)}
     system = partial(RankwrightSystem, "constant")
-    tuning = tune_system(lambda values: system({"objective": "queryrmse", **values}), space, [fold], **QUICK, trials=2)
-    tied = evaluate(np.zeros(VALID.n_rows), VALID.y, qid=VALID.qid, metrics=[QUICK["target"]]).mean[QUICK["target"]]
+    tuning = tune_system(
+        lambda values: system({"objective": "queryrmse", **values}),
+        space,
+        [fold],
+        **QUICK,
+        trials=2,
+    )
+    tied = evaluate(np.zeros(VALID.n_rows), VALID.y, qid=VALID.qid, metrics=[QUICK["target"]]).mean[
+        QUICK["target"]
+    ]
     assert tuning.best_trial.value == pytest.approx(tied)
 
 
@@ -411,7 +497,9 @@ def test_a_metric_of_which_less_is_better_is_minimised() -> None:
     assert tuning.best_trial.value == min(values)
     assert tuning.best_trial.fold_values == pytest.approx(worth(Known(tuning.best), "arp"))
     assert tuning.ranked()[-1].value == max(values)
-    longer = tune_system(Known, SPACE, FOLDS, **{**QUICK, "target": "arp"}, trials=24, pruning=False)
+    longer = tune_system(
+        Known, SPACE, FOLDS, **{**QUICK, "target": "arp"}, trials=24, pruning=False
+    )
     assert mean(trial.values["x"] for trial in longer.trials[-10:]) > 0.75
 
 
@@ -431,16 +519,21 @@ def test_a_search_ends_when_time_is_up(monkeypatch: pytest.MonkeyPatch) -> None:
         clock[0] += 1.0
 
     monkeypatch.setattr(
-        "rankwright.tuning.trials.time", SimpleNamespace(monotonic=lambda: clock[0], perf_counter=lambda: 0.0)
+        "rankwright.tuning.trials.time",
+        SimpleNamespace(monotonic=lambda: clock[0], perf_counter=lambda: 0.0),
     )
-    tuning = tune_system(lambda p: Known(p, tick), SPACE, FOLDS, **QUICK, trials=500, seconds=21, pruning=False)
+    tuning = tune_system(
+        lambda p: Known(p, tick), SPACE, FOLDS, **QUICK, trials=500, seconds=21, pruning=False
+    )
     assert clock[0] == 22  # five trials of four folds, and two folds of a sixth that is dropped
     assert (len(tuning.trials), tuning.interrupted) == (5, False)
 
 
 def test_the_first_trial_is_completed_however_little_time_there_is() -> None:
     tuning = tune_system(Known, SPACE, FOLDS, **QUICK, trials=5, seconds=1e-9)
-    assert [trial.value for trial in tuning.trials] == pytest.approx([mean(worth(Known(tuning.best)))])
+    assert [trial.value for trial in tuning.trials] == pytest.approx(
+        [mean(worth(Known(tuning.best)))]
+    )
 
 
 def test_progress_is_reported_after_each_trial() -> None:
@@ -482,7 +575,14 @@ def test_an_error_ends_the_search_and_the_study_resumes(tmp_path: Path) -> None:
         raise RuntimeError("out of luck")
 
     with pytest.raises(RuntimeError, match="out of luck"):
-        tune_system(lambda p: Known(p, broken), SPACE, FOLDS, **QUICK, trials=2, study=tmp_path / "study.log")
+        tune_system(
+            lambda p: Known(p, broken),
+            SPACE,
+            FOLDS,
+            **QUICK,
+            trials=2,
+            study=tmp_path / "study.log",
+        )
     again = tune_system(Known, SPACE, FOLDS, **QUICK, trials=2, study=tmp_path / "study.log")
     assert drawn(again) == drawn(tune_system(Known, SPACE, FOLDS, **QUICK, trials=2))
 
@@ -510,7 +610,9 @@ def test_a_ranker_is_tuned_in_parts_as_in_one_go(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("cut", [1, 20, 400, 2000])
-def test_a_truncated_file_is_repaired(tmp_path: Path, cut: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_truncated_file_is_repaired(
+    tmp_path: Path, cut: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     study = tmp_path / "study.log"
     whole = drawn(tune_system(Known, SPACE, FOLDS, **QUICK, trials=5, study=study))
     os.truncate(study, study.stat().st_size - cut)
@@ -552,7 +654,9 @@ def running(process: subprocess.Popen[Any]) -> bool:
 @pytest.mark.slow
 def test_a_killed_search_resumes_with_the_same_trials(tmp_path: Path) -> None:
     study = tmp_path / "study.log"
-    process = subprocess.Popen([sys.executable, "-c", KILLED, str(Path(__file__).parent), str(study)])
+    process = subprocess.Popen(
+        [sys.executable, "-c", KILLED, str(Path(__file__).parent), str(study)]
+    )
     wait_for(lambda: running(process) and count(study, '"fold_values"') >= 3, timeout=180)
     with pytest.raises(ValueError, match=r"study\.log is in use by another search"):
         tune_system(Known, SPACE, FOLDS, **QUICK, trials=8, study=study)
@@ -572,12 +676,16 @@ def test_a_killed_search_resumes_with_the_same_trials(tmp_path: Path) -> None:
         ({"pruning": False}, "pruning"),
     ],
 )
-def test_another_search_does_not_mix_with_a_study(tmp_path: Path, options: dict[str, Any], differing: str) -> None:
+def test_another_search_does_not_mix_with_a_study(
+    tmp_path: Path, options: dict[str, Any], differing: str
+) -> None:
     study = tmp_path / "study.log"
     given = {"space": SPACE, "folds": FOLDS, **QUICK, "trials": 1, "study": study}
     tune_system(Known, **given)
     before = study.read_bytes()
-    with pytest.raises(ValueError, match=rf"holds another search \({differing}\). Choose another file"):
+    with pytest.raises(
+        ValueError, match=rf"holds another search \({differing}\). Choose another file"
+    ):
         tune_system(Known, **{**given, **options})
     assert study.read_bytes() == before
 
@@ -610,7 +718,9 @@ def test_a_file_is_unlocked_at_the_end(tmp_path: Path) -> None:
     assert [one.name for one in tmp_path.iterdir()] == ["study.log"]
 
 
-def test_optuna_is_quiet_and_keeps_its_settings(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+def test_optuna_is_quiet_and_keeps_its_settings(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
     level = optuna.logging.get_verbosity()
     tune_system(Known, SPACE, FOLDS, **QUICK, trials=8, study=tmp_path / "study.log").importance()
     assert capfd.readouterr() == ("", "")
@@ -624,7 +734,10 @@ def test_optuna_is_quiet_and_keeps_its_settings(tmp_path: Path, capfd: pytest.Ca
     "peer",
     [
         LightGBM("lambdarank"),
-        *(CatBoost(objective) for objective in ("YetiRank", "QueryRMSE", "StochasticRank:metric=NDCG;top=10")),
+        *(
+            CatBoost(objective)
+            for objective in ("YetiRank", "QueryRMSE", "StochasticRank:metric=NDCG;top=10")
+        ),
         XGBoost("rank:ndcg"),
     ],
     ids=lambda peer: peer.name,
@@ -661,10 +774,17 @@ def test_the_table_has_all_trials() -> None:
 def test_the_report_shows_the_search() -> None:
     tuning = tune_system(Known, SPACE, FOLDS, **QUICK, trials=16)
     page = tuning_report(tuning)
-    assert [section.title for section in page.sections] == ["Best trial", "Search", "What mattered", "Trials"]
+    assert [section.title for section in page.sections] == [
+        "Best trial",
+        "Search",
+        "What mattered",
+        "Trials",
+    ]
     best = page.sections[0].blocks[0]
     assert isinstance(best, Text)
-    assert best.text.startswith(f"Trial {tuning.best_trial.number}: map {tuning.best_trial.value:.4f}")
+    assert best.text.startswith(
+        f"Trial {tuning.best_trial.number}: map {tuning.best_trial.value:.4f}"
+    )
     values = page.figures()[0].specification()["data"]["values"]
     complete = [trial.value for trial in tuning.trials if trial.value is not None]
     assert [one["v"] for one in values] == complete
@@ -674,16 +794,31 @@ def test_the_report_shows_the_search() -> None:
 
 def command(*arguments: str, cwd: Path, **options: Any) -> subprocess.Popen[str]:
     line = [sys.executable, "-c", "from rankwright.cli import main; main()", *arguments]
-    return subprocess.Popen(line, cwd=cwd, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE, **options)
+    return subprocess.Popen(
+        line, cwd=cwd, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE, **options
+    )
 
 
-TUNE = ["tune", "train.txt", "--metric", "map", "--folds", "2", "--threads", "1", "--set", "num_leaves=4"]
+TUNE = [
+    "tune",
+    "train.txt",
+    "--metric",
+    "map",
+    "--folds",
+    "2",
+    "--threads",
+    "1",
+    "--set",
+    "num_leaves=4",
+]
 
 
 @pytest.mark.slow
 def test_tune_then_train_on_the_command_line(tmp_path: Path) -> None:
     write_letor(TRAIN, tmp_path / "train.txt")
-    out, err = (tuned := command(*TUNE, "--trials=5", "--trees=5", "--report=t.html", cwd=tmp_path)).communicate()
+    out, err = (
+        tuned := command(*TUNE, "--trials=5", "--trees=5", "--report=t.html", cwd=tmp_path)
+    ).communicate()
     assert (tuned.returncode, err.count("\n")) == (0, 5)
     assert "trial 5/5: " in err
     assert "What mattered: " in out
@@ -691,7 +826,13 @@ def test_tune_then_train_on_the_command_line(tmp_path: Path) -> None:
     assert (tmp_path / "t.html").stat().st_size > 0
     config = tomllib.loads((tmp_path / "best.toml").read_text())
     trained = command(
-        "train", "train.txt", "--config=best.toml", "--out=run", "--set=n_jobs=1", "--quiet", cwd=tmp_path
+        "train",
+        "train.txt",
+        "--config=best.toml",
+        "--out=run",
+        "--set=n_jobs=1",
+        "--quiet",
+        cwd=tmp_path,
     )
     assert trained.communicate() == ("", "")
     assert tomllib.loads((tmp_path / "run" / "config.toml").read_text()).items() >= config.items()
@@ -706,7 +847,9 @@ def test_ctrl_c_writes_the_best_so_far(tmp_path: Path) -> None:
     write_letor(TRAIN, tmp_path / "train.txt")
     search = command(*TUNE, "--trials=1000", "--trees=60", "--out=b.toml", cwd=tmp_path)
     try:
-        wait_for(lambda: running(search) and in_a_later_trial(tmp_path / "b.study.log"), timeout=180)
+        wait_for(
+            lambda: running(search) and in_a_later_trial(tmp_path / "b.study.log"), timeout=180
+        )
         search.send_signal(signal.SIGINT)
         _, err = search.communicate(timeout=120)
     finally:
@@ -736,13 +879,22 @@ def test_wrong_usage(arguments: list[str], message: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("option", "message"), [("--out", "exists and was not written by tune"), ("--study", "is not a study")]
+    ("option", "message"),
+    [("--out", "exists and was not written by tune"), ("--study", "is not a study")],
 )
-def test_the_command_overwrites_nothing_that_is_not_its_own(tmp_path: Path, option: str, message: str) -> None:
+def test_the_command_overwrites_nothing_that_is_not_its_own(
+    tmp_path: Path, option: str, message: str
+) -> None:
     write_letor(TRAIN.subset(range(4)), data := tmp_path / "train.txt")
     (notes := tmp_path / "notes.toml").write_text("mine = 1\n")
     others = {"--out": str(tmp_path / "best.toml"), option: str(notes)}
-    line = ["tune", str(data), "--trials=1", "--trees=1", *(word for pair in others.items() for word in pair)]
+    line = [
+        "tune",
+        str(data),
+        "--trials=1",
+        "--trees=1",
+        *(word for pair in others.items() for word in pair),
+    ]
     result = CliRunner().invoke(app, line)
     assert re.search(f"notes.toml {message}", str(result.exception))
     assert notes.read_text() == "mine = 1\n"
@@ -757,7 +909,9 @@ def test_spaces_of_stochasticrank_hold_no_combination_that_it_refuses() -> None:
     data = rw.make_web_search(12, n_features=20, mean_length=12, seed=1)
     small: dict[str, Any] = {"trials": 2, "trees": 2, "folds": 2, "threads": 1}
     tune(data, objective="stochasticrank", metric="dcg-rr", **small)
-    tuning = tune(data, objective="stochasticrank", preset="paper", space={"langevin": False}, **small)
+    tuning = tune(
+        data, objective="stochasticrank", preset="paper", space={"langevin": False}, **small
+    )
     assert "diffusion_temperature" not in tuning.best
 
 
@@ -765,4 +919,8 @@ def test_defaults_outside_the_space_are_moved_to_its_ends() -> None:
     data = rw.make_web_search(12, n_features=20, mean_length=12, seed=1)
     space = {"num_leaves": Range(40, 64), "subsample": Range(0.1, 0.2)}
     trial = tune(data, metric="map", trials=1, trees=2, folds=2, threads=1, space=space).trials[0]
-    assert (trial.origin, trial.params["num_leaves"], trial.params["subsample"]) == ("defaults", 40, 0.2)
+    assert (trial.origin, trial.params["num_leaves"], trial.params["subsample"]) == (
+        "defaults",
+        40,
+        0.2,
+    )

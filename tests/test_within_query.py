@@ -30,7 +30,9 @@ def expected_features(values: list[float]) -> dict[str, list[float]]:
     """The definitions, as loops over the documents of one query."""
     known = [x for x in values if not math.isnan(x)]
     mean = math.fsum(known) / len(known) if known else math.nan
-    spread = math.sqrt(math.fsum((x - mean) ** 2 for x in known) / len(known)) if known else math.nan
+    spread = (
+        math.sqrt(math.fsum((x - mean) ** 2 for x in known) / len(known)) if known else math.nan
+    )
     size = math.fsum(abs(x) for x in known)
     rows: dict[str, list[float]] = {kind: [] for kind in KINDS}
     for x in values:
@@ -68,10 +70,14 @@ def test_a_query_of_one_document_and_one_without_a_value_are_defined():
     np.testing.assert_array_equal(found, [[1, 0, 0, -1, -3, -3], [np.nan] * 6])
 
 
-@pytest.mark.parametrize("n", [2, 7, 64, 65, 300])  # the kernel sorts short and long queries in different ways
+@pytest.mark.parametrize(
+    "n", [2, 7, 64, 65, 300]
+)  # the kernel sorts short and long queries in different ways
 def test_values_are_those_of_the_definition(n):
     draw = np.random.default_rng(n)
-    X = np.column_stack([draw.normal(size=n), draw.integers(0, 4, n), np.zeros(n), 1e200 * draw.normal(size=n)])
+    X = np.column_stack(
+        [draw.normal(size=n), draw.integers(0, 4, n), np.zeros(n), 1e200 * draw.normal(size=n)]
+    )
     X[draw.random(X.shape) < 0.1] = np.nan
     X[:, 3] = np.where(np.abs(X[:, 3]) > 1e38, X[:, 3] / 1e170, X[:, 3])
     found = features(X, [n])
@@ -90,7 +96,9 @@ def test_what_is_chosen_for_one_column_is_not_written_for_another(first, second)
     everything = features(X, [4, 5])
     found = features(X, [4, 5], {"f0": [first], "f1": [second]})
     columns = sorted([(ALL.index(first), 0), (ALL.index(second), 1)])
-    np.testing.assert_array_equal(found[:, 2:], everything[:, [2 + 2 * kind + column for kind, column in columns]])
+    np.testing.assert_array_equal(
+        found[:, 2:], everything[:, [2 + 2 * kind + column for kind, column in columns]]
+    )
 
 
 def test_huge_and_tiny_values_stay_finite():
@@ -114,13 +122,17 @@ def test_neither_the_order_of_rows_nor_threads_nor_precision_change_a_bit():
     recipe = read_recipe(ALL, TRAIN)
     given = recipe.extended(X, TRAIN.feature_names, TRAIN.boundaries, threads=1)
     transformer = rw.WithinQuery(ALL).fit(X)
-    np.testing.assert_array_equal(transformer.transform(X[order], qid=TRAIN.qid[order]), given[order])
+    np.testing.assert_array_equal(
+        transformer.transform(X[order], qid=TRAIN.qid[order]), given[order]
+    )
     wide = recipe.extended(X.astype(np.float64), TRAIN.feature_names, TRAIN.boundaries, threads=3)
     np.testing.assert_array_equal(wide, given.astype(np.float64))
 
 
 def test_sparse_rows_have_the_values_of_dense_ones():
-    X = np.where(np.random.default_rng(1).random((30, 3)) < 0.6, 0.0, np.arange(90.0).reshape(30, 3))
+    X = np.where(
+        np.random.default_rng(1).random((30, 3)) < 0.6, 0.0, np.arange(90.0).reshape(30, 3)
+    )
     found = features(sp.csr_matrix(X), [10, 20])
     assert sp.issparse(found)
     np.testing.assert_array_equal(found.toarray(), features(X, [10, 20]))
@@ -130,8 +142,16 @@ def test_sparse_rows_have_the_values_of_dense_ones():
 
 def test_columns_are_chosen_by_name_and_categories_are_left_out():
     columns = Columns(["bm25", "language", "length"], {"language": None})
-    assert read_recipe("z, rank", columns).names == ["bm25 [rank]", "length [rank]", "bm25 [z]", "length [z]"]
-    assert read_recipe({"length": "rank", "bm25": ["gap"]}, columns).names == ["length [rank]", "bm25 [gap]"]
+    assert read_recipe("z, rank", columns).names == [
+        "bm25 [rank]",
+        "length [rank]",
+        "bm25 [z]",
+        "length [z]",
+    ]
+    assert read_recipe({"length": "rank", "bm25": ["gap"]}, columns).names == [
+        "length [rank]",
+        "bm25 [gap]",
+    ]
     assert read_recipe(None, columns) == Recipe()
     for option, reason in [
         ("ranks", "not one of rank, z"),
@@ -147,14 +167,18 @@ def test_columns_are_chosen_by_name_and_categories_are_left_out():
         with pytest.raises(ValueError, match=reason):
             read_recipe(option, columns)
         if option != {"language": "rank"}:  # numbers alone are in an array
-            with pytest.raises(ValueError, match=f"^features .*{reason}"):  # the transformer's own parameter
+            with pytest.raises(
+                ValueError, match=f"^features .*{reason}"
+            ):  # the transformer's own parameter
                 rw.WithinQuery(option).fit(np.ones((2, 2)))
     with pytest.raises(ValueError, match="second column 'a \\[rank\\]'"):
         read_recipe("rank", Columns(["a", "a [rank]"], {}))
 
 
 def quick(**parameters: Any) -> rw.Ranker:
-    return rw.Ranker(n_estimators=8, num_leaves=6, min_child_samples=5, n_jobs=1, verbose=0, **parameters)
+    return rw.Ranker(
+        n_estimators=8, num_leaves=6, min_child_samples=5, n_jobs=1, verbose=0, **parameters
+    )
 
 
 @pytest.fixture(scope="module")
@@ -173,7 +197,9 @@ def test_training_is_that_on_columns_made_beforehand(ranker):
     # Rows are sorted by all their columns, so both see them in another order: an objective that does not mind.
     plain = {"objective": "queryrmse", "subsample": 1.0, "colsample": 1.0}
     beforehand = quick(**plain).fit(made(TRAIN)).predict(made(TEST))
-    np.testing.assert_allclose(quick(within_query=ALL, **plain).fit(TRAIN).predict(TEST), beforehand, rtol=1e-9)
+    np.testing.assert_allclose(
+        quick(within_query=ALL, **plain).fit(TRAIN).predict(TEST), beforehand, rtol=1e-9
+    )
 
 
 def test_every_way_to_score_gives_the_same(ranker, tmp_path):
@@ -184,13 +210,19 @@ def test_every_way_to_score_gives_the_same(ranker, tmp_path):
     np.testing.assert_array_equal(ranker.predict(TEST.X, group=TEST.group), expected)
     np.testing.assert_array_equal(ranker.rank(TEST.X, TEST.qid), ranker.rank(TEST))
     assert ranker.score(X, y, qid) == pytest.approx(ranker.score(TEST), abs=1e-12)
-    assert ranker.evals_result_["valid_0"]["ndcg@10"][-1] == pytest.approx(ranker.score(TEST), abs=1e-12)
+    assert ranker.evals_result_["valid_0"]["ndcg@10"][-1] == pytest.approx(
+        ranker.score(TEST), abs=1e-12
+    )
     assert list(ranker.staged_predict(X, qid=qid, every=4))[-1] == pytest.approx(expected[order])
     contributions = ranker.predict(X, qid=qid, contributions=True)
     np.testing.assert_allclose(contributions.sum(axis=1), expected[order])
-    frame = pd.DataFrame(X, columns=[f"c{number}" for number in range(20)]).assign(query=qid, label=y)
+    frame = pd.DataFrame(X, columns=[f"c{number}" for number in range(20)]).assign(
+        query=qid, label=y
+    )
     named = quick(within_query="rank").fit(frame, "label", qid="query")
-    np.testing.assert_array_equal(named.predict(frame), named.predict(frame.drop(columns="label"), qid="query"))
+    np.testing.assert_array_equal(
+        named.predict(frame), named.predict(frame.drop(columns="label"), qid="query")
+    )
     ranker.save(tmp_path / "model")
     model = rw.load(tmp_path / "model")
     np.testing.assert_array_equal(model.predict(X, qid=qid), expected[order])
@@ -203,10 +235,13 @@ def test_every_way_to_score_gives_the_same(ranker, tmp_path):
 def test_without_queries_it_refuses_in_a_sentence(ranker):
     for call in (ranker.predict, ranker.model_.predict, lambda X: list(ranker.staged_predict(X))):
         with pytest.raises(
-            ValueError, match=r"^the model has features within the query \(f0 \[rank\]\), so .* pass qid="
+            ValueError,
+            match=r"^the model has features within the query \(f0 \[rank\]\), so .* pass qid=",
         ):
             call(TEST.X)
-    np.testing.assert_array_equal(ranker.predict(NAMED), ranker.predict(DATA))  # matched by position
+    np.testing.assert_array_equal(
+        ranker.predict(NAMED), ranker.predict(DATA)
+    )  # matched by position
     with pytest.raises(ValueError, match="leave out qid"):
         ranker.predict(TEST, qid=TEST.qid)
 
@@ -254,7 +289,9 @@ def test_exports_that_score_documents_one_by_one_refuse(ranker, tmp_path):
     from rankwright.export import TARGETS
 
     for target in sorted(set(TARGETS) - {"c"}):
-        with pytest.raises(ValueError, match=r"scores documents one by one, but .* \(f0 \[rank\]\).* Export to c"):
+        with pytest.raises(
+            ValueError, match=r"scores documents one by one, but .* \(f0 \[rank\]\).* Export to c"
+        ):
             rw.export(ranker, target, tmp_path / target)
 
 
@@ -299,7 +336,9 @@ def test_a_request_to_the_service_is_one_query(ranker, tmp_path):
     assert [result["id"] for result in answer["results"]] == best.tolist()
     assert [result["score"] for result in answer["results"]] == expected[best].tolist()
     for result in answer["results"]:
-        assert sum(result["contributions"].values()) + answer["expected_score"] == pytest.approx(result["score"])
+        assert sum(result["contributions"].values()) + answer["expected_score"] == pytest.approx(
+            result["score"]
+        )
     assert holder.current.describe()["within_query"] == ranker.model_.recipe.names
 
 
@@ -308,9 +347,13 @@ def test_the_transformer_in_a_pipeline_passes_queries_on():
         pipeline = make_pipeline(rw.WithinQuery("rank"), quick())
         pipeline.fit(TRAIN.X, TRAIN.y, qid=TRAIN.qid)
         assert pipeline.score(TEST.X, TEST.y, qid=TEST.qid) > 0.3
-        alone = quick().fit(rw.WithinQuery("rank").fit_transform(TRAIN.X, qid=TRAIN.qid), TRAIN.y, qid=TRAIN.qid)
+        alone = quick().fit(
+            rw.WithinQuery("rank").fit_transform(TRAIN.X, qid=TRAIN.qid), TRAIN.y, qid=TRAIN.qid
+        )
         columns = rw.WithinQuery("rank").fit_transform(TEST.X, qid=TEST.qid)
-        np.testing.assert_array_equal(pipeline.predict(TEST.X, qid=TEST.qid), alone.predict(columns))
+        np.testing.assert_array_equal(
+            pipeline.predict(TEST.X, qid=TEST.qid), alone.predict(columns)
+        )
     frame = pd.DataFrame({"bm25": [1.0, 2.0], "kind": pd.Categorical(["a", "b"])})
     transformer = rw.WithinQuery({"bm25": "rank"}).set_output(transform="pandas")
     result = transformer.fit_transform(frame, group=[2])
@@ -323,11 +366,19 @@ def test_the_transformer_in_a_pipeline_passes_queries_on():
 def test_names_of_an_earlier_step_are_those_of_the_features():
     frame = pd.DataFrame({"bm25": [1.0, 2.0], "length": [3.0, 4.0]})
     with sklearn.config_context(enable_metadata_routing=True):
-        pipeline = make_pipeline(StandardScaler(), rw.WithinQuery({"f1": "rank"})).fit(frame, qid=[1, 1])
+        pipeline = make_pipeline(StandardScaler(), rw.WithinQuery({"f1": "rank"})).fit(
+            frame, qid=[1, 1]
+        )
     assert pipeline.get_feature_names_out().tolist() == ["bm25", "length", "length [rank]"]
     transformer = rw.WithinQuery("rank").fit(frame)
-    assert transformer.get_feature_names_out(["bm25", "length"]).tolist()[2:] == ["bm25 [rank]", "length [rank]"]
-    for names, reason in ((["length", "bm25"], "not equal to feature_names_in_"), (["bm25"], "number of features")):
+    assert transformer.get_feature_names_out(["bm25", "length"]).tolist()[2:] == [
+        "bm25 [rank]",
+        "length [rank]",
+    ]
+    for names, reason in (
+        (["length", "bm25"], "not equal to feature_names_in_"),
+        (["bm25"], "number of features"),
+    ):
         with pytest.raises(ValueError, match=reason):
             transformer.get_feature_names_out(names)
 
@@ -358,7 +409,9 @@ def test_the_command_line_trains_and_scores_with_them(tmp_path):
     assert CliRunner().invoke(app, ["predict", run, test, "--out", f"{run}.scores"]).exit_code == 0
     scores = [float(line) for line in Path(f"{run}.scores").read_text().split()]
     assert scores == ranker.predict(TEST).tolist()
-    again = CliRunner().invoke(app, ["train", train, "--trees", "4", "--within-query", "rank", "--out", run])
+    again = CliRunner().invoke(
+        app, ["train", train, "--trees", "4", "--within-query", "rank", "--out", run]
+    )
     assert again.exit_code == 1
     assert "within_query" in str(again.exception)
 

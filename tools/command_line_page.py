@@ -29,7 +29,10 @@ This page is written by `tools/command_line_page.py`.
 def page() -> str:
     """Return the page."""
     commands: dict[str, Any] = get_command(app).commands  # type: ignore[attr-defined]
-    rows = [f"| [`{name}`](#{name}) | {_cell(_paragraphs(command)[0])} |" for name, command in commands.items()]
+    rows = [
+        f"| [`{name}`](#{name}) | {_cell(_paragraphs(command)[0])} |"
+        for name, command in commands.items()
+    ]
     parts = [HEAD, "\n".join(["| command | what it does |", "|---|---|", *rows])]
     for name, command in commands.items():
         parts += [f"## {name}", *_described(command)]
@@ -45,7 +48,9 @@ def _paragraphs(command: Any) -> list[str]:
 def _described(command: Any) -> list[str]:
     """The help, with its example as a block."""
     return [
-        f"Example:\n\n```text\n{text.removeprefix('Example: ')}\n```" if text.startswith("Example: ") else _plain(text)
+        f"Example:\n\n```text\n{text.removeprefix('Example: ')}\n```"
+        if text.startswith("Example: ")
+        else _plain(text)
         for text in _paragraphs(command)
     ]
 
@@ -54,7 +59,11 @@ def _records(name: str, command: Any, kind: str) -> list[tuple[str, str]]:
     """What the help shows of the arguments or the options: how they are written, and what they mean."""
     context = command.make_context(name, [], resilient_parsing=True)
     found = [one.get_help_record(context) for one in command.params if one.param_type_name == kind]
-    return [(_written(record[0], kind), " ".join(record[1].split())) for record in found if record is not None]
+    return [
+        (_written(record[0], kind), " ".join(record[1].split()))
+        for record in found
+        if record is not None
+    ]
 
 
 def _written(text: str, kind: str) -> str:
@@ -65,7 +74,10 @@ def _written(text: str, kind: str) -> str:
 
 
 def _table(kind: str, records: list[tuple[str, str]]) -> str:
-    rows = [f"| `{written.replace('|', chr(92) + '|')}` | {_cell(meaning)} |" for written, meaning in records]
+    rows = [
+        f"| `{written.replace('|', chr(92) + '|')}` | {_cell(meaning)} |"
+        for written, meaning in records
+    ]
     return "\n".join([f"| {kind} | meaning |", "|---|---|", *rows])
 
 

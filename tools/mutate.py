@@ -77,12 +77,35 @@ SUITES = {  # the test files of a file of the package, fastest first
     "data/streaming": ["trust_streams", "streaming"],
 }
 PARTS = {  # what is mutated together
-    "kernels": [name for name in SUITES if name.startswith("kernels/") and name != "kernels/letor_text"],
+    "kernels": [
+        name for name in SUITES if name.startswith("kernels/") and name != "kernels/letor_text"
+    ],
     "metrics": ["metrics/base", "metrics/definitions"],
     "readers": [
-        *("notation", "kernels/letor_text", "data/letor", "data/letor_parser", "data/trec", "data/tables"),
-        *("data/blocks", "data/files", "data/arrow", "data/csv_text", "data/columns", "data/encoding"),
-        *("data/labels", "data/matching", "data/pairs", "data/queries", "data/row_stream", "data/streaming"),
+        *(
+            "notation",
+            "kernels/letor_text",
+            "data/letor",
+            "data/letor_parser",
+            "data/trec",
+            "data/tables",
+        ),
+        *(
+            "data/blocks",
+            "data/files",
+            "data/arrow",
+            "data/csv_text",
+            "data/columns",
+            "data/encoding",
+        ),
+        *(
+            "data/labels",
+            "data/matching",
+            "data/pairs",
+            "data/queries",
+            "data/row_stream",
+            "data/streaming",
+        ),
     ],
 }
 SELECTION = {  # excludes tests that are too slow without compilation
@@ -105,7 +128,11 @@ LIMITED = """import resource, sys, pytest
 resource.setrlimit(resource.RLIMIT_CPU, ({seconds}, {seconds}))
 sys.exit(pytest.main(sys.argv[1:]))"""
 TWINS = "Add Sub, Mult Div, LShift RShift, BitAnd BitOr, And Or, Lt LtE, Gt GtE, Eq NotEq"
-SWAPS = {one: other for twins in TWINS.split(", ") for one, other in itertools.permutations(twins.split())}
+SWAPS = {
+    one: other
+    for twins in TWINS.split(", ")
+    for one, other in itertools.permutations(twins.split())
+}
 
 
 class Mutant(NamedTuple):
@@ -123,7 +150,9 @@ def alternatives(node: Any, parent: ast.AST, field: str) -> Iterator[ast.AST]:
             if type(op).__name__ in SWAPS:
                 other = copy.deepcopy(node)
                 new = getattr(ast, SWAPS[type(op).__name__])()
-                setattr(other, part, [*ops[:k], new, *ops[k + 1 :]] if isinstance(ops, list) else new)
+                setattr(
+                    other, part, [*ops[:k], new, *ops[k + 1 :]] if isinstance(ops, list) else new
+                )
                 yield other
     if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add):
         yield from (node.left, node.right)
@@ -134,7 +163,9 @@ def alternatives(node: Any, parent: ast.AST, field: str) -> Iterator[ast.AST]:
     elif isinstance(node, ast.UnaryOp) and field != "test":
         yield node.operand
     elif isinstance(node, ast.Constant) and isinstance(node.value, (int, float)):
-        others = [not node.value] if isinstance(node.value, bool) else [node.value + 1, node.value - 1]
+        others = (
+            [not node.value] if isinstance(node.value, bool) else [node.value + 1, node.value - 1]
+        )
         yield from map(ast.Constant, others)
     elif isinstance(node, ast.Name) and node.id in ("min", "max"):
         yield ast.Name("max" if node.id == "min" else "min")
@@ -147,13 +178,17 @@ def alternatives(node: Any, parent: ast.AST, field: str) -> Iterator[ast.AST]:
 def changes(node: ast.AST) -> Iterator[tuple[Any, ...]]:
     """Yield (parent, field, index in a list or None, child, replacement) for the code below ``node``."""
     for field, value in ast.iter_fields(node):
-        if field in ("annotation", "returns", "args", "decorator_list") and not isinstance(node, ast.Call):
+        if field in ("annotation", "returns", "args", "decorator_list") and not isinstance(
+            node, ast.Call
+        ):
             continue
         if isinstance(node, ast.Raise | ast.JoinedStr):  # the words of a message
             continue
         for k, child in enumerate(value) if isinstance(value, list) else [(None, value)]:
             if isinstance(child, ast.AST):
-                yield from ((node, field, k, child, other) for other in alternatives(child, node, field))
+                yield from (
+                    (node, field, k, child, other) for other in alternatives(child, node, field)
+                )
                 yield from changes(child)
 
 
@@ -161,7 +196,9 @@ def changes_of(tree: ast.Module) -> list[tuple[Any, ...]]:
     """List the changes of all functions except intrinsics, which exist only in compiled code, and messages."""
     bodies = [tree.body, *(one.body for one in tree.body if isinstance(one, ast.ClassDef))]
     functions = [one for body in bodies for one in body if isinstance(one, ast.FunctionDef)]
-    functions = [one for one in functions if "intrinsic" not in ast.unparse(one) and one.name != "__repr__"]
+    functions = [
+        one for one in functions if "intrinsic" not in ast.unparse(one) and one.name != "__repr__"
+    ]
     return [change for function in functions for change in changes(function)]
 
 
@@ -175,19 +212,34 @@ def make_mutant(kernel: str, source: str, number: int) -> Mutant:
         getattr(parent, field)[k] = other
     text = ast.unparse(tree)
     lines = zip(before.splitlines(), text.splitlines(), strict=True)
-    name = next(f"{kernel}.py:{child.lineno} {a.strip()} -> {b.strip()}" for a, b in lines if a != b)
+    name = next(
+        f"{kernel}.py:{child.lineno} {a.strip()} -> {b.strip()}" for a, b in lines if a != b
+    )
     return Mutant(kernel, name, text, hashlib.sha256(text.encode()).hexdigest()[:16])
 
 
 def run_tests(suite: str, tree: Path, package: Path, seconds: int) -> str | None:
     """Run one file of tests on ``package``; return the first failure, or None."""
-    command = [sys.executable, "-c", LIMITED.format(seconds=seconds), *PYTEST, f"tests/test_{suite}.py"]
+    command = [
+        sys.executable,
+        "-c",
+        LIMITED.format(seconds=seconds),
+        *PYTEST,
+        f"tests/test_{suite}.py",
+    ]
     command += ["-k", SELECTION[suite]] if suite in SELECTION else []
-    env = {**os.environ, "PYTHONPATH": str(package), "PYTHONDONTWRITEBYTECODE": "1", "NUMBA_DISABLE_JIT": "1"}
+    env = {
+        **os.environ,
+        "PYTHONPATH": str(package),
+        "PYTHONDONTWRITEBYTECODE": "1",
+        "NUMBA_DISABLE_JIT": "1",
+    }
     process = subprocess.run(command, cwd=tree, env=env, capture_output=True, text=True)
     if process.returncode == 0:
         return None
-    failures = [line for line in process.stdout.splitlines() if line.startswith(("FAILED", "ERROR"))]
+    failures = [
+        line for line in process.stdout.splitlines() if line.startswith(("FAILED", "ERROR"))
+    ]
     output = (process.stdout + process.stderr)[-500:]
     return failures[0] if failures else f"{suite}: exit code {process.returncode}, {output}"
 
@@ -198,8 +250,15 @@ def judge(mutant: Mutant, tree: Path, times: dict[str, int]) -> dict[str, object
         package = Path(folder) / "rankwright"
         shutil.copytree(tree / "src" / "rankwright", package)
         (package / f"{mutant.kernel}.py").write_text(mutant.text)
-        failures = (run_tests(suite, tree, Path(folder), 3 * times[suite] + 5) for suite in SUITES[mutant.kernel])
-        return {"id": mutant.id, "mutant": mutant.name, "caught": next(filter(None, failures), None)}
+        failures = (
+            run_tests(suite, tree, Path(folder), 3 * times[suite] + 5)
+            for suite in SUITES[mutant.kernel]
+        )
+        return {
+            "id": mutant.id,
+            "mutant": mutant.name,
+            "caught": next(filter(None, failures), None),
+        }
 
 
 def cpu_time() -> int:
@@ -209,28 +268,47 @@ def cpu_time() -> int:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--count", type=int, default=100)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--part", choices=PARTS, default="kernels")
-    parser.add_argument("--files", nargs="+", choices=SUITES, help="of the package, instead of a part")
+    parser.add_argument(
+        "--files", nargs="+", choices=SUITES, help="of the package, instead of a part"
+    )
     parser.add_argument("--list", action="store_true", help="print the mutants and run nothing")
     parser.add_argument("--jobs", type=int, default=1)
     parser.add_argument("--results", type=Path, default=ROOT / "build" / "mutants.jsonl")
     options = parser.parse_args()
     folder = ROOT / "src" / "rankwright"
-    sources = {name: (folder / f"{name}.py").read_text() for name in options.files or PARTS[options.part]}
-    every = [(kernel, k) for kernel, text in sources.items() for k in range(len(changes_of(ast.parse(text))))]
+    sources = {
+        name: (folder / f"{name}.py").read_text() for name in options.files or PARTS[options.part]
+    }
+    every = [
+        (kernel, k)
+        for kernel, text in sources.items()
+        for k in range(len(changes_of(ast.parse(text))))
+    ]
     chosen = random.Random(options.seed).sample(every, min(options.count, len(every)))
     sample = [make_mutant(kernel, sources[kernel], k) for kernel, k in chosen]
     if options.list:
-        print(*(mutant.name for mutant in sample), f"{len(sample)} of {len(every)} mutants", sep="\n")
+        print(
+            *(mutant.name for mutant in sample), f"{len(sample)} of {len(every)} mutants", sep="\n"
+        )
         return
     options.results.parent.mkdir(parents=True, exist_ok=True)
     options.results.touch()
-    known = {one["id"]: one for one in map(json.loads, options.results.read_text().splitlines()) if one["caught"]}
+    known = {
+        one["id"]: one
+        for one in map(json.loads, options.results.read_text().splitlines())
+        if one["caught"]
+    }
     todo = [mutant for mutant in sample if mutant.id not in known]
-    with tempfile.TemporaryDirectory() as scratch, options.results.open("a", buffering=1) as results:
+    with (
+        tempfile.TemporaryDirectory() as scratch,
+        options.results.open("a", buffering=1) as results,
+    ):
         tree = Path(scratch)  # a copy, so that edits during the run have no effect
         for part in ("src", "tests"):
             shutil.copytree(ROOT / part, tree / part, ignore=shutil.ignore_patterns("__pycache__"))
@@ -239,7 +317,9 @@ def main() -> None:
         for suite in dict.fromkeys(suite for mutant in todo for suite in SUITES[mutant.kernel]):
             before = cpu_time()
             if reason := run_tests(suite, tree, tree / "src", 600):
-                sys.exit(f"The tests fail without any mutation, so they cannot detect mutants: {reason}")
+                sys.exit(
+                    f"The tests fail without any mutation, so they cannot detect mutants: {reason}"
+                )
             times[suite] = cpu_time() - before
             print(f"baseline {suite}: {times[suite]} s", flush=True)
         with ThreadPoolExecutor(options.jobs) as pool:

@@ -23,13 +23,7 @@ ROOT = Path(__file__).resolve().parent.parent
 PINNED = ("report", "tune", "tables", "xgboost", "serve", "onnx", "treelite")  # extras
 LIBRARIES = ("hypothesis", "pandas", "polars", "psutil")  # of the tests, with minima of their own
 CORE = ("tables",)
-OTHERS = (
-    "onnxruntime",
-    "openapi-spec-validator",
-    "pytest",
-    "pytrec-eval-terrier",
-    "tl2cgen",
-)
+OTHERS = ("onnxruntime", "openapi-spec-validator", "pytest", "pytrec-eval-terrier", "tl2cgen")
 TESTS = (
     *("data", "tables", "trec", "queries", "fields", "model", "cli", "sklearn", "export_engines"),
     *("trust_numbers", "trust_files", "tuning"),
@@ -54,10 +48,16 @@ def minima(pinned: Sequence[str]) -> list[str]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("folder", type=Path, help="where the environment is created, unless it is there")
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument(
+        "folder", type=Path, help="where the environment is created, unless it is there"
+    )
     parser.add_argument("tests", nargs="*", help="files or names of tests")
-    parser.add_argument("--core", action="store_true", help="the package's own dependencies, and few tests")
+    parser.add_argument(
+        "--core", action="store_true", help="the package's own dependencies, and few tests"
+    )
     options = parser.parse_args()
     wanted = minima(CORE if options.core else PINNED)
     others = ("pytest",) if options.core else OTHERS

@@ -17,7 +17,9 @@ class SharedLines(griffe.Extension):
         if not isinstance(obj, griffe.Class | griffe.Function) or obj.docstring is None:
             return
         for section in obj.docstring.parsed:
-            for described in section.value if section.kind is griffe.DocstringSectionKind.parameters else ():
+            for described in (
+                section.value if section.kind is griffe.DocstringSectionKind.parameters else ()
+            ):
                 if described.name in obj.parameters:
                     described.annotation = obj.parameters[described.name].annotation
                     described.value = obj.parameters[described.name].default

@@ -12,7 +12,11 @@ if TYPE_CHECKING:
     from rankwright.clicks.interleaving import InterleavedList, interleave, simulate_interleaving
     from rankwright.clicks.log import ClickLog
     from rankwright.clicks.offline import ClickEvaluation, evaluate_clicks
-    from rankwright.clicks.preference import InterleavingResult, compare_interleaved, interleaving_sample_size
+    from rankwright.clicks.preference import (
+        InterleavingResult,
+        compare_interleaved,
+        interleaving_sample_size,
+    )
     from rankwright.clicks.propensities import Propensities, estimate_propensities
     from rankwright.clicks.reading import read_clicks
     from rankwright.clicks.simulation import simulate_clicks
@@ -32,11 +36,17 @@ if TYPE_CHECKING:
     from rankwright.metrics import Metric, metric
     from rankwright.model import Model, load
     from rankwright.objectives import bind, gradients, objective
-    from rankwright.plots import plot_comparison, plot_curves, plot_importance, plot_position_bias, plot_queries
-    from rankwright.ranges import Choice, Range
+    from rankwright.plots import (
+        plot_comparison,
+        plot_curves,
+        plot_importance,
+        plot_position_bias,
+        plot_queries,
+    )
     from rankwright.ranker import Ranker
     from rankwright.runs import Run, train_run
     from rankwright.score_plots import plot_explanation, plot_reliability
+    from rankwright.support.ranges import Choice, Range
     from rankwright.transformer import WithinQuery
     from rankwright.tuning.goals import GoalSweep, sweep_goals
     from rankwright.tuning.result import Tuning
@@ -116,7 +126,11 @@ __getattr__, __dir__ = lazy_names(
         "clicks.interleaving": ("InterleavedList", "interleave", "simulate_interleaving"),
         "clicks.log": ("ClickLog",),
         "clicks.offline": ("ClickEvaluation", "evaluate_clicks"),
-        "clicks.preference": ("InterleavingResult", "compare_interleaved", "interleaving_sample_size"),
+        "clicks.preference": (
+            "InterleavingResult",
+            "compare_interleaved",
+            "interleaving_sample_size",
+        ),
         "clicks.propensities": ("Propensities", "estimate_propensities"),
         "clicks.reading": ("read_clicks",),
         "clicks.simulation": ("simulate_clicks",),
@@ -135,8 +149,14 @@ __getattr__, __dir__ = lazy_names(
         "metrics": ("Metric", "metric"),
         "model": ("Model", "load"),
         "objectives": ("bind", "gradients", "objective"),
-        "plots": ("plot_comparison", "plot_curves", "plot_importance", "plot_position_bias", "plot_queries"),
-        "ranges": ("Choice", "Range"),
+        "plots": (
+            "plot_comparison",
+            "plot_curves",
+            "plot_importance",
+            "plot_position_bias",
+            "plot_queries",
+        ),
+        "support.ranges": ("Choice", "Range"),
         "ranker": ("Ranker",),
         "runs": ("Run", "train_run"),
         "tuning.goals": ("GoalSweep", "sweep_goals"),

@@ -152,7 +152,9 @@ class Calibration:
                 folds=None if folds is None else int(_number(folds)),
             )
         except (KeyError, TypeError, ValueError, OverflowError) as error:
-            raise ValueError(f"the calibration in the manifest lacks or garbles {error}; it was damaged.") from None
+            raise ValueError(
+                f"the calibration in the manifest lacks or garbles {error}; it was damaged."
+            ) from None
         x, y = map_.scores, map_.values
         increasing = (
             map_.slope > 0
@@ -162,12 +164,18 @@ class Calibration:
             and 0 <= y[0] <= y[-1] <= 1
         )
         if not (increasing and map_.top > 0 and map_.width > 0):
-            raise ValueError("the calibration in the manifest is not an increasing map; it was damaged.")
+            raise ValueError(
+                "the calibration in the manifest is not an increasing map; it was damaged."
+            )
         return map_
 
     def describe(self) -> str:
         """Say in one line what the values are and what it was fitted on."""
-        what = "expected label" if self.target == "label" else f"probability of a label of at least {self.threshold:g}"
+        what = (
+            "expected label"
+            if self.target == "label"
+            else f"probability of a label of at least {self.threshold:g}"
+        )
         data = f"{self.n_queries:,} {'cross-fitted' if self.folds else 'held-out'} queries"
         return f"{what}, {self.method}, from {data}"
 
@@ -183,14 +191,24 @@ def check_options(method: Any, target: Any, threshold: Any) -> None:
         raise ValueError(
             "threshold is for probabilities of relevance, and the target is the label; leave out threshold=."
         )
-    if isinstance(threshold, bool) or not isinstance(threshold, int | float) or not 0 < threshold < math.inf:
-        raise ValueError(f"threshold must be a number above 0, the least relevant label; got {threshold!r}.")
+    if (
+        isinstance(threshold, bool)
+        or not isinstance(threshold, int | float)
+        or not 0 < threshold < math.inf
+    ):
+        raise ValueError(
+            f"threshold must be a number above 0, the least relevant label; got {threshold!r}."
+        )
 
 
 def targets_of(labels: ArrayLike, target: str, threshold: float | None) -> Floats:
     """Return what values are compared with: labels, or 1 where a label is at least the threshold and 0 elsewhere."""
     y = np.asarray(labels, dtype=np.float64)
-    return y if target == "label" else (y >= (1.0 if threshold is None else threshold)).astype(np.float64)
+    return (
+        y
+        if target == "label"
+        else (y >= (1.0 if threshold is None else threshold)).astype(np.float64)
+    )
 
 
 def fit_calibration(
@@ -230,10 +248,18 @@ def fit_calibration(
     w = np.ones(len(s)) if weights is None else np.asarray(weights, dtype=np.float64)
     s, y, w = (values[w > 0] for values in (s, y, w))
     if not len(y) or y.min() == y.max():
-        alike = "labels are alike" if target == "label" else f"labels are on one side of the threshold {least:g}"
-        raise ValueError(f"all {alike}, so there is nothing to calibrate by; give queries with different labels.")
+        alike = (
+            "labels are alike"
+            if target == "label"
+            else f"labels are on one side of the threshold {least:g}"
+        )
+        raise ValueError(
+            f"all {alike}, so there is nothing to calibrate by; give queries with different labels."
+        )
     if s.min() == s.max():
-        raise ValueError("all scores are equal, so no map can tell documents apart; train more trees first.")
+        raise ValueError(
+            "all scores are equal, so no map can tell documents apart; train more trees first."
+        )
     order = np.lexsort((w, y, s))  # sums do not depend on the order of the rows
     s, y, w = s[order], y[order], w[order] / w.mean()
     top = float(y.max())
@@ -271,7 +297,9 @@ def fit_calibration(
 
 def _fit_isotonic(s: Floats, share: Floats, weight: Floats) -> tuple[Floats, Floats]:
     """Return the points of the map: the first and the last score of each block, with the block's mean."""
-    from rankwright.kernels.isotonic import pool_neighbours  # compiled; a model that is only used does without
+    from rankwright.kernels.isotonic import (
+        pool_neighbours,  # compiled; a model that is only used does without
+    )
 
     first, mean = np.empty(len(s), dtype=np.int64), np.empty(len(s))
     blocks = pool_neighbours(share, weight, first, mean)
@@ -302,7 +330,9 @@ def _fit_logistic(s: Floats, share: Floats, weight: Floats) -> tuple[float, floa
         a, b, c = np.sum(curved * x * x), np.sum(curved * x), np.sum(curved)
         ridge = _RIDGE * (a + c)
         a, c = a + ridge, c + ridge
-        step = np.array([c * gradient[0] - b * gradient[1], a * gradient[1] - b * gradient[0]]) / (a * c - b * b)
+        step = np.array([c * gradient[0] - b * gradient[1], a * gradient[1] - b * gradient[0]]) / (
+            a * c - b * b
+        )
         size = 1.0
         while loss(beta - size * step) > loss(beta) and size > _SMALLEST_STEP:
             size /= 2

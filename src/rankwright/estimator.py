@@ -28,9 +28,9 @@ from rankwright.explanation import Explanation
 from rankwright.metrics import Metric
 from rankwright.metrics import metric as parse_metric
 from rankwright.model import Model, load
-from rankwright.notation import UnknownName
 from rankwright.objectives import Objective
 from rankwright.objectives import objective as parse_objective
+from rankwright.support.notation import UnknownName
 from rankwright.training.checkpoint import fingerprint
 from rankwright.training.cross_fitting import cross_fitted, held_out
 from rankwright.training.outcome import naming_classes
@@ -72,7 +72,12 @@ class FittedRanker(BaseEstimator):  # type: ignore[misc]
         check_is_fitted(self)
         threads = read_threads(self.n_jobs)
         return self.model_.predict(
-            X, qid=qid, group=group, contributions=contributions, calibrated=calibrated, threads=threads
+            X,
+            qid=qid,
+            group=group,
+            contributions=contributions,
+            calibrated=calibrated,
+            threads=threads,
         )
 
     def staged_predict(
@@ -101,7 +106,9 @@ class FittedRanker(BaseEstimator):  # type: ignore[misc]
         check_is_fitted(self)
         if isinstance(X, RankingData):
             if qid is not None or group is not None:
-                raise ValueError("X is a RankingData, which has its queries; leave out qid and group.")
+                raise ValueError(
+                    "X is a RankingData, which has its queries; leave out qid and group."
+                )
             scores, queries = self.predict(X), X.queries.grouped()
         else:
             if qid is None and group is None and self.qid_column_ in frame_columns(X):
@@ -132,7 +139,12 @@ class FittedRanker(BaseEstimator):  # type: ignore[misc]
             raise
         target, threads = self.metrics_[0], read_threads(self.n_jobs)
         result = evaluate(
-            self.predict(data), data.labels, group=data.group, metrics=[target], weights=data.weights, threads=threads
+            self.predict(data),
+            data.labels,
+            group=data.group,
+            metrics=[target],
+            weights=data.weights,
+            threads=threads,
         )
         mean = result.mean[str(target)]
         return mean if target.higher_is_better else -mean
@@ -217,7 +229,9 @@ class FittedRanker(BaseEstimator):  # type: ignore[misc]
         values = self.predict(data, calibrated=True)
         return reliability(values, targets, group=data.group, weights=data.weights, bins=bins)
 
-    def explain(self, X: Any, a: int, b: int, *, qid: Any = None, group: ArrayLike | None = None) -> Explanation:
+    def explain(
+        self, X: Any, a: int, b: int, *, qid: Any = None, group: ArrayLike | None = None
+    ) -> Explanation:
         """Explain why row ``a`` of X is above row ``b``, or below it: see `Model.explain`."""
         check_is_fitted(self)
         return self.model_.explain(X, a, b, qid=qid, group=group, threads=read_threads(self.n_jobs))
@@ -261,7 +275,9 @@ class FittedRanker(BaseEstimator):  # type: ignore[misc]
         wanted = names if columns is None else list(columns)
         if isinstance(columns, str) or not wanted or not set(wanted) <= set(names):
             unknown = next((name for name in wanted if name not in names), columns)
-            raise ValueError(f"columns must be a list of names of the model's columns; got {unknown!r}.")
+            raise ValueError(
+                f"columns must be a list of names of the model's columns; got {unknown!r}."
+            )
         return permutation_importance(
             self.predict,
             data,
@@ -340,7 +356,10 @@ class FittedRanker(BaseEstimator):  # type: ignore[misc]
         try:
             # The file does not decide where a later fit would write.
             ranker = cls(**{k: v for k, v in manifest["parameters"].items() if k != "checkpoint"})
-            ranker.label_column_, ranker.qid_column_ = manifest["label_column"], manifest["qid_column"]
+            ranker.label_column_, ranker.qid_column_ = (
+                manifest["label_column"],
+                manifest["qid_column"],
+            )
             ranker._set_model(model, None, None)
             try:
                 _ = ranker.metrics_, ranker.objective_
@@ -349,7 +368,9 @@ class FittedRanker(BaseEstimator):  # type: ignore[misc]
                 if manifest.get("classes", True) == {}:
                     raise
         except (KeyError, TypeError, AttributeError) as error:
-            raise ValueError(f"{path}: the manifest lacks or garbles {error}; it was damaged.") from None
+            raise ValueError(
+                f"{path}: the manifest lacks or garbles {error}; it was damaged."
+            ) from None
         except ValueError as error:
             raise ValueError(f"{path}: {error}") from None
         return ranker
@@ -375,14 +396,18 @@ class FittedRanker(BaseEstimator):  # type: ignore[misc]
     def _evaluated_iteration(self) -> int:
         """The iteration, from 1, whose value in the curves is the model's own, or with a refit the first model's."""
         stopping = self.stopping_ or {"folds": 0}
-        return len(self.learning_rates_) if "folds" in stopping else int(stopping["chosen_iteration"])
+        return (
+            len(self.learning_rates_) if "folds" in stopping else int(stopping["chosen_iteration"])
+        )
 
     def _was_trained_on(self, data: RankingData) -> bool:
         """Whether this is the training data or, with a refit, the validation data."""
         parts = self.manifest_.get("trained_on", [])
         seen = [self.manifest_.get("data_fingerprint"), *(parts if isinstance(parts, list) else [])]
         names, threads = self.columns_.feature_names, read_threads(self.n_jobs)
-        arranged = data.with_features(self.model_.recipe, names=names, canonical=True, deferred=True, threads=threads)
+        arranged = data.with_features(
+            self.model_.recipe, names=names, canonical=True, deferred=True, threads=threads
+        )
         return fingerprint(arranged) in seen
 
     def _labelled(self, X: Any, y: Any, qid: Any, group: Any, sample_weight: Any) -> RankingData:
@@ -391,10 +416,17 @@ class FittedRanker(BaseEstimator):  # type: ignore[misc]
         if isinstance(X, RankingData):
             return ranking_data(X, y, qid, group, sample_weight, self.columns_)
         if is_path(X):
-            y, qid = self.label_column_ if y is None else y, self.qid_column_ if qid is None else qid
+            y, qid = (
+                self.label_column_ if y is None else y,
+                self.qid_column_ if qid is None else qid,
+            )
             return ranking_data(X, y, qid, group, sample_weight, self.columns_)
         columns = frame_columns(X)
-        labels = [self.label_column_] if isinstance(self.label_column_, str) else self.label_column_ or []
+        labels = (
+            [self.label_column_]
+            if isinstance(self.label_column_, str)
+            else self.label_column_ or []
+        )
         if y is None and labels and set(labels) <= set(columns):
             y = self.label_column_
         if qid is None and group is None and self.qid_column_ in columns:
@@ -408,9 +440,13 @@ class FittedRanker(BaseEstimator):  # type: ignore[misc]
         names = [name for name in (*named, qid) if isinstance(name, str)]
         others = [*labels, *([] if self.qid_column_ is None else [self.qid_column_])]
         y, qid = named_labels_of(X, y), named_column(X, qid, "qid")
-        return ranking_data(drop_columns(X, [*names, *others]), y, qid, group, sample_weight, self.columns_)
+        return ranking_data(
+            drop_columns(X, [*names, *others]), y, qid, group, sample_weight, self.columns_
+        )
 
-    def _set_model(self, model: Model, metrics: list[Metric] | None, objective: Objective | None) -> None:
+    def _set_model(
+        self, model: Model, metrics: list[Metric] | None, objective: Objective | None
+    ) -> None:
         """Set the fitted attributes; metrics and objective that are None are read from the manifest on first use."""
         self._metrics, self._objective = metrics, objective
         manifest = model.manifest
@@ -420,19 +456,24 @@ class FittedRanker(BaseEstimator):  # type: ignore[misc]
         chosen = {**first, **manifest["chosen"]}
         if unknown := chosen.keys() - first.keys() - {"learning_rate", "num_leaves", "leaf_values"}:
             # Any other name would set an attribute of the file's choice.
-            raise ValueError(f"the manifest has {min(unknown)!r} among the chosen settings; it was damaged.")
+            raise ValueError(
+                f"the manifest has {min(unknown)!r} among the chosen settings; it was damaged."
+            )
         for name, value in chosen.items():
             setattr(self, f"{name}_", value)
         if type(manifest["best_iteration"]) is not int:
             raise ValueError("the manifest lacks or garbles 'best_iteration'; it was damaged.")
-        self.best_iteration_ = model.n_trees  # the first models did not count the trees of init_model in the manifest's
+        self.best_iteration_ = (
+            model.n_trees
+        )  # the first models did not count the trees of init_model in the manifest's
         self.stopping_ = read_stopping(manifest.get("stopping"))
         self.evals_result_ = manifest["evals_result"]
         self.interrupted_ = bool(manifest["interrupted"])
         self.times_ = dict(manifest.get("times", {}))
         biases = manifest.get("position_bias", {})
         self.position_bias_ = {
-            name: dict(zip(found["levels"], found["values"], strict=True)) for name, found in biases.items()
+            name: dict(zip(found["levels"], found["values"], strict=True))
+            for name, found in biases.items()
         }
         self.examination_ = {
             name: {

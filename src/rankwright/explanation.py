@@ -15,8 +15,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rankwright._frames import Library, data_frame
-from rankwright._html import table
+from rankwright.support.frames import Library, data_frame
+from rankwright.support.html import table
 
 Floats = NDArray[np.float64]
 _SHOWN = 15  # features of a table in a notebook
@@ -99,18 +99,26 @@ class Explanation:
         cells = [*cells[: len(names)], *[["", ""]] * (len(names) - len(cells))]
         if len(self.features) > _SHOWN:
             cells[-1] = ["", ""]
-        rows = [[name, *values, f"{d:+.4f}"] for name, values, d in zip(names, cells, differences, strict=True)]
-        return table(["feature", f"row {self.a}", f"row {self.b}", "difference"], rows, self._summary())
+        rows = [
+            [name, *values, f"{d:+.4f}"]
+            for name, values, d in zip(names, cells, differences, strict=True)
+        ]
+        return table(
+            ["feature", f"row {self.a}", f"row {self.b}", "difference"], rows, self._summary()
+        )
 
     def _summary(self) -> str:
         return (
-            f"Row {self.a} has the score {self.score_a:.4f}, row {self.b} {self.score_b:.4f}: {self.difference:+.4f}."
+            f"Row {self.a} has the score {self.score_a:.4f}, row {self.b} {self.score_b:.4f}: "
+            f"{self.difference:+.4f}."
         )
 
     def __str__(self) -> str:
         names, differences = self.largest()
         width = max(map(len, names))
-        lines = [f"{name:<{width}}  {value:+.4f}" for name, value in zip(names, differences, strict=True)]
+        lines = [
+            f"{name:<{width}}  {value:+.4f}" for name, value in zip(names, differences, strict=True)
+        ]
         return "\n".join([*lines, self._summary()])
 
 
@@ -120,7 +128,9 @@ def check_rows(a: Any, b: Any, n_rows: int) -> None:
         if isinstance(row, bool) or not isinstance(row, int | np.integer):
             raise ValueError(f"{name} must be the number of a row of X; got {row!r}.")
         if not 0 <= row < n_rows:
-            raise ValueError(f"{name}={row} is not a row of X, which has the rows 0 to {n_rows - 1}.")
+            raise ValueError(
+                f"{name}={row} is not a row of X, which has the rows 0 to {n_rows - 1}."
+            )
     if a == b:
         raise ValueError(f"a and b are the same row, {a}; give two different documents to compare.")
 
@@ -139,7 +149,10 @@ def explain_pair(
     if len(differences):
         settled = settle(differences, exact)
         size = max(float(np.abs(contributions).sum()), abs(exact))
-        if abs(math.fsum(settled) - exact) > 0 or float(np.abs(settled - differences).max()) > _LEAST_SHARE * size:
+        if (
+            abs(math.fsum(settled) - exact) > 0
+            or float(np.abs(settled - differences).max()) > _LEAST_SHARE * size
+        ):
             raise RuntimeError(
                 f"the contributions of rows {rows[0]} and {rows[1]} add up to {math.fsum(differences)!r} where their "
                 f"scores differ by {exact!r}; the engine's contributions are not those of its scores."
@@ -180,7 +193,11 @@ def settle(terms: Floats, total: float) -> Floats:
 
 def _one_type(values: list[Any]) -> list[Any]:
     """Values of one column of a frame: numbers, or texts where a feature is a category."""
-    return values if all(isinstance(value, float) for value in values) else [_text(value) for value in values]
+    return (
+        values
+        if all(isinstance(value, float) for value in values)
+        else [_text(value) for value in values]
+    )
 
 
 def _text(value: Any) -> str:

@@ -9,7 +9,6 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from rankwright._io import PathLike
 from rankwright.calibration import Calibration
 from rankwright.data.encoding import drop_columns, encode_features, frame_columns, named_column
 from rankwright.data.files import is_path
@@ -21,6 +20,7 @@ from rankwright.engines.contract import Forest
 from rankwright.explanation import Explanation, check_rows, explain_pair
 from rankwright.kernels.threads import available_threads
 from rankwright.persistence import has_model, read_model, write_model
+from rankwright.support.files import PathLike
 
 Floats = NDArray[np.float64]
 
@@ -68,9 +68,13 @@ class Model:
         self.calibration = None if described is None else Calibration.of_manifest(described)
         self.recipe = stored_recipe(manifest.get("within_query", {}), columns.feature_names)
         self.members: list[int] = manifest.get("members", [])  # trees of each member of an average
-        whole = isinstance(self.members, list) and all(type(count) is int and count >= 0 for count in self.members)
+        whole = isinstance(self.members, list) and all(
+            type(count) is int and count >= 0 for count in self.members
+        )
         if not whole or (self.members and sum(self.members) != forest.n_trees):
-            raise ValueError("the trees of the members of an average, in the manifest, do not add up to the model's.")
+            raise ValueError(
+                "the trees of the members of an average, in the manifest, do not add up to the model's."
+            )
 
     @property
     def feature_names(self) -> list[str]:
@@ -123,17 +127,23 @@ class Model:
         """
         calibration = self.require_calibration() if calibrated else None
         if calibrated and contributions:
-            raise ValueError("contributions add up to scores, not to calibrated values; ask for one of the two.")
+            raise ValueError(
+                "contributions add up to scores, not to calibrated values; ask for one of the two."
+            )
         n_threads = available_threads(threads)
         if is_path(X):
             if contributions or group is not None:
-                raise ValueError("X names files: scores alone can be streamed, and their queries are a column of them.")
+                raise ValueError(
+                    "X names files: scores alone can be streamed, and their queries are a column of them."
+                )
             scores = self._scores_of_files(X, qid, n_threads)
             return scores if calibration is None else calibration(scores)
         matrix = self.encode(X, qid=qid, group=group, threads=n_threads)
         if contributions:
             if hasattr(matrix, "batches"):
-                raise ValueError("contributions need rows in memory, not in files: read them with read_data(path).")
+                raise ValueError(
+                    "contributions need rows in memory, not in files: read them with read_data(path)."
+                )
             return self.forest.contributions(matrix, threads=n_threads)
         scores = self.forest.predict(matrix, threads=n_threads)
         return scores if calibration is None else calibration(scores)
@@ -168,7 +178,9 @@ class Model:
 
     def _scores_of_files(self, path: Any, qid: Any, threads: int) -> Floats:
         if qid is not None and not isinstance(qid, str):
-            raise ValueError("X names files, so qid must be the name of one of their columns, not an array.")
+            raise ValueError(
+                "X names files, so qid must be the name of one of their columns, not an array."
+            )
         return np.concatenate(list(self.predict_batches(path, qid=qid, threads=threads)))
 
     def _files(self, path: Any, options: Mapping[str, Any]) -> Any:
@@ -183,12 +195,16 @@ class Model:
     def require_calibration(self) -> Calibration:
         """Return the calibration, and raise ValueError if there is none."""
         if self.calibration is None:
-            raise ValueError("the model is not calibrated; call calibrate(...) of its Ranker with held-out queries.")
+            raise ValueError(
+                "the model is not calibrated; call calibrate(...) of its Ranker with held-out queries."
+            )
         return self.calibration
 
     def with_calibration(self, calibration: Calibration) -> Model:
         """Return the same trees with a calibration in the manifest."""
-        return Model(self.forest, self.columns, {**self.manifest, "calibration": calibration.to_manifest()})
+        return Model(
+            self.forest, self.columns, {**self.manifest, "calibration": calibration.to_manifest()}
+        )
 
     def explain(
         self,
@@ -222,12 +238,18 @@ class Model:
         matrix = self.encode(X, qid=qid, group=group, threads=threads)
         check_rows(a, b, matrix.shape[0])
         if hasattr(matrix, "batches"):
-            raise ValueError("an explanation needs rows in memory, not in files: read them with read_data(path).")
+            raise ValueError(
+                "an explanation needs rows in memory, not in files: read them with read_data(path)."
+            )
         rows = matrix[[a, b]]
         dense = rows.toarray() if hasattr(rows, "toarray") else np.asarray(rows, dtype=np.float64)
         contributions, scores = self.forest.contributions(dense), self.forest.predict(dense)
         return explain_pair(
-            self.feature_names, (self._shown(dense[0]), self._shown(dense[1])), contributions, scores, (a, b)
+            self.feature_names,
+            (self._shown(dense[0]), self._shown(dense[1])),
+            contributions,
+            scores,
+            (a, b),
         )
 
     def _shown(self, row: Floats) -> list[Any]:
@@ -274,11 +296,15 @@ class Model:
             )
         scores = self.forest.predict(matrix, threads=available_threads(threads))
         if len(ids) != len(scores):
-            raise ValueError(f"ids has {len(ids)} entries for {len(scores)} rows of features; give one per row.")
+            raise ValueError(
+                f"ids has {len(ids)} entries for {len(scores)} rows of features; give one per row."
+            )
         order = np.argsort(-scores, kind="stable")
         return Ranking([ids[row] for row in order.tolist()], scores[order])
 
-    def spread(self, X: Any, *, qid: Any = None, group: ArrayLike | None = None, threads: int | None = None) -> Floats:
+    def spread(
+        self, X: Any, *, qid: Any = None, group: ArrayLike | None = None, threads: int | None = None
+    ) -> Floats:
         """How far the members of an average differ about each document: the standard deviation of their scores.
 
         Only differences within a query matter, so each member's scores are taken from their mean in the query. A value
@@ -299,7 +325,9 @@ class Model:
         """
         counts = self.members
         if len(counts) < 2:
-            raise ValueError("the model is not an average, so there is no spread; train it with Ranker(members=8).")
+            raise ValueError(
+                "the model is not an average, so there is no spread; train it with Ranker(members=8)."
+            )
         n_threads = available_threads(threads)
         qid = self._known_qid(X) if qid is None and group is None else qid
         matrix = self.encode(X, qid=qid, group=group, threads=n_threads)
@@ -310,7 +338,8 @@ class Model:
         stops = np.cumsum(counts).tolist()
         scores = np.array(
             [
-                len(counts) * self.forest.predict(matrix, threads=n_threads, start=stop - count, stop=stop)
+                len(counts)
+                * self.forest.predict(matrix, threads=n_threads, start=stop - count, stop=stop)
                 for count, stop in zip(counts, stops, strict=True)
             ]
         )
@@ -376,11 +405,15 @@ class Model:
         """
         if hasattr(X, "check_columns"):  # a RankingData, whose module need not be imported to tell
             if qid is not None or group is not None:
-                raise ValueError("X is a RankingData, which has its queries; leave out qid and group.")
+                raise ValueError(
+                    "X is a RankingData, which has its queries; leave out qid and group."
+                )
             X.check_columns(self.columns)
             return X.with_features(self.recipe, names=self.columns.feature_names, threads=threads).X
         if is_path(X):
-            raise ValueError("X names files, of which predict alone takes the names; give stream_data(path) here.")
+            raise ValueError(
+                "X names files, of which predict alone takes the names; give stream_data(path) here."
+            )
         if self.recipe and qid is None and group is None:
             qid = self._known_qid(X)
         matrix = self._given(X, [*leave_out, *([qid] if isinstance(qid, str) else [])])
@@ -395,7 +428,9 @@ class Model:
         if not self.recipe:
             return matrix
         names, order = self.columns.feature_names, queries.order
-        matrix = self.recipe.extended(matrix, names, queries.boundaries, order=order, threads=threads)
+        matrix = self.recipe.extended(
+            matrix, names, queries.boundaries, order=order, threads=threads
+        )
         return matrix if order is None else matrix[np.argsort(order)]
 
     def _known_qid(self, X: Any) -> str | None:
@@ -408,7 +443,9 @@ class Model:
         label, qid = (self.manifest.get(f"{name}_column") for name in ("label", "qid"))
         others = [*(label if isinstance(label, list) else [label]), qid, *leave_out]
         others += self.manifest.get("other_columns", [])
-        return encode_features(drop_columns(X, [name for name in others if name is not None]), self.columns)
+        return encode_features(
+            drop_columns(X, [name for name in others if name is not None]), self.columns
+        )
 
     def save(self, path: PathLike) -> None:
         """Write the model to a folder, or to a file that ends in ``.zip``; see `rankwright.persistence`."""
@@ -448,7 +485,9 @@ def load(path: PathLike) -> Model:
         columns = _columns(manifest)
         forest = load_engine(manifest["engine"]["name"]).load(content)
     except (KeyError, TypeError, AttributeError) as error:
-        raise ValueError(f"{source}: the manifest lacks or garbles {error}; it was damaged.") from None
+        raise ValueError(
+            f"{source}: the manifest lacks or garbles {error}; it was damaged."
+        ) from None
     except ValueError as error:
         raise ValueError(f"{source}: {error}") from None
     stored = ("format_version", "model_file", "model_sha256")
@@ -466,7 +505,11 @@ def load(path: PathLike) -> Model:
 
 def _columns(manifest: dict[str, Any]) -> Columns:
     """Read the columns, after a look at every entry: values of other types would fail later, and less clearly."""
-    names, categories, label = manifest["feature_names"], manifest["categories"], manifest.get("label_column")
+    names, categories, label = (
+        manifest["feature_names"],
+        manifest["categories"],
+        manifest.get("label_column"),
+    )
     engine = manifest["engine"]
     checks = {
         "engine": isinstance(engine, dict) and isinstance(engine.get("name"), str),
@@ -482,10 +525,14 @@ def _columns(manifest: dict[str, Any]) -> Columns:
         if not valid:
             raise ValueError(f"the manifest lacks or garbles {name!r}; it was damaged.")
     if not categories.keys() <= set(names) or len(set(names)) < len(names):
-        raise ValueError("the manifest names a column twice, or categories of none; it was damaged.")
+        raise ValueError(
+            "the manifest names a column twice, or categories of none; it was damaged."
+        )
     levels = {name: None if known is None else tuple(known) for name, known in categories.items()}
     # The first models called the columns of arrays and of LETOR text f0, f1, ... alike, some as if they were given.
-    named = bool(manifest.get("named", True)) and ("first_index" in manifest or names != generated_names(len(names)))
+    named = bool(manifest.get("named", True)) and (
+        "first_index" in manifest or names != generated_names(len(names))
+    )
     return Columns(list(names), levels, named, manifest.get("first_index", None if named else 1))
 
 
@@ -494,4 +541,6 @@ def _is_texts(values: Any) -> bool:
 
 
 def _is_levels(known: Any) -> bool:
-    return known is None or (isinstance(known, list) and all(isinstance(level, str | int | float) for level in known))
+    return known is None or (
+        isinstance(known, list) and all(isinstance(level, str | int | float) for level in known)
+    )

@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from rankwright._io import PathLike, naming, read_plain, replacing, sync, unpacked_limit
+from rankwright.support.files import PathLike, naming, read_plain, replacing, sync, unpacked_limit
 
 FORMAT_VERSION = 1
 MANIFEST = "manifest.json"
@@ -29,7 +29,9 @@ _MOST_MODEL_BYTES = 1 << 32
 _LONGEST_NAME = 60  # characters of a file name, at most four bytes each
 
 
-def write_model(path: PathLike, content: bytes, manifest: dict[str, Any], file_name: str = _FIRST_MODEL_FILE) -> None:
+def write_model(
+    path: PathLike, content: bytes, manifest: dict[str, Any], file_name: str = _FIRST_MODEL_FILE
+) -> None:
     """Write a model; the manifest gets the format version, and name and hash of the file of trees."""
     target = Path(path)
     complete = {
@@ -42,13 +44,17 @@ def write_model(path: PathLike, content: bytes, manifest: dict[str, Any], file_n
     if target.suffix == ".zip":
         target.parent.mkdir(parents=True, exist_ok=True)
         if target.is_dir():
-            raise ValueError(f"{target} is a folder; choose another name for the file, or one without .zip.")
+            raise ValueError(
+                f"{target} is a folder; choose another name for the file, or one without .zip."
+            )
         with replacing(target) as file, zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
             for name, data in ((file_name, content), (MANIFEST, description)):
                 archive.writestr(zipfile.ZipInfo(name), data, zipfile.ZIP_DEFLATED)
         return
     if target.exists() and not target.is_dir():
-        raise ValueError(f"{target} is a file; a model is saved as a folder, or as a file that ends in .zip.")
+        raise ValueError(
+            f"{target} is a file; a model is saved as a folder, or as a file that ends in .zip."
+        )
     is_new = not target.exists()
     target.mkdir(parents=True, exist_ok=True)
     _complete_interrupted_save(target)
@@ -56,11 +62,16 @@ def write_model(path: PathLike, content: bytes, manifest: dict[str, Any], file_n
     try:
         for name, data in new_files.items():
             (target / name).unlink(missing_ok=True)
-            with naming(target / name), open(target / name, "xb") as file:  # never follows a link that was put there
+            with (
+                naming(target / name),
+                open(target / name, "xb") as file,
+            ):  # never follows a link that was put there
                 file.write(data)
                 sync(file)
         os.replace(target / f"{file_name}.new", target / file_name)
-    except BaseException:  # a full disk, for example: leave what was there before, unless the trees were moved already
+    except (
+        BaseException
+    ):  # a full disk, for example: leave what was there before, unless the trees were moved already
         if _interrupted_save(target) is None:
             for name in new_files:
                 (target / name).unlink(missing_ok=True)
@@ -87,18 +98,24 @@ def read_model(path: PathLike) -> tuple[bytes, dict[str, Any]]:
         content = read_plain(source / file_name, _MOST_MODEL_BYTES)
     else:
         if not source.is_file():
-            raise ValueError(f"{source} is not a saved model but a pipe or a device; it is not read.")
+            raise ValueError(
+                f"{source} is not a saved model but a pipe or a device; it is not read."
+            )
         try:
             with zipfile.ZipFile(source) as archive:
                 limit = unpacked_limit(source.stat().st_size)
-                manifest = _parse(source, _unpack(archive, MANIFEST, min(limit, _MOST_MANIFEST_BYTES), source))
+                manifest = _parse(
+                    source, _unpack(archive, MANIFEST, min(limit, _MOST_MANIFEST_BYTES), source)
+                )
                 file_name = _model_file(manifest, source)
                 content = _unpack(archive, file_name, min(limit, _MOST_MODEL_BYTES), source)
         except (zipfile.BadZipFile, zlib.error, KeyError, EOFError, OSError, RuntimeError) as error:
             raise ValueError(f"{source} is not a saved model, or it is damaged: {error}.") from None
     version = manifest.get("format_version")
     if not isinstance(version, int) or isinstance(version, bool) or version < 1:
-        raise ValueError(f"{source}: the manifest has no valid format_version; the file is damaged.")
+        raise ValueError(
+            f"{source}: the manifest has no valid format_version; the file is damaged."
+        )
     if version > FORMAT_VERSION:
         raise ValueError(
             f"{source} was written in format {version} by rankwright {manifest.get('rankwright', '?')}; this "
@@ -121,7 +138,9 @@ def _model_file(manifest: dict[str, Any], source: Path) -> str:
     name = manifest.get("model_file", _FIRST_MODEL_FILE)
     is_name = isinstance(name, str) and len(name) <= _LONGEST_NAME and Path(name).name == name
     if not is_name or name in ("", ".", "..", MANIFEST):
-        raise ValueError(f"{source}: the manifest names {str(name)[:80]!r} as its model file; it was damaged.")
+        raise ValueError(
+            f"{source}: the manifest names {str(name)[:80]!r} as its model file; it was damaged."
+        )
     return str(name)
 
 
@@ -129,7 +148,9 @@ def _unpack(archive: zipfile.ZipFile, name: str, most: int, source: Path) -> byt
     with archive.open(name) as file:
         content = file.read(most + 1)
     if len(content) > most:
-        raise ValueError(f"{source}: {name} unpacks to more than {most >> 20} MB; it was damaged, or made to harm.")
+        raise ValueError(
+            f"{source}: {name} unpacks to more than {most >> 20} MB; it was damaged, or made to harm."
+        )
     return content
 
 
@@ -157,7 +178,9 @@ def _parse(file: Path, content: bytes | None = None) -> dict[str, Any]:
     try:
         manifest = json.loads(text)
     except (ValueError, RecursionError):
-        raise ValueError(f"{file}: the manifest is not valid JSON; it was truncated or damaged.") from None
+        raise ValueError(
+            f"{file}: the manifest is not valid JSON; it was truncated or damaged."
+        ) from None
     if not isinstance(manifest, dict):
         raise ValueError(f"{file}: the manifest is not a JSON object; it was damaged.")
     return manifest

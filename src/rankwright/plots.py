@@ -29,7 +29,9 @@ WIDTH = 480
 _Curves = dict[str, list[float]]  # by metric
 
 
-def plot_curves(*models: Ranker | Run, names: Sequence[str] | None = None, metric: str | None = None) -> Any:
+def plot_curves(
+    *models: Ranker | Run, names: Sequence[str] | None = None, metric: str | None = None
+) -> Any:
     """Draw learning curves, with a point at the best tree of each.
 
     Parameters
@@ -55,11 +57,17 @@ def plot_curves(*models: Ranker | Run, names: Sequence[str] | None = None, metri
     'LayerChart'
     """
     alt = require("altair")
-    labels = distinct_names(names, [getattr(model, "name", f"model {i}") for i, model in enumerate(models, start=1)])
+    labels = distinct_names(
+        names, [getattr(model, "name", f"model {i}") for i, model in enumerate(models, start=1)]
+    )
     parts = [_curves_of(model) for model in models]
-    available = list(dict.fromkeys(name for sets in parts for curves in sets.values() for name in curves))
+    available = list(
+        dict.fromkeys(name for sets in parts for curves in sets.values() for name in curves)
+    )
     if not available:
-        raise ValueError("there are no curves to draw: train with eval_set=, or give a run with validation data.")
+        raise ValueError(
+            "there are no curves to draw: train with eval_set=, or give a run with validation data."
+        )
     chosen = _one_of(metric, available)
     better = 1 if parse_metric(chosen).higher_is_better else -1
     rows: list[dict[str, Any]] = []
@@ -82,7 +90,12 @@ def plot_curves(*models: Ranker | Run, names: Sequence[str] | None = None, metri
         .mark_line(strokeWidth=2)
         .encode(x=x, y=y, color=colour, strokeDash=alt.StrokeDash("data:N", title=None, sort=None))
     )
-    tooltip = ["model:N", "data:N", alt.Tooltip("tree:Q", title="best tree"), alt.Tooltip("value:Q", format=".4f")]
+    tooltip = [
+        "model:N",
+        "data:N",
+        alt.Tooltip("tree:Q", title="best tree"),
+        alt.Tooltip("value:Q", format=".4f"),
+    ]
     marks = (
         alt.Chart(alt.Data(values=tops))
         .mark_point(filled=True, size=70)
@@ -134,11 +147,16 @@ def _losses(alt: Any, importance: Any, top: int) -> Any:
     names = ("features", "losses", "low", "high")
     rows = [
         {"column": name, "loss": float(loss), "low": float(low), "high": float(high)}
-        for name, loss, low, high in zip(*(getattr(importance, name)[:top] for name in names), strict=True)
+        for name, loss, low, high in zip(
+            *(getattr(importance, name)[:top] for name in names), strict=True
+        )
     ]
     base = alt.Chart(alt.Data(values=rows)).encode(
         y=alt.Y("column:N", title=None, sort=None, axis=alt.Axis(grid=False, labelLimit=240)),
-        tooltip=["column:N", *(alt.Tooltip(f"{name}:Q", format="+.4f") for name in ("loss", "low", "high"))],
+        tooltip=[
+            "column:N",
+            *(alt.Tooltip(f"{name}:Q", format="+.4f") for name in ("loss", "low", "high")),
+        ],
     )
     title = f"loss of {importance.metric} when the column is shuffled"
     bars = base.mark_bar(cornerRadiusEnd=2, color=_SERIES[0]).encode(x=alt.X("loss:Q", title=title))
@@ -147,7 +165,10 @@ def _losses(alt: Any, importance: Any, top: int) -> Any:
 
 
 def plot_position_bias(
-    *models: Ranker | Run, names: Sequence[str] | None = None, column: str | None = None, examination: bool = False
+    *models: Ranker | Run,
+    names: Sequence[str] | None = None,
+    column: str | None = None,
+    examination: bool = False,
 ) -> Any:
     """Draw the position bias that trainings found: scores that a document gains or loses by where it was shown.
 
@@ -177,31 +198,50 @@ def plot_position_bias(
     10
     """
     alt = require("altair")
-    labels = distinct_names(names, [getattr(model, "name", f"model {i}") for i, model in enumerate(models, start=1)])
+    labels = distinct_names(
+        names, [getattr(model, "name", f"model {i}") for i, model in enumerate(models, start=1)]
+    )
     rankers: list[Any] = [getattr(model, "ranker", model) for model in models]
     stored = [ranker.manifest_.get("position_bias", {}) for ranker in rankers]
     available = list(dict.fromkeys(name for biases in stored for name in biases))
     if not available:
         raise ValueError("there is no position bias to draw: train with fit(position=...).")
     chosen = _one_of(column, available)
-    quantity, title = ("examination", "examination") if examination else ("values", "bias, as a score")
+    quantity, title = (
+        ("examination", "examination") if examination else ("values", "bias, as a score")
+    )
     rows = [
         {"level": level, "bias": bias, "documents": documents, "model": label}
         for label, biases in zip(labels, stored, strict=True)
         if quantity in biases.get(chosen, {})
-        for level, bias, documents in zip(*(biases[chosen][k] for k in ("levels", quantity, "documents")), strict=True)
+        for level, bias, documents in zip(
+            *(biases[chosen][k] for k in ("levels", quantity, "documents")), strict=True
+        )
         if bias is not None
     ]
     ordered = all(biases[chosen]["ordered"] for biases in stored if chosen in biases)
     base = alt.Chart(alt.Data(values=rows)).encode(
         y=alt.Y("bias:Q", title=title),
         color=colour_of(alt, "model", labels),
-        tooltip=["model:N", "level:N", alt.Tooltip("bias:Q", title=title, format=".3f"), "documents:Q"],
+        tooltip=[
+            "model:N",
+            "level:N",
+            alt.Tooltip("bias:Q", title=title, format=".3f"),
+            "documents:Q",
+        ],
     )
     if ordered:
-        axis = alt.X("level:Q", title=chosen, axis=alt.Axis(tickMinStep=1), scale=alt.Scale(nice=False))
-        return base.mark_line(point=True, strokeWidth=2).encode(x=axis).properties(width=WIDTH, height=300)
-    bars = base.mark_bar(cornerRadiusEnd=2).encode(x=alt.X("level:N", title=chosen, sort=None), xOffset="model:N")
+        axis = alt.X(
+            "level:Q", title=chosen, axis=alt.Axis(tickMinStep=1), scale=alt.Scale(nice=False)
+        )
+        return (
+            base.mark_line(point=True, strokeWidth=2)
+            .encode(x=axis)
+            .properties(width=WIDTH, height=300)
+        )
+    bars = base.mark_bar(cornerRadiusEnd=2).encode(
+        x=alt.X("level:N", title=chosen, sort=None), xOffset="model:N"
+    )
     return bars.properties(width=WIDTH, height=300)
 
 
@@ -236,7 +276,9 @@ def plot_comparison(comparison: Comparison) -> Any:
     ]
     systems = list(dict.fromkeys(row["system"] for row in rows))
     base = alt.Chart(alt.Data(values=rows)).encode(
-        y=alt.Y("metric:N", title=None, sort=None, axis=alt.Axis(grid=False, ticks=False, domain=False)),
+        y=alt.Y(
+            "metric:N", title=None, sort=None, axis=alt.Axis(grid=False, ticks=False, domain=False)
+        ),
         yOffset=alt.YOffset("system:N", sort=None),
         color=colour_of(alt, "system", systems),
         tooltip=[
@@ -247,10 +289,16 @@ def plot_comparison(comparison: Comparison) -> Any:
         ],
     )
     x = alt.X("low:Q", title=f"difference to {comparison.baseline}", scale=alt.Scale(zero=True))
-    zero = alt.Chart(alt.Data(values=[{"x": 0}])).mark_rule(color=FAINT, strokeDash=[4, 4]).encode(x="x:Q")
+    zero = (
+        alt.Chart(alt.Data(values=[{"x": 0}]))
+        .mark_rule(color=FAINT, strokeDash=[4, 4])
+        .encode(x="x:Q")
+    )
     intervals = base.mark_rule(strokeWidth=3, opacity=0.45).encode(x=x, x2="high:Q")
     scale = alt.Scale(domain=systems, range=_palette(systems))
-    fill = alt.condition("datum.significant", alt.Fill("system:N", scale=scale, legend=None), alt.value("white"))
+    fill = alt.condition(
+        "datum.significant", alt.Fill("system:N", scale=scale, legend=None), alt.value("white")
+    )
     means = base.mark_point(size=90, opacity=1, strokeWidth=2).encode(x="difference:Q", fill=fill)
     n_metrics = len({row["metric"] for row in rows})
     return alt.layer(zero, intervals, means).properties(
@@ -258,7 +306,9 @@ def plot_comparison(comparison: Comparison) -> Any:
     )
 
 
-def plot_queries(*results: Evaluation, names: Sequence[str] | None = None, metric: str | None = None) -> Any:
+def plot_queries(
+    *results: Evaluation, names: Sequence[str] | None = None, metric: str | None = None
+) -> Any:
     """Draw the values of the queries: a histogram of one evaluation, or two against each other, query by query.
 
     Parameters
@@ -280,9 +330,13 @@ def plot_queries(*results: Evaluation, names: Sequence[str] | None = None, metri
     """
     alt = require("altair")
     if len(results) not in (1, 2):
-        raise ValueError(f"plot_queries draws one evaluation or two against each other; got {len(results)}.")
+        raise ValueError(
+            f"plot_queries draws one evaluation or two against each other; got {len(results)}."
+        )
     labels = distinct_names(names, [f"system {i}" for i in range(1, len(results) + 1)])
-    chosen = _one_of(metric, [name for name in results[0].per_query if name in results[-1].per_query])
+    chosen = _one_of(
+        metric, [name for name in results[0].per_query if name in results[-1].per_query]
+    )
     columns = [result.per_query[chosen] for result in results]
     ids = [str(qid) for qid in results[0].query_ids.tolist()]
     if len(results) == 1:
@@ -296,22 +350,39 @@ def plot_queries(*results: Evaluation, names: Sequence[str] | None = None, metri
             alt.Chart(alt.Data(values=bars))
             .mark_bar(color=_SERIES[0])
             .encode(
-                x=alt.X("low:Q", title=chosen if names is None else f"{chosen} of {labels[0]}", bin="binned"),
+                x=alt.X(
+                    "low:Q",
+                    title=chosen if names is None else f"{chosen} of {labels[0]}",
+                    bin="binned",
+                ),
                 x2="high:Q",
                 y=alt.Y("queries:Q", axis=alt.Axis(tickMinStep=1)),
-                tooltip=[alt.Tooltip("low:Q", format=".4f"), alt.Tooltip("high:Q", format=".4f"), "queries:Q"],
+                tooltip=[
+                    alt.Tooltip("low:Q", format=".4f"),
+                    alt.Tooltip("high:Q", format=".4f"),
+                    "queries:Q",
+                ],
             )
             .properties(width=WIDTH, height=300)
         )
     if ids != [str(qid) for qid in results[1].query_ids.tolist()]:
-        raise ValueError("the two evaluations are of different queries; evaluate both on the same data.")
+        raise ValueError(
+            "the two evaluations are of different queries; evaluate both on the same data."
+        )
     rows = [
-        {"qid": qid, "first": float(first), "second": float(second), "difference": float(second - first)}
+        {
+            "qid": qid,
+            "first": float(first),
+            "second": float(second),
+            "difference": float(second - first),
+        }
         for qid, first, second in zip(ids, *columns, strict=True)
         if math.isfinite(first) and math.isfinite(second)
     ]
     if not rows:
-        raise ValueError(f"no query has a value of {chosen} in both evaluations; there is nothing to draw.")
+        raise ValueError(
+            f"no query has a value of {chosen} in both evaluations; there is nothing to draw."
+        )
     extent = [f(row[name] for row in rows for name in ("first", "second")) for f in (min, max)]
     scale = alt.Scale(domain=extent, nice=False, zero=False, padding=8)
     points = (
@@ -343,12 +414,16 @@ def _curves_of(model: Any) -> dict[str, _Curves]:
         sets: Mapping[str, _Curves] = model.evals_result_
         return dict(sets)
     if not hasattr(model, "history"):
-        raise ValueError(f"plot_curves draws fitted Rankers and runs; got a {type(model).__name__}.")
+        raise ValueError(
+            f"plot_curves draws fitted Rankers and runs; got a {type(model).__name__}."
+        )
     curves: dict[str, _Curves] = {}
     for row in model.history:
         for part in ("valid", "train"):
             for name, value in row.get(part, {}).items():
-                curves.setdefault(part, {}).setdefault(name, []).append(math.nan if value is None else value)
+                curves.setdefault(part, {}).setdefault(name, []).append(
+                    math.nan if value is None else value
+                )
     return curves
 
 
@@ -362,23 +437,31 @@ def distinct_names(names: Sequence[str] | None, default: list[str]) -> list[str]
     if not default:
         raise ValueError("there is nothing to draw; give at least one.")
     if len(chosen) != len(default) or len(set(chosen)) < len(chosen):
-        raise ValueError(f"names must be {len(default)} different names, one for each; got {chosen}.")
+        raise ValueError(
+            f"names must be {len(default)} different names, one for each; got {chosen}."
+        )
     return chosen
 
 
 def _one_of(metric: str | None, available: list[str]) -> str:
     if not available:
-        raise ValueError("the evaluations have no metric in common; evaluate both by the same metrics.")
+        raise ValueError(
+            "the evaluations have no metric in common; evaluate both by the same metrics."
+        )
     chosen = available[0] if metric is None else metric
     if chosen not in available:
-        raise ValueError(f"there are no values of {chosen!r}; choose one of {', '.join(available)}.")
+        raise ValueError(
+            f"there are no values of {chosen!r}; choose one of {', '.join(available)}."
+        )
     return chosen
 
 
 def colour_of(alt: Any, field: str, names: list[str]) -> Any:
     """Give each name a colour of the series; a single one needs no legend."""
     legend = alt.Legend(orient="top", title=None) if len(names) > 1 else None
-    return alt.Color(f"{field}:N", legend=legend, scale=alt.Scale(domain=names, range=_palette(names)))
+    return alt.Color(
+        f"{field}:N", legend=legend, scale=alt.Scale(domain=names, range=_palette(names))
+    )
 
 
 def _palette(names: Sequence[str]) -> list[str]:

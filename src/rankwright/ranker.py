@@ -324,10 +324,17 @@ class Ranker(FittedRanker):
             plan = read_parameters(self.get_params(deep=False))
         check_callbacks(callbacks)
         if cluster is not None:
-            arguments = {"pairs": pairs, "position": position, "propensity": propensity, "eval_group": eval_group}
+            arguments = {
+                "pairs": pairs,
+                "position": position,
+                "propensity": propensity,
+                "eval_group": eval_group,
+            }
             arguments |= {"clip": clip, "self_normalised": self_normalised}
             check_on_cluster({**self.get_params(deep=False), **arguments}, X)
-            return self._fit_on(cluster, plan, (X, y, qid, group, sample_weight), eval_set, earlier, callbacks)
+            return self._fit_on(
+                cluster, plan, (X, y, qid, group, sample_weight), eval_set, earlier, callbacks
+            )
         check_rows(plan, X)
         _check_watched(plan, eval_set)
         if eval_group is None:
@@ -337,18 +344,29 @@ class Ranker(FittedRanker):
             others = [*clicks.names, *([document] if isinstance(document, str) else [])]
             reference = None if earlier is None else earlier.columns_
             show = ReadingBar(self.verbose)
-            given = ranking_data(X, y, qid, group, sample_weight, reference, pairs, document, clicks.fields, show)
+            given = ranking_data(
+                X, y, qid, group, sample_weight, reference, pairs, document, clicks.fields, show
+            )
             plan = clicks.add_to(plan, given)
             recipe = read_recipe(self.within_query, given)
             if earlier is not None:
                 earlier.model_.check_same_recipe(recipe)
-            fields = clicks.named if self.refit else {}  # a second training corrects for clicks in both
+            fields = (
+                clicks.named if self.refit else {}
+            )  # a second training corrects for clicks in both
             sets = evaluation_sets(eval_set, given, y, qid, eval_group, others, fields, show)
             evaluated = [given if data is X else data for data in sets]
-        columns = {"label_column": _names(X, y), "qid_column": _names(X, qid), "other_columns": others}
+        columns = {
+            "label_column": _names(X, y),
+            "qid_column": _names(X, qid),
+            "other_columns": others,
+        }
         if is_path(X) and given.named:
             labels = list(given.label_names)
-            columns |= {"label_column": labels[0] if len(labels) == 1 else labels, "qid_column": qid or "qid"}
+            columns |= {
+                "label_column": labels[0] if len(labels) == 1 else labels,
+                "qid_column": qid or "qid",
+            }
 
         def finish(fitted: Fitted) -> None:
             self.label_column_, self.qid_column_ = columns["label_column"], columns["qid_column"]
@@ -376,7 +394,13 @@ class Ranker(FittedRanker):
         read_parameters(self.get_params(deep=False))
 
     def _fit_on(
-        self, cluster: Any, plan: Plan, data: tuple[Any, ...], eval_set: Any, earlier: Ranker | None, callbacks: Any
+        self,
+        cluster: Any,
+        plan: Plan,
+        data: tuple[Any, ...],
+        eval_set: Any,
+        earlier: Ranker | None,
+        callbacks: Any,
     ) -> Self:
         """Train on several machines."""
         from rankwright.cluster import arguments, training
@@ -401,8 +425,14 @@ class Ranker(FittedRanker):
         )
         fitted = training.fit(request)
         label, query = (arguments.column_of(value) for value in (y, qid))
-        more: dict[str, Any] = {"label_column": label, "qid_column": query, "interrupted": fitted.interrupted}
-        model = model_of(fitted.state, fitted.plan, fitted.columns, fitted.fingerprint, fitted.recipe, **more)
+        more: dict[str, Any] = {
+            "label_column": label,
+            "qid_column": query,
+            "interrupted": fitted.interrupted,
+        }
+        model = model_of(
+            fitted.state, fitted.plan, fitted.columns, fitted.fingerprint, fitted.recipe, **more
+        )
         self.label_column_, self.qid_column_ = more["label_column"], more["qid_column"]
         self._set_model(model, list(fitted.plan.metrics.values()), fitted.plan.objective)
         self.out_of_sample_ = None
@@ -420,7 +450,9 @@ def _check_watched(plan: Plan, eval_set: Any) -> None:
     """Raise ValueError where early stopping has nothing to watch."""
     missing = eval_set is None or (isinstance(eval_set, list | tuple) and len(eval_set) == 0)
     if plan.settings.patience is not None and plan.parameters["early_stopping"] != "cv" and missing:
-        raise ValueError("early_stopping_rounds needs an eval_set to watch; pass eval_set=[(X, y, qid)].")
+        raise ValueError(
+            "early_stopping_rounds needs an eval_set to watch; pass eval_set=[(X, y, qid)]."
+        )
 
 
 def _fitted(init_model: Any) -> Ranker | None:
@@ -428,7 +460,9 @@ def _fitted(init_model: Any) -> Ranker | None:
     if init_model is None:
         return None
     if not isinstance(init_model, Ranker | str | os.PathLike):
-        raise ValueError(f"init_model must be a fitted Ranker or the path of a saved one; got {init_model!r}.")
+        raise ValueError(
+            f"init_model must be a fitted Ranker or the path of a saved one; got {init_model!r}."
+        )
     earlier = init_model if isinstance(init_model, Ranker) else Ranker.load(init_model)
     check_is_fitted(earlier)
     return earlier

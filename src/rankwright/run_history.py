@@ -13,7 +13,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rankwright._io import appending, read_plain, replacing
+from rankwright.support.files import appending, read_plain, replacing
 
 if TYPE_CHECKING:
     from rankwright.ranker import Ranker
@@ -78,7 +78,9 @@ class Recorder:
                 file.write((_line(row) + "\n").encode())
         self._started = True
         self.lines = len(rows)
-        self._before = max((row["seconds"] for row in rows if row["seconds"] is not None), default=0.0)
+        self._before = max(
+            (row["seconds"] for row in rows if row["seconds"] is not None), default=0.0
+        )
         for iteration in range(self.lines + 1, iterations + 1):
             self._write(iteration, None, history)
 
@@ -107,14 +109,23 @@ def read_history(path: Path) -> list[dict[str, Any]]:
     """Read the metrics of each iteration; a last line that is incomplete is left out."""
     text = read_plain(path, _MOST_HISTORY_BYTES).decode(errors="replace")
     rows = []
-    for number, line in enumerate(text.split("\n")[:-1], start=1):  # a last line without an end is incomplete
+    for number, line in enumerate(
+        text.split("\n")[:-1], start=1
+    ):  # a last line without an end is incomplete
         try:
             row = json.loads(line)
-            parts = {part: values for part, values in row.items() if part not in ("iteration", "seconds")}
-            filled = {part: {k: math.nan if v is None else v for k, v in parts[part].items()} for part in parts}
+            parts = {
+                part: values for part, values in row.items() if part not in ("iteration", "seconds")
+            }
+            filled = {
+                part: {k: math.nan if v is None else v for k, v in parts[part].items()}
+                for part in parts
+            }
             rows.append({"iteration": row["iteration"], "seconds": row["seconds"], **filled})
         except (ValueError, KeyError, AttributeError, TypeError, RecursionError):
-            raise ValueError(f"{path}, line {number}: expected the metrics of an iteration; it was damaged.") from None
+            raise ValueError(
+                f"{path}, line {number}: expected the metrics of an iteration; it was damaged."
+            ) from None
     return rows
 
 

@@ -31,12 +31,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from rankwright._io import PathLike, part_of, read_plain, remove_parts, replacing
 from rankwright.data.dataset import RankingData
-from rankwright.environment import environment
-from rankwright.locks import locked_folder
 from rankwright.persistence import has_model
 from rankwright.run_history import LOG, METRICS, Recorder, now, read_history
+from rankwright.support.environment import environment
+from rankwright.support.files import PathLike, part_of, read_plain, remove_parts, replacing
+from rankwright.support.locks import locked_folder
 
 if TYPE_CHECKING:
     from rankwright.data.files import DataFiles
@@ -45,12 +45,41 @@ if TYPE_CHECKING:
 RUN_VERSION = 1
 _MANIFEST, _CONFIG, _ENVIRONMENT = "manifest.json", "config.toml", "environment.json"
 _MODEL, _CHECKPOINT = "model", "checkpoint"
-_OURS = (_MODEL, _CHECKPOINT, METRICS, LOG, _CONFIG, _ENVIRONMENT, _MANIFEST)  # the manifest goes last
+_OURS = (
+    _MODEL,
+    _CHECKPOINT,
+    METRICS,
+    LOG,
+    _CONFIG,
+    _ENVIRONMENT,
+    _MANIFEST,
+)  # the manifest goes last
 _FREE = ("n_jobs", "verbose", "checkpoint")  # parameters that do not change the model
-_READING = ("label", "qid", "weight", "drop", "categorical", "fields", "docid", "query_text", "zero_based")
+_READING = (
+    "label",
+    "qid",
+    "weight",
+    "drop",
+    "categorical",
+    "fields",
+    "docid",
+    "query_text",
+    "zero_based",
+)
 _MOST_BYTES = 1 << 26
-_LONG_KEY = re.compile(r"""(?<![\w"'-])(?:[\w"'-]++\s*+\.\s*+){100}""")  # reading one takes time with its square
-_PACKAGES = ("rankwright", "numpy", "scipy", "numba", "lightgbm", "scikit-learn", "pyarrow", "narwhals")
+_LONG_KEY = re.compile(
+    r"""(?<![\w"'-])(?:[\w"'-]++\s*+\.\s*+){100}"""
+)  # reading one takes time with its square
+_PACKAGES = (
+    "rankwright",
+    "numpy",
+    "scipy",
+    "numba",
+    "lightgbm",
+    "scikit-learn",
+    "pyarrow",
+    "narwhals",
+)
 
 
 class Run:
@@ -101,11 +130,15 @@ class Run:
         if not folder.exists():
             raise FileNotFoundError(f"there is no run folder at {folder}.")
         if not is_run(folder):
-            raise ValueError(f"{folder} is not a run folder: it has no {_MANIFEST} of one. Make one with train_run.")
+            raise ValueError(
+                f"{folder} is not a run folder: it has no {_MANIFEST} of one. Make one with train_run."
+            )
         manifest = _json(folder / _MANIFEST)
         written = manifest.get("run_version")
         if not isinstance(written, int) or written < 1:
-            raise ValueError(f"{folder / _MANIFEST}: run_version is {written!r}, not a number from 1; it was damaged.")
+            raise ValueError(
+                f"{folder / _MANIFEST}: run_version is {written!r}, not a number from 1; it was damaged."
+            )
         if written > RUN_VERSION:
             raise ValueError(
                 f"{folder} was written by a newer version, rankwright {manifest.get('rankwright', '?')} (run format "
@@ -119,7 +152,9 @@ class Run:
         """Open the run folder at a path where one may be created; None if there is nothing yet."""
         folder = Path(path)
         if folder.is_dir() and not is_run(folder) and any(folder.iterdir()):
-            raise ValueError(f"{folder} holds files that are not a run's; choose another folder for the run.")
+            raise ValueError(
+                f"{folder} holds files that are not a run's; choose another folder for the run."
+            )
         if folder.exists() and not folder.is_dir():
             raise ValueError(f"{folder} is a file; a run is a folder. Choose another name.")
         return cls.open(folder) if is_run(folder) else None
@@ -181,16 +216,20 @@ def _check_manifest(path: Path, manifest: Mapping[str, Any]) -> None:
     times = manifest.get("times", {})
     checks = {
         "status": manifest.get("status", "training") in ("training", "interrupted", "finished"),
-        "data": isinstance(described, dict) and all(isinstance(part, dict) for part in described.values()),
+        "data": isinstance(described, dict)
+        and all(isinstance(part, dict) for part in described.values()),
         "reading": _is_reading(manifest.get("reading", {})),
-        "times": isinstance(times, dict) and all(type(value) in (int, float) for value in times.values()),
+        "times": isinstance(times, dict)
+        and all(type(value) in (int, float) for value in times.values()),
         "iterations": type(manifest.get("iterations", 0)) is int,
         "best_iteration": type(manifest.get("best_iteration", 0)) is int,
         "metrics": _is_texts(manifest.get("metrics", [])),
     }
     for name, valid in checks.items():
         if not valid:
-            raise ValueError(f"{path}: {name} is {str(manifest.get(name))[:60]!r}, which no run has; it was damaged.")
+            raise ValueError(
+                f"{path}: {name} is {str(manifest.get(name))[:60]!r}, which no run has; it was damaged."
+            )
 
 
 def _is_texts(values: Any) -> bool:
@@ -200,7 +239,9 @@ def _is_texts(values: Any) -> bool:
 def _is_reading(options: Any) -> bool:
     """Tell whether these can be keyword arguments of `read_data`."""
     return isinstance(options, dict) and all(
-        isinstance(value, bool) if name == "zero_based" else isinstance(value, str) or _is_texts(value)
+        isinstance(value, bool)
+        if name == "zero_based"
+        else isinstance(value, str) or _is_texts(value)
         for name, value in options.items()
     )
 
@@ -274,10 +315,24 @@ def train_run(
     (True, 2)
     """
     config = run_config(parameters, clicks)
-    described = {name: _describe(data) for name, data in (("train", train), ("valid", valid)) if data is not None}
+    described = {
+        name: _describe(data)
+        for name, data in (("train", train), ("valid", valid))
+        if data is not None
+    }
     with locked_folder(Path(path), "a training"):
         return _train_locked(
-            Path(path), train, valid, parameters, clicks or {}, sources, overwrite, verbose, config, described, cluster
+            Path(path),
+            train,
+            valid,
+            parameters,
+            clicks or {},
+            sources,
+            overwrite,
+            verbose,
+            config,
+            described,
+            cluster,
         )
 
 
@@ -309,19 +364,27 @@ def _train_locked(
         if earlier.finished:
             return earlier
     chosen = {k: v for k, v in (parameters.get("checkpoint") or {}).items() if k != "path"}
-    ranker = Ranker(**{**parameters, "checkpoint": {"path": folder / _CHECKPOINT, **chosen}, "verbose": verbose})
+    ranker = Ranker(
+        **{**parameters, "checkpoint": {"path": folder / _CHECKPOINT, **chosen}, "verbose": verbose}
+    )
     watched = {} if valid is None else {"valid": valid}
-    if train.one_weight_per_query and train.labels:  # a mean over queries needs one weight each, and a metric labels
+    if (
+        train.one_weight_per_query and train.labels
+    ):  # a mean over queries needs one weight each, and a metric labels
         watched["train"] = train
     recorder = Recorder(folder, list(watched))
     with _remove_on_failure(folder):
         recorder.log("training starts" if earlier is None else "training resumes")
-        ranker.fit(train, eval_set=list(watched.values()), callbacks=[recorder], cluster=cluster, **clicks)
+        ranker.fit(
+            train, eval_set=list(watched.values()), callbacks=[recorder], cluster=cluster, **clicks
+        )
         recorder.complete(ranker)
         began = time.perf_counter()
         ranker.save(folder / _MODEL)
         status = "interrupted" if ranker.interrupted_ else "finished"
-        recorder.log(f"{status} after {recorder.lines} iterations; the model has {ranker.best_iteration_} trees")
+        recorder.log(
+            f"{status} after {recorder.lines} iterations; the model has {ranker.best_iteration_} trees"
+        )
         manifest = _json(folder / _MANIFEST)
         manifest |= {
             "status": status,
@@ -345,7 +408,9 @@ def _train_locked(
     return run
 
 
-def run_config(parameters: Mapping[str, Any], clicks: Mapping[str, Any] | None = None) -> dict[str, Any]:
+def run_config(
+    parameters: Mapping[str, Any], clicks: Mapping[str, Any] | None = None
+) -> dict[str, Any]:
     """All parameters of the Ranker as plain values, those that are None left out; raise where one cannot be used.
 
     The arguments of ``fit`` about clicks are in a table of their own.
@@ -354,13 +419,25 @@ def run_config(parameters: Mapping[str, Any], clicks: Mapping[str, Any] | None =
 
     chosen = parameters.get("checkpoint")
     if chosen is not None and (not isinstance(chosen, Mapping) or "path" in chosen):
-        raise ValueError("a run keeps its checkpoint in its own folder; choose only trees and seconds of checkpoint.")
+        raise ValueError(
+            "a run keeps its checkpoint in its own folder; choose only trees and seconds of checkpoint."
+        )
     ranker = Ranker(**{**parameters, "checkpoint": None})
     ranker.check_params()
     if ranker.random_state is None:
-        raise ValueError("a run needs a random_state, or it could not be resumed after an interruption; set one.")
-    config = {k: _plain(v) for k, v in ranker.get_params(deep=False).items() if v is not None and k != "verbose"}
-    return config | ({} if chosen is None else {"checkpoint": dict(chosen)}) | _click_columns(clicks or {})
+        raise ValueError(
+            "a run needs a random_state, or it could not be resumed after an interruption; set one."
+        )
+    config = {
+        k: _plain(v)
+        for k, v in ranker.get_params(deep=False).items()
+        if v is not None and k != "verbose"
+    }
+    return (
+        config
+        | ({} if chosen is None else {"checkpoint": dict(chosen)})
+        | _click_columns(clicks or {})
+    )
 
 
 def _click_columns(clicks: Mapping[str, Any]) -> dict[str, Any]:
@@ -368,7 +445,9 @@ def _click_columns(clicks: Mapping[str, Any]) -> dict[str, Any]:
     for name, value in given.items():
         names = value if isinstance(value, list | tuple) else [value]
         if name in ("position", "propensity") and not all(isinstance(one, str) for one in names):
-            raise ValueError(f"{name} of a run names fields of the training data, so that it can be resumed.")
+            raise ValueError(
+                f"{name} of a run names fields of the training data, so that it can be resumed."
+            )
     return {"clicks": _plain(given)} if given else {}
 
 
@@ -380,15 +459,21 @@ def read_config(path: PathLike) -> dict[str, Any]:
         if _LONG_KEY.search(text):
             raise RecursionError
         return tomllib.loads(text)
-    except ValueError as error:  # also of bytes that are not text, and of numbers of thousands of digits
+    except (
+        ValueError
+    ) as error:  # also of bytes that are not text, and of numbers of thousands of digits
         raise ValueError(f"{path} is not valid TOML: {str(error).rstrip('.')}.") from None
     except RecursionError:
         raise ValueError(f"{path} is nested too deeply to be read; it was damaged.") from None
 
 
-def check_same(run: Run, config: Mapping[str, Any], described: Mapping[str, Any] | None = None) -> None:
+def check_same(
+    run: Run, config: Mapping[str, Any], described: Mapping[str, Any] | None = None
+) -> None:
     """Raise ValueError unless a run has these parameters and, where they are described, these data."""
-    ours, theirs = ({k: v for k, v in one.items() if k not in _FREE} for one in (run.config, config))
+    ours, theirs = (
+        {k: v for k, v in one.items() if k not in _FREE} for one in (run.config, config)
+    )
     differing = sorted(k for k in ours.keys() | theirs.keys() if ours.get(k) != theirs.get(k))
     if differing:
         name = differing[0]
@@ -408,7 +493,9 @@ def check_same(run: Run, config: Mapping[str, Any], described: Mapping[str, Any]
             )
 
 
-def _create(folder: Path, config: dict[str, Any], described: dict[str, Any], sources: dict[str, Any]) -> None:
+def _create(
+    folder: Path, config: dict[str, Any], described: dict[str, Any], sources: dict[str, Any]
+) -> None:
     """Create a run folder beside its place, and move it there in one step."""
     import tomli_w
 

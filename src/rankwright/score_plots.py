@@ -38,9 +38,13 @@ def plot_reliability(*curves: Reliability, names: Sequence[str] | None = None) -
     rows = [
         {"curve": label, "predicted": p, "observed": o, "low": low, "high": high, "documents": n}
         for label, curve in zip(labels, curves, strict=True)
-        for p, o, low, high, n in zip(*(column.tolist() for column in curve.columns().values()), strict=True)
+        for p, o, low, high, n in zip(
+            *(column.tolist() for column in curve.columns().values()), strict=True
+        )
     ]
-    extent = [f(row[name] for row in rows for name in ("predicted", "observed")) for f in (min, max)]
+    extent = [
+        f(row[name] for row in rows for name in ("predicted", "observed")) for f in (min, max)
+    ]
     x = alt.X("predicted:Q", title="mean value", scale=alt.Scale(nice=False, zero=False, padding=8))
     base = alt.Chart(alt.Data(values=rows)).encode(x=x, color=colour_of(alt, "curve", labels))
     tooltip = [
@@ -59,7 +63,9 @@ def plot_reliability(*curves: Reliability, names: Sequence[str] | None = None) -
     y = alt.Y("low:Q", title="mean target", scale=alt.Scale(zero=False))
     intervals = base.mark_rule(strokeWidth=3, opacity=0.45).encode(y=y, y2="high:Q")
     lines = base.mark_line(strokeWidth=1.5).encode(y="observed:Q")
-    points = base.mark_point(filled=True, size=60, opacity=1).encode(y="observed:Q", tooltip=tooltip)
+    points = base.mark_point(filled=True, size=60, opacity=1).encode(
+        y="observed:Q", tooltip=tooltip
+    )
     return alt.layer(diagonal, intervals, lines, points).properties(width=360, height=360)
 
 
@@ -84,7 +90,11 @@ def plot_explanation(explanation: Explanation, *, top: int = 15) -> Any:
     alt = require("altair")
     names, differences = explanation.largest(top)
     rows = [
-        {"feature": name, "difference": float(value), "above": f"row {explanation.a if value >= 0 else explanation.b}"}
+        {
+            "feature": name,
+            "difference": float(value),
+            "above": f"row {explanation.a if value >= 0 else explanation.b}",
+        }
         for name, value in zip(names, differences, strict=True)
     ]
     title = f"score of row {explanation.a} minus row {explanation.b}: {explanation.difference:+.4f}"

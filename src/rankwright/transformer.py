@@ -9,11 +9,11 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
-from rankwright._frames import as_frame
 from rankwright.data.encoding import encode_features, encode_frame, encode_matrix
 from rankwright.data.matching import Columns
 from rankwright.data.queries import Queries
 from rankwright.data.within_query import Option, Recipe, read_recipe
+from rankwright.support.frames import as_frame
 
 
 class WithinQuery(TransformerMixin, BaseEstimator):  # type: ignore[misc]
@@ -94,10 +94,14 @@ class WithinQuery(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         matrix = encode_features(X, self.columns_)
         queries = Queries.of(matrix.shape[0], qid, group)
         order = queries.order
-        matrix = self.recipe_.extended(matrix, self.columns_.feature_names, queries.boundaries, order=order)
+        matrix = self.recipe_.extended(
+            matrix, self.columns_.feature_names, queries.boundaries, order=order
+        )
         return matrix if order is None else matrix[np.argsort(order)]
 
-    def fit_transform(self, X: Any, y: Any = None, *, qid: Any = None, group: ArrayLike | None = None) -> Any:
+    def fit_transform(
+        self, X: Any, y: Any = None, *, qid: Any = None, group: ArrayLike | None = None
+    ) -> Any:
         """Learn the columns, and transform them."""
         return self.fit(X, y).transform(X, qid=qid, group=group)
 

@@ -40,7 +40,9 @@ class Full:
             self.calls += 1
             if self.calls == self.at:
                 # What takes a path names it, what takes a descriptor does not, as in the operating system.
-                names = [os.fspath(arguments[0])] if isinstance(arguments[0], str | os.PathLike) else []
+                names = (
+                    [os.fspath(arguments[0])] if isinstance(arguments[0], str | os.PathLike) else []
+                )
                 raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), *names)
             return function(*arguments, **options)
 
@@ -61,7 +63,9 @@ def full_at(number: int) -> Iterator[Full]:
             setattr(os, name, function)
 
 
-def try_all(name: str, operation: Callable[[], Any], check: Callable[[], str]) -> tuple[int, list[str]]:
+def try_all(
+    name: str, operation: Callable[[], Any], check: Callable[[], str]
+) -> tuple[int, list[str]]:
     """Fail at every call in turn; return how many there were, and what went wrong."""
     wrong = []
     for number in range(1, MOST):
@@ -85,7 +89,9 @@ def try_all(name: str, operation: Callable[[], Any], check: Callable[[], str]) -
 
 def main() -> None:
     table = data()
-    old, new = (rw.Ranker(**{**PARAMETERS, "n_estimators": n}, verbose=0).fit(table) for n in (3, 5))
+    old, new = (
+        rw.Ranker(**{**PARAMETERS, "n_estimators": n}, verbose=0).fit(table) for n in (3, 5)
+    )
     answers = [model.predict(table) for model in (old, new)]
     total, wrong = 0, []
     with tempfile.TemporaryDirectory() as scratch:
@@ -104,7 +110,9 @@ def main() -> None:
             found = [path for path in folder.rglob("*") if path.name.endswith((".part", ".new"))]
             # A manifest may wait beside trees that were moved: together they are the new model.
             names = [
-                path.name for path in found if not (path.parent / "model.txt").exists() or path.name[-4:] == "part"
+                path.name
+                for path in found
+                if not (path.parent / "model.txt").exists() or path.name[-4:] == "part"
             ]
             return f"{names} are left" if names else ""
 
@@ -113,11 +121,16 @@ def main() -> None:
             old.save(folder / name)
             operations[f"save {name}"] = (lambda name=name: new.save(folder / name), loads(name))
         for name in ("data.txt", "data.csv", "data.parquet", "data.txt.gz"):
-            operations[f"write {name}"] = (lambda name=name: rw.write_data(table, folder / name), leftovers)
+            operations[f"write {name}"] = (
+                lambda name=name: rw.write_data(table, folder / name),
+                leftovers,
+            )
         operations["export"] = (lambda: export(new, "json", folder / "model.json"), leftovers)
         expected = rw.Ranker(**PARAMETERS, verbose=0).fit(table).predict(table)
         wanted = {**CHECKPOINTS, "n_estimators": 4}
-        shorter = rw.Ranker(**{**PARAMETERS, "n_estimators": 4}, verbose=0).fit(table).predict(table)
+        shorter = (
+            rw.Ranker(**{**PARAMETERS, "n_estimators": 4}, verbose=0).fit(table).predict(table)
+        )
         assert len(expected) == len(shorter)
         number = [0]
 
@@ -127,7 +140,11 @@ def main() -> None:
 
         def resume() -> str:
             run = train_run(folder / f"run{number[0]}", table, parameters=wanted, verbose=0)
-            return leftovers() if np.array_equal(run.ranker.predict(table), shorter) else "resumed to another model"
+            return (
+                leftovers()
+                if np.array_equal(run.ranker.predict(table), shorter)
+                else "resumed to another model"
+            )
 
         operations["train in a run"] = (train, resume)
         for name, (operation, check) in operations.items():

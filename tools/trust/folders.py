@@ -56,7 +56,13 @@ def changed_trees(trees: bytes, draw: random.Random) -> bytes:
         if not trees.startswith(b"{"):
             return changed_lines(trees, draw)
         return changed_json(trees, draw) if kind < 0.55 else changed_document(trees, draw)
-    except (ValueError, TypeError, LookupError, AttributeError, RecursionError):  # changed beyond recognition before
+    except (
+        ValueError,
+        TypeError,
+        LookupError,
+        AttributeError,
+        RecursionError,
+    ):  # changed beyond recognition before
         return changed_bytes(trees, draw)
 
 
@@ -105,16 +111,24 @@ def changed_document(trees: bytes, draw: random.Random) -> bytes:
     document = json.loads(trees)
     tree = draw.choice(document["trees"])
     for name in draw.sample(sorted(tree), draw.choice([1, 1, 2, 3])):
-        changed_numbers(tree[name], draw, draw.choice([None, -1, 2**31, 2**63, 1e308, -1e308, 5e-324, 0.5, "x", [0]]))
+        changed_numbers(
+            tree[name],
+            draw,
+            draw.choice([None, -1, 2**31, 2**63, 1e308, -1e308, 5e-324, 0.5, "x", [0]]),
+        )
     return json.dumps(document).encode()
 
 
 class Folder:
     """A saved model of an engine, and what is done with a changed one."""
 
-    def __init__(self, folder: Path, engine: str, table: rw.RankingData, parameters: dict[str, Any]) -> None:
+    def __init__(
+        self, folder: Path, engine: str, table: rw.RankingData, parameters: dict[str, Any]
+    ) -> None:
         self.folder, self.rows = folder / "model", table.X[:20]
-        rw.Ranker(**{**parameters, "num_leaves": 6}, engine=engine, verbose=0).fit(table).save(self.folder)
+        rw.Ranker(**{**parameters, "num_leaves": 6}, engine=engine, verbose=0).fit(table).save(
+            self.folder
+        )
         manifest = (self.folder / "manifest.json").read_bytes()
         self.file = self.folder / json.loads(manifest)["model_file"]
         self.example = self.file.read_bytes() + SEPARATOR + manifest
@@ -134,7 +148,9 @@ class Folder:
         scores = model.predict(self.rows, threads=1)
         again = type(model.forest).load(model.forest.dump())
         if not np.isfinite(scores).all() or not np.array_equal(again.predict(self.rows), scores):
-            raise AssertionError("scores are not finite, or others after the trees were written and read again")
+            raise AssertionError(
+                "scores are not finite, or others after the trees were written and read again"
+            )
         if not np.isfinite(model.importances()).all():
             raise AssertionError("importances are not finite")
         values = model.predict(self.rows, contributions=True, threads=1)

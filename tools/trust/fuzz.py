@@ -26,12 +26,16 @@ from mutations import changed
 from outcomes import Trial, attempt, limited, report
 from readers import readers
 
-SILENCE = 120  # seconds of processor time after which a child that answers nothing hangs in compiled code
+SILENCE = (
+    120  # seconds of processor time after which a child that answers nothing hangs in compiled code
+)
 
 STOPPED: list[bool] = []  # by SIGTERM: what was tried so far is reported
 
 
-def attempts(name: str, folder: Path, findings: Path, cases: range, seconds: float, seed: int, send: int) -> None:
+def attempts(
+    name: str, folder: Path, findings: Path, cases: range, seconds: float, seed: int, send: int
+) -> None:
     reader = readers()[name](folder)
     limited()
     deadline = time.monotonic() + seconds  # the examples were made before
@@ -42,7 +46,9 @@ def attempts(name: str, folder: Path, findings: Path, cases: range, seconds: flo
             break
         draw = random.Random(f"{name} {seed} {case}")
         content = (
-            reader.change(reader.example, draw) if reader.change else changed(reader.example, draw, reader.structured)
+            reader.change(reader.example, draw)
+            if reader.change
+            else changed(reader.example, draw, reader.structured)
         )
         outcome = attempt(reader, content)
         if outcome not in ("read", "refused"):
@@ -53,7 +59,10 @@ def attempts(name: str, folder: Path, findings: Path, cases: range, seconds: flo
 def answers(receive: int, child: int) -> list[str]:
     """Read what a child process answers; one that is silent for long is killed."""
     process, lines = psutil.Process(child), b""
-    waited, used = 0, 0.0  # seconds, without those in which this process is paused too; processor time of the child
+    waited, used = (
+        0,
+        0.0,
+    )  # seconds, without those in which this process is paused too; processor time of the child
     while True:
         if STOPPED:
             os.kill(child, signal.SIGKILL)
@@ -79,7 +88,15 @@ def fuzz(name: str, folder: Path, findings: Path, cases: int, seconds: float, se
             try:
                 own = folder / str(number)
                 own.mkdir()
-                attempts(name, own, findings, range(number, cases), deadline - time.monotonic(), seed, send)
+                attempts(
+                    name,
+                    own,
+                    findings,
+                    range(number, cases),
+                    deadline - time.monotonic(),
+                    seed,
+                    send,
+                )
                 os._exit(0)
             finally:
                 os._exit(1)
@@ -100,10 +117,14 @@ def fuzz(name: str, folder: Path, findings: Path, cases: int, seconds: float, se
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--readers", nargs="+")
     parser.add_argument("--cases", type=int, default=10**9)
-    parser.add_argument("--seconds", type=float, default=None, help="for each reader [60 unless --cases is given]")
+    parser.add_argument(
+        "--seconds", type=float, default=None, help="for each reader [60 unless --cases is given]"
+    )
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--findings", type=Path, default=Path("build/findings"))
     options = parser.parse_args()
@@ -118,7 +139,9 @@ def main() -> None:
     total = 0
     for name in [] if STOPPED else options.readers or names:
         with tempfile.TemporaryDirectory() as scratch:
-            total += report(name, fuzz(name, Path(scratch), findings, options.cases, seconds, options.seed))
+            total += report(
+                name, fuzz(name, Path(scratch), findings, options.cases, seconds, options.seed)
+            )
     print(f"{total} findings")
     sys.exit(bool(total))
 

@@ -30,7 +30,9 @@ import psutil
 from outcomes import Trial, attempt, limited, report
 
 UNCOMPILED = ("letor.txt",)
-SILENCE = 120  # seconds of processor time after which a child that counts nothing hangs in compiled code
+SILENCE = (
+    120  # seconds of processor time after which a child that counts nothing hangs in compiled code
+)
 
 
 def import_all(package: str) -> None:
@@ -54,7 +56,11 @@ def child(name: str, corpus: Path, findings: Path, seed: int, counts: Path) -> N
     reader = readers.readers()[name](scratch)
     if not any(corpus.iterdir()):
         for number in range(20):
-            content = changed(reader.example, random.Random(number), reader.structured) if number else reader.example
+            content = (
+                changed(reader.example, random.Random(number), reader.structured)
+                if number
+                else reader.example
+            )
             (corpus / f"seed{number}").write_bytes(content)
     limited()
     outcomes: Counter[str] = Counter()
@@ -65,7 +71,9 @@ def child(name: str, corpus: Path, findings: Path, seed: int, counts: Path) -> N
         outcome = attempt(reader, content)
         outcomes[outcome] += 1
         if outcome not in ("read", "refused"):
-            (findings / f"{name.replace('/', '-')}-{sum(outcomes.values())}-{seed}").write_bytes(content)
+            (findings / f"{name.replace('/', '-')}-{sum(outcomes.values())}-{seed}").write_bytes(
+                content
+            )
         if time.monotonic() - written > 0.3:
             part.write_text(json.dumps(outcomes))
             part.replace(counts)
@@ -95,7 +103,9 @@ def fuzz(name: str, corpus: Path, findings: Path, seconds: float, seed: int) -> 
             environment = {**os.environ, "TMPDIR": scratch, "PYTHONWARNINGS": "ignore"}
             environment |= {"NUMBA_DISABLE_JIT": "1"} if name in UNCOMPILED else {}
             process = subprocess.Popen(
-                [sys.executable, __file__, "--child", arguments], env=environment, stderr=subprocess.DEVNULL
+                [sys.executable, __file__, "--child", arguments],
+                env=environment,
+                stderr=subprocess.DEVNULL,
             )
             used, ended = watched(process, counts, seconds)
             found = json.loads(counts.read_text()) if counts.exists() else {}
@@ -135,9 +145,13 @@ def main() -> None:
         name, corpus, findings, seed, counts = json.loads(sys.argv[2])
         child(name, Path(corpus), Path(findings), seed, Path(counts))
         return
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("readers", nargs="+")
-    parser.add_argument("--seconds", type=float, default=600, help="of processor time for each reader")
+    parser.add_argument(
+        "--seconds", type=float, default=600, help="of processor time for each reader"
+    )
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--corpus", type=Path, default=Path("build/corpus"))
     parser.add_argument("--findings", type=Path, default=Path("build/findings"))
@@ -146,7 +160,9 @@ def main() -> None:
     total = 0
     for name in options.readers:
         corpus = options.corpus.resolve() / name.replace("/", "-")
-        total += report(name, fuzz(name, corpus, options.findings.resolve(), options.seconds, options.seed))
+        total += report(
+            name, fuzz(name, corpus, options.findings.resolve(), options.seconds, options.seed)
+        )
         print(f"    {len(list(corpus.iterdir()))} inputs that reach code of their own", flush=True)
     print(f"{total} findings")
     sys.exit(bool(total))

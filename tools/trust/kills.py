@@ -52,7 +52,9 @@ def write(folder: Path) -> None:
         export(model, "json", folder / "model.json")
 
 
-def interrupted(work: Callable[[Path], None], folder: Path, number: signal.Signals, seconds: float) -> None:
+def interrupted(
+    work: Callable[[Path], None], folder: Path, number: signal.Signals, seconds: float
+) -> None:
     """Let a forked process work, and send it a signal after this time."""
     child = os.fork()
     if child == 0:
@@ -72,9 +74,16 @@ def check_training(folder: Path, expected: np.ndarray) -> str:
         run = rw.Run.open(folder)
         where = "finished" if run.finished else "under way"
     run = train_run(folder, data(), parameters=CHECKPOINTS, verbose=0)
-    same = np.array_equal(run.ranker.predict(data()), expected) and len(run.history) == PARAMETERS["n_estimators"]
+    same = (
+        np.array_equal(run.ranker.predict(data()), expected)
+        and len(run.history) == PARAMETERS["n_estimators"]
+    )
     leftovers = [path.name for path in folder.rglob(".*")]
-    return where if same and not leftovers else f"WRONG after {where}: same {same}, leftovers {leftovers}"
+    return (
+        where
+        if same and not leftovers
+        else f"WRONG after {where}: same {same}, leftovers {leftovers}"
+    )
 
 
 def check_files(folder: Path, answers: list[np.ndarray]) -> str:
@@ -87,18 +96,27 @@ def check_files(folder: Path, answers: list[np.ndarray]) -> str:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--rounds", type=int, default=200)
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--signals", nargs="+", choices=[one.name for one in SIGNALS], default=["SIGKILL"])
+    parser.add_argument(
+        "--signals", nargs="+", choices=[one.name for one in SIGNALS], default=["SIGKILL"]
+    )
     options = parser.parse_args()
-    signal.signal(signal.SIGINT, signal.default_int_handler)  # which processes in the background of a shell ignore
+    signal.signal(
+        signal.SIGINT, signal.default_int_handler
+    )  # which processes in the background of a shell ignore
     draw = random.Random(options.seed)
     outcomes: Counter[str] = Counter()
     with tempfile.TemporaryDirectory() as scratch:
         whole = train_run(Path(scratch, "whole"), data(), parameters=CHECKPOINTS, verbose=0)
         expected = whole.ranker.predict(data())
-        models = [whole.ranker, rw.Ranker(**{**PARAMETERS, "n_estimators": 20}, verbose=0).fit(data())]
+        models = [
+            whole.ranker,
+            rw.Ranker(**{**PARAMETERS, "n_estimators": 20}, verbose=0).fit(data()),
+        ]
         answers = [model.predict(data()) for model in models]
         start = time.perf_counter()
         train_run(Path(scratch, "timed"), data(), parameters=CHECKPOINTS, verbose=0)
@@ -115,7 +133,10 @@ def main() -> None:
                 folder.mkdir()
                 for name, model in zip(("first", "second"), models, strict=True):
                     model.save(folder / name)
-                for name in ("model", "model.zip"):  # what was there has to stay until something else takes its place
+                for name in (
+                    "model",
+                    "model.zip",
+                ):  # what was there has to stay until something else takes its place
                     models[1].save(folder / name)
                 export(models[1], "json", folder / "model.json")
                 interrupted(write, folder, kind, draw.uniform(0, 0.5))

@@ -48,7 +48,9 @@ def interrupted(work: Callable[[], object]) -> str:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--documents", type=int, default=100_000)
     parser.add_argument("--only-interrupts", action="store_true")
     options = parser.parse_args()

@@ -8,14 +8,99 @@ import re
 from typing import Any
 
 TOKENS = [
-    *("", "0", "-0", "1", "-1", "3", "00", "1e308", "1e309", "-1e400", "5e-324", "nan", "inf", "-inf", "NA", "x"),
-    *("2147483647", "2147483648", "4294967295", "9223372036854775808", "9" * 40, "0x10", "1_000", "١", "1.", ".5"),
-    *("true", "null", "None", "[]", "{}", "''", '"', "\\", "#", ":", ",", "=", "(", ")", "@", "+", "^", "\0", "\ufeff"),
-    *("\r", "\n", "\t", "\u2028", "\ud83d\ude00".encode("utf-16", "surrogatepass").decode("utf-16"), "../../x", "/"),
+    *(
+        "",
+        "0",
+        "-0",
+        "1",
+        "-1",
+        "3",
+        "00",
+        "1e308",
+        "1e309",
+        "-1e400",
+        "5e-324",
+        "nan",
+        "inf",
+        "-inf",
+        "NA",
+        "x",
+    ),
+    *(
+        "2147483647",
+        "2147483648",
+        "4294967295",
+        "9223372036854775808",
+        "9" * 40,
+        "0x10",
+        "1_000",
+        "١",
+        "1.",
+        ".5",
+    ),
+    *(
+        "true",
+        "null",
+        "None",
+        "[]",
+        "{}",
+        "''",
+        '"',
+        "\\",
+        "#",
+        ":",
+        ",",
+        "=",
+        "(",
+        ")",
+        "@",
+        "+",
+        "^",
+        "\0",
+        "\ufeff",
+    ),
+    *(
+        "\r",
+        "\n",
+        "\t",
+        "\u2028",
+        "\ud83d\ude00".encode("utf-16", "surrogatepass").decode("utf-16"),
+        "../../x",
+        "/",
+    ),
 ]
 VALUES: list[Any] = [
-    *(None, True, False, 0, 1, -1, 0.5, 2**31, 2**63, 10**40, 1e308, float("nan"), float("inf"), "", "x", "\x1b[31m"),
-    *("../../../etc/passwd", "/dev/zero", [], {}, [[]], {"a": 1}, ["x"], [1], [None], "9" * 1000, "0"),
+    *(
+        None,
+        True,
+        False,
+        0,
+        1,
+        -1,
+        0.5,
+        2**31,
+        2**63,
+        10**40,
+        1e308,
+        float("nan"),
+        float("inf"),
+        "",
+        "x",
+        "\x1b[31m",
+    ),
+    *(
+        "../../../etc/passwd",
+        "/dev/zero",
+        [],
+        {},
+        [[]],
+        {"a": 1},
+        ["x"],
+        [1],
+        [None],
+        "9" * 1000,
+        "0",
+    ),
 ]
 WORD = re.compile(r"[^\s:,=()\[\]{}\"]+")
 
@@ -66,7 +151,13 @@ def changed_json(content: bytes, draw: random.Random) -> bytes:
     places: list[tuple[Any, Any]] = []
 
     def collect(value: Any) -> None:
-        items = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+        items = (
+            value.items()
+            if isinstance(value, dict)
+            else enumerate(value)
+            if isinstance(value, list)
+            else ()
+        )
         for key, inner in items:
             places.append((value, key))
             collect(inner)

@@ -24,13 +24,17 @@ def limited() -> None:
         raise TooSlow
 
     signal.signal(signal.SIGPROF, expire)
-    resource.setrlimit(resource.RLIMIT_AS, (MEMORY + 3 * (1 << 30), -1))  # the libraries take addresses for themselves
+    resource.setrlimit(
+        resource.RLIMIT_AS, (MEMORY + 3 * (1 << 30), -1)
+    )  # the libraries take addresses for themselves
     os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
     warnings.simplefilter("ignore")
 
 
 def attempt(reader: Reader, content: bytes) -> str:
-    signal.setitimer(signal.ITIMER_PROF, SECONDS)  # processor time, which does not depend on other load
+    signal.setitimer(
+        signal.ITIMER_PROF, SECONDS
+    )  # processor time, which does not depend on other load
     try:
         reader.use(content)
         return "read"

@@ -83,7 +83,10 @@ def two_in_one_folder(folder: Path) -> str:
     code = TWICE.format(here=str(Path(__file__).parent))
     both = [
         subprocess.Popen(
-            [sys.executable, "-c", code, str(folder)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+            [sys.executable, "-c", code, str(folder)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
         )
         for _ in range(2)
     ]
@@ -97,7 +100,11 @@ def two_in_one_folder(folder: Path) -> str:
     answers = sorted(process.communicate(timeout=SECONDS)[0].strip() for process in both)
     finished = rw.Run.open(folder).finished
     # Either the second comes while the first trains and is told so, or it finds a finished run.
-    return "" if finished and answers in (["told", "trained"], ["trained", "trained"]) else f"{answers}, {finished}"
+    return (
+        ""
+        if finished and answers in (["told", "trained"], ["trained", "trained"])
+        else f"{answers}, {finished}"
+    )
 
 
 def main() -> None:
@@ -118,11 +125,14 @@ def main() -> None:
             bad = [result for result in results if result not in (scores, model)]
             wrong += len(bad)
             print(
-                f"{name:<16} {len(results):>4} calls  {len(bad)} wrong  {time.perf_counter() - start:.1f} s", flush=True
+                f"{name:<16} {len(results):>4} calls  {len(bad)} wrong  {time.perf_counter() - start:.1f} s",
+                flush=True,
             )
         problems = [two_in_one_folder(Path(scratch, f"run{number}")) for number in range(6)]
         wrong += sum(map(bool, problems))
-        print(f"{'two in a folder':<16} {len(problems):>4} pairs  {sum(map(bool, problems))} wrong  {problems}")
+        print(
+            f"{'two in a folder':<16} {len(problems):>4} pairs  {sum(map(bool, problems))} wrong  {problems}"
+        )
         assert np.frombuffer(scores).size == data().n_rows
     print(f"{wrong} wrong")
     sys.exit(bool(wrong))

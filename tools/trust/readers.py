@@ -57,7 +57,9 @@ def data() -> rw.RankingData:
     frame = pd.DataFrame(draw.normal(size=(ROWS, 3)).round(3), columns=["a", "b", "c"])
     frame["kind"] = pd.Categorical([f"k{code}" for code in draw.integers(0, 5, ROWS)])
     frame.loc[::7, "b"] = np.nan
-    return rw.RankingData(frame, draw.integers(0, 3, ROWS), qid=np.arange(ROWS) // 8, weights=np.ones(ROWS))
+    return rw.RankingData(
+        frame, draw.integers(0, 3, ROWS), qid=np.arange(ROWS) // 8, weights=np.ones(ROWS)
+    )
 
 
 def readers() -> dict[str, Callable[[Path], Reader]]:
@@ -76,11 +78,18 @@ def readers() -> dict[str, Callable[[Path], Reader]]:
         "pairs.csv": lambda folder: table_reader(folder / "pairs.csv", PAIRS, use_pairs),
         "pairs.parquet": lambda folder: table_reader(folder / "pairs.parquet", PAIRS, use_pairs),
         "clicks.csv": lambda folder: table_reader(folder / "clicks.csv", CLICKS, use_clicks),
-        "clicks.parquet": lambda folder: table_reader(folder / "clicks.parquet", CLICKS, use_clicks),
+        "clicks.parquet": lambda folder: table_reader(
+            folder / "clicks.parquet", CLICKS, use_clicks
+        ),
         "features.json": features_reader,
-        **{f"export/{name}": lambda folder, name=name: export_reader(folder, name) for name in EXPORTS},
+        **{
+            f"export/{name}": lambda folder, name=name: export_reader(folder, name)
+            for name in EXPORTS
+        },
         "qrels": lambda folder: trec_reader(folder, QRELS, rw.read_qrels, rw.write_qrels),
-        "bm25.run": lambda folder: trec_reader(folder, TREC_RUN, rw.read_trec_run, rw.write_trec_run),
+        "bm25.run": lambda folder: trec_reader(
+            folder, TREC_RUN, rw.read_trec_run, rw.write_trec_run
+        ),
         "manifest.json": lambda folder: model_reader(folder, "manifest.json"),
         "model.txt": lambda folder: model_reader(folder, "model.txt"),
         "trees.json": lambda folder: model_reader(folder, "trees.json"),
@@ -102,7 +111,9 @@ def plain() -> rw.RankingData:
     return rw.RankingData(np.nan_to_num(table.X), table.y, qid=table.qid)
 
 
-def file_reader(path: Path, example: rw.RankingData, read: Callable[[Path], rw.RankingData]) -> Reader:
+def file_reader(
+    path: Path, example: rw.RankingData, read: Callable[[Path], rw.RankingData]
+) -> Reader:
     """A file of labelled data; what was read is written again, and has to come back as it was."""
     rw.write_data(example, path)
     again = path.with_name(f"again{path.suffix}")
@@ -115,11 +126,18 @@ def file_reader(path: Path, example: rw.RankingData, read: Callable[[Path], rw.R
         except ValueError:  # ids or names that the format cannot hold
             return
         second = read(again)
-        matrices = [table.X.toarray() if hasattr(table.X, "toarray") else table.X for table in (first, second)]
-        width = min(matrix.shape[1] for matrix in matrices)  # LETOR text does not say how many columns are empty
+        matrices = [
+            table.X.toarray() if hasattr(table.X, "toarray") else table.X
+            for table in (first, second)
+        ]
+        width = min(
+            matrix.shape[1] for matrix in matrices
+        )  # LETOR text does not say how many columns are empty
         same = all(not np.any(np.nan_to_num(matrix[:, width:])) for matrix in matrices)
         same &= np.array_equal(matrices[0][:, :width], matrices[1][:, :width], equal_nan=True)
-        same &= np.array_equal(first.y, second.y) and list(map(str, first.qid)) == list(map(str, second.qid))
+        same &= np.array_equal(first.y, second.y) and list(map(str, first.qid)) == list(
+            map(str, second.qid)
+        )
         if not same:
             raise AssertionError("what was written comes back as something else")
 
@@ -144,16 +162,22 @@ def stream_reader(path: Path, example: rw.RankingData) -> Reader:
             raise
         if whole is None:
             raise AssertionError("read in pieces but not at once")
-        same = np.array_equal(in_memory(streamed.X), whole.X, equal_nan=True) and np.array_equal(streamed.y, whole.y)
+        same = np.array_equal(in_memory(streamed.X), whole.X, equal_nan=True) and np.array_equal(
+            streamed.y, whole.y
+        )
         same &= list(streamed.qid) == list(whole.qid) and streamed.categories == whole.categories
         same &= (streamed.weights is None) == (whole.weights is None)
-        if not (same and (whole.weights is None or np.array_equal(streamed.weights, whole.weights))):
+        if not (
+            same and (whole.weights is None or np.array_equal(streamed.weights, whole.weights))
+        ):
             raise AssertionError("something else in pieces than at once")
 
     return Reader(path.read_bytes(), use)
 
 
-def table_reader(path: Path, example: dict[str, list[Any]], read: Callable[[Path], object]) -> Reader:
+def table_reader(
+    path: Path, example: dict[str, list[Any]], read: Callable[[Path], object]
+) -> Reader:
     """A table that is not ranking data."""
     write_table(example, path)
 
@@ -183,7 +207,12 @@ def features_reader(folder: Path) -> Reader:
         path.write_bytes(content)
         read_feature_set(path)
 
-    example = {"featureset": {"name": "s", "features": [{"name": "a", "store": "x"}, {"name": "b", "store": "x"}]}}
+    example = {
+        "featureset": {
+            "name": "s",
+            "features": [{"name": "a", "store": "x"}, {"name": "b", "store": "x"}],
+        }
+    }
     return Reader(json.dumps(example).encode(), use, structured=True)
 
 
@@ -247,7 +276,10 @@ def config_reader(folder: Path) -> Reader:
         path.write_bytes(content)
         rw.Ranker(**named(read_config(path))).check_params()
 
-    return Reader(b'objective = "lambdamart(sigma=2)"\nmetric = ["map"]\n[engine_params]\nlambda_l1 = 0.1\n', use)
+    return Reader(
+        b'objective = "lambdamart(sigma=2)"\nmetric = ["map"]\n[engine_params]\nlambda_l1 = 0.1\n',
+        use,
+    )
 
 
 def metadata_reader(folder: Path) -> Reader:
@@ -289,7 +321,9 @@ def model_reader(folder: Path, name: str) -> Reader:
             changed = manifest | {"model_sha256": hashlib.sha256(content).hexdigest()}
             (model / "manifest.json").write_text(json.dumps(changed))
         read = rw.load(model)
-        scores = read.predict(rows if len(read.columns.feature_names) == rows.shape[1] else table, threads=1)
+        scores = read.predict(
+            rows if len(read.columns.feature_names) == rows.shape[1] else table, threads=1
+        )
         if not np.isfinite(scores).all():
             raise AssertionError("scores that are not finite")
         read.importances()
@@ -330,7 +364,10 @@ def checkpoint_reader(folder: Path) -> Reader:
         # Times, curves, rates and the end may be changed within what is valid; the trees may not.
         if json.loads(content)["state"].get("trees") == json.loads(example)["state"]["trees"]:
             known = ("factors", "rates", "finished")
-            same = all(json.loads(content)["state"].get(k) == json.loads(example)["state"][k] for k in known)
+            same = all(
+                json.loads(content)["state"].get(k) == json.loads(example)["state"][k]
+                for k in known
+            )
             if same and not np.array_equal(resumed.predict(table), expected):
                 raise AssertionError("another model in silence")
 
@@ -373,7 +410,12 @@ def study_reader(folder: Path) -> Reader:
 def use_study(path: Path) -> None:
     from rankwright.tuning.study import load_optuna, open_study
 
-    with quiet(), open_study(path, json.loads(_description(path)), load_optuna().pruners.NopPruner()) as opened:
+    with (
+        quiet(),
+        open_study(
+            path, json.loads(_description(path)), load_optuna().pruners.NopPruner()
+        ) as opened,
+    ):
         for trial in opened.trials:
             _ = trial.params, trial.value, trial.state
 

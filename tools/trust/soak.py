@@ -26,7 +26,9 @@ def usage() -> tuple[float, int, int]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--trees", type=int, default=2000)
     parser.add_argument("--documents", type=int, default=50_000)
     parser.add_argument("--fits", type=int, default=200)
@@ -44,16 +46,25 @@ def main() -> None:
         checkpoint = {"path": Path(scratch, "checkpoint"), "trees": max(1, options.trees // 20)}
         ranker = rw.Ranker(n_estimators=options.trees, n_jobs=1, verbose=0, checkpoint=checkpoint)
         ranker.fit(train, eval_set=[valid], callbacks=[watch])
-        size = sum(file.stat().st_size for file in Path(scratch).rglob("*") if file.is_file()) / 2**20
-    print(f"{options.trees} trees on {train.n_rows} documents in {time.perf_counter() - start:.0f} s")
-    print("MB after trees: " + ", ".join(f"{iteration}: {megabytes:.0f}" for iteration, megabytes in seen))
+        size = (
+            sum(file.stat().st_size for file in Path(scratch).rglob("*") if file.is_file()) / 2**20
+        )
+    print(
+        f"{options.trees} trees on {train.n_rows} documents in {time.perf_counter() - start:.0f} s"
+    )
+    print(
+        "MB after trees: "
+        + ", ".join(f"{iteration}: {megabytes:.0f}" for iteration, megabytes in seen)
+    )
     warm, last = seen[len(seen) // 4][1], seen[-1][1]
     # The trees themselves have to be kept, as text and as arrays: a few times the size of the saved model.
     print(f"growth after a quarter: {last - warm:.0f} MB; the checkpoint has {size:.0f} MB")
     small = rw.make_web_search(30, kind="short", n_features=20, seed=1)
     figures = []
     for number in range(options.fits):
-        rw.Ranker(n_estimators=10, min_child_samples=5, n_jobs=1 + number % 2, verbose=0).fit(small).predict(small)
+        rw.Ranker(n_estimators=10, min_child_samples=5, n_jobs=1 + number % 2, verbose=0).fit(
+            small
+        ).predict(small)
         if number % max(1, options.fits // 10) == 0 or number == options.fits - 1:
             figures.append(usage())
     print("fits, MB/threads/files: " + ", ".join(f"{m:.0f}/{t}/{f}" for m, t, f in figures))

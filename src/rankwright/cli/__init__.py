@@ -53,10 +53,14 @@ def _show_version(wanted: bool) -> None:
 @app.callback()
 def _options(
     debug: Annotated[
-        bool, typer.Option("--debug", help="Show the traceback of an error; may be anywhere on the line.")
+        bool,
+        typer.Option(
+            "--debug", help="Show the traceback of an error; may be anywhere on the line."
+        ),
     ] = False,
     version: Annotated[
-        bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Show the version.")
+        bool,
+        typer.Option("--version", callback=_show_version, is_eager=True, help="Show the version."),
     ] = False,
 ) -> None:
     pass  # `main` removes --debug before the commands see it
@@ -83,7 +87,11 @@ def _parameter_remedy(flag: str) -> str:
     name = flag.lstrip("-").replace("-", "_")
     if name in _OTHER_NAMES:
         return f"the parameter {name} is --{_OTHER_NAMES[name].replace('_', '-')}."
-    return f"parameters of Ranker are set by --set {name}=VALUE." if name in Ranker().get_params() else ""
+    return (
+        f"parameters of Ranker are set by --set {name}=VALUE."
+        if name in Ranker().get_params()
+        else ""
+    )
 
 
 app.command()(demo.demo)
@@ -135,7 +143,11 @@ _OTHER_NAMES = {
 
 def _announcing_compilation(arguments: list[str]) -> AbstractContextManager[None]:
     """Say on a terminal when kernels are compiled, unless the user wants quiet, or help, which needs no kernels."""
-    if not arguments or {"-q", "--quiet", "-h", "--help", "--version"} & {*arguments} or not sys.stderr.isatty():
+    if (
+        not arguments
+        or {"-q", "--quiet", "-h", "--help", "--version"} & {*arguments}
+        or not sys.stderr.isatty()
+    ):
         return nullcontext()
     from rankwright.kernels.compilation import announcing
 
@@ -156,7 +168,13 @@ def _with_flags(message: str, arguments: list[str]) -> str:
     commands = typer.main.get_command(app).commands  # type: ignore[attr-defined]
     command = next((commands[word] for word in arguments if word in commands), None)
     flags = (
-        {option.name: option.opts[0] for option in command.params if option.opts[0].startswith("--")} if command else {}
+        {
+            option.name: option.opts[0]
+            for option in command.params
+            if option.opts[0].startswith("--")
+        }
+        if command
+        else {}
     )
     flags |= {keyword: flags[name] for keyword, name in _OTHER_NAMES.items() if name in flags}
     if not flags:

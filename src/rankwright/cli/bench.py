@@ -21,12 +21,18 @@ def bench(
     context: typer.Context,
     out: Annotated[
         Path,
-        typer.Option(metavar="JSON", help="Result file; the measurements are stored beside it.", show_default=False),
+        typer.Option(
+            metavar="JSON",
+            help="Result file; the measurements are stored beside it.",
+            show_default=False,
+        ),
     ],
     data: Annotated[
         list[Path] | None,
         typer.Option(
-            metavar="DATA", help="LETOR folder of a known layout, or a data file; repeatable.", show_default=False
+            metavar="DATA",
+            help="LETOR folder of a known layout, or a data file; repeatable.",
+            show_default=False,
         ),
     ] = None,
     kinds: Annotated[
@@ -42,7 +48,9 @@ def bench(
     ] = "ndcg@10 map",
     seeds: Annotated[int, typer.Option(help="Trainings per fold.", min=1)] = 5,
     trees: Annotated[int, typer.Option(help="Trees per training.", min=1)] = 300,
-    every: Annotated[int, typer.Option(help="Choose the number of trees among multiples of this.", min=1)] = 5,
+    every: Annotated[
+        int, typer.Option(help="Choose the number of trees among multiples of this.", min=1)
+    ] = 5,
     systems: Annotated[
         str | None,
         typer.Option(
@@ -65,13 +73,21 @@ def bench(
         ),
     ] = None,
     threads: Annotated[int, typer.Option(help="Threads of every system.", min=1)] = 2,
-    reach: Annotated[float, typer.Option(help="Time to reach this share of the best value.", min=0.01, max=1.0)] = 0.98,
+    reach: Annotated[
+        float, typer.Option(help="Time to reach this share of the best value.", min=0.01, max=1.0)
+    ] = 0.98,
     scaling: Annotated[
-        bool, typer.Option("--scaling", help="Measure instead how time grows with the size of the data.")
+        bool,
+        typer.Option("--scaling", help="Measure instead how time grows with the size of the data."),
     ] = False,
-    quick: Annotated[bool, typer.Option("--quick", help="With --scaling: tiny sizes, to check that it works.")] = False,
+    quick: Annotated[
+        bool, typer.Option("--quick", help="With --scaling: tiny sizes, to check that it works.")
+    ] = False,
     against: Annotated[
-        Path | None, typer.Option(metavar="JSON", help="Earlier result to compare times with.", show_default=False)
+        Path | None,
+        typer.Option(
+            metavar="JSON", help="Earlier result to compare times with.", show_default=False
+        ),
     ] = None,
     quiet: options.Quiet = False,
 ) -> None:
@@ -92,7 +108,9 @@ def bench(
     if scaling:
         from rankwright.research.bench import QUICK, run_scaling
 
-        result = run_scaling(QUICK if quick else None, systems=chosen_systems if systems else None, progress=progress)
+        result = run_scaling(
+            QUICK if quick else None, systems=chosen_systems if systems else None, progress=progress
+        )
     else:
         from rankwright.research.bench import run_bench
 
@@ -117,13 +135,22 @@ def bench(
         echo(f"\nwrote {out}; for a page: rankwright report {out}")
 
 
+def _is_given(context: typer.Context, name: str) -> bool:
+    source = context.get_parameter_source(name)
+    return source is not None and source.name == "COMMANDLINE"
+
+
 def _check_usage(context: typer.Context, scaling: bool, only_files: bool) -> None:
     """Refuse options that would be ignored."""
-    flags = {name for name in context.params if context.get_parameter_source(name).name == "COMMANDLINE"}  # type: ignore[union-attr]
+    flags = {name for name in context.params if _is_given(context, name)}
     if scaling and (ignored := flags - {"out", "scaling", "quick", "systems", "against", "quiet"}):
-        raise typer.BadParameter(f"--scaling has its own data and settings; leave out --{sorted(ignored)[0]}.")
+        raise typer.BadParameter(
+            f"--scaling has its own data and settings; leave out --{sorted(ignored)[0]}."
+        )
     if not scaling and "quick" in flags:
-        raise typer.BadParameter("--quick belongs to --scaling; otherwise lower --queries, --trees and --seeds.")
+        raise typer.BadParameter(
+            "--quick belongs to --scaling; otherwise lower --queries, --trees and --seeds."
+        )
     if only_files and "queries" in flags:
         raise typer.BadParameter("--queries is for generated data; add --kinds, or leave it out.")
 
@@ -135,7 +162,9 @@ def _systems(preset: str, ours: list[str], names: str | None) -> list[System]:
         all_systems = preset_systems(preset, [_our_system(text) for text in ours])
         if names is None:
             return all_systems
-        return choose_systems(all_systems, [name.strip() for name in names.split(",") if name.strip()])
+        return choose_systems(
+            all_systems, [name.strip() for name in names.split(",") if name.strip()]
+        )
     except ValueError as error:
         raise typer.BadParameter(str(error)) from None
 
@@ -152,9 +181,18 @@ def _our_system(text: str) -> RankwrightSystem:
     if not colon or not name.strip() or not all(key and equals for key, equals, _ in pairs):
         raise ValueError(f"{text!r} is not of the form 'NAME: KEY=VALUE ...'.")
     params = {key: options.literal(value) for key, _, value in pairs}
-    fixed = {"metric", "n_estimators", "random_state", "n_jobs", "verbose", "checkpoint"} & params.keys()
+    fixed = {
+        "metric",
+        "n_estimators",
+        "random_state",
+        "n_jobs",
+        "verbose",
+        "checkpoint",
+    } & params.keys()
     if fixed:
-        raise ValueError(f"{name.strip()}: {sorted(fixed)[0]} is the same for all systems; leave it out of --ours.")
+        raise ValueError(
+            f"{name.strip()}: {sorted(fixed)[0]} is the same for all systems; leave it out of --ours."
+        )
     if unknown := params.keys() - Ranker().get_params().keys():
         raise ValueError(f"{name.strip()}: Ranker has no parameter {sorted(unknown)[0]!r}.")
     Ranker(**params).check_params()
@@ -170,7 +208,9 @@ def _data(paths: list[Path], kinds: str | None, queries: int) -> dict[str, Any]:
     chosen_kinds = [kind.strip() for kind in (kinds or "").split(",") if kind.strip()]
     for kind in chosen_kinds:
         if kind not in _KINDS:
-            raise typer.BadParameter(f"unknown kind {kind!r} of data; choose from {', '.join(_KINDS)}.")
+            raise typer.BadParameter(
+                f"unknown kind {kind!r} of data; choose from {', '.join(_KINDS)}."
+            )
     generated = chosen_kinds or ([] if paths else list(_KINDS))
     data: dict[str, Any] = {}
     for path in paths:
@@ -194,7 +234,9 @@ def _tables(result: dict[str, Any]) -> list[Table]:
             tables.append(benchmark_page.quality_table(result, target))
             if len(result["systems"]) > 1:
                 tables.append(benchmark_page.paired_table(result, target))
-            tables += [benchmark_page.speed_table(result, target, data["name"]) for data in result["data"]]
+            tables += [
+                benchmark_page.speed_table(result, target, data["name"]) for data in result["data"]
+            ]
             tables.append(benchmark_page.equal_table(result, target))
     return [table for table in (*tables, benchmark_page.changes_table(result)) if table is not None]
 
@@ -208,5 +250,7 @@ def _show(table: Table) -> None:
     echo(f"\n{table.title}")
     for row in (table.columns, *body):
         cells = zip(row, widths, is_text, strict=True)
-        echo("  ".join(cell.ljust(n) if text else cell.rjust(n) for cell, n, text in cells).rstrip())
+        echo(
+            "  ".join(cell.ljust(n) if text else cell.rjust(n) for cell, n, text in cells).rstrip()
+        )
     echo(table.note)

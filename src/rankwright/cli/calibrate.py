@@ -19,18 +19,30 @@ CalibrationTarget = Literal["label", "relevance"]
 
 @options.with_data_options()
 def calibrate(
-    system: Annotated[Path, typer.Argument(metavar="RUN", help="Run folder or saved model.", show_default=False)],
+    system: Annotated[
+        Path, typer.Argument(metavar="RUN", help="Run folder or saved model.", show_default=False)
+    ],
     data: Annotated[
         Path,
-        typer.Argument(metavar="DATA", help="Held-out queries; with --folds the training data.", show_default=False),
+        typer.Argument(
+            metavar="DATA",
+            help="Held-out queries; with --folds the training data.",
+            show_default=False,
+        ),
     ],
-    method: Annotated[Method, typer.Option(help="Any increasing map, or a line through log odds.")] = "isotonic",
-    target: Annotated[CalibrationTarget, typer.Option(help="Expected label, or probability of relevance.")] = "label",
+    method: Annotated[
+        Method, typer.Option(help="Any increasing map, or a line through log odds.")
+    ] = "isotonic",
+    target: Annotated[
+        CalibrationTarget, typer.Option(help="Expected label, or probability of relevance.")
+    ] = "label",
     threshold: Annotated[
-        float | None, typer.Option(help="With --target relevance: least relevant label [1].", show_default=False)
+        float | None,
+        typer.Option(help="With --target relevance: least relevant label [1].", show_default=False),
     ] = None,
     folds: Annotated[
-        int | None, typer.Option(help="Cross-fit on DATA: train a model for each fold.", show_default=False)
+        int | None,
+        typer.Option(help="Cross-fit on DATA: train a model for each fold.", show_default=False),
     ] = None,
     *,
     reading: options.Reading,
@@ -49,13 +61,15 @@ def calibrate(
     ranker.calibrate(rows, method=method, target=target, threshold=threshold, folds=folds)
     save_calibrated(ranker, system)
     if not quiet:
-        echo(f"{system}: {describe(ranker)}.\nNext: rankwright predict {system} DATA --calibrated --out values.txt")
+        echo(
+            f"{system}: {describe(ranker)}.\nNext: rankwright predict {system} DATA --calibrated --out values.txt"
+        )
 
 
 def save_calibrated(ranker: Ranker, system: Path) -> None:
     """Write a calibrated model back to the run folder or the saved model that it came from."""
-    from rankwright.locks import locked_folder
     from rankwright.runs import is_run
+    from rankwright.support.locks import locked_folder
 
     if not is_run(system):
         ranker.save(system)

@@ -34,7 +34,8 @@ def read_log(path: Path, columns: list[str] | None) -> ClickLog:
         name, _, column = text.partition("=")
         if name not in _NAMES or not column:
             raise typer.BadParameter(
-                f"{text!r} is not of the form NAME=COLUMN with NAME of {', '.join(_NAMES)}.", param_hint="--log-column"
+                f"{text!r} is not of the form NAME=COLUMN with NAME of {', '.join(_NAMES)}.",
+                param_hint="--log-column",
             )
         names[name] = column
     try:
@@ -45,7 +46,10 @@ def read_log(path: Path, columns: list[str] | None) -> ClickLog:
 
 def _in_flags(message: str) -> str:
     """Name --log-column where the library names an argument of `read_clicks`."""
-    for remedy in (", or None where lists follow each other", ", or give read_clicks first_position=0"):
+    for remedy in (
+        ", or None where lists follow each other",
+        ", or give read_clicks first_position=0",
+    ):
         message = message.replace(remedy, "")
     return re.sub(rf"in ({'|'.join(_NAMES)})=", r"in --log-column \1=COLUMN", message)
 
@@ -64,14 +68,22 @@ def evaluate_from_clicks(
 
     scores, rows = scoring.score_system(system, data, document=document, labelled=False)
     try:
-        log = log.attach(_named(rows) if document is None else rows, document=document or "document")
+        log = log.attach(
+            _named(rows) if document is None else rows, document=document or "document"
+        )
     except ValueError as error:
         if document is not None:
             raise
-        raise ValueError(f"{error} --document names the column of the data with their ids [QID-1, ...].") from None
+        raise ValueError(
+            f"{error} --document names the column of the data with their ids [QID-1, ...]."
+        ) from None
     curve = _propensities(log, propensity)
-    estimators = ["ips", "snips", "dr"] if log.queries.n_queries > 1 else ["ips", "snips"]  # "dr" learns from others
-    return rw.evaluate_clicks(log, scores, curve, metrics=metrics, estimators=estimators, clip=clip), curve
+    estimators = (
+        ["ips", "snips", "dr"] if log.queries.n_queries > 1 else ["ips", "snips"]
+    )  # "dr" learns from others
+    return rw.evaluate_clicks(
+        log, scores, curve, metrics=metrics, estimators=estimators, clip=clip
+    ), curve
 
 
 def evaluation_json(result: ClickEvaluation, curve: Propensities) -> str:
@@ -84,7 +96,11 @@ def _named(rows: RankingData) -> RankingData:
     from rankwright.data.tables import document_names
 
     return rows._like(
-        rows.X, rows.y, rows.qid, rows.weights, rows.fields | {"document": _objects(document_names(rows))}
+        rows.X,
+        rows.y,
+        rows.qid,
+        rows.weights,
+        rows.fields | {"document": _objects(document_names(rows))},
     )
 
 

@@ -26,11 +26,14 @@ def compare(
     ],
     metrics: options.Metrics = "ndcg@10 map",
     test: Annotated[
-        Literal["fisher", "t", "wilcoxon"], typer.Option(help="Paired test that decides on significance.")
+        Literal["fisher", "t", "wilcoxon"],
+        typer.Option(help="Paired test that decides on significance."),
     ] = "fisher",
     ties: options.Ties = "worst",
     empty: options.Empty = "skip",
-    queries: Annotated[int, typer.Option(help="Number of improved and of worsened queries to list.", min=0)] = 5,
+    queries: Annotated[
+        int, typer.Option(help="Number of improved and of worsened queries to list.", min=0)
+    ] = 5,
     seed: Annotated[int, typer.Option(help="Seed of the permutations and resamples.", min=0)] = 0,
     json: options.AsJson = False,
     *,
@@ -51,7 +54,10 @@ def compare(
     metric_names = options.split_metrics(metrics)
     data = scoring.DataFile(data_path, reading)
     names = _names(systems)
-    results = [scoring.evaluate_system(path, data, metrics=metric_names, ties=ties, empty=empty) for path in systems]
+    results = [
+        scoring.evaluate_system(path, data, metrics=metric_names, ties=ties, empty=empty)
+        for path in systems
+    ]
     comparison = rw.compare(*results, names=names, metrics=metric_names, test=test, seed=seed)
     changes = {
         name: _changes(results[0], result, metric_names[0], queries)
@@ -85,7 +91,9 @@ def _names(paths: list[Path]) -> list[str]:
     return names
 
 
-def _changes(baseline: Evaluation, system: Evaluation, metric: str, count: int) -> dict[str, list[dict[str, Any]]]:
+def _changes(
+    baseline: Evaluation, system: Evaluation, metric: str, count: int
+) -> dict[str, list[dict[str, Any]]]:
     """List the queries with the largest gains and losses, largest first; differences up to 1e-12 are rounding."""
     rows = [
         {"query": query, "baseline": before, "system": after, "difference": after - before}
@@ -96,6 +104,10 @@ def _changes(baseline: Evaluation, system: Evaluation, metric: str, count: int) 
             strict=True,
         )
     ]
-    gains = sorted((row for row in rows if row["difference"] > 1e-12), key=lambda row: -row["difference"])
-    losses = sorted((row for row in rows if row["difference"] < -1e-12), key=lambda row: row["difference"])
+    gains = sorted(
+        (row for row in rows if row["difference"] > 1e-12), key=lambda row: -row["difference"]
+    )
+    losses = sorted(
+        (row for row in rows if row["difference"] < -1e-12), key=lambda row: row["difference"]
+    )
     return {"gains": gains[:count], "losses": losses[:count]}

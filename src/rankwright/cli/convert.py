@@ -12,9 +12,14 @@ from rankwright.cli import options
 
 @options.with_data_options()
 def convert(
-    source: Annotated[Path, typer.Argument(metavar="IN", help="LETOR, Parquet or CSV.", show_default=False)],
+    source: Annotated[
+        Path, typer.Argument(metavar="IN", help="LETOR, Parquet or CSV.", show_default=False)
+    ],
     target: Annotated[
-        Path, typer.Argument(metavar="OUT", help="File to write; an existing one is overwritten.", show_default=False)
+        Path,
+        typer.Argument(
+            metavar="OUT", help="File to write; an existing one is overwritten.", show_default=False
+        ),
     ],
     *,
     reading: options.Reading,

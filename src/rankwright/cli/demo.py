@@ -18,7 +18,10 @@ _METRICS = ["ndcg@10", "map", "mrr", "err"]
 _SYSTEMS: dict[str, dict[str, Any]] = {
     "lambdamart": {"objective": "lambdamart(truncation=13, normalize=True)"},
     "yetirank": {"objective": "yetirank"},
-    "yetiloss": {"objective": "yetiloss(neighbours=3) + 0.5 n^-0.5 queryrmse", "leaf_values": "full"},
+    "yetiloss": {
+        "objective": "yetiloss(neighbours=3) + 0.5 n^-0.5 queryrmse",
+        "leaf_values": "full",
+    },
     "stochasticrank": {"objective": "stochasticrank"},
 }
 
@@ -26,14 +29,20 @@ _SYSTEMS: dict[str, dict[str, Any]] = {
 @options.with_data_options(weight=False)
 def demo(
     data: Annotated[
-        Path | None, typer.Option(metavar="DATA", help="LETOR, Parquet or CSV instead of synthetic data.")
+        Path | None,
+        typer.Option(metavar="DATA", help="LETOR, Parquet or CSV instead of synthetic data."),
     ] = None,
-    out: Annotated[Path, typer.Option(metavar="FOLDER", help="Folder for the runs and the report.")] = Path("demo-run"),
+    out: Annotated[
+        Path, typer.Option(metavar="FOLDER", help="Folder for the runs and the report.")
+    ] = Path("demo-run"),
     queries: Annotated[
-        int | None, typer.Option(help="Number of synthetic queries [400].", min=20, show_default=False)
+        int | None,
+        typer.Option(help="Number of synthetic queries [400].", min=20, show_default=False),
     ] = None,
     trees: Annotated[int, typer.Option(help="Trees per model.", min=1)] = 150,
-    seed: Annotated[int, typer.Option(help="Seed of the data, the split and the models.", min=0)] = 0,
+    seed: Annotated[
+        int, typer.Option(help="Seed of the data, the split and the models.", min=0)
+    ] = 0,
     threads: options.Threads = None,
     *,
     reading: options.Reading,
@@ -61,7 +70,9 @@ def demo(
         console.print(f"There will be no report.html: {missing}")
     if data is None:
         count = queries or 400
-        console.print(f"Generating {count} synthetic web-search queries (136 features, labels 0-4) ...")
+        console.print(
+            f"Generating {count} synthetic web-search queries (136 features, labels 0-4) ..."
+        )
         everything = rw.make_web_search(count, seed=seed)
     else:
         everything = read_data(data, **reading)
@@ -73,15 +84,32 @@ def demo(
     runs, results = [], []
     for name, system in _SYSTEMS.items():
         console.print(f"{name} ...")
-        parameters = {"metric": "ndcg@10", "n_estimators": trees, "random_state": seed, "n_jobs": threads, **system}
-        run = rw.train_run(out / name, train, valid, parameters=parameters, overwrite=True, verbose=0 if quiet else 1)
+        parameters = {
+            "metric": "ndcg@10",
+            "n_estimators": trees,
+            "random_state": seed,
+            "n_jobs": threads,
+            **system,
+        }
+        run = rw.train_run(
+            out / name,
+            train,
+            valid,
+            parameters=parameters,
+            overwrite=True,
+            verbose=0 if quiet else 1,
+        )
         if not run.finished:
             raise ValueError(f"the demo was interrupted while training {name}; run it again.")
         runs.append(run)
-        results.append(rw.evaluate(run.ranker.predict(test), test.y, qid=test.qid, metrics=_METRICS))
+        results.append(
+            rw.evaluate(run.ranker.predict(test), test.y, qid=test.qid, metrics=_METRICS)
+        )
     comparison = rw.compare(*results, names=list(_SYSTEMS), metrics=_METRICS, seed=seed)
     console.print(_table(results, comparison, runs))
-    console.print("Means over queries, ± 95% intervals. * differs from lambdamart (p <= 0.05, Fisher's test, Holm).\n")
+    console.print(
+        "Means over queries, ± 95% intervals. * differs from lambdamart (p <= 0.05, Fisher's test, Holm).\n"
+    )
     if missing is None:
         console.print(_report(runs, test, out / "report.html"))
     first, second = (out / name for name in ("lambdamart", "yetirank"))

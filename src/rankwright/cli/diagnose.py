@@ -13,23 +13,38 @@ from rankwright.cli.terminal import echo
 
 @options.with_data_options()
 def diagnose(
-    run: Annotated[Path, typer.Argument(metavar="RUN", help="Run folder or saved model.", show_default=False)],
-    data: Annotated[Path, typer.Option(metavar="TEST", help="Data to diagnose on.", show_default=False)],
+    run: Annotated[
+        Path, typer.Argument(metavar="RUN", help="Run folder or saved model.", show_default=False)
+    ],
+    data: Annotated[
+        Path, typer.Option(metavar="TEST", help="Data to diagnose on.", show_default=False)
+    ],
     train: Annotated[
         Path | None,
-        typer.Option(metavar="TRAIN", help="Training data, for the generalisation gap.", show_default=False),
+        typer.Option(
+            metavar="TRAIN", help="Training data, for the generalisation gap.", show_default=False
+        ),
     ] = None,
     against: Annotated[
         Path | None,
-        typer.Option(metavar="RUN", help="Another run or model, to list the queries that change.", show_default=False),
+        typer.Option(
+            metavar="RUN",
+            help="Another run or model, to list the queries that change.",
+            show_default=False,
+        ),
     ] = None,
     out: Annotated[
         Path | None,
-        typer.Option(help="Page to write, .html or .md [diagnose.html; none with --json].", show_default=False),
+        typer.Option(
+            help="Page to write, .html or .md [diagnose.html; none with --json].",
+            show_default=False,
+        ),
     ] = None,
     every: Annotated[
         int | None,
-        typer.Option(help="Trees between the points of a curve [about 50 points].", min=1, show_default=False),
+        typer.Option(
+            help="Trees between the points of a curve [about 50 points].", min=1, show_default=False
+        ),
     ] = None,
     queries: Annotated[
         int, typer.Option(help="Queries for directness and gradient noise, which are slow.", min=1)

@@ -15,7 +15,9 @@ from rankwright.cli.terminal import echo
 def evaluate(
     system: Annotated[
         Path,
-        typer.Argument(metavar="RUN", help="Run folder, saved model or TREC run file.", show_default=False),
+        typer.Argument(
+            metavar="RUN", help="Run folder, saved model or TREC run file.", show_default=False
+        ),
     ],
     data: Annotated[
         Path,
@@ -36,11 +38,15 @@ def evaluate(
     ] = None,
     ties: options.Ties = "worst",
     empty: options.Empty = "skip",
-    per_query: Annotated[bool, typer.Option("--per-query", help="Also print the value of each query.")] = False,
+    per_query: Annotated[
+        bool, typer.Option("--per-query", help="Also print the value of each query.")
+    ] = False,
     clicks: Annotated[
         Path | None,
         typer.Option(
-            metavar="LOG", help="Click log, Parquet or CSV: estimate from clicks, without labels.", show_default=False
+            metavar="LOG",
+            help="Click log, Parquet or CSV: estimate from clicks, without labels.",
+            show_default=False,
         ),
     ] = None,
     propensity: Annotated[
@@ -52,10 +58,16 @@ def evaluate(
     ] = None,
     document: Annotated[
         str | None,
-        typer.Option(help="With --clicks: column of the data with ids of documents [QID-1, ...].", show_default=False),
+        typer.Option(
+            help="With --clicks: column of the data with ids of documents [QID-1, ...].",
+            show_default=False,
+        ),
     ] = None,
     clip: Annotated[
-        float | None, typer.Option(help="With --clicks: smallest propensity to divide by [0].", show_default=False)
+        float | None,
+        typer.Option(
+            help="With --clicks: smallest propensity to divide by [0].", show_default=False
+        ),
     ] = None,
     log_column: click_logs.Columns = None,
     json: options.AsJson = False,
@@ -100,7 +112,9 @@ def evaluate(
     if json:
         summary = {"mean": result.mean, "queries": len(ids), "ties": ties, "empty": empty}
         if per_query:
-            summary["per_query"] = {qid: {name: values[name][row] for name in names} for row, qid in enumerate(ids)}
+            summary["per_query"] = {
+                qid: {name: values[name][row] for name in names} for row, qid in enumerate(ids)
+            }
         echo(options.to_json(summary))
         return
     echo(str(result))

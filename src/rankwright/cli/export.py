@@ -12,7 +12,9 @@ from rankwright.cli.terminal import echo
 
 
 def export(
-    run: Annotated[Path, typer.Argument(metavar="RUN", help="Run folder or saved model.", show_default=False)],
+    run: Annotated[
+        Path, typer.Argument(metavar="RUN", help="Run folder or saved model.", show_default=False)
+    ],
     to: Annotated[
         str,
         typer.Option(
@@ -48,7 +50,9 @@ def export(
     target = load_target(to)
     model = light_model(run)
     choices = export_options(model, target_version, feature_set, name)
-    file, notes = write_export(model, target, Path(target.file_name) if out is None else out, choices)
+    file, notes = write_export(
+        model, target, Path(target.file_name) if out is None else out, choices
+    )
     for note in notes:
         echo(f"rankwright: warning: {note}", err=True)
     echo(f"wrote {file} ({model.n_trees} trees, {file.stat().st_size:,} bytes)")

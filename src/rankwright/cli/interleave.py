@@ -24,23 +24,32 @@ def interleave(
     ] = None,
     out: Annotated[
         Path | None,
-        typer.Option(metavar="FILE", help="Parquet or CSV to write the lists to.", show_default=False),
+        typer.Option(
+            metavar="FILE", help="Parquet or CSV to write the lists to.", show_default=False
+        ),
     ] = None,
     clicks: Annotated[
         Path | None,
-        typer.Option(metavar="LOG", help="Clicks in such lists, to test: Parquet or CSV.", show_default=False),
+        typer.Option(
+            metavar="LOG", help="Clicks in such lists, to test: Parquet or CSV.", show_default=False
+        ),
     ] = None,
     method: Annotated[
         Literal["team-draft", "balanced"] | None,
         typer.Option(help="How lists are made [team-draft].", show_default=False),
     ] = None,
-    length: Annotated[int | None, typer.Option(help="Length of the lists [10].", min=1, show_default=False)] = None,
+    length: Annotated[
+        int | None, typer.Option(help="Length of the lists [10].", min=1, show_default=False)
+    ] = None,
     lists: Annotated[
-        int | None, typer.Option(help="Number of lists for each query [1].", min=1, show_default=False)
+        int | None,
+        typer.Option(help="Number of lists for each query [1].", min=1, show_default=False),
     ] = None,
     document: Annotated[
         str | None,
-        typer.Option(help="Column of the data with ids of documents [QID-1, ...].", show_default=False),
+        typer.Option(
+            help="Column of the data with ids of documents [QID-1, ...].", show_default=False
+        ),
     ] = None,
     effect: Annotated[
         float | None,
@@ -60,7 +69,8 @@ def interleave(
     ] = None,
     log_column: click_logs.Columns = None,
     seed: Annotated[
-        int | None, typer.Option(help="Seed of the coins and of the test [0].", min=0, show_default=False)
+        int | None,
+        typer.Option(help="Seed of the coins and of the test [0].", min=0, show_default=False),
     ] = None,
     json: options.AsJson = False,
     *,
@@ -82,12 +92,21 @@ def interleave(
             )
         _require_none("--clicks", {"--tie-share": tie_share, "--log-column": log_column})
         summary = _make_lists(
-            paths, out, reading, method or "team-draft", length or 10, lists or 1, document, seed or 0
+            paths,
+            out,
+            reading,
+            method or "team-draft",
+            length or 10,
+            lists or 1,
+            document,
+            seed or 0,
         )
         echo(options.to_json(summary) if json else f"{summary['lists']} lists written to {out}")
         return
     if clicks is None and effect is None:
-        raise typer.BadParameter("give two systems, the data and --out to make lists, --clicks to test, or --effect.")
+        raise typer.BadParameter(
+            "give two systems, the data and --out to make lists, --clicks to test, or --effect."
+        )
     of_lists = {"--out": out, "--document": document, "--length": length, "--lists": lists}
     flags = {f"--{name.replace('_', '-')}": value for name, value in reading.items()}
     _require_none("two systems and the data", {**of_lists, **flags})
@@ -120,13 +139,17 @@ def _test(
     lines = []
     design = 1.0
     if clicks is not None:
-        result = rw.compare_interleaved(click_logs.read_log(clicks, columns), method=method, seed=seed)
+        result = rw.compare_interleaved(
+            click_logs.read_log(clicks, columns), method=method, seed=seed
+        )
         summary, design = result.to_dict(), result.design_effect
         lines.append(str(result))
         tie_share = result.ties / result.n_impressions if tie_share is None else tie_share
     if effect is not None:
         if tie_share is None:
-            raise typer.BadParameter("without --clicks give --tie-share, the share of impressions without a winner.")
+            raise typer.BadParameter(
+                "without --clicks give --tie-share, the share of impressions without a winner."
+            )
         if math.isnan(design):
             raise typer.BadParameter(
                 "--effect needs a log of several queries: one does not tell if its impressions agree."
@@ -163,18 +186,38 @@ def _make_lists(
     )
     names = document_names(rows) if document is None else plain_ids(rows.fields[document])
     columns: dict[str, list[Any]] = {
-        name: [] for name in ("query", "session", "position", "document", "team", "rank_a", "rank_b")
+        name: []
+        for name in ("query", "session", "position", "document", "team", "rank_a", "rank_b")
     }
     bounds = rows.boundaries.tolist()
     for q, query in enumerate(plain_ids(rows.query_ids)):
         start, end = bounds[q], bounds[q + 1]
-        a, b = ([names[start + i] for i in np.argsort(-s[start:end], kind="stable")] for s in (scores_a, scores_b))
+        a, b = (
+            [names[start + i] for i in np.argsort(-s[start:end], kind="stable")]
+            for s in (scores_a, scores_b)
+        )
         for session in range(n_lists):
-            shown = rw.interleave(a, b, method=method, length=min(length, end - start), key=(query, session), seed=seed)
+            shown = rw.interleave(
+                a,
+                b,
+                method=method,
+                length=min(length, end - start),
+                key=(query, session),
+                seed=seed,
+            )
             n = len(shown.documents)
-            table = vars(shown) | {"query": [query] * n, "session": [session] * n, "position": range(1, n + 1)}
+            table = vars(shown) | {
+                "query": [query] * n,
+                "session": [session] * n,
+                "position": range(1, n + 1),
+            }
             table["document"] = table.pop("documents")
             for name, values in columns.items():
                 values += table[name]
     write_table(columns, out)
-    return {"lists": rows.n_queries * n_lists, "queries": rows.n_queries, "method": method, "seed": seed}
+    return {
+        "lists": rows.n_queries * n_lists,
+        "queries": rows.n_queries,
+        "method": method,
+        "seed": seed,
+    }

@@ -13,15 +13,27 @@ import typer
 from rankwright.cli import completion
 
 Metrics = Annotated[
-    str, typer.Option(metavar="METRICS", help="Space-separated metrics.", autocompletion=completion.metrics)
+    str,
+    typer.Option(
+        metavar="METRICS", help="Space-separated metrics.", autocompletion=completion.metrics
+    ),
 ]
-Ties = Annotated[Literal["worst", "best", "expected", "input"], typer.Option(help="How ties are broken.")]
-Empty = Annotated[Literal["skip", "zero", "one"], typer.Option(help="Value of queries without a relevant document.")]
+Ties = Annotated[
+    Literal["worst", "best", "expected", "input"], typer.Option(help="How ties are broken.")
+]
+Empty = Annotated[
+    Literal["skip", "zero", "one"],
+    typer.Option(help="Value of queries without a relevant document."),
+]
 Threads = Annotated[
-    int | None, typer.Option(metavar="N", min=1, help="Number of threads [all cores].", show_default=False)
+    int | None,
+    typer.Option(metavar="N", min=1, help="Number of threads [all cores].", show_default=False),
 ]
 TargetVersion = Annotated[
-    str | None, typer.Option(metavar="V", help="Version of the search engine [the newest].", show_default=False)
+    str | None,
+    typer.Option(
+        metavar="V", help="Version of the search engine [the newest].", show_default=False
+    ),
 ]
 FeatureSetFile = Annotated[
     Path | None,
@@ -42,7 +54,9 @@ Pairs = Annotated[
 Document = Annotated[
     str | None,
     typer.Option(
-        metavar="COLUMN", help="Column of ids that --pairs names documents by [row numbers from 0].", show_default=False
+        metavar="COLUMN",
+        help="Column of ids that --pairs names documents by [row numbers from 0].",
+        show_default=False,
     ),
 ]
 Stream = Annotated[
@@ -69,18 +83,30 @@ DATA_OPTIONS: dict[str, Any] = {
         ),
     ],
     "qid": Annotated[
-        str | None, typer.Option(metavar="COLUMN", help="Query column of Parquet and CSV [qid].", show_default=False)
+        str | None,
+        typer.Option(
+            metavar="COLUMN", help="Query column of Parquet and CSV [qid].", show_default=False
+        ),
     ],
     "weight": Annotated[
-        str | None, typer.Option(metavar="COLUMN", help="Weight column of Parquet and CSV.", show_default=False)
+        str | None,
+        typer.Option(
+            metavar="COLUMN", help="Weight column of Parquet and CSV.", show_default=False
+        ),
     ],
     "drop": Annotated[
         list[str] | None,
-        typer.Option(metavar="COLUMN", help="Column of Parquet and CSV to ignore; repeatable.", show_default=False),
+        typer.Option(
+            metavar="COLUMN",
+            help="Column of Parquet and CSV to ignore; repeatable.",
+            show_default=False,
+        ),
     ],
     "categorical": Annotated[
         list[str] | None,
-        typer.Option(metavar="COLUMN", help="Column that holds categories; repeatable.", show_default=False),
+        typer.Option(
+            metavar="COLUMN", help="Column that holds categories; repeatable.", show_default=False
+        ),
     ],
     "docid": Annotated[
         str | None,
@@ -93,17 +119,23 @@ DATA_OPTIONS: dict[str, Any] = {
     "query_text": Annotated[
         str | None,
         typer.Option(
-            metavar="COLUMN", help="Column of Parquet and CSV with the text of the query.", show_default=False
+            metavar="COLUMN",
+            help="Column of Parquet and CSV with the text of the query.",
+            show_default=False,
         ),
     ],
     "zero_based": Annotated[
         bool | None,
-        typer.Option("--zero-based/--one-based", help="Index of the first LETOR feature.", show_default=False),
+        typer.Option(
+            "--zero-based/--one-based", help="Index of the first LETOR feature.", show_default=False
+        ),
     ],
 }
 
 
-def with_data_options(*, weight: bool = True) -> Callable[[Callable[..., None]], Callable[..., None]]:
+def with_data_options(
+    *, weight: bool = True
+) -> Callable[[Callable[..., None]], Callable[..., None]]:
     """Decorate a command with a parameter ``reading``: on the command line `DATA_OPTIONS` take its place.
 
     The command gets those that the user gave, as one dictionary.
@@ -158,7 +190,9 @@ def split_metrics(texts: str | list[str]) -> list[str]:
     from rankwright.metrics import metric, metric_texts
 
     try:
-        names = [str(name) for name in metric_texts(texts if isinstance(texts, str) else " ".join(texts))]
+        names = [
+            str(name) for name in metric_texts(texts if isinstance(texts, str) else " ".join(texts))
+        ]
         for name in names:
             metric(name)
     except ValueError as error:
@@ -182,11 +216,16 @@ def literal(text: str) -> Any:
 def streams(choice: bool | None, paths: Sequence[Path]) -> bool:
     """Whether to read files in blocks: as the user says, or because they are many or large."""
     from rankwright.data.files import CSV, extension_of, rows_in_memory
-    from rankwright.environment import memory_bytes
+    from rankwright.support.environment import memory_bytes
 
-    several = any(not path.is_file() and (path.is_dir() or any(sign in str(path) for sign in "*?[")) for path in paths)
+    several = any(
+        not path.is_file() and (path.is_dir() or any(sign in str(path) for sign in "*?["))
+        for path in paths
+    )
     if choice is False and several:
-        raise typer.BadParameter("a folder or pattern is read in blocks; leave out --in-memory, or give one file.")
+        raise typer.BadParameter(
+            "a folder or pattern is read in blocks; leave out --in-memory, or give one file."
+        )
     if choice is not None or several:
         return bool(choice or several)
     if any(path.suffix in CSV or extension_of(path) in CSV for path in paths):

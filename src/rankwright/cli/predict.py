@@ -12,14 +12,23 @@ from rankwright.cli import options, scoring
 
 @options.with_data_options(weight=False)
 def predict(
-    system: Annotated[Path, typer.Argument(metavar="RUN", help="Run folder or saved model.", show_default=False)],
+    system: Annotated[
+        Path, typer.Argument(metavar="RUN", help="Run folder or saved model.", show_default=False)
+    ],
     data: Annotated[
-        Path, typer.Argument(metavar="DATA", help="LETOR, Parquet or CSV, with or without labels.", show_default=False)
+        Path,
+        typer.Argument(
+            metavar="DATA",
+            help="LETOR, Parquet or CSV, with or without labels.",
+            show_default=False,
+        ),
     ],
     out: Annotated[
         Path,
         typer.Option(
-            metavar="FILE", help="File to write, also .gz; an existing one is overwritten.", show_default=False
+            metavar="FILE",
+            help="File to write, also .gz; an existing one is overwritten.",
+            show_default=False,
         ),
     ],
     form: Annotated[
@@ -30,10 +39,16 @@ def predict(
             show_default=False,
         ),
     ] = None,
-    tag: Annotated[str | None, typer.Option(help="Tag of the TREC run [the name of RUN].", show_default=False)] = None,
+    tag: Annotated[
+        str | None, typer.Option(help="Tag of the TREC run [the name of RUN].", show_default=False)
+    ] = None,
     stream: options.Stream = None,
     calibrated: Annotated[
-        bool, typer.Option("--calibrated", help="Expected labels or probabilities in place of scores; see calibrate.")
+        bool,
+        typer.Option(
+            "--calibrated",
+            help="Expected labels or probabilities in place of scores; see calibrate.",
+        ),
     ] = False,
     *,
     reading: options.Reading,
@@ -47,9 +62,9 @@ def predict(
     Example: rankwright predict run test.txt --out test.trec
     """
     import rankwright as rw
-    from rankwright._io import replacing
     from rankwright.data.tables import document_names
     from rankwright.data.trec import TrecRun
+    from rankwright.support.files import replacing
 
     if form is None:
         plain = out.name.removesuffix(".gz")
@@ -58,24 +73,41 @@ def predict(
                 f"{out.name} is not a name for scores, a TREC run file or CSV; use .csv, or say --format.",
                 param_hint="--out",
             )
-        form = "trec" if plain.endswith((".trec", ".run")) else "csv" if plain.endswith(".csv") else "scores"
+        form = (
+            "trec"
+            if plain.endswith((".trec", ".run"))
+            else "csv"
+            if plain.endswith(".csv")
+            else "scores"
+        )
     trec = form == "trec"
     if tag is not None and not trec:
-        raise typer.BadParameter("only a TREC run file has a tag; add --format trec.", param_hint="--tag")
+        raise typer.BadParameter(
+            "only a TREC run file has a tag; add --format trec.", param_hint="--tag"
+        )
     ranker, training_options = scoring.load_system(system)
     if calibrated and ranker.calibration_ is None:
-        raise ValueError(f"{system} is not calibrated; run rankwright calibrate {system} HELD_OUT_DATA first.")
+        raise ValueError(
+            f"{system} is not calibrated; run rankwright calibrate {system} HELD_OUT_DATA first."
+        )
     training_options.pop("weight", None)
     if options.streams(stream, [data]):
         if form != "scores":
-            raise typer.BadParameter(f"only scores can be written while rows are read; {form} needs --in-memory.")
+            raise typer.BadParameter(
+                f"only scores can be written while rows are read; {form} needs --in-memory."
+            )
         _write_scores(ranker, data, training_options | reading, calibrated, out)
         return
-    rows = scoring.DataFile(data, reading).read(**training_options, labelled=False, reference=ranker.columns_)
+    rows = scoring.DataFile(data, reading).read(
+        **training_options, labelled=False, reference=ranker.columns_
+    )
     scores = ranker.predict(rows, calibrated=calibrated)
     if trec:
         name = tag or "_".join(system.resolve().stem.split())
-        rw.write_trec_run(TrecRun([str(qid) for qid in rows.qid.tolist()], document_names(rows), scores, name), out)
+        rw.write_trec_run(
+            TrecRun([str(qid) for qid in rows.qid.tolist()], document_names(rows), scores, name),
+            out,
+        )
         return
     if form == "csv":
         _write_table(rows, document_names(rows), scores, out)
@@ -85,12 +117,18 @@ def predict(
             file.write(f"{score!r}\n".encode())
 
 
-def _write_scores(ranker: Any, data: Path, reading: dict[str, Any], calibrated: bool, out: Path) -> None:
+def _write_scores(
+    ranker: Any, data: Path, reading: dict[str, Any], calibrated: bool, out: Path
+) -> None:
     """Write one score per line while rows are read."""
-    from rankwright._io import replacing
+    from rankwright.support.files import replacing
     from rankwright.training.reading_bar import ReadingBar
 
-    drop = [name for option in ("drop", "fields", "docid", "query_text") for name in _listed(reading.pop(option, ()))]
+    drop = [
+        name
+        for option in ("drop", "fields", "docid", "query_text")
+        for name in _listed(reading.pop(option, ()))
+    ]
     reading.pop("categorical", None)
     with replacing(out) as file:
         for scores in ranker.model_.predict_batches(data, **reading, drop=drop, show=ReadingBar(1)):
@@ -109,7 +147,7 @@ def _write_table(data: Any, names: list[str], scores: Any, out: Path) -> None:
 
     import numpy as np
 
-    from rankwright._io import replacing
+    from rankwright.support.files import replacing
 
     others = {name: values for name, values in data.fields.items() if name != "docid"}
     columns = [data.qid, np.array(names, dtype=object), scores, *others.values()]

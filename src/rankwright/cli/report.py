@@ -26,19 +26,25 @@ def report(
         ),
     ],
     data: Annotated[
-        Path | None, typer.Option(metavar="TEST", help="Test data of runs: LETOR, Parquet or CSV.", show_default=False)
+        Path | None,
+        typer.Option(
+            metavar="TEST", help="Test data of runs: LETOR, Parquet or CSV.", show_default=False
+        ),
     ] = None,
     out: Annotated[
-        Path | None, typer.Option(help="File to write [report.html or report.md].", show_default=False)
+        Path | None,
+        typer.Option(help="File to write [report.html or report.md].", show_default=False),
     ] = None,
     format: Annotated[
         Literal["html", "md"] | None,
         typer.Option(
-            help="One HTML file, or Markdown with the figures beside it [by the name of --out].", show_default=False
+            help="One HTML file, or Markdown with the figures beside it [by the name of --out].",
+            show_default=False,
         ),
     ] = None,
     png: Annotated[
-        bool, typer.Option("--png", help="Also write the figures as PNG to OUT-figures, for papers.")
+        bool,
+        typer.Option("--png", help="Also write the figures as PNG to OUT-figures, for papers."),
     ] = False,
     metrics: Annotated[
         list[str] | None,
@@ -47,7 +53,9 @@ def report(
             show_default=False,
         ),
     ] = None,
-    title: Annotated[str | None, typer.Option(help="Title of the page.", show_default=False)] = None,
+    title: Annotated[
+        str | None, typer.Option(help="Title of the page.", show_default=False)
+    ] = None,
     quiet: options.Quiet = False,
     *,
     reading: options.Reading,
@@ -64,7 +72,9 @@ def report(
 
     named = {".html": "html", ".htm": "html", ".md": "md"}.get("" if out is None else out.suffix)
     if None not in (format, named) and format != named:
-        raise typer.BadParameter(f"--format {format} does not fit the name {out}; leave it out, or change the name.")
+        raise typer.BadParameter(
+            f"--format {format} does not fit the name {out}; leave it out, or change the name."
+        )
     form = format or named or "html"
     target = out or Path(f"report.{form}")
     extras.require_report()
@@ -92,12 +102,18 @@ def _benchmark_page(path: Path, title: str | None) -> Page:
 
 
 def _runs_page(
-    runs: list[Path], data: Path, metrics: list[str] | None, title: str | None, reading: dict[str, Any]
+    runs: list[Path],
+    data: Path,
+    metrics: list[str] | None,
+    title: str | None,
+    reading: dict[str, Any],
 ) -> Page:
     from rankwright.report import run_report
     from rankwright.runs import Run
 
     opened = [Run.open(path) for path in runs]
     training_options = opened[0].reading
-    test = scoring.DataFile(data, reading).read(**training_options, reference=opened[0].ranker.columns_)
+    test = scoring.DataFile(data, reading).read(
+        **training_options, reference=opened[0].ranker.columns_
+    )
     return run_report(opened, test, metrics=metrics, title=title, data_name=data.name)

@@ -19,35 +19,57 @@ def reproduce(
     name: Annotated[
         str,
         typer.Argument(
-            help="An experiment, or 'all'; left out, the experiments are listed.", autocompletion=completion.experiments
+            help="An experiment, or 'all'; left out, the experiments are listed.",
+            autocompletion=completion.experiments,
         ),
     ] = "",
     data: Annotated[
         Path | None,
-        typer.Option(help="LETOR folder (MQ2008, MSLR, Yahoo, Istella layouts) or file, instead of generated data."),
+        typer.Option(
+            help="LETOR folder (MQ2008, MSLR, Yahoo, Istella layouts) or file, instead of generated data."
+        ),
     ] = None,
     quick: Annotated[
-        bool, typer.Option("--quick", help="A small version that takes at most five minutes on two cores.")
+        bool,
+        typer.Option(
+            "--quick", help="A small version that takes at most five minutes on two cores."
+        ),
     ] = False,
-    out: Annotated[Path | None, typer.Option(help="Folder for outcomes and tables [a folder in reproduce/].")] = None,
-    kind: Annotated[str | None, typer.Option(help="Kind of generated data: web, sparse or short.")] = None,
-    queries: Annotated[int | None, typer.Option(help="Number of generated queries.", min=10)] = None,
-    length: Annotated[float | None, typer.Option(help="Mean length of generated queries.", min=10)] = None,
+    out: Annotated[
+        Path | None, typer.Option(help="Folder for outcomes and tables [a folder in reproduce/].")
+    ] = None,
+    kind: Annotated[
+        str | None, typer.Option(help="Kind of generated data: web, sparse or short.")
+    ] = None,
+    queries: Annotated[
+        int | None, typer.Option(help="Number of generated queries.", min=10)
+    ] = None,
+    length: Annotated[
+        float | None, typer.Option(help="Mean length of generated queries.", min=10)
+    ] = None,
     folds: Annotated[int | None, typer.Option(help="Number of folds to use.", min=1)] = None,
     seeds: Annotated[int | None, typer.Option(help="Number of seeds.", min=1)] = None,
     trees: Annotated[int | None, typer.Option(help="Maximum number of trees.", min=1)] = None,
     trials: Annotated[int | None, typer.Option(help="Number of tuning trials.", min=1)] = None,
-    targets: Annotated[str, typer.Option(help="Space-separated metrics [all of the experiment].")] = "",
+    targets: Annotated[
+        str, typer.Option(help="Space-separated metrics [all of the experiment].")
+    ] = "",
     threads: Annotated[int, typer.Option(help="Number of threads.", min=1)] = 1,
     note: Annotated[
-        str, typer.Option(help="A remark to store with the results, such as how settings were chosen.")
+        str,
+        typer.Option(help="A remark to store with the results, such as how settings were chosen."),
     ] = "",
     reuse: Annotated[
         list[Path] | None,
-        typer.Option(help="Folder or file of outcomes that need not be computed again; repeatable."),
+        typer.Option(
+            help="Folder or file of outcomes that need not be computed again; repeatable."
+        ),
     ] = None,
     summary: Annotated[
-        Path | None, typer.Option(help="Run nothing; print the page of all finished experiments in this folder.")
+        Path | None,
+        typer.Option(
+            help="Run nothing; print the page of all finished experiments in this folder."
+        ),
     ] = None,
     quiet: Annotated[bool, typer.Option("--quiet", help="Do not show progress.")] = False,
 ) -> None:
@@ -70,13 +92,39 @@ def reproduce(
         for entry in EXPERIMENTS.values():
             echo(f"{entry.name:<{width}}  {entry.title} ({entry.paper}, {entry.source})")
         return
-    changes = {"queries": queries, "length": length, "folds": folds, "seeds": seeds, "trees": trees, "trials": trials}
+    changes = {
+        "queries": queries,
+        "length": length,
+        "folds": folds,
+        "seeds": seeds,
+        "trees": trees,
+        "trials": trials,
+    }
     chosen_targets = tuple(targets.split())
     if name == "all":
-        if out is not None or any(value is not None for value in (kind, *changes.values())) or chosen_targets or note:
-            raise typer.BadParameter("'all' takes only --data, --quick, --threads, --reuse and --quiet.")
+        if (
+            out is not None
+            or any(value is not None for value in (kind, *changes.values()))
+            or chosen_targets
+            or note
+        ):
+            raise typer.BadParameter(
+                "'all' takes only --data, --quick, --threads, --reuse and --quiet."
+            )
         for entry in EXPERIMENTS.values():
-            _run(entry.name, data if entry.kind else None, quick, None, None, (), threads, quiet, "", {}, reuse or [])
+            _run(
+                entry.name,
+                data if entry.kind else None,
+                quick,
+                None,
+                None,
+                (),
+                threads,
+                quiet,
+                "",
+                {},
+                reuse or [],
+            )
         return
     try:
         experiment(name)
@@ -103,7 +151,9 @@ def _run(
 
     entry = experiment(name)
     try:
-        settings = entry.settings(quick=quick, data=data, kind=kind, targets=targets, threads=threads, **changes)
+        settings = entry.settings(
+            quick=quick, data=data, kind=kind, targets=targets, threads=threads, **changes
+        )
     except ValueError as error:
         raise typer.BadParameter(str(error)) from None
     parts = [name, *([] if data is None else [data.resolve().name]), *(["quick"] if quick else [])]
@@ -115,7 +165,11 @@ def _run(
 
 
 def _print_outcome(outcome: Outcome) -> None:
-    value = "" if outcome.valid != outcome.valid else f": {outcome.valid:.4f} on validation, {outcome.trees} trees"
+    value = (
+        ""
+        if outcome.valid != outcome.valid
+        else f": {outcome.valid:.4f} on validation, {outcome.trees} trees"
+    )
     line = f"{outcome.system}, {outcome.target}, fold {outcome.fold}, seed {outcome.seed}{value}"
     echo(f"  {line} ({outcome.fit_seconds:.1f} s)", err=True)
 

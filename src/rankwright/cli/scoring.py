@@ -39,7 +39,9 @@ class DataFile:
 
     def __init__(self, path: Path, reading: dict[str, Any]) -> None:
         if (path / "manifest.json").exists():
-            raise ValueError(f"{path} is a run or a saved model, not data; give the run first, then the data.")
+            raise ValueError(
+                f"{path} is a run or a saved model, not data; give the run first, then the data."
+            )
         self.path = path
         self._reading = reading
         self._cache: dict[str, RankingData] = {}
@@ -52,7 +54,9 @@ class DataFile:
         check_column_options(self.path, self._reading)
         options |= self._reading
         if options.get("drop"):  # a column that is asked for is not a feature either
-            options["drop"] = [name for name in options["drop"] if name not in options.get("fields", ())]
+            options["drop"] = [
+                name for name in options["drop"] if name not in options.get("fields", ())
+            ]
         key = repr(sorted(options.items()))
         if key not in self._cache:
             with warnings.catch_warnings():
@@ -62,7 +66,9 @@ class DataFile:
         for option in ("docid", "query_text"):
             name, letor = self._reading.get(option), data.first_index is not None or not data.named
             if name is not None and option not in data.fields and not letor:
-                raise ValueError(f"{self.path} has no column {name!r}; name one of its own in {option}=.")
+                raise ValueError(
+                    f"{self.path} has no column {name!r}; name one of its own in {option}=."
+                )
         return data
 
 
@@ -87,7 +93,9 @@ def score_system(
     if document is not None:
         scores, rows = score_system(system, data, **reading, fields=[document])
         if document not in rows.fields:
-            raise ValueError(f"{data.path} has no column {document!r}; name one of its own in --document.")
+            raise ValueError(
+                f"{data.path} has no column {document!r}; name one of its own in --document."
+            )
         return scores, rows
     import rankwright as rw
 
@@ -111,7 +119,7 @@ def _is_qrels(path: Path) -> bool:
     """Tell TREC qrels from LETOR text by the first line; both are text files."""
     if any(ending in path.suffixes for ending in (".csv", ".tsv", ".parquet", ".pq")):
         return False
-    from rankwright._io import read_text
+    from rankwright.support.files import read_text
 
     words = read_text(path).split(b"\n", 1)[0].split()
     return len(words) == 4 and not words[1].startswith(b"qid:")
@@ -124,13 +132,21 @@ def _scores_in_run(run: TrecRun, data: RankingData, source: Path) -> Any:
     from rankwright.data.tables import document_names, numbered_names
 
     def rows_by(names: list[str]) -> dict[tuple[str, str], int]:
-        return {pair: row for row, pair in enumerate(zip(map(str, data.qid.tolist()), names, strict=True))}
+        return {
+            pair: row
+            for row, pair in enumerate(zip(map(str, data.qid.tolist()), names, strict=True))
+        }
 
     row_of = rows_by(document_names(data))
-    if (run.qid[0], run.docno[0]) not in row_of:  # a run may name documents by their rows though they have ids
+    if (
+        run.qid[0],
+        run.docno[0],
+    ) not in row_of:  # a run may name documents by their rows though they have ids
         row_of = rows_by(numbered_names(data))
     scores = np.full(data.n_rows, np.nan)
-    for qid, docno, score in zip(run.qid.tolist(), run.docno.tolist(), run.score.tolist(), strict=True):
+    for qid, docno, score in zip(
+        run.qid.tolist(), run.docno.tolist(), run.score.tolist(), strict=True
+    ):
         if (qid, docno) not in row_of:
             raise ValueError(
                 f"{source} has no document {docno!r} of query {qid!r}, which the run {run.tag!r} retrieved. "

@@ -11,8 +11,12 @@ from rankwright.cli.terminal import echo
 
 
 def serve(
-    run: Annotated[Path, typer.Argument(metavar="RUN", help="Run folder or saved model.", show_default=False)],
-    host: Annotated[str, typer.Option(help="Address to listen on; 0.0.0.0 for all of this machine.")] = "127.0.0.1",
+    run: Annotated[
+        Path, typer.Argument(metavar="RUN", help="Run folder or saved model.", show_default=False)
+    ],
+    host: Annotated[
+        str, typer.Option(help="Address to listen on; 0.0.0.0 for all of this machine.")
+    ] = "127.0.0.1",
     port: Annotated[int, typer.Option(help="Port; 0 for a free one.", min=0, max=65535)] = 8000,
     token_file: Annotated[
         Path | None,
@@ -25,8 +29,12 @@ def serve(
     max_rows: Annotated[int, typer.Option(help="Most documents of a request.", min=1)] = 1000,
     max_body: Annotated[int, typer.Option(help="Most bytes of a request.", min=1)] = 4 << 20,
     time_limit: Annotated[float, typer.Option(help="Most seconds of a request.", min=0.01)] = 10.0,
-    watch: Annotated[float, typer.Option(help="Seconds between looks for a new model; 0 never looks.", min=0)] = 2.0,
-    log: Annotated[str, typer.Option(metavar="FILE", help="Access log, JSON lines; - for stdout, or off.")] = "-",
+    watch: Annotated[
+        float, typer.Option(help="Seconds between looks for a new model; 0 never looks.", min=0)
+    ] = 2.0,
+    log: Annotated[
+        str, typer.Option(metavar="FILE", help="Access log, JSON lines; - for stdout, or off.")
+    ] = "-",
 ) -> None:
     """Rank over HTTP with a model.
 
@@ -42,7 +50,9 @@ def serve(
     from rankwright.serve.settings import ServiceSettings, read_token
 
     check_library()
-    settings = ServiceSettings(host, port, read_token(token_file), max_rows, max_body, time_limit, watch)
+    settings = ServiceSettings(
+        host, port, read_token(token_file), max_rows, max_body, time_limit, watch
+    )
     if not settings.is_loopback and settings.token is None:
         echo(
             f"rankwright: warning: {host} can be reached from other machines, and there is no token; "
@@ -51,6 +61,8 @@ def serve(
         )
     access_log = JsonLog(log)
     try:
-        run_service(run, settings, access_log, lambda address: echo(f"rankwright: {address}/docs", err=True))
+        run_service(
+            run, settings, access_log, lambda address: echo(f"rankwright: {address}/docs", err=True)
+        )
     finally:
         access_log.close()

@@ -16,7 +16,9 @@ if TYPE_CHECKING:
 
 @options.with_data_options()
 def sweep(
-    data: Annotated[Path, typer.Argument(metavar="DATA", help="LETOR, Parquet or CSV.", show_default=False)],
+    data: Annotated[
+        Path, typer.Argument(metavar="DATA", help="LETOR, Parquet or CSV.", show_default=False)
+    ],
     goal: Annotated[
         list[str] | None,
         typer.Option(
@@ -27,34 +29,55 @@ def sweep(
     ] = None,
     metrics: Annotated[
         str | None,
-        typer.Option(help="Space-separated metrics, one for each goal [ndcg@10 of each --label].", show_default=False),
+        typer.Option(
+            help="Space-separated metrics, one for each goal [ndcg@10 of each --label].",
+            show_default=False,
+        ),
     ] = None,
     valid: Annotated[
         Path | None,
         typer.Option(
-            metavar="DATA", help="Validation data; without it, DATA is split into folds by query.", show_default=False
+            metavar="DATA",
+            help="Validation data; without it, DATA is split into folds by query.",
+            show_default=False,
         ),
     ] = None,
-    folds: Annotated[int | None, typer.Option(help="Number of folds [3].", min=2, show_default=False)] = None,
+    folds: Annotated[
+        int | None, typer.Option(help="Number of folds [3].", min=2, show_default=False)
+    ] = None,
     steps: Annotated[
         int | None,
         typer.Option(
-            help="Steps from one goal alone to another [10 for two goals, 4 for more].", min=1, show_default=False
+            help="Steps from one goal alone to another [10 for two goals, 4 for more].",
+            min=1,
+            show_default=False,
         ),
     ] = None,
-    trees: Annotated[int | None, typer.Option(help="Number of trees [300].", min=1, show_default=False)] = None,
+    trees: Annotated[
+        int | None, typer.Option(help="Number of trees [300].", min=1, show_default=False)
+    ] = None,
     pairs: options.Pairs = None,
     document: options.Document = None,
     set_: Annotated[
         list[str] | None,
-        typer.Option("--set", metavar="KEY=VALUE", help="Any parameter of Ranker; repeatable.", show_default=False),
+        typer.Option(
+            "--set",
+            metavar="KEY=VALUE",
+            help="Any parameter of Ranker; repeatable.",
+            show_default=False,
+        ),
     ] = None,
     report: Annotated[
-        Path | None, typer.Option(metavar="HTML", help="Page to write, with the Pareto front.", show_default=False)
+        Path | None,
+        typer.Option(
+            metavar="HTML", help="Page to write, with the Pareto front.", show_default=False
+        ),
     ] = None,
     json: options.AsJson = False,
     seed: Annotated[int, typer.Option(help="Seed.", min=0)] = 0,
-    threads: Annotated[int | None, typer.Option(help="Threads [all cores].", min=1, show_default=False)] = None,
+    threads: Annotated[
+        int | None, typer.Option(help="Threads [all cores].", min=1, show_default=False)
+    ] = None,
     *,
     reading: options.Reading,
     quiet: options.Quiet = False,
@@ -99,12 +122,18 @@ def sweep(
 
         save_page(goals_report(result, title=f"Goals on {data.name}"), report)
     if json:
-        echo(options.to_json({"goals": result.goals, "metrics": result.metrics, "trainings": result.table()}))
+        echo(
+            options.to_json(
+                {"goals": result.goals, "metrics": result.metrics, "trainings": result.table()}
+            )
+        )
     elif not quiet:
         echo(str(result))
 
 
 def _line(so_far: GoalSweep) -> str:
     last = so_far.points[-1]
-    values = ", ".join(f"{name} {value:.4f}" for name, value in zip(so_far.metrics, last.values, strict=True))
+    values = ", ".join(
+        f"{name} {value:.4f}" for name, value in zip(so_far.metrics, last.values, strict=True)
+    )
     return f"{len(so_far.points)}: {last.objective}: {values}"

@@ -21,14 +21,27 @@ _TABLES = ("engine_params", "checkpoint", "within_query")  # parameters of Ranke
 @options.with_data_options()
 def train(
     data: Annotated[
-        Path, typer.Argument(metavar="DATA", help="LETOR, Parquet or CSV; or a folder or pattern.", show_default=False)
+        Path,
+        typer.Argument(
+            metavar="DATA",
+            help="LETOR, Parquet or CSV; or a folder or pattern.",
+            show_default=False,
+        ),
     ],
-    out: Annotated[Path, typer.Option(metavar="RUN", help="Run folder to create or to resume.", show_default=False)],
-    valid: Annotated[Path | None, typer.Option(metavar="DATA", help="Validation data.", show_default=False)] = None,
+    out: Annotated[
+        Path,
+        typer.Option(metavar="RUN", help="Run folder to create or to resume.", show_default=False),
+    ],
+    valid: Annotated[
+        Path | None, typer.Option(metavar="DATA", help="Validation data.", show_default=False)
+    ] = None,
     objective: Annotated[
         str | None,
         typer.Option(
-            metavar="TEXT", help="Training objective [auto].", show_default=False, autocompletion=completion.objectives
+            metavar="TEXT",
+            help="Training objective [auto].",
+            show_default=False,
+            autocompletion=completion.objectives,
         ),
     ] = None,
     metric: Annotated[
@@ -51,7 +64,8 @@ def train(
     pairs: options.Pairs = None,
     document: options.Document = None,
     trees: Annotated[
-        int | None, typer.Option(metavar="N", min=1, help="Number of trees [300].", show_default=False)
+        int | None,
+        typer.Option(metavar="N", min=1, help="Number of trees [300].", show_default=False),
     ] = None,
     early_stopping: Annotated[
         int | None,
@@ -72,7 +86,10 @@ def train(
     ] = None,
     refit: Annotated[
         bool,
-        typer.Option("--refit", help="Train once more on --valid too, with the number of trees that was chosen on it."),
+        typer.Option(
+            "--refit",
+            help="Train once more on --valid too, with the number of trees that was chosen on it.",
+        ),
     ] = False,
     propensity: Annotated[
         str | None,
@@ -83,28 +100,50 @@ def train(
         ),
     ] = None,
     clip: Annotated[
-        float | None, typer.Option(help="Least propensity; smaller ones count as it.", show_default=False)
+        float | None,
+        typer.Option(help="Least propensity; smaller ones count as it.", show_default=False),
     ] = None,
     self_normalised: Annotated[
-        bool, typer.Option("--self-normalised", help="Divide inverse propensities of clicked documents by their mean.")
+        bool,
+        typer.Option(
+            "--self-normalised",
+            help="Divide inverse propensities of clicked documents by their mean.",
+        ),
     ] = False,
-    seed: Annotated[int | None, typer.Option(metavar="N", min=0, help="Seed [0].", show_default=False)] = None,
+    seed: Annotated[
+        int | None, typer.Option(metavar="N", min=0, help="Seed [0].", show_default=False)
+    ] = None,
     threads: options.Threads = None,
     set_: Annotated[
         list[str] | None,
-        typer.Option("--set", metavar="KEY=VALUE", help="Any parameter of Ranker; repeatable.", show_default=False),
+        typer.Option(
+            "--set",
+            metavar="KEY=VALUE",
+            help="Any parameter of Ranker; repeatable.",
+            show_default=False,
+        ),
     ] = None,
     config: Annotated[
         Path | None,
-        typer.Option(metavar="TOML", help="File of parameters; flags override it.", show_default=False),
+        typer.Option(
+            metavar="TOML", help="File of parameters; flags override it.", show_default=False
+        ),
     ] = None,
     workers: Annotated[
         int | None,
-        typer.Option(min=1, help="Train on this many workers of this machine, from Parquet files.", show_default=False),
+        typer.Option(
+            min=1,
+            help="Train on this many workers of this machine, from Parquet files.",
+            show_default=False,
+        ),
     ] = None,
     scheduler: Annotated[
         str | None,
-        typer.Option(metavar="ADDRESS", help="Train on the workers of this Dask scheduler.", show_default=False),
+        typer.Option(
+            metavar="ADDRESS",
+            help="Train on the workers of this Dask scheduler.",
+            show_default=False,
+        ),
     ] = None,
     calibrate_by: Annotated[
         calibrate.Method | None,
@@ -159,15 +198,26 @@ def train(
         "--position": position,
         "--calibrate": calibrate_by,
     }
-    local |= {"--propensity": propensity, "--clip": clip, "--self-normalised": self_normalised, "--refit": refit}
-    if cluster is not None and (flag := next((name for name, value in local.items() if value), None)):
-        raise typer.BadParameter(f"{flag} cannot be used on several workers; train without --workers and --scheduler.")
+    local |= {
+        "--propensity": propensity,
+        "--clip": clip,
+        "--self-normalised": self_normalised,
+        "--refit": refit,
+    }
+    if cluster is not None and (
+        flag := next((name for name, value in local.items() if value), None)
+    ):
+        raise typer.BadParameter(
+            f"{flag} cannot be used on several workers; train without --workers and --scheduler."
+        )
     parameters = _parameters(config, {k: v for k, v in flags.items() if v is not None}, set_ or [])
     if cluster is not None:
         parameters.setdefault("engine", "xgboost")
     given = {"position": position or None, "propensity": propensity, "clip": clip}
     given |= {"self_normalised": self_normalised or None}
-    click_options = parameters.pop("clicks", {}) | {name: value for name, value in given.items() if value is not None}
+    click_options = parameters.pop("clicks", {}) | {
+        name: value for name, value in given.items() if value is not None
+    }
     names = options.named_columns(click_options)
     reading |= {"fields": names} if names else {}
     verbose = parameters.pop("verbose", 1)
@@ -175,12 +225,18 @@ def train(
     watches_valid = parameters.get("early_stopping", "valid") != "cv"
     if parameters.get("early_stopping_rounds") is not None and valid is None and watches_valid:
         raise typer.BadParameter("early stopping needs validation data; give it with --valid.")
-    if parameters.get("refit") and watches_valid and parameters.get("early_stopping_rounds") is None:
+    if (
+        parameters.get("refit")
+        and watches_valid
+        and parameters.get("early_stopping_rounds") is None
+    ):
         raise typer.BadParameter(
             "--refit needs a number of trees chosen on --valid; give --early-stopping, such as 50."
         )
     if calibrate_to is not None and calibrate_by is None:
-        raise typer.BadParameter("--calibrate-target says what --calibrate learns; give --calibrate too.")
+        raise typer.BadParameter(
+            "--calibrate-target says what --calibrate learns; give --calibrate too."
+        )
     try:
         settings = run_config(parameters, click_options)
     except ValueError as error:
@@ -198,13 +254,23 @@ def train(
                 "early_stopping=cv needs rows in memory, as it scores the held-out ones again after each tree; give "
                 "--valid, which may be in files, or --in-memory."
             )
-        parts = _streamed(paths, reading, pairs, document, names if parameters.get("refit") else [], quiet, verbose)
+        parts = _streamed(
+            paths,
+            reading,
+            pairs,
+            document,
+            names if parameters.get("refit") else [],
+            quiet,
+            verbose,
+        )
     else:
         parts = read_parts(list(paths.values()), pairs=pairs, document=document, **reading)
     if cluster is None and parameters.get("refit") and valid is not None:
         for name in names:
             if name not in parts[1].fields:
-                raise typer.BadParameter(f"--refit trains on --valid too, and {valid} has no column {name!r}.")
+                raise typer.BadParameter(
+                    f"--refit trains on --valid too, and {valid} has no column {name!r}."
+                )
     if document is not None:
         reading = {**reading, "fields": [document]}
     run = train_run(
@@ -229,7 +295,9 @@ def train(
     if quiet:
         return
     if earlier is not None and earlier.finished:
-        echo(f"{out} is already finished: nothing to do. Overwrite it with --force, or choose another folder.")
+        echo(
+            f"{out} is already finished: nothing to do. Overwrite it with --force, or choose another folder."
+        )
         return
     echo(_summary(run, out))
 
@@ -238,11 +306,15 @@ def _calibrate(
     run: Any, parts: Any, method: calibrate.Method, target: calibrate.CalibrationTarget, quiet: bool
 ) -> None:
     """Calibrate a finished run, unless it is calibrated in this way already."""
-    held_out = len(parts) > 1 and not run.config.get("refit")  # a second training has seen the validation queries
+    held_out = len(parts) > 1 and not run.config.get(
+        "refit"
+    )  # a second training has seen the validation queries
     folds = None if held_out else _FOLDS
     before = run.ranker.calibration_
     if before is None or (before.method, before.target, before.folds) != (method, target, folds):
-        run.ranker.calibrate(parts[1] if held_out else parts[0], method=method, target=target, folds=folds)
+        run.ranker.calibrate(
+            parts[1] if held_out else parts[0], method=method, target=target, folds=folds
+        )
         calibrate.save_calibrated(run.ranker, run.path)
     if not quiet:
         echo(f"{run.path}: {calibrate.describe(run.ranker)}.")
@@ -279,7 +351,10 @@ def _streamed(
     from rankwright.training.reading_bar import ReadingBar
 
     chosen = {name: value for name, value in reading.items() if name not in ("docid", "query_text")}
-    drop = [*chosen.pop("drop", ()), *(reading[name] for name in ("docid", "query_text") if name in reading)]
+    drop = [
+        *chosen.pop("drop", ()),
+        *(reading[name] for name in ("docid", "query_text") if name in reading),
+    ]
     fields = [*chosen.pop("fields", ()), *([] if document is None else [document])]
     show = ReadingBar(0 if quiet else verbose)
     for path in paths.values():  # before the first is read, which may take long
@@ -287,7 +362,10 @@ def _streamed(
     first = stream_data(paths["train"], **chosen, drop=drop, fields=fields, show=show)
     others = [path for name, path in paths.items() if name != "train"]
     drop += [name for name in fields if name not in of_both]
-    parts = [stream_data(path, **chosen, drop=drop, fields=of_both, reference=first, show=show) for path in others]
+    parts = [
+        stream_data(path, **chosen, drop=drop, fields=of_both, reference=first, show=show)
+        for path in others
+    ]
     return [first if pairs is None else first.with_pairs(pairs, document, as_given=True), *parts]
 
 
@@ -296,7 +374,9 @@ def _files(paths: dict[str, Path], reading: dict[str, Any]) -> list[Any]:
     from rankwright.data.files import DataFiles
 
     if "zero_based" in reading:
-        raise typer.BadParameter("--zero-based and --one-based are for LETOR text, and workers read Parquet files.")
+        raise typer.BadParameter(
+            "--zero-based and --one-based are for LETOR text, and workers read Parquet files."
+        )
     chosen: dict[str, Any] = dict(reading)
     chosen |= {name: tuple(value) for name, value in chosen.items() if isinstance(value, list)}
     return [DataFiles(str(path), **chosen) for path in paths.values()]
@@ -305,14 +385,22 @@ def _files(paths: dict[str, Path], reading: dict[str, Any]) -> list[Any]:
 def _summary(run: Any, out: Path) -> str:
     trees = run.manifest["best_iteration"]
     row = run.history[run.ranker._evaluated_iteration - 1]
-    values = [f"{part} {name} {value:.4f}" for part in ("train", "valid") for name, value in row.get(part, {}).items()]
+    values = [
+        f"{part} {name} {value:.4f}"
+        for part in ("train", "valid")
+        for name, value in row.get(part, {}).items()
+    ]
     seconds = sum(run.times.values())
     if values and (members := run.ranker.manifest_.get("members")):
         values[-1] += f" of the first of {len(members)} members"
     elif values and run.ranker.manifest_.get("refit"):
         values[-1] += " before the refit"
     compiling = run.times.get("compilation", 0.0)
-    first = f", {compiling:.1f} s of them to compile kernels, in the first run only" if compiling >= 1 else ""
+    first = (
+        f", {compiling:.1f} s of them to compile kernels, in the first run only"
+        if compiling >= 1
+        else ""
+    )
     return (
         f"{out}: {trees} trees in {seconds:.1f} s{first}{'; ' if values else ''}{', '.join(values)}.\n"
         f"{_best_tree(run)}"
@@ -359,7 +447,9 @@ def _parameters(config: Path | None, flags: dict[str, Any], settings: list[str])
         if dot:
             table = parameters.setdefault(first, {})
             if first not in _TABLES or not isinstance(table, dict) or not inner:
-                raise typer.BadParameter(f"{name!r}: only {', '.join(_TABLES)} have keys of their own.")
+                raise typer.BadParameter(
+                    f"{name!r}: only {', '.join(_TABLES)} have keys of their own."
+                )
             parameters[first] = {**table, inner: value}
         else:
             parameters[first] = value

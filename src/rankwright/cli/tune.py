@@ -19,20 +19,32 @@ _UNITS = {"": 1.0, "s": 1.0, "m": 60.0, "h": 3600.0}
 
 @options.with_data_options()
 def tune(
-    data: Annotated[Path, typer.Argument(metavar="DATA", help="LETOR, Parquet or CSV.", show_default=False)],
+    data: Annotated[
+        Path, typer.Argument(metavar="DATA", help="LETOR, Parquet or CSV.", show_default=False)
+    ],
     out: Annotated[
-        Path, typer.Option(metavar="TOML", help="File for the best parameters, to use as train --config.")
+        Path,
+        typer.Option(
+            metavar="TOML", help="File for the best parameters, to use as train --config."
+        ),
     ] = Path("best.toml"),
     valid: Annotated[
         Path | None,
         typer.Option(
-            metavar="DATA", help="Validation data; without it, DATA is split into folds by query.", show_default=False
+            metavar="DATA",
+            help="Validation data; without it, DATA is split into folds by query.",
+            show_default=False,
         ),
     ] = None,
-    metric: Annotated[str, typer.Option(help="Metric to optimise.", autocompletion=completion.metrics)] = "ndcg@10",
+    metric: Annotated[
+        str, typer.Option(help="Metric to optimise.", autocompletion=completion.metrics)
+    ] = "ndcg@10",
     objective: Annotated[
         str,
-        typer.Option(help="Training objective; its options are tuned too.", autocompletion=completion.objectives),
+        typer.Option(
+            help="Training objective; its options are tuned too.",
+            autocompletion=completion.objectives,
+        ),
     ] = "auto",
     such_that: Annotated[
         list[str] | None,
@@ -45,31 +57,48 @@ def tune(
     pairs: options.Pairs = None,
     document: options.Document = None,
     preset: Annotated[
-        Literal["default", "paper"], typer.Option(help="paper: 20 random trials, then 80 guided ones, 1000 trees each.")
+        Literal["default", "paper"],
+        typer.Option(help="paper: 20 random trials, then 80 guided ones, 1000 trees each."),
     ] = "default",
     trials: Annotated[
-        int | None, typer.Option(help="Total number of trials [50 or 100].", min=1, show_default=False)
+        int | None,
+        typer.Option(help="Total number of trials [50 or 100].", min=1, show_default=False),
     ] = None,
     time: Annotated[
-        str | None, typer.Option(metavar="TIME", help="Time limit: 90s, 10m, 2h.", show_default=False)
+        str | None,
+        typer.Option(metavar="TIME", help="Time limit: 90s, 10m, 2h.", show_default=False),
     ] = None,
-    folds: Annotated[int | None, typer.Option(help="Number of folds [3].", min=2, show_default=False)] = None,
+    folds: Annotated[
+        int | None, typer.Option(help="Number of folds [3].", min=2, show_default=False)
+    ] = None,
     trees: Annotated[
-        int | None, typer.Option(help="Maximum number of trees [500 or 1000].", min=1, show_default=False)
+        int | None,
+        typer.Option(help="Maximum number of trees [500 or 1000].", min=1, show_default=False),
     ] = None,
     study: Annotated[
         Path | None,
-        typer.Option(metavar="FILE", help="File that stores the trials [OUT with .study.log].", show_default=False),
+        typer.Option(
+            metavar="FILE",
+            help="File that stores the trials [OUT with .study.log].",
+            show_default=False,
+        ),
     ] = None,
     set_: Annotated[
         list[str] | None,
-        typer.Option("--set", metavar="KEY=VALUE", help="Fix a parameter; repeatable.", show_default=False),
+        typer.Option(
+            "--set", metavar="KEY=VALUE", help="Fix a parameter; repeatable.", show_default=False
+        ),
     ] = None,
     report: Annotated[
-        Path | None, typer.Option(metavar="HTML", help="Page to write, with plots and all trials.", show_default=False)
+        Path | None,
+        typer.Option(
+            metavar="HTML", help="Page to write, with plots and all trials.", show_default=False
+        ),
     ] = None,
     seed: Annotated[int, typer.Option(help="Seed.", min=0)] = 0,
-    threads: Annotated[int | None, typer.Option(help="Threads [all cores].", min=1, show_default=False)] = None,
+    threads: Annotated[
+        int | None, typer.Option(help="Threads [all cores].", min=1, show_default=False)
+    ] = None,
     *,
     reading: options.Reading,
     quiet: options.Quiet = False,
@@ -91,7 +120,9 @@ def tune(
     seconds = None if time is None else _seconds(time)
     names = options.split_metrics(metric)
     if len(names) > 1:
-        raise typer.BadParameter(f"only one metric can be optimised; got {len(names)}.", param_hint="--metric")
+        raise typer.BadParameter(
+            f"only one metric can be optimised; got {len(names)}.", param_hint="--metric"
+        )
     if valid is not None and folds is not None:
         raise typer.BadParameter("--folds splits DATA in place of --valid; keep one of the two.")
     options.check_document(pairs, document)
@@ -99,7 +130,9 @@ def tune(
     space = dict(map(options.split_setting, set_ or []))
     _check_usage(objective, names[0], space)
     if out.exists() and not is_config(out):
-        raise ValueError(f"{out} exists and was not written by tune; choose another file with --out.")
+        raise ValueError(
+            f"{out} exists and was not written by tune; choose another file with --out."
+        )
     load_optuna()
     if report is not None:
         extras.require_report()
@@ -142,7 +175,11 @@ def tune(
 
 def _line(so_far: Tuning, budget: int) -> str:
     last = so_far.trials[-1]
-    value = "stopped early" if last.value is None else f"{so_far.metric} {last.value:.4f} with {last.trees} trees"
+    value = (
+        "stopped early"
+        if last.value is None
+        else f"{so_far.metric} {last.value:.4f} with {last.trees} trees"
+    )
     best = so_far.best_trial
     return f"trial {last.number}/{budget}: {value}, {last.seconds:.1f} s; best {best.value:.4f} (trial {best.number})"
 
@@ -169,7 +206,9 @@ def _constraints(texts: list[str]) -> tuple[Any, ...]:
 def _seconds(text: str) -> float:
     match = re.fullmatch(r"(\d+(?:\.\d*)?)\s*([smh]?)", text.strip())
     if match is None or float(match[1]) == 0:
-        raise typer.BadParameter(f"{text!r} is not a time such as 90s, 10m or 2h.", param_hint="--time")
+        raise typer.BadParameter(
+            f"{text!r} is not a time such as 90s, 10m or 2h.", param_hint="--time"
+        )
     return float(match[1]) * _UNITS[match[2]]
 
 

@@ -13,16 +13,33 @@ from rankwright.cli.terminal import echo
 
 @options.with_data_options(weight=False)
 def verify_export(
-    file: Annotated[Path, typer.Argument(metavar="FILE", help="What `export` wrote.", show_default=False)],
+    file: Annotated[
+        Path, typer.Argument(metavar="FILE", help="What `export` wrote.", show_default=False)
+    ],
     model: Annotated[
-        Path, typer.Option(metavar="RUN", help="Run folder or saved model it was exported from.", show_default=False)
+        Path,
+        typer.Option(
+            metavar="RUN",
+            help="Run folder or saved model it was exported from.",
+            show_default=False,
+        ),
     ],
     data: Annotated[
-        Path, typer.Option(metavar="DATA", help="LETOR, Parquet or CSV, with or without labels.", show_default=False)
+        Path,
+        typer.Option(
+            metavar="DATA",
+            help="LETOR, Parquet or CSV, with or without labels.",
+            show_default=False,
+        ),
     ],
     to: Annotated[
         str | None,
-        typer.Option("--to", metavar="TARGET", help="Target of the file [by its usual name].", show_default=False),
+        typer.Option(
+            "--to",
+            metavar="TARGET",
+            help="Target of the file [by its usual name].",
+            show_default=False,
+        ),
     ] = None,
     target_version: options.TargetVersion = None,
     feature_set: options.FeatureSetFile = None,
@@ -45,10 +62,14 @@ def verify_export(
     content = file.read_bytes()
     ranker, training_options = scoring.load_system(model)
     training_options.pop("weight", None)
-    rows = scoring.DataFile(data, reading).read(**training_options, labelled=False, reference=ranker.columns_)
+    rows = scoring.DataFile(data, reading).read(
+        **training_options, labelled=False, reference=ranker.columns_
+    )
     choices = export_options(ranker.model_, target_version, feature_set)
     try:
-        result = verify_content(content, ranker.model_, target, choices, ranker.model_.encode(rows), rows.qid)
+        result = verify_content(
+            content, ranker.model_, target, choices, ranker.model_.encode(rows), rows.qid
+        )
     except ValueError as error:
         raise ValueError(f"{file}: {error}") from None
     echo(options.to_json(result.to_dict()) if json else str(result))

@@ -15,7 +15,10 @@ from rankwright.cli.terminal import echo
 
 def warmup(
     everything: Annotated[
-        bool, typer.Option("--all", help="Also every objective, metric and tie policy, not only the defaults.")
+        bool,
+        typer.Option(
+            "--all", help="Also every objective, metric and tie policy, not only the defaults."
+        ),
     ] = False,
     quiet: options.Quiet = False,
 ) -> None:
@@ -82,14 +85,26 @@ def _use_all() -> None:
                 for wide in (1.0, 1e4):  # far scores are paired in another way
                     bound(wide * scores, 0)
                 if objective().uses_propensity:
-                    bind(name, data.y, group=group, metric=metric, threads=1, propensity=seen, **options_)(scores, 0)
+                    bind(
+                        name,
+                        data.y,
+                        group=group,
+                        metric=metric,
+                        threads=1,
+                        propensity=seen,
+                        **options_,
+                    )(scores, 0)
                 if objective().full_curvature:
                     bound.leaf_system(scores, np.zeros(data.n_rows, dtype=np.int64), 1)
-    faint = np.arange(1024) % 2  # a long list that many users get through is smoothed in another way
+    faint = (
+        np.arange(1024) % 2
+    )  # a long list that many users get through is smoothed in another way
     bind("stochasticrank", faint, group=[1024], metric="err", threads=1)(np.linspace(0, 1, 1024), 0)
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "unsorted.txt"
         path.write_text("1 qid:1 2:1 1:1\n")
         rw.read_letor(path)
     for ties in ("worst", "best", "expected", "input"):
-        rw.evaluate(np.round(scores, 1), data.y, group=group, metrics="ndcg@10 ndcg map err", ties=ties)
+        rw.evaluate(
+            np.round(scores, 1), data.y, group=group, metrics="ndcg@10 ndcg map err", ties=ties
+        )

@@ -42,13 +42,17 @@ def training_data(
     if weights not in (None, "queries", "rows"):
         raise ValueError(f"weights must be 'queries', 'rows' or None; got {weights!r}.")
     if not (np.isfinite(smoothing) and smoothing >= 0):
-        raise ValueError(f"smoothing is a number of impressions, finite and non-negative; got {smoothing}.")
+        raise ValueError(
+            f"smoothing is a number of impressions, finite and non-negative; got {smoothing}."
+        )
     if propensity is not None and (examined_only or by == "session"):
         raise ValueError(
             "propensities correct the click rates of all shown documents of a query; leave out examined_only and by."
         )
     if by == "session" and weights == "rows":
-        raise ValueError("by='session' has a row for each impression, so weights='rows' has no meaning; leave it out.")
+        raise ValueError(
+            "by='session' has a row for each impression, so weights='rows' has no meaning; leave it out."
+        )
     if propensity is None and examined_only is None:
         examined_only = True
     rows = np.flatnonzero(examined(log)) if examined_only else np.arange(log.n_rows)
@@ -59,7 +63,9 @@ def training_data(
     if by == "query":
         return _by_query(log, rows, smoothing, weights)
     if smoothing:
-        raise ValueError("smoothing is about click rates, but by='session' has clicks; use by='query'.")
+        raise ValueError(
+            "smoothing is about click rates, but by='session' has clicks; use by='query'."
+        )
     return _by_session(log, rows)
 
 
@@ -71,7 +77,9 @@ def examined(log: ClickLog) -> NDArray[np.bool_]:
     return flags
 
 
-def _by_query(log: ClickLog, rows: NDArray[np.int64], smoothing: float, weights: str | None) -> RankingData:
+def _by_query(
+    log: ClickLog, rows: NDArray[np.int64], smoothing: float, weights: str | None
+) -> RankingData:
     """One row for each document and position of a query: its click rate."""
     data = log.require_data("to_data")
     keys = np.stack((log.queries.query_of_row, log.document, log.position))[:, rows]
@@ -83,38 +91,68 @@ def _by_query(log: ClickLog, rows: NDArray[np.int64], smoothing: float, weights:
     at_position = position - 1
     mean_rate = np.bincount(at_position, clicks) / np.maximum(np.bincount(at_position, shows), 1.0)
     rate = (clicks + smoothing * mean_rate[at_position]) / (shows + smoothing)
-    counts = {None: None, "rows": shows, "queries": log.impressions_by_query[query].astype(np.float64)}[weights]
-    fields = {"position": position, "impressions": shows.astype(np.int64), "clicks": clicks.astype(np.int64)}
-    return data._like(data.X[document], rate, log.queries.ids[query], counts, _with_own(data, document, fields))
+    counts = {
+        None: None,
+        "rows": shows,
+        "queries": log.impressions_by_query[query].astype(np.float64),
+    }[weights]
+    fields = {
+        "position": position,
+        "impressions": shows.astype(np.int64),
+        "clicks": clicks.astype(np.int64),
+    }
+    return data._like(
+        data.X[document], rate, log.queries.ids[query], counts, _with_own(data, document, fields)
+    )
 
 
-def _corrected(log: ClickLog, propensity: Floats, smoothing: float, weights: str | None) -> RankingData:
+def _corrected(
+    log: ClickLog, propensity: Floats, smoothing: float, weights: str | None
+) -> RankingData:
     """One row for each document of a query: its clicks over its expected examinations."""
     data = log.require_data("to_data")
     document, first, row = np.unique(log.document, return_index=True, return_inverse=True)
     n = len(document)
-    shows, clicks, examinations = (sums_by(row, v, n) for v in (np.ones(log.n_rows), log.click, propensity))
+    shows, clicks, examinations = (
+        sums_by(row, v, n) for v in (np.ones(log.n_rows), log.click, propensity)
+    )
     mean = clicks.sum() / examinations.sum()
     rate = np.minimum((clicks + smoothing * mean) / (examinations + smoothing), 1.0)
     query = log.queries.query_of_row[first]
-    counts = {None: None, "rows": shows, "queries": log.impressions_by_query[query].astype(np.float64)}[weights]
-    fields = {"impressions": shows.astype(np.int64), "clicks": clicks.astype(np.int64), "examinations": examinations}
-    return data._like(data.X[document], rate, log.queries.ids[query], counts, _with_own(data, document, fields))
+    counts = {
+        None: None,
+        "rows": shows,
+        "queries": log.impressions_by_query[query].astype(np.float64),
+    }[weights]
+    fields = {
+        "impressions": shows.astype(np.int64),
+        "clicks": clicks.astype(np.int64),
+        "examinations": examinations,
+    }
+    return data._like(
+        data.X[document], rate, log.queries.ids[query], counts, _with_own(data, document, fields)
+    )
 
 
 def _by_session(log: ClickLog, rows: NDArray[np.int64]) -> RankingData:
     """One query for each impression."""
     data = log.require_data("to_data")
     document = log.document[rows]
-    ids = np.array([f"{query}/{session}" for query, session in zip(*_starts(log), strict=True)], dtype=object)
+    ids = np.array(
+        [f"{query}/{session}" for query, session in zip(*_starts(log), strict=True)], dtype=object
+    )
     if len(set(ids)) < len(ids):
         raise ValueError(
             "two lists have the same query and session as text (such as 1 and '1'), so they would merge; "
             "give ids that differ as text."
         )
     names = ids[log.impression[rows]].tolist()
-    fields = {"position": log.position[rows]} | {name: values[rows] for name, values in log.fields.items()}
-    return data._like(data.X[document], log.click[rows], names, None, _with_own(data, document, fields))
+    fields = {"position": log.position[rows]} | {
+        name: values[rows] for name, values in log.fields.items()
+    }
+    return data._like(
+        data.X[document], log.click[rows], names, None, _with_own(data, document, fields)
+    )
 
 
 def _starts(log: ClickLog) -> tuple[list[object], list[object]]:

@@ -38,7 +38,8 @@ class Cells(NamedTuple):
         weight = 1.0 if query_weight is None else query_weight[self.query]
         place = self.group * self.n_positions + self.position
         shows, clicks = (
-            sums_by(place, values * weight, shape[0] * shape[1]).reshape(shape) for values in (self.shows, self.clicks)
+            sums_by(place, values * weight, shape[0] * shape[1]).reshape(shape)
+            for values in (self.shows, self.clicks)
         )
         return shows, clicks
 
@@ -46,21 +47,33 @@ class Cells(NamedTuple):
         """Keep some cells, and number their groups anew."""
         group = np.unique(self.group[rows], return_inverse=True)[1]
         return Cells(
-            self.query[rows], group, self.position[rows], self.shows[rows], self.clicks[rows], self.n_positions
+            self.query[rows],
+            group,
+            self.position[rows],
+            self.shows[rows],
+            self.clicks[rows],
+            self.n_positions,
         )
 
 
-def count(log: ClickLog, group: Integers, position: Integers, rows: NDArray[np.bool_] | None = None) -> Cells:
+def count(
+    log: ClickLog, group: Integers, position: Integers, rows: NDArray[np.bool_] | None = None
+) -> Cells:
     """Count shows and clicks; groups and positions are numbers from 0."""
     n_positions = int(position.max()) + 1
     query = log.queries.query_of_row
     chosen = slice(None) if rows is None else rows
     keys, cell = np.unique(
-        (query * (int(group.max()) + 1) + group)[chosen] * n_positions + position[chosen], return_inverse=True
+        (query * (int(group.max()) + 1) + group)[chosen] * n_positions + position[chosen],
+        return_inverse=True,
     )
-    shows, clicks = (sums_by(cell, values, len(keys)) for values in (np.ones(len(cell)), log.click[chosen]))
+    shows, clicks = (
+        sums_by(cell, values, len(keys)) for values in (np.ones(len(cell)), log.click[chosen])
+    )
     first = np.unique(cell, return_index=True)[1]
-    return Cells(query[chosen][first], group[chosen][first], keys % n_positions, shows, clicks, n_positions)
+    return Cells(
+        query[chosen][first], group[chosen][first], keys % n_positions, shows, clicks, n_positions
+    )
 
 
 def limited(log: ClickLog, limit: int) -> Integers:

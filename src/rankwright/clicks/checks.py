@@ -37,7 +37,9 @@ def as_positions(
 ) -> NDArray[np.int64]:
     """Return positions counted from 1; ``of_list`` has a code for the list of each row."""
     if first_position not in (0, 1):
-        raise ValueError(f"first_position is the number of the top position, 0 or 1; got {first_position!r}.")
+        raise ValueError(
+            f"first_position is the number of the top position, 0 or 1; got {first_position!r}."
+        )
     missing = np.isnan(values)
     if (missing & click).any():
         row = int(np.argmax(missing & click))
@@ -53,10 +55,14 @@ def as_positions(
     whole = values == np.floor(values)
     if not whole.all():
         row = int(np.argmin(whole))
-        raise ValueError(f"the position at row {row} is {values[row]:g}; positions are whole numbers.")
+        raise ValueError(
+            f"the position at row {row} is {values[row]:g}; positions are whole numbers."
+        )
     if values.max() > _LAST_POSITION:
         row = int(np.argmax(values))
-        raise ValueError(f"the position at row {row} is {values[row]:g}; positions are at most {_LAST_POSITION}.")
+        raise ValueError(
+            f"the position at row {row} is {values[row]:g}; positions are at most {_LAST_POSITION}."
+        )
     if values.min() < first_position:
         row = int(np.argmin(values))
         if values[row] == 0:
@@ -83,7 +89,8 @@ def check_lists(log: ClickLog, document: NDArray[np.int64], first_position: int)
         )
     order = np.lexsort((document, impression))
     again = np.flatnonzero(
-        (impression[order][1:] == impression[order][:-1]) & (document[order][1:] == document[order][:-1])
+        (impression[order][1:] == impression[order][:-1])
+        & (document[order][1:] == document[order][:-1])
     )
     if len(again):
         row = order[again[0]]
@@ -100,13 +107,17 @@ def check_lists(log: ClickLog, document: NDArray[np.int64], first_position: int)
             )
 
 
-def _zero_based(values: NDArray[np.float64], row: int, queries: Queries, of_list: NDArray[np.int64]) -> ValueError:
+def _zero_based(
+    values: NDArray[np.float64], row: int, queries: Queries, of_list: NDArray[np.int64]
+) -> ValueError:
     """Tell a log that counts from 0 from one that mixes both."""
     number = np.unique(of_list, return_inverse=True)[1]
     tops = np.full(int(number.max()) + 1, np.inf)
     np.minimum.at(tops, number, values)
     if (tops == 0).all():
-        return ValueError("positions start at 0 in every list; add 1 to them, or give read_clicks first_position=0.")
+        return ValueError(
+            "positions start at 0 in every list; add 1 to them, or give read_clicks first_position=0."
+        )
     return ValueError(
         f"positions start at 0 in {int((tops == 0).sum())} of {len(tops)} lists (one is of query "
         f"{_query(queries, row)}) and later in the others: zero-based and one-based positions are mixed. Add 1 to the "

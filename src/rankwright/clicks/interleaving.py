@@ -112,7 +112,9 @@ def interleave(
     order_a, order_b = (np.array([number[document] for document in ranking]) for ranking in (a, b))
     lists, by_b = _interleaved(order_a, order_b, coins, length, method)
     chosen = [documents[i] for i in lists[0].tolist()]
-    rank_a, rank_b = ({document: k for k, document in enumerate(ranking, start=1)} for ranking in (a, b))
+    rank_a, rank_b = (
+        {document: k for k, document in enumerate(ranking, start=1)} for ranking in (a, b)
+    )
     return InterleavedList(
         chosen,
         ["b" if flag else "a" for flag in by_b[0].tolist()],
@@ -174,7 +176,11 @@ def simulate_interleaving(
         orders = np.argsort(-scores[:, query.rows], axis=1, kind="stable")
         lists, by_b = _interleaved(orders[0], orders[1], query.shuffle, query.n_shown, method)
         ranks = np.argsort(orders, axis=1) + 1
-        return lists, {"team": np.where(by_b, "b", "a"), "rank_a": ranks[0][lists], "rank_b": ranks[1][lists]}
+        return lists, {
+            "team": np.where(by_b, "b", "a"),
+            "rank_a": ranks[0][lists],
+            "rank_b": ranks[1][lists],
+        }
 
     return simulated_log(data, show, user, noise, impressions, shown, max_label, seed)
 
@@ -260,5 +266,7 @@ def _ranks(log: ClickLog, name: str, method: str) -> Floats:
     try:
         ranks = np.asarray(values, dtype=np.float64)
     except (TypeError, ValueError):
-        raise ValueError(f"the field {name!r} must hold ranks, 0 where the ranking lacks the document.") from None
+        raise ValueError(
+            f"the field {name!r} must hold ranks, 0 where the ranking lacks the document."
+        ) from None
     return np.where(ranks > 0, ranks, np.inf)

@@ -93,7 +93,10 @@ class ClickLog:
             position=positions[order],
             click=clicks[order],
             session=sessions.ids[_codes(sessions)[order]],
-            fields={name: _field(name, values, queries.n_rows)[order] for name, values in (fields or {}).items()},
+            fields={
+                name: _field(name, values, queries.n_rows)[order]
+                for name, values in (fields or {}).items()
+            },
             data=data,
         )
         check_lists(log, _codes(documents)[order], first_position)
@@ -153,9 +156,13 @@ class ClickLog:
                 f"[{document!r}], and name the field in document=."
             )
         row_of: dict[Any, int] = {}
-        for row, key in enumerate(zip(plain_ids(data.qid), plain_ids(data.fields[document]), strict=True)):
+        for row, key in enumerate(
+            zip(plain_ids(data.qid), plain_ids(data.fields[document]), strict=True)
+        ):
             if row_of.setdefault(key, row) != row:
-                raise ValueError(f"the data has document {key[1]!s} of query {key[0]!s} twice; give each one row.")
+                raise ValueError(
+                    f"the data has document {key[1]!s} of query {key[0]!s} twice; give each one row."
+                )
         shown = list(zip(plain_ids(self.query), plain_ids(self.document), strict=True))
         rows = np.fromiter((row_of.get(key, -1) for key in shown), np.int64, self.n_rows)
         if (rows < 0).any():
@@ -236,7 +243,9 @@ class ClickLog:
         log = self if data is None else self.attach(data, document=document)
         propensity = None
         if propensities is not None:
-            from rankwright.clicks.propensities import Propensities  # which estimates them from logs
+            from rankwright.clicks.propensities import (
+                Propensities,  # which estimates them from logs
+            )
 
             curve = propensities if callable(propensities) else Propensities.known(propensities)
             propensity = curve(log.position)
@@ -245,7 +254,9 @@ class ClickLog:
     def require_data(self, what: str) -> RankingData:
         """Return `data`, and raise ValueError where it is missing."""
         if self.data is None:
-            raise ValueError(f"{what} needs the features of the documents; call log.attach(data) first.")
+            raise ValueError(
+                f"{what} needs the features of the documents; call log.attach(data) first."
+            )
         return self.data
 
     def __len__(self) -> int:
@@ -267,11 +278,15 @@ def _grouped_by(values: Any, what: str, n_rows: int) -> Queries:
     try:
         return Queries.of(n_rows, values)
     except ValueError as error:
-        raise ValueError(str(error).replace("query id", f"{what} id").replace("qid", what)) from None
+        raise ValueError(
+            str(error).replace("query id", f"{what} id").replace("qid", what)
+        ) from None
 
 
 def _field(name: str, values: ArrayLike, n_rows: int) -> NDArray[Any]:
     array = np.asarray(values)
     if array.shape != (n_rows,):
-        raise ValueError(f"the field {name!r} has shape {array.shape} for {n_rows} rows; give one value per row.")
+        raise ValueError(
+            f"the field {name!r} has shape {array.shape} for {n_rows} rows; give one value per row."
+        )
     return array

@@ -32,7 +32,9 @@ def fit_curve(shows: Floats, clicks: Floats, start: Floats | None = None) -> Flo
     total, at_position = clicks.sum(axis=1), clicks.sum(axis=0)
 
     def value(point: Floats) -> float:
-        return float(at_position @ point - total @ np.log(shows @ np.exp(point)) - _RIDGE / 2 * point @ point)
+        return float(
+            at_position @ point - total @ np.log(shows @ np.exp(point)) - _RIDGE / 2 * point @ point
+        )
 
     current = value(log_curve)
     for _ in range(_STEPS):
@@ -44,7 +46,9 @@ def fit_curve(shows: Floats, clicks: Floats, start: Floats | None = None) -> Flo
         step = np.zeros_like(log_curve)
         step[1:] = np.linalg.solve(curvature[1:, 1:], gradient[1:])
         size = 1.0
-        while (reached := value(log_curve + size * step)) < current - _TOLERANCE and size > _TOLERANCE:
+        while (
+            reached := value(log_curve + size * step)
+        ) < current - _TOLERANCE and size > _TOLERANCE:
             size /= 2
         log_curve, current = log_curve + size * step, reached
         if np.abs(step).max() < _TOLERANCE:
@@ -86,7 +90,9 @@ def informative(cells: Cells) -> Cells:
 
 def unreachable(cells: Cells) -> list[int]:
     """Return the positions, from 1, that no chain of groups connects with the first one."""
-    shows = cells.tables()[0] > 0 if len(cells.group) else np.zeros((1, cells.n_positions), dtype=bool)
+    shows = (
+        cells.tables()[0] > 0 if len(cells.group) else np.zeros((1, cells.n_positions), dtype=bool)
+    )
     connected = shows.T.astype(np.float64) @ shows.astype(np.float64) > 0
     reached = np.zeros(cells.n_positions, dtype=bool)
     reached[0] = True

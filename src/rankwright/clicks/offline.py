@@ -25,7 +25,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from rankwright._html import table
 from rankwright.clicks.cells import by_document, sums_by
 from rankwright.clicks.log import ClickLog
 from rankwright.clicks.propensities import Propensities, check_propensities
@@ -35,6 +34,7 @@ from rankwright.data.dataset import RankingData
 from rankwright.evaluation.per_query import ranks_within_queries
 from rankwright.evaluation.significance import bootstrap_interval
 from rankwright.metrics import Metric, metric, metric_texts
+from rankwright.support.html import table
 
 Floats = NDArray[np.float64]
 ESTIMATORS = ("ips", "snips", "dr")
@@ -103,7 +103,14 @@ class ClickEvaluation:
     empty: str = "zero"
 
     def _cells(self) -> tuple[list[str], list[list[str]]]:
-        header = ["metric", "estimator", "value", f"{100 * self.confidence:g}% interval", "effective clicks", "covered"]
+        header = [
+            "metric",
+            "estimator",
+            "value",
+            f"{100 * self.confidence:g}% interval",
+            "effective clicks",
+            "covered",
+        ]
         body = [
             [
                 row.metric,
@@ -135,7 +142,12 @@ class ClickEvaluation:
     def to_dict(self) -> dict[str, Any]:
         """Return the estimates and what they rest on, without values per query."""
         rows = [vars(row) for row in self.rows]
-        return {"rows": rows, "coverage": self.coverage, "clicks": self.n_clicks, "queries": len(self.query_ids)}
+        return {
+            "rows": rows,
+            "coverage": self.coverage,
+            "clicks": self.n_clicks,
+            "queries": len(self.query_ids),
+        }
 
 
 def evaluate_clicks(
@@ -195,20 +207,30 @@ def evaluate_clicks(
     estimators = estimators.split() if isinstance(estimators, str) else estimators
     unknown = [name for name in estimators if name not in ESTIMATORS]
     if unknown or not estimators:
-        raise ValueError(f"estimators must be of {', '.join(ESTIMATORS)}; got {list(estimators)!r}.")
+        raise ValueError(
+            f"estimators must be of {', '.join(ESTIMATORS)}; got {list(estimators)!r}."
+        )
     if not 0 <= clip <= 1:
         raise ValueError(f"clip is the smallest propensity to divide by, from 0 to 1; got {clip}.")
     if not 0 < confidence < 1 or resamples < 1:
-        raise ValueError(f"confidence must be between 0 and 1 and resamples at least 1; got {confidence}, {resamples}.")
+        raise ValueError(
+            f"confidence must be between 0 and 1 and resamples at least 1; got {confidence}, {resamples}."
+        )
     values = {str(text).strip(): metric(text) for text in metric_texts(metrics)}
     new_scores, *others = score_rows(data, scores) if scores is not None else (None, None)
     if new_scores is None or others:
-        raise ValueError("scores must be one ranker, or one score for each row of log.data; evaluate each on its own.")
+        raise ValueError(
+            "scores must be one ranker, or one score for each row of log.data; evaluate each on its own."
+        )
     theta = _row_propensities(log, propensities)
     counts = _Counts.of(log, data, theta, clip)
     model = None
     if "dr" in estimators:
-        model = _relevance(log, data, theta, seed) if relevance is None else _given_relevance(relevance, data)
+        model = (
+            _relevance(log, data, theta, seed)
+            if relevance is None
+            else _given_relevance(relevance, data)
+        )
     rows: list[ClickEstimate] = []
     per_query: dict[str, Floats] = {}
     coverage: dict[str, float] = {}
@@ -224,9 +246,15 @@ def evaluate_clicks(
                 "so clicks say nothing about it. Log lists that show such documents."
             )
         click_weight = (weight[log.document] / np.maximum(theta, clip))[log.click]
-        effective = float(click_weight.sum() ** 2 / np.maximum((click_weight**2).sum(), np.finfo(float).tiny))
+        effective = float(
+            click_weight.sum() ** 2 / np.maximum((click_weight**2).sum(), np.finfo(float).tiny)
+        )
         for estimator in estimators:
-            gain = counts.doubly_robust(model) if estimator == "dr" and model is not None else counts.ips
+            gain = (
+                counts.doubly_robust(model)
+                if estimator == "dr" and model is not None
+                else counts.ips
+            )
             worth = counts.per_query(weight * gain)[counts.logged]
             of_mean = impressions
             if estimator == "snips":
@@ -241,7 +269,9 @@ def evaluate_clicks(
             mean = float(np.average(worth, weights=of_mean))
             rows.append(ClickEstimate(name, estimator, mean, low, high, effective))
     ids = data.query_ids[counts.logged]
-    return ClickEvaluation(tuple(rows), per_query, ids, impressions, coverage, int(log.click.sum()), confidence)
+    return ClickEvaluation(
+        tuple(rows), per_query, ids, impressions, coverage, int(log.click.sum()), confidence
+    )
 
 
 @dataclass(frozen=True, eq=False)
@@ -261,12 +291,22 @@ class _Counts:
     def of(cls, log: ClickLog, data: RankingData, theta: Floats, clip: float) -> _Counts:
         weighted = log.click / np.maximum(theta, clip)
         shows, clicks, examined, ips = (
-            sums_by(log.document, values, data.n_rows) for values in (np.ones(log.n_rows), log.click, theta, weighted)
+            sums_by(log.document, values, data.n_rows)
+            for values in (np.ones(log.n_rows), log.click, theta, weighted)
         )
         first = np.flatnonzero(np.diff(log.impression, prepend=-1))
         query = np.searchsorted(data.boundaries, log.document[first], side="right") - 1
         impressions = np.bincount(query, minlength=data.n_queries).astype(np.float64)
-        return cls(data, clip, shows, clicks, examined, ips / np.maximum(shows, 1.0), impressions, impressions > 0)
+        return cls(
+            data,
+            clip,
+            shows,
+            clicks,
+            examined,
+            ips / np.maximum(shows, 1.0),
+            impressions,
+            impressions > 0,
+        )
 
     def doubly_robust(self, model: Floats) -> Floats:
         n = np.repeat(self.impressions, self.data.group)
@@ -292,9 +332,13 @@ def place_weights(value: Metric, scores: Floats, data: RankingData) -> Floats:
             "metric without a normaliser that depends on labels, such as dcg@10, rbp or precision@5."
         )
     if value.label is not None:
-        raise ValueError(f"{value} reads the label {value.label!r}, and clicks have none; leave out [{value.label}].")
+        raise ValueError(
+            f"{value} reads the label {value.label!r}, and clicks have none; leave out [{value.label}]."
+        )
     if not chain.gain.any() or value.gains(np.zeros(1)).any():
-        raise ValueError(f"{value} does not give label 1 a gain and label 0 none, as clicks need; change its options.")
+        raise ValueError(
+            f"{value} does not give label 1 a gain and label 0 none, as clicks need; change its options."
+        )
     rank = ranks_within_queries(scores, data.queries.grouped())
     query = data.queries.query_of_row
     weight = chain.weight[rank - 1] * chain.gain * chain.scale[query]
@@ -320,7 +364,9 @@ def _row_propensities(log: ClickLog, propensities: Propensities | ArrayLike) -> 
 def _given_relevance(relevance: ArrayLike, data: RankingData) -> Floats:
     values = np.asarray(relevance, dtype=np.float64)
     if values.shape != (data.n_rows,) or not ((values >= 0) & (values <= 1)).all():
-        raise ValueError(f"relevance must be a probability for each of the {data.n_rows} rows of the data.")
+        raise ValueError(
+            f"relevance must be a probability for each of the {data.n_rows} rows of the data."
+        )
     return values
 
 
@@ -341,7 +387,9 @@ def _relevance(log: ClickLog, data: RankingData, theta: Floats, seed: int) -> Fl
     relevance = np.empty(data.n_rows)
     for side in (0, 1):
         learned = half[query[shown]] != side
-        part = data._like(data.X[shown[learned]], data.y[shown[learned]], data.qid[shown[learned]], None, {})
+        part = data._like(
+            data.X[shown[learned]], data.y[shown[learned]], data.qid[shown[learned]], None, {}
+        )
         model = fit_relevance(part, cells.chosen(learned[cells.group]), levels, seed)
         rows = np.flatnonzero(half[query] == side)
         if len(rows):

@@ -72,7 +72,9 @@ class InterleavingResult:
                 "design_effect, or a log of several queries."
             )
         design = max(self.design_effect, 1.0)
-        return interleaving_sample_size(effect, ties=ties, design_effect=design, power=power, level=level)
+        return interleaving_sample_size(
+            effect, ties=ties, design_effect=design, power=power, level=level
+        )
 
     def to_dict(self) -> dict[str, Any]:
         """Return the attributes."""
@@ -120,7 +122,9 @@ def compare_interleaved(
     (True, True)
     """
     if not 0 < confidence < 1 or permutations < 1 or resamples < 1:
-        raise ValueError("confidence must be between 0 and 1, permutations and resamples at least 1.")
+        raise ValueError(
+            "confidence must be between 0 and 1, permutations and resamples at least 1."
+        )
     for_a, for_b = click_credit(log, method)
     outcome = np.sign(for_b - for_a).astype(np.float64)
     query_of = log.queries.query_of_row[np.flatnonzero(np.diff(log.impression, prepend=-1))]
@@ -145,7 +149,9 @@ def compare_interleaved(
     )
 
 
-def _design_effect(outcome: NDArray[np.float64], mean: NDArray[np.float64], impressions: NDArray[np.float64]) -> float:
+def _design_effect(
+    outcome: NDArray[np.float64], mean: NDArray[np.float64], impressions: NDArray[np.float64]
+) -> float:
     """Return the variance of the mean outcome over queries, relative to that of independent impressions."""
     if len(mean) == 1:
         return math.nan
@@ -156,7 +162,12 @@ def _design_effect(outcome: NDArray[np.float64], mean: NDArray[np.float64], impr
 
 
 def interleaving_sample_size(
-    effect: float, *, ties: float = 0.5, design_effect: float = 1.0, power: float = 0.8, level: float = 0.05
+    effect: float,
+    *,
+    ties: float = 0.5,
+    design_effect: float = 1.0,
+    power: float = 0.8,
+    level: float = 0.05,
 ) -> int:
     """Return the number of impressions with which a test finds a preference.
 
@@ -192,4 +203,6 @@ def interleaving_sample_size(
         )
     z = NormalDist().inv_cdf
     variance = 1 - ties - effect**2
-    return max(1, math.ceil((z(1 - level / 2) + z(power)) ** 2 * variance * design_effect / effect**2))
+    return max(
+        1, math.ceil((z(1 - level / 2) + z(power)) ** 2 * variance * design_effect / effect**2)
+    )

@@ -12,13 +12,24 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from rankwright._html import table
-from rankwright.clicks.cells import Cells, Floats, by_document, by_randomised_positions, limited, sums_by
+from rankwright.clicks.cells import (
+    Cells,
+    Floats,
+    by_document,
+    by_randomised_positions,
+    limited,
+    sums_by,
+)
 from rankwright.clicks.log import ClickLog
 from rankwright.clicks.multiplicative import fit_curve, informative, unreachable
 from rankwright.clicks.relevance import curve_given, learn_curve
+from rankwright.support.html import table
 
-_METHODS = {"swaps": "randomised positions", "harvest": "documents shown at several positions", "em": "regression EM"}
+_METHODS = {
+    "swaps": "randomised positions",
+    "harvest": "documents shown at several positions",
+    "em": "regression EM",
+}
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,7 +70,9 @@ class Propensities:
         """Create propensities that are known: probabilities above 0 and up to 1, of position 1, 2, ..."""
         curve = np.asarray(values, dtype=np.float64)
         if curve.ndim != 1 or len(curve) == 0:
-            raise ValueError(f"give the propensities of position 1, 2, ... as a list; got shape {curve.shape}.")
+            raise ValueError(
+                f"give the propensities of position 1, 2, ... as a list; got shape {curve.shape}."
+            )
         check_propensities(curve)
         nothing = np.zeros(len(curve))
         return cls(curve, curve, curve, nothing, nothing, "known", 1.0)
@@ -67,7 +80,9 @@ class Propensities:
     def __call__(self, position: ArrayLike) -> Floats:
         """Return the propensity of each position, counted from 1."""
         places = np.asarray(position)
-        if places.size and not (places.dtype.kind in "iuf" and np.all(places % 1 == 0)):  # false for NaN too
+        if places.size and not (
+            places.dtype.kind in "iuf" and np.all(places % 1 == 0)
+        ):  # false for NaN too
             raise ValueError("positions are whole numbers from 1, and one of them is not.")
         if places.size and places.min() < 1:
             raise ValueError(f"positions start at 1; got {places.min()}.")
@@ -78,10 +93,18 @@ class Propensities:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the attributes, arrays as lists."""
-        return {name: v.tolist() if isinstance(v, np.ndarray) else v for name, v in asdict(self).items()}
+        return {
+            name: v.tolist() if isinstance(v, np.ndarray) else v for name, v in asdict(self).items()
+        }
 
     def _cells(self) -> tuple[list[str], list[list[str]]]:
-        header = ["position", "propensity", f"{100 * self.confidence:g}% interval", "shows", "clicks"]
+        header = [
+            "position",
+            "propensity",
+            f"{100 * self.confidence:g}% interval",
+            "shows",
+            "clicks",
+        ]
         rows = [
             [str(k), f"{value:.4f}", f"[{low:.4f}, {high:.4f}]", f"{shows:.0f}", f"{clicks:.0f}"]
             for k, (value, low, high, shows, clicks) in enumerate(
@@ -94,15 +117,20 @@ class Propensities:
         header, rows = self._cells()
         widths = [max(map(len, column)) for column in zip(header, *rows, strict=True)]
         return "\n".join(
-            "  ".join(cell.rjust(width) for cell, width in zip(cells, widths, strict=True)) for cells in [header, *rows]
+            "  ".join(cell.rjust(width) for cell, width in zip(cells, widths, strict=True))
+            for cells in [header, *rows]
         )
 
     def _repr_html_(self) -> str:
         header, rows = self._cells()
-        return table(header, rows, f"Relative to position 1, by {_METHODS.get(self.method, self.method)}.")
+        return table(
+            header, rows, f"Relative to position 1, by {_METHODS.get(self.method, self.method)}."
+        )
 
 
-def check_propensities(values: NDArray[np.float64], of: Literal["position", "row"] = "position") -> None:
+def check_propensities(
+    values: NDArray[np.float64], of: Literal["position", "row"] = "position"
+) -> None:
     """Raise ValueError unless all are probabilities above 0; positions count from 1, rows from 0."""
     bad = np.flatnonzero(~((values > 0) & (values <= 1)))
     if len(bad):
@@ -170,17 +198,25 @@ def estimate_propensities(
         if isinstance(number, bool) or not isinstance(number, int | np.integer) or number < least:
             raise ValueError(f"{name} must be a whole number, at least {least}; got {number!r}.")
     if resamples == 1:
-        raise ValueError("one resample has no spread, so there would be no interval; give more, or 0 for none.")
+        raise ValueError(
+            "one resample has no spread, so there would be no interval; give more, or 0 for none."
+        )
     if log.position.max() == log.position.min():
-        raise ValueError("the log has one position only, so position bias and relevance cannot be told apart.")
-    cells, estimate = _by_features(log, limit, seed) if method == "em" else _by_shows(log, method, limit)
+        raise ValueError(
+            "the log has one position only, so position bias and relevance cannot be told apart."
+        )
+    cells, estimate = (
+        _by_features(log, limit, seed) if method == "em" else _by_shows(log, method, limit)
+    )
     log_curve = estimate(None)
     low = high = np.full(cells.n_positions, np.nan)
     if resamples:
         deviation = _deviations(estimate, log.queries.n_queries, resamples, seed)
         half = NormalDist().inv_cdf((1 + confidence) / 2) * deviation
         low, high = np.exp(log_curve - half), np.exp(log_curve + half)
-    shows, clicks = (sums_by(cells.position, v, cells.n_positions) for v in (cells.shows, cells.clicks))
+    shows, clicks = (
+        sums_by(cells.position, v, cells.n_positions) for v in (cells.shows, cells.clicks)
+    )
     return Propensities(np.exp(log_curve), low, high, shows, clicks, method, confidence)
 
 
@@ -192,7 +228,9 @@ def _by_shows(log: ClickLog, method: str, limit: int) -> tuple[Cells, _Estimate]
     cells = informative(table_of(log, limited(log, limit)))
     lost = unreachable(cells)
     if lost:
-        what = "lists whose places were exchanged" if method == "swaps" else "documents shown at both"
+        what = (
+            "lists whose places were exchanged" if method == "swaps" else "documents shown at both"
+        )
         raise ValueError(
             f"position {lost[0]} is not connected with position 1 by {what} and clicked, so its bias and the relevance "
             "of what stood there cannot be told apart: the log has no overlap. "
@@ -222,7 +260,9 @@ def _by_features(log: ClickLog, limit: int, seed: int) -> tuple[Cells, _Estimate
     rows = np.unique(log.document)
     shown = data._like(data.X[rows], data.y[rows], data.qid[rows], None, {})
     if shown.n_queries < 2:
-        raise ValueError("method='em' learns relevance from other queries, so it needs at least two.")
+        raise ValueError(
+            "method='em' learns relevance from other queries, so it needs at least two."
+        )
     gamma, _ = learn_curve(shown, cells, seed)
 
     def estimate(query_weight: Floats | None) -> Floats:

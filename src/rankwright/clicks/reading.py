@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from rankwright._frames import as_frame
-from rankwright._io import PathLike
 from rankwright.clicks.log import ClickLog
 from rankwright.data.dataset import RankingData
 from rankwright.data.tables import read_table
+from rankwright.support.files import PathLike
+from rankwright.support.frames import as_frame
 
 
 def read_clicks(
@@ -56,7 +56,12 @@ def read_clicks(
     ([0, 0, 1, 1], [False, True, True, False])
     """
     columns = _columns(source, query)
-    for argument, name in (("query", query), ("document", document), ("position", position), ("click", click)):
+    for argument, name in (
+        ("query", query),
+        ("document", document),
+        ("position", position),
+        ("click", click),
+    ):
         if name not in columns:
             raise ValueError(
                 f"the log has no column {name!r}; it has {', '.join(columns)}. Name one of them in {argument}=."

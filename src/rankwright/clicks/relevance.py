@@ -80,11 +80,16 @@ def learn_curve(data: RankingData, cells: Cells, seed: int = 0) -> tuple[Floats,
     """Learn θ and γ in turn; return γ̂ of each cell, from queries other than its own, and θ."""
     half = np.random.default_rng(seed).permutation(data.n_queries) % 2
     side = half[data.queries.query_of_row]
-    shows, clicks = (sums_by(cells.position, v, cells.n_positions) for v in (cells.shows, cells.clicks))
+    shows, clicks = (
+        sums_by(cells.position, v, cells.n_positions) for v in (cells.shows, cells.clicks)
+    )
     rate = np.clip(clicks / shows, _FLOOR, 1.0)
     curve = rate / rate[0]
     base = _base(cells, curve)
-    models = [_Boosting(data, np.flatnonzero(side != s), np.flatnonzero(side == s), base, seed) for s in (0, 1)]
+    models = [
+        _Boosting(data, np.flatnonzero(side != s), np.flatnonzero(side == s), base, seed)
+        for s in (0, 1)
+    ]
     for _ in range(_ROUNDS):
         grown = [model.step(cells, curve) for model in models]
         F = np.where(side == 0, models[0].F, models[1].F)
@@ -98,7 +103,8 @@ def learn_curve(data: RankingData, cells: Cells, seed: int = 0) -> tuple[Floats,
 def curve_given(cells: Cells, gamma: Floats, weight: Floats) -> Floats:
     """Return θ for relevances and weights of cells."""
     clicks, expected = (
-        sums_by(cells.position, weight * values, cells.n_positions) for values in (cells.clicks, cells.shows * gamma)
+        sums_by(cells.position, weight * values, cells.n_positions)
+        for values in (cells.clicks, cells.shows * gamma)
     )
     rate: Floats = np.maximum(clicks, _FLOOR) / np.maximum(expected, _FLOOR)
     curve: Floats = rate / rate[0]
@@ -108,9 +114,13 @@ def curve_given(cells: Cells, gamma: Floats, weight: Floats) -> Floats:
 class _Boosting:
     """Trees grown on some rows of data, and F of these and others."""
 
-    def __init__(self, data: RankingData, inside: Integers, outside: Integers, base: float, seed: int) -> None:
+    def __init__(
+        self, data: RankingData, inside: Integers, outside: Integers, base: float, seed: int
+    ) -> None:
         self._parts = [rows for rows in (inside, outside) if len(rows)]
-        sets = [data._like(data.X[rows], data.y[rows], data.qid[rows], None, {}) for rows in self._parts]
+        sets = [
+            data._like(data.X[rows], data.y[rows], data.qid[rows], None, {}) for rows in self._parts
+        ]
         self._grower = load_engine("lightgbm").grower(Growth(sets, _OPTIONS, {}, seed, threads=1))
         self._grower.resume(0)
         self.F = np.full(data.n_rows, base)
@@ -122,8 +132,12 @@ class _Boosting:
         score = (cells.clicks - cells.shows * p) * (1 - gamma) / (1 - p)
         information = cells.shows * p * (1 - gamma) ** 2 / (1 - p)
         inside = self._parts[0]
-        gradient, curvature = (sums_by(cells.group, v, len(self.F))[inside] for v in (score, information))
-        tree = self._grower.grow((-gradient).astype(np.float32), np.maximum(curvature, _FLOOR).astype(np.float32))
+        gradient, curvature = (
+            sums_by(cells.group, v, len(self.F))[inside] for v in (score, information)
+        )
+        tree = self._grower.grow(
+            (-gradient).astype(np.float32), np.maximum(curvature, _FLOOR).astype(np.float32)
+        )
         if tree is None:
             return False
         values = _RATE * tree.values
@@ -149,7 +163,9 @@ def _best_round(model: _Boosting, cells: Cells, curve: Floats, tested: Any) -> i
     for n_trees in range(1, _ROUNDS + 1):
         if not model.step(cells, curve) or n_trees - best_round > _PATIENCE:
             break
-        p = np.clip(curve[cells.position] * _sigmoid(model.F)[cells.group], _FLOOR, 1 - _FLOOR)[tested]
+        p = np.clip(curve[cells.position] * _sigmoid(model.F)[cells.group], _FLOOR, 1 - _FLOOR)[
+            tested
+        ]
         clicks, shows = cells.clicks[tested], cells.shows[tested]
         reached = float((clicks * np.log(p) + (shows - clicks) * np.log1p(-p)).sum())
         if reached > best:

@@ -103,7 +103,9 @@ def simulate_clicks(
         raise ValueError(f"temperature must be finite and non-negative; got {temperature}.")
     if scores is None and (temperature or randomise):
         option = "temperature" if temperature else "randomise"
-        raise ValueError(f"without scores lists are in random order already; give scores, or leave out {option}.")
+        raise ValueError(
+            f"without scores lists are in random order already; give scores, or leave out {option}."
+        )
     rankers = score_rows(data, scores)
 
     def show(query: Candidates) -> tuple[_Integers, dict[str, NDArray[Any]]]:
@@ -155,7 +157,12 @@ def simulated_log(
             look = by_document[:, 2, : lists.shape[1]]
             click = user.clicks(Lists(relevance[rows][lists], look, like, satisfy), noise)
             places: _Integers = np.indices(lists.shape)
-            fields |= {"session": places[0] + first, "position": places[1] + 1, "document": rows[lists], "click": click}
+            fields |= {
+                "session": places[0] + first,
+                "position": places[1] + 1,
+                "document": rows[lists],
+                "click": click,
+            }
             parts.append({name: np.ravel(values) for name, values in fields.items()})
             bounds[q + 1] += lists.size
     columns = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
@@ -177,9 +184,13 @@ def relevance_of(data: RankingData, max_label: float | None) -> Floats:
     if not np.isfinite(top):
         raise ValueError(f"max_label must be finite; got {top}.")
     if top <= 0:
-        raise ValueError("no document has a positive label, so clicks would be noise alone; give max_label.")
+        raise ValueError(
+            "no document has a positive label, so clicks would be noise alone; give max_label."
+        )
     if data.y.max() > top:
-        raise ValueError(f"there is a label {data.y.max():g} above max_label={top:g}; raise max_label.")
+        raise ValueError(
+            f"there is a label {data.y.max():g} above max_label={top:g}; raise max_label."
+        )
     relevance: Floats = np.expm1(data.y * np.log(2)) / np.expm1(top * np.log(2))
     return relevance
 
@@ -188,17 +199,25 @@ def score_rows(data: RankingData, scores: Any) -> Floats:
     """Return the scores of the rows by one or several rankers [rankers, rows]; no rankers for None."""
     if scores is None:
         return np.empty((0, data.n_rows))
-    several = isinstance(scores, list | tuple) and len(scores) and (hasattr(scores[0], "predict") or np.ndim(scores[0]))
+    several = (
+        isinstance(scores, list | tuple)
+        and len(scores)
+        and (hasattr(scores[0], "predict") or np.ndim(scores[0]))
+    )
     values = [
         np.asarray(item.predict(data) if hasattr(item, "predict") else item, dtype=np.float64)
         for item in (scores if several else [scores])
     ]
     for item in values:
         if item.shape != (data.n_rows,):
-            raise ValueError(f"scores have shape {item.shape} for {data.n_rows} rows; give one per row.")
+            raise ValueError(
+                f"scores have shape {item.shape} for {data.n_rows} rows; give one per row."
+            )
         if np.isnan(item).any():
             where = data.queries.where(int(np.argmax(np.isnan(item))))
-            raise ValueError(f"the score at {where} is NaN and cannot be ranked; check the model's output.")
+            raise ValueError(
+                f"the score at {where} is NaN and cannot be ranked; check the model's output."
+            )
     return np.stack(values)
 
 
@@ -217,7 +236,9 @@ def _lists(
     """Return lists of the rankers, and the fields that say how they were made."""
     n_lists = len(query.per_list)
     fields: dict[str, NDArray[Any]] = {}
-    ranker = np.minimum((query.per_list[:, 0] * len(rankers)).astype(np.int64), max(len(rankers) - 1, 0))
+    ranker = np.minimum(
+        (query.per_list[:, 0] * len(rankers)).astype(np.int64), max(len(rankers) - 1, 0)
+    )
     if len(rankers) == 0:
         lists = np.argsort(-query.gumbel, axis=1)
     elif temperature:

@@ -50,7 +50,9 @@ class PositionBased(UserModel):
 
     def __post_init__(self) -> None:
         if not (np.isfinite(self.exponent) and self.exponent >= 0):
-            raise ValueError(f"exponent must be finite and non-negative; got {self.exponent}. Use 0 for no bias.")
+            raise ValueError(
+                f"exponent must be finite and non-negative; got {self.exponent}. Use 0 for no bias."
+            )
 
     def clicks(self, lists: Lists, noise: float) -> Flags:
         """Examined and liked."""
@@ -113,7 +115,9 @@ class DynamicBayesian(Cascade):
 
 
 _User = PositionBased | Cascade  # and their subclasses
-USERS: dict[str, type[_User]] = {kind.name: kind for kind in (PositionBased, Cascade, DynamicBayesian, Trusting)}
+USERS: dict[str, type[_User]] = {
+    kind.name: kind for kind in (PositionBased, Cascade, DynamicBayesian, Trusting)
+}
 
 
 def user_model(name: str, **options: Any) -> UserModel:

@@ -37,20 +37,26 @@ def spread_data(X: Any, y: Any, qid: Any, group: Any, weights: Any) -> Any:
         return _parquet(X)
     if is_collection(X):
         if group is not None or y is None or qid is None:
-            raise ValueError("a Dask collection needs y and qid: names of columns, or collections; and no group.")
+            raise ValueError(
+                "a Dask collection needs y and qid: names of columns, or collections; and no group."
+            )
         return X, y, qid, weights
     return _checked(ranking_data(X, y, qid, group, weights))
 
 
 def _parquet(files: DataFiles) -> DataFiles:
     if files.is_letor:
-        raise ValueError(f"{files.files[0]} is LETOR text, and workers read Parquet files; convert it first.")
+        raise ValueError(
+            f"{files.files[0]} is LETOR text, and workers read Parquet files; convert it first."
+        )
     return files
 
 
 def _checked(data: RankingData) -> RankingData:
     if not data.labels or data.pairs is not None:
-        raise ValueError("pairs cannot be used with cluster=; give data with labels, and without pairs.")
+        raise ValueError(
+            "pairs cannot be used with cluster=; give data with labels, and without pairs."
+        )
     return data
 
 
@@ -59,12 +65,21 @@ def spread_sets(eval_set: Any, X: Any, y: Any, qid: Any) -> list[Any]:
     if eval_set is None:
         return []
     is_triple = isinstance(eval_set, tuple) and len(eval_set) == 3
-    is_one = isinstance(eval_set, RankingData | DataFiles | str | os.PathLike) or is_collection(eval_set) or is_triple
+    is_one = (
+        isinstance(eval_set, RankingData | DataFiles | str | os.PathLike)
+        or is_collection(eval_set)
+        or is_triple
+    )
     if is_one or frame_columns(eval_set):
         eval_set = [eval_set]
     if not isinstance(eval_set, list | tuple):
-        raise ValueError(f"eval_set must be a list of (X, y, qid) or of RankingData; got a {type(eval_set).__name__}.")
-    return [None if item is X else _evaluation_set(item, number, y, qid) for number, item in enumerate(eval_set)]
+        raise ValueError(
+            f"eval_set must be a list of (X, y, qid) or of RankingData; got a {type(eval_set).__name__}."
+        )
+    return [
+        None if item is X else _evaluation_set(item, number, y, qid)
+        for number, item in enumerate(eval_set)
+    ]
 
 
 def _evaluation_set(item: Any, number: int, y: Any, qid: Any) -> Any:
@@ -75,7 +90,9 @@ def _evaluation_set(item: Any, number: int, y: Any, qid: Any) -> Any:
             return _parquet(DataFiles(os.fspath(item)))
         if is_collection(item) or frame_columns(item):
             if not (names_of(y) and isinstance(qid, str)):
-                raise ValueError("a data frame alone needs y and qid of fit as names of columns; give (X, y, qid)")
+                raise ValueError(
+                    "a data frame alone needs y and qid of fit as names of columns; give (X, y, qid)"
+                )
             return spread_data(item, y, qid, None, None)
         if not isinstance(item, tuple | list) or len(item) != 3:
             raise ValueError("expected (X, y, qid), a RankingData or files")

@@ -13,11 +13,13 @@ from xgboost import collective
 
 Floats = NDArray[np.float64]
 
-SECONDS_TO_WAIT = 600  # for the slowest machine, in one sum; a machine that is gone is noticed at once
+SECONDS_TO_WAIT = (
+    600  # for the slowest machine, in one sum; a machine that is gone is noticed at once
+)
 
 
 class Collective:
-    """A `rankwright.reducer.Reducer` over all machines that are `connected`."""
+    """A `rankwright.support.reducer.Reducer` over all machines that are `connected`."""
 
     def __init__(self, exact: bool) -> None:
         self.exact = exact
@@ -46,7 +48,12 @@ class Collective:
 @contextmanager
 def connected(tracker: Mapping[str, Any], number: int) -> Iterator[None]:
     """Join the machines that a tracker brings together, as the one of this number."""
-    arguments = {**tracker, "dmlc_task_id": f"{number:06d}", "dmlc_timeout": SECONDS_TO_WAIT, "dmlc_retry": 3}
+    arguments = {
+        **tracker,
+        "dmlc_task_id": f"{number:06d}",
+        "dmlc_timeout": SECONDS_TO_WAIT,
+        "dmlc_retry": 3,
+    }
     try:
         with xgb.config_context(verbosity=0):  # it would print each machine's rank
             collective.init(**arguments)

@@ -39,7 +39,9 @@ def require() -> None:
     """Raise ImportError, with the extra to install, unless Dask and XGBoost can be imported."""
     for module in ("distributed", "dask", "xgboost"):
         if find_spec(module) is None:
-            raise ImportError(f'a cluster needs {module}, which is not installed: pip install "rankwright[cluster]".')
+            raise ImportError(
+                f'a cluster needs {module}, which is not installed: pip install "rankwright[cluster]".'
+            )
 
 
 @contextmanager
@@ -55,9 +57,14 @@ def connect(where: Any, threads: int) -> Iterator[Any]:
             yield client
         return
     n_workers = threads if where == "local" else int(where)
-    options: dict[str, Any] = {"threads_per_worker": max(1, threads // n_workers), "dashboard_address": ":0"}
+    options: dict[str, Any] = {
+        "threads_per_worker": max(1, threads // n_workers),
+        "dashboard_address": ":0",
+    }
     with (
-        LocalCluster(n_workers=n_workers, processes=True, host="127.0.0.1", silence_logs=50, **options) as cluster,
+        LocalCluster(
+            n_workers=n_workers, processes=True, host="127.0.0.1", silence_logs=50, **options
+        ) as cluster,
         Client(cluster) as client,
     ):
         yield client
@@ -67,12 +74,18 @@ def workers_of(client: Any) -> list[Worker]:
     """Return the workers, in the order of their names."""
     described = client.run_on_scheduler(_describe_workers)
     if not described:
-        raise ValueError("the cluster has no workers; start some, or wait for them with client.wait_for_workers(1).")
-    return [Worker(*one) for one in sorted(described, key=lambda one: (len(one[1]), one[1], one[0]))]
+        raise ValueError(
+            "the cluster has no workers; start some, or wait for them with client.wait_for_workers(1)."
+        )
+    return [
+        Worker(*one) for one in sorted(described, key=lambda one: (len(one[1]), one[1], one[0]))
+    ]
 
 
 def _describe_workers(dask_scheduler: Any) -> list[tuple[str, str, int]]:
-    return [(address, str(one.name), one.nthreads) for address, one in dask_scheduler.workers.items()]
+    return [
+        (address, str(one.name), one.nthreads) for address, one in dask_scheduler.workers.items()
+    ]
 
 
 def check_versions(client: Any, workers: Sequence[Worker]) -> None:
@@ -160,7 +173,9 @@ def loaded_pieces(client: Any, workers: Sequence[Worker], data: Any, columns: Pi
 def _collection_pieces(client: Any, addresses: list[str], data: Any, columns: Piece) -> list[Any]:
     """Turn the partitions of Dask collections into pieces."""
     X, y, qid, weights = data
-    columns = columns._replace(labels=names_of(y) or columns.labels, qid=qid if isinstance(qid, str) else columns.qid)
+    columns = columns._replace(
+        labels=names_of(y) or columns.labels, qid=qid if isinstance(qid, str) else columns.qid
+    )
     parts: list[Any] = []
     for name, value in (("X", X), ("y", y), ("qid", qid), ("sample_weight", weights)):
         if value is None or names_of(value):
@@ -180,7 +195,10 @@ def _collection_pieces(client: Any, addresses: list[str], data: Any, columns: Pi
         )
     futures = []
     for number in range(sizes.pop()):
-        own = [None if part is None else client.compute(part[number], workers=addresses) for part in parts]
+        own = [
+            None if part is None else client.compute(part[number], workers=addresses)
+            for part in parts
+        ]
         piece = columns._replace(name=f"partition {number}")
         futures.append(client.submit(_load_partition, piece, *own, workers=addresses, pure=False))
     return futures
@@ -214,16 +232,27 @@ def _here(piece: Piece) -> str:
 def on_worker(client: Any, worker: Worker, function: Callable[..., Any], *arguments: Any) -> Any:
     """Run a function on one worker; returns the future of its result."""
     return client.submit(
-        function, *arguments, workers=[worker.address], allow_other_workers=False, pure=False, retries=0
+        function,
+        *arguments,
+        workers=[worker.address],
+        allow_other_workers=False,
+        pure=False,
+        retries=0,
     )
 
 
-def anywhere(client: Any, workers: Sequence[Worker], function: Callable[..., Any], *arguments: Any) -> Any:
+def anywhere(
+    client: Any, workers: Sequence[Worker], function: Callable[..., Any], *arguments: Any
+) -> Any:
     """Run a function on the worker that has most of its arguments."""
-    return client.submit(function, *arguments, workers=[worker.address for worker in workers], pure=False)
+    return client.submit(
+        function, *arguments, workers=[worker.address for worker in workers], pure=False
+    )
 
 
-def results(client: Any, workers: Sequence[Worker], futures: Sequence[Any], what: str = "") -> list[Any]:
+def results(
+    client: Any, workers: Sequence[Worker], futures: Sequence[Any], what: str = ""
+) -> list[Any]:
     """Wait for results; raise the error of one, or `LostWorker`.
 
     With ``what``, an error that is not of this package's own, as that of a partition which Dask cannot compute, is one
@@ -237,7 +266,9 @@ def results(client: Any, workers: Sequence[Worker], futures: Sequence[Any], what
         failed = [number for number, future in enumerate(futures) if future.status == "error"]
         if not what or not failed or str(error).startswith("worker "):
             raise
-        raise ValueError(f"{what} {failed[0]} cannot be computed: {type(error).__name__}: {error}") from None
+        raise ValueError(
+            f"{what} {failed[0]} cannot be computed: {type(error).__name__}: {error}"
+        ) from None
     return list(client.gather(list(futures)))
 
 
@@ -340,7 +371,12 @@ def _own_address(client: Any) -> str:
     return "127.0.0.1" if host in ("127.0.0.1", "localhost") else str(get_ip(host))
 
 
-def _wait(client: Any, workers: Sequence[Worker], futures: Sequence[Any], look: Callable[[float], None] | None) -> None:
+def _wait(
+    client: Any,
+    workers: Sequence[Worker],
+    futures: Sequence[Any],
+    look: Callable[[float], None] | None,
+) -> None:
     """Wait until all futures are done; raise the error of one, or `LostWorker`."""
     looked = time.perf_counter()
     while not all(future.status == "finished" for future in futures):
@@ -396,7 +432,9 @@ def _stop(client: Any, workers: Sequence[Worker], futures: Sequence[Any]) -> Non
     """Wait for workers that are left to notice; those that do not are restarted."""
     if not futures:
         return
-    present = {worker.address for worker in workers} - {worker.address for worker in _missing(client, workers)}
+    present = {worker.address for worker in workers} - {
+        worker.address for worker in _missing(client, workers)
+    }
     deadline = time.perf_counter() + _SECONDS_TO_STOP
     while time.perf_counter() < deadline:
         busy = {

@@ -31,13 +31,17 @@ def check_on_cluster(given: Mapping[str, Any], X: Any) -> None:
     Traceback (most recent call last):
     ValueError: refit cannot be used with cluster=; leave out one of the two.
     """
-    asked = [name for name, nothing in _ONE_MACHINE.items() if _asks(given.get(name, nothing), nothing)]
+    asked = [
+        name for name, nothing in _ONE_MACHINE.items() if _asks(given.get(name, nothing), nothing)
+    ]
     if getattr(X, "pairs", None) is not None:
         asked.append("pairs")
     if asked:
         raise ValueError(f"{asked[0]} cannot be used with cluster=; leave out one of the two.")
     if hasattr(getattr(X, "X", None), "batches"):
-        raise ValueError("X is streamed from files, which workers read themselves; give fit their path instead.")
+        raise ValueError(
+            "X is streamed from files, which workers read themselves; give fit their path instead."
+        )
 
 
 def _asks(value: Any, nothing: Any) -> bool:
@@ -75,13 +79,19 @@ class Cluster:
         whole = isinstance(self.where, int) and not isinstance(self.where, bool)
         if whole and self.where < 1:
             raise ValueError(f"a cluster needs at least one worker; got {self.where}.")
-        if not whole and not isinstance(self.where, str) and not hasattr(self.where, "scheduler_info"):
+        if (
+            not whole
+            and not isinstance(self.where, str)
+            and not hasattr(self.where, "scheduler_info")
+        ):
             raise ValueError(
                 "cluster must be a Dask client, the address of a scheduler, a number of workers or 'local'; got "
                 f"{self.where!r}."
             )
         if isinstance(self.where, str) and self.where != "local" and ":" not in self.where:
-            raise ValueError(f"cluster={self.where!r} is not an address such as tcp://10.0.0.1:8786, nor 'local'.")
+            raise ValueError(
+                f"cluster={self.where!r} is not an address such as tcp://10.0.0.1:8786, nor 'local'."
+            )
         if not isinstance(self.retries, int) or isinstance(self.retries, bool) or self.retries < 0:
             raise ValueError(f"retries must be a whole number from 0; got {self.retries!r}.")
 

@@ -21,7 +21,9 @@ from rankwright.data.matching import Columns, HasColumns, matched_names
 from rankwright.data.queries import mix, plain_ids
 from rankwright.data.row_order import row_hashes
 
-BUCKETS = 4096  # more than workers: the rows of a worker are then within a few per cent of their mean
+BUCKETS = (
+    4096  # more than workers: the rows of a worker are then within a few per cent of their mean
+)
 
 
 class Piece(NamedTuple):
@@ -73,7 +75,13 @@ def _read(piece: Piece) -> RankingData | None:
             return None
         weights = None if piece.weight is None else source[piece.weight].to_numpy()
         frame = source if piece.weight is None else source.drop(columns=piece.weight)
-        return RankingData(frame, _label(piece), qid=piece.qid, weights=weights, categorical=piece.categorical or None)
+        return RankingData(
+            frame,
+            _label(piece),
+            qid=piece.qid,
+            weights=weights,
+            categorical=piece.categorical or None,
+        )
     table = read_parquet(source)
     if len(table) == 0:
         return None
@@ -115,12 +123,16 @@ def common_columns(described: Sequence[Description], reference: Columns | None) 
             categories = _by_new_name(one.columns, first)[1]
             if categories.keys() != levels.keys():
                 names = sorted(categories.keys() ^ levels.keys())
-                raise ValueError(f"column {names[0]!r} holds categories in one part and numbers in another.")
+                raise ValueError(
+                    f"column {names[0]!r} holds categories in one part and numbers in another."
+                )
         except ValueError as error:
             raise ValueError(f"{one.name} does not have the columns of {origin}: {error}") from None
         for name, own in categories.items():
             if (own is None) != (levels[name] is None):
-                raise ValueError(f"{one.name}: column {name!r} holds codes in one part and texts in another.")
+                raise ValueError(
+                    f"{one.name}: column {name!r} holds codes in one part and texts in another."
+                )
             if own is not None and reference is None:
                 joined = {*own, *(levels[name] or ())}
                 levels[name] = tuple(sorted(joined, key=lambda value: (str(type(value)), value)))
@@ -148,7 +160,9 @@ def _by_new_name(data: HasColumns, reference: HasColumns) -> tuple[list[int], di
     if set(names) == set(reference.feature_names):
         return [names.index(name) for name in reference.feature_names], dict(data.categories)
     new_name = dict(zip(names, matched_names(names, data.named, reference), strict=True))
-    return list(range(len(names))), {new_name[name]: levels for name, levels in data.categories.items()}
+    return list(range(len(names))), {
+        new_name[name]: levels for name, levels in data.categories.items()
+    }
 
 
 def owners(rows: NDArray[np.int64], n_workers: int) -> NDArray[np.int64]:
@@ -168,13 +182,18 @@ def owners(rows: NDArray[np.int64], n_workers: int) -> NDArray[np.int64]:
     return home
 
 
-def portions(loaded: Loaded, columns: Columns, home: NDArray[np.int64], n_workers: int) -> list[RankingData | None]:
+def portions(
+    loaded: Loaded, columns: Columns, home: NDArray[np.int64], n_workers: int
+) -> list[RankingData | None]:
     """Cut a piece into what each worker gets, with common categories."""
     if loaded.data is None:
         return [None] * n_workers
     data = _with_columns(loaded.data, columns)
     worker = home[_buckets(data)]
-    return [data.subset(worker == number) if np.any(worker == number) else None for number in range(n_workers)]
+    return [
+        data.subset(worker == number) if np.any(worker == number) else None
+        for number in range(n_workers)
+    ]
 
 
 def _with_columns(data: RankingData, columns: Columns) -> RankingData:
@@ -200,20 +219,36 @@ def assemble(parts: Sequence[RankingData | None], columns: Columns) -> RankingDa
     if not known:
         return None
     sparse = any(sp.issparse(part.X) for part in known)
-    X = sp.vstack([part.X for part in known], format="csr") if sparse else np.concatenate([part.X for part in known])
+    X = (
+        sp.vstack([part.X for part in known], format="csr")
+        if sparse
+        else np.concatenate([part.X for part in known])
+    )
     kinds = {part.qid.dtype.kind for part in known}
     qid: Any = [value for part in known for value in plain_ids(part.qid)]
     if len(kinds) == 1 and kinds <= set("iufbU"):
         qid = np.concatenate([part.qid for part in known])
     weighted = any(part.weights is not None for part in known)
     weights = [np.ones(part.n_rows) if part.weights is None else part.weights for part in known]
-    labels = {name: np.concatenate([part.labels[name] for part in known]) for name in known[0].label_names}
-    return _data(X, labels, qid, np.concatenate(weights) if weighted else None, columns).canonical(threads=1)
+    labels = {
+        name: np.concatenate([part.labels[name] for part in known]) for name in known[0].label_names
+    }
+    return _data(X, labels, qid, np.concatenate(weights) if weighted else None, columns).canonical(
+        threads=1
+    )
 
 
-def _data(X: Any, labels: Mapping[str, Any], qid: Any, weights: Any, columns: Columns) -> RankingData:
-    data = RankingData(X, dict(labels), qid=qid, weights=weights, feature_names=columns.feature_names)
-    data.categories, data.named, data.first_index = columns.categories, columns.named, columns.first_index
+def _data(
+    X: Any, labels: Mapping[str, Any], qid: Any, weights: Any, columns: Columns
+) -> RankingData:
+    data = RankingData(
+        X, dict(labels), qid=qid, weights=weights, feature_names=columns.feature_names
+    )
+    data.categories, data.named, data.first_index = (
+        columns.categories,
+        columns.named,
+        columns.first_index,
+    )
     return data
 
 
@@ -226,6 +261,9 @@ def without_rows(columns: Columns, labels: Sequence[str]) -> RankingData:
 def content_hash(data: RankingData) -> int:
     """Hash of the rows, whose sum over all workers does not depend on who has which."""
     rows = mix(row_hashes(data.X, 1) ^ mix(np.repeat(data.query_keys, data.group)))
-    for values in (*data.labels.values(), np.ones(data.n_rows) if data.weights is None else data.weights):
+    for values in (
+        *data.labels.values(),
+        np.ones(data.n_rows) if data.weights is None else data.weights,
+    ):
         rows = mix(rows ^ mix(values.astype(np.float64).view(np.uint64)))
     return int(rows.sum(dtype=np.uint64))

@@ -29,8 +29,8 @@ from rankwright.data.matching import Columns
 from rankwright.data.within_query import Recipe, read_recipe
 from rankwright.engines import load_engine
 from rankwright.engines.contract import Forest
-from rankwright.locks import locked_folder
 from rankwright.model import Model
+from rankwright.support.locks import locked_folder
 from rankwright.training.checkpoint import Checkpoint
 from rankwright.training.fitting import Callbacks
 from rankwright.training.progress import Display
@@ -135,11 +135,19 @@ def fit(request: ClusterFit) -> ClusterOutcome:
                 with dask.noticing_losses(client, workers):
                     return _attempt(client, workers, request, led)
             except dask.LostWorker as lost:
-                left = f"retry {attempt + 1} of {cluster.retries}" if attempt < cluster.retries else "no retries left"
+                left = (
+                    f"retry {attempt + 1} of {cluster.retries}"
+                    if attempt < cluster.retries
+                    else "no retries left"
+                )
                 _LOG.warning("%s after %d trees; %s", lost, led.iteration, left)
                 last = str(lost)
     n_saved = 0 if led.saved is None else len(led.saved.rest["trees"])
-    path = request.checkpoint.get("path") if isinstance(request.checkpoint, dict) else request.checkpoint
+    path = (
+        request.checkpoint.get("path")
+        if isinstance(request.checkpoint, dict)
+        else request.checkpoint
+    )
     remains = (
         f"{path} has the first {n_saved} trees, and the same fit resumes from there"
         if path is not None
@@ -151,7 +159,13 @@ def fit(request: ClusterFit) -> ClusterOutcome:
 def _attempt(client: Any, workers: Sequence[Any], request: ClusterFit, led: _Led) -> ClusterOutcome:
     dask.check_versions(client, workers)
     names, exact = request.names, request.cluster.exact
-    train = _spread(client, workers, request.data, names, None if request.earlier is None else request.earlier.columns)
+    train = _spread(
+        client,
+        workers,
+        request.data,
+        names,
+        None if request.earlier is None else request.earlier.columns,
+    )
     workers = workers[: len(train.futures)]
     sets = [
         None if one is None else _spread_set(client, workers, one, number, names, train)
@@ -165,30 +179,46 @@ def _attempt(client: Any, workers: Sequence[Any], request: ClusterFit, led: _Led
             if part is not None:
                 pairs = _pairs(workers, worker.with_features, part.futures)
                 part.futures = [dask.on_worker(client, *pair, recipe) for pair in pairs]
-                part.columns = replace(part.columns, feature_names=[*part.columns.feature_names, *recipe.names])
+                part.columns = replace(
+                    part.columns, feature_names=[*part.columns.feature_names, *recipe.names]
+                )
     threads = min(one.threads for one in workers)
     plan = request.plan._replace(settings=replace(request.plan.settings, threads=threads))
-    plan = dask.together(client, workers, _settle, [(plan, one, len(recipe.names), exact) for one in train.futures])
+    plan = dask.together(
+        client, workers, _settle, [(plan, one, len(recipe.names), exact) for one in train.futures]
+    )
     bins = _bins(client, workers, train, plan)
     for part in (train, *sets):
         if part is not None:  # what is replaced is no longer held by the workers
             pairs = _pairs(workers, worker.binned, part.futures)
             part.futures = [dask.on_worker(client, *pair, bins) for pair in pairs]
             dask.results(client, workers, part.futures)
-    prints = [train.fingerprint, *(train.fingerprint if one is None else one.fingerprint for one in sets)]
-    saved = Checkpoint.of_prints(request.checkpoint, plan, prints, len(train.columns.feature_names), request.initial)
+    prints = [
+        train.fingerprint,
+        *(train.fingerprint if one is None else one.fingerprint for one in sets),
+    ]
+    saved = Checkpoint.of_prints(
+        request.checkpoint, plan, prints, len(train.columns.feature_names), request.initial
+    )
     share = ", ".join(f"{rows / sum(train.rows):.0%}" for rows in train.rows)
     _LOG.info("%d rows on %d workers: %s", sum(train.rows), len(workers), share)
     with nullcontext() if saved is None else locked_folder(saved.path, "a training"):
         if saved is not None and led.saved is None and (state := saved.load()) is not None:
-            led.saved = worker.save_state(state.first(plan.settings.n_trees))  # it may have more trees than are wanted
+            led.saved = worker.save_state(
+                state.first(plan.settings.n_trees)
+            )  # it may have more trees than are wanted
         state = _train(client, workers, request, plan, train, sets, saved, led)
     if led.interrupted:
-        _LOG.warning("training was interrupted after %d iterations; the model has the trees so far", state.iteration)
+        _LOG.warning(
+            "training was interrupted after %d iterations; the model has the trees so far",
+            state.iteration,
+        )
     return ClusterOutcome(state, plan, train.columns, recipe, train.fingerprint, led.interrupted)
 
 
-def _pairs(workers: Sequence[Any], function: Callable[..., Any], futures: Sequence[Any]) -> list[tuple[Any, ...]]:
+def _pairs(
+    workers: Sequence[Any], function: Callable[..., Any], futures: Sequence[Any]
+) -> list[tuple[Any, ...]]:
     return [(one, function, future) for one, future in zip(workers, futures, strict=True)]
 
 
@@ -209,7 +239,9 @@ def _run(
 ) -> Any:
     sender = dask.Sender(mailbox)
     at = worker.Place(place[0], place[1], exact)
-    return worker.train(plan, data, valid, start, initial, interval, at, sender.report, sender.stopped)
+    return worker.train(
+        plan, data, valid, start, initial, interval, at, sender.report, sender.stopped
+    )
 
 
 def _train(
@@ -229,7 +261,9 @@ def _train(
     led.history = [{name: [] for name in plan.metrics} for _ in sets]
     led.iteration = 0
     if led.saved is not None:
-        led.history = [{name: list(curve) for name, curve in one.items()} for one in led.saved.rest["history"]]
+        led.history = [
+            {name: list(curve) for name, curve in one.items()} for one in led.saved.rest["history"]
+        ]
         led.iteration = len(led.saved.rest["trees"])
     arguments: list[tuple[Any, ...]] = []
     for number, part in enumerate(train.futures):
@@ -257,7 +291,9 @@ def _train(
     return state
 
 
-def _follow(step: worker.Step, plan: Plan, led: _Led, display: Display, callbacks: Callbacks) -> bool:
+def _follow(
+    step: worker.Step, plan: Plan, led: _Led, display: Display, callbacks: Callbacks
+) -> bool:
     """Show an iteration and tell callbacks of it, once; returns whether one wants training to end."""
     for curves, values in zip(led.history, step.values, strict=True):
         for name, value in values.items():
@@ -290,7 +326,10 @@ def _spread(
     """Bring whole queries together on the workers; a training set leaves out workers that would have no rows."""
     loaded = dask.loaded_pieces(client, workers, data, names)
     described = dask.results(
-        client, workers, [dask.anywhere(client, workers, describe, one) for one in loaded], "partition"
+        client,
+        workers,
+        [dask.anywhere(client, workers, describe, one) for one in loaded],
+        "partition",
     )
     columns, labels = common_columns(described, reference), common_labels(described)
     rows = np.sum([one.rows for one in described], axis=0)
@@ -306,13 +345,23 @@ def _spread(
     for number, one in enumerate(workers):
         own = [dask.anywhere(client, workers, _pick, portion, number) for portion in cut]
         futures.append(dask.on_worker(client, one, _assemble, own, columns, labels))
-    hashes = dask.results(client, workers, [dask.on_worker(client, *pair) for pair in _pairs(workers, _hash, futures)])
+    hashes = dask.results(
+        client, workers, [dask.on_worker(client, *pair) for pair in _pairs(workers, _hash, futures)]
+    )
     total = sum(hashes) % 2**64
-    text = repr((columns.feature_names if columns.named else len(columns.feature_names), total, int(rows.sum())))
+    text = repr(
+        (
+            columns.feature_names if columns.named else len(columns.feature_names),
+            total,
+            int(rows.sum()),
+        )
+    )
     return _Spread(futures, columns, loads.tolist(), hashlib.sha256(text.encode()).hexdigest()[:32])
 
 
-def _spread_set(client: Any, workers: Sequence[Any], data: Any, number: int, names: Piece, train: _Spread) -> _Spread:
+def _spread_set(
+    client: Any, workers: Sequence[Any], data: Any, number: int, names: Piece, train: _Spread
+) -> _Spread:
     """Bring the queries of an evaluation set together."""
     try:
         return _spread(client, workers, data, names, train.columns, train.rows)
@@ -335,11 +384,18 @@ def _hash(data: Any) -> int:
 
 def _bins(client: Any, workers: Sequence[Any], train: _Spread, plan: Plan) -> Bins:
     """Choose edges from a sample of the rows of all workers, of which only those that count are sent here."""
-    samples = [dask.on_worker(client, *pair) for pair in _pairs(workers, worker.sample_rows, train.futures)]
-    hashes = [dask.on_worker(client, *pair) for pair in _pairs(workers, worker.sampled_hashes, samples)]
+    samples = [
+        dask.on_worker(client, *pair) for pair in _pairs(workers, worker.sample_rows, train.futures)
+    ]
+    hashes = [
+        dask.on_worker(client, *pair) for pair in _pairs(workers, worker.sampled_hashes, samples)
+    ]
     every = np.sort(np.concatenate(dask.results(client, workers, hashes)))
     largest = int(every[min(SAMPLE_ROWS, len(every)) - 1])
-    chosen = [dask.on_worker(client, *pair, largest) for pair in _pairs(workers, worker.sampled_up_to, samples)]
+    chosen = [
+        dask.on_worker(client, *pair, largest)
+        for pair in _pairs(workers, worker.sampled_up_to, samples)
+    ]
     sample: RowSample | None = None
     for own in dask.results(client, workers, chosen):
         sample = own if sample is None else sample.joined(own)

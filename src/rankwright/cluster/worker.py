@@ -142,15 +142,25 @@ def train(
             nonlocal last_message, last_state, saved_iteration
             end = 0.0
             if is_first:
-                values = [{name: curve[-1] for name, curve in curves.items()} for curves in progress.history]
-                steps.append(Step(progress.iteration, progress.done, values, progress.seconds, progress.times))
+                values = [
+                    {name: curve[-1] for name, curve in curves.items()}
+                    for curves in progress.history
+                ]
+                steps.append(
+                    Step(
+                        progress.iteration, progress.done, values, progress.seconds, progress.times
+                    )
+                )
                 now = time.perf_counter()
                 if now - last_message >= _SECONDS_BETWEEN_MESSAGES:
                     report("steps", list(steps))
                     steps.clear()
                     last_message = now
                     end = float(stopped())
-                if progress.iteration - saved_iteration >= interval[0] or now - last_state >= interval[1]:
+                if (
+                    progress.iteration - saved_iteration >= interval[0]
+                    or now - last_state >= interval[1]
+                ):
                     report("state", save_state(boosting.snapshot()))
                     saved_iteration, last_state = progress.iteration, now
             return bool(reducer.max(np.array([end]))[0])

@@ -45,11 +45,17 @@ def ranking_data(
             )
         if reference is not None:
             X.check_columns(reference)
-        data = X.with_fields({name: _field_of(X, value) for name, value in fields.items()}) if fields else X
+        data = (
+            X.with_fields({name: _field_of(X, value) for name, value in fields.items()})
+            if fields
+            else X
+        )
         return data if pairs is None else data.with_pairs(pairs, document)
     if y is None and pairs is None:
         raise ValueError("requires y to be passed, but the target y is None: labels, one per row.")
-    arrays = {name: np.asarray(named_column(X, value, name)) for name, value in (fields or {}).items()}
+    arrays = {
+        name: np.asarray(named_column(X, value, name)) for name, value in (fields or {}).items()
+    }
     X = drop_columns(X, [value for value in (fields or {}).values() if isinstance(value, str)])
     return RankingData(
         X,
@@ -78,7 +84,12 @@ def _in_files(
     """Stream data from files, whose columns the other arguments name."""
     check_columns_of_files(y, qid, weights, group, fields)
     labels = list(y) if isinstance(y, list | tuple) else [] if y is None else [y]
-    options: dict[str, Any] = {"qid": qid, "weight": weights, "fields": tuple(dict.fromkeys(fields)), "drop": drop}
+    options: dict[str, Any] = {
+        "qid": qid,
+        "weight": weights,
+        "fields": tuple(dict.fromkeys(fields)),
+        "drop": drop,
+    }
     options["label"] = labels[0] if len(labels) == 1 else tuple(labels) or None
     return stream_data(DataFiles.of(X, **options), reference=reference, show=show)
 
@@ -99,7 +110,11 @@ def by_column(argument: str, values: Any) -> dict[str, Any]:
         return {values: values}
     if isinstance(values, Mapping):
         return {str(name): value for name, value in values.items()}
-    if isinstance(values, list | tuple) and values and all(isinstance(value, str) for value in values):
+    if (
+        isinstance(values, list | tuple)
+        and values
+        and all(isinstance(value, str) for value in values)
+    ):
         return {name: name for name in values}
     if (width := _n_columns(values)) is not None:
         raise ValueError(
@@ -114,7 +129,11 @@ def _n_columns(values: Any) -> int | None:
     shape: tuple[int, ...] = getattr(values, "shape", ())
     if len(shape) == 2:
         return int(shape[1])
-    arrays = isinstance(values, list | tuple) and values and all(len(getattr(v, "shape", ())) == 1 for v in values)
+    arrays = (
+        isinstance(values, list | tuple)
+        and values
+        and all(len(getattr(v, "shape", ())) == 1 for v in values)
+    )
     return len(values) if arrays else None
 
 
@@ -150,7 +169,9 @@ def evaluation_sets(
         return _sets_by_group(eval_set, eval_group, train)
     sets = _listed(eval_set)
     return [
-        _evaluation_set(item, number, train, y, qid, leave_out, {} if number else fields or {}, show)
+        _evaluation_set(
+            item, number, train, y, qid, leave_out, {} if number else fields or {}, show
+        )
         for number, item in enumerate(sets)
     ]
 
@@ -177,7 +198,9 @@ def _listed(eval_set: Any) -> Sequence[Any]:
     if is_set or frame_columns(eval_set):
         return [eval_set]
     if not isinstance(eval_set, list | tuple):
-        raise ValueError(f"eval_set must be a list of (X, y, qid) or of RankingData; got a {type(eval_set).__name__}.")
+        raise ValueError(
+            f"eval_set must be a list of (X, y, qid) or of RankingData; got a {type(eval_set).__name__}."
+        )
     return eval_set
 
 
@@ -218,13 +241,31 @@ def _evaluation_set(
         if isinstance(item, RankingData):
             return ranking_data(item, None, None, None, None, train, fields=fields)
         if is_path(item):
-            names = label_name if names_columns(label_name, label_name) else list(train.label_names) or None
+            names = (
+                label_name
+                if names_columns(label_name, label_name)
+                else list(train.label_names) or None
+            )
             query = qid_name if isinstance(qid_name, str) else None
-            return _in_files(item, names, query, None, None, train, list(fields.values()), show, drop=tuple(others))
+            return _in_files(
+                item,
+                names,
+                query,
+                None,
+                None,
+                train,
+                list(fields.values()),
+                show,
+                drop=tuple(others),
+            )
         if frame_columns(item):
             if not (names_columns(label_name, frame_columns(item)) and isinstance(qid_name, str)):
-                raise ValueError("a data frame alone needs y and qid of fit as names of columns; give (X, y, qid)")
-            return ranking_data(drop_columns(item, others), label_name, qid_name, None, None, train, fields=fields)
+                raise ValueError(
+                    "a data frame alone needs y and qid of fit as names of columns; give (X, y, qid)"
+                )
+            return ranking_data(
+                drop_columns(item, others), label_name, qid_name, None, None, train, fields=fields
+            )
         if not isinstance(item, tuple | list) or len(item) != 3:
             raise ValueError("expected (X, y, qid) or a RankingData; (X, y) needs eval_group")
         X, y, qid = item

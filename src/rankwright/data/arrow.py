@@ -11,11 +11,11 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from rankwright._io import require_arrow
 from rankwright.data.encoding import take_column
 from rankwright.data.labels import UNNAMED
 from rankwright.data.matching import HasColumns, Levels
 from rankwright.data.queries import as_floats
+from rankwright.support.files import require_arrow
 
 if TYPE_CHECKING:
     from rankwright.data.dataset import RankingData
@@ -34,13 +34,18 @@ def to_arrow(data: RankingData) -> Any:
     for number, name in enumerate(data.feature_names):
         columns[name] = np.ascontiguousarray(data.X[:, number])
     try:
-        described: dict[str, Any] = {"categories": data.categories, "weighted": data.weights is not None}
+        described: dict[str, Any] = {
+            "categories": data.categories,
+            "weighted": data.weights is not None,
+        }
         described["fields"] = [name for name in data.fields if name not in data.label_names]
         if len(data.label_names) > 1:
             described["labels"] = data.label_names
         metadata = json.dumps(described)
     except TypeError:
-        raise ValueError("the file can hold only categories that are text or numbers; turn others into text.") from None
+        raise ValueError(
+            "the file can hold only categories that are text or numbers; turn others into text."
+        ) from None
     return pa.table(columns).replace_schema_metadata({"rankwright": metadata})
 
 
@@ -82,24 +87,38 @@ def read_arrow(
                 table = _with_levels(table, name, texts)
     categorical = list(dict.fromkeys([*levels, *categorical]))
     y: Any = np.zeros(len(table)) if label is None else label
-    fields = [name for name in dict.fromkeys([*metadata.get("fields", []), *fields]) if name not in drop]
-    arguments = {"X": table, "y": y, "qid": qid, "weights": weights, "categorical": categorical or None}
+    fields = [
+        name for name in dict.fromkeys([*metadata.get("fields", []), *fields]) if name not in drop
+    ]
+    arguments = {
+        "X": table,
+        "y": y,
+        "qid": qid,
+        "weights": weights,
+        "categorical": categorical or None,
+    }
     return {**arguments, "reference": reference, "fields": fields}, levels
 
 
 def label_columns(data: RankingData, ids: Any) -> dict[str, Any]:
     """Return the columns of a file that are not features: ``label``, ``qid``, ``weight`` and the fields."""
     if data.pairs is not None:
-        raise ValueError("the data has pairs, which a file of rows cannot hold; write rows without them.")
+        raise ValueError(
+            "the data has pairs, which a file of rows cannot hold; write rows without them."
+        )
     several = len(data.label_names) > 1
     columns = {data.label_names[0] if several else UNNAMED: data.y, "qid": ids}
     if data.weights is not None:
         columns["weight"] = data.weights
     if reserved := columns.keys() & data.fields.keys():
-        raise ValueError(f"a field is named {sorted(reserved)[0]!r}, which the file needs itself; rename the field.")
+        raise ValueError(
+            f"a field is named {sorted(reserved)[0]!r}, which the file needs itself; rename the field."
+        )
     columns |= {name: list(v) if v.dtype == object else v for name, v in data.fields.items()}
     if clash := columns.keys() & set(data.feature_names):
-        raise ValueError(f"a feature is named {sorted(clash)[0]!r}, which the file needs itself; rename the feature.")
+        raise ValueError(
+            f"a feature is named {sorted(clash)[0]!r}, which the file needs itself; rename the feature."
+        )
     return columns
 
 
@@ -115,7 +134,11 @@ def table_metadata(table: Any) -> dict[str, Any]:
             and isinstance(labels, list)
             and all(isinstance(label, str) for label in labels)
             and {*categories, *fields, *labels} <= {*table.column_names}
-            and all(isinstance(level, str | int | float) for levels in categories.values() for level in levels or ())
+            and all(
+                isinstance(level, str | int | float)
+                for levels in categories.values()
+                for level in levels or ()
+            )
         )
     except (ValueError, AttributeError, TypeError, RecursionError):
         valid = False
@@ -138,8 +161,13 @@ def _index_columns(table: Any) -> list[str]:
 
 def _check_levels(table: Any, name: str, levels: tuple[Any, ...]) -> None:
     """Raise ValueError unless a column holds codes of these levels, or is missing."""
-    codes = as_floats(table[name].to_numpy(), f"column {name!r} must hold the codes of its {len(levels)} categories.")
-    bad = np.flatnonzero(~(np.isnan(codes) | ((codes >= 0) & (codes < len(levels)) & (codes == np.trunc(codes)))))
+    codes = as_floats(
+        table[name].to_numpy(),
+        f"column {name!r} must hold the codes of its {len(levels)} categories.",
+    )
+    bad = np.flatnonzero(
+        ~(np.isnan(codes) | ((codes >= 0) & (codes < len(levels)) & (codes == np.trunc(codes))))
+    )
     if len(bad) or len(set(levels)) < len(levels):
         problem = f"{codes[bad[0]]:g} in row {bad[0]}" if len(bad) else "a category twice"
         raise ValueError(
@@ -169,5 +197,7 @@ def _plain_ids(qid: NDArray[Any]) -> Any:
         return qid
     kinds = {type(value) for value in qid}
     if len(kinds) > 1 or not issubclass(next(iter(kinds)), str | int | bytes):
-        raise ValueError("Parquet needs query ids of one plain type; turn them into numbers or strings first.")
+        raise ValueError(
+            "Parquet needs query ids of one plain type; turn them into numbers or strings first."
+        )
     return list(qid)

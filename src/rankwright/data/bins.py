@@ -66,7 +66,14 @@ class RowSample:
     size: int
 
     @classmethod
-    def of(cls, X: Any, keys: NDArray[np.uint64], *, size: int = SAMPLE_ROWS, threads: int | None = None) -> RowSample:
+    def of(
+        cls,
+        X: Any,
+        keys: NDArray[np.uint64],
+        *,
+        size: int = SAMPLE_ROWS,
+        threads: int | None = None,
+    ) -> RowSample:
         """Sample rows of a matrix, dense, of compressed rows or in files; ``keys`` has the key of each row's query."""
         if hasattr(X, "batches"):
             return cls._of_batches(X, keys, size, threads)
@@ -80,11 +87,16 @@ class RowSample:
         return cls(rows, hashes[chosen], *_extremes(X), size)
 
     @classmethod
-    def _of_batches(cls, X: Any, keys: NDArray[np.uint64], size: int, threads: int | None) -> RowSample:
+    def _of_batches(
+        cls, X: Any, keys: NDArray[np.uint64], size: int, threads: int | None
+    ) -> RowSample:
         """Keep the rows with the smallest hashes so far, one copy of them, and put them in order at the end."""
         n_columns = X.shape[1]
         n_rows = min(size, len(X))
-        rows, hashes = np.empty((n_rows, n_columns), dtype=X.dtype), np.empty(n_rows, dtype=np.uint64)
+        rows, hashes = (
+            np.empty((n_rows, n_columns), dtype=X.dtype),
+            np.empty(n_rows, dtype=np.uint64),
+        )
         largest, has_missing, n = np.zeros(n_columns), np.zeros(n_columns, dtype=bool), 0
         for places, block in X.batches("sample of rows"):
             part = cls.of(block, keys[places], size=size, threads=threads)
@@ -99,7 +111,9 @@ class RowSample:
                 free, chosen = np.flatnonzero(~smallest[:n]), n_free + np.flatnonzero(smallest[n:])
                 rows[free], hashes[free] = part.rows[chosen], part.hashes[chosen]
         order = np.argsort(hashes, kind="stable")
-        for column in range(n_columns):  # each on its own: a second copy of all would be the peak of memory
+        for column in range(
+            n_columns
+        ):  # each on its own: a second copy of all would be the peak of memory
             rows[:, column] = rows[order, column]
         return cls(rows, hashes[order], largest, has_missing, size)
 
@@ -113,7 +127,10 @@ class RowSample:
         hashes = np.concatenate([self.hashes, other.hashes])
         chosen = np.argsort(hashes, kind="stable")[: self.size]
         rows = np.concatenate([self.rows, other.rows])[chosen]
-        largest, has_missing = np.maximum(self.largest, other.largest), self.has_missing | other.has_missing
+        largest, has_missing = (
+            np.maximum(self.largest, other.largest),
+            self.has_missing | other.has_missing,
+        )
         return RowSample(rows, hashes[chosen], largest, has_missing, self.size)
 
 
@@ -124,7 +141,9 @@ def _extremes(X: Any) -> tuple[Floats, NDArray[np.bool_]]:
         rows = X[low : low + _ROWS_AT_ONCE]
         dense = rows.toarray() if sp.issparse(rows) else rows
         np.fmax(largest, np.fmax.reduce(dense, axis=0), out=largest)
-        has_missing |= np.isnan(dense.sum(axis=0, dtype=np.float64))  # finite but for missing values
+        has_missing |= np.isnan(
+            dense.sum(axis=0, dtype=np.float64)
+        )  # finite but for missing values
     return largest, has_missing
 
 
@@ -189,7 +208,9 @@ class Bins:
     @cached_property
     def n_bins(self) -> NDArray[np.int64]:
         """Number of bins of each column, without that of missing values [columns]."""
-        return np.where(self.categories > 0, self.categories, [len(edges) + 1 for edges in self.edges])
+        return np.where(
+            self.categories > 0, self.categories, [len(edges) + 1 for edges in self.edges]
+        )
 
     @cached_property
     def dtype(self) -> type[np.unsignedinteger[Any]]:
@@ -225,7 +246,12 @@ class Bins:
                 self.encode(X[rows].toarray(), threads=threads, out=codes[rows])
             return codes
         encode = partial(
-            encode_rows, X=X, table=self._table, n_bins=self.n_bins, is_category=self.categories > 0, out=codes
+            encode_rows,
+            X=X,
+            table=self._table,
+            n_bins=self.n_bins,
+            is_category=self.categories > 0,
+            out=codes,
         )
         n_threads = min(available_threads(threads), 1 + X.shape[0] // _ROWS_PER_THREAD)
         run_ranges(encode, equal_ranges(X.shape[0], n_threads))

@@ -11,7 +11,6 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from rankwright._io import check_unpacked, require_arrow, unpacked_blocks
 from rankwright.data.arrow import table_metadata
 from rankwright.data.dataset import RankingData
 from rankwright.data.encoding import sorted_levels
@@ -20,6 +19,7 @@ from rankwright.data.letor_parser import check_width, parse_letor
 from rankwright.data.matching import Columns, HasColumns, generated_names
 from rankwright.data.queries import Queries
 from rankwright.data.tables import check_letor_columns
+from rankwright.support.files import check_unpacked, require_arrow, unpacked_blocks
 
 BLOCK_BYTES = 1 << 24  # of the features in a block, as numbers of eight bytes, and of text
 _BUFFER = 1 << 16  # bytes of a column that are read at a time: each column has a buffer
@@ -47,7 +47,9 @@ def silent(_: str, __: int, ___: int) -> None:
 
 def _check_version(name: str, versions: Versions) -> None:
     if _version(name) != versions[name]:
-        raise ValueError(f"{name} has changed since it was first read. Start again once all files are complete.")
+        raise ValueError(
+            f"{name} has changed since it was first read. Start again once all files are complete."
+        )
 
 
 def _version(name: str) -> tuple[int, int]:
@@ -80,7 +82,9 @@ class ParquetBlocks:
     show: Show = silent
 
     @classmethod
-    def of(cls, files: DataFiles, reference: HasColumns | None, labelled: bool, show: Show) -> ParquetBlocks:
+    def of(
+        cls, files: DataFiles, reference: HasColumns | None, labelled: bool, show: Show
+    ) -> ParquetBlocks:
         """Look at the schemas of all files, and find the categories of text columns."""
         require_arrow()
         versions = {name: _version(name) for name in files.files}
@@ -90,12 +94,19 @@ class ParquetBlocks:
         for name, head in heads.items():
             check_unpacked(name, _ROW_BYTES * head.n_rows, "write it as several files")
         if not any(head.n_rows for head in heads.values()):
-            raise ValueError(f"the data is empty: no row is in {first}{' and the others' if len(schemas) > 1 else ''}.")
+            raise ValueError(
+                f"the data is empty: no row is in {first}{' and the others' if len(schemas) > 1 else ''}."
+            )
         for name, schema in schemas.items():
-            _check_schema(name, schema, files, labelled, reference is not None, (first, schemas[first]))
+            _check_schema(
+                name, schema, files, labelled, reference is not None, (first, schemas[first])
+            )
         if reference is not None:
             columns = Columns(
-                list(reference.feature_names), reference.categories, reference.named, reference.first_index
+                list(reference.feature_names),
+                reference.categories,
+                reference.named,
+                reference.first_index,
             )
             return cls(files, columns, labelled, versions, show)
         _, data = next(cls(files, Columns([], {}), labelled, versions).parts("", None))
@@ -107,7 +118,9 @@ class ParquetBlocks:
             if all(one.get(name) == list(known) for one in stored):
                 continue  # codes of levels that all files agree on
             levels[name] = _levels(files.files, name)
-        return cls(files, Columns(data.feature_names, levels, data.named, None), labelled, versions, show)
+        return cls(
+            files, Columns(data.feature_names, levels, data.named, None), labelled, versions, show
+        )
 
     def blocks(self, purpose: str) -> Iterator[RowBlock]:
         """Yield all rows, from the first file to the last."""
@@ -130,18 +143,26 @@ class ParquetBlocks:
             try:
                 with pq.ParquetFile(name, buffer_size=_BUFFER, pre_buffer=False) as file:
                     n_rows, size = file.metadata.num_rows, os.path.getsize(name)
-                    batch_size = max(_LEAST_ROWS, BLOCK_BYTES // (8 * max(1, file.metadata.num_columns)))
+                    batch_size = max(
+                        _LEAST_ROWS, BLOCK_BYTES // (8 * max(1, file.metadata.num_columns))
+                    )
                     for batch in file.iter_batches(batch_size):
                         if len(batch) == 0:
                             continue
                         # A file has two copies of its metadata, and batches show the other one.
-                        table = pa.Table.from_batches([batch]).replace_schema_metadata(file.schema_arrow.metadata)
+                        table = pa.Table.from_batches([batch]).replace_schema_metadata(
+                            file.schema_arrow.metadata
+                        )
                         yield start + row, self._data(table, reference)
                         row += len(batch)
                         self.show(purpose, before + size * row // max(1, n_rows), total)
                         batch = table = None  # else they stay in memory while the next one is read
-                    if row != n_rows:  # where a column is shorter than the others, the rest is silently left out
-                        raise ValueError(f"it says that it has {n_rows} rows; the file is damaged, write it again")
+                    if (
+                        row != n_rows
+                    ):  # where a column is shorter than the others, the rest is silently left out
+                        raise ValueError(
+                            f"it says that it has {n_rows} rows; the file is damaged, write it again"
+                        )
             except (pa.ArrowException, OSError, ValueError) as error:
                 where = f"{name}, rows {row} and after" if row else name
                 raise ValueError(f"{where}: {_sentence(error)}") from None
@@ -155,9 +176,17 @@ class ParquetBlocks:
         label: Any = files.label if isinstance(files.label, str) else list(files.label)
         if label == "label" and label not in table.column_names and metadata.get("labels"):
             label = list(metadata["labels"])
-        drop = list(files.drop) if reference is None else [name for name in files.drop if name in table.column_names]
+        drop = (
+            list(files.drop)
+            if reference is None
+            else [name for name in files.drop if name in table.column_names]
+        )
         if not self.labelled:
-            drop += [name for name in ([label] if isinstance(label, str) else label) if name in table.column_names]
+            drop += [
+                name
+                for name in ([label] if isinstance(label, str) else label)
+                if name in table.column_names
+            ]
             label = None
         present = table.column_names
         return RankingData.from_arrow(
@@ -166,22 +195,35 @@ class ParquetBlocks:
             qid=files.qid,
             weight=files.weight,
             drop=drop,
-            categorical=[name for name in files.categorical if reference is None or name in present],
+            categorical=[
+                name for name in files.categorical if reference is None or name in present
+            ],
             fields=files.fields,
             reference=reference,
         )
 
 
 def _check_schema(
-    name: str, schema: Any, files: DataFiles, labelled: bool, reference: bool, first: tuple[str, Any]
+    name: str,
+    schema: Any,
+    files: DataFiles,
+    labelled: bool,
+    reference: bool,
+    first: tuple[str, Any],
 ) -> None:
     """Raise ValueError, naming the file, where a column is missing, or is not that of the first file."""
     metadata = (schema.metadata or {}).get(b"rankwright", b"")
-    required = [("qid", files.qid), ("weight", files.weight), *(("fields", field) for field in files.fields)]
+    required = [
+        ("qid", files.qid),
+        ("weight", files.weight),
+        *(("fields", field) for field in files.fields),
+    ]
     if labelled and not (files.label == "label" and b'"labels"' in metadata):
         required += [("label", label) for label in files.labels]
     if not reference:  # other data may lack columns that are not looked at
-        required += [(option, one) for option in ("drop", "categorical") for one in getattr(files, option)]
+        required += [
+            (option, one) for option in ("drop", "categorical") for one in getattr(files, option)
+        ]
     columns = set(schema.names)
     for option, column in required:
         if column is not None and column not in columns:
@@ -190,11 +232,15 @@ def _check_schema(
     missing, other = sorted(set(first[1].names) - columns), sorted(columns - set(first[1].names))
     if missing or other:
         text = f"it has no {missing[0]!r}" if missing else f"it has {other[0]!r} beside them"
-        raise ValueError(f"{name} does not have the columns of {first[0]}: {text}. Write all files with the same.")
+        raise ValueError(
+            f"{name} does not have the columns of {first[0]}: {text}. Write all files with the same."
+        )
     for column in schema.names:
         ours, theirs = (_kind(one.field(column).type) for one in (schema, first[1]))
         if ours != theirs:
-            raise ValueError(f"{name}: column {column!r} holds {ours}, but {theirs} in {first[0]}; use one type.")
+            raise ValueError(
+                f"{name}: column {column!r} holds {ours}, but {theirs} in {first[0]}; use one type."
+            )
 
 
 def _kind(kind: Any) -> str:
@@ -245,39 +291,58 @@ class LetorBlocks:
     show: Show = silent
 
     @classmethod
-    def of(cls, files: DataFiles, reference: HasColumns | None, labelled: bool, show: Show) -> LetorBlocks:
+    def of(
+        cls, files: DataFiles, reference: HasColumns | None, labelled: bool, show: Show
+    ) -> LetorBlocks:
         """Read all of the text once, for the number of features and the type of the query ids."""
         if len(files.labels) > 1 or files.fields:
             name = files.fields[0] if files.fields else files.labels[1]
-            raise ValueError(f"{files.files[0]} is LETOR text, which has no column {name!r}; give Parquet.")
+            raise ValueError(
+                f"{files.files[0]} is LETOR text, which has no column {name!r}; give Parquet."
+            )
         first_index = 0 if files.zero_based else 1
         n_rows = width = entries = 0
         text_ids = False
         versions = {name: _version(name) for name in files.files}
         unsettled = cls(files, Columns([], {}), labelled, versions, False, show)
         for text, source, line in unsettled._texts("columns"):
-            options: dict[str, Any] = {"source": source, "zero_based": files.zero_based, "first_line": line}
-            X, _, ids = parse_letor(text, **options, sparse=True)  # takes memory for what is there alone
+            options: dict[str, Any] = {
+                "source": source,
+                "zero_based": files.zero_based,
+                "first_line": line,
+            }
+            X, _, ids = parse_letor(
+                text, **options, sparse=True
+            )  # takes memory for what is there alone
             text_ids |= ids.dtype.kind not in "iu"
             n_rows, width, entries = n_rows + X.shape[0], max(width, X.shape[1]), entries + X.nnz
         if n_rows == 0:
-            raise ValueError(f"{files.files[0]} has no rows; expected lines of the form 'label qid:ID index:value'.")
+            raise ValueError(
+                f"{files.files[0]} has no rows; expected lines of the form 'label qid:ID index:value'."
+            )
         if reference is not None:
             check_letor_columns(width, files.files[0], first_index, reference)
             columns = Columns(
-                list(reference.feature_names), reference.categories, reference.named, reference.first_index
+                list(reference.feature_names),
+                reference.categories,
+                reference.named,
+                reference.first_index,
             )
             return cls(files, columns, labelled, versions, text_ids, show)
         if width == 0:
             raise ValueError(f"{files.files[0]}: no row has a feature, so their number is unknown.")
         check_width(files.files[0], n_rows, width, entries)
         names = generated_names(width, first_index)
-        return cls(files, Columns(names, {}, False, first_index), labelled, versions, text_ids, show)
+        return cls(
+            files, Columns(names, {}, False, first_index), labelled, versions, text_ids, show
+        )
 
     def blocks(self, purpose: str) -> Iterator[RowBlock]:
         """Yield all rows, from the first file to the last."""
         start, width = 0, len(self.columns.feature_names)
-        for text, source, line in self._texts(purpose, max(_LEAST_ROWS, BLOCK_BYTES // (8 * width))):
+        for text, source, line in self._texts(
+            purpose, max(_LEAST_ROWS, BLOCK_BYTES // (8 * width))
+        ):
             X, y, ids = parse_letor(
                 text,
                 source=source,
@@ -288,7 +353,12 @@ class LetorBlocks:
             )
             queries, rows = Queries.from_qid(ids), np.arange(start, start + len(y))
             if queries.order is not None:
-                X, y, rows, queries = X[queries.order], y[queries.order], rows[queries.order], queries.grouped()
+                X, y, rows, queries = (
+                    X[queries.order],
+                    y[queries.order],
+                    rows[queries.order],
+                    queries.grouped(),
+                )
             yield RowBlock(rows, X, {"label": y} if self.labelled else {}, queries, None, {})
             start += len(y)
 

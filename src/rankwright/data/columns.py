@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from rankwright._frames import as_frame
 from rankwright.data.encoding import take_column
 from rankwright.data.matrices import Matrix, first_infinite
 from rankwright.data.queries import Queries
+from rankwright.support.frames import as_frame
 
 if TYPE_CHECKING:
     import narwhals as nw
@@ -80,7 +80,9 @@ def names_columns(y: Any, columns: Sequence[str]) -> bool:
 
 def check_finite(X: Matrix, names: Sequence[str], queries: Queries) -> None:
     """Raise ValueError where a feature of grouped rows is infinite; NaN is a missing value."""
-    place = None if hasattr(X, "batches") else first_infinite(X)  # rows in files are checked when they are read
+    place = (
+        None if hasattr(X, "batches") else first_infinite(X)
+    )  # rows in files are checked when they are read
     if place is not None:
         row, column = place
         raise ValueError(

@@ -92,7 +92,9 @@ def with_added_negatives(data: RankingData, share: float, *, seed: int = 0) -> R
     ([3, 3], [1.0, 2.0, 0.0, 3.0, 4.0, 0.0])
     """
     if not (isinstance(share, Real) and 0 <= share < np.inf):
-        raise ValueError(f"share, the growth of the lists, must be a finite, non-negative number; got {share!r}.")
+        raise ValueError(
+            f"share, the growth of the lists, must be a finite, non-negative number; got {share!r}."
+        )
     n_added = np.rint(np.minimum(share * data.group, 2.0 * data.n_rows)).astype(np.int64)
     n_others = data.n_rows - data.group
     if np.any(n_added > n_others):
@@ -117,7 +119,9 @@ def with_added_negatives(data: RankingData, share: float, *, seed: int = 0) -> R
     return data._like(data.X[source], np.where(is_own, data.y[source], 0.0), qid, weights, fields)
 
 
-def with_clicks(data: RankingData, noise: float = 0.05, *, impressions: int = 10, seed: int = 0) -> RankingData:
+def with_clicks(
+    data: RankingData, noise: float = 0.05, *, impressions: int = 10, seed: int = 0
+) -> RankingData:
     """Replace graded labels by the clicks of simulated users.
 
     A user looks at a query's documents one by one, in random order, clicks with a probability that
@@ -207,4 +211,6 @@ def _grades(data: RankingData) -> _Integers:
 
 def _require_probability(name: str, value: float) -> None:
     if not (isinstance(value, Real) and 0 <= value <= 1):
-        raise ValueError(f"{name} is a probability and must be a number from 0 to 1; got {value!r}.")
+        raise ValueError(
+            f"{name} is a probability and must be a number from 0 to 1; got {value!r}."
+        )

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from rankwright._io import PathLike, read_text, require_arrow
+from rankwright.support.files import PathLike, read_text, require_arrow
 
 _BLOCK = 1 << 20  # bytes; a row has to fit
 
@@ -33,11 +33,15 @@ def read_csv(path: PathLike, delimiter: str, convert: Callable[[Any], Any]) -> A
     except pa.ArrowException as error:
         raise ValueError(_explain(path, content, error)) from None
     except UnicodeDecodeError:
-        raise ValueError(f"{path}: the name of a column is not UTF-8; save the file as UTF-8.") from None
+        raise ValueError(
+            f"{path}: the name of a column is not UTF-8; save the file as UTF-8."
+        ) from None
     if len(schema) == 1:  # an empty line is not a row
         return table
     if any(column[-1].as_py() not in (None, "") for column in table.columns):
-        raise ValueError(f'{path}: row {len(table)} has a quote (") that is not closed; close it, or remove it.')
+        raise ValueError(
+            f'{path}: row {len(table)} has a quote (") that is not closed; close it, or remove it.'
+        )
     return table.slice(0, len(table) - 1)
 
 
@@ -54,7 +58,9 @@ def _in_arrow_memory(*parts: Any) -> Any:
 def _explain(path: PathLike, content: Any, error: Exception) -> str:
     """Say what is wrong with a file that Arrow cannot read."""
     reason = str(error).split("\n")[0].rstrip(".")
-    if "straddl" in reason or ("Empty CSV" in reason and content.size > _BLOCK):  # a row is longer than a block
+    if "straddl" in reason or (
+        "Empty CSV" in reason and content.size > _BLOCK
+    ):  # a row is longer than a block
         lengths = enumerate(map(len, bytes(memoryview(content)).split(b"\n")), start=1)
         long = next((number for number, length in lengths if length > _BLOCK), None)
         if long is None:

@@ -11,7 +11,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from rankwright._io import replacing, require_arrow
 from rankwright.data.arrow import read_arrow, to_arrow
 from rankwright.data.columns import check_finite, split_columns
 from rankwright.data.encoding import encode_frame, encode_matrix
@@ -24,6 +23,7 @@ from rankwright.data.pairs import Pairs, read_pairs
 from rankwright.data.queries import Queries, check_labels
 from rankwright.data.row_order import canonical_order
 from rankwright.data.within_query import Recipe
+from rankwright.support.files import replacing, require_arrow
 
 
 class RankingData:
@@ -153,20 +153,30 @@ class RankingData:
         elif len(labels) == 1:
             self.y = check_labels(next(iter(labels.values())), self.queries)
         else:
-            checked = {name: check_named(name, values, self.queries) for name, values in labels.items()}
+            checked = {
+                name: check_named(name, values, self.queries) for name, values in labels.items()
+            }
             self.y = checked.pop(self.label_names[0])
         self.X = matrix if self.queries.order is None else matrix[self.queries.order]
         self.weights = None if weights is None else self.queries.per_row(weights)
         if not isinstance(document, str | None):
             fields, document = {**(fields or {}), "document": document}, "document"
-        self.fields = {name: _field(name, values, self.queries) for name, values in (fields or {}).items()}
+        self.fields = {
+            name: _field(name, values, self.queries) for name, values in (fields or {}).items()
+        }
         if len(self.label_names) > 1:
             if clash := self.fields.keys() & set(self.label_names):
-                raise ValueError(f"{sorted(clash)[0]!r} is both a label and a field; rename one of them.")
+                raise ValueError(
+                    f"{sorted(clash)[0]!r} is both a label and a field; rename one of them."
+                )
             self.fields |= checked
-        self.pairs: Pairs | None = None if pairs is None else self._read_pairs(pairs, document, self.queries)
+        self.pairs: Pairs | None = (
+            None if pairs is None else self._read_pairs(pairs, document, self.queries)
+        )
         if document is not None and pairs is None:
-            raise ValueError("document says how pairs name the rows, and there are no pairs; leave it out.")
+            raise ValueError(
+                "document says how pairs name the rows, and there are no pairs; leave it out."
+            )
         given = feature_names is not None or table.frame is not None
         self.named: bool = given if reference is None else reference.named
         self.first_index: int | None = None if reference is None else reference.first_index
@@ -178,7 +188,10 @@ class RankingData:
     @property
     def labels(self) -> dict[str, NDArray[np.float64]]:
         """Labels by name, the main one first [rows]; empty where there are pairs alone."""
-        return {name: self.fields[name] if number else self.y for number, name in enumerate(self.label_names)}
+        return {
+            name: self.fields[name] if number else self.y
+            for number, name in enumerate(self.label_names)
+        }
 
     @property
     def qid(self) -> NDArray[Any]:
@@ -220,7 +233,9 @@ class RankingData:
         """Whether weights, if given, are constant within each query."""
         if self.weights is None:
             return True
-        return bool(np.array_equal(self.weights, np.repeat(self.weights[self.boundaries[:-1]], self.group)))
+        return bool(
+            np.array_equal(self.weights, np.repeat(self.weights[self.boundaries[:-1]], self.group))
+        )
 
     def ungroup(self, grouped: NDArray[Any]) -> NDArray[Any]:
         """Reorder values per row, such as scores, to the order in which the caller gave the rows."""
@@ -265,7 +280,9 @@ class RankingData:
         (['f0', 'f0 [rank]'], [[1.0, 3.0], [2.0, 2.0], [5.0, 1.0]])
         """
         order = canonical_order(self, threads) if canonical else None
-        return self._arranged(order, recipe, threads, self.feature_names if names is None else names, deferred)
+        return self._arranged(
+            order, recipe, threads, self.feature_names if names is None else names, deferred
+        )
 
     def _arranged(
         self,
@@ -283,7 +300,9 @@ class RankingData:
             if deferred and isinstance(self.X, np.ndarray):
                 data.X = ExtendedRows(self.X, order, self.boundaries, recipe, names, threads)
             else:
-                data.X = recipe.extended(self.X, names, self.boundaries, order=order, threads=threads)
+                data.X = recipe.extended(
+                    self.X, names, self.boundaries, order=order, threads=threads
+                )
             data.feature_names = [*names, *recipe.names]
             data.n_derived = len(recipe.names)
         elif order is not None:
@@ -291,7 +310,9 @@ class RankingData:
         if order is not None:
             queries = self.queries
             rows = order if queries.order is None else queries.order[order]
-            data.queries = Queries(queries.ids, queries.boundaries, queries.keys, rows, queries.first_row)
+            data.queries = Queries(
+                queries.ids, queries.boundaries, queries.keys, rows, queries.first_row
+            )
             data.y = self.y[order]
             data.weights = None if self.weights is None else self.weights[order]
             data.fields = {name: values[order] for name, values in self.fields.items()}
@@ -301,7 +322,9 @@ class RankingData:
                 data.pairs = self.pairs.moved(place, queries)
         return data
 
-    def with_pairs(self, pairs: Any, document: str | None = None, *, as_given: bool = False) -> RankingData:
+    def with_pairs(
+        self, pairs: Any, document: str | None = None, *, as_given: bool = False
+    ) -> RankingData:
         """Return the same rows with preferences to learn from; arguments as in the constructor.
 
         Row numbers are those of this data, in the order of its ``y`` and ``qid``, or with ``as_given`` those of the
@@ -316,7 +339,9 @@ class RankingData:
         if self.pairs is not None:
             raise ValueError("the data has pairs already; give them once.")
         data = copy.copy(self)
-        data.pairs = self._read_pairs(pairs, document, self.queries if as_given else self.queries.grouped())
+        data.pairs = self._read_pairs(
+            pairs, document, self.queries if as_given else self.queries.grouped()
+        )
         return data
 
     def _read_pairs(self, pairs: Any, document: str | None, queries: Queries) -> Pairs:
@@ -337,7 +362,9 @@ class RankingData:
         """
         data = copy.copy(self)
         grouped = self.queries.grouped()
-        data.fields = self.fields | {name: _field(name, values, grouped) for name, values in fields.items()}
+        data.fields = self.fields | {
+            name: _field(name, values, grouped) for name, values in fields.items()
+        }
         return data
 
     def check_columns(self, reference: HasColumns) -> None:
@@ -347,8 +374,14 @@ class RankingData:
         """
         names = matched_names(self.feature_names, self.named, reference)
         new_names = dict(zip(self.feature_names, names, strict=True))
-        ours = {new_names[name]: levels for name, levels in self.categories.items() if levels is not None}
-        theirs = {name: levels for name, levels in reference.categories.items() if levels is not None}
+        ours = {
+            new_names[name]: levels
+            for name, levels in self.categories.items()
+            if levels is not None
+        }
+        theirs = {
+            name: levels for name, levels in reference.categories.items() if levels is not None
+        }
         if ours != theirs:
             raise ValueError(
                 "the categories differ from those of the training data, so the codes would not match; "
@@ -374,8 +407,14 @@ class RankingData:
         if chosen.size == 0:
             raise ValueError("no query was selected; a subset needs at least one.")
         if chosen.ndim != 1 or chosen.dtype.kind not in "iu":
-            raise ValueError("queries must be a list of query numbers, or a mask with one value per query.")
-        if chosen.min() < 0 or chosen.max() >= self.n_queries or len(np.unique(chosen)) < len(chosen):
+            raise ValueError(
+                "queries must be a list of query numbers, or a mask with one value per query."
+            )
+        if (
+            chosen.min() < 0
+            or chosen.max() >= self.n_queries
+            or len(np.unique(chosen)) < len(chosen)
+        ):
             raise ValueError(
                 f"queries must be distinct numbers from 0 to {self.n_queries - 1}; got {chosen[:5].tolist()}..."
             )
@@ -423,7 +462,9 @@ class RankingData:
         [3, 3, 2, 2]
         """
         if not 2 <= k <= self.n_queries:
-            raise ValueError(f"k={k} folds of {self.n_queries} queries; k must be from 2 to the number of queries.")
+            raise ValueError(
+                f"k={k} folds of {self.n_queries} queries; k must be from 2 to the number of queries."
+            )
         parts = np.array_split(np.random.default_rng(seed).permutation(self.n_queries), k)
         for part in parts:
             test = np.zeros(self.n_queries, dtype=bool)
@@ -482,7 +523,9 @@ class RankingData:
         >>> back.feature_names, back.X.tolist()
         (['bm25'], [[1.5], [2.5]])
         """
-        return cls.from_arrow(read_parquet(path), label=label, qid=qid, weight=weight, reference=reference)
+        return cls.from_arrow(
+            read_parquet(path), label=label, qid=qid, weight=weight, reference=reference
+        )
 
     @classmethod
     def from_arrow(
@@ -527,11 +570,21 @@ class RankingData:
             data.label_names = ()
         return data
 
-    def _like(self, X: Any, y: Any, qid: Any, weights: Any, fields: Mapping[str, Any]) -> RankingData:
+    def _like(
+        self, X: Any, y: Any, qid: Any, weights: Any, fields: Mapping[str, Any]
+    ) -> RankingData:
         """Create data from other rows with the same columns and categories; labels past the main one are fields."""
-        data = RankingData(X, y, qid=qid, weights=weights, feature_names=self.feature_names, fields=fields)
-        data.label_names = tuple(name for name in self.label_names if name in fields or name == self.label_names[0])
-        data.categories, data.named, data.first_index = self.categories, self.named, self.first_index
+        data = RankingData(
+            X, y, qid=qid, weights=weights, feature_names=self.feature_names, fields=fields
+        )
+        data.label_names = tuple(
+            name for name in self.label_names if name in fields or name == self.label_names[0]
+        )
+        data.categories, data.named, data.first_index = (
+            self.categories,
+            self.named,
+            self.first_index,
+        )
         return data
 
     def __len__(self) -> int:
@@ -545,7 +598,11 @@ def _field(name: str, values: Any, queries: Queries) -> NDArray[Any]:
     """Put the values of a field into grouped order."""
     array = np.asarray(values)
     if array.dtype.kind == "U":
-        array = array.astype(object)  # one long text must not make room for as many characters in every row
+        array = array.astype(
+            object
+        )  # one long text must not make room for as many characters in every row
     if array.shape != (queries.n_rows,):
-        raise ValueError(f"the field {name!r} has shape {array.shape} for {queries.n_rows} rows; give one per row.")
+        raise ValueError(
+            f"the field {name!r} has shape {array.shape} for {queries.n_rows} rows; give one per row."
+        )
     return array if queries.order is None else array[queries.order]

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rankwright._frames import as_frame
 from rankwright.data.matching import (
     Columns,
     HasColumns,
@@ -21,6 +20,7 @@ from rankwright.data.matching import (
 )
 from rankwright.data.matrices import Matrix, checked_csr, dense, first_infinite, is_sparse
 from rankwright.data.queries import is_missing
+from rankwright.support.frames import as_frame
 
 if TYPE_CHECKING:
     import narwhals as nw  # a tenth of the time that a saved model takes to load
@@ -40,7 +40,9 @@ def named_column(X: Any, value: Any, argument: str) -> Any:
         return value
     if value not in frame_columns(X):
         text = repr(value) if value == argument else f"{argument}={value!r}"
-        raise ValueError(f"{text} is not a column of X; name one of a data frame, or give an array.")
+        raise ValueError(
+            f"{text} is not a column of X; name one of a data frame, or give an array."
+        )
     return X[value]
 
 
@@ -85,7 +87,9 @@ def _without_infinities(matrix: Matrix, columns: Columns) -> Matrix:
     return matrix
 
 
-def take_column(frame: nw.DataFrame[Any], name: str, argument: str) -> tuple[nw.DataFrame[Any], nw.Series[Any]]:
+def take_column(
+    frame: nw.DataFrame[Any], name: str, argument: str
+) -> tuple[nw.DataFrame[Any], nw.Series[Any]]:
     """Return a frame without a column, and that column; errors name the ``argument`` that gave its name."""
     if name not in frame.columns:
         near = get_close_matches(name, frame.columns, n=1)
@@ -106,14 +110,18 @@ def encode_frame(
     """
     import narwhals as nw
 
-    names = _check_names(frame.columns if feature_names is None else feature_names, len(frame.columns))
+    names = _check_names(
+        frame.columns if feature_names is None else feature_names, len(frame.columns)
+    )
     categorical_names = _column_names(categorical, names)
     by_name = dict(zip(names, frame.iter_columns(), strict=True))
     known_levels: Levels = {}
     if reference is not None:
         known_levels = reference.categories
         if set(names) == set(reference.feature_names):
-            names = list(reference.feature_names)  # columns of a frame are matched by name, in any order
+            names = list(
+                reference.feature_names
+            )  # columns of a frame are matched by name, in any order
         matched = matched_names(names, True, reference)
         new_names = dict(zip(names, matched, strict=True))
         by_name = {new_names[name]: series for name, series in by_name.items()}
@@ -124,7 +132,11 @@ def encode_frame(
     for name in names:
         series = by_name[name]
         _check_dictionary(series)
-        is_category = series.dtype in (nw.Categorical, nw.Enum) or name in categorical_names or name in known_levels
+        is_category = (
+            series.dtype in (nw.Categorical, nw.Enum)
+            or name in categorical_names
+            or name in known_levels
+        )
         is_number = series.dtype.is_numeric() or series.dtype == nw.Boolean
         if is_category and not (series.dtype.is_numeric() and known_levels.get(name) is None):
             values, levels[name] = _codes(series, known_levels.get(name))
@@ -151,11 +163,15 @@ def _floats(series: nw.Series[Any]) -> NDArray[np.float64]:
 
     try:
         return np.asarray(series.cast(nw.Float64).to_numpy())
-    except ValueError:  # Arrow casts no whole number above 2^53; here it is rounded, as NumPy and pandas do
+    except (
+        ValueError
+    ):  # Arrow casts no whole number above 2^53; here it is rounded, as NumPy and pandas do
         return np.array(series.to_list(), dtype=np.float64)
 
 
-def _not_numbers(series_of: dict[str, nw.Series[Any]], categorical: Sequence[str], known_levels: Levels) -> str:
+def _not_numbers(
+    series_of: dict[str, nw.Series[Any]], categorical: Sequence[str], known_levels: Levels
+) -> str:
     """Say which columns hold neither numbers nor categories: all of them, to be dealt with at once."""
     import narwhals as nw
 
@@ -163,7 +179,12 @@ def _not_numbers(series_of: dict[str, nw.Series[Any]], categorical: Sequence[str
     wrong = [
         f"{name!r} has the type {series.dtype}"
         for name, series in series_of.items()
-        if not (series.dtype.is_numeric() or series.dtype in kinds or name in categorical or name in known_levels)
+        if not (
+            series.dtype.is_numeric()
+            or series.dtype in kinds
+            or name in categorical
+            or name in known_levels
+        )
         and series.null_count() < len(series)
     ]
     remedy = "in categorical=, or give it a categorical type, or drop it."
@@ -181,10 +202,14 @@ def _check_dictionary(series: nw.Series[Any]) -> None:
         try:
             native.validate(full=True)
         except ValueError as error:  # ArrowInvalid
-            raise ValueError(f"column {series.name!r} is not a valid Arrow column: {error}") from None
+            raise ValueError(
+                f"column {series.name!r} is not a valid Arrow column: {error}"
+            ) from None
 
 
-def _codes(series: nw.Series[Any], known_levels: tuple[Any, ...] | None) -> tuple[NDArray[np.float64], tuple[Any, ...]]:
+def _codes(
+    series: nw.Series[Any], known_levels: tuple[Any, ...] | None
+) -> tuple[NDArray[np.float64], tuple[Any, ...]]:
     """Encode each value by its position in ``known_levels``, or among its sorted values; others become missing."""
     values = series.to_list()
     try:
@@ -245,7 +270,9 @@ def encode_matrix(
         matrix = dense(X)
     n_columns = matrix.shape[1]
     if n_columns > MOST_COLUMNS:
-        raise ValueError(f"X has {n_columns} columns, more than {MOST_COLUMNS}; leave out or hash those that are rare.")
+        raise ValueError(
+            f"X has {n_columns} columns, more than {MOST_COLUMNS}; leave out or hash those that are rare."
+        )
     if feature_names is not None:
         names = _check_names(feature_names, n_columns)
     elif reference is not None and len(reference.feature_names) == n_columns:
@@ -271,7 +298,9 @@ def encode_matrix(
 def _check_names(feature_names: Sequence[str], n_columns: int) -> list[str]:
     names = [str(name) for name in feature_names]
     if len(names) != n_columns:
-        raise ValueError(f"feature_names has {len(names)} names for {n_columns} columns; give one per column.")
+        raise ValueError(
+            f"feature_names has {len(names)} names for {n_columns} columns; give one per column."
+        )
     if len(names) != len(set(names)):
         repeated = next(name for name in names if names.count(name) > 1)
         raise ValueError(f"feature name {repeated!r} occurs twice; give each column its own name.")
@@ -288,7 +317,9 @@ def _column_names(columns: Sequence[str | int] | None, names: list[str]) -> list
         if isinstance(column, int | np.integer) and 0 <= column < len(names):
             name = names[int(column)]
         if name not in names:
-            raise ValueError(f"categorical column {column!r} is not a column of the data; it has {shown(names)}.")
+            raise ValueError(
+                f"categorical column {column!r} is not a column of the data; it has {shown(names)}."
+            )
         chosen.append(name)
     return chosen
 
@@ -296,7 +327,9 @@ def _column_names(columns: Sequence[str | int] | None, names: list[str]) -> list
 def _check_codes(values: NDArray[Any], name: str, levels: tuple[Any, ...] | None = None) -> None:
     present = values[~np.isnan(values)]
     if np.any((present < 0) | (present != np.trunc(present))):
-        raise ValueError(f"categorical column {name!r} must hold whole numbers from 0, or text in a data frame.")
+        raise ValueError(
+            f"categorical column {name!r} must hold whole numbers from 0, or text in a data frame."
+        )
     if levels is not None and len(present) and present.max() >= len(levels):
         raise ValueError(
             f"categorical column {name!r} has the code {present.max():g}, but the training data has {len(levels)} "

@@ -40,7 +40,9 @@ class GivenRows:
         return int(self.shape[0])
 
     def __getitem__(self, places: slice) -> NDArray[Any]:
-        chosen: NDArray[Any] = self._X[places] if self._order is None else self._X[self._order[places]]
+        chosen: NDArray[Any] = (
+            self._X[places] if self._order is None else self._X[self._order[places]]
+        )
         return chosen
 
 
@@ -125,4 +127,6 @@ class ExtendedRows:
     def hashes(self) -> NDArray[np.uint64]:
         """Hash of the given columns of each row, as `rankwright.data.row_order.row_hashes` computes it."""
         ranges = zip(self.starts[:-1], self.starts[1:], strict=True)
-        return np.concatenate([row_hashes(self.given[start:stop], self._threads) for start, stop in ranges])
+        return np.concatenate(
+            [row_hashes(self.given[start:stop], self._threads) for start, stop in ranges]
+        )

@@ -13,7 +13,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from rankwright._io import PathLike, check_unpacked, require_arrow
+from rankwright.support.files import PathLike, check_unpacked, require_arrow
 
 LETOR = (".txt", ".letor", ".svm", ".svmlight", ".dat")
 PARQUET = (".parquet", ".pq")
@@ -62,7 +62,9 @@ def read_parquet(path: PathLike) -> Any:
         # A file has two copies of its metadata, and what is read shows the other one.
         table = file.read().replace_schema_metadata(file.schema_arrow.metadata)
     if len(table) != head.n_rows:
-        raise ValueError(f"{path} says that it has {head.n_rows} rows, and {len(table)} can be read. Write it again.")
+        raise ValueError(
+            f"{path} says that it has {head.n_rows} rows, and {len(table)} can be read. Write it again."
+        )
     return table
 
 
@@ -78,10 +80,14 @@ def open_parquet(path: PathLike) -> Iterator[Any]:
             yield pq.ParquetFile(content)
         except (pa.ArrowException, OSError) as error:
             reason = str(error).split("\n")[0].rstrip(".")
-            raise ValueError(f"{path} is not a valid Parquet file: {reason}. Write it again.") from None
+            raise ValueError(
+                f"{path} is not a valid Parquet file: {reason}. Write it again."
+            ) from None
 
 
-def check_columns_of_files(y: Any, qid: Any, weights: Any, group: Any = None, fields: Sequence[Any] = ()) -> None:
+def check_columns_of_files(
+    y: Any, qid: Any, weights: Any, group: Any = None, fields: Sequence[Any] = ()
+) -> None:
     """Raise ValueError where arguments of ``fit`` beside files are not names of columns; there may be several labels.
 
     Examples
@@ -91,11 +97,19 @@ def check_columns_of_files(y: Any, qid: Any, weights: Any, group: Any = None, fi
     ValueError: X names files, so qid must be names of their columns, not arrays.
     """
     if group is not None:
-        raise ValueError("X names files, whose column of query ids says what belongs together; leave out group.")
-    given = {"y": y if isinstance(y, list | tuple) else [y], "qid": [qid], "sample_weight": [weights]}
+        raise ValueError(
+            "X names files, whose column of query ids says what belongs together; leave out group."
+        )
+    given = {
+        "y": y if isinstance(y, list | tuple) else [y],
+        "qid": [qid],
+        "sample_weight": [weights],
+    }
     for name, values in {**given, "position, propensity and document": fields}.items():
         if any(value is not None and not isinstance(value, str) for value in values):
-            raise ValueError(f"X names files, so {name} must be names of their columns, not arrays.")
+            raise ValueError(
+                f"X names files, so {name} must be names of their columns, not arrays."
+            )
 
 
 def check_column_options(path: PathLike, given: Mapping[str, Any]) -> None:
@@ -109,10 +123,21 @@ def check_column_options(path: PathLike, given: Mapping[str, Any]) -> None:
     """
     if extension_of(path) not in LETOR:
         if given.get("zero_based"):
-            raise ValueError(f"{path} is not LETOR text, whose indices zero_based= is about; leave it out.")
+            raise ValueError(
+                f"{path} is not LETOR text, whose indices zero_based= is about; leave it out."
+            )
         return
     usual = {"label": "label", "qid": "qid"}
-    for option in ("label", "qid", "weight", "drop", "categorical", "fields", "docid", "query_text"):
+    for option in (
+        "label",
+        "qid",
+        "weight",
+        "drop",
+        "categorical",
+        "fields",
+        "docid",
+        "query_text",
+    ):
         if given.get(option) and given[option] != usual.get(option):
             raise ValueError(
                 f"{path} is LETOR text, whose columns have no names, so {option}= applies to none; give Parquet or CSV."
@@ -155,7 +180,9 @@ class DataFiles:
         """
         several = isinstance(path, Sequence) and not isinstance(path, str)
         paths = tuple(os.fspath(one) for one in path) if several else os.fspath(path)
-        chosen: dict[str, Any] = {name: value for name, value in options.items() if value is not None}
+        chosen: dict[str, Any] = {
+            name: value for name, value in options.items() if value is not None
+        }
         chosen |= {name: tuple(value) for name, value in chosen.items() if isinstance(value, list)}
         return cls(paths, **chosen)
 
@@ -166,9 +193,13 @@ class DataFiles:
         names = [os.path.abspath(name) for pattern in patterns for name in _matches(pattern)]
         for name in names:
             if not os.path.isfile(name):
-                raise ValueError(f"{name} is not a plain file but a pipe, a device or a folder; it is not read.")
+                raise ValueError(
+                    f"{name} is not a plain file but a pipe, a device or a folder; it is not read."
+                )
         if not names:
-            raise ValueError("there is no file to read: the list of paths is empty; give at least one.")
+            raise ValueError(
+                "there is no file to read: the list of paths is empty; give at least one."
+            )
         kinds = {extension_of(name) in LETOR: name for name in reversed(names)}
         for name in names:
             if extension_of(name) in CSV:
@@ -177,7 +208,9 @@ class DataFiles:
                     "it in memory with read_data(path)."
                 )
         if len(kinds) > 1:
-            raise ValueError(f"{kinds[True]} is LETOR text and {kinds[False]} is not; give files of one format.")
+            raise ValueError(
+                f"{kinds[True]} is LETOR text and {kinds[False]} is not; give files of one format."
+            )
         return names
 
     @property
@@ -213,12 +246,21 @@ class DataFiles:
                 content.seek(max(0, size - _FOOTER))
                 digest.update(repr((os.path.basename(file), size)).encode() + content.read())
         features = len(names - {*self.labels, self.qid, self.weight, *self.drop})
-        return {"rows": rows, "files": len(self.files), "features": features, "fingerprint": digest.hexdigest()}
+        return {
+            "rows": rows,
+            "files": len(self.files),
+            "features": features,
+            "fingerprint": digest.hexdigest(),
+        }
 
 
 def is_path(X: Any) -> bool:
     """Tell whether data is given as files: a path, a pattern, or a list of them."""
-    several = isinstance(X, list | tuple) and len(X) > 0 and all(isinstance(one, str | os.PathLike) for one in X)
+    several = (
+        isinstance(X, list | tuple)
+        and len(X) > 0
+        and all(isinstance(one, str | os.PathLike) for one in X)
+    )
     return several or isinstance(X, str | os.PathLike)
 
 
@@ -236,7 +278,9 @@ def rows_in_memory(path: PathLike) -> int:
             head = parquet_head(path)
             return 8 * head.n_rows * len(head.schema)
         packed = 8 if Path(path).suffix == ".gz" else 1
-        return packed * os.path.getsize(path)  # of a number in text, with its index and a blank: about eight bytes
+        return packed * os.path.getsize(
+            path
+        )  # of a number in text, with its index and a blank: about eight bytes
     except (OSError, ValueError):  # whoever reads the file says what is wrong with it
         return 0
 
@@ -246,7 +290,11 @@ def _matches(pattern: str) -> list[str]:
     if os.path.isdir(pattern):
         inside = sorted(glob.glob(os.path.join(glob.escape(pattern), "**", "*"), recursive=True))
         for known in (PARQUET, LETOR):
-            matching = [name for name in inside if name.removesuffix(".gz").endswith(known) and os.path.isfile(name)]
+            matching = [
+                name
+                for name in inside
+                if name.removesuffix(".gz").endswith(known) and os.path.isfile(name)
+            ]
             if matching:
                 return matching
     elif matching := sorted(glob.glob(pattern)) or ([pattern] if os.path.isfile(pattern) else []):

@@ -59,9 +59,13 @@ def folds_by_query(data: RankingData, k: int = 5, *, seed: int = 0) -> Iterator[
     [(12, 4), (12, 4), (12, 4), (12, 4), (12, 4)]
     """
     if not 3 <= k <= data.n_queries:
-        raise ValueError(f"k={k} folds of {data.n_queries} queries; k must be from 3 to the number of queries.")
+        raise ValueError(
+            f"k={k} folds of {data.n_queries} queries; k must be from 3 to the number of queries."
+        )
     part = np.empty(data.n_queries, dtype=np.int64)
-    for number, queries in enumerate(np.array_split(np.random.default_rng(seed).permutation(data.n_queries), k)):
+    for number, queries in enumerate(
+        np.array_split(np.random.default_rng(seed).permutation(data.n_queries), k)
+    ):
         part[queries] = number
     for f in range(k):
         test, valid = part == f, part == (f + 1) % k
@@ -137,7 +141,9 @@ def _find(folder: Path, *names: str) -> Path | None:
 
 
 def _five_parts(folder: Path) -> _Layout | None:
-    files = [path for path in (_find(folder, f"S{number}") for number in range(1, 6)) if path is not None]
+    files = [
+        path for path in (_find(folder, f"S{number}") for number in range(1, 6)) if path is not None
+    ]
     if len(files) < 5:
         return None
 
@@ -157,14 +163,19 @@ def _numbered_folders(folder: Path) -> _Layout | None:
     if not layouts:
         return None
     files = [file for layout in layouts for file in layout.files]
-    return _Layout(files, len(layouts), lambda: (fold for layout in layouts for fold in layout.folds()))
+    return _Layout(
+        files, len(layouts), lambda: (fold for layout in layouts for fold in layout.folds())
+    )
 
 
-def _single_fold(folder: Path, prefixes: Sequence[str] = _PREFIXES, name: str = "1") -> _Layout | None:
+def _single_fold(
+    folder: Path, prefixes: Sequence[str] = _PREFIXES, name: str = "1"
+) -> _Layout | None:
     """Return the layout of a training and a test file, and optionally a validation file, of the same prefix."""
     for prefix in prefixes:
         train, valid, test = (
-            _find(folder, *(f"{prefix}{part}" for part in parts)) for parts in (("train",), _VALIDATION, ("test",))
+            _find(folder, *(f"{prefix}{part}" for part in parts))
+            for parts in (("train",), _VALIDATION, ("test",))
         )
         if train is not None and test is not None:
             files = [train, *([] if valid is None else [valid]), test]

@@ -46,7 +46,9 @@ def check_joinable(parts: Sequence[RankingData]) -> None:
     for part in parts[1:]:
         names = matched_names(part.feature_names, part.named, first)
         new_names = dict(zip(part.feature_names, names, strict=True))
-        if {new_names[name]: levels for name, levels in part.categories.items()} != first.categories:
+        if {
+            new_names[name]: levels for name, levels in part.categories.items()
+        } != first.categories:
             raise ValueError(
                 "the categories differ between the parts; create the later ones with reference= the first."
             )
@@ -87,7 +89,11 @@ def _stack_of(matrices: Sequence[Any]) -> Callable[[Sequence[Any]], Any]:
     """Return what puts the rows of matrices of these kinds below each other."""
     if hasattr(matrices[0], "batches"):
         return lambda streams: reduce(lambda a, b: a.joined(b), streams)
-    return (lambda xs: sp.vstack(xs, format="csr")) if any(map(sp.issparse, matrices)) else np.concatenate
+    return (
+        (lambda xs: sp.vstack(xs, format="csr"))
+        if any(map(sp.issparse, matrices))
+        else np.concatenate
+    )
 
 
 def _joined_pairs(parts: Sequence[RankingData], queries: Queries) -> Pairs | None:
@@ -95,7 +101,16 @@ def _joined_pairs(parts: Sequence[RankingData], queries: Queries) -> Pairs | Non
     if all(part.pairs is None for part in parts):
         return None
     starts = np.cumsum([0, *(part.n_rows for part in parts)])
-    arrays = [(part.pairs.arrays, start) for part, start in zip(parts, starts, strict=False) if part.pairs is not None]
-    winner, loser = (np.concatenate([getattr(a, side) + start for a, start in arrays]) for side in ("winner", "loser"))
+    arrays = [
+        (part.pairs.arrays, start)
+        for part, start in zip(parts, starts, strict=False)
+        if part.pairs is not None
+    ]
+    winner, loser = (
+        np.concatenate([getattr(a, side) + start for a, start in arrays])
+        for side in ("winner", "loser")
+    )
     place = np.arange(queries.n_rows) if queries.order is None else np.argsort(queries.order)
-    return Pairs.of_rows(place[winner], place[loser], np.concatenate([a.weight for a, _ in arrays]), queries)
+    return Pairs.of_rows(
+        place[winner], place[loser], np.concatenate([a.weight for a, _ in arrays]), queries
+    )

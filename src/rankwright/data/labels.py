@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rankwright._frames import as_frame
 from rankwright.data.queries import Queries, check_labels
-from rankwright.notation import check_label_name, nearest
+from rankwright.support.frames import as_frame
+from rankwright.support.notation import check_label_name, nearest
 
 Labels = Mapping[str, NDArray[np.float64]]
 UNNAMED = "label"  # the name of a label that was given without one
@@ -26,7 +26,9 @@ def named_labels(labels: Any) -> dict[str, Any] | None:
             return None
         named = {name: frame[name] for name in frame.columns}
     if not named:
-        raise ValueError("y holds no labels; give at least one by name, such as {'relevance': [...]}.")
+        raise ValueError(
+            "y holds no labels; give at least one by name, such as {'relevance': [...]}."
+        )
     for name in named:
         if name is None:
             raise ValueError("y: a label's name must be text; got None.")

@@ -11,10 +11,10 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import DTypeLike, NDArray
 
-from rankwright._io import PathLike, read_text, replacing
 from rankwright.data.dataset import RankingData
 from rankwright.data.letor_parser import check_width, parse_letor
 from rankwright.data.matching import generated_names
+from rankwright.support.files import PathLike, read_text, replacing
 
 _ENDS_TOKEN = re.compile(r"[ \t\n\v\f\r#]")
 _INTEGER = re.compile(r"[+-]?[0-9]+")
@@ -96,7 +96,12 @@ def read_letor(
     files: list[PathLike] = [paths] if isinstance(paths, str | os.PathLike) else list(paths)
     if not files:
         raise ValueError("no file to read: give a path, or a list of at least one path.")
-    options: dict[str, Any] = {"zero_based": zero_based, "n_features": n_features, "dtype": dtype, "sparse": sparse}
+    options: dict[str, Any] = {
+        "zero_based": zero_based,
+        "n_features": n_features,
+        "dtype": dtype,
+        "sparse": sparse,
+    }
     parsed, fields = [], []
     for path in files:
         text = read_text(path)
@@ -105,7 +110,9 @@ def read_letor(
         del text
     width = max(X.shape[1] for X, _, _ in parsed)
     if width == 0:
-        raise ValueError(f"{files[0]}: no row has a feature, so their number is unknown; pass n_features.")
+        raise ValueError(
+            f"{files[0]}: no row has a feature, so their number is unknown; pass n_features."
+        )
     if n_features is None:
         for path, (X, _, _) in zip(files, parsed, strict=True):
             if not sp.issparse(X):
@@ -117,7 +124,9 @@ def read_letor(
     return data[0] if isinstance(paths, str | os.PathLike) else data
 
 
-def write_letor(data: RankingData, path: PathLike, *, zero_based: bool = False, sparse: bool | None = None) -> None:
+def write_letor(
+    data: RankingData, path: PathLike, *, zero_based: bool = False, sparse: bool | None = None
+) -> None:
     """Write ranking data as LETOR text, as gzip if the name ends in ``.gz``.
 
     Every number is written with enough digits to read back the same float64. The file is complete or
@@ -148,7 +157,9 @@ def write_letor(data: RankingData, path: PathLike, *, zero_based: bool = False, 
     """
     if len(data.label_names) > 1 or data.pairs is not None:
         more = "pairs" if data.pairs is not None else f"the labels {', '.join(data.label_names)}"
-        raise ValueError(f"LETOR text holds one label per row, but this data has {more}; write Parquet or CSV.")
+        raise ValueError(
+            f"LETOR text holds one label per row, but this data has {more}; write Parquet or CSV."
+        )
     if data.weights is not None:
         raise ValueError(
             "LETOR text cannot hold weights, but this data has them. Write Parquet or CSV, or create "
@@ -159,7 +170,9 @@ def write_letor(data: RankingData, path: PathLike, *, zero_based: bool = False, 
     features = _feature_rows(data.X, sp.issparse(data.X) if sparse is None else sparse)
     comments = _comments(data)
     with replacing(path) as file:
-        for label, qid, (columns, values), comment in zip(data.y.tolist(), ids, features, comments, strict=True):
+        for label, qid, (columns, values), comment in zip(
+            data.y.tolist(), ids, features, comments, strict=True
+        ):
             words = [prefixes[c] + _digits(v) for c, v in zip(columns, values, strict=True)]
             file.write(" ".join([_digits(label), f"qid:{qid}", *words]).encode() + comment + b"\n")
 
@@ -205,7 +218,9 @@ def letor_data(
     ['f0', 'f1']
     """
     first = 0 if zero_based else 1
-    data = RankingData(X, y, qid=qid, feature_names=generated_names(np.shape(X)[1], first), fields=fields)
+    data = RankingData(
+        X, y, qid=qid, feature_names=generated_names(np.shape(X)[1], first), fields=fields
+    )
     data.named, data.first_index = False, first
     return data
 
@@ -250,7 +265,9 @@ def _feature_rows(X: Any, sparse: bool) -> Iterator[tuple[Iterable[int], list[fl
             entries = slice(X.indptr[row], X.indptr[row + 1])
             yield X.indices[entries].tolist(), X.data[entries].tolist()
         else:
-            columns = np.flatnonzero((X[row] != 0) | np.signbit(X[row]))  # -0.0 would be read back as 0.0
+            columns = np.flatnonzero(
+                (X[row] != 0) | np.signbit(X[row])
+            )  # -0.0 would be read back as 0.0
             yield columns.tolist(), X[row, columns].tolist()
 
 

@@ -79,7 +79,9 @@ def parse_letor(
         counts = list(pool.map(lambda piece: letor_text.measure(codes, *piece), pieces))
         rows, colons, longest = (list(count) for count in zip(*counts, strict=True))
         if sum(rows) == 0:
-            raise ValueError(f"{source} has no rows; expected lines of the form 'label qid:ID index:value'.")
+            raise ValueError(
+                f"{source} has no rows; expected lines of the form 'label qid:ID index:value'."
+            )
         first_rows = list(accumulate(rows[:-1], initial=0))
         first_entries = list(accumulate(colons[:-1], initial=0))
         reader = _Reader(text, codes, source, first_index, n_features, sparse, first_line)
@@ -117,7 +119,9 @@ def parse_letor(
 def check_width(source: str, rows: int, width: int, entries: int) -> None:
     """Raise ValueError where a dense matrix would be very large only because of a few large indices."""
     cells = rows * width
-    if _is_implausible(width, entries) or (cells > _CELLS_FREELY and cells > _CELLS_PER_ENTRY * entries):
+    if _is_implausible(width, entries) or (
+        cells > _CELLS_FREELY and cells > _CELLS_PER_ENTRY * entries
+    ):
         raise ValueError(
             f"{source}: {_implausible(width, entries)} A dense matrix would take {cells * 8 / 2**30:.1f} GB; "
             "read_letor(..., sparse=True) takes what the entries need."
@@ -207,7 +211,9 @@ class _Reader:
 
     def width(self, pool: ThreadPoolExecutor, pieces: list[tuple[int, int]]) -> int:
         """Return the number of features up to the largest index in the pieces."""
-        largest, pos = max(pool.map(lambda piece: letor_text.find_largest_index(self.codes, *piece), pieces))
+        largest, pos = max(
+            pool.map(lambda piece: letor_text.find_largest_index(self.codes, *piece), pieces)
+        )
         if largest > letor_text.MAX_INDEX:
             self._refuse(letor_text.INDEX_TOO_LARGE, pos, np.float64)
         return int(max(largest + 1 - self.first_index, 0))
@@ -220,7 +226,13 @@ class _Reader:
         undecided = np.empty((max(_UNDECIDED_NUMBERS, table.longest + 1), 3), np.int64)
         integer_ids = True
         arrays = letor_text.ParsedRows(
-            table.values, columns, table.row_sizes, table.labels, table.ids, table.id_spans, undecided
+            table.values,
+            columns,
+            table.row_sizes,
+            table.labels,
+            table.ids,
+            table.id_spans,
+            undecided,
         )
         limits = (self.first_index, table.shape[1], table.longest, not self.sparse)
         while pos < stop:

@@ -122,5 +122,7 @@ def check_same_categories(ours: Levels, theirs: Levels) -> Levels:
                 f"column {name!r} holds categories here but numbers in the training data; use one type in both."
             )
         if theirs[name] is None and ours.get(name) is not None:
-            raise ValueError(f"column {name!r} holds text here but codes in the training data; give codes in both.")
+            raise ValueError(
+                f"column {name!r} holds text here but codes in the training data; give codes in both."
+            )
     return theirs

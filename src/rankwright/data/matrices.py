@@ -50,7 +50,9 @@ def checked_csr(X: Any) -> Any:
 
     _check_sparse(X)
     if X.ndim != 2:
-        raise ValueError(f"X must be a table of rows and columns; got a sparse array of shape {X.shape}.")
+        raise ValueError(
+            f"X must be a table of rows and columns; got a sparse array of shape {X.shape}."
+        )
     matrix = csr_matrix(X)
     _check_sparse(matrix)  # again, for formats that are checked only here
     if matrix.dtype.kind not in "biuf":
@@ -63,7 +65,9 @@ def checked_csr(X: Any) -> Any:
     ascending[starts[(starts > 0) & (starts <= len(steps))] - 1] = True  # from one row to the next
     if not ascending.all():
         matrix = matrix.copy()
-        matrix.has_canonical_format = matrix.has_sorted_indices = False  # which may have been true once
+        matrix.has_canonical_format = matrix.has_sorted_indices = (
+            False  # which may have been true once
+        )
         matrix.sum_duplicates()
     return matrix
 
@@ -78,7 +82,9 @@ def _check_sparse(X: Any) -> None:
         kinds = {pointers.dtype.kind, indices.dtype.kind}
         entries = len(X.data)
         if not kinds <= {"i", "u"} or pointers.shape != (major + 1,) or indices.shape != (entries,):
-            reason = f"indptr must have {major + 1} entries, and indices as many as data ({entries})"
+            reason = (
+                f"indptr must have {major + 1} entries, and indices as many as data ({entries})"
+            )
         elif pointers[0] != 0 or pointers[-1] > entries or np.any(pointers[1:] < pointers[:-1]):
             reason = f"indptr must ascend from 0 to at most {entries}"
         elif len(indices) and not 0 <= indices.min() <= indices.max() < minor:
@@ -90,22 +96,31 @@ def _check_sparse(X: Any) -> None:
         if any(len(axis) != len(X.data) for axis in axes):
             reason = "row and col must have as many entries as data"
         elif any(
-            len(axis) and not 0 <= axis.min() <= axis.max() < size for axis, size in zip(axes, X.shape, strict=True)
+            len(axis) and not 0 <= axis.min() <= axis.max() < size
+            for axis, size in zip(axes, X.shape, strict=True)
         ):
             reason = "row or col has an index outside of the matrix"
         else:
             return
     else:
         return
-    raise ValueError(f"X is not a valid {X.format} matrix: {reason}. Build it again from its entries.")
+    raise ValueError(
+        f"X is not a valid {X.format} matrix: {reason}. Build it again from its entries."
+    )
 
 
 def dense(X: Any) -> NDArray[Any]:
     """Return X as a 2-D array; float32 and float64 are unchanged, other numbers become float64."""
     try:
-        matrix = np.asarray(X) if not np.ma.isMaskedArray(X) else np.ma.filled(X.astype(np.float64), np.nan)
+        matrix = (
+            np.asarray(X)
+            if not np.ma.isMaskedArray(X)
+            else np.ma.filled(X.astype(np.float64), np.nan)
+        )
     except ValueError:
-        raise ValueError("the rows of X have different lengths; give every row the same number of features.") from None
+        raise ValueError(
+            "the rows of X have different lengths; give every row the same number of features."
+        ) from None
     if matrix.ndim != 2:
         raise ValueError(
             f"X must be a table of rows and columns; got shape {matrix.shape}. Reshape your data: a single feature "
@@ -119,7 +134,11 @@ def dense(X: Any) -> NDArray[Any]:
     except (TypeError, ValueError):
         pass
     except OverflowError:
-        raise ValueError("X holds a whole number that is too large for a float; give smaller ones.") from None
+        raise ValueError(
+            "X holds a whole number that is too large for a float; give smaller ones."
+        ) from None
     if matrix.dtype.kind == "c":
-        raise ValueError("Complex data not supported: give real and imaginary parts as two features.")
+        raise ValueError(
+            "Complex data not supported: give real and imaginary parts as two features."
+        )
     raise ValueError("X holds values that are not numbers; pass categories in a data frame.")

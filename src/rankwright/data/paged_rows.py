@@ -82,7 +82,9 @@ def empty_rows(shape: tuple[int, int], dtype: DTypeLike) -> PagedRows | NDArray[
     >>> type(empty_rows((5, 2), np.uint8)).__name__
     'ndarray'
     """
-    if shape[0] * shape[1] * np.dtype(dtype).itemsize >= _LEAST_BYTES and hasattr(os, "posix_fallocate"):
+    if shape[0] * shape[1] * np.dtype(dtype).itemsize >= _LEAST_BYTES and hasattr(
+        os, "posix_fallocate"
+    ):
         try:
             return PagedRows(shape, dtype)
         except OSError:  # no space on the disk, or no folder for temporary files

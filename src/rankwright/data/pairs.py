@@ -15,12 +15,12 @@ from typing import Any, NoReturn
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from rankwright._frames import as_frame
-from rankwright._io import require_arrow
 from rankwright.data.csv_text import read_csv
 from rankwright.data.files import read_parquet
 from rankwright.data.queries import Queries, plain_ids
 from rankwright.kernels.given_pairs import GivenPairs
+from rankwright.support.files import require_arrow
+from rankwright.support.frames import as_frame
 
 Rows = NDArray[np.int64]
 Floats = NDArray[np.float64]
@@ -72,7 +72,10 @@ class Pairs:
         _, winner, loser, weight = self.arrays
         if not weight.any():
             return float("nan")
-        difference = np.asarray(scores, dtype=np.float64)[winner] - np.asarray(scores, dtype=np.float64)[loser]
+        difference = (
+            np.asarray(scores, dtype=np.float64)[winner]
+            - np.asarray(scores, dtype=np.float64)[loser]
+        )
         return float(np.average((1 + np.sign(difference)) / 2, weights=weight))
 
     def __len__(self) -> int:
@@ -134,17 +137,23 @@ def _columns(pairs: Any) -> dict[str, list[Any]]:
         else:
             array = np.asarray(pairs)
             if array.ndim != 2 or array.shape[1] not in (2, 3) or array.dtype.kind not in "iuf":
-                raise ValueError(f"pairs have shape {array.shape} and type {array.dtype}; {_FORMS}.")
+                raise ValueError(
+                    f"pairs have shape {array.shape} and type {array.dtype}; {_FORMS}."
+                )
             table = dict(zip(_COLUMNS, array.T, strict=False))
     if missing := [name for name in ("winner", "loser") if name not in table]:
-        raise ValueError(f"pairs have no column {missing[0]!r} but {', '.join(map(repr, table))}; {_FORMS}.")
+        raise ValueError(
+            f"pairs have no column {missing[0]!r} but {', '.join(map(repr, table))}; {_FORMS}."
+        )
     if other := [name for name in table if name not in _COLUMNS]:
         raise ValueError(f"pairs have a column {other[0]!r}, which means nothing here; {_FORMS}.")
     columns = {name: _values(column) for name, column in table.items()}
     for name, values in columns.items():
         for value in values:
             if isinstance(value, list | dict | set | np.ndarray):
-                raise ValueError(f"column {name!r} of the pairs has a {type(value).__name__}; give numbers or text.")
+                raise ValueError(
+                    f"column {name!r} of the pairs has a {type(value).__name__}; give numbers or text."
+                )
     if len({len(column) for column in columns.values()}) > 1:
         raise ValueError(f"the columns of pairs differ in length; {_FORMS}.")
     return columns
@@ -165,11 +174,15 @@ def _read_file(path: str | os.PathLike[str]) -> Any:
 
     kind = Path(path).suffix
     if kind not in (".csv", ".tsv", ".parquet", ".pq"):
-        raise ValueError(f"{os.fspath(path)!r} is not a file of pairs by its extension; use .csv, .tsv or .parquet.")
+        raise ValueError(
+            f"{os.fspath(path)!r} is not a file of pairs by its extension; use .csv, .tsv or .parquet."
+        )
     if kind in (".parquet", ".pq"):
         return read_parquet(path)
     texts = {name: pa.string() for name in ("winner", "loser", "qid")}
-    return read_csv(path, "," if kind == ".csv" else "\t", lambda _: pc.ConvertOptions(column_types=texts))
+    return read_csv(
+        path, "," if kind == ".csv" else "\t", lambda _: pc.ConvertOptions(column_types=texts)
+    )
 
 
 def _weights(column: list[Any] | None, n: int) -> Floats:
@@ -181,9 +194,13 @@ def _weights(column: list[Any] | None, n: int) -> Floats:
         raise ValueError("the weights of pairs must be numbers, one per pair.") from None
     bad = np.flatnonzero(~(np.isfinite(weight) & (weight >= 0)))
     if len(bad):
-        raise ValueError(f"pair {bad[0]} has the weight {weight[bad[0]]:g}; weights must be finite and non-negative.")
+        raise ValueError(
+            f"pair {bad[0]} has the weight {weight[bad[0]]:g}; weights must be finite and non-negative."
+        )
     if not weight.any():
-        raise ValueError("every pair has weight 0, so there is nothing to learn; give positive weights.")
+        raise ValueError(
+            "every pair has weight 0, so there is nothing to learn; give positive weights."
+        )
     return weight
 
 
@@ -208,7 +225,9 @@ def _query_numbers(qids: list[Any], queries: Queries) -> list[int]:
     numbers = [number_of.get(qid, -1) for qid in qids]
     if -1 in numbers:
         pair = numbers.index(-1)
-        raise ValueError(f"pair {pair} is of query {qids[pair]!r}, which has no rows; name queries of the data.")
+        raise ValueError(
+            f"pair {pair} is of query {qids[pair]!r}, which has no rows; name queries of the data."
+        )
     return numbers
 
 
@@ -216,7 +235,9 @@ def _by_row(column: list[Any], numbers: list[int] | None, queries: Queries) -> R
     """Turn the caller's row numbers into grouped rows."""
     values = _like(column, np.zeros(0))
     for pair, value in enumerate(values):
-        whole = isinstance(value, int | float) and not isinstance(value, bool) and value == value // 1
+        whole = (
+            isinstance(value, int | float) and not isinstance(value, bool) and value == value // 1
+        )
         if not whole or not 0 <= value < queries.n_rows:
             raise ValueError(
                 f"pair {pair} names {value!r}, which is not a row from 0 to {queries.n_rows - 1}; name the column of "
@@ -233,10 +254,14 @@ def _by_row(column: list[Any], numbers: list[int] | None, queries: Queries) -> R
     return rows
 
 
-def _by_document(column: list[Any], numbers: list[int] | None, queries: Queries, documents: NDArray[Any]) -> Rows:
+def _by_document(
+    column: list[Any], numbers: list[int] | None, queries: Queries, documents: NDArray[Any]
+) -> Rows:
     """Look up documents by id, in the query of the pair if it is given."""
     values, ids = _like(column, documents), plain_ids(documents)
-    of_row: list[Any] = ids if numbers is None else list(zip(queries.query_of_row.tolist(), ids, strict=True))
+    of_row: list[Any] = (
+        ids if numbers is None else list(zip(queries.query_of_row.tolist(), ids, strict=True))
+    )
     row_of: dict[Any, int] = {}
     for row, key in enumerate(of_row):
         row_of[key] = row if key not in row_of else -1
@@ -246,12 +271,20 @@ def _by_document(column: list[Any], numbers: list[int] | None, queries: Queries,
         if row_number is None:
             _refuse_document(pair, value, None if numbers is None else queries.ids[numbers[pair]])
         if row_number == -1:
-            remedy = "give each row of a query its own id" if numbers is not None else "add a column qid to the pairs"
-            raise ValueError(f"pair {pair} names the document {value!r}, which is in several rows; {remedy}.")
+            remedy = (
+                "give each row of a query its own id"
+                if numbers is not None
+                else "add a column qid to the pairs"
+            )
+            raise ValueError(
+                f"pair {pair} names the document {value!r}, which is in several rows; {remedy}."
+            )
         rows[pair] = row_number
     return rows
 
 
 def _refuse_document(pair: int, value: Any, qid: Any) -> NoReturn:
     where = "the data" if qid is None else f"query {qid!s}"
-    raise ValueError(f"pair {pair} names {value!r}, which is not a document of {where}; name documents that have rows.")
+    raise ValueError(
+        f"pair {pair} names {value!r}, which is not a document of {where}; name documents that have rows."
+    )

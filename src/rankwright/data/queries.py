@@ -25,7 +25,8 @@ from numpy.typing import ArrayLike, NDArray
 
 _LONG_ID = 100  # characters; shorter ones waste little
 _GROUP = (
-    "group must be a non-empty list of whole numbers, the number of rows of each query; pass one id per row as qid=."
+    "group must be a non-empty list of whole numbers, the number of rows of each query; "
+    "pass one id per row as qid=."
 )
 _MOST_CHARACTERS = 1 << 24  # of an array of texts with longer ones: 64 megabytes
 
@@ -79,7 +80,9 @@ class Queries:
             return cls.from_group(group, n_rows)
         queries = qid if isinstance(qid, Queries) else cls.from_qid(qid)
         if queries.n_rows != n_rows:
-            raise ValueError(f"qid has {queries.n_rows} entries for {n_rows} rows; give one query id per row.")
+            raise ValueError(
+                f"qid has {queries.n_rows} entries for {n_rows} rows; give one query id per row."
+            )
         if group is not None:
             _check_group_matches(queries, cls.from_group(group, n_rows))
         return queries
@@ -89,7 +92,9 @@ class Queries:
         """Group rows by an id per row, of any hashable type and in any order."""
         values = _as_array(qid)
         if values.ndim != 1:
-            raise ValueError(f"qid must be one-dimensional, one id per row; got shape {values.shape}.")
+            raise ValueError(
+                f"qid must be one-dimensional, one id per row; got shape {values.shape}."
+            )
         if len(values) == 0:
             raise ValueError("qid is empty: there are no rows to rank. Give at least one row.")
         if values.dtype == object:
@@ -195,7 +200,9 @@ class Queries:
             )
         bad = np.flatnonzero(~(np.isfinite(values) & (values >= 0)))
         if len(bad):
-            raise ValueError(f"weights[{bad[0]}] is {values[bad[0]]}; weights must be finite and non-negative.")
+            raise ValueError(
+                f"weights[{bad[0]}] is {values[bad[0]]}; weights must be finite and non-negative."
+            )
         if len(values) == self.n_rows:
             return np.ascontiguousarray(self.group(values))
         return np.repeat(self.per_query(values), self.sizes)
@@ -211,9 +218,13 @@ def check_labels(labels: ArrayLike, queries: Queries) -> NDArray[np.float64]:
     """Return labels in grouped order as float64; NaN, infinite and negative ones are an error."""
     values = as_floats(labels, "labels must be numbers (relevance grades), one per row.")
     if values.shape != (queries.n_rows,):
-        raise ValueError(f"labels have shape {values.shape} for {queries.n_rows} rows; give one label per row.")
+        raise ValueError(
+            f"labels have shape {values.shape} for {queries.n_rows} rows; give one label per row."
+        )
     values = np.ascontiguousarray(queries.group(values))
-    if not (values.min() >= 0 and values.max() < np.inf):  # false for NaN too, and without temporary arrays
+    if not (
+        values.min() >= 0 and values.max() < np.inf
+    ):  # false for NaN too, and without temporary arrays
         row = int(np.flatnonzero(~(np.isfinite(values) & (values >= 0)))[0])
         raise ValueError(
             f"labels must be finite and non-negative; got {values[row]} at {queries.where(row)}. "
@@ -235,7 +246,9 @@ def as_floats(values: Any, message: str) -> NDArray[np.float64]:
     """
     native = values.to_native() if hasattr(values, "to_native") else values
     if hasattr(native, "to_pylist") and native.null_count:
-        values = native.to_pylist()  # NumPy gets a repeated value for a missing one in Arrow's dictionary arrays
+        values = (
+            native.to_pylist()
+        )  # NumPy gets a repeated value for a missing one in Arrow's dictionary arrays
     try:
         if np.ma.isMaskedArray(values):
             values = np.ma.filled(values.astype(np.float64), np.nan)
@@ -252,7 +265,9 @@ def query_keys(ids: NDArray[Any]) -> NDArray[np.uint64]:
     if ids.dtype.kind == "u":
         return mix(ids)
     whole = ids.dtype.kind in "ib"
-    if whole or (ids.dtype.kind == "f" and np.array_equal(ids, np.trunc(ids)) and np.all(np.abs(ids) < 2**63)):
+    if whole or (
+        ids.dtype.kind == "f" and np.array_equal(ids, np.trunc(ids)) and np.all(np.abs(ids) < 2**63)
+    ):
         return _mix_signed(ids.astype(np.int64))
     return np.fromiter((_key(value) for value in plain_ids(ids)), np.uint64, len(ids))
 
@@ -262,7 +277,10 @@ def plain_ids(ids: NDArray[Any]) -> list[Any]:
     if ids.dtype.kind not in "mM" or np.datetime_data(ids.dtype)[0] not in ("ns", "ps", "fs", "as"):
         return list(ids.tolist())
     micro = ids.astype(f"{ids.dtype.kind}8[us]")
-    return [short if same else exact for short, exact, same in zip(micro.tolist(), ids, micro == ids, strict=True)]
+    return [
+        short if same else exact
+        for short, exact, same in zip(micro.tolist(), ids, micro == ids, strict=True)
+    ]
 
 
 def mix(values: NDArray[Any]) -> NDArray[np.uint64]:
@@ -288,7 +306,8 @@ def _key(value: Any) -> int:
     if isinstance(value, int) and -(2**63) <= value < 0:
         return int(_mix_signed(np.array([value], dtype=np.int64))[0])
     return int.from_bytes(
-        hashlib.blake2b(_spelling(value).encode(errors="surrogatepass"), digest_size=8).digest(), "little"
+        hashlib.blake2b(_spelling(value).encode(errors="surrogatepass"), digest_size=8).digest(),
+        "little",
     )
 
 
@@ -314,7 +333,9 @@ def _spelling(value: Any) -> str:
     if isinstance(value, tuple | frozenset):
         parts = [_spelling(part) for part in value]
         # Lengths keep ("a", "b") apart from ("a,b",); the printed order of a set changes between processes.
-        lengths = [f"{len(part)}:{part}" for part in (parts if isinstance(value, tuple) else sorted(parts))]
+        lengths = [
+            f"{len(part)}:{part}" for part in (parts if isinstance(value, tuple) else sorted(parts))
+        ]
         return f"{'tuple' if isinstance(value, tuple) else 'frozenset'}:{''.join(lengths)}"
     text = repr(value)
     if re.search(r" at 0x[0-9a-fA-F]+>", text):
@@ -336,10 +357,14 @@ def _as_array(qid: Any) -> NDArray[Any]:
             values = None if whole else qid.to_pylist()
         except Exception as error:  # text that is not UTF-8, dates that Python does not have
             reason = str(error).rstrip(".")
-            raise ValueError(f"the ids cannot be read: {reason}; give numbers, or text in UTF-8.") from None
+            raise ValueError(
+                f"the ids cannot be read: {reason}; give numbers, or text in UTF-8."
+            ) from None
         return array if whole else _as_array(values)
     if np.ma.isMaskedArray(qid):
-        return _as_objects(qid.tolist()) if np.ma.is_masked(qid) else np.asarray(qid)  # a masked id becomes None
+        return (
+            _as_objects(qid.tolist()) if np.ma.is_masked(qid) else np.asarray(qid)
+        )  # a masked id becomes None
     if hasattr(qid, "to_numpy"):  # a pandas or polars column
         qid = np.asarray(qid.to_numpy())
     if isinstance(qid, np.ndarray):
@@ -430,7 +455,9 @@ def is_missing(value: Any) -> bool:
 
 
 def _missing_id(row: int) -> ValueError:
-    return ValueError(f"the query id at row {row} is missing; give every row an id or drop the row.")
+    return ValueError(
+        f"the query id at row {row} is missing; give every row an id or drop the row."
+    )
 
 
 def _check_group_matches(queries: Queries, groups: Queries) -> None:

@@ -60,7 +60,11 @@ def _pair_hashes(pairs: GivenPairs, hashes: NDArray[np.uint64]) -> NDArray[np.ui
 
 def _sortable(values: NDArray[Any]) -> NDArray[Any]:
     """Return numbers in the order of the values; texts and other objects count as text."""
-    return values if values.dtype.kind in "iufb" else np.unique(values.astype(str), return_inverse=True)[1]
+    return (
+        values
+        if values.dtype.kind in "iufb"
+        else np.unique(values.astype(str), return_inverse=True)[1]
+    )
 
 
 def _starts(*values: NDArray[Any]) -> NDArray[np.bool_]:
@@ -70,7 +74,9 @@ def _starts(*values: NDArray[Any]) -> NDArray[np.bool_]:
     return differs
 
 
-def row_hashes(X: Any, threads: int | None = None, *, n_given: int | None = None) -> NDArray[np.uint64]:
+def row_hashes(
+    X: Any, threads: int | None = None, *, n_given: int | None = None
+) -> NDArray[np.uint64]:
     """Hash each row of a matrix, dense or of compressed rows; or its first ``n_given`` columns, those of the data.
 
     Examples
@@ -94,5 +100,7 @@ def row_hashes(X: Any, threads: int | None = None, *, n_given: int | None = None
         add: Any = partial(add_sparse, **rows, salts=salts, hashes=hashes)
     else:
         add = partial(add_dense, X=X, salts=salts, hashes=hashes)
-    run_ranges(add, equal_ranges(n_rows, min(available_threads(threads), 1 + n_rows // _ROWS_PER_THREAD)))
+    run_ranges(
+        add, equal_ranges(n_rows, min(available_threads(threads), 1 + n_rows // _ROWS_PER_THREAD))
+    )
     return hashes

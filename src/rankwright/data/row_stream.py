@@ -97,7 +97,9 @@ class RowStream:
             self.__array__()
         assert not self._recipe, "features within the query are added last"
         is_order = isinstance(places, np.ndarray) and places.dtype == np.int64
-        rows = places if self._rows is None and is_order else self._numbers[places]  # which costs no second array
+        rows = (
+            places if self._rows is None and is_order else self._numbers[places]
+        )  # which costs no second array
         return RowStream(self._sources, rows, self._n_columns)
 
     @property
@@ -127,7 +129,9 @@ class RowStream:
         rows = np.concatenate([self._numbers, self._n_in_files + other._numbers])
         return RowStream([*self._sources, *other._sources], rows, self._n_columns)
 
-    def extended(self, recipe: Recipe, names: Sequence[str], boundaries: NDArray[np.int64]) -> RowStream:
+    def extended(
+        self, recipe: Recipe, names: Sequence[str], boundaries: NDArray[np.int64]
+    ) -> RowStream:
         """Add features within the query, which are computed when rows are read."""
         assert not self._recipe, "features within the query are added once"
         return RowStream(self._sources, self._rows, self._n_columns, recipe, names, boundaries)
@@ -177,7 +181,9 @@ class RowStream:
             for places, X in self._stored(purpose):
                 queries = query_of[places]
                 if n_waiting >= most:
-                    refused |= np.bincount(queries, minlength=len(sizes)).astype(bool) & (missing == sizes)
+                    refused |= np.bincount(queries, minlength=len(sizes)).astype(bool) & (
+                        missing == sizes
+                    )
                 wanted = ~refused[queries]
                 if not wanted.any():
                     continue
@@ -198,7 +204,10 @@ class RowStream:
         self, waiting: list[tuple[Rows, Floats]], query_of: Rows, done: NDArray[np.bool_]
     ) -> tuple[Rows, Floats]:
         """Take the rows of complete queries out of those that wait, in order, and add their features."""
-        places, X = np.concatenate([one[0] for one in waiting]), np.concatenate([one[1] for one in waiting])
+        places, X = (
+            np.concatenate([one[0] for one in waiting]),
+            np.concatenate([one[1] for one in waiting]),
+        )
         complete = done[query_of[places]]
         waiting[:] = [] if complete.all() else [(places[~complete], X[~complete])]
         chosen = np.flatnonzero(complete)

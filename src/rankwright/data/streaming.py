@@ -8,8 +8,6 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from rankwright._io import PathLike
-from rankwright._memory import release_memory
 from rankwright.data.blocks import RowBlock, Show, blocks_of, silent
 from rankwright.data.dataset import RankingData
 from rankwright.data.files import DataFiles
@@ -17,6 +15,8 @@ from rankwright.data.matching import HasColumns
 from rankwright.data.queries import Queries, plain_ids
 from rankwright.data.row_order import row_hashes
 from rankwright.data.row_stream import RowStream, Source
+from rankwright.support.files import PathLike
+from rankwright.support.memory import release_memory
 
 _NOTHING = np.empty((0, 0))
 
@@ -68,7 +68,9 @@ def stream_data(
         columns |= {"categorical": categorical, "fields": fields, "zero_based": zero_based}
         path = DataFiles.of(path, **columns)
     reader = blocks_of(path, reference, labelled, show)
-    parts = [_Part(block._replace(X=_NOTHING), row_hashes(block.X)) for block in reader.blocks("rows")]
+    parts = [
+        _Part(block._replace(X=_NOTHING), row_hashes(block.X)) for block in reader.blocks("rows")
+    ]
     data = _joined(parts, reader, labelled)
     release_memory()
     return data
@@ -83,7 +85,9 @@ class _Part(NamedTuple):
 
 def _joined(parts: Sequence[_Part], reader: Any, labelled: bool) -> RankingData:
     blocks = [part.block for part in parts]
-    order = np.concatenate([block.rows for block in blocks])  # rows of the files, as they are in the blocks
+    order = np.concatenate(
+        [block.rows for block in blocks]
+    )  # rows of the files, as they are in the blocks
 
     def in_files(values: Sequence[NDArray[Any]]) -> NDArray[Any]:
         """Return values of all rows in the order of the files."""
@@ -99,7 +103,9 @@ def _joined(parts: Sequence[_Part], reader: Any, labelled: bool) -> RankingData:
     labels = {name: in_files([block.labels[name] for block in blocks]) for name in blocks[0].labels}
     y: Any = labels or np.zeros(len(order))
     weighted = any(block.weights is not None for block in blocks)
-    weights = [np.ones(len(block.rows)) if block.weights is None else block.weights for block in blocks]
+    weights = [
+        np.ones(len(block.rows)) if block.weights is None else block.weights for block in blocks
+    ]
     fields = {name: in_files([block.fields[name] for block in blocks]) for name in blocks[0].fields}
     data = RankingData(
         stream,
@@ -109,7 +115,11 @@ def _joined(parts: Sequence[_Part], reader: Any, labelled: bool) -> RankingData:
         feature_names=columns.feature_names,
         fields=fields,
     )
-    data.categories, data.named, data.first_index = columns.categories, columns.named, columns.first_index
+    data.categories, data.named, data.first_index = (
+        columns.categories,
+        columns.named,
+        columns.first_index,
+    )
     if not labelled:
         data.label_names = ()
     return data
@@ -119,11 +129,17 @@ def _queries(blocks: Sequence[RowBlock], in_files: Any) -> Queries:
     """Bring the queries of all blocks together."""
     arrays = [block.queries.ids for block in blocks]
     one_kind = len({ids.dtype.kind for ids in arrays}) == 1 and arrays[0].dtype.kind in "iufbU"
-    ids = np.concatenate(arrays) if one_kind else [value for array in arrays for value in plain_ids(array)]
+    ids = (
+        np.concatenate(arrays)
+        if one_kind
+        else [value for array in arrays for value in plain_ids(array)]
+    )
     every = Queries.from_qid(ids)
     number = np.empty(every.n_rows, dtype=np.int64)  # of each id of each block
     number[slice(None) if every.order is None else every.order] = every.query_of_row
     ends = np.cumsum([len(array) for array in arrays]).tolist()
     own = [number[end - len(array) : end] for end, array in zip(ends, arrays, strict=True)]
-    rows = [np.repeat(numbers, block.queries.sizes) for numbers, block in zip(own, blocks, strict=True)]
+    rows = [
+        np.repeat(numbers, block.queries.sizes) for numbers, block in zip(own, blocks, strict=True)
+    ]
     return Queries.of_numbers(every.ids, in_files(rows))

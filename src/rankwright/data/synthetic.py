@@ -210,7 +210,10 @@ class _World:
         counts = {name: max(1, round(share * n_features)) for name, share in _FAMILIES.items()}
         counts["count"] += n_features - sum(counts.values())
         ends = np.cumsum(list(counts.values())).tolist()
-        columns = {name: slice(end - count, end) for (name, count), end in zip(counts.items(), ends, strict=True)}
+        columns = {
+            name: slice(end - count, end)
+            for (name, count), end in zip(counts.items(), ends, strict=True)
+        }
         return cls(
             strengths,
             cuts,
@@ -224,11 +227,17 @@ class _World:
     @property
     def feature_names(self) -> list[str]:
         """Family and number of each column, such as "score_3"."""
-        return [f"{family}_{i}" for family, where in self.columns.items() for i in range(where.stop - where.start)]
+        return [
+            f"{family}_{i}"
+            for family, where in self.columns.items()
+            for i in range(where.stop - where.start)
+        ]
 
     def fill_query(self, rng: np.random.Generator, X: _Singles) -> _Floats:
         """Draw one query: fill its features `X` and return its labels."""
-        traits, wishes, utility = (part[0] for part in _draw_results(rng, self.strengths, n_queries=1, n=len(X)))
+        traits, wishes, utility = (
+            part[0] for part in _draw_results(rng, self.strengths, n_queries=1, n=len(X))
+        )
         site, rarity, _ = wishes
         n_terms = np.float32(1 + np.floor(np.exp(0.9 - 0.5 * site + 0.3 * rng.standard_normal())))
         idf = np.float32(n_terms * np.exp(1.0 + 0.4 * rarity))

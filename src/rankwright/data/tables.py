@@ -15,14 +15,21 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from rankwright._io import PathLike, read_text, replacing, require_arrow
 from rankwright.data.arrow import label_columns, table_metadata
 from rankwright.data.csv_text import read_csv
 from rankwright.data.dataset import RankingData
-from rankwright.data.files import CSV, LETOR, PARQUET, check_column_options, extension_of, read_parquet
+from rankwright.data.files import (
+    CSV,
+    LETOR,
+    PARQUET,
+    check_column_options,
+    extension_of,
+    read_parquet,
+)
 from rankwright.data.letor import comment_fields, letor_data, read_letor, widen, write_letor
 from rankwright.data.letor_parser import parse_letor
 from rankwright.data.matching import Columns, HasColumns
+from rankwright.support.files import PathLike, read_text, replacing, require_arrow
 
 _INTEGER = re.compile(r"[+-]?[0-9]{1,18}")
 
@@ -95,14 +102,26 @@ def read_data(
     ([2.0, 0.0], [[7.5], [nan]], ['bm25'])
     """
     if reference is None:
-        options = {"label": label, "qid": qid, "weight": weight, "docid": docid, "query_text": query_text}
+        options = {
+            "label": label,
+            "qid": qid,
+            "weight": weight,
+            "docid": docid,
+            "query_text": query_text,
+        }
         options |= {"drop": drop, "categorical": categorical, "fields": fields}
         check_column_options(path, options | {"zero_based": zero_based})
     if extension_of(path) in LETOR:
         if not isinstance(label, str):
-            raise ValueError(f"{path} is LETOR text, which has one label, not {', '.join(label)}; use Parquet or CSV.")
+            raise ValueError(
+                f"{path} is LETOR text, which has one label, not {', '.join(label)}; use Parquet or CSV."
+            )
         return _read_letor(path, zero_based, labelled is not False, reference)
-    texts = () if reference is None else tuple(name for name, levels in reference.categories.items() if levels)
+    texts = (
+        ()
+        if reference is None
+        else tuple(name for name, levels in reference.categories.items() if levels)
+    )
     table = read_table(path, qid, texts)
     columns = table.column_names
     try:
@@ -138,7 +157,10 @@ def read_data(
     given = {option: name for option, name in named.items() if name is not None}
     table, fields = _name_fields(table, path, given, fields)
     if not features:
-        drop, categorical = _feature_columns(table, (*(labels if labelled else ()), qid, weight, *fields)), ()
+        drop, categorical = (
+            _feature_columns(table, (*(labels if labelled else ()), qid, weight, *fields)),
+            (),
+        )
         table = table.append_column("no feature", [np.zeros(len(table))])
     try:
         return RankingData.from_arrow(
@@ -159,12 +181,20 @@ def read_table(path: PathLike, qid: str, texts: Sequence[str] = ()) -> Any:
     """Read Parquet or CSV as an Arrow table; ``texts`` are columns of CSV that hold text."""
     extension = extension_of(path)
     if extension in LETOR:
-        raise ValueError(f"{os.fspath(path)!r} is LETOR text, which has no columns; give Parquet or CSV.")
-    return read_parquet(path) if extension in PARQUET else _read_csv(path, CSV[extension], qid, texts)
+        raise ValueError(
+            f"{os.fspath(path)!r} is LETOR text, which has no columns; give Parquet or CSV."
+        )
+    return (
+        read_parquet(path) if extension in PARQUET else _read_csv(path, CSV[extension], qid, texts)
+    )
 
 
 def read_parts(
-    paths: Sequence[PathLike], *, pairs: PathLike | None = None, document: str | None = None, **options: Any
+    paths: Sequence[PathLike],
+    *,
+    pairs: PathLike | None = None,
+    document: str | None = None,
+    **options: Any,
 ) -> list[RankingData]:
     r"""Read files that belong together, such as training and validation data, with the columns of the first file.
 
@@ -256,11 +286,16 @@ def document_names(data: RankingData) -> list[str]:
     numbered = numbered_names(data)
     if "docid" not in data.fields:
         return numbered
-    names = [str(docid) or number for docid, number in zip(data.fields["docid"].tolist(), numbered, strict=True)]
+    names = [
+        str(docid) or number
+        for docid, number in zip(data.fields["docid"].tolist(), numbered, strict=True)
+    ]
     seen: set[tuple[Any, str]] = set()
     for pair in zip(data.qid.tolist(), names, strict=True):
         if pair in seen:
-            raise ValueError(f"query {pair[0]!r} has two documents with the id {pair[1]!r}; give each its own id.")
+            raise ValueError(
+                f"query {pair[0]!r} has two documents with the id {pair[1]!r}; give each its own id."
+            )
         seen.add(pair)
     return names
 
@@ -274,13 +309,17 @@ def numbered_names(data: RankingData) -> list[str]:
     ]
 
 
-def _name_fields(table: Any, path: PathLike, columns: dict[str, str], fields: Sequence[str]) -> tuple[Any, list[str]]:
+def _name_fields(
+    table: Any, path: PathLike, columns: dict[str, str], fields: Sequence[str]
+) -> tuple[Any, list[str]]:
     """Give the columns of fields the names that the rest of the package knows them by."""
     for field, column in columns.items():
         if column == field:
             continue
         if field in table.column_names:
-            raise ValueError(f"{path} has a column {field!r} beside {column!r}; name it in drop=, or as {field}=.")
+            raise ValueError(
+                f"{path} has a column {field!r} beside {column!r}; name it in drop=, or as {field}=."
+            )
         table = table.append_column(field, table[column])
     others = set(columns.values()) - columns.keys() - set(fields)
     return table.drop_columns(sorted(others)) if others else table, [*columns, *fields]
@@ -289,7 +328,11 @@ def _name_fields(table: Any, path: PathLike, columns: dict[str, str], fields: Se
 def _feature_columns(table: Any, named: Sequence[str | None]) -> list[str]:
     """Return the columns that are neither named nor what `write_data` wrote beside features."""
     metadata = table_metadata(table)
-    others = {*named, *metadata.get("fields", []), *(["weight"] if metadata.get("weighted") else [])}
+    others = {
+        *named,
+        *metadata.get("fields", []),
+        *(["weight"] if metadata.get("weighted") else []),
+    }
     return [name for name in table.column_names if name not in others]
 
 
@@ -320,7 +363,11 @@ def check_letor_columns(width: int, source: str, first_index: int, reference: Ha
             f"column {texts[0]!r}; give Parquet or CSV with the columns of the training data."
         )
     if width > expected or (width < expected and reference.first_index is None):
-        names = f" ({_shown(reference.feature_names[:4])}{', ...' if expected > 4 else ''})" if reference.named else ""
+        names = (
+            f" ({_shown(reference.feature_names[:4])}{', ...' if expected > 4 else ''})"
+            if reference.named
+            else ""
+        )
         other = " and was not LETOR text" if reference.first_index is None else ""
         raise ValueError(
             f"{source} has {width} features, but the training data has {expected} column{'s' * (expected > 1)}"
@@ -329,7 +376,9 @@ def check_letor_columns(width: int, source: str, first_index: int, reference: Ha
     if width < expected:
         first, last = width + first_index, expected - 1 + first_index
         indices = f"feature {first}" if first == last else f"features {first} to {last}"
-        warnings.warn(f"{source} has no {indices} of the training data; taken as 0 in all rows.", stacklevel=4)
+        warnings.warn(
+            f"{source} has no {indices} of the training data; taken as 0 in all rows.", stacklevel=4
+        )
     elif reference.named:
         warnings.warn(
             f"{source} has no column names; its {width} features are matched with the columns of the training data "
@@ -352,14 +401,18 @@ def _read_csv(path: PathLike, delimiter: str, qid: str, texts: Sequence[str]) ->
         }
         types |= {name: pa.string() for name in (qid, *texts) if name in schema.names}
         # A quoted field is text even if it is NA or empty; without quotes these are missing values.
-        return pc.ConvertOptions(column_types=types, strings_can_be_null=True, quoted_strings_can_be_null=False)
+        return pc.ConvertOptions(
+            column_types=types, strings_can_be_null=True, quoted_strings_can_be_null=False
+        )
 
     table = read_csv(path, delimiter, convert)
     repeated = [name for name, count in Counter(table.column_names).items() if count > 1]
     if repeated:
         raise ValueError(f"{path} has two columns named {repeated[0]!r}; give each its own name.")
     if unreadable := [field.name for field in table.schema if pa.types.is_binary(field.type)]:
-        raise ValueError(f"{path}: column {unreadable[0]!r} has text that is not UTF-8; save the file as UTF-8.")
+        raise ValueError(
+            f"{path}: column {unreadable[0]!r} has text that is not UTF-8; save the file as UTF-8."
+        )
     if qid in table.column_names:
         ids = table[qid].to_pylist()
         if all(text is not None and _INTEGER.fullmatch(text) for text in ids):
@@ -375,8 +428,12 @@ def _write_csv(data: RankingData, path: PathLike, delimiter: str) -> None:
 
     integer_ids = data.qid.dtype.kind in "iu"
     if not integer_ids and len({str(qid) for qid in data.query_ids.tolist()}) < data.n_queries:
-        raise ValueError("two query ids are the same once written as text; give them ids that differ as text.")
-    columns = label_columns(data, data.qid if integer_ids else [str(qid) for qid in data.qid.tolist()])
+        raise ValueError(
+            "two query ids are the same once written as text; give them ids that differ as text."
+        )
+    columns = label_columns(
+        data, data.qid if integer_ids else [str(qid) for qid in data.qid.tolist()]
+    )
     for number, name in enumerate(data.feature_names):
         values = data.X[:, number]
         dense = values.toarray().ravel() if sp.issparse(values) else values

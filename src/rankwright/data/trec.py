@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rankwright._io import PathLike, read_text, replacing
 from rankwright.data.queries import text_array
+from rankwright.support.files import PathLike, read_text, replacing
 
 _QRELS_LINE = "qid 0 docno label"
 _RUN_LINE = "qid Q0 docno rank score tag"
@@ -135,9 +135,13 @@ def read_trec_run(path: PathLike) -> TrecRun:
         except ValueError:
             scores.append(np.nan)
         if not np.isfinite(scores[-1]):
-            raise _bad_line(path, line, f"expected a finite number as the score, got {_excerpt(score)!r}")
+            raise _bad_line(
+                path, line, f"expected a finite number as the score, got {_excerpt(score)!r}"
+            )
         if run_tag not in (None, tag):
-            raise _bad_line(path, line, f"expected the tag {run_tag!r} of the lines before, got {tag!r}")
+            raise _bad_line(
+                path, line, f"expected the tag {run_tag!r} of the lines before, got {tag!r}"
+            )
         run_tag = tag
         qids.append(qid)
         docnos.append(docno)
@@ -283,13 +287,17 @@ def _set_pairs(record: Qrels | TrecRun, values: str) -> None:
     if len(set(zip(qids, docnos, strict=True))) < len(qids):
         raise ValueError("a document occurs twice for a query; keep one of them.")
     object.__setattr__(record, "qid", text_array(qids))
-    object.__setattr__(record, "docno", np.array(docnos, dtype=object))  # their lengths vary too much for np.str_
+    object.__setattr__(
+        record, "docno", np.array(docnos, dtype=object)
+    )  # their lengths vary too much for np.str_
 
 
 def _check_word(what: str, word: Any) -> str:
     text = str(word)
     if len(text.split()) != 1 or text != text.strip():
-        raise ValueError(f"{what} {text!r} is empty or contains whitespace, which TREC files cannot hold; rename it.")
+        raise ValueError(
+            f"{what} {text!r} is empty or contains whitespace, which TREC files cannot hold; rename it."
+        )
     return text
 
 

@@ -61,7 +61,9 @@ class Recipe:
     @property
     def names(self) -> list[str]:
         """Names of the columns that are added, kind by kind."""
-        return [f"{name} [{kind}]" for kind in KINDS for name, kinds in self.sources if kind in kinds]
+        return [
+            f"{name} [{kind}]" for kind in KINDS for name, kinds in self.sources if kind in kinds
+        ]
 
     @property
     def table(self) -> dict[str, list[str]]:
@@ -121,10 +123,14 @@ class Recipe:
             return (X if order is None else X[order]).extended(self, names, boundaries)
         columns, targets = self.steps(names)
         if is_sparse(X):
-            return self._extended_sparse(X if order is None else X[order], columns, targets, boundaries, threads)
+            return self._extended_sparse(
+                X if order is None else X[order], columns, targets, boundaries, threads
+            )
         n_rows, n_given = X.shape
         matrix = np.empty((n_rows, n_given + len(self.names)), dtype=X.dtype)
-        for start in range(0, n_rows, _ROWS_AT_ONCE):  # so that no second matrix is held while rows are put in order
+        for start in range(
+            0, n_rows, _ROWS_AT_ONCE
+        ):  # so that no second matrix is held while rows are put in order
             stop = min(start + _ROWS_AT_ONCE, n_rows)
             matrix[start:stop, :n_given] = X[start:stop] if order is None else X[order[start:stop]]
         _fill(matrix, columns, targets, boundaries, threads)
@@ -162,10 +168,16 @@ def _fill(
 ) -> None:
     if not len(matrix):
         return
-    from rankwright.kernels.within_query import fill_within_query  # a model loads without compiled code
+    from rankwright.kernels.within_query import (
+        fill_within_query,  # a model loads without compiled code
+    )
 
-    fill = partial(fill_within_query, bounds=boundaries, matrix=matrix, columns=columns, targets=targets)
-    n_threads = min(available_threads(threads), 1 + len(matrix) * len(columns) // _VALUES_PER_THREAD)
+    fill = partial(
+        fill_within_query, bounds=boundaries, matrix=matrix, columns=columns, targets=targets
+    )
+    n_threads = min(
+        available_threads(threads), 1 + len(matrix) * len(columns) // _VALUES_PER_THREAD
+    )
     run_ranges(fill, even_ranges(np.diff(boundaries).astype(np.float64), n_threads))
 
 
@@ -178,13 +190,19 @@ def read_kinds(option: Any, where: str = "within_query") -> tuple[str, ...]:
     ('rank', 'z')
     """
     words = re.findall(r"[^\s,]+", option) if isinstance(option, str) else option
-    if not isinstance(words, list | tuple):  # a set could not be saved, and an iterator only be read once
-        raise ValueError(f"{where} must be names of features, {', '.join(KINDS)}, or a list of them; got {option!r}.")
+    if not isinstance(
+        words, list | tuple
+    ):  # a set could not be saved, and an iterator only be read once
+        raise ValueError(
+            f"{where} must be names of features, {', '.join(KINDS)}, or a list of them; got {option!r}."
+        )
     for word in words:
         if not isinstance(word, str) or word not in KINDS:
             raise ValueError(f"{where} has {word!r}, which is not one of {', '.join(KINDS)}.")
     if not words:
-        raise ValueError(f"{where} names no feature; choose from {', '.join(KINDS)}, or leave it out.")
+        raise ValueError(
+            f"{where} names no feature; choose from {', '.join(KINDS)}, or leave it out."
+        )
     return tuple(kind for kind in KINDS if kind in words)
 
 
@@ -198,7 +216,9 @@ def check_option(option: Any, called: str = "within_query") -> None:
                 )
             read_kinds(kinds, f"{called} of column {column!r}")
         if not option:
-            raise ValueError(f"{called} is an empty dict; name columns with their features, or leave it out.")
+            raise ValueError(
+                f"{called} is an empty dict; name columns with their features, or leave it out."
+            )
     elif option is not None:
         read_kinds(option, called)
 
@@ -231,23 +251,33 @@ def read_recipe(option: Any, columns: HasColumns, called: str = "within_query") 
         for name in option:
             if name not in names:
                 shown = ", ".join(names[:8]) + (", ..." if len(names) > 8 else "")
-                raise ValueError(f"{called} names {name!r}, which is not a column of the data; it has {shown}.")
+                raise ValueError(
+                    f"{called} names {name!r}, which is not a column of the data; it has {shown}."
+                )
             if name in columns.categories:
-                raise ValueError(f"{called} names {name!r}, which holds categories; they have no order to rank by.")
+                raise ValueError(
+                    f"{called} names {name!r}, which holds categories; they have no order to rank by."
+                )
         sources = [(name, read_kinds(option[name])) for name in names if name in option]
     else:
         kinds = read_kinds(option, called)
         sources = [(name, kinds) for name in names if name not in columns.categories]
         if not sources:
-            raise ValueError(f"{called} has no column to compute features from: all hold categories; leave it out.")
+            raise ValueError(
+                f"{called} has no column to compute features from: all hold categories; leave it out."
+            )
     recipe = Recipe(tuple(sources))
     if taken := set(recipe.names) & set(names):
-        raise ValueError(f"{called} would add a second column {sorted(taken)[0]!r}; rename the one that is there.")
+        raise ValueError(
+            f"{called} would add a second column {sorted(taken)[0]!r}; rename the one that is there."
+        )
     return recipe
 
 
 def stored_recipe(table: Any, names: Sequence[str]) -> Recipe:
     """Read the recipe that a manifest holds; raise ValueError where it is not one for these columns."""
     if not isinstance(table, dict) or not set(table) <= set(names):
-        raise ValueError("the manifest's features within the query name columns that the model does not have.")
+        raise ValueError(
+            "the manifest's features within the query name columns that the model does not have."
+        )
     return Recipe(tuple((name, read_kinds(table[name])) for name in names if name in table))

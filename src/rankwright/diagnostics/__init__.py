@@ -29,8 +29,17 @@ from rankwright.diagnostics.coherency import (
 )
 from rankwright.diagnostics.diagnosis import Diagnosis, diagnose
 from rankwright.diagnostics.directness_bound import SoftRankBound, softrank_bound
-from rankwright.diagnostics.directness_by_sigma import DirectnessCurve, DirectnessPoint, directness_curve
-from rankwright.diagnostics.directness_gap import Directness, DirectnessPair, directness, directness_pair
+from rankwright.diagnostics.directness_by_sigma import (
+    DirectnessCurve,
+    DirectnessPoint,
+    directness_curve,
+)
+from rankwright.diagnostics.directness_gap import (
+    Directness,
+    DirectnessPair,
+    directness,
+    directness_pair,
+)
 from rankwright.diagnostics.noise import ESTIMATORS, Estimator, Estimators, estimators
 
 __all__ = [

@@ -9,7 +9,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rankwright.diagnostics.common import Floats, altair, frame, plain, ranker_of, stages, threads_of
+from rankwright.diagnostics.common import (
+    Floats,
+    altair,
+    frame,
+    plain,
+    ranker_of,
+    stages,
+    threads_of,
+)
 from rankwright.evaluation.comparison import PairedResult, compare
 from rankwright.evaluation.per_query import Evaluation, evaluate
 from rankwright.metrics import Metric
@@ -83,11 +91,19 @@ class GapCurve:
         """Draw train - test over trees, with its interval; an Altair chart."""
         alt = altair()
         base = alt.Chart(alt.Data(values=[asdict(point) for point in self.points])).encode(
-            x=alt.X("trees:Q", title="trees"), color=alt.Color("metric:N", legend=alt.Legend(orient="bottom"))
+            x=alt.X("trees:Q", title="trees"),
+            color=alt.Color("metric:N", legend=alt.Legend(orient="bottom")),
         )
-        band = base.mark_area(opacity=0.2).encode(y=alt.Y("low:Q", title="train - test"), y2="high:Q")
+        band = base.mark_area(opacity=0.2).encode(
+            y=alt.Y("low:Q", title="train - test"), y2="high:Q"
+        )
         line = base.mark_line().encode(
-            y="gap:Q", tooltip=["metric:N", "trees:Q", *(alt.Tooltip(f"{n}:Q", format=".4f") for n in _NUMBERS)]
+            y="gap:Q",
+            tooltip=[
+                "metric:N",
+                "trees:Q",
+                *(alt.Tooltip(f"{n}:Q", format=".4f") for n in _NUMBERS),
+            ],
         )
         return band + line
 
@@ -148,7 +164,13 @@ def generalisation_gap(
     ):
         results = [
             evaluate(
-                scores, data.labels, qid=data.qid, metrics=metrics, ties=ties, weights=data.weights, threads=threads
+                scores,
+                data.labels,
+                qid=data.qid,
+                metrics=metrics,
+                ties=ties,
+                weights=data.weights,
+                threads=threads,
             )
             for scores, data in ((train_scores, train), (test_scores, test))
         ]
@@ -169,7 +191,9 @@ def _mean_and_error(result: Evaluation, name: str) -> tuple[float, float]:
     share = weights[defined] / weights[defined].sum()
     mean = result.mean[name]
     n = np.count_nonzero(share)
-    return mean, float(np.sqrt(np.sum(share**2 * (values[defined] - mean) ** 2) * n / max(n - 1, 1)))
+    return mean, float(
+        np.sqrt(np.sum(share**2 * (values[defined] - mean) ** 2) * n / max(n - 1, 1))
+    )
 
 
 @dataclass(frozen=True)
@@ -264,14 +288,22 @@ class QueryChanges:
             alt.Chart(alt.Data(values=values))
             .mark_bar()
             .encode(
-                x=alt.X("change:Q", bin=alt.Bin(maxbins=41), title=f"{self.metric}: {self.names[1]} - {self.names[0]}"),
+                x=alt.X(
+                    "change:Q",
+                    bin=alt.Bin(maxbins=41),
+                    title=f"{self.metric}: {self.names[1]} - {self.names[0]}",
+                ),
                 y=alt.Y("count():Q", title="queries that change"),
                 tooltip=[alt.Tooltip("change:Q", bin=alt.Bin(maxbins=41)), "count():Q"],
             )
         )
 
     def _row(self, q: int, change: Floats) -> dict[str, Any]:
-        values = {"before": float(self.before[q]), "after": float(self.after[q]), "change": float(change[q])}
+        values = {
+            "before": float(self.before[q]),
+            "after": float(self.after[q]),
+            "change": float(change[q]),
+        }
         return {"query": plain(self.query_ids[q]), **values}
 
 
@@ -310,11 +342,15 @@ def query_changes(
     from scipy.stats import binomtest
 
     chosen = next(iter(before.per_query)) if metric is None else str(metric)
-    overall = compare(before, after, metrics=chosen, names=names, confidence=confidence, seed=seed).rows[0]
+    overall = compare(
+        before, after, metrics=chosen, names=names, confidence=confidence, seed=seed
+    ).rows[0]
     rows = {query: row for row, query in enumerate(after.query_ids.tolist())}
     second = after.per_query[chosen][[rows[query] for query in before.query_ids.tolist()]]
     first = before.per_query[chosen]
-    compared = ~np.isnan(first) if before.weights is None else ~np.isnan(first) & (before.weights > 0)
+    compared = (
+        ~np.isnan(first) if before.weights is None else ~np.isnan(first) & (before.weights > 0)
+    )
 
     def share(count: int) -> Share:
         interval = binomtest(count, overall.n_queries).proportion_ci(confidence, method="wilson")

@@ -18,7 +18,16 @@ from numpy.typing import ArrayLike, NDArray
 
 from rankwright.data.labels import choose_label
 from rankwright.data.queries import Queries, check_labels
-from rankwright.diagnostics.common import Floats, altair, frame, grouped_rows, plain, ranker_of, stages, threads_of
+from rankwright.diagnostics.common import (
+    Floats,
+    altair,
+    frame,
+    grouped_rows,
+    plain,
+    ranker_of,
+    stages,
+    threads_of,
+)
 from rankwright.kernels import evaluate as kernel
 from rankwright.kernels.incoherency import count_incoherent
 from rankwright.kernels.threads import available_threads, even_ranges, run_ranges
@@ -99,7 +108,9 @@ class Incoherency:
         return _numbers(self) | {"k": self.k, "queries": len(self.query_ids)}
 
     def _row(self, q: int) -> dict[str, Any]:
-        counts = {name: int(getattr(self, name)[q]) for name in ("misranked", "incoherent", "harmful")}
+        counts = {
+            name: int(getattr(self, name)[q]) for name in ("misranked", "incoherent", "harmful")
+        }
         return {"query": plain(self.query_ids[q]), **counts}
 
     def __str__(self) -> str:
@@ -200,7 +211,20 @@ def _count(
         order = np.empty(bounds[q1] - bounds[q0], dtype=np.int64)
         kernel.order_queries(q0, q1, bounds, z, y, ties, longest, order)
         literal = reading == "literal"
-        count_incoherent(q0, q1, bounds, y, relevant, push, order, k or 0, literal, misranked, incoherent, harmful)
+        count_incoherent(
+            q0,
+            q1,
+            bounds,
+            y,
+            relevant,
+            push,
+            order,
+            k or 0,
+            literal,
+            misranked,
+            incoherent,
+            harmful,
+        )
 
     run_ranges(fill, even_ranges(queries.sizes.astype(np.float64), available_threads(threads)))
     return Incoherency(queries.ids, misranked, incoherent, harmful, k)
@@ -246,7 +270,9 @@ def incoherent_pairs(
     for position, better in enumerate(order):
         above = order[:position]
         worse = above[(y[above] < y[better]) & (push[above] > push[better])]
-        pairs += [IncoherentPair(int(better), int(j), float(push[better]), float(push[j])) for j in worse]
+        pairs += [
+            IncoherentPair(int(better), int(j), float(push[better]), float(push[j])) for j in worse
+        ]
         pairs.sort(key=lambda pair: pair.push_better - pair.push_worse)
         del pairs[limit:]
     return pairs
@@ -315,14 +341,22 @@ class IncoherencyCurve:
 
     def to_dict(self) -> dict[str, Any]:
         """Return objective, metric, the stages and the worst queries."""
-        return {"objective": self.objective, "metric": self.metric, "stages": self._rows(), "worst": self.worst()}
+        return {
+            "objective": self.objective,
+            "metric": self.metric,
+            "stages": self._rows(),
+            "worst": self.worst(),
+        }
 
     def plot(self, *others: IncoherencyCurve) -> Any:
         """Draw the curve as in figure 3 of the paper, with others to compare; an Altair chart."""
         return _chart([self, *others])
 
     def _rows(self) -> list[dict[str, Any]]:
-        return [{"trees": int(t), **_numbers(stage)} for t, stage in zip(self.trees, self.stages, strict=True)]
+        return [
+            {"trees": int(t), **_numbers(stage)}
+            for t, stage in zip(self.trees, self.stages, strict=True)
+        ]
 
 
 def incoherency_curve(
@@ -381,7 +415,14 @@ def incoherency_curve(
     seed = int(ranker.manifest_["seed"])
     queries = data.queries.grouped()
     gradient = BoundObjective(
-        source, data.labels, queries, target, seed=seed, threads=threads, weights=data.weights, pairs=data.pairs
+        source,
+        data.labels,
+        queries,
+        target,
+        seed=seed,
+        threads=threads,
+        weights=data.weights,
+        pairs=data.pairs,
     )
     labels = choose_label(data.labels, target.first.label)
     relevant = (labels > 0) & (target.first.gains(labels) > 0)
@@ -390,7 +431,9 @@ def incoherency_curve(
     for n_trees, scores in stages(ranker, data, every):
         grad, _ = gradient(scores, n_trees)
         trees.append(n_trees)
-        measured.append(_count(queries, scores, labels, relevant, -grad, cutoff, kernel.INPUT, reading, threads))
+        measured.append(
+            _count(queries, scores, labels, relevant, -grad, cutoff, kernel.INPUT, reading, threads)
+        )
     return IncoherencyCurve(np.array(trees), tuple(measured), str(source), str(target))
 
 

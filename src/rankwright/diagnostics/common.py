@@ -22,11 +22,15 @@ def grouped_rows(values: ArrayLike, queries: Queries, name: str) -> Floats:
     """Check that there is one finite number per row, and return them in grouped order."""
     rows = as_floats(values, f"{name} must be numbers, one per row.")
     if rows.shape != (queries.n_rows,):
-        raise ValueError(f"{name} has shape {rows.shape} for {queries.n_rows} rows; give one number per row.")
+        raise ValueError(
+            f"{name} has shape {rows.shape} for {queries.n_rows} rows; give one number per row."
+        )
     rows = np.ascontiguousarray(queries.group(rows))
     if not np.isfinite(rows).all():
         row = int(np.flatnonzero(~np.isfinite(rows))[0])
-        raise ValueError(f"{name} must be finite, but one is {rows[row]}: {queries.where(row)}. Check its source.")
+        raise ValueError(
+            f"{name} must be finite, but one is {rows[row]}: {queries.where(row)}. Check its source."
+        )
     return rows
 
 
@@ -34,7 +38,9 @@ def ranker_of(model: Any) -> Any:
     """Return the ranker of a run, or the ranker itself."""
     ranker = getattr(model, "ranker", model)
     if not hasattr(ranker, "staged_predict"):
-        raise ValueError(f"expected a fitted Ranker, or a run that holds one; got a {type(model).__name__}.")
+        raise ValueError(
+            f"expected a fitted Ranker, or a run that holds one; got a {type(model).__name__}."
+        )
     return ranker
 
 

@@ -83,11 +83,16 @@ class Diagnosis:
         lines = [f"gradient of {curve.objective}: {curve.stages[-1]}" for curve in self.incoherency]
         for curve in self.directness:
             near, far = (
-                f"{p.mean_gap:.2g} at σ = {p.sigma:g}" for p in (curve.points[0], curve.points[len(_SIGMAS) - 1])
+                f"{p.mean_gap:.2g} at σ = {p.sigma:g}"
+                for p in (curve.points[0], curve.points[len(_SIGMAS) - 1])
             )
-            lines.append(f"gap between {curve.metric} and its {curve.objective} surrogate: {near}, {far}")
+            lines.append(
+                f"gap between {curve.metric} and its {curve.objective} surrogate: {near}, {far}"
+            )
         best = min(self.estimators.rows, key=lambda row: row.cost)
-        lines.append(f"cheapest gradient estimate: {best.name}, signal-to-noise {best.signal_to_noise:.2g} per draw")
+        lines.append(
+            f"cheapest gradient estimate: {best.name}, signal-to-noise {best.signal_to_noise:.2g} per draw"
+        )
         if self.gap is not None:
             last = self.gap.points[-1].trees
             lines += [
@@ -190,16 +195,25 @@ def diagnose(
     scores = ranker.predict(sample)
     labels, plain = choose_label(sample.labels, target.label), replace(target, label=None)
     common: dict[str, Any] = {"labels": labels, "qid": sample.qid, "seed": seed, "threads": threads}
-    smooth: dict[str, Any] = {**common, "metric": plain, "objective": "stochasticrank", "samples": samples}
+    smooth: dict[str, Any] = {
+        **common,
+        "metric": plain,
+        "objective": "stochasticrank",
+        "samples": samples,
+    }
     gaps = [
         directness_curve(scores, **common, metric="ndcg", sigmas=_SIGMAS),
         directness_curve(scores, **smooth, sigmas=_SIGMAS, mus=_MUS),
     ]
     pair = None
     if other is not None:
-        pair = directness_pair(directness(scores, **smooth), directness(other.predict(sample), **smooth))
+        pair = directness_pair(
+            directness(scores, **smooth), directness(other.predict(sample), **smooth)
+        )
     report("gradient estimates")
-    noise = estimators(scores, labels, qid=sample.qid, metric=plain, repeats=repeats, seed=seed, threads=threads)
+    noise = estimators(
+        scores, labels, qid=sample.qid, metric=plain, repeats=repeats, seed=seed, threads=threads
+    )
     gap = changes = None
     if train is not None:
         report("generalisation gap")
@@ -224,7 +238,11 @@ def diagnose(
 
 def _extensions(objective: Objective) -> list[Objective]:
     """Return Lambda-eX of a truncated objective, for comparison; nothing for other objectives."""
-    if not isinstance(objective, LambdaMART | LambdaLoss) or objective.truncation is None or objective.extend:
+    if (
+        not isinstance(objective, LambdaMART | LambdaLoss)
+        or objective.truncation is None
+        or objective.extend
+    ):
         return []
     return [replace(objective, extend="all")]
 

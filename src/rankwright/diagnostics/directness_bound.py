@@ -39,7 +39,9 @@ class SoftRankBound:
     eps_3: float
 
 
-def softrank_bound(sigma: float, delta: float, n: int, classes: int, *, version: str = "corrected") -> SoftRankBound:
+def softrank_bound(
+    sigma: float, delta: float, n: int, classes: int, *, version: str = "corrected"
+) -> SoftRankBound:
     """Bound the gap between NDCG without a cutoff and its SoftRank surrogate: theorem 2 of the "Directness" paper.
 
         |NDCG - SoftNDCG| <= 2^(K-1) N (ε1 + ε2)
@@ -88,9 +90,13 @@ def softrank_bound(sigma: float, delta: float, n: int, classes: int, *, version:
     version = {"mended": "corrected", "printed": "published"}.get(version, version)
     if version not in ("corrected", "published"):
         raise ValueError(f"version must be 'corrected' or 'published'; got {version!r}.")
-    whole = all(isinstance(count, Integral) and not isinstance(count, bool) for count in (n, classes))
+    whole = all(
+        isinstance(count, Integral) and not isinstance(count, bool) for count in (n, classes)
+    )
     numbers = isinstance(sigma, Real) and isinstance(delta, Real)
-    if not (whole and numbers and sigma > 0 and delta >= 0 and 2 <= n <= 2**53 and 1 <= classes <= 1000):
+    if not (
+        whole and numbers and sigma > 0 and delta >= 0 and 2 <= n <= 2**53 and 1 <= classes <= 1000
+    ):
         raise ValueError(
             "softrank_bound needs sigma > 0, delta >= 0, and whole numbers n from 2 and classes from 1 to 1000; got "
             f"sigma={sigma!r}, delta={delta!r}, n={n!r}, classes={classes!r}."
@@ -106,7 +112,13 @@ def softrank_bound(sigma: float, delta: float, n: int, classes: int, *, version:
     if delta == 0:
         return SoftRankBound(math.inf, False, 0.0, math.inf, math.inf, eps_3)
     slope = 1 / math.log(2) if corrected else 1.0
-    eps_1 = slope * (n - 1) * sigma / (2 * delta * math.sqrt(math.pi)) * math.exp(-((delta / (2 * sigma)) ** 2))
+    eps_1 = (
+        slope
+        * (n - 1)
+        * sigma
+        / (2 * delta * math.sqrt(math.pi))
+        * math.exp(-((delta / (2 * sigma)) ** 2))
+    )
     eps_2 = math.sqrt(eps_3 / (1 - 5 * eps_3)) + 5 * eps_3 if eps_3 < 0.2 else math.inf
     bound = 2.0 ** (classes - 1) * n * (eps_1 + eps_2)
     return SoftRankBound(bound, sigma < largest, largest, eps_1, eps_2, eps_3)

@@ -113,15 +113,23 @@ class DirectnessCurve:
         )
         if len({point.mu for point in self.points}) == 1:
             return chart
-        return chart.encode(strokeDash=alt.StrokeDash("mu:N", title="μ", legend=alt.Legend(orient="bottom")))
+        return chart.encode(
+            strokeDash=alt.StrokeDash("mu:N", title="μ", legend=alt.Legend(orient="bottom"))
+        )
 
     def _chart_rows(self, point: DirectnessPoint) -> list[dict[str, Any]]:
         values = {"largest gap": point.max_gap, "mean gap": point.mean_gap}
         if point.bounded:
-            values |= {"mean bound (theorem 2)": point.mean_bound, "largest gap there": point.max_gap_bounded}
+            values |= {
+                "mean bound (theorem 2)": point.mean_bound,
+                "largest gap there": point.max_gap_bounded,
+            }
         # A logarithmic axis cannot show 0, and values below rounding mean nothing.
         visible = {what: value for what, value in values.items() if value > _ROUNDING}
-        return [{"sigma": point.sigma, "mu": point.mu, "what": what, "value": v} for what, v in visible.items()]
+        return [
+            {"sigma": point.sigma, "mu": point.mu, "what": what, "value": v}
+            for what, v in visible.items()
+        ]
 
 
 def directness_curve(
@@ -165,7 +173,9 @@ def directness_curve(
     """
     target = parse_metric(metric)
     if objective not in (SoftRank.name, StochasticRank.name):
-        raise ValueError(f"objective must be {SoftRank.name} or {StochasticRank.name}; got {objective!r}.")
+        raise ValueError(
+            f"objective must be {SoftRank.name} or {StochasticRank.name}; got {objective!r}."
+        )
     shifts, deviations = _numbers("mus", mus), _numbers("sigmas", sigmas)
     if objective == SoftRank.name and shifts != [0.0]:
         raise ValueError("mus belongs to stochasticrank; leave it out for softrank.")
@@ -180,7 +190,9 @@ def directness_curve(
     for mu in shifts:
         for sigma in deviations:
             soft = objective == SoftRank.name
-            smooth: Objective = SoftRank(sigma=sigma) if soft else StochasticRank(sigma=sigma, mu=mu)
+            smooth: Objective = (
+                SoftRank(sigma=sigma) if soft else StochasticRank(sigma=sigma, mu=mu)
+            )
             result = directness(
                 scores,
                 labels,
@@ -194,7 +206,10 @@ def directness_curve(
                 threads=threads,
             )
             n_queries = len(result.value)
-            facts = {name: getattr(result, name) for name in ("mean_gap", "max_gap", "bias", "bias_error")}
+            facts = {
+                name: getattr(result, name)
+                for name in ("mean_gap", "max_gap", "bias", "bias_error")
+            }
             if bounded:
                 facts |= _compare_with_bound(result.gap, z, y, queries, has_gain, sigma)
             points.append(DirectnessPoint(sigma, mu, **facts))
@@ -220,7 +235,9 @@ def _compare_with_bound(
     for own, q in zip(gap.tolist(), np.flatnonzero(has_gain), strict=True):
         start, stop = queries.boundaries[q : q + 2]
         highest = float(y[start:stop].max())
-        if stop - start < 2 or highest < 1:  # the ideal DCG, which the theorem divides by, may be below 1
+        if (
+            stop - start < 2 or highest < 1
+        ):  # the ideal DCG, which the theorem divides by, may be below 1
             continue
         delta = float(np.diff(np.sort(z[start:stop])).min())
         theorem = softrank_bound(sigma, delta, int(stop - start), math.ceil(highest) + 1)

@@ -25,7 +25,13 @@ from rankwright.kernels import evaluate as kernel
 from rankwright.kernels.exchange import Chain
 from rankwright.kernels.random import GAUSSIAN, noise_by_query, stream_of
 from rankwright.kernels.rank_distribution import expected_rank_value
-from rankwright.kernels.threads import LONG_WORK, available_threads, even_ranges, run_ranges, stop_flag
+from rankwright.kernels.threads import (
+    LONG_WORK,
+    available_threads,
+    even_ranges,
+    run_ranges,
+    stop_flag,
+)
 from rankwright.metrics import Metric
 from rankwright.metrics import metric as parse_metric
 from rankwright.objectives import Objective, SoftRank, StochasticRank
@@ -91,14 +97,23 @@ class Directness:
 
     def to_dataframe(self) -> pd.DataFrame:
         """Return a pandas frame with a row per query."""
-        columns = zip(self.query_ids, self.value, self.surrogate, self.standard_error, self.gap, strict=True)
+        columns = zip(
+            self.query_ids, self.value, self.surrogate, self.standard_error, self.gap, strict=True
+        )
         names = ("query", "value", "surrogate", "standard_error", "gap")
         return frame(dict(zip(names, map(plain, row), strict=True)) for row in columns)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the means and the largest gap."""
-        numbers = {name: getattr(self, name) for name in ("mean_gap", "max_gap", "bias", "bias_error")}
-        return {"objective": self.objective, "metric": self.metric, "queries": len(self.value), **numbers}
+        numbers = {
+            name: getattr(self, name) for name in ("mean_gap", "max_gap", "bias", "bias_error")
+        }
+        return {
+            "objective": self.objective,
+            "metric": self.metric,
+            "queries": len(self.value),
+            **numbers,
+        }
 
 
 def directness(
@@ -143,7 +158,9 @@ def directness(
     source = parse_objective(objective)
     target = parse_metric(metric)
     if target.selects:
-        raise ValueError(f"{target} selects documents instead of ordering them; directness is defined on rankings.")
+        raise ValueError(
+            f"{target} selects documents instead of ordering them; directness is defined on rankings."
+        )
     if len(target.terms()) > 1:
         raise ValueError(f"{target} is a sum; directness is defined on one metric.")
     queries = Queries.of(np.size(labels), qid, group)
@@ -153,20 +170,36 @@ def directness(
     has_gain = chain.scale != 0
     if not has_gain.any():
         raise ValueError(f"{target}: no document has any gain; check the labels.")
-    exact = evaluate(z, y, group=queries.sizes, metrics=[target], ties=ties, threads=threads).per_query[str(target)]
+    exact = evaluate(
+        z, y, group=queries.sizes, metrics=[target], ties=ties, threads=threads
+    ).per_query[str(target)]
     if isinstance(source, SoftRank):
-        surrogate, error = _rank_distribution(source, target, z, queries, chain, threads), np.zeros(queries.n_queries)
+        surrogate, error = (
+            _rank_distribution(source, target, z, queries, chain, threads),
+            np.zeros(queries.n_queries),
+        )
     elif isinstance(source, StochasticRank):
         if isinstance(samples, bool) or not isinstance(samples, int | np.integer) or samples < 2:
-            raise ValueError(f"samples must be a whole number of at least 2, for a standard error; got {samples!r}.")
+            raise ValueError(
+                f"samples must be a whole number of at least 2, for a standard error; got {samples!r}."
+            )
         if not isinstance(seed, int | np.integer):
             raise ValueError(f"seed must be a whole number; got {seed!r}.")
         relevance = np.asarray(target.relevance(y), dtype=np.float64)
-        surrogate, error = _sampled(source, z, relevance, queries, chain, int(samples), seed, threads)
+        surrogate, error = _sampled(
+            source, z, relevance, queries, chain, int(samples), seed, threads
+        )
     else:
-        raise ValueError(f"{source} does not smooth a metric; directness is defined on softrank and stochasticrank.")
+        raise ValueError(
+            f"{source} does not smooth a metric; directness is defined on softrank and stochasticrank."
+        )
     return Directness(
-        queries.ids[has_gain], exact[has_gain], surrogate[has_gain], error[has_gain], str(target), str(source)
+        queries.ids[has_gain],
+        exact[has_gain],
+        surrogate[has_gain],
+        error[has_gain],
+        str(target),
+        str(source),
     )
 
 
@@ -181,10 +214,14 @@ def _rank_distribution(
     surrogate = np.empty(queries.n_queries)
 
     def fill(q0: int, q1: int) -> None:
-        expected_rank_value(q0, q1, queries.boundaries, z, chain, float(source.sigma), surrogate, stop_flag())
+        expected_rank_value(
+            q0, q1, queries.boundaries, z, chain, float(source.sigma), surrogate, stop_flag()
+        )
 
     work = queries.sizes.astype(np.float64) ** 2
-    run_ranges(fill, even_ranges(work, available_threads(threads)), long=bool(work.sum() > LONG_WORK))
+    run_ranges(
+        fill, even_ranges(work, available_threads(threads)), long=bool(work.sum() > LONG_WORK)
+    )
     return surrogate
 
 
@@ -212,7 +249,9 @@ def _sampled(
             noise_by_query(q0, q1, bounds, queries.keys, GAUSSIAN, stream, draw, noise)
             noise[rows] = centre[rows] + source.sigma * noise[rows]
             kernel.order_queries(q0, q1, bounds, noise, relevance, kernel.INPUT, chain.depth, order)
-            kernel.value_queries(q0, q1, bounds, noise, order, sizes, False, chain, values, stop_flag())
+            kernel.value_queries(
+                q0, q1, bounds, noise, order, sizes, False, chain, values, stop_flag()
+            )
             step = values[q0:q1] - mean[q0:q1]
             mean[q0:q1] += step / (draw + 1)
             squares[q0:q1] += step * (values[q0:q1] - mean[q0:q1])
@@ -271,7 +310,9 @@ def directness_pair(first: Directness, second: Directness) -> DirectnessPair:
             f"{second.metric}; measure both with the same objective and metric."
         )
     if not np.array_equal(first.query_ids, second.query_ids):
-        raise ValueError("the two were measured on different queries; measure both on the same data.")
+        raise ValueError(
+            "the two were measured on different queries; measure both on the same data."
+        )
     value = float(first.value.mean()), float(second.value.mean())
     surrogate = float(first.surrogate.mean()), float(second.surrogate.mean())
     return DirectnessPair(

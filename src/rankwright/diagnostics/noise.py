@@ -114,7 +114,12 @@ class Estimators:
     def signal_to_noise(self, name: str) -> Floats:
         """Signal-to-noise of each query [queries]: at least 0, NaN where a query has no gradient."""
         ratio = np.full(len(self.query_ids), np.nan)
-        np.divide(np.maximum(self.signal[name], 0), self.noise[name], out=ratio, where=self.noise[name] > 0)
+        np.divide(
+            np.maximum(self.signal[name], 0),
+            self.noise[name],
+            out=ratio,
+            where=self.noise[name] > 0,
+        )
         return ratio
 
     def to_dataframe(self) -> pd.DataFrame:
@@ -126,7 +131,8 @@ class Estimators:
         columns = {row.name: self.signal_to_noise(row.name).tolist() for row in self.rows}
         ids = [plain(query) for query in self.query_ids]
         return frame(
-            {"query": query, **{name: values[q] for name, values in columns.items()}} for q, query in enumerate(ids)
+            {"query": query, **{name: values[q] for name, values in columns.items()}}
+            for q, query in enumerate(ids)
         )
 
     def to_dict(self) -> dict[str, Any]:
@@ -147,7 +153,11 @@ class Estimators:
             alt.Chart(alt.Data(values=values))
             .mark_boxplot(extent="min-max")
             .encode(
-                x=alt.X("ratio:Q", scale=alt.Scale(type="log"), title="signal-to-noise of a query's gradient"),
+                x=alt.X(
+                    "ratio:Q",
+                    scale=alt.Scale(type="log"),
+                    title="signal-to-noise of a query's gradient",
+                ),
                 y=alt.Y("estimate:N", title=None, sort=[row.name for row in self.rows]),
             )
         )
@@ -193,17 +203,24 @@ def estimators(
     ['ccs', 'ccs + sfa', 'reinforce', 'yeti', 'noisy lambdas']
     """
     if isinstance(repeats, bool) or not isinstance(repeats, int | np.integer) or repeats < 2:
-        raise ValueError(f"repeats must be a whole number of at least 2, for a variance; got {repeats!r}.")
+        raise ValueError(
+            f"repeats must be a whole number of at least 2, for a variance; got {repeats!r}."
+        )
     target = parse_metric(metric)
     queries = Queries.of(np.size(labels), qid, group)
     sources = {
-        name: parse_objective(source) for name, source in (ESTIMATORS if objectives is None else objectives).items()
+        name: parse_objective(source)
+        for name, source in (ESTIMATORS if objectives is None else objectives).items()
     }
     if not sources:
-        raise ValueError("objectives is empty: name at least one, such as {'ccs': 'stochasticrank(sfa=False)'}.")
+        raise ValueError(
+            "objectives is empty: name at least one, such as {'ccs': 'stochasticrank(sfa=False)'}."
+        )
 
     def draw(source: Objective, own_seed: int) -> _Draws:
-        bound = bind(source, labels, qid=qid, group=group, metric=target, seed=own_seed, threads=threads)
+        bound = bind(
+            source, labels, qid=qid, group=group, metric=target, seed=own_seed, threads=threads
+        )
         return _Draws.of(bound, np.asarray(scores, dtype=np.float64), queries, int(repeats))
 
     basis = parse_objective(reference)
@@ -213,7 +230,9 @@ def estimators(
         draws = draw(source, seed)
         rows.append(_row(name, source, draws, truth))
         signal[name], noise[name] = draws.signal, draws.noise
-    return Estimators(tuple(rows), queries.ids, signal, noise, str(target), str(basis), int(repeats))
+    return Estimators(
+        tuple(rows), queries.ids, signal, noise, str(target), str(basis), int(repeats)
+    )
 
 
 def _with_more_draws(basis: Objective) -> Objective:
@@ -269,7 +288,9 @@ def _row(name: str, source: Objective, draws: _Draws, truth: _Draws) -> Estimato
         objective=str(source),
         signal_to_noise=overall,
         median_signal_to_noise=float(np.median(ratio)) if len(ratio) else float("nan"),
-        bias=float(np.sqrt(max(distance, 0.0)) / abs(factor * np.sqrt(true_signal))) if factor else float("nan"),
+        bias=float(np.sqrt(max(distance, 0.0)) / abs(factor * np.sqrt(true_signal)))
+        if factor
+        else float("nan"),
         factor=factor,
         cosine=min(1.0, inner / float(np.sqrt(lengths))) if lengths > 0 else float("nan"),
         seconds=draws.seconds,

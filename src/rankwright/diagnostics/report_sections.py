@@ -36,7 +36,13 @@ def incoherency_section(curves: Sequence[IncoherencyCurve]) -> Section:
             "that belongs there but is ranked lower."
         )
     rows = [[c.objective, int(c.trees[-1]), *_shares(c)] for c in curves]
-    columns = ["gradient", "trees", "queries with incoherent pairs", "with harmful pairs", "misranked pairs incoherent"]
+    columns = [
+        "gradient",
+        "trees",
+        "queries with incoherent pairs",
+        "with harmful pairs",
+        "misranked pairs incoherent",
+    ]
     blocks: list[Block] = [
         Text(text),
         Figure(
@@ -73,7 +79,9 @@ def incoherency_section(curves: Sequence[IncoherencyCurve]) -> Section:
     return Section("Gradient incoherency", blocks)
 
 
-def directness_section(curves: Sequence[DirectnessCurve], pair: DirectnessPair | None = None) -> Section:
+def directness_section(
+    curves: Sequence[DirectnessCurve], pair: DirectnessPair | None = None
+) -> Section:
     """Show gaps between metric and surrogate against σ, with theorem 2, and theorem 1 for a pair of models.
 
     Examples
@@ -98,13 +106,19 @@ def directness_section(curves: Sequence[DirectnessCurve], pair: DirectnessPair |
                 f"{point.sigma:g}",
                 f"{point.mu:g}",
                 *map(_small, (point.mean_gap, point.max_gap, point.bias, point.bias_error)),
-                *([point.bounded, _small(point.max_gap_bounded), _small(point.mean_bound)] if bounded else []),
+                *(
+                    [point.bounded, _small(point.max_gap_bounded), _small(point.mean_bound)]
+                    if bounded
+                    else []
+                ),
             ]
             for point in curve.points
         ]
         note = f"{curve.queries} queries."
         if curve.objective == "softrank" and not bounded:
-            note += " No query meets the condition of theorem 2: its scores are too close for these σ."
+            note += (
+                " No query meets the condition of theorem 2: its scores are too close for these σ."
+            )
         blocks += [
             Figure(
                 f"{curve.objective} for {curve.metric}",
@@ -119,7 +133,12 @@ def directness_section(curves: Sequence[DirectnessCurve], pair: DirectnessPair |
             Table(
                 "Theorem 1 for the two models",
                 ["ε1", "ε2", "bound 2 ε1 + ε2", "difference of the metric"],
-                [[_small(value) for value in (pair.eps_1, pair.eps_2, pair.bound, pair.difference)]],
+                [
+                    [
+                        _small(value)
+                        for value in (pair.eps_1, pair.eps_2, pair.bound, pair.difference)
+                    ]
+                ],
                 "The surrogate is that of StochasticRank with its default σ. The premises, that the first model is at "
                 f"least as good by the surrogate and the second by the metric, {holds}.",
             )
@@ -166,7 +185,9 @@ def estimators_section(result: Estimators) -> Section:
         "noise are equal."
     )
     figure = Figure(
-        "Signal-to-noise of queries", result.plot(), "Spread over queries of the signal-to-noise of each estimate."
+        "Signal-to-noise of queries",
+        result.plot(),
+        "Spread over queries of the signal-to-noise of each estimate.",
     )
     return Section("Gradient estimates", [Text(text), figure, Table("Estimates", columns, rows)])
 
@@ -185,11 +206,18 @@ def gap_section(curve: GapCurve) -> Section:
     """
     last = [point for point in curve.points if point.trees == curve.points[-1].trees]
     rows: list[list[Cell]] = [
-        [p.metric, p.trees, p.train, p.test, f"{p.gap:+.4f} [{p.low:+.4f}, {p.high:+.4f}]"] for p in last
+        [p.metric, p.trees, p.train, p.test, f"{p.gap:+.4f} [{p.low:+.4f}, {p.high:+.4f}]"]
+        for p in last
     ]
     interval = f"{100 * curve.confidence:g}% interval, as if the queries of both sets were drawn at random."
-    figure = Figure("Training minus test", curve.plot(), "Metric on training data minus test data, by number of trees.")
-    table = Table("After the last tree", ["metric", "trees", "training", "test", "gap"], rows, interval)
+    figure = Figure(
+        "Training minus test",
+        curve.plot(),
+        "Metric on training data minus test data, by number of trees.",
+    )
+    table = Table(
+        "After the last tree", ["metric", "trees", "training", "test", "gap"], rows, interval
+    )
     return Section("Generalisation gap", [figure, table])
 
 
@@ -209,7 +237,11 @@ def changes_section(changes: QueryChanges) -> Section:
     row = changes.overall
     rows: list[list[Cell]] = [
         [what, share.count, f"{share.share:.1%} [{share.low:.1%}, {share.high:.1%}]"]
-        for what, share in (("larger", changes.up), ("the same", changes.same), ("smaller", changes.down))
+        for what, share in (
+            ("larger", changes.up),
+            ("the same", changes.same),
+            ("smaller", changes.down),
+        )
     ]
     text = (
         f"From {before} to {after} the mean of {changes.metric} changes by {row.difference:+.4f} "
@@ -219,10 +251,15 @@ def changes_section(changes: QueryChanges) -> Section:
     most = changes.most()
     if most:
         values: list[list[Cell]] = [
-            [str(row["query"]), row["before"], row["after"], f"{row['change']:+.4f}"] for row in most
+            [str(row["query"]), row["before"], row["after"], f"{row['change']:+.4f}"]
+            for row in most
         ]
         blocks += [
-            Figure("Size of the changes", changes.plot(), "Number of queries by the change of their value."),
+            Figure(
+                "Size of the changes",
+                changes.plot(),
+                "Number of queries by the change of their value.",
+            ),
             Table("Queries that change most", ["query", before, after, "change"], values),
         ]
     return Section("Changed queries", blocks)
@@ -231,7 +268,11 @@ def changes_section(changes: QueryChanges) -> Section:
 def _shares(curve: IncoherencyCurve) -> list[Any]:
     last = curve.stages[-1]
     harmful = None if last.k is None else f"{last.harmful_share:.2%}"
-    return [f"{last.share:.2%}", harmful, f"{last.pair_share:.2%}" if last.misranked.any() else None]
+    return [
+        f"{last.share:.2%}",
+        harmful,
+        f"{last.pair_share:.2%}" if last.misranked.any() else None,
+    ]
 
 
 def _small(number: float) -> str | None:

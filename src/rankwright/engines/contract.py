@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankwright.kernels.tree_arrays import TreeArrays
-from rankwright.reducer import ALONE, Reducer
+from rankwright.support.reducer import ALONE, Reducer
 
 if TYPE_CHECKING:
     from rankwright.data.dataset import RankingData
@@ -93,7 +93,9 @@ class Forest(Protocol):
     def n_features(self) -> int:
         """Number of columns."""
 
-    def predict(self, X: Any, *, threads: int = 1, start: int = 0, stop: int | None = None) -> Floats:
+    def predict(
+        self, X: Any, *, threads: int = 1, start: int = 0, stop: int | None = None
+    ) -> Floats:
         """Sum the trees [start, stop) for each row of a matrix, dense or sparse."""
 
     def contributions(self, X: Any, *, threads: int = 1) -> Floats:

@@ -8,7 +8,7 @@ import weakref
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from rankwright.interrupts import deferred_interrupts
+from rankwright.support.interrupts import deferred_interrupts
 
 _SECONDS_BETWEEN_LOOKS = 0.05  # for a Ctrl-C, while a call waits
 

@@ -39,7 +39,9 @@ class PackedForest(ABC):
         """The trees in one set of arrays, every tree checked."""
         return pack(self.trees(), self.n_features)
 
-    def predict(self, X: Any, *, threads: int = 1, start: int = 0, stop: int | None = None) -> NDArray[np.float64]:
+    def predict(
+        self, X: Any, *, threads: int = 1, start: int = 0, stop: int | None = None
+    ) -> NDArray[np.float64]:
         """Sum the trees [start, stop) for each row."""
         return score(self.packed, X, start, self.n_trees if stop is None else stop, threads)
 

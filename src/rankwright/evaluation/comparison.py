@@ -144,7 +144,10 @@ class Comparison:
     def _repr_html_(self) -> str:
         header, body = self._cells()
         head = "".join(f"<th>{html.escape(cell)}</th>" for cell in header)
-        rows = "".join("<tr>" + "".join(f"<td>{html.escape(cell)}</td>" for cell in cells) + "</tr>" for cells in body)
+        rows = "".join(
+            "<tr>" + "".join(f"<td>{html.escape(cell)}</td>" for cell in cells) + "</tr>"
+            for cells in body
+        )
         notes = "<br>".join(map(html.escape, self._footnotes()))
         return f"<table><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table><p>{notes}</p>"
 
@@ -287,7 +290,9 @@ def compare(
     _check_arguments(test, permutations, resamples, confidence, seed)
     check_policies(systems, names)
     # Positions of the baseline's queries in each evaluation.
-    positions = [query_positions(a, system, name) for system, name in zip(systems, names, strict=True)]
+    positions = [
+        query_positions(a, system, name) for system, name in zip(systems, names, strict=True)
+    ]
     weights = shared_weights(systems, positions, names)
     if weights is not None and test != "fisher":
         raise ValueError(
@@ -305,7 +310,9 @@ def compare(
         compared = compared_queries(values, weights, names, metric, a.query_ids)
         query_weight = None if weights is None else weights[compared]
         pairs = [
-            _paired_result(settings, metric, names, number, values[0][compared], other[compared], query_weight)
+            _paired_result(
+                settings, metric, names, number, values[0][compared], other[compared], query_weight
+            )
             for number, other in enumerate(values[1:], start=1)
         ]
         adjusted = holm([pair.p for pair in pairs])
@@ -335,7 +342,9 @@ def _paired_result(
         "wilcoxon": wilcoxon(difference, key) if query_weight is None else np.nan,
     }
     p = p_values[settings.test]
-    low, high = bootstrap_interval(difference, query_weight, settings.resamples, settings.confidence, key)
+    low, high = bootstrap_interval(
+        difference, query_weight, settings.resamples, settings.confidence, key
+    )
     return PairedResult(
         metric=metric,
         system=names[number],
@@ -363,11 +372,15 @@ def _level(confidence: float) -> float:
     return round(1 - confidence, DECIMALS)
 
 
-def _check_arguments(test: str, permutations: int, resamples: int, confidence: float, seed: int) -> None:
+def _check_arguments(
+    test: str, permutations: int, resamples: int, confidence: float, seed: int
+) -> None:
     if test not in _TESTS:
         raise ValueError(f"unknown test {test!r}; choose from {', '.join(_TESTS)}.")
     if not 0 < confidence < 1:
-        raise ValueError(f"confidence must be between 0 and 1; got {confidence}. Use 0.95 for tests at 5 %.")
+        raise ValueError(
+            f"confidence must be between 0 and 1; got {confidence}. Use 0.95 for tests at 5 %."
+        )
     for name, value, minimum in (
         ("permutations", permutations, 1),
         ("resamples", resamples, 1),

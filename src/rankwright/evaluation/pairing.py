@@ -47,7 +47,9 @@ def check_policies(systems: Sequence[PerQueryValues], names: Sequence[str]) -> N
                 )
 
 
-def query_positions(baseline: PerQueryValues, system: PerQueryValues, name: str) -> NDArray[np.int64]:
+def query_positions(
+    baseline: PerQueryValues, system: PerQueryValues, name: str
+) -> NDArray[np.int64]:
     """Return the position of each of the baseline's queries in the system's evaluation."""
     expected = np.asarray(baseline.query_ids).tolist()
     ids = np.asarray(system.query_ids).tolist()
@@ -83,15 +85,15 @@ def shared_weights(
 
 
 def shared_metrics(
-    systems: Sequence[PerQueryValues],
-    names: Sequence[str],
-    metrics: str | Iterable[object] | None,
+    systems: Sequence[PerQueryValues], names: Sequence[str], metrics: str | Iterable[object] | None
 ) -> list[str]:
     """Return the names of the metrics to compare, which all systems must have."""
     if metrics is None:
         chosen_metrics = [m for m in systems[0].per_query if all(m in s.per_query for s in systems)]
     else:
-        chosen_metrics = [metrics] if isinstance(metrics, str) else [str(metric) for metric in metrics]
+        chosen_metrics = (
+            [metrics] if isinstance(metrics, str) else [str(metric) for metric in metrics]
+        )
     if not chosen_metrics:
         raise ValueError(
             "no metric to compare by: the evaluations share none, or metrics is empty. "

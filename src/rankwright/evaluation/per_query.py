@@ -11,15 +11,22 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from rankwright._frames import Library, data_frame
-from rankwright._html import table
 from rankwright.data.labels import choose_label, grouped_labels, number_of_rows
 from rankwright.data.queries import Queries, as_floats, plain_ids
 from rankwright.kernels import evaluate as kernel
 from rankwright.kernels.exchange import Chain
-from rankwright.kernels.threads import LONG_WORK, available_threads, equal_ranges, even_ranges, run_ranges, stop_flag
+from rankwright.kernels.threads import (
+    LONG_WORK,
+    available_threads,
+    equal_ranges,
+    even_ranges,
+    run_ranges,
+    stop_flag,
+)
 from rankwright.metrics import Metric, metric, metric_texts
-from rankwright.reducer import ALONE, Reducer, addable
+from rankwright.support.frames import Library, data_frame
+from rankwright.support.html import table
+from rankwright.support.reducer import ALONE, Reducer, addable
 
 TIES = {
     "worst": kernel.WORST,
@@ -149,7 +156,14 @@ def evaluate(
     {'mrr': 0.5, 'mrr[margin]': 1.0, 'mrr+mrr[margin]': 1.5}
     """
     bound = Evaluator(
-        labels, qid=qid, group=group, metrics=metrics, ties=ties, empty=empty, weights=weights, threads=threads
+        labels,
+        qid=qid,
+        group=group,
+        metrics=metrics,
+        ties=ties,
+        empty=empty,
+        weights=weights,
+        threads=threads,
     )
     return bound(scores)
 
@@ -176,7 +190,9 @@ class Evaluator:
         if ties not in TIES:
             raise ValueError(f"unknown tie policy {ties!r}; choose one of {', '.join(TIES)}.")
         if empty not in EMPTY:
-            raise ValueError(f"unknown policy for empty queries {empty!r}; choose one of {', '.join(EMPTY)}.")
+            raise ValueError(
+                f"unknown policy for empty queries {empty!r}; choose one of {', '.join(EMPTY)}."
+            )
         wanted = metric_texts(metrics)
         if not wanted:
             raise ValueError("no metric to evaluate: name at least one, such as 'ndcg@10'.")
@@ -186,8 +202,12 @@ class Evaluator:
         self.labels = grouped_labels(labels, queries)
         self.weights = None if weights is None else _query_weights(weights, queries)
         local = queries.n_queries if self.weights is None else np.count_nonzero(self.weights)
-        self._n_queries = int(reducer.sum(np.array([float(local)]))[0])  # that count, on all machines
-        self._sums: dict[str, list[tuple[float, int]]] = {}  # factors and numbers of the terms, by name
+        self._n_queries = int(
+            reducer.sum(np.array([float(local)]))[0]
+        )  # that count, on all machines
+        self._sums: dict[
+            str, list[tuple[float, int]]
+        ] = {}  # factors and numbers of the terms, by name
         self._chains: list[Chain] = []  # of each term
         self._selecting: list[int] = []
         # Ties are broken by the label that a metric reads, so each label has an order of its own.
@@ -197,13 +217,19 @@ class Evaluator:
             for factor, term in metric(text).terms():
                 number = len(self._chains)
                 terms.append((factor, number))
-                (self._selecting if term.selects else self._ranking.setdefault(term.label, [])).append(number)
-                self._chains.append(term.bind(choose_label(self.labels, term.label), queries.boundaries))
+                (
+                    self._selecting if term.selects else self._ranking.setdefault(term.label, [])
+                ).append(number)
+                self._chains.append(
+                    term.bind(choose_label(self.labels, term.label), queries.boundaries)
+                )
         # Ranges of queries whose order fits into the cache, and the ranges that each thread takes.
         sizes = queries.sizes.astype(np.float64)
         self._query_ranges = even_ranges(sizes, 1 + queries.n_rows // _ROWS_AT_ONCE)
         n_threads = min(available_threads(threads), 1 + queries.n_rows // _ROWS_PER_THREAD)
-        self._long = ties == "expected" and bool((sizes**2).sum() > LONG_WORK)  # all scores may be equal
+        self._long = ties == "expected" and bool(
+            (sizes**2).sum() > LONG_WORK
+        )  # all scores may be equal
         self._thread_ranges = equal_ranges(len(self._query_ranges), n_threads)
 
     def __call__(self, scores: ArrayLike) -> Evaluation:
@@ -228,16 +254,25 @@ class Evaluator:
 
     def _fill(self, z: Floats, values: list[Floats], r0: int, r1: int) -> None:
         """Write the values of the query ranges [r0, r1)."""
-        bounds, sizes, expected = self.queries.boundaries, self.queries.sizes, self.ties == "expected"
+        bounds, sizes, expected = (
+            self.queries.boundaries,
+            self.queries.sizes,
+            self.ties == "expected",
+        )
         halt = stop_flag()
         for q0, q1 in self._query_ranges[r0:r1]:
             order = np.empty(int(bounds[q1] - bounds[q0]), dtype=np.int64)
             for label, terms in self._ranking.items():
-                own, deepest = choose_label(self.labels, label), max(self._chains[term].depth for term in terms)
+                own, deepest = (
+                    choose_label(self.labels, label),
+                    max(self._chains[term].depth for term in terms),
+                )
                 kernel.order_queries(q0, q1, bounds, z, own, TIES[self.ties], deepest, order)
                 for term in terms:
                     chain, into = self._chains[term], values[term]
-                    kernel.value_queries(q0, q1, bounds, z, order, sizes, expected, chain, into, halt)
+                    kernel.value_queries(
+                        q0, q1, bounds, z, order, sizes, expected, chain, into, halt
+                    )
             for term in self._selecting:
                 n_selected = np.empty(self.queries.n_queries, dtype=np.int64)
                 kernel.select_queries(q0, q1, bounds, z, order, n_selected)
@@ -255,7 +290,9 @@ def ranks_within_queries(scores: NDArray[np.float64], queries: Queries) -> NDArr
     """
     grouped = np.ascontiguousarray(queries.group(scores))
     order = np.empty(len(scores), dtype=np.int64)
-    kernel.order_queries(0, queries.n_queries, queries.boundaries, grouped, grouped, kernel.INPUT, len(order), order)
+    kernel.order_queries(
+        0, queries.n_queries, queries.boundaries, grouped, grouped, kernel.INPUT, len(order), order
+    )
     starts = np.repeat(queries.boundaries[:-1], queries.sizes)
     ranks = np.empty(len(scores), dtype=np.int64)
     ranks[starts + order] = np.arange(len(scores)) - starts + 1
@@ -265,11 +302,15 @@ def ranks_within_queries(scores: NDArray[np.float64], queries: Queries) -> NDArr
 def _check_scores(scores: ArrayLike, queries: Queries) -> NDArray[np.float64]:
     values = as_floats(scores, "scores must be numbers, one per row.")
     if values.shape != (queries.n_rows,):
-        raise ValueError(f"scores have shape {values.shape} for {queries.n_rows} rows; give one per row.")
+        raise ValueError(
+            f"scores have shape {values.shape} for {queries.n_rows} rows; give one per row."
+        )
     values = np.ascontiguousarray(queries.group(values))
     if np.isnan(values.min()):
         row = int(np.flatnonzero(np.isnan(values))[0])
-        raise ValueError(f"the score at {queries.where(row)} is NaN and cannot be ranked; check the model's output.")
+        raise ValueError(
+            f"the score at {queries.where(row)} is NaN and cannot be ranked; check the model's output."
+        )
     return values
 
 
@@ -286,11 +327,18 @@ def _query_weights(weights: ArrayLike, queries: Queries) -> NDArray[np.float64]:
 
 
 def _mean(
-    name: str, values: NDArray[np.float64], weights: NDArray[np.float64] | None, n_queries: int, reducer: Reducer
+    name: str,
+    values: NDArray[np.float64],
+    weights: NDArray[np.float64] | None,
+    n_queries: int,
+    reducer: Reducer,
 ) -> float:
     counted = ~np.isnan(values)
     weight = np.ones(len(values)) if weights is None else weights
-    terms = [addable(part, n_queries, reducer).sum() for part in (weight[counted], values[counted] * weight[counted])]
+    terms = [
+        addable(part, n_queries, reducer).sum()
+        for part in (weight[counted], values[counted] * weight[counted])
+    ]
     local = (counted.sum(), *terms)
     n_counted, total_weight, total = reducer.sum(np.array(local, dtype=np.float64)).tolist()
     if n_counted == 0:
@@ -301,5 +349,7 @@ def _mean(
         )
         return float("nan")
     if total_weight == 0:
-        raise ValueError(f"{name}: every query with a value has weight 0, so there is no mean; give positive weights.")
+        raise ValueError(
+            f"{name}: every query with a value has weight 0, so there is no mean; give positive weights."
+        )
     return float(total / total_weight)

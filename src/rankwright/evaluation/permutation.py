@@ -16,13 +16,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rankwright._frames import Library, data_frame
-from rankwright._html import table
 from rankwright.data.dataset import RankingData
 from rankwright.evaluation.per_query import Evaluator
 from rankwright.evaluation.significance import bootstrap_interval, mean
 from rankwright.kernels.random import UNIFORM, noise_by_query, stream_of
 from rankwright.metrics import Metric
+from rankwright.support.frames import Library, data_frame
+from rankwright.support.html import table
 
 Floats = NDArray[np.float64]
 _RESAMPLES = 2000
@@ -68,15 +68,20 @@ class PermutationImportance:
 
     def to_dataframe(self, library: Library = "pandas") -> Any:
         """Return a data frame with one row per column."""
-        columns = {"feature": self.features, "loss": self.losses, "low": self.low, "high": self.high}
+        columns = {
+            "feature": self.features,
+            "loss": self.losses,
+            "low": self.low,
+            "high": self.high,
+        }
         return data_frame(columns, library)
 
     def _repr_html_(self) -> str:
         rows = [
             [name, f"{loss:+.4f}", f"[{low:+.4f}, {high:+.4f}]"]
-            for name, loss, low, high in list(zip(self.features, self.losses, self.low, self.high, strict=True))[
-                :_SHOWN
-            ]
+            for name, loss, low, high in list(
+                zip(self.features, self.losses, self.low, self.high, strict=True)
+            )[:_SHOWN]
         ]
         more = len(self.features) - len(rows)
         note = f"{self.metric} is {self.value:.4f}; {self.repeats} shuffles of each column."
@@ -90,7 +95,9 @@ class PermutationImportance:
         width = max(map(len, self.features))
         return "\n".join(
             f"{name:<{width}}  {loss:+.4f} [{low:+.4f}, {high:+.4f}]"
-            for name, loss, low, high in zip(self.features, self.losses, self.low, self.high, strict=True)
+            for name, loss, low, high in zip(
+                self.features, self.losses, self.low, self.high, strict=True
+            )
         )
 
 
@@ -128,7 +135,9 @@ def permutation_importance(
     from rich.progress import track
 
     data = data.canonical(threads=threads)  # so that draws do not depend on the order of the rows
-    evaluator = Evaluator(data.labels, group=data.group, metrics=[metric], weights=data.weights, threads=threads)
+    evaluator = Evaluator(
+        data.labels, group=data.group, metrics=[metric], weights=data.weights, threads=threads
+    )
     name, sign = str(metric), 1.0 if metric.higher_is_better else -1.0
     start = evaluator(score(data))
     before = start.per_query[name]
@@ -140,7 +149,10 @@ def permutation_importance(
         if not used[column]:
             rows.append((0.0, 0.0, 0.0))
             continue
-        values = (evaluator(score(_shuffled(data, column, seed, repeat))).per_query[name] for repeat in range(repeats))
+        values = (
+            evaluator(score(_shuffled(data, column, seed, repeat))).per_query[name]
+            for repeat in range(repeats)
+        )
         loss = np.mean([sign * (before - after)[counted] for after in values], axis=0)
         interval = bootstrap_interval(loss, weight, _RESAMPLES, confidence, (seed, column))
         rows.append((mean(loss, weight), *interval))
@@ -163,7 +175,9 @@ def _shuffled(data: RankingData, column: int, seed: int, repeat: int) -> Ranking
     queries = data.queries
     draws = np.empty(data.n_rows)
     stream = stream_of(seed, column, repeat)
-    noise_by_query(0, queries.n_queries, queries.boundaries, queries.keys, UNIFORM, stream, 0, draws)
+    noise_by_query(
+        0, queries.n_queries, queries.boundaries, queries.keys, UNIFORM, stream, 0, draws
+    )
     order = np.lexsort((draws, queries.query_of_row))
     shuffled = copy.copy(data)
     import scipy.sparse as sp

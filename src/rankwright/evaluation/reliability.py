@@ -17,9 +17,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from rankwright._frames import Library, data_frame
-from rankwright._html import table
 from rankwright.data.queries import Queries, as_floats
+from rankwright.support.frames import Library, data_frame
+from rankwright.support.html import table
 
 Floats = NDArray[np.float64]
 _NORMAL = 1.959963984540054  # 97.5 % quantile of the normal distribution
@@ -113,7 +113,9 @@ def reliability(
     t = as_floats(targets, "targets must be numbers, one per row.")
     for name, array in (("values", v), ("targets", t)):
         if array.shape != (queries.n_rows,):
-            raise ValueError(f"{name} have shape {array.shape} for {queries.n_rows} rows; give one per row.")
+            raise ValueError(
+                f"{name} have shape {array.shape} for {queries.n_rows} rows; give one per row."
+            )
         if not np.isfinite(array).all():
             row = int(np.flatnonzero(~np.isfinite(array))[0])
             raise ValueError(f"{name}[{row}] is {array[row]}; give finite numbers.")
@@ -131,7 +133,9 @@ def reliability(
         predicted, observed = (np.bincount(of_row, w * column) / mass for column in (v, t))
     # The sum of a query's deviations in a bin is one observation: its documents are not independent.
     cell = queries.query_of_row * len(mass) + of_row
-    sums = np.bincount(cell, w * (t - observed[of_row]), queries.n_queries * len(mass)).reshape(-1, len(mass))
+    sums = np.bincount(cell, w * (t - observed[of_row]), queries.n_queries * len(mass)).reshape(
+        -1, len(mass)
+    )
     with np.errstate(invalid="ignore"):
         half = _NORMAL * np.sqrt((sums**2).sum(axis=0)) / mass
     difference = np.abs(predicted - observed)[used]

@@ -65,7 +65,9 @@ def wilcoxon(difference: Floats, key: tuple[int, int]) -> float:
     return float(stats.wilcoxon(nonzero).pvalue)
 
 
-def fisher(difference: Floats, query_weight: Floats | None, permutations: int, key: tuple[int, int]) -> float:
+def fisher(
+    difference: Floats, query_weight: Floats | None, permutations: int, key: tuple[int, int]
+) -> float:
     """Return the p-value of Fisher's randomisation test; ``key`` is the seed and the number of the system."""
     terms = difference if query_weight is None else difference * query_weight
     # With sorted sizes the sampled p-value does not depend on the order of queries or on the sign.

@@ -23,9 +23,9 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from rankwright._io import PathLike, write_together
 from rankwright.export.contract import ExportOptions, Target, check_version
 from rankwright.model import Model, load
+from rankwright.support.files import PathLike, write_together
 
 # Where each target is; modules are loaded when their target is used.
 TARGETS = {
@@ -123,7 +123,10 @@ def light_model(model: Any) -> Model:
 
 
 def export_options(
-    model: Model, target_version: str | None = None, feature_set: PathLike | None = None, name: str = "rankwright"
+    model: Model,
+    target_version: str | None = None,
+    feature_set: PathLike | None = None,
+    name: str = "rankwright",
 ) -> ExportOptions:
     """Gather the options of a target; the feature set is read, and compared with the model."""
     features = None
@@ -135,7 +138,9 @@ def export_options(
     return ExportOptions(name, target_version, features, model.columns.categories, model.recipe)
 
 
-def write_export(model: Model, target: Target, path: PathLike, options: ExportOptions) -> tuple[Path, tuple[str, ...]]:
+def write_export(
+    model: Model, target: Target, path: PathLike, options: ExportOptions
+) -> tuple[Path, tuple[str, ...]]:
     """Write a model's file, complete or not at all; returns its path and what to warn of."""
     check_version(target, options)
     if model.recipe and not getattr(target, "whole_queries", False):

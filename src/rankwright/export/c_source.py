@@ -117,19 +117,28 @@ class CSource:
     single_precision = False
     whole_queries = True
 
-    def write(self, trees: Sequence[TreeArrays], feature_names: Sequence[str], options: ExportOptions) -> Exported:
+    def write(
+        self, trees: Sequence[TreeArrays], feature_names: Sequence[str], options: ExportOptions
+    ) -> Exported:
         """Write the tables and the functions that read them."""
         packed = pack(trees, len(feature_names))
         among = (packed.rule & 3) == 2
-        category_left = np.concatenate([np.empty(0, dtype=bool), *map(missing_category_left, trees)]).astype(bool)
+        category_left = np.concatenate(
+            [np.empty(0, dtype=bool), *map(missing_category_left, trees)]
+        ).astype(bool)
         # What is special and not a set has zeros that are missing.
         zero_is_missing = ~among & (packed.kind == SPECIAL)
         default_left = (packed.rule & 16) != 0
         missing_left = np.where(
-            among, category_left, np.where(zero_is_missing, default_left, packed.kind == MISSING_LEFT)
+            among,
+            category_left,
+            np.where(zero_is_missing, default_left, packed.kind == MISSING_LEFT),
         )
         rule = _MISSING_LEFT * missing_left + _ZERO_IS_MISSING * zero_is_missing + _IS_SET * among
-        name, given = identifier(options.name), feature_names[: len(feature_names) - len(options.recipe.names)]
+        name, given = (
+            identifier(options.name),
+            feature_names[: len(feature_names) - len(options.recipe.names)],
+        )
         text = _TEMPLATE.format(
             name=name,
             **_functions(name, given, options.recipe),
@@ -148,13 +157,17 @@ class CSource:
         )
         return Exported(text.encode("ascii"))
 
-    def score(self, content: bytes, X: Any, feature_names: Sequence[str], options: ExportOptions) -> Floats:
+    def score(
+        self, content: bytes, X: Any, feature_names: Sequence[str], options: ExportOptions
+    ) -> Floats:
         """Score rows by the tables, as the functions of the file do; nothing is compiled or executed."""
         text = content.decode()
         rows = dense(X, int(re.findall(r"#define N_FEATURES (\d+)", text)[0]), np.float64)
         tables = {
             name: [_read(number) for number in numbers.replace("\n", " ").split(",")]
-            for name, numbers in re.findall(r"static const [\w ]+ (\w+)\[\d+\] = \{([^}]*)\};", text)
+            for name, numbers in re.findall(
+                r"static const [\w ]+ (\w+)\[\d+\] = \{([^}]*)\};", text
+            )
         }
         scores = np.zeros(len(rows))
         for root in tables["root"][: int(re.findall(r"#define N_TREES (\d+)", text)[0])]:
@@ -177,7 +190,11 @@ def _functions(name: str, given: Sequence[str], recipe: Recipe) -> dict[str, str
             source=_table("int32_t", "within_source", source),
             target=_table("int32_t", "within_target", target),
         )
-        parts = {"public": c_within_query.PUBLIC.format(name=name), "static": "static ", "many": code}
+        parts = {
+            "public": c_within_query.PUBLIC.format(name=name),
+            "static": "static ",
+            "many": code,
+        }
     return {"includes": "\n".join(f"#include <{header}.h>" for header in headers), **parts}
 
 
@@ -209,7 +226,8 @@ def _number(number: float) -> str:
 def _escaped(name: str) -> str:
     """Escape all but plain letters, digits and a few signs, as octal numbers: three digits end by themselves."""
     return "".join(
-        chr(byte) if re.match(r"[\w .+-]", chr(byte), re.ASCII) else f"\\{byte:03o}" for byte in name.encode()
+        chr(byte) if re.match(r"[\w .+-]", chr(byte), re.ASCII) else f"\\{byte:03o}"
+        for byte in name.encode()
     )
 
 
@@ -228,8 +246,15 @@ def _values(tables: dict[str, list[float]], root: int, rows: Floats) -> Floats:
         rule = int(tables["rule"][node])
         missing = np.isnan(x) | ((np.abs(x) <= 1.0000000180025095e-35) & bool(rule & 2))
         if rule & 4:
-            words = tables["sets"][int(tables["set_start"][node]) : int(tables["set_start"][node + 1])]
-            chosen = [32 * i + bit for i, word in enumerate(words) for bit in range(32) if int(word) >> bit & 1]
+            words = tables["sets"][
+                int(tables["set_start"][node]) : int(tables["set_start"][node + 1])
+            ]
+            chosen = [
+                32 * i + bit
+                for i, word in enumerate(words)
+                for bit in range(32)
+                if int(word) >> bit & 1
+            ]
             left = np.isin(np.trunc(x), chosen)
         else:
             left = x <= tables["bound"][node]

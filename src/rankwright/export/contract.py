@@ -96,10 +96,14 @@ class Target(Protocol):
     def single_precision(self) -> bool:
         """Whether the target computes with 32-bit numbers: features are rounded, and sums differ in the last digits."""
 
-    def write(self, trees: Sequence[TreeArrays], feature_names: Sequence[str], options: ExportOptions) -> Exported:
+    def write(
+        self, trees: Sequence[TreeArrays], feature_names: Sequence[str], options: ExportOptions
+    ) -> Exported:
         """Write the trees; raise ValueError, naming the feature, where the target cannot express a split."""
 
-    def score(self, content: bytes, X: Any, feature_names: Sequence[str], options: ExportOptions) -> Floats:
+    def score(
+        self, content: bytes, X: Any, feature_names: Sequence[str], options: ExportOptions
+    ) -> Floats:
         """Score rows [rows, columns] with an exported file, by the target's documented rules; NaN is missing."""
 
 

@@ -32,7 +32,9 @@ class Elastic:
     file_name = "elastic-model.json"
     single_precision = False
 
-    def write(self, trees: Sequence[TreeArrays], feature_names: Sequence[str], options: ExportOptions) -> Exported:
+    def write(
+        self, trees: Sequence[TreeArrays], feature_names: Sequence[str], options: ExportOptions
+    ) -> Exported:
         """Write the trees."""
         refuse_categories(trees, feature_names, "Elasticsearch's own learning to rank")
         common = {"feature_names": list(feature_names), "target_type": "regression"}
@@ -40,12 +42,16 @@ class Elastic:
         ensemble = {
             **common,
             "aggregate_output": {"weighted_sum": {}},
-            "trained_models": [{"tree": {**common, "tree_structure": _structure(root)}} for root in roots],
+            "trained_models": [
+                {"tree": {**common, "tree_structure": _structure(root)}} for root in roots
+            ],
         }
         document = {"trained_model": {"ensemble": ensemble}}
         return Exported(json.dumps(document, separators=(",", ":"), allow_nan=False).encode())
 
-    def score(self, content: bytes, X: Any, feature_names: Sequence[str], options: ExportOptions) -> Floats:
+    def score(
+        self, content: bytes, X: Any, feature_names: Sequence[str], options: ExportOptions
+    ) -> Floats:
         """Score rows as Elasticsearch does."""
         ensemble = json.loads(content)["trained_model"]["ensemble"]
         names = list(feature_names)
@@ -62,8 +68,13 @@ def _tree_values(nodes: list[dict[str, Any]], values: Floats) -> Floats:
     if [node["node_index"] for node in nodes] != list(range(len(nodes))):
         raise ValueError("the nodes of a tree are not in the order of their node_index.")
     for node in nodes:
-        if "leaf_value" not in node and min(node["left_child"], node["right_child"]) <= node["node_index"]:
-            raise ValueError(f"node {node['node_index']} leads back to an earlier one: that is not a tree.")
+        if (
+            "leaf_value" not in node
+            and min(node["left_child"], node["right_child"]) <= node["node_index"]
+        ):
+            raise ValueError(
+                f"node {node['node_index']} leads back to an earlier one: that is not a tree."
+            )
 
     def leaf(node: Any) -> float | None:
         return node["leaf_value"][0] if "leaf_value" in node else None

@@ -8,8 +8,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from rankwright._io import PathLike
 from rankwright.export.contract import FeatureSet
+from rankwright.support.files import PathLike
 
 
 def read_feature_set(path: PathLike) -> FeatureSet:
@@ -40,7 +40,9 @@ def read_feature_set(path: PathLike) -> FeatureSet:
         names.append(name)
         store = feature.get("store") if isinstance(feature, dict) else None
         if not (store is None or isinstance(store, str)):
-            raise ValueError(f"{path}: the store of feature {position} must be text; got {store!r:.60}.")
+            raise ValueError(
+                f"{path}: the store of feature {position} must be text; got {store!r:.60}."
+            )
         stores.append(store)
     repeated = sorted(name for name, times in Counter(names).items() if times > 1)
     if repeated:

@@ -21,7 +21,9 @@ def largest_float32_at_most(x: ArrayLike) -> Floats32:
     values = np.asarray(x, dtype=np.float64)
     with np.errstate(over="ignore"):
         rounded = values.astype(np.float32)
-    return np.where(rounded.astype(np.float64) > values, np.nextafter(rounded, _MINUS_INFINITY), rounded)
+    return np.where(
+        rounded.astype(np.float64) > values, np.nextafter(rounded, _MINUS_INFINITY), rounded
+    )
 
 
 def smallest_float32_above(x: ArrayLike) -> Floats32:

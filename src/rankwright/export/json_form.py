@@ -56,7 +56,9 @@ class JsonForm:
     file_name = "model.json"
     single_precision = False
 
-    def write(self, trees: Sequence[TreeArrays], feature_names: Sequence[str], options: ExportOptions) -> Exported:
+    def write(
+        self, trees: Sequence[TreeArrays], feature_names: Sequence[str], options: ExportOptions
+    ) -> Exported:
         """Write the trees as they are."""
         content = {
             "format": FORMAT,
@@ -65,14 +67,22 @@ class JsonForm:
             "zero": ZERO,
             "trees": [_tree(tree) for tree in trees],
         }
-        return Exported((json.dumps(content, allow_nan=False, separators=(",", ":")) + "\n").encode())
+        return Exported(
+            (json.dumps(content, allow_nan=False, separators=(",", ":")) + "\n").encode()
+        )
 
-    def score(self, content: bytes, X: Any, feature_names: Sequence[str], options: ExportOptions) -> Floats:
+    def score(
+        self, content: bytes, X: Any, feature_names: Sequence[str], options: ExportOptions
+    ) -> Floats:
         """Score rows by the rules above."""
         model = json.loads(content)
         if model.get("format") != FORMAT or model.get("version") != VERSION:
-            raise ValueError(f"the file is not of the form {FORMAT!r}, version {VERSION}; export the model again.")
-        rows = dense(X, len(feature_names), np.float64)[:, columns_by_name(model["features"], feature_names)]
+            raise ValueError(
+                f"the file is not of the form {FORMAT!r}, version {VERSION}; export the model again."
+            )
+        rows = dense(X, len(feature_names), np.float64)[
+            :, columns_by_name(model["features"], feature_names)
+        ]
         scores = np.zeros(len(rows))
         for tree in model["trees"]:
             scores += _values(tree, model["zero"], rows)
@@ -82,7 +92,10 @@ class JsonForm:
 def _tree(tree: TreeArrays) -> dict[str, Any]:
     return {
         "feature": np.asarray(tree.feature).tolist(),
-        "threshold": [_number(threshold) for threshold in np.asarray(tree.threshold, dtype=np.float64).tolist()],
+        "threshold": [
+            _number(threshold)
+            for threshold in np.asarray(tree.threshold, dtype=np.float64).tolist()
+        ],
         "decision": [_DECISIONS[decision] for decision in tree.decision],
         "missing": [_MISSING[missing] for missing in tree.missing],
         "default_left": np.asarray(tree.default_left, dtype=bool).tolist(),

@@ -37,7 +37,9 @@ class LightgbmText:
     file_name = "model.txt"
     single_precision = False
 
-    def write(self, trees: Sequence[TreeArrays], feature_names: Sequence[str], options: ExportOptions) -> Exported:
+    def write(
+        self, trees: Sequence[TreeArrays], feature_names: Sequence[str], options: ExportOptions
+    ) -> Exported:
         """Write the trees; a missing category goes right in LightGBM, so nodes that send it left become two."""
         every = [expanded(tree, feature_names, missing_categories=True) for tree in trees]
         notes = []
@@ -61,10 +63,17 @@ class LightgbmText:
             "feature_infos=" + " ".join(_infos(every, len(names))),
             "tree_sizes=" + " ".join(str(len(block)) for block in blocks),
         ]
-        text = "\n".join(head) + "\n\n" + "".join(blocks) + "end of trees\n\nparameters:\nend of parameters\n"
+        text = (
+            "\n".join(head)
+            + "\n\n"
+            + "".join(blocks)
+            + "end of trees\n\nparameters:\nend of parameters\n"
+        )
         return Exported(text.encode(), tuple(notes))
 
-    def score(self, content: bytes, X: Any, feature_names: Sequence[str], options: ExportOptions) -> Floats:
+    def score(
+        self, content: bytes, X: Any, feature_names: Sequence[str], options: ExportOptions
+    ) -> Floats:
         """Score rows by LightGBM's rules."""
         text = content.decode()
         rows = dense(X, int(re.findall(r"(?m)^max_feature_idx=(\d+)$", text)[0]) + 1, np.float64)
@@ -72,7 +81,9 @@ class LightgbmText:
         rows[np.abs(rows) <= 1.0000000180025095e-35] = 0.0
         scores = np.zeros(len(rows))
         for block in re.split(r"(?m)^Tree=\d+\n", text.partition("end of trees")[0])[1:]:
-            scores += _values(dict(line.split("=", 1) for line in block.splitlines() if "=" in line), rows)
+            scores += _values(
+                dict(line.split("=", 1) for line in block.splitlines() if "=" in line), rows
+            )
         return scores
 
 
@@ -137,7 +148,10 @@ def _tree(tree: TreeArrays) -> str:
     lines.append("leaf_value=" + _joined(np.asarray(tree.value, dtype=np.float64).tolist()))
     if words:
         bounds = np.append(0, np.cumsum([len(each) for each in words])).tolist()
-        lines += ["cat_boundaries=" + _joined(bounds), "cat_threshold=" + _joined(np.concatenate(words).tolist())]
+        lines += [
+            "cat_boundaries=" + _joined(bounds),
+            "cat_threshold=" + _joined(np.concatenate(words).tolist()),
+        ]
     return "\n".join([*lines, "is_linear=0", "shrinkage=1", "", ""])
 
 
@@ -158,8 +172,15 @@ def _values(fields: dict[str, str], rows: Floats) -> Floats:
     def numbers(name: str) -> list[float]:
         return [float(number) for number in fields.get(name, "").split()]
 
-    feature, kind = [int(x) for x in numbers("split_feature")], [int(x) for x in numbers("decision_type")]
-    threshold, bounds, sets = numbers("threshold"), numbers("cat_boundaries"), fields.get("cat_threshold", "").split()
+    feature, kind = (
+        [int(x) for x in numbers("split_feature")],
+        [int(x) for x in numbers("decision_type")],
+    )
+    threshold, bounds, sets = (
+        numbers("threshold"),
+        numbers("cat_boundaries"),
+        fields.get("cat_threshold", "").split(),
+    )
     left, right = numbers("left_child"), numbers("right_child")
 
     def goes_left(node: int, some: Rows) -> Any:

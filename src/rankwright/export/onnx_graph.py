@@ -32,7 +32,9 @@ class OnnxGraph:
     file_name = "model.onnx"
     single_precision = True
 
-    def write(self, trees: Sequence[TreeArrays], feature_names: Sequence[str], options: ExportOptions) -> Exported:
+    def write(
+        self, trees: Sequence[TreeArrays], feature_names: Sequence[str], options: ExportOptions
+    ) -> Exported:
         """Write the trees with thresholds and leaf values of 32 bits."""
         onnx = require("onnx", self.name, "onnx")
         plain = [plain_tree(tree, feature_names) for tree in trees] or [_NOTHING]
@@ -56,7 +58,10 @@ class OnnxGraph:
             [onnx.helper.make_tensor_value_info("features", number, [None, len(feature_names)])],
             [onnx.helper.make_tensor_value_info("score", number, [None, 1])],
         )
-        versions = [onnx.helper.make_opsetid("", _OPERATORS), onnx.helper.make_opsetid("ai.onnx.ml", _ML_OPERATORS)]
+        versions = [
+            onnx.helper.make_opsetid("", _OPERATORS),
+            onnx.helper.make_opsetid("ai.onnx.ml", _ML_OPERATORS),
+        ]
         model = onnx.helper.make_model(
             graph, opset_imports=versions, ir_version=_IR_VERSION, producer_name="rankwright"
         )
@@ -64,7 +69,9 @@ class OnnxGraph:
         onnx.checker.check_model(model)
         return Exported(model.SerializeToString(deterministic=True))
 
-    def score(self, content: bytes, X: Any, feature_names: Sequence[str], options: ExportOptions) -> Floats:
+    def score(
+        self, content: bytes, X: Any, feature_names: Sequence[str], options: ExportOptions
+    ) -> Floats:
         """Score rows by the rules of the operator."""
         onnx = require("onnx", self.name, "onnx")
         (node,) = onnx.load_from_string(content).graph.node
@@ -73,7 +80,9 @@ class OnnxGraph:
         tree_ids = np.array(lists["nodes_treeids"])
         weight = dict(
             zip(
-                zip(lists["target_treeids"], lists["target_nodeids"], strict=True), lists["target_weights"], strict=True
+                zip(lists["target_treeids"], lists["target_nodeids"], strict=True),
+                lists["target_weights"],
+                strict=True,
             )
         )
         scores = np.zeros(len(rows), dtype=np.float32)
@@ -109,10 +118,14 @@ _NOTHING = PlainTree(
 )
 
 
-def _add_tree(lists: dict[str, list[Any]], tree_id: int, tree: PlainTree, feature_names: Sequence[str]) -> None:
+def _add_tree(
+    lists: dict[str, list[Any]], tree_id: int, tree: PlainTree, feature_names: Sequence[str]
+) -> None:
     """Append nodes: those of the tree, its leaves, and the further ones of chains."""
     n_nodes, n_leaves = len(tree.feature), len(tree.value)
-    left, right = (np.where(child >= 0, child, n_nodes + ~child) for child in (tree.left, tree.right))
+    left, right = (
+        np.where(child >= 0, child, n_nodes + ~child) for child in (tree.left, tree.right)
+    )
     bound = largest_float32_at_most(tree.bound)
     first: list[tuple[Any, ...]] = []
     further: list[tuple[Any, ...]] = []
@@ -120,7 +133,9 @@ def _add_tree(lists: dict[str, list[Any]], tree_id: int, tree: PlainTree, featur
         feature, missing_left = int(tree.feature[node]), int(tree.missing_left[node])
         if not tree.is_set[node]:
             branches = int(left[node]), int(right[node])
-            first.append((tree_id, node, feature, "BRANCH_LEQ", float(bound[node]), *branches, missing_left))
+            first.append(
+                (tree_id, node, feature, "BRANCH_LEQ", float(bound[node]), *branches, missing_left)
+            )
             continue
         chain = [int(category) for category in tree.categories[node]] or [-1]
         if chain[-1] > LARGEST_CATEGORY:
@@ -140,7 +155,9 @@ def _add_tree(lists: dict[str, list[Any]], tree_id: int, tree: PlainTree, featur
         for name, value in zip(_NODE_LISTS, node_row, strict=True):
             lists[name].append(value)
     for leaf, weight in enumerate(tree.value.astype(np.float32)):
-        for name, value in zip(_LEAF_LISTS, (tree_id, n_nodes + leaf, 0, float(weight)), strict=True):
+        for name, value in zip(
+            _LEAF_LISTS, (tree_id, n_nodes + leaf, 0, float(weight)), strict=True
+        ):
             lists[name].append(value)
 
 

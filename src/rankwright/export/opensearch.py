@@ -60,11 +60,15 @@ class XGBoostJson:
         self._title = title
         self.has_versions = has_versions
 
-    def write(self, trees: Sequence[TreeArrays], feature_names: Sequence[str], options: ExportOptions) -> Exported:
+    def write(
+        self, trees: Sequence[TreeArrays], feature_names: Sequence[str], options: ExportOptions
+    ) -> Exported:
         """Write the trees."""
         missing = self._missing(options)
         refuse_categories(trees, feature_names, self._title)
-        roots = plain_trees(trees, feature_names, single=True, missing_always_right=missing == _RIGHT)
+        roots = plain_trees(
+            trees, feature_names, single=True, missing_always_right=missing == _RIGHT
+        )
         definition = [_Numbering(feature_names).written(root, 0) for root in roots]
         notes = zero_note(trees, self._title) if missing == _ZERO else []
         rewritten = n_missing_left(trees) if missing == _RIGHT else 0
@@ -74,9 +78,13 @@ class XGBoostJson:
                 f"{sum(len(tree.feature) for tree in trees)} splits send them left and are written with further splits "
                 f"({sum(map(n_splits, roots))} in all). From 3.8 on this is not necessary: give target_version='3.8'."
             )
-        return Exported(json.dumps(definition, separators=(",", ":"), allow_nan=False).encode(), tuple(notes))
+        return Exported(
+            json.dumps(definition, separators=(",", ":"), allow_nan=False).encode(), tuple(notes)
+        )
 
-    def score(self, content: bytes, X: Any, feature_names: Sequence[str], options: ExportOptions) -> Floats:
+    def score(
+        self, content: bytes, X: Any, feature_names: Sequence[str], options: ExportOptions
+    ) -> Floats:
         """Score rows as the plugin does."""
         document = json.loads(content)
         missing = self._missing(options)
@@ -85,7 +93,9 @@ class XGBoostJson:
             trees = _read_object(document, self.has_versions and self._version(options) >= (3, 9))
             missing = _ZERO if document.get("missing_as_zero", False) else missing
         if not isinstance(trees, list) or not trees:
-            raise ValueError("the definition has no trees; it must be an array of at least one tree.")
+            raise ValueError(
+                "the definition has no trees; it must be an array of at least one tree."
+            )
         columns = {name: column for column, name in enumerate(feature_names)}
         values = single(X)
         if missing == _ZERO:
@@ -101,7 +111,9 @@ class XGBoostJson:
                     goes_left |= np.isnan(x)
                 return goes_left, node["children"][0], node["children"][1]
 
-            total += leaf_values(tree, len(values), lambda node: node.get("leaf"), decide).astype(np.float32)
+            total += leaf_values(tree, len(values), lambda node: node.get("leaf"), decide).astype(
+                np.float32
+            )
         return total.astype(np.float64)
 
     def _version(self, options: ExportOptions) -> tuple[int, int]:
@@ -144,10 +156,14 @@ def _read_object(document: dict[str, Any], knows_missing_as_zero: bool) -> Any:
     known = {"objective", "splits"} | ({"missing_as_zero"} if knows_missing_as_zero else set())
     unknown = sorted(document.keys() - known)
     if unknown:
-        raise ValueError(f"the plugin does not know {unknown} in a definition; it knows {sorted(known)}.")
+        raise ValueError(
+            f"the plugin does not know {unknown} in a definition; it knows {sorted(known)}."
+        )
     objective = document.get("objective", "rank:ndcg")
     if objective not in _IDENTITY:
-        raise ValueError(f"objective {objective!r} is not one that leaves the sum of trees unchanged.")
+        raise ValueError(
+            f"objective {objective!r} is not one that leaves the sum of trees unchanged."
+        )
     return document.get("splits")
 
 
@@ -159,7 +175,9 @@ def _check_node(node: Any, columns: dict[str, int]) -> None:
         keys = set(node)
         if "leaf" in keys:
             if keys != {"nodeid", "leaf"}:
-                raise ValueError(f"a leaf has the keys {sorted(keys)}; the plugin wants nodeid and leaf.")
+                raise ValueError(
+                    f"a leaf has the keys {sorted(keys)}; the plugin wants nodeid and leaf."
+                )
             continue
         if not _SPLIT_KEYS <= keys <= _SPLIT_KEYS | {"missing"}:
             raise ValueError(
@@ -167,13 +185,20 @@ def _check_node(node: Any, columns: dict[str, int]) -> None:
             )
         ids = [child.get("nodeid") for child in node["children"]]
         if ids != [node["yes"], node["no"]] or node.get("missing", ids[0]) not in ids:
-            raise ValueError(f"node {node['nodeid']}: yes, no or missing do not name its children {ids}.")
+            raise ValueError(
+                f"node {node['nodeid']}: yes, no or missing do not name its children {ids}."
+            )
         if node["split"] not in columns:
-            raise ValueError(f"node {node['nodeid']} splits {node['split']!r}, which is not a feature of the model.")
+            raise ValueError(
+                f"node {node['nodeid']} splits {node['split']!r}, which is not a feature of the model."
+            )
         waiting += node["children"]
 
 
 OPENSEARCH = XGBoostJson("opensearch", "opensearch-ltr.json", "OpenSearch", has_versions=True)
 ELASTICSEARCH_LTR = XGBoostJson(
-    "elasticsearch-ltr", "elasticsearch-ltr.json", "the Elasticsearch LTR plugin", has_versions=False
+    "elasticsearch-ltr",
+    "elasticsearch-ltr.json",
+    "the Elasticsearch LTR plugin",
+    has_versions=False,
 )

@@ -73,7 +73,9 @@ class _Known(NamedTuple):
 class _Builder:
     """Builds the plain form of trees, within the limits of a file."""
 
-    def __init__(self, feature_names: Sequence[str], single: bool, missing_always_right: bool) -> None:
+    def __init__(
+        self, feature_names: Sequence[str], single: bool, missing_always_right: bool
+    ) -> None:
         self._names = feature_names
         self._single = single
         self._always_right = missing_always_right
@@ -99,7 +101,9 @@ class _Builder:
                 self._node(right, known, depth + 1),
                 categories,
             )
-        threshold = at_most(float(tree.threshold[node]), int(tree.decision[node]), single=self._single)
+        threshold = at_most(
+            float(tree.threshold[node]), int(tree.decision[node]), single=self._single
+        )
         missing_left = missing_goes_left(tree, node)
         # Where one region ends and the next begins, ascending, and the child of each region.
         ends, children = [threshold], [left, right]
@@ -142,7 +146,9 @@ class _Builder:
                 feature,
                 LARGEST_SINGLE,
                 False,
-                self._regions(feature, ends, children, missing_child, {**known, feature: numbers}, depth + 1),
+                self._regions(
+                    feature, ends, children, missing_child, {**known, feature: numbers}, depth + 1
+                ),
                 self._node(missing_child, {**known, feature: only_missing}, depth + 1),
             )
         if len(regions) == 1 and (not here.missing or missing_child == regions[0][1]):
@@ -152,7 +158,9 @@ class _Builder:
             return self._split(feature, self._largest, regions, False, missing_child, known, depth)
         # The last boundary first: missing values go right, or on to the left.
         missing_left = missing_child != regions[-1][1]
-        return self._split(feature, regions[-2][0], regions, missing_left, missing_child, known, depth)
+        return self._split(
+            feature, regions[-2][0], regions, missing_left, missing_child, known, depth
+        )
 
     @property
     def _largest(self) -> float:
@@ -175,7 +183,9 @@ class _Builder:
             feature,
             threshold,
             missing_left,
-            self._regions(feature, ends, children, missing_child, {**known, feature: on_left}, depth + 1),
+            self._regions(
+                feature, ends, children, missing_child, {**known, feature: on_left}, depth + 1
+            ),
             self._node(regions[-1][1], {**known, feature: on_right}, depth + 1),
         )
 
@@ -195,7 +205,11 @@ class _Builder:
 
 
 def plain_trees(
-    trees: Sequence[TreeArrays], feature_names: Sequence[str], *, single: bool, missing_always_right: bool = False
+    trees: Sequence[TreeArrays],
+    feature_names: Sequence[str],
+    *,
+    single: bool,
+    missing_always_right: bool = False,
 ) -> list[Node]:
     """Return trees in plain form; a forest without trees gets one leaf of 0, as engines want at least one tree.
 
@@ -253,9 +267,13 @@ def n_missing_left(trees: Sequence[TreeArrays]) -> int:
     return sum(missing_goes_left(tree, node) for tree in trees for node in range(len(tree.feature)))
 
 
-def refuse_categories(trees: Sequence[TreeArrays], feature_names: Sequence[str], target: str) -> None:
+def refuse_categories(
+    trees: Sequence[TreeArrays], feature_names: Sequence[str], target: str
+) -> None:
     """Raise ValueError, naming the features, where a tree splits categories and a target has only numbers."""
-    columns = sorted({int(column) for tree in trees for column in tree.feature[tree.decision == AMONG]})
+    columns = sorted(
+        {int(column) for tree in trees for column in tree.feature[tree.decision == AMONG]}
+    )
     if columns:
         names = ", ".join(repr(feature_names[column]) for column in columns)
         raise ValueError(

@@ -75,7 +75,9 @@ def _values(tree: TreeArrays, node: int, single: bool) -> Floats:
     if tree.decision[node] == AMONG:
         members = tree.categories[node][:_MOST_CATEGORIES].tolist()
         largest = max([0, *tree.categories[node].tolist()])
-        others = [code for code in range(largest + 3) if code not in set(tree.categories[node].tolist())]
+        others = [
+            code for code in range(largest + 3) if code not in set(tree.categories[node].tolist())
+        ]
         return np.array([np.nan, *members, *others[:_MOST_CATEGORIES], largest + 1])
     limit = _LIMIT[single]
     threshold = float(np.clip(tree.threshold[node], -limit, limit))
@@ -105,7 +107,9 @@ def _ways(tree: TreeArrays) -> Iterator[tuple[int, dict[int, float]]]:
                 waiting.append((child, {**way, feature: _category(tree, node, side)}, ranges))
                 continue
             between = (low, min(high, threshold)) if side else (max(low, threshold), high)
-            waiting.append((child, {**way, feature: _inside(*between)}, {**ranges, feature: between}))
+            waiting.append(
+                (child, {**way, feature: _inside(*between)}, {**ranges, feature: between})
+            )
 
 
 def _category(tree: TreeArrays, node: int, member: bool) -> float:
@@ -126,16 +130,22 @@ def _inside(low: float, high: float) -> float:
     return low / 2 + high / 2
 
 
-def _blurred_ranges(trees: Sequence[TreeArrays], blur: Blur | None) -> dict[int, list[tuple[float, float]]]:
+def _blurred_ranges(
+    trees: Sequence[TreeArrays], blur: Blur | None
+) -> dict[int, list[tuple[float, float]]]:
     """Ranges of each feature that a target sends the wrong way."""
     ranges: dict[int, list[tuple[float, float]]] = {}
     if blur is None:
         return ranges
     seen: set[tuple[int, float]] = set()
     for tree in trees:
-        pairs: list[tuple[Any, Any]] = list(zip(tree.feature.tolist(), tree.threshold.tolist(), strict=True))
+        pairs: list[tuple[Any, Any]] = list(
+            zip(tree.feature.tolist(), tree.threshold.tolist(), strict=True)
+        )
         # Zeros that count as missing are split from the other numbers, as by a threshold.
-        pairs += [(feature, 0.0) for feature in tree.feature[tree.missing == ZERO_TO_DEFAULT].tolist()]
+        pairs += [
+            (feature, 0.0) for feature in tree.feature[tree.missing == ZERO_TO_DEFAULT].tolist()
+        ]
         for feature, threshold in pairs:
             if (feature, threshold) not in seen:
                 seen.add((feature, threshold))

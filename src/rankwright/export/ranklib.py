@@ -31,10 +31,14 @@ class RankLib:
     file_name = "ranklib.txt"
     single_precision = True
 
-    def write(self, trees: Sequence[TreeArrays], feature_names: Sequence[str], options: ExportOptions) -> Exported:
+    def write(
+        self, trees: Sequence[TreeArrays], feature_names: Sequence[str], options: ExportOptions
+    ) -> Exported:
         """Write the trees."""
         refuse_categories(trees, feature_names, "RankLib")
-        number = {name: position for position, name in enumerate(_order(feature_names, options), start=1)}
+        number = {
+            name: position for position, name in enumerate(_order(feature_names, options), start=1)
+        }
         numbers = [number[name] for name in feature_names]
         roots = plain_trees(trees, feature_names, single=True)
         body = "".join(
@@ -45,13 +49,17 @@ class RankLib:
         text = f"## LambdaMART\n## No. of trees = {len(roots)}\n<ensemble>{body}</ensemble>"
         return Exported(text.encode(), tuple(zero_note(trees, "RankLib")))
 
-    def score(self, content: bytes, X: Any, feature_names: Sequence[str], options: ExportOptions) -> Floats:
+    def score(
+        self, content: bytes, X: Any, feature_names: Sequence[str], options: ExportOptions
+    ) -> Floats:
         """Score rows as RankLib does."""
         text = content.decode()
         if not text.startswith("## LambdaMART\n"):
             raise ValueError("the file does not begin with the line '## LambdaMART'.")
         try:
-            ensemble = ElementTree.fromstring("".join(line for line in text.splitlines() if not line.startswith("#")))
+            ensemble = ElementTree.fromstring(
+                "".join(line for line in text.splitlines() if not line.startswith("#"))
+            )
         except ElementTree.ParseError as error:
             raise ValueError(f"the ensemble is not valid XML: {error}.") from None
         names = list(feature_names)
@@ -66,13 +74,17 @@ class RankLib:
             feature, threshold, left, right = node
             number = int(feature.text)
             if not 1 <= number <= len(column):
-                raise ValueError(f"feature {number} is not one of the {len(column)} features of the set.")
+                raise ValueError(
+                    f"feature {number} is not one of the {len(column)} features of the set."
+                )
             return values[rows, column[number - 1]] <= np.float32(threshold.text), left, right
 
         total = np.zeros(len(values), dtype=np.float32)
         for tree in ensemble.iter("tree"):
             weight = np.float32(tree.attrib["weight"])
-            total = (total + leaf_values(tree[0], len(values), leaf, decide) * float(weight)).astype(np.float32)
+            total = (
+                total + leaf_values(tree[0], len(values), leaf, decide) * float(weight)
+            ).astype(np.float32)
         return total.astype(np.float64)
 
 

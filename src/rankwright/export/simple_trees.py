@@ -78,7 +78,11 @@ def missing_category_left(tree: TreeArrays) -> NDArray[np.bool_]:
 
 
 def expanded(
-    tree: TreeArrays, feature_names: Sequence[str], *, zeros: bool = False, missing_categories: bool = False
+    tree: TreeArrays,
+    feature_names: Sequence[str],
+    *,
+    zeros: bool = False,
+    missing_categories: bool = False,
 ) -> TreeArrays:
     """Split nodes that a target cannot express into several.
 
@@ -114,13 +118,21 @@ class _Expansion:
     """Copies a tree from the root down; each place to fill is a child of a node that exists already."""
 
     def __init__(
-        self, tree: TreeArrays, feature_names: Sequence[str], zero_apart: NDArray[Any], nan_apart: NDArray[Any]
+        self,
+        tree: TreeArrays,
+        feature_names: Sequence[str],
+        zero_apart: NDArray[Any],
+        nan_apart: NDArray[Any],
     ) -> None:
         self.tree, self.names = tree, feature_names
         self.zero_apart, self.nan_apart = zero_apart, nan_apart
         is_set = np.asarray(tree.decision) == AMONG
-        self.missing_left = np.where(is_set, missing_category_left(tree), _rules(tree)[1] == MISSING_LEFT)
-        self.rows: list[list[Any]] = []  # feature, threshold, decision, missing, default_left, left, right, categories
+        self.missing_left = np.where(
+            is_set, missing_category_left(tree), _rules(tree)[1] == MISSING_LEFT
+        )
+        self.rows: list[
+            list[Any]
+        ] = []  # feature, threshold, decision, missing, default_left, left, right, categories
         self.gains: list[float] = []
         self.values: list[float] = []
         self.copied: set[int] = set()
@@ -133,7 +145,9 @@ class _Expansion:
             self._place(*self.waiting.pop())
         columns = list(zip(*self.rows, strict=True))
         kinds = (np.int32, np.float64, np.uint8, np.uint8, np.bool_, np.int32, np.int32)
-        arrays: list[Any] = [np.array(column, dtype=kind) for column, kind in zip(columns, kinds, strict=False)]
+        arrays: list[Any] = [
+            np.array(column, dtype=kind) for column, kind in zip(columns, kinds, strict=False)
+        ]
         return TreeArrays._make([*arrays, columns[7], np.array(self.values), np.array(self.gains)])
 
     def _place(self, node: int, known: dict[int, int], parent: int, side: int) -> None:
@@ -144,7 +158,11 @@ class _Expansion:
             possible = known.get(feature, _NAN | _ZERO | _OTHER)
             if possible == _NAN:
                 node = self._missing_child(node)
-            elif possible == _ZERO and tree.missing[node] == ZERO_TO_DEFAULT and tree.decision[node] == AT_MOST:
+            elif (
+                possible == _ZERO
+                and tree.missing[node] == ZERO_TO_DEFAULT
+                and tree.decision[node] == AT_MOST
+            ):
                 node = int((tree.left if tree.default_left[node] else tree.right)[node])
             else:
                 break
@@ -154,7 +172,9 @@ class _Expansion:
         elif self.zero_apart[node] and possible & _ZERO:
             self._split_zeros(node, known, possible, parent, side)
         elif self.nan_apart[node] and possible & _NAN:
-            test = self._add(node, [feature, np.inf, AT_MOST, NAN_TO_DEFAULT, False, 0, 0, _NONE], parent, side)
+            test = self._add(
+                node, [feature, np.inf, AT_MOST, NAN_TO_DEFAULT, False, 0, 0, _NONE], parent, side
+            )
             present = self._add(node, self._source(node), test, 0)
             self._wait(node, known | {feature: possible & ~_NAN}, present)
             self.waiting.append((self._missing_child(node), known | {feature: _NAN}, test, 1))
@@ -164,7 +184,9 @@ class _Expansion:
                 row[3] = NAN_TO_DEFAULT  # the path has no zeros left
             self._wait(node, known, self._add(node, row, parent, side))
 
-    def _split_zeros(self, node: int, known: dict[int, int], possible: int, parent: int, side: int) -> None:
+    def _split_zeros(
+        self, node: int, known: dict[int, int], possible: int, parent: int, side: int
+    ) -> None:
         """Write the rule as up to three nodes: the bound, what is below zero, and zero."""
         tree, feature = self.tree, int(self.tree.feature[node])
         default_left = bool(tree.default_left[node])
@@ -175,8 +197,12 @@ class _Expansion:
         inner, outer = (1, 0) if default_left else (0, 1)
         children = (int(tree.left[node]), int(tree.right[node]))
         self.waiting.append((children[outer], known | {feature: possible & ~_ZERO}, bound, outer))
-        below = self._add(node, [feature, _BELOW_ZERO, AT_MOST, NAN_TO_DEFAULT, False, 0, 0, _NONE], bound, inner)
-        zero = self._add(node, [feature, ZERO, AT_MOST, NAN_TO_DEFAULT, False, 0, 0, _NONE], below, 1)
+        below = self._add(
+            node, [feature, _BELOW_ZERO, AT_MOST, NAN_TO_DEFAULT, False, 0, 0, _NONE], bound, inner
+        )
+        zero = self._add(
+            node, [feature, ZERO, AT_MOST, NAN_TO_DEFAULT, False, 0, 0, _NONE], below, 1
+        )
         self.waiting.append((children[inner], known | {feature: _OTHER}, below, 0))
         self.waiting.append((children[outer], known | {feature: _ZERO}, zero, 0))
         self.waiting.append((children[inner], known | {feature: _OTHER}, zero, 1))

@@ -40,7 +40,9 @@ class Solr:
     single_precision = True
     has_versions = True
 
-    def write(self, trees: Sequence[TreeArrays], feature_names: Sequence[str], options: ExportOptions) -> Exported:
+    def write(
+        self, trees: Sequence[TreeArrays], feature_names: Sequence[str], options: ExportOptions
+    ) -> Exported:
         """Write the trees."""
         refuse_categories(trees, feature_names, "Solr")
         has_missing = _has_missing(options)
@@ -61,9 +63,13 @@ class Solr:
                 f"Solr adds 0.000001 to thresholds, in 32 bits: {writer.n_blurred} splits have thresholds that are not "
                 "such sums and are moved down by a last digit, near zero by at most 1.2e-13. Zeros keep their side."
             )
-        return Exported(json.dumps(document, separators=(",", ":"), allow_nan=False).encode(), tuple(notes))
+        return Exported(
+            json.dumps(document, separators=(",", ":"), allow_nan=False).encode(), tuple(notes)
+        )
 
-    def score(self, content: bytes, X: Any, feature_names: Sequence[str], options: ExportOptions) -> Floats:
+    def score(
+        self, content: bytes, X: Any, feature_names: Sequence[str], options: ExportOptions
+    ) -> Floats:
         """Score rows as Solr does."""
         document = json.loads(content)
         if document.get("class") != _CLASS:
@@ -71,7 +77,9 @@ class Solr:
         params = document["params"]
         with_missing = not params.get("isNullSameAsZero", True)
         if with_missing and not _has_missing(options):
-            raise ValueError("isNullSameAsZero is known from Solr 9.2 on; export again with this target_version.")
+            raise ValueError(
+                "isNullSameAsZero is known from Solr 9.2 on; export again with this target_version."
+            )
         names = list(feature_names)
         columns = {one["name"]: names.index(one["name"]) for one in document["features"]}
         values = single(X)
@@ -92,16 +100,20 @@ class Solr:
 
         total = np.zeros(len(values), dtype=np.float32)
         for tree in params["trees"]:
-            total += np.float32(tree["weight"]) * leaf_values(tree["root"], len(values), leaf, decide).astype(
-                np.float32
-            )
+            total += np.float32(tree["weight"]) * leaf_values(
+                tree["root"], len(values), leaf, decide
+            ).astype(np.float32)
         return total.astype(np.float64)
 
     def blur(self, threshold: float) -> tuple[float, float] | None:
         """Return low and high if values x, not 0, with low < x <= high may go the wrong way; None if all go right."""
         with np.errstate(over="ignore"):
             nearest = np.float32(np.clip(threshold, -3.4e38, 3.4e38))
-        bounds = (np.float32(-2 * ZERO), np.float32(ZERO)) if abs(threshold) <= ZERO else _neighbours(nearest)
+        bounds = (
+            (np.float32(-2 * ZERO), np.float32(ZERO))
+            if abs(threshold) <= ZERO
+            else _neighbours(nearest)
+        )
         sums = [_largest_sum(bound) for bound in bounds]
         return None if sums == list(bounds) else (float(sums[0]), float(bounds[-1]))
 
@@ -150,7 +162,11 @@ def without_slack(threshold: float) -> tuple[float, float]:
 
 
 def _neighbours(number: np.float32) -> tuple[np.float32, np.float32, np.float32]:
-    return np.nextafter(number, np.float32(-np.inf)), number, np.nextafter(number, np.float32(np.inf))
+    return (
+        np.nextafter(number, np.float32(-np.inf)),
+        number,
+        np.nextafter(number, np.float32(np.inf)),
+    )
 
 
 def _largest_sum(bound: np.float32) -> np.float32:

@@ -64,7 +64,9 @@ def single_floor(threshold: float) -> float:
     """
     limited = _clamp(threshold, LARGEST_SINGLE)
     nearest = np.float32(limited)
-    return float(nearest if float(nearest) <= limited else np.nextafter(nearest, np.float32(-np.inf)))
+    return float(
+        nearest if float(nearest) <= limited else np.nextafter(nearest, np.float32(-np.inf))
+    )
 
 
 def below(threshold: float, *, single: bool) -> float:
@@ -79,7 +81,9 @@ def below(threshold: float, *, single: bool) -> float:
     """
     with np.errstate(over="ignore"):
         if single:
-            return _clamp(float(np.nextafter(np.float32(threshold), np.float32(np.inf))), LARGEST_SINGLE)
+            return _clamp(
+                float(np.nextafter(np.float32(threshold), np.float32(np.inf))), LARGEST_SINGLE
+            )
         return _clamp(float(np.nextafter(threshold, np.inf)), LARGEST_DOUBLE)
 
 

@@ -27,7 +27,9 @@ class TreeliteModel:
     file_name = "checkpoint.tl"
     single_precision = False
 
-    def write(self, trees: Sequence[TreeArrays], feature_names: Sequence[str], options: ExportOptions) -> Exported:
+    def write(
+        self, trees: Sequence[TreeArrays], feature_names: Sequence[str], options: ExportOptions
+    ) -> Exported:
         """Build the trees with treelite's model builder."""
         require("treelite", self.name, "treelite")
         from treelite.model_builder import Metadata, ModelBuilder, PostProcessorFunc, TreeAnnotation
@@ -59,10 +61,14 @@ class TreeliteModel:
             builder.end_tree()
         return Exported(builder.commit().serialize_bytes())
 
-    def score(self, content: bytes, X: Any, feature_names: Sequence[str], options: ExportOptions) -> Floats:
+    def score(
+        self, content: bytes, X: Any, feature_names: Sequence[str], options: ExportOptions
+    ) -> Floats:
         """Score rows by treelite's rules, from its description of the checkpoint in JSON."""
         treelite = require("treelite", self.name, "treelite")
-        model = json.loads(treelite.Model.deserialize_bytes(content).dump_as_json(pretty_print=False))
+        model = json.loads(
+            treelite.Model.deserialize_bytes(content).dump_as_json(pretty_print=False)
+        )
         rows = dense(X, model["num_feature"], np.float64)
         scores = np.zeros(len(rows))
         for tree in model["trees"]:
@@ -72,7 +78,9 @@ class TreeliteModel:
 
 def _build(builder: Any, tree: PlainTree) -> None:
     n_nodes = len(tree.feature)
-    left, right = (np.where(child >= 0, child, n_nodes + ~child).tolist() for child in (tree.left, tree.right))
+    left, right = (
+        np.where(child >= 0, child, n_nodes + ~child).tolist() for child in (tree.left, tree.right)
+    )
     builder.start_tree()
     for node in range(n_nodes):
         builder.start_node(node)
@@ -84,11 +92,15 @@ def _build(builder: Any, tree: PlainTree) -> None:
         }
         if tree.is_set[node]:
             categories = [int(category) for category in tree.categories[node]]
-            builder.categorical_test(**rule, category_list=categories, category_list_right_child=False)
+            builder.categorical_test(
+                **rule, category_list=categories, category_list_right_child=False
+            )
         elif np.isneginf(tree.bound[node]):  # no number is below the least one
             builder.numerical_test(**rule, threshold=-_LARGEST, opname="<")
         else:
-            builder.numerical_test(**rule, threshold=min(float(tree.bound[node]), _LARGEST), opname="<=")
+            builder.numerical_test(
+                **rule, threshold=min(float(tree.bound[node]), _LARGEST), opname="<="
+            )
         builder.end_node()
     for leaf, value in enumerate(tree.value.tolist()):
         builder.start_node(n_nodes + leaf)
@@ -108,7 +120,9 @@ def _values(tree: dict[str, Any], rows: Floats) -> Floats:
             threshold = float(record["threshold"])
             left = x <= threshold if record["comparison_op"] == "<=" else x < threshold
         else:
-            left = np.isin(np.trunc(x), record["category_list"]) != record["category_list_right_child"]
+            left = (
+                np.isin(np.trunc(x), record["category_list"]) != record["category_list_right_child"]
+            )
         return np.where(np.isnan(x), bool(record["default_left"]), left)
 
     def children(node: int) -> tuple[int, int] | None:

@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rankwright._io import PathLike
 from rankwright.export import TARGETS, load_target
 from rankwright.export.contract import ExportOptions, Floats, Target, check_version
 from rankwright.export.probes import probe_rows
 from rankwright.kernels.tree_arrays import PackedTrees, pack
 from rankwright.model import Model
+from rankwright.support.files import PathLike
 
 _ROWS_AT_ONCE = 20_000
 
@@ -99,15 +99,21 @@ def verify_content(
     check_version(target, options)
     comparison = _Comparison(content, model, target, options)
     queries = (
-        np.zeros(X.shape[0], dtype=np.int64) if qid is None else np.unique(np.asarray(qid), return_inverse=True)[1]
+        np.zeros(X.shape[0], dtype=np.int64)
+        if qid is None
+        else np.unique(np.asarray(qid), return_inverse=True)[1]
     )
     for low in range(0, X.shape[0], _ROWS_AT_ONCE):
         rows = X[low : low + _ROWS_AT_ONCE]
-        comparison.add(rows.toarray() if hasattr(rows, "toarray") else rows, queries[low : low + _ROWS_AT_ONCE])
+        comparison.add(
+            rows.toarray() if hasattr(rows, "toarray") else rows, queries[low : low + _ROWS_AT_ONCE]
+        )
     comparison.result.rows = X.shape[0]
     some = X[: _ROWS_AT_ONCE // 10]
     base = np.asarray(some.toarray() if hasattr(some, "toarray") else some, dtype=np.float64)
-    blur = getattr(target, "blur", None)  # what a target is known not to tell apart; most have nothing to say
+    blur = getattr(
+        target, "blur", None
+    )  # what a target is known not to tell apart; most have nothing to say
     for block in probe_rows(comparison.trees, base, single=target.single_precision, blur=blur):
         comparison.add(block, np.zeros(len(block), dtype=np.int64))
         comparison.result.probes += len(block)
@@ -119,13 +125,17 @@ def target_of_file(path: PathLike) -> str:
     for name in TARGETS:
         if load_target(name).file_name == Path(path).name:
             return name
-    raise ValueError(f"{path}: the name does not tell the target; say which of {', '.join(TARGETS)} it is with --to.")
+    raise ValueError(
+        f"{path}: the name does not tell the target; say which of {', '.join(TARGETS)} it is with --to."
+    )
 
 
 class _Comparison:
     """Adds up what is found on blocks of rows."""
 
-    def __init__(self, content: bytes, model: Model, target: Target, options: ExportOptions) -> None:
+    def __init__(
+        self, content: bytes, model: Model, target: Target, options: ExportOptions
+    ) -> None:
         self._content, self._model, self._target, self._options = content, model, target, options
         self.trees = list(model.forest.trees())
         sizes = [tree._replace(value=np.abs(tree.value)) for tree in self.trees]
@@ -139,11 +149,15 @@ class _Comparison:
                 values = values.astype(np.float32).astype(np.float64)
         expected = self._model.forest.predict(values)
         try:
-            scores = self._target.score(self._content, values, self._model.feature_names, self._options)
+            scores = self._target.score(
+                self._content, values, self._model.feature_names, self._options
+            )
         except (ValueError, ImportError, MemoryError):
             raise
         except Exception as error:  # whatever a damaged file leads to
-            raise ValueError(f"not a file for {self._target.name}: {type(error).__name__}, {error}.") from None
+            raise ValueError(
+                f"not a file for {self._target.name}: {type(error).__name__}, {error}."
+            ) from None
         rounding = self._rounding(values)
         difference = np.abs(scores - expected)
         wrong = ~(difference <= rounding)  # a score that is NaN too
@@ -156,7 +170,9 @@ class _Comparison:
 
     def _rounding(self, values: Floats) -> Floats:
         """By how much the sum of the leaves of each row may differ, whatever the order they are added in."""
-        unit = 2.0**-24 if self._target.single_precision else 2.0**-53  # of one operation, relative to its result
+        unit = (
+            2.0**-24 if self._target.single_precision else 2.0**-53
+        )  # of one operation, relative to its result
         return unit * (len(self.trees) + 1) * _sums(self._sizes, values, len(self.trees))
 
 
@@ -168,7 +184,9 @@ def _sums(trees: PackedTrees, rows: Floats, n_trees: int) -> Floats:
     return out
 
 
-def _order_changes(expected: Floats, scores: Floats, rounding: Floats, queries: NDArray[np.int64]) -> int:
+def _order_changes(
+    expected: Floats, scores: Floats, rounding: Floats, queries: NDArray[np.int64]
+) -> int:
     """Count neighbours in the expected order of a query that the scores put the other way round."""
     order = np.lexsort((-expected, queries))
     first, second = order[:-1], order[1:]

@@ -33,7 +33,9 @@ class Vespa:
     file_name = "vespa-lightgbm.json"
     single_precision = False
 
-    def write(self, trees: Sequence[TreeArrays], feature_names: Sequence[str], options: ExportOptions) -> Exported:
+    def write(
+        self, trees: Sequence[TreeArrays], feature_names: Sequence[str], options: ExportOptions
+    ) -> Exported:
         """Write the trees."""
         texts = _category_texts(trees, feature_names, options)
         roots = plain_trees(trees, feature_names, single=False)
@@ -46,30 +48,42 @@ class Vespa:
             "objective": "lambdarank",
             "feature_names": list(feature_names),
             "feature_infos": {
-                feature_names[column]: {"values": list(range(len(levels)))} for column, levels in texts.items()
+                feature_names[column]: {"values": list(range(len(levels)))}
+                for column, levels in texts.items()
             },
             "tree_info": [
-                {"tree_index": number, "tree_structure": _written(root)} for number, root in enumerate(roots)
+                {"tree_index": number, "tree_structure": _written(root)}
+                for number, root in enumerate(roots)
             ],
             "pandas_categorical": list(texts.values()),
         }
         return Exported(
-            json.dumps(document, separators=(",", ":"), allow_nan=False, ensure_ascii=False).encode(),
+            json.dumps(
+                document, separators=(",", ":"), allow_nan=False, ensure_ascii=False
+            ).encode(),
             tuple(_category_notes(texts, feature_names, options)),
         )
 
-    def score(self, content: bytes, X: Any, feature_names: Sequence[str], options: ExportOptions) -> Floats:
+    def score(
+        self, content: bytes, X: Any, feature_names: Sequence[str], options: ExportOptions
+    ) -> Floats:
         """Score rows as Vespa does; a code stands for the text of its category."""
         document = json.loads(content)
         for key in ("objective", "pandas_categorical", "feature_names", "tree_info"):
             if key not in document:
                 raise ValueError(f"Vespa needs {key!r}, which the file does not have.")
-        if document["objective"].startswith(("binary", "cross_entropy", "poisson", "gamma", "tweedie")):
-            raise ValueError(f"with objective {document['objective']!r} Vespa does not score by the sum of the trees.")
+        if document["objective"].startswith(
+            ("binary", "cross_entropy", "poisson", "gamma", "tweedie")
+        ):
+            raise ValueError(
+                f"with objective {document['objective']!r} Vespa does not score by the sum of the trees."
+            )
         names = list(feature_names)
         columns = [names.index(name) for name in document["feature_names"]]
         infos = document["feature_infos"]
-        categorical = [name for name in document["feature_names"] if infos.get(name, {}).get("values")]
+        categorical = [
+            name for name in document["feature_names"] if infos.get(name, {}).get("values")
+        ]
         levels = dict(zip(categorical, document["pandas_categorical"], strict=False))
         values = np.asarray(X, dtype=np.float64)
 
@@ -79,7 +93,9 @@ class Vespa:
             if node["decision_type"] == "==":
                 name = names[column]
                 wanted = {levels[name][int(code)] for code in node["threshold"].split("||")}
-                goes_left = np.array([_served_text(code, options.categories.get(name)) in wanted for code in x], bool)
+                goes_left = np.array(
+                    [_served_text(code, options.categories.get(name)) in wanted for code in x], bool
+                )
                 if node["default_left"]:
                     goes_left |= np.isnan(x)
             elif node["default_left"]:
@@ -90,7 +106,9 @@ class Vespa:
 
         total = np.zeros(len(values))
         for tree in document["tree_info"]:
-            total += leaf_values(tree["tree_structure"], len(values), lambda node: node.get("leaf_value"), decide)
+            total += leaf_values(
+                tree["tree_structure"], len(values), lambda node: node.get("leaf_value"), decide
+            )
         return total
 
 
@@ -98,7 +116,9 @@ def _served_text(code: float, levels: Sequence[Any] | None) -> str | None:
     """The text that a document has for the code of a category; None if it has none."""
     if np.isnan(code):
         return None
-    return str(int(code)) if levels is None else str(levels[int(code)]) if code < len(levels) else None
+    return (
+        str(int(code)) if levels is None else str(levels[int(code)]) if code < len(levels) else None
+    )
 
 
 def _written(node: Node) -> dict[str, Any]:
@@ -140,8 +160,14 @@ def _category_texts(
     return texts
 
 
-def _category_notes(texts: dict[int, list[str]], feature_names: Sequence[str], options: ExportOptions) -> list[str]:
-    coded = [feature_names[column] for column in texts if options.categories.get(feature_names[column]) is None]
+def _category_notes(
+    texts: dict[int, list[str]], feature_names: Sequence[str], options: ExportOptions
+) -> list[str]:
+    coded = [
+        feature_names[column]
+        for column in texts
+        if options.categories.get(feature_names[column]) is None
+    ]
     if not coded:
         return []
     return [

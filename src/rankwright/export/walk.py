@@ -36,7 +36,9 @@ def leaves(
     while waiting:
         node, rows, depth = waiting.pop()
         reached.add(node)
-        if depth > len(reached):  # two nodes may share what is below them, but no way has a node twice
+        if depth > len(
+            reached
+        ):  # two nodes may share what is below them, but no way has a node twice
             raise ValueError(f"node {node} leads back to itself: that is not a tree.")
         below = children(node)
         if below is None:
@@ -51,7 +53,9 @@ def dense(X: Any, n_columns: int, dtype: type) -> NDArray[Any]:
     """Return rows as a dense matrix of a type."""
     matrix = X.toarray() if hasattr(X, "toarray") else np.asarray(X)
     if matrix.ndim != 2 or matrix.shape[1] != n_columns:
-        raise ValueError(f"X has the shape {matrix.shape}; the exported model takes {n_columns} columns.")
+        raise ValueError(
+            f"X has the shape {matrix.shape}; the exported model takes {n_columns} columns."
+        )
     with np.errstate(over="ignore"):
         return matrix.astype(dtype)
 
@@ -61,5 +65,7 @@ def columns_by_name(names: list[str], feature_names: Any) -> list[int]:
     position = {name: column for column, name in enumerate(feature_names)}
     missing = [name for name in names if name not in position]
     if missing:
-        raise ValueError(f"feature {missing[0]!r} of the exported model is not a column of the rows.")
+        raise ValueError(
+            f"feature {missing[0]!r} of the exported model is not a column of the rows."
+        )
     return [position[name] for name in names]

@@ -9,11 +9,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 Rows = NDArray[np.intp]
-Decision = tuple[NDArray[np.bool_], Any, Any]  # whether each row goes left; the left child; the right child
+Decision = tuple[
+    NDArray[np.bool_], Any, Any
+]  # whether each row goes left; the left child; the right child
 
 
 def leaf_values(
-    root: Any, n_rows: int, leaf: Callable[[Any], float | None], decide: Callable[[Any, Rows], Decision]
+    root: Any,
+    n_rows: int,
+    leaf: Callable[[Any], float | None],
+    decide: Callable[[Any, Rows], Decision],
 ) -> NDArray[np.float64]:
     """Return the value of the leaf that each row falls into.
 

@@ -30,7 +30,9 @@ class XgboostJson:
     file_name = "model.json"
     single_precision = True
 
-    def write(self, trees: Sequence[TreeArrays], feature_names: Sequence[str], options: ExportOptions) -> Exported:
+    def write(
+        self, trees: Sequence[TreeArrays], feature_names: Sequence[str], options: ExportOptions
+    ) -> Exported:
         """Write the trees with thresholds and leaf values of 32 bits."""
         plain = [plain_tree(tree, feature_names) for tree in trees]
         is_category = np.zeros(len(feature_names), dtype=bool)
@@ -44,7 +46,9 @@ class XgboostJson:
             f'"iteration_indptr":{_list(range(n + 1))},"tree_info":{_list([0] * n)},'
             f'"trees":[{",".join(_tree(number, tree, len(feature_names)) for number, tree in enumerate(plain))}]}}'
         )
-        names = json.dumps(list(feature_names), ensure_ascii=False)  # XGBoost does not decode escapes such as \u00e9
+        names = json.dumps(
+            list(feature_names), ensure_ascii=False
+        )  # XGBoost does not decode escapes such as \u00e9
         types = json.dumps(["c" if category else "float" for category in is_category])
         text = (
             f'{{"learner":{{"attributes":{{}},"feature_names":{names},"feature_types":{types},'
@@ -56,12 +60,16 @@ class XgboostJson:
         )
         return Exported(text.encode())
 
-    def score(self, content: bytes, X: Any, feature_names: Sequence[str], options: ExportOptions) -> Floats:
+    def score(
+        self, content: bytes, X: Any, feature_names: Sequence[str], options: ExportOptions
+    ) -> Floats:
         """Score rows by XGBoost's rules."""
         learner = json.loads(content)["learner"]
         order = columns_by_name(learner["feature_names"], feature_names)
         rows = dense(X, len(feature_names), np.float32)[:, order]
-        scores = np.full(len(rows), np.float32(float(learner["learner_model_param"]["base_score"].strip("[]"))))
+        scores = np.full(
+            len(rows), np.float32(float(learner["learner_model_param"]["base_score"].strip("[]")))
+        )
         for tree in learner["gradient_booster"]["model"]["trees"]:
             scores += _values(tree, rows)
         return scores.astype(np.float64)
@@ -102,7 +110,9 @@ def _tree(number: int, tree: PlainTree, n_features: int) -> str:
 
     is_set = of_nodes(tree.is_set, False).astype(bool)
     values = np.where(is_leaf, tree.value[np.where(is_leaf, ~source, 0)], 0.0).astype(np.float32)
-    bounds = np.where(is_set, np.float32(0), of_nodes(smallest_float32_above(tree.bound)).astype(np.float32))
+    bounds = np.where(
+        is_set, np.float32(0), of_nodes(smallest_float32_above(tree.bound)).astype(np.float32)
+    )
     set_nodes = np.flatnonzero(is_set)
     sets = [tree.categories[source[one]].tolist() for one in set_nodes]
     sizes = [len(one) for one in sets]
@@ -123,7 +133,9 @@ def _tree(number: int, tree: PlainTree, n_features: int) -> str:
     )
 
 
-def _numbered_in_pairs(tree: PlainTree) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
+def _numbered_in_pairs(
+    tree: PlainTree,
+) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
     """Number nodes and leaves so that the right child follows the left one, which XGBoost takes for granted.
 
     Returns, by the new numbers, the node or ~leaf of the tree, the left child (-1 for leaves) and the parent.
@@ -139,7 +151,11 @@ def _numbered_in_pairs(tree: PlainTree) -> tuple[NDArray[np.int64], NDArray[np.i
         pair = [int(tree.left[one]), int(tree.right[one])]
         source += reversed(pair) if tree.is_set[one] else pair
         parents += [number, number]
-    return np.array(source, dtype=np.int64), np.array(left, dtype=np.int64), np.array(parents, dtype=np.int64)
+    return (
+        np.array(source, dtype=np.int64),
+        np.array(left, dtype=np.int64),
+        np.array(parents, dtype=np.int64),
+    )
 
 
 def _values(tree: dict[str, Any], rows: NDArray[np.float32]) -> NDArray[np.float32]:
@@ -148,13 +164,18 @@ def _values(tree: dict[str, Any], rows: NDArray[np.float32]) -> NDArray[np.float
     sets = {
         node: tree["categories"][start : start + size]
         for node, start, size in zip(
-            tree["categories_nodes"], tree["categories_segments"], tree["categories_sizes"], strict=True
+            tree["categories_nodes"],
+            tree["categories_segments"],
+            tree["categories_sizes"],
+            strict=True,
         )
     }
 
     def goes_left(node: int, some: Rows) -> Any:
         x = rows[some, tree["split_indices"][node]]
-        left = ~np.isin(np.trunc(x), sets[node]) if tree["split_type"][node] else x < condition[node]
+        left = (
+            ~np.isin(np.trunc(x), sets[node]) if tree["split_type"][node] else x < condition[node]
+        )
         return np.where(np.isnan(x), bool(tree["default_left"][node]), left)
 
     def children(node: int) -> tuple[int, int] | None:

@@ -66,7 +66,9 @@ def _between(a: float, b: float) -> float:
 
 
 @allocating
-def encode_rows(start: int, stop: int, X: Any, table: Any, n_bins: Any, is_category: Any, out: Any) -> None:
+def encode_rows(
+    start: int, stop: int, X: Any, table: Any, n_bins: Any, is_category: Any, out: Any
+) -> None:
     """Write the bin of each value of the rows [start, stop).
 
     ``table`` [columns, 2^k - 1] has the edges of each column, filled up with infinity: a value's bin is the number of

@@ -24,7 +24,8 @@ from numba.core.caching import IndexDataCacheFile
 _WARNED: list[str] = []
 _FALLBACK: list[str] = []  # the user's folder, where the package's cannot be written to
 _STAMP = tuple(
-    (path.name, path.stat().st_mtime, path.stat().st_size) for path in sorted(Path(__file__).parent.glob("*.py"))
+    (path.name, path.stat().st_mtime, path.stat().st_size)
+    for path in sorted(Path(__file__).parent.glob("*.py"))
 )
 _ADDRESS = re.compile(" at 0x[0-9a-f]+")  # in the names of some types, another one in each process
 
@@ -108,7 +109,12 @@ def enable_cache(dispatcher: Any) -> bool:
         cache = dispatcher._cache
         cache._cache_file = _KernelFiles(cache.cache_path, cache._impl.filename_base, _STAMP)
         by_user = type(cache._impl.locator).__name__.endswith("UserWideCacheLocator")
-    except (RuntimeError, OSError, AttributeError, TypeError) as error:  # no folder can be written to, or another Numba
+    except (
+        RuntimeError,
+        OSError,
+        AttributeError,
+        TypeError,
+    ) as error:  # no folder can be written to, or another Numba
         _warn_once(error)
         return False
     if by_user:

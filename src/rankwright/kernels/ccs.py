@@ -31,7 +31,9 @@ from rankwright.kernels.shared import shared
 from rankwright.kernels.threads import stop_flag
 
 _REACH = 8.5  # phi(8.5) is below the rounding of phi(0): breakpoints farther away add nothing
-_WORTH_SEARCHING = 64  # in shorter lists a scan is faster than a search for the breakpoints in reach
+_WORTH_SEARCHING = (
+    64  # in shorter lists a scan is faster than a search for the breakpoints in reach
+)
 _LAST_BIT = 2.0**-56  # an addend below this share of a sum leaves the sum as it is
 _NEGLIGIBLE = 2.0**-112  # share of a query's largest jump that no gradient can show
 _TILE = 1024  # documents whose arrays stay in the cache while all breakpoints are summed
@@ -57,7 +59,9 @@ class Steps(NamedTuple):
     @classmethod
     def of(cls, w: NDArray[Any]) -> Steps:
         """Compute them."""
-        return cls(np.append(w[:-1] - w[1:], 0.0), np.maximum.accumulate(np.abs(w)[::-1])[::-1].copy())
+        return cls(
+            np.append(w[:-1] - w[1:], 0.0), np.maximum.accumulate(np.abs(w)[::-1])[::-1].copy()
+        )
 
 
 class SmoothingScratch(NamedTuple):
@@ -83,7 +87,12 @@ class SmoothingScratch(NamedTuple):
     def create(cls, longest: int) -> SmoothingScratch:
         """Allocate for queries of up to ``longest`` documents."""
         documents = np.empty(longest, _DOCUMENT)
-        return cls(*np.empty((11, longest + 1)), documents, *np.empty((2, longest), np.int64), sort_scratch(longest))
+        return cls(
+            *np.empty((11, longest + 1)),
+            documents,
+            *np.empty((2, longest), np.int64),
+            sort_scratch(longest),
+        )
 
 
 @jit
@@ -168,10 +177,18 @@ _ROW = types.float64[::1]
 
 @shared(
     types.void(
-        types.int64, types.int64, types.float64, _ROW, _ROW, typeof(SmoothingScratch.create(1)), typeof(stop_flag())
+        types.int64,
+        types.int64,
+        types.float64,
+        _ROW,
+        _ROW,
+        typeof(SmoothingScratch.create(1)),
+        typeof(stop_flag()),
     )
 )
-def _chained_jumps(n: int, last: int, sigma: float, w: Any, peak: Any, scratch: Any, halt: Any) -> None:
+def _chained_jumps(
+    n: int, last: int, sigma: float, w: Any, peak: Any, scratch: Any, halt: Any
+) -> None:
     """Sum jump times density over the breakpoints of each document, for a chain that is not additive."""
     g, d, e, jumps = scratch.g, scratch.d, scratch.e, scratch.jumps
     common = _common_kind(last, g, d, e)
@@ -183,7 +200,9 @@ def _chained_jumps(n: int, last: int, sigma: float, w: Any, peak: Any, scratch: 
         extent = extent_of(last, floor / steepest, peak, d, scratch.state)
         n_active, live_active = _count_active(n, extent.live, common, g, d, e)
         if is_faster(n, n_active, live_active, extent, sigma, scratch.b, scratch.c):
-            cascade_jumps(n, common, extent, sigma, w, scratch.b, scratch.c, g, d, scratch.state, jumps, halt)
+            cascade_jumps(
+                n, common, extent, sigma, w, scratch.b, scratch.c, g, d, scratch.state, jumps, halt
+            )
             return
     n_active = _find_active(last, common, g, d, e, scratch.active)
     limits = (steepest, floor)
@@ -207,12 +226,21 @@ def _worth(start: int, stop: int, order: Any, chain: Any) -> float:
     n = min(stop - start, chain.depth)
     here = slice(start, stop)
     return value(
-        order, n, chain.additive, chain.weight, chain.gain[here], chain.cont[here], chain.carry[here], chain.start
+        order,
+        n,
+        chain.additive,
+        chain.weight,
+        chain.gain[here],
+        chain.cont[here],
+        chain.carry[here],
+        chain.start,
     )
 
 
 @internal
-def _row_of_jumps(i: int, n: int, last: int, c: float, sigma: float, b: Any, g: Any, drop: Any, term: Any) -> float:
+def _row_of_jumps(
+    i: int, n: int, last: int, c: float, sigma: float, b: Any, g: Any, drop: Any, term: Any
+) -> float:
     """Sum jump times density over the breakpoints of the document at position i, for an additive chain."""
     low = 0
     high = last
@@ -229,7 +257,16 @@ def _row_of_jumps(i: int, n: int, last: int, c: float, sigma: float, b: Any, g: 
 
 @internal
 def _jumps(
-    low: int, high: int, risen: Any, c: float, inverse: float, gain: float, b: Any, g: Any, drop: Any, term: Any
+    low: int,
+    high: int,
+    risen: Any,
+    c: float,
+    inverse: float,
+    gain: float,
+    b: Any,
+    g: Any,
+    drop: Any,
+    term: Any,
 ) -> None:
     for u in range(np.uint64(low), np.uint64(max(low, high))):
         x = (b[u] - c) * inverse
@@ -237,7 +274,9 @@ def _jumps(
 
 
 @internal
-def _columns_of_jumps(last: int, n: int, c: Any, sigma: float, b: Any, g: Any, drop: Any, jumps: Any) -> None:
+def _columns_of_jumps(
+    last: int, n: int, c: Any, sigma: float, b: Any, g: Any, drop: Any, jumps: Any
+) -> None:
     """Sum the same for every document from position ``last`` on: all breakpoints are above them."""
     inverse = 1.0 / sigma
     for low in range(last, n, _TILE):
@@ -388,7 +427,14 @@ def _jumps_of_common(
     scratch: Any,
 ) -> float:
     """Sum the same for a document of the common kind, with ``before`` active ones above it."""
-    b, g, d, e, state, active = scratch.b, scratch.g, scratch.d, scratch.e, scratch.state, scratch.active
+    b, g, d, e, state, active = (
+        scratch.b,
+        scratch.g,
+        scratch.d,
+        scratch.e,
+        scratch.state,
+        scratch.active,
+    )
     c = scratch.c[i]
     worth = 0.0
     low = 0
@@ -408,7 +454,9 @@ def _jumps_of_common(
         worth += jump * exp_negative(-0.5 * x * x)
     if before == n_active:
         return worth
-    s = state[active[before] - 1]  # in the list without i, whose common ones are one fewer up to there
+    s = state[
+        active[before] - 1
+    ]  # in the list without i, whose common ones are one fewer up to there
     for k in range(before, n_active):
         u = active[k]
         x = (b[u] - c) / sigma
@@ -487,7 +535,9 @@ def _selected(n: int, z: Any, w: Any, g: Any) -> float:
 
 
 @jit
-def make_scale_free(q0: int, q1: int, bounds: Any, score: Any, centre: bool, nu: float, sfa: bool, grad: Any) -> None:
+def make_scale_free(
+    q0: int, q1: int, bounds: Any, score: Any, centre: bool, nu: float, sfa: bool, grad: Any
+) -> None:
     """Project each query's gradient: onto zero sum (``centre``), then off the direction of the scores (``sfa``).
 
     The first is the chain rule for scores that are centred per query (section 3.3), the second scale-free

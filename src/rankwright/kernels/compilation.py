@@ -68,5 +68,9 @@ def announcing(show: Callable[[str], None]) -> Iterator[None]:
 
 def _message() -> str:
     folder = cache_folder()
-    where = "" if folder is None else f" (the package's folder cannot be written to; they are cached in {folder})"
+    where = (
+        ""
+        if folder is None
+        else f" (the package's folder cannot be written to; they are cached in {folder})"
+    )
     return f"compiling kernels, first run only{where}"

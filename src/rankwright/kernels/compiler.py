@@ -82,7 +82,9 @@ class _TypingContext:
             return self._context.resolve_function_type(function, arguments, keywords)
         call = (function, *arguments)
         if call not in self._signatures:
-            self._signatures[call] = self._context.resolve_function_type(function, arguments, keywords)
+            self._signatures[call] = self._context.resolve_function_type(
+                function, arguments, keywords
+            )
         return self._signatures[call]
 
 
@@ -108,7 +110,9 @@ class _Lower(Lower):
         array, place = signature.args
         if not self._is_element(array, place):
             return super().lower_getitem(resty, expr, value, index, signature)
-        item = load_item(self.context, self.builder, array, self._element(array, value, place, index))
+        item = load_item(
+            self.context, self.builder, array, self._element(array, value, place, index)
+        )
         return self.context.cast(self.builder, item, signature.return_type, resty)
 
     def lower_setitem(self, target_var: Any, index_var: Any, value_var: Any, signature: Any) -> Any:
@@ -117,7 +121,9 @@ class _Lower(Lower):
         if not self._is_element(array, place):
             return super().lower_setitem(target_var, index_var, value_var, signature)
         pointer = self._element(array, target_var, place, index_var)
-        store_item(self.context, self.builder, array, self._cast_var(value_var, array.dtype), pointer)
+        store_item(
+            self.context, self.builder, array, self._cast_var(value_var, array.dtype), pointer
+        )
         return None
 
     def _is_element(self, array: Any, place: Any) -> bool:
@@ -137,7 +143,9 @@ class _Lower(Lower):
         size = self.builder.extract_value(value, [fields.get_field_position("shape"), 0])
         data = self.builder.extract_value(value, fields.get_field_position("data"))
         index = self._cast_var(index_variable, place)
-        return self.builder.gep(data, [fix_integer_index(self.context, self.builder, place, index, size)])
+        return self.builder.gep(
+            data, [fix_integer_index(self.context, self.builder, place, index, size)]
+        )
 
 
 @register_pass(mutates_CFG=True, analysis_only=False)
@@ -196,7 +204,9 @@ class KernelCompiler(CompilerBase):
     def define_pipelines(self) -> list[Any]:
         """Return Numba's passes without the unused ones."""
         if self.state.library is None:
-            self.state.library = self.library(self.state.targetctx.codegen(), self.state.func_id.func_qualname)
+            self.state.library = self.library(
+                self.state.targetctx.codegen(), self.state.func_id.func_qualname
+            )
             self.state.library.enable_object_caching()  # so that it can be written to the cache
         manager = DefaultPassBuilder.define_nopython_pipeline(self.state)
         manager.passes[:] = [

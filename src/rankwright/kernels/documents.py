@@ -19,7 +19,9 @@ def squared_errors(start: int, stop: int, score: Any, target: Any, grad: Any, he
 
 
 @jit
-def binary_cross_entropy(start: int, stop: int, score: Any, target: Any, grad: Any, hess: Any) -> None:
+def binary_cross_entropy(
+    start: int, stop: int, score: Any, target: Any, grad: Any, hess: Any
+) -> None:
     """Add p - target with p = 1 / (1 + exp(-score)); curvature p (1 - p)."""
     for a in range(np.uint64(start), np.uint64(stop)):
         z = score[a]

@@ -20,7 +20,9 @@ _FEW = 32  # up to this many best documents are found by insertion; more are sor
 
 
 @allocating
-def order_queries(q0: int, q1: int, bounds: Any, score: Any, label: Any, ties: int, depth: int, order: Any) -> None:
+def order_queries(
+    q0: int, q1: int, bounds: Any, score: Any, label: Any, ties: int, depth: int, order: Any
+) -> None:
     """Write each query's documents (numbered from 0 within it) by descending score into ``order``.
 
     ``order`` starts with the documents of query q0. Equal scores stay in input order, or are sorted by ascending
@@ -63,7 +65,9 @@ def _pick_first(z: Any, y: Any, ties: int, places: int, best: Any, order: Any) -
             i = places - 1
         else:
             filled += 1
-        while i > 0 and (score > best[i - 1] or (score == best[i - 1] and sign * y[a] < sign * y[order[i - 1]])):
+        while i > 0 and (
+            score > best[i - 1] or (score == best[i - 1] and sign * y[a] < sign * y[order[i - 1]])
+        ):
             best[i] = best[i - 1]
             order[i] = order[i - 1]
             i -= 1
@@ -136,22 +140,45 @@ def value_queries(
                 halt,
             )
         else:
-            worth = value(here, min(length[q], chain.depth), chain.additive, chain.weight, g, d, e, chain.start)
+            worth = value(
+                here,
+                min(length[q], chain.depth),
+                chain.additive,
+                chain.weight,
+                g,
+                d,
+                e,
+                chain.start,
+            )
         out[q] = worth * chain.scale[q]
 
 
-def ideal_values(bounds: NDArray[Any], w: NDArray[Any], depth: int, gain: NDArray[Any]) -> NDArray[np.float64]:
+def ideal_values(
+    bounds: NDArray[Any], w: NDArray[Any], depth: int, gain: NDArray[Any]
+) -> NDArray[np.float64]:
     """Return the sum of w g of each query's documents by descending gain, down to ``depth``."""
     longest = int(np.max(np.diff(bounds)))
     out = np.empty(len(bounds) - 1)
-    best, order, highest = np.empty(max(longest, _FEW) + 1), np.empty(longest, np.int64), float(np.max(gain))
+    best, order, highest = (
+        np.empty(max(longest, _FEW) + 1),
+        np.empty(longest, np.int64),
+        float(np.max(gain)),
+    )
     _ideal_queries(bounds, w, depth, gain, highest, best, order, sort_scratch(longest), out)
     return out
 
 
 @jit
 def _ideal_queries(
-    bounds: Any, w: Any, depth: int, gain: Any, highest: float, best: Any, order: Any, sorting: Any, out: Any
+    bounds: Any,
+    w: Any,
+    depth: int,
+    gain: Any,
+    highest: float,
+    best: Any,
+    order: Any,
+    sorting: Any,
+    out: Any,
 ) -> None:
     for q in range(out.size):
         g = gain[bounds[q] : bounds[q + 1]]

@@ -60,8 +60,14 @@ class Chain(NamedTuple):
 _ROW = types.float64[::1]
 
 
-@shared(types.float64(types.int64[::1], types.int64, types.boolean, _ROW, _ROW, _ROW, _ROW, types.float64))
-def value(order: Any, n: int, additive: bool, w: Any, g: Any, d: Any, e: Any, start: float) -> float:
+@shared(
+    types.float64(
+        types.int64[::1], types.int64, types.boolean, _ROW, _ROW, _ROW, _ROW, types.float64
+    )
+)
+def value(
+    order: Any, n: int, additive: bool, w: Any, g: Any, d: Any, e: Any, start: float
+) -> float:
     """Return Z M of documents in the given order; g, d, e of one query, by document."""
     worth = 0.0
     if additive:
@@ -129,7 +135,9 @@ def swap_row(
 
 
 @shared(types.void(types.int64, types.int64, types.int64, _ROW, _ROW, _ROW, _ROW, _ROW, _ROW))
-def _chained_swap_row(i: int, low: int, high: int, w: Any, g: Any, d: Any, e: Any, state: Any, delta: Any) -> None:
+def _chained_swap_row(
+    i: int, low: int, high: int, w: Any, g: Any, d: Any, e: Any, state: Any, delta: Any
+) -> None:
     """Do the same in a chain that is not additive."""
     worth = 0.0
     through = 1.0

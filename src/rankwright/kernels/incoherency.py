@@ -54,7 +54,9 @@ def count_incoherent(
         wanted = relevant[start:stop]
         u = push[start:stop]
         here = order[start - bounds[q0] : stop - bounds[q0]]
-        for i in range(n):  # B and C are sorted from A upside down, so each inversion is a pair on which they agree
+        for i in range(
+            n
+        ):  # B and C are sorted from A upside down, so each inversion is a pair on which they agree
             by_label[i] = here[n - 1 - i]
             by_push[i] = here[n - 1 - i]
         pairs = n * (n - 1) // 2

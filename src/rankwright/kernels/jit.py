@@ -34,8 +34,13 @@ def _is_known() -> bool:
     library, lower = getattr(codegen, "JITCodeLibrary", None), lowering.Lower
     return (
         _OLDEST <= numba.version_info.short <= _NEWEST
-        and all(hasattr(library, name) for name in ("_optimize_functions", "_finalize_final_module"))
-        and all(hasattr(lower, name) for name in ("storevar", "delvar", "lower_getitem", "lower_setitem", "_cast_var"))
+        and all(
+            hasattr(library, name) for name in ("_optimize_functions", "_finalize_final_module")
+        )
+        and all(
+            hasattr(lower, name)
+            for name in ("storevar", "delvar", "lower_getitem", "lower_setitem", "_cast_var")
+        )
         and hasattr(Flags(), "_values")
     )
 
@@ -44,7 +49,9 @@ KNOWN = _is_known()
 
 
 _COMMON: dict[str, Any] = {"nogil": True, "error_model": "numpy", "no_cfunc_wrapper": True}
-_WITHOUT_MEMORY: dict[str, Any] = {"_nrt": False}  # where it is not set, a function has the setting of its caller
+_WITHOUT_MEMORY: dict[str, Any] = {
+    "_nrt": False
+}  # where it is not set, a function has the setting of its caller
 
 
 def _supported(chosen: dict[str, Any]) -> dict[str, Any]:
@@ -63,7 +70,9 @@ def _compiler(part: bool = False, **chosen: Any) -> Callable[[Any], Any]:
 
     def compile_lazily(function: Any) -> Any:
         dispatcher = njit(**chosen)(function)
-        if not cached or not hasattr(dispatcher, "enable_caching"):  # NUMBA_DISABLE_JIT leaves the plain function
+        if not cached or not hasattr(
+            dispatcher, "enable_caching"
+        ):  # NUMBA_DISABLE_JIT leaves the plain function
             return dispatcher
         return dispatcher if enable_cache(dispatcher) else njit(**chosen)(function)
 
@@ -77,7 +86,9 @@ internal: Any = _compiler(part=True, **_WITHOUT_MEMORY, no_cpython_wrapper=True)
 pointed: Any = _compiler(**_WITHOUT_MEMORY, no_cpython_wrapper=True)
 pointed_allocating: Any = _compiler(_nrt=True, no_cpython_wrapper=True)
 inlined: Any = _compiler(**_WITHOUT_MEMORY, inline="always")
-either: Any = register_jitable(**_supported(_COMMON))  # compiled where a kernel calls it, plain Python elsewhere
+either: Any = register_jitable(
+    **_supported(_COMMON)
+)  # compiled where a kernel calls it, plain Python elsewhere
 
 
 def intrinsic_or(plain: Callable[[Any], Any]) -> Callable[[Any], Any]:

@@ -91,7 +91,9 @@ def _five_power(q: int) -> int:
     return (1 << (power.bit_length() + 127)) // power + (q >= -27)
 
 
-_FIVES = np.array([divmod(_five_power(q), 2**64) for q in range(_MIN_POWER, _MAX_POWER + 1)], dtype=np.uint64)
+_FIVES = np.array(
+    [divmod(_five_power(q), 2**64) for q in range(_MIN_POWER, _MAX_POWER + 1)], dtype=np.uint64
+)
 
 
 @jit
@@ -163,7 +165,9 @@ class ParsedRows(NamedTuple):
     labels: NDArray[np.float64]
     ids: NDArray[np.int64]
     id_spans: NDArray[np.int64]  # where each row's query id stands in the text [rows, 2]
-    undecided: NDArray[np.int64]  # (place in ``values``, or -1 - row for a label; start; stop) of a number
+    undecided: NDArray[
+        np.int64
+    ]  # (place in ``values``, or -1 - row for a label; start; stop) of a number
 
 
 @jit

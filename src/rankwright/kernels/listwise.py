@@ -13,7 +13,9 @@ from rankwright.kernels.random import fill_uniform
 
 
 @jit
-def centred_residuals(q0: int, q1: int, bounds: Any, score: Any, label: Any, mixed: Any, grad: Any, hess: Any) -> None:
+def centred_residuals(
+    q0: int, q1: int, bounds: Any, score: Any, label: Any, mixed: Any, grad: Any, hess: Any
+) -> None:
     """Add score - label, minus its query mean; curvature 1."""
     for q in range(q0, q1):
         start, stop = bounds[q], bounds[q + 1]
@@ -40,7 +42,9 @@ class SoftmaxTarget(NamedTuple):
 
     value: NDArray[Any]  # numerators of phi [documents]
     weight: NDArray[Any]  # factor of a document's term in the loss [documents]
-    mass: NDArray[Any]  # receives the sum of weight times phi, the factor of the curvature [queries]
+    mass: NDArray[
+        Any
+    ]  # receives the sum of weight times phi, the factor of the curvature [queries]
 
 
 class SoftmaxParts(NamedTuple):

@@ -56,7 +56,9 @@ class _Sums(NamedTuple):
     """What a walk along the list has added up so far."""
 
     targets: _Grid  # over clean scores
-    plain: NDArray[Any]  # sums over other sources at the nodes of the targets: of s (w - w') density
+    plain: NDArray[
+        Any
+    ]  # sums over other sources at the nodes of the targets: of s (w - w') density
     gains: NDArray[Any]  # of s (w - w') g density
     lower_stops: NDArray[Any]  # of s w' (1 - d) density
     lower_gains: NDArray[Any]  # of s w' g density; where g = 1 - d the two cancel to the last digit
@@ -107,7 +109,9 @@ def extent_of(last: int, limit: float, peak: Any, d: Any, state: Any) -> Any:
 
 
 @internal
-def is_faster(n: int, n_active: int, live_active: int, extent: Any, sigma: float, b: Any, c: Any) -> bool:
+def is_faster(
+    n: int, n_active: int, live_active: int, extent: Any, sigma: float, b: Any, c: Any
+) -> bool:
     """Whether `cascade_jumps` is faster than a sum for each document.
 
     ``n_active`` documents are not of the common kind, ``live_active`` of them at live positions.
@@ -119,7 +123,9 @@ def is_faster(n: int, n_active: int, live_active: int, extent: Any, sigma: float
     in_reach = 0.0
     for sample in range(_SAMPLED):
         y = c[sample * n // _SAMPLED]
-        in_reach += first_at_most(y - _REACH * sigma, n, b) - first_at_most(y + _REACH * sigma, n, b)
+        in_reach += first_at_most(y - _REACH * sigma, n, b) - first_at_most(
+            y + _REACH * sigma, n, b
+        )
     share = in_reach / (float(n) * _SAMPLED)
     pairs = share * (float(n_active) * extent.reached + float(n - n_active) * live_active)
     return pairs * _PAIR > n * _COMMON + (n_active + live_active) * _OTHER

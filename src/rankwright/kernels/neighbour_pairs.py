@@ -34,8 +34,12 @@ class Neighbours(NamedTuple):
     """Which documents trade places, and what of an exchange counts."""
 
     reach: int  # places apart
-    lower: NDArray[Any]  # weight of the lower position, w, or 0 to leave out what changes there [longest query + 2]
-    from_start: bool  # the user's state before both is the chain's start, whatever stands above them
+    lower: NDArray[
+        Any
+    ]  # weight of the lower position, w, or 0 to leave out what changes there [longest query + 2]
+    from_start: (
+        bool  # the user's state before both is the chain's start, whatever stands above them
+    )
 
 
 class StoredPairs(NamedTuple):
@@ -124,9 +128,13 @@ def neighbour_pairs(
             highest = max(highest, score[start + a])
             lowest = min(lowest, score[start + a])
         wide = not highest - lowest < WIDE
-        for a in range(n):  # the loss needs scores only in the form of odds, unless these would underflow
+        for a in range(
+            n
+        ):  # the loss needs scores only in the form of odds, unless these would underflow
             document = documents[a]
-            document["odds"] = score[start + a] if wide else exp_negative(score[start + a] - highest)
+            document["odds"] = (
+                score[start + a] if wide else exp_negative(score[start + a] - highest)
+            )
             document["label"] = judged.label[start + a]
             document["gain"] = chain.gain[start + a]
             document["cont"] = 1.0 if chain.additive else chain.cont[start + a]
@@ -147,8 +155,12 @@ def neighbour_pairs(
             sort_descending(noisy, n, order, scratch.sorting)
             state_here = chain.start
             tile = TILE if reach < TILE else n
-            for low in range(0, min(n - 1, chain.depth), tile):  # positions from low on are numbered from 0
-                m = min(tile, chain.depth - low) + min(reach, n)  # an infinite depth plus a long reach may overflow
+            for low in range(
+                0, min(n - 1, chain.depth), tile
+            ):  # positions from low on are numbered from 0
+                m = min(tile, chain.depth - low) + min(
+                    reach, n
+                )  # an infinite depth plus a long reach may overflow
                 m = min(m, n - low)
                 for i in range(m):
                     document = documents[order[low + i]]
@@ -175,14 +187,18 @@ def neighbour_pairs(
                     if chain.additive:
                         _exchanges_apart(apart, rows, w, g, curv)
                     else:
-                        _chained_exchanges_apart(apart, rows, w, lower, g, d, e, state, worth, through, gathered, curv)
+                        _chained_exchanges_apart(
+                            apart, rows, w, lower, g, d, e, state, worth, through, gathered, curv
+                        )
                     if judged.weight.size > 0:
                         _weigh_apart(apart, rows, y, u, curv)
                     _pushes_apart(apart, rows, wide, y, odds, push, curv)
                     if keeps:
                         k = _store(apart, rows, start, order[low:], scale, curv, k, stored)
                     if leaf.size > 0:
-                        _sum_apart_between(apart, rows, query_weight[q], scale, curv, leaf_at, rounding, between)
+                        _sum_apart_between(
+                            apart, rows, query_weight[q], scale, curv, leaf_at, rounding, between
+                        )
                     step = np.uint64(apart)
                     for i in range(np.uint64(rows)):
                         row_grad[i] -= push[i]
@@ -225,17 +241,34 @@ def _gather_chain(m: int, order: Any, documents: Any, d: Any, e: Any, passage: A
         passage.gathered[i] = 0.0
 
 
-@shared(types.void(types.int64, types.int64, types.float64, types.float64, ROW, INDICES, types.float64, BETWEEN))
+@shared(
+    types.void(
+        types.int64, types.int64, types.float64, types.float64, ROW, INDICES, types.float64, BETWEEN
+    )
+)
 def _sum_apart_between(
-    apart: int, rows: int, weight: float, scale: float, curv: Any, leaf_at: Any, rounding: float, between: Any
+    apart: int,
+    rows: int,
+    weight: float,
+    scale: float,
+    curv: Any,
+    leaf_at: Any,
+    rounding: float,
+    between: Any,
 ) -> None:
     """Add the curvature of the pairs (i, i + apart), i < rows, between leaves."""
     for i in range(rows):
         add_pair(leaf_at[i], leaf_at[i + apart], weight * (scale * curv[i]), rounding, between)
 
 
-@shared(types.int64(types.int64, types.int64, types.int64, INDICES, types.float64, ROW, types.int64, _STORED))
-def _store(apart: int, rows: int, start: int, order: Any, scale: float, curv: Any, k: int, stored: Any) -> int:
+@shared(
+    types.int64(
+        types.int64, types.int64, types.int64, INDICES, types.float64, ROW, types.int64, _STORED
+    )
+)
+def _store(
+    apart: int, rows: int, start: int, order: Any, scale: float, curv: Any, k: int, stored: Any
+) -> int:
     """Store the pairs (i, i + apart), i < rows, that have a curvature, from place k on; return the next place."""
     for i in range(rows):
         if curv[i] > 0.0:
@@ -310,13 +343,17 @@ def _weigh_apart(apart: int, rows: int, y: Any, u: Any, delta: Any) -> None:
 
 
 @internal
-def _pushes_apart(apart: int, rows: int, wide: bool, y: Any, odds: Any, push: Any, curv: Any) -> None:
+def _pushes_apart(
+    apart: int, rows: int, wide: bool, y: Any, odds: Any, push: Any, curv: Any
+) -> None:
     """Write push (on i + apart; the opposite on i) and curvature of the pairs (i, i + apart), i < rows.
 
     ``odds`` are e^score, or the scores themselves if ``wide``. ``curv`` holds the weights on entry.
     """
     step = np.uint64(apart)
-    for i in range(np.uint64(rows)):  # a weight becomes negative where the lower document has the better label
+    for i in range(
+        np.uint64(rows)
+    ):  # a weight becomes negative where the lower document has the better label
         j = i + step
         weight = abs(curv[i])
         better = weight if y[i] > y[j] else -weight

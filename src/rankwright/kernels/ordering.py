@@ -48,7 +48,9 @@ def sort_descending(score: Any, n: int, order: Any, scratch: Any) -> None:
     digit_bits = 6 if n <= 512 else 8
     n_digits = 2 if n <= 1 << 12 else 3 if n <= 1 << 20 else 4
     step = (float(1 << (digit_bits * n_digits)) - 1.0) / (highest - lowest)
-    by_digits = 0.0 < step < np.inf  # not with infinite scores, or scores that hardly differ: one run of all
+    by_digits = (
+        0.0 < step < np.inf
+    )  # not with infinite scores, or scores that hardly differ: one run of all
     keys = scratch[:n]
     spare = scratch[n : 2 * n]
     result = keys if n_digits % 2 == 0 else spare

@@ -52,7 +52,9 @@ class PairSums(NamedTuple):
     leaf: NDArray[Any]  # of each document
     between: NDArray[Any]  # curvature between leaves [leaves, leaves]
     stop: NDArray[Any]
-    rounding: float = 0.0  # of what is added between leaves: see `rankwright.reducer.rounding`
+    rounding: float = (
+        0.0  # of what is added between leaves: see `rankwright.support.reducer.rounding`
+    )
 
 
 class Ranked(NamedTuple):

@@ -41,12 +41,7 @@ def philox(c0: Any, c1: Any, c2: Any, c3: Any, k0: Any, k1: Any) -> tuple[Any, A
     for _ in range(10):
         p0 = _MULTIPLIER_0 * c0
         p1 = _MULTIPLIER_1 * c2
-        c0, c1, c2, c3 = (
-            (p1 >> _32) ^ c1 ^ k0,
-            p1 & _LOW,
-            (p0 >> _32) ^ c3 ^ k1,
-            p0 & _LOW,
-        )
+        c0, c1, c2, c3 = ((p1 >> _32) ^ c1 ^ k0, p1 & _LOW, (p0 >> _32) ^ c3 ^ k1, p0 & _LOW)
         k0 = (k0 + _WEYL_0) & _LOW
         k1 = (k1 + _WEYL_1) & _LOW
     return c0, c1, c2, c3
@@ -68,7 +63,9 @@ def fill_uniform(out: Any, n: int, stream: Any, query_key: Any, draw: int) -> No
     for block in range(np.uint64((n + 1) // 2)):
         w0, w1, w2, w3 = philox(block, c1, c2, c3, k0, k1)
         out[two * block] = (np.float64(np.int64(((w1 << _32) | w0) >> _12)) + 0.5) * 2.0**-52
-        out[two * block + np.uint64(1)] = (np.float64(np.int64(((w3 << _32) | w2) >> _12)) + 0.5) * 2.0**-52
+        out[two * block + np.uint64(1)] = (
+            np.float64(np.int64(((w3 << _32) | w2) >> _12)) + 0.5
+        ) * 2.0**-52
 
 
 @shared("void(float64[::1], int64, int64, uint64, uint64, int64)")
@@ -117,7 +114,10 @@ def stream_of(seed: int, iteration: int, term: int = 0) -> np.uint64:
     """Fold seed, iteration and summand into the 64-bit key of the generator (SplitMix64's finaliser)."""
     mask = (1 << 64) - 1
     x = seed & mask
-    for part in (iteration, term):  # mixed in one after the other, so that triples with the same sum differ
+    for part in (
+        iteration,
+        term,
+    ):  # mixed in one after the other, so that triples with the same sum differ
         x = ((x ^ (x >> 31)) + part * 0xD1B54A32D192ED03 + 0x9E3779B97F4A7C15) & mask
         x = ((x ^ (x >> 30)) * 0xBF58476D1CE4E5B9) & mask
         x = ((x ^ (x >> 27)) * 0x94D049BB133111EB) & mask
@@ -125,7 +125,9 @@ def stream_of(seed: int, iteration: int, term: int = 0) -> np.uint64:
 
 
 @allocating
-def noise_by_query(q0: int, q1: int, bounds: Any, keys: Any, kind: int, stream: Any, draw: int, out: Any) -> None:
+def noise_by_query(
+    q0: int, q1: int, bounds: Any, keys: Any, kind: int, stream: Any, draw: int, out: Any
+) -> None:
     """Fill ``out`` [documents] with noise, query by query."""
     longest = 0
     for q in range(q0, q1):

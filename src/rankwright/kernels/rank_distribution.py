@@ -67,7 +67,9 @@ def expected_rank_gradient(
                 if step < n - 2:
                     forward[step + 1, 0] = forward[step, 0] * (1.0 - p)
                     for r in range(1, depth):
-                        forward[step + 1, r] = forward[step, r - 1] * p + forward[step, r] * (1.0 - p)
+                        forward[step + 1, r] = forward[step, r - 1] * p + forward[step, r] * (
+                            1.0 - p
+                        )
                     if step % _LOOK_EVERY == 0 and _is_zero(forward[step + 1], depth):
                         possible = step + 1
                         break

@@ -120,7 +120,9 @@ def ranked_pairs(
         if n < 2 or chain.scale[q] == 0.0:
             continue
         for a in range(n):
-            noisy[a] = score[start + a] + (sample.noise[start + a] if sample.noise.size > 0 else 0.0)
+            noisy[a] = score[start + a] + (
+                sample.noise[start + a] if sample.noise.size > 0 else 0.0
+            )
         sort_descending(noisy, n, order, scratch.sorting)
         highest = noisy[order[0]]
         wide = not weights.sigma * (highest - noisy[order[n - 1]]) < WIDE
@@ -150,11 +152,15 @@ def ranked_pairs(
         top = min(choice.top, n)
         n_extra = 0
         if choice.extend > 0:
-            n_extra = _extend(q, n, start, choice, sample.selection_draws, order, y, noisy, scratch.extra)
+            n_extra = _extend(
+                q, n, start, choice, sample.selection_draws, order, y, noisy, scratch.extra
+            )
         extra = scratch.extra[:n_extra]
         form = (wide, spread)
         ranked, row, w, additive = scratch.ranked, scratch.row, chain.weight, chain.additive
-        pushed = _sum_pairs(n, top, extra, additive, w, weights, form, ranked, row, 0.0, nowhere, sums)
+        pushed = _sum_pairs(
+            n, top, extra, additive, w, weights, form, ranked, row, 0.0, nowhere, sums
+        )
         scale = weights.sigma * chain.scale[q] * sample.share
         if weights.normalize and pushed > 0.0:
             twice = 2.0 * weights.sigma * chain.scale[q] * pushed
@@ -167,7 +173,9 @@ def ranked_pairs(
             _sum_pairs(n, top, extra, additive, w, weights, form, ranked, row, scale, leaf_at, sums)
 
 
-_CHOICE = typeof(PairChoice(0, 0, False, np.empty(0), np.empty(0), np.empty(0, np.int64), np.empty(0, np.bool_)))
+_CHOICE = typeof(
+    PairChoice(0, 0, False, np.empty(0), np.empty(0), np.empty(0, np.int64), np.empty(0, np.bool_))
+)
 _RANKED = types.NamedUniTuple(ROW, 8, Ranked)
 _WEIGHTS = typeof(PairWeights(1.0, False, False, False, np.empty(0), 1.0, False))
 _SUMS = typeof(PairSums(*np.empty((3, 0)), np.empty(0, np.int64), np.empty((0, 0)), stop_flag()))
@@ -231,7 +239,9 @@ def _sum_pairs(
                     push[extra[before]] = 0.0
                     curv[extra[before]] = 0.0
             if leaf_at.size > 0:
-                _sum_between(leaf_at[i], first, high, scale, curv, leaf_at, sums.rounding, sums.between)
+                _sum_between(
+                    leaf_at[i], first, high, scale, curv, leaf_at, sums.rounding, sums.between
+                )
                 continue
             row_grad[i] -= total(push, first, high)
             row_hess[i] += total(curv, first, high)
@@ -287,7 +297,9 @@ def _pair_row(
 
 
 @shared("void(float64, int64, int64, float64, float64[::1], float64[::1], float64[::1])")
-def _wide_pushes(z_i: float, low: int, high: int, sigma: float, z: Any, push: Any, curv: Any) -> None:
+def _wide_pushes(
+    z_i: float, low: int, high: int, sigma: float, z: Any, push: Any, curv: Any
+) -> None:
     """Write push and curvature of a score with those of [low, high) where odds would underflow."""
     for j in range(low, high):
         p = 1.0 / (1.0 + math.exp(min(sigma * (z_i - z[j]), 700.0)))
@@ -297,7 +309,9 @@ def _wide_pushes(z_i: float, low: int, high: int, sigma: float, z: Any, push: An
 
 
 @inlined
-def _pair_weights(i: int, low: int, high: int, additive: bool, w: Any, weights: Any, ranked: Any, out: Any) -> None:
+def _pair_weights(
+    i: int, low: int, high: int, additive: bool, w: Any, weights: Any, ranked: Any, out: Any
+) -> None:
     """Write W of position i with each position in [low, high), up to its sign."""
     if weights.by_swap:
         swap_row(i, low, high, additive, w, ranked.g, ranked.d, ranked.e, ranked.state, out)
@@ -308,7 +322,9 @@ def _pair_weights(i: int, low: int, high: int, additive: bool, w: Any, weights: 
 
 
 @shared(types.void(types.int64, types.int64, types.int64, ROW, _WEIGHTS, _RANKED, ROW))
-def _further_weights(i: int, low: int, high: int, w: Any, weights: Any, ranked: Any, out: Any) -> None:
+def _further_weights(
+    i: int, low: int, high: int, w: Any, weights: Any, ranked: Any, out: Any
+) -> None:
     """Add what W has beside unit and |dM|."""
     y, g, u = ranked.y, ranked.g, ranked.u
     if weights.by_distance:
@@ -322,18 +338,39 @@ def _further_weights(i: int, low: int, high: int, w: Any, weights: Any, ranked: 
             out[j] *= u[i] if y[i] > y[j] else u[j]
 
 
-@shared(types.void(types.int64, types.int64, types.int64, types.float64, ROW, INDICES, types.float64, BETWEEN))
+@shared(
+    types.void(
+        types.int64, types.int64, types.int64, types.float64, ROW, INDICES, types.float64, BETWEEN
+    )
+)
 def _sum_between(
-    leaf: int, low: int, high: int, scale: float, curv: Any, leaf_at: Any, rounding: float, between: Any
+    leaf: int,
+    low: int,
+    high: int,
+    scale: float,
+    curv: Any,
+    leaf_at: Any,
+    rounding: float,
+    between: Any,
 ) -> None:
     """Add the curvature of a document of this leaf with the positions [low, high), times ``scale``, between leaves."""
     for j in range(low, high):
         add_pair(leaf, leaf_at[j], scale * curv[j], rounding, between)
 
 
-@shared(types.int64(types.int64, types.int64, types.int64, _CHOICE, ROW, INDICES, ROW, ROW, INDICES))
+@shared(
+    types.int64(types.int64, types.int64, types.int64, _CHOICE, ROW, INDICES, ROW, ROW, INDICES)
+)
 def _extend(
-    q: int, n: int, start: int, choice: Any, selection_draws: Any, order: Any, y: Any, draw_at: Any, extra: Any
+    q: int,
+    n: int,
+    start: int,
+    choice: Any,
+    selection_draws: Any,
+    order: Any,
+    y: Any,
+    draw_at: Any,
+    extra: Any,
 ) -> int:
     """Choose positions below the top whose documents belong into it; return how many.
 

@@ -36,7 +36,9 @@ def add_dense(r0: int, r1: int, X: Any, salts: Any, hashes: Any) -> None:
 
 
 @jit
-def add_sparse(r0: int, r1: int, starts: Any, columns: Any, values: Any, salts: Any, hashes: Any) -> None:
+def add_sparse(
+    r0: int, r1: int, starts: Any, columns: Any, values: Any, salts: Any, hashes: Any
+) -> None:
     """Do the same for a matrix in compressed rows, with each column at most once in a row."""
     for row in range(r0, r1):
         total = hashes[row]

@@ -64,7 +64,10 @@ class Results:
             if sys.getrefcount(array) == self._UNUSED and len(array) == n:
                 array.fill(0.0)
                 return array
-        self._arrays = [*self._arrays[-3:], np.zeros(n)]  # two results, and as many that the caller still holds
+        self._arrays = [
+            *self._arrays[-3:],
+            np.zeros(n),
+        ]  # two results, and as many that the caller still holds
         return self._arrays[-1]
 
     def __getstate__(self) -> dict[str, Any]:

@@ -79,7 +79,9 @@ def _left(row: int, node: int, X: Any, trees: PackedTrees) -> bool:
 
 
 @allocating
-def add_shap_values(start: int, stop: int, X: Any, trees: PackedTrees, covers: Any, levels: int, out: Any) -> None:
+def add_shap_values(
+    start: int, stop: int, X: Any, trees: PackedTrees, covers: Any, levels: int, out: Any
+) -> None:
     """Add the SHAP values of the rows [start, stop) to ``out`` [rows, columns + 1], the mean score in the last column.
 
     Columns of ``out`` are float64. A walk through each tree keeps the path so far: by its distinct columns, the share
@@ -88,7 +90,12 @@ def add_shap_values(start: int, stop: int, X: Any, trees: PackedTrees, covers: A
     expected = out.shape[1] - 1
     n = levels + 1
     path = Path(
-        np.empty(n, np.int64), np.empty(n, np.int64), np.empty(n, np.int64), np.empty(n), np.empty(n), np.empty(n + 1)
+        np.empty(n, np.int64),
+        np.empty(n, np.int64),
+        np.empty(n, np.int64),
+        np.empty(n),
+        np.empty(n),
+        np.empty(n + 1),
     )
     for row in range(start, stop):
         for tree in range(trees.root.size):
@@ -112,7 +119,9 @@ def add_shap_values(start: int, stop: int, X: Any, trees: PackedTrees, covers: A
 
 
 @internal
-def _add_leaf(row: int, depth: int, leaf: int, path: Any, X: Any, trees: PackedTrees, covers: Any, out: Any) -> None:
+def _add_leaf(
+    row: int, depth: int, leaf: int, path: Any, X: Any, trees: PackedTrees, covers: Any, out: Any
+) -> None:
     """Add what a leaf contributes; the path's side is 1 where it goes left and 2 where it goes right."""
     column, zero, one, weight = path.column, path.zero, path.one, path.weight
     size = 0
@@ -140,4 +149,6 @@ def _add_leaf(row: int, depth: int, leaf: int, path: Any, X: Any, trees: PackedT
     for place in range(size):
         _extend(weight, place + 1, zero[place], one[place])
     for place in range(size):
-        out[row, column[place]] += value * _without(weight, size, zero[place], one[place]) * (one[place] - zero[place])
+        out[row, column[place]] += (
+            value * _without(weight, size, zero[place], one[place]) * (one[place] - zero[place])
+        )

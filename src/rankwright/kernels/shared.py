@@ -30,7 +30,9 @@ from numba.extending import lower_builtin
 
 from rankwright.kernels.jit import KNOWN, allocating, jit, pointed, pointed_allocating
 
-_CELLS: dict[int, tuple[Any, ctypes.c_void_p, Any]] = {}  # by address: the function, its cell and its signature
+_CELLS: dict[
+    int, tuple[Any, ctypes.c_void_p, Any]
+] = {}  # by address: the function, its cell and its signature
 
 
 def shared(signature: Any, allocates: bool = False) -> Callable[[Any], Any]:
@@ -45,15 +47,21 @@ def shared(signature: Any, allocates: bool = False) -> Callable[[Any], Any]:
         if config.DISABLE_JIT:  # type: ignore[attr-defined]
             return function
         if not KNOWN:
-            return for_python(function)  # copied into each kernel, by a version of Numba that has not been tried
+            return for_python(
+                function
+            )  # copied into each kernel, by a version of Numba that has not been tried
         arguments, result = sigutils.normalize_signature(signature)
         name = f"rankwright.{function.__module__}.{function.__name__}{arguments}".replace(" ", "")
         cell = ctypes.c_void_p()
         address = ctypes.addressof(cell)
         _CELLS[address] = for_kernels(function), cell, arguments
         llvmlite.binding.add_symbol(name, address)
-        from_python = FunctionType(function.__code__, function.__globals__, f"{function.__name__}_from_python")
-        from_python.__qualname__ = from_python.__name__  # a cache of its own: the other has no entry point for Python
+        from_python = FunctionType(
+            function.__code__, function.__globals__, f"{function.__name__}_from_python"
+        )
+        from_python.__qualname__ = (
+            from_python.__name__
+        )  # a cache of its own: the other has no entry point for Python
         from_python.__module__ = function.__module__
         public = for_python(from_python)
 
@@ -70,7 +78,9 @@ def shared(signature: Any, allocates: bool = False) -> Callable[[Any], Any]:
 def _teach(called: Any, name: str, arguments: Any, result: Any) -> None:
     """Tell Numba how a kernel calls the function: through its cell."""
     template = type(
-        called.__name__, (ConcreteTemplate,), {"key": called, "cases": [typing_signature(result, *arguments)]}
+        called.__name__,
+        (ConcreteTemplate,),
+        {"key": called, "cases": [typing_signature(result, *arguments)]},
     )
     infer_global(called, types.Function(template))
 
@@ -87,7 +97,9 @@ def _teach(called: Any, name: str, arguments: Any, result: Any) -> None:
                 context.call_conv.return_user_exc(builder, RuntimeError, reason)
         form = context.call_conv.get_function_type(result, arguments)
         function = builder.bitcast(builder.load(cell), form.as_pointer())
-        status, returned = context.call_conv.call_function(builder, function, result, arguments, values)
+        status, returned = context.call_conv.call_function(
+            builder, function, result, arguments, values
+        )
         with cgutils.if_unlikely(builder, status.is_error):
             context.call_conv.return_status_propagate(builder, status)
         return returned

@@ -34,13 +34,19 @@ def available_threads(threads: int | None) -> int:
     if threads is None:
         if _FORKED:
             return 1
-        return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+        return (
+            len(os.sched_getaffinity(0))
+            if hasattr(os, "sched_getaffinity")
+            else os.cpu_count() or 1
+        )
     if not isinstance(threads, int | np.integer) or isinstance(threads, bool):
         raise ValueError(f"threads must be a whole number, or None for all cores; got {threads!r}.")
     if threads < 1:
         raise ValueError(f"threads must be at least 1, or None for all cores; got {threads}.")
     if threads > MOST_THREADS:
-        raise ValueError(f"threads must be at most {MOST_THREADS}, or None for all cores; got {threads}.")
+        raise ValueError(
+            f"threads must be at most {MOST_THREADS}, or None for all cores; got {threads}."
+        )
     return int(threads)
 
 
@@ -76,7 +82,9 @@ def stop_flag() -> NDArray[np.uint8]:
     return flag
 
 
-def run_ranges(kernel: Callable[[int, int], None], ranges: list[tuple[int, int]], *, long: bool = False) -> None:
+def run_ranges(
+    kernel: Callable[[int, int], None], ranges: list[tuple[int, int]], *, long: bool = False
+) -> None:
     """Call ``kernel(q0, q1)`` for each range, all but the first in threads of their own.
 
     With ``long=True`` the main thread works on none, so that Ctrl-C need not wait for the work to end.
@@ -99,7 +107,9 @@ def run_ranges(kernel: Callable[[int, int], None], ranges: list[tuple[int, int]]
         for limits in own:
             kernel(*limits)
         for other in others:
-            while other.is_alive():  # a wait without an end would not see a Ctrl-C that another thread receives
+            while (
+                other.is_alive()
+            ):  # a wait without an end would not see a Ctrl-C that another thread receives
                 other.join(_SECONDS_BETWEEN_LOOKS)
     except BaseException:
         flag[0] = 1

@@ -30,7 +30,17 @@ _ROW = types.float64[::1]
     allocates=True,
 )
 def expected_value(
-    order: Any, score: Any, n: int, depth: int, additive: bool, w: Any, g: Any, d: Any, e: Any, start: float, stop: Any
+    order: Any,
+    score: Any,
+    n: int,
+    depth: int,
+    additive: bool,
+    w: Any,
+    g: Any,
+    d: Any,
+    e: Any,
+    start: float,
+    stop: Any,
 ) -> float:
     """Return the mean of Z M (see `exchange`) over all orders of ties; ``order`` sorts by descending score.
 
@@ -54,7 +64,17 @@ def expected_value(
 
 @allocating
 def _block(
-    order: Any, low: int, high: int, end: int, additive: bool, w: Any, g: Any, d: Any, e: Any, s: float, stop: Any
+    order: Any,
+    low: int,
+    high: int,
+    end: int,
+    additive: bool,
+    w: Any,
+    g: Any,
+    d: Any,
+    e: Any,
+    s: float,
+    stop: Any,
 ) -> float:
     """Return the expected worth of the block of tied documents at positions [low, high), counted up to ``end``.
 
@@ -106,7 +126,9 @@ def _block(
                 stay += t * d[a] * mean_worth[t - 1]
             mean_worth[t] = stay / (count + 1)
         for t in range(min(count + 1, places - 1, live), 0, -1):
-            mean_product[t] = ((count + 1 - t) * mean_product[t] + t * d[a] * mean_product[t - 1]) / (count + 1)
+            mean_product[t] = (
+                (count + 1 - t) * mean_product[t] + t * d[a] * mean_product[t - 1]
+            ) / (count + 1)
         live = min(live + 1, places)
         while live > 1 and mean_product[live - 1] == 0.0 and mean_worth[live - 1] == 0.0:
             live -= 1

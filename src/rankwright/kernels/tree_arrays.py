@@ -45,9 +45,13 @@ class TreeArrays(NamedTuple):
     default_left: NDArray[np.bool_]  # [nodes]
     left: NDArray[np.int32]  # a node, or ~leaf [nodes]
     right: NDArray[np.int32]  # [nodes]
-    categories: tuple[NDArray[np.int64], ...]  # that go left, ascending; empty where decision is not AMONG [nodes]
+    categories: tuple[
+        NDArray[np.int64], ...
+    ]  # that go left, ascending; empty where decision is not AMONG [nodes]
     value: NDArray[np.float64]  # [leaves]
-    gain: NDArray[np.float64]  # by how much the split improved the loss, as the engine measures it [nodes]
+    gain: NDArray[
+        np.float64
+    ]  # by how much the split improved the loss, as the engine measures it [nodes]
 
 
 class LeafSets(NamedTuple):
@@ -67,7 +71,9 @@ class LeafSets(NamedTuple):
     node: NDArray[np.int64]  # number of the node in the packed trees [nodes]
     column: NDArray[np.int64]  # position of its column in `columns` [nodes]
     bound: NDArray[np.float64]  # right if x > bound [nodes]
-    others: NDArray[np.uint64]  # the leaves of the tree that are not on its left, and all bits past them [nodes]
+    others: NDArray[
+        np.uint64
+    ]  # the leaves of the tree that are not on its left, and all bits past them [nodes]
     first_leaf: NDArray[np.int64]  # of each tree in `value` [trees]
     value: NDArray[np.float64]  # of the leaves of each tree, from left to right [leaves]
     whole: NDArray[np.bool_]  # whether the tree has at most 64 leaves [trees]
@@ -82,7 +88,9 @@ class PackedTrees(NamedTuple):
     rule: NDArray[np.uint8]  # decision + 4 * missing + 16 * default_left [nodes]
     left: NDArray[np.int32]  # [nodes]
     right: NDArray[np.int32]  # [nodes]
-    set_start: NDArray[np.int64]  # a node's categories are the bits of sets[set_start[i]:set_start[i + 1]] [nodes + 1]
+    set_start: NDArray[
+        np.int64
+    ]  # a node's categories are the bits of sets[set_start[i]:set_start[i + 1]] [nodes + 1]
     sets: NDArray[np.uint32]
     value: NDArray[np.float64]  # [leaves]
     bound: NDArray[np.float64]  # what x is compared with at a node that is not `special` [nodes]
@@ -120,7 +128,9 @@ def pack(trees: Iterable[TreeArrays], n_features: int) -> PackedTrees:
         sizes = n_leaves if name == "value" else n_nodes
         for number, part in enumerate(parts):
             if part.shape != (sizes[number],):
-                raise ValueError(f"tree {number}: {name} has {part.size} entries where {sizes[number]} are needed.")
+                raise ValueError(
+                    f"tree {number}: {name} has {part.size} entries where {sizes[number]} are needed."
+                )
         return np.concatenate([*parts, np.empty(0)]).astype(dtype)
 
     def refuse(wrong: NDArray[np.bool_], reason: str) -> None:
@@ -128,28 +138,49 @@ def pack(trees: Iterable[TreeArrays], n_features: int) -> PackedTrees:
             raise ValueError(f"tree {tree_of[np.flatnonzero(wrong)[0]]}: {reason}.")
 
     if first_leaf[-1] > MOST_LEAVES:
-        raise ValueError(f"the trees have {first_leaf[-1]} leaves; at most {MOST_LEAVES} are allowed.")
+        raise ValueError(
+            f"the trees have {first_leaf[-1]} leaves; at most {MOST_LEAVES} are allowed."
+        )
     if np.any(n_leaves != n_nodes + 1):
         tree = int(np.flatnonzero(n_leaves != n_nodes + 1)[0])
-        raise ValueError(f"tree {tree}: {n_nodes[tree]} nodes have {n_leaves[tree]} leaves, not one more.")
+        raise ValueError(
+            f"tree {tree}: {n_nodes[tree]} nodes have {n_leaves[tree]} leaves, not one more."
+        )
     feature, threshold = joined("feature", np.int64), joined("threshold", np.float64)
-    value, decision, missing = joined("value", np.float64), joined("decision", np.int64), joined("missing", np.int64)
+    value, decision, missing = (
+        joined("value", np.float64),
+        joined("decision", np.int64),
+        joined("missing", np.int64),
+    )
     if len(feature) and not 0 <= feature.min() <= feature.max() < n_features:
         column = feature[(feature < 0) | (feature >= n_features)][0]
         refuse(feature == column, f"a node splits column {column} of {n_features} columns")
     refuse(np.isnan(threshold), "a threshold is not a number")
     # Importances are sums of gains, which engines hold in 32 bits.
-    refuse(~(np.abs(joined("gain", np.float64)) <= _LARGEST_GAIN), "the gain of a node is not a number of 32 bits")
+    refuse(
+        ~(np.abs(joined("gain", np.float64)) <= _LARGEST_GAIN),
+        "the gain of a node is not a number of 32 bits",
+    )
     refuse((decision < 0) | (decision > AMONG), "a node has an unknown kind of decision")
-    refuse((missing < 0) | (missing > ZERO_TO_DEFAULT), "a node treats missing values in an unknown way")
+    refuse(
+        (missing < 0) | (missing > ZERO_TO_DEFAULT),
+        "a node treats missing values in an unknown way",
+    )
     if not np.isfinite(value).all():
         leaf = int(np.flatnonzero(~np.isfinite(value))[0])
-        raise ValueError(f"tree {np.searchsorted(first_leaf, leaf, side='right') - 1}: a leaf value is not finite.")
+        raise ValueError(
+            f"tree {np.searchsorted(first_leaf, leaf, side='right') - 1}: a leaf value is not finite."
+        )
     children = []
     for name in ("left", "right"):
         child = joined(name, np.int64)
-        refuse((child >= n_nodes[tree_of]) | (~child >= n_leaves[tree_of]) | (child == 0), "a child does not exist")
-        children.append(np.where(child >= 0, child + first_node[tree_of], ~(~child + first_leaf[tree_of])))
+        refuse(
+            (child >= n_nodes[tree_of]) | (~child >= n_leaves[tree_of]) | (child == 0),
+            "a child does not exist",
+        )
+        children.append(
+            np.where(child >= 0, child + first_node[tree_of], ~(~child + first_leaf[tree_of]))
+        )
     both = np.concatenate(children)
     twice = np.bincount(both[both >= 0], minlength=len(feature)) > 1
     refuse(twice, "a node is the child of two nodes")
@@ -159,7 +190,9 @@ def pack(trees: Iterable[TreeArrays], n_features: int) -> PackedTrees:
     levels, reached = _walk(root, *children)
     refuse(~reached, "a node cannot be reached from the root")
     if levels > DEEPEST:
-        raise ValueError(f"a tree has {levels} nodes from the root to a leaf; at most {DEEPEST} are allowed.")
+        raise ValueError(
+            f"a tree has {levels} nodes from the root to a leaf; at most {DEEPEST} are allowed."
+        )
     sets = [bits_of(categories) for tree in every for categories in tree.categories]
     default_left = joined("default_left", np.bool_)
     bound, kind = plain_rules(threshold, decision, missing, default_left)
@@ -204,11 +237,16 @@ def plain_rules(
     bound[below] = largest_that_rounds_below(threshold[below])
     apart = (decision == AT_MOST) & (missing == ZERO_TO_DEFAULT) & ((bound >= 0) != default_left)
     # Zeros at the edge of a side move to the other side with the bound.
-    before_zeros, after_zeros = apart & (bound == ZERO), apart & (bound == np.nextafter(-ZERO, -np.inf))
+    before_zeros, after_zeros = (
+        apart & (bound == ZERO),
+        apart & (bound == np.nextafter(-ZERO, -np.inf)),
+    )
     bound[before_zeros], bound[after_zeros] = np.nextafter(-ZERO, -np.inf), ZERO
     missing_left = np.where(missing == AS_ZERO, bound >= 0, default_left)
     special = (decision == AMONG) | (apart & ~before_zeros & ~after_zeros)
-    return bound, np.where(special, SPECIAL, np.where(missing_left, MISSING_LEFT, MISSING_RIGHT)).astype(np.uint8)
+    return bound, np.where(
+        special, SPECIAL, np.where(missing_left, MISSING_LEFT, MISSING_RIGHT)
+    ).astype(np.uint8)
 
 
 def largest_that_rounds_below(threshold: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -225,7 +263,8 @@ def largest_that_rounds_below(threshold: NDArray[np.float64]) -> NDArray[np.floa
         before = np.nextafter(rounded, np.float32(-np.inf)).astype(np.float64)
         # Beyond the largest number of 32 bits, rounding acts as if there were another one at the same distance.
         unbounded = [
-            np.where(np.isinf(one), np.copysign(2.0**128, one), one) for one in (before, rounded.astype(np.float64))
+            np.where(np.isinf(one), np.copysign(2.0**128, one), one)
+            for one in (before, rounded.astype(np.float64))
         ]
         middle = (unbounded[0] + unbounded[1]) / 2
         exact = np.where(middle.astype(np.float32) < rounded, middle, np.nextafter(middle, -np.inf))
@@ -247,7 +286,10 @@ def _leaf_sets(
     while len(levels[-1]):
         children = np.concatenate([left[levels[-1]], right[levels[-1]]])
         levels.append(children[children >= 0])
-    on_left, below = np.ones(len(left), dtype=np.int64), np.ones(len(left), dtype=np.int64)  # numbers of leaves
+    on_left, below = (
+        np.ones(len(left), dtype=np.int64),
+        np.ones(len(left), dtype=np.int64),
+    )  # numbers of leaves
     for level in reversed(levels):
         for child, count in ((left[level], on_left), (right[level], below)):
             inner = child >= 0
@@ -256,16 +298,24 @@ def _leaf_sets(
     n_leaves = np.ones(len(root), dtype=np.int64)
     n_leaves[root >= 0] = below[root[root >= 0]]
     first_leaf = np.cumsum(n_leaves) - n_leaves
-    first, place = np.zeros(len(left), dtype=np.int64), np.zeros(len(value), dtype=np.int64)  # of leaves in their tree
+    first, place = (
+        np.zeros(len(left), dtype=np.int64),
+        np.zeros(len(value), dtype=np.int64),
+    )  # of leaves in their tree
     for level in levels:
-        for child, start in ((left[level], first[level]), (right[level], first[level] + on_left[level])):
+        for child, start in (
+            (left[level], first[level]),
+            (right[level], first[level] + on_left[level]),
+        ):
             inner = child >= 0
             first[child[inner]] = start[inner]
             place[~child[~inner]] = start[~inner]
     in_order = np.empty(len(value))
     in_order[np.repeat(first_leaf, n_leaves) + place] = value
     whole = n_leaves <= BITS
-    shift = np.where(whole[tree_of], on_left, 0).astype(np.uint64)  # at most 63: something is on the right
+    shift = np.where(whole[tree_of], on_left, 0).astype(
+        np.uint64
+    )  # at most 63: something is on the right
     lowest = np.where(whole[tree_of], first, 0).astype(np.uint64)
     excluded = ((np.uint64(1) << shift) - np.uint64(1)) << lowest
     key = 3 * tree_of + kind
@@ -291,7 +341,9 @@ def _leaf_sets(
     )
 
 
-def _walk(root: NDArray[np.int64], left: NDArray[Any], right: NDArray[Any]) -> tuple[int, NDArray[np.bool_]]:
+def _walk(
+    root: NDArray[np.int64], left: NDArray[Any], right: NDArray[Any]
+) -> tuple[int, NDArray[np.bool_]]:
     """Walk down all trees at once, where no node is the child of two; the number of levels and the nodes reached."""
     reached = np.zeros(len(left), dtype=bool)
     nodes, levels = root[root >= 0], 0
@@ -315,5 +367,7 @@ def bits_of(categories: NDArray[np.int64]) -> NDArray[np.uint32]:
     if categories.min() < 0 or categories.max() > LARGEST_CATEGORY:
         raise ValueError(f"a category is not a number from 0 to {LARGEST_CATEGORY}.")
     words = np.zeros(int(categories.max()) // WORD + 1, dtype=np.uint32)
-    np.bitwise_or.at(words, categories // WORD, np.uint32(1) << (categories % WORD).astype(np.uint32))
+    np.bitwise_or.at(
+        words, categories // WORD, np.uint32(1) << (categories % WORD).astype(np.uint32)
+    )
     return words

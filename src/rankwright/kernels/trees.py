@@ -47,7 +47,9 @@ def goes_left_at_special(x: Any, node: int, trees: PackedTrees) -> bool:
             left = False
             if x > -1.0 and x < bits:
                 category = np.int64(x)
-                left = ((trees.sets[first + category // WORD] >> np.uint32(category % WORD)) & 1) != 0
+                left = (
+                    (trees.sets[first + category // WORD] >> np.uint32(category % WORD)) & 1
+                ) != 0
     return left
 
 
@@ -68,7 +70,9 @@ def _leaf(row: int, node: int, X: Any, trees: PackedTrees) -> int:
 
 
 @allocating
-def score_rows(start: int, stop: int, X: Any, trees: PackedTrees, first: int, last: int, out: Any) -> None:
+def score_rows(
+    start: int, stop: int, X: Any, trees: PackedTrees, first: int, last: int, out: Any
+) -> None:
     """Sum the trees [first, last) for the rows [start, stop), each sum in the order of the trees."""
     sets = trees.leaf_sets
     columns = np.empty((len(sets.columns), min(_ROWS_AT_ONCE, stop - start)))
@@ -94,12 +98,16 @@ def score_rows(start: int, stop: int, X: Any, trees: PackedTrees, first: int, la
 
 
 @internal
-def _exclude_leaves(row: int, n: int, tree: int, X: Any, trees: PackedTrees, columns: Any, leaves: Any) -> None:
+def _exclude_leaves(
+    row: int, n: int, tree: int, X: Any, trees: PackedTrees, columns: Any, leaves: Any
+) -> None:
     """Leave in ``leaves`` those that no node excludes."""
     sets = trees.leaf_sets
     for i in range(n):
         leaves[i] = ALL
-    for node in range(np.uint64(sets.starts[3 * tree]), np.uint64(sets.starts[3 * tree + 1]), np.uint64(2)):
+    for node in range(
+        np.uint64(sets.starts[3 * tree]), np.uint64(sets.starts[3 * tree + 1]), np.uint64(2)
+    ):
         c, d = np.uint64(sets.column[node]), np.uint64(sets.column[node + _NEXT])
         bound_c, bound_d = sets.bound[node], sets.bound[node + _NEXT]
         others_c, others_d = sets.others[node], sets.others[node + _NEXT]
@@ -107,7 +115,9 @@ def _exclude_leaves(row: int, n: int, tree: int, X: Any, trees: PackedTrees, col
             remaining = ALL if columns[c, i] <= bound_c else others_c
             remaining &= ALL if columns[d, i] <= bound_d else others_d
             leaves[i] &= remaining
-    for node in range(np.uint64(sets.starts[3 * tree + 1]), np.uint64(sets.starts[3 * tree + 2]), np.uint64(2)):
+    for node in range(
+        np.uint64(sets.starts[3 * tree + 1]), np.uint64(sets.starts[3 * tree + 2]), np.uint64(2)
+    ):
         c, d = np.uint64(sets.column[node]), np.uint64(sets.column[node + _NEXT])
         bound_c, bound_d = sets.bound[node], sets.bound[node + _NEXT]
         others_c, others_d = sets.others[node], sets.others[node + _NEXT]
@@ -123,7 +133,9 @@ def _exclude_leaves(row: int, n: int, tree: int, X: Any, trees: PackedTrees, col
 
 
 @allocating
-def leaves_by_change(start: int, stop: int, before: Any, after: Any, middle: Any, leaf_at: Any, out: Any) -> None:
+def leaves_by_change(
+    start: int, stop: int, before: Any, after: Any, middle: Any, leaf_at: Any, out: Any
+) -> None:
     """Write the leaf of the rows [start, stop), whose scores grew by the value of their leaf.
 
     ``middle`` [leaves - 1] separates the ascending values, ``leaf_at`` [leaves] has their leaves. Counting the values

@@ -16,11 +16,15 @@ from rankwright.kernels.ordering import longest_query, sort_descending, sort_scr
 RANK, Z, GAP, SHARE, MEAN, MAX = range(6)
 N_KINDS = 6
 _LARGEST = float(np.finfo(np.float32).max)
-_SQUARES_OVERFLOW = 1e150  # larger numbers, and their reciprocals, are scaled before they are squared
+_SQUARES_OVERFLOW = (
+    1e150  # larger numbers, and their reciprocals, are scaled before they are squared
+)
 
 
 @allocating
-def fill_within_query(q0: int, q1: int, bounds: Any, matrix: Any, columns: Any, targets: Any) -> None:
+def fill_within_query(
+    q0: int, q1: int, bounds: Any, matrix: Any, columns: Any, targets: Any
+) -> None:
     """Write features of the rows of the queries [q0, q1) into columns of the matrix that they are read from.
 
     Parameters
@@ -57,7 +61,13 @@ def fill_within_query(q0: int, q1: int, bounds: Any, matrix: Any, columns: Any, 
                 sort_descending(values, m, order, scratch)
                 if target[RANK] >= 0:
                     _write_ranks(values, rows, order, m, matrix, target[RANK])
-                if target[Z] >= 0 or target[GAP] >= 0 or target[SHARE] >= 0 or target[MEAN] >= 0 or target[MAX] >= 0:
+                if (
+                    target[Z] >= 0
+                    or target[GAP] >= 0
+                    or target[SHARE] >= 0
+                    or target[MEAN] >= 0
+                    or target[MAX] >= 0
+                ):
                     _write_levels(values, rows, order, m, matrix, target)
 
 
@@ -80,7 +90,9 @@ def _write_levels(values: Any, rows: Any, order: Any, m: int, matrix: Any, targe
     """Write what depends on the mean, the spread, the sum of magnitudes or the maximum of the values."""
     highest = values[order[0]]
     biggest = max(abs(highest), abs(values[order[m - 1]]))
-    scale = 1.0 if 1.0 / _SQUARES_OVERFLOW < biggest < _SQUARES_OVERFLOW or biggest == 0.0 else biggest
+    scale = (
+        1.0 if 1.0 / _SQUARES_OVERFLOW < biggest < _SQUARES_OVERFLOW or biggest == 0.0 else biggest
+    )
     bottom = values[order[m - 1]] / scale
     mean = 0.0
     magnitude = 0.0
@@ -103,7 +115,9 @@ def _write_levels(values: Any, rows: Any, order: Any, m: int, matrix: Any, targe
         x = values[i] / scale
         row = rows[i]
         if target[Z] >= 0:
-            matrix[row, target[Z]] = _rounded((x - bottom - above) / spread if spread > 0.0 else 0.0)
+            matrix[row, target[Z]] = _rounded(
+                (x - bottom - above) / spread if spread > 0.0 else 0.0
+            )
         if target[GAP] >= 0:
             matrix[row, target[GAP]] = _rounded(highest - values[i])
         if target[SHARE] >= 0:

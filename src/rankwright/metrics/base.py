@@ -10,12 +10,14 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from rankwright.kernels.exchange import Chain
-from rankwright.notation import Notation, Term, check_label_name, short_repr, written
+from rankwright.support.notation import Notation, Term, check_label_name, short_repr, written
 
 Floats = NDArray[np.floating[Any]]
 
 
-_NOTATION = Notation("metric", "'ndcg@10', 'err(gain=linear)@5' or 'ndcg@10[margin]'", hidden=("at", "label"))
+_NOTATION = Notation(
+    "metric", "'ndcg@10', 'err(gain=linear)@5' or 'ndcg@10[margin]'", hidden=("at", "label")
+)
 _LARGEST_CUTOFF = 2**63 - 1  # what kernels can count to
 _LONG_QUERY = 1000  # positions that are looked at where a fact must not depend on the data
 _SHORT_NAMES = {"p": "precision"}  # as trec_eval's users write it
@@ -45,7 +47,9 @@ class Metric:
     higher_is_better: ClassVar[bool] = True
     selects: ClassVar[bool] = False  # True: documents with a positive score, in input order
     start: ClassVar[float] = 1.0  # the user's state before the first position
-    fixed_normaliser: ClassVar[bool] = True  # Z does not depend on labels; a class that defines one must say so itself
+    fixed_normaliser: ClassVar[bool] = (
+        True  # Z does not depend on labels; a class that defines one must say so itself
+    )
 
     at: int | None = field(default=None)
     label: str | None = field(default=None)
@@ -62,7 +66,9 @@ class Metric:
         whole = isinstance(self.at, int | np.integer) and not isinstance(self.at, bool)
         if self.at is not None and not (whole and 1 <= self.at <= _LARGEST_CUTOFF):
             most = " to 2^63 - 1" if whole and self.at >= 1 else ""
-            raise ValueError(f"the cutoff of {self.name} must be a whole number from 1{most}; got {self.at!r}.")
+            raise ValueError(
+                f"the cutoff of {self.name} must be a whole number from 1{most}; got {self.at!r}."
+            )
         check_label_name(self.label, self.name)
 
     def terms(self) -> tuple[tuple[float, Metric], ...]:
@@ -76,7 +82,9 @@ class Metric:
 
     def weights(self, n: int) -> Floats:
         """Position weights w_1 ... w_n, without regard to the cutoff."""
-        raise TypeError(f"{type(self).__name__} must define weights(n), what each position is worth.")
+        raise TypeError(
+            f"{type(self).__name__} must define weights(n), what each position is worth."
+        )
 
     @property
     def weighs_alike(self) -> bool:
@@ -89,7 +97,9 @@ class Metric:
 
     def gains(self, labels: Floats) -> Floats:
         """Gain of each document."""
-        raise TypeError(f"{type(self).__name__} must define gains(labels), the gain of each document.")
+        raise TypeError(
+            f"{type(self).__name__} must define gains(labels), the gain of each document."
+        )
 
     def relevance(self, labels: Floats) -> Floats:
         """How relevant each document is where only that counts, as in StochasticRank's mu: the label, as given."""
@@ -107,7 +117,9 @@ class Metric:
         """Z of each query; ``weight`` is cut off already."""
         return np.ones(len(boundaries) - 1)
 
-    def bind(self, labels: Floats, boundaries: NDArray[np.int64], *, truncate: bool = True) -> Chain:
+    def bind(
+        self, labels: Floats, boundaries: NDArray[np.int64], *, truncate: bool = True
+    ) -> Chain:
         """Turn the metric into arrays for these labels.
 
         With ``truncate=False`` positions past the cutoff keep their weight while Z stays that of the
@@ -120,7 +132,10 @@ class Metric:
         cut = full.copy()
         if self.at is not None:
             cut[self.at : longest] = self.weight_below(self.at)
-        has_state = [type(self).continuations, type(self).carries] != [Metric.continuations, Metric.carries]
+        has_state = [type(self).continuations, type(self).carries] != [
+            Metric.continuations,
+            Metric.carries,
+        ]
         with np.errstate(over="ignore"):  # refused below, where the error names the label
             gain = _one_per_label(self, "gains", self.gains(labels), labels)
             cont = carry = np.empty(0)
@@ -130,14 +145,18 @@ class Metric:
             normaliser = np.asarray(self.normalisers(cut, gain, boundaries))
         has_gain = np.logical_or.reduceat(gain != 0, boundaries[:-1])
         for part in (gain, cont, carry, normaliser[has_gain]):
-            if part.size and not (-np.inf < part.min() and part.max() < np.inf):  # false for NaN too
+            if part.size and not (
+                -np.inf < part.min() and part.max() < np.inf
+            ):  # false for NaN too
                 raise ValueError(
                     f"{self} has no finite gain for the label {labels.max():g}; rescale the labels or use a linear "
                     "gain."
                 )
         counts, stops = bool(np.any(carry)), bool(np.any(cont != 1.0))
         if counts and stops:
-            raise ValueError(f"{self} has both continuations and carries; a metric may define one of them.")
+            raise ValueError(
+                f"{self} has both continuations and carries; a metric may define one of them."
+            )
         if not (counts or stops):
             cont = carry = np.empty(0)
         scale = np.zeros(len(boundaries) - 1)
@@ -165,7 +184,9 @@ class Metric:
         """Value for one query."""
         from rankwright.evaluation.per_query import evaluate
 
-        result = evaluate(scores, labels, group=[np.size(labels)], metrics=[self], ties=ties, empty="zero")
+        result = evaluate(
+            scores, labels, group=[np.size(labels)], metrics=[self], ties=ties, empty="zero"
+        )
         return result.mean[str(self)]
 
     def __str__(self) -> str:
@@ -202,9 +223,13 @@ class MetricSum(Metric):
 
     def __post_init__(self) -> None:
         if self.at is not None or self.label is not None:
-            raise ValueError("a sum of metrics has no cutoff and no label of its own; give them to its terms.")
+            raise ValueError(
+                "a sum of metrics has no cutoff and no label of its own; give them to its terms."
+            )
         if len({term.higher_is_better for _, term in self.parts}) > 1:
-            raise ValueError(f"{self} adds a metric of which less is better to others; sum metrics of one direction.")
+            raise ValueError(
+                f"{self} adds a metric of which less is better to others; sum metrics of one direction."
+            )
 
     @property
     def higher_is_better(self) -> bool:  # type: ignore[override]
@@ -220,12 +245,16 @@ class MetricSum(Metric):
         """Return the terms."""
         return self.parts
 
-    def bind(self, labels: Floats, boundaries: NDArray[np.int64], *, truncate: bool = True) -> Chain:
+    def bind(
+        self, labels: Floats, boundaries: NDArray[np.int64], *, truncate: bool = True
+    ) -> Chain:
         """Refuse: a sum of chains is not a chain."""
         raise ValueError(f"{self} is a sum, which has no arrays of its own; bind its terms.")
 
     def __str__(self) -> str:
-        return " + ".join(f"{'' if factor == 1 else f'{_shown(factor)} '}{term}" for factor, term in self.parts)
+        return " + ".join(
+            f"{'' if factor == 1 else f'{_shown(factor)} '}{term}" for factor, term in self.parts
+        )
 
 
 def metric(text: str | Metric) -> Metric:
@@ -292,5 +321,7 @@ def _shown(value: Any) -> str:
 def _one_per_label(owner: Metric, what: str, values: Floats, labels: Floats) -> NDArray[np.float64]:
     array = np.require(values, np.float64, ["C", "W"])  # kernels know one type of array
     if array.shape != labels.shape:
-        raise ValueError(f"{what} of {owner} have shape {array.shape} for {len(labels)} labels; return one per label.")
+        raise ValueError(
+            f"{what} of {owner} have shape {array.shape} for {len(labels)} labels; return one per label."
+        )
     return array

@@ -25,14 +25,22 @@ def _two_to(labels: Floats) -> Floats:
 def _choose(owner: Metric, option: str, *allowed: str) -> None:
     value = getattr(owner, option)
     if value not in allowed:
-        raise ValueError(f"{owner.name} has no {option}={value!r}; choose one of {', '.join(allowed)}.")
+        raise ValueError(
+            f"{owner.name} has no {option}={value!r}; choose one of {', '.join(allowed)}."
+        )
 
 
 def _check_range(owner: Metric, option: str, low: float, high: float) -> None:
     number = getattr(owner, option)
-    most = min(high, sys.float_info.max)  # Python compares whole numbers that no float can hold, but NumPy fails
-    if isinstance(number, bool) or not (isinstance(number, int | float) and low < number < high and number <= most):
-        raise ValueError(f"{owner.name} needs {option} strictly between {low} and {high}; got {number!r}.")
+    most = min(
+        high, sys.float_info.max
+    )  # Python compares whole numbers that no float can hold, but NumPy fails
+    if isinstance(number, bool) or not (
+        isinstance(number, int | float) and low < number < high and number <= most
+    ):
+        raise ValueError(
+            f"{owner.name} needs {option} strictly between {low} and {high}; got {number!r}."
+        )
 
 
 class _Reciprocal:

@@ -84,14 +84,18 @@ def _read(text: str | Objective, options: dict[str, Any]) -> Objective:
             )
         return text
     if not isinstance(text, str):
-        raise ValueError(f"an objective is a name such as 'yetiloss', or an Objective; got {text!r}.")
+        raise ValueError(
+            f"an objective is a name such as 'yetiloss', or an Objective; got {text!r}."
+        )
     terms = NOTATION.read(text)
     if any(term.cutoff is not None for term in terms):
         NOTATION.refuse(text, "it has a cutoff, which belongs to the metric")
     if label := next((term.label for term in terms if term.label is not None), None):
         NOTATION.refuse(text, f"a label is an option of an objective, label={label}")
     if options and len(terms) > 1:
-        raise ValueError("a sum takes its options in the text, such as 'yetiloss(neighbours=3) + queryrmse'.")
+        raise ValueError(
+            "a sum takes its options in the text, such as 'yetiloss(neighbours=3) + queryrmse'."
+        )
     parts = tuple((term.factor, term.power, NOTATION.create(term, options)) for term in terms)
     for _, _, part in parts:
         part.label_shares()  # raises where the label cannot be read
@@ -164,7 +168,13 @@ def bind(
         y, seen = check_labels(main, queries), queries.group(propensity)
         weight = inverse_propensities(seen, y, queries, clip=clip, self_normalised=self_normalised)
         inverse = queries.ungroup(weight)
-    shared: dict[str, Any] = {"seed": seed, "threads": threads, "weights": weights, "pairs": given, "inverse": inverse}
+    shared: dict[str, Any] = {
+        "seed": seed,
+        "threads": threads,
+        "weights": weights,
+        "pairs": given,
+        "inverse": inverse,
+    }
     return BoundObjective(value, labels, queries, metric, **shared)
 
 

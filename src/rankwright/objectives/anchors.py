@@ -18,7 +18,11 @@ from typing import ClassVar
 
 import numpy as np
 
-from rankwright.kernels.documents import binary_cross_entropy, diagonal_between_leaves, squared_errors
+from rankwright.kernels.documents import (
+    binary_cross_entropy,
+    diagonal_between_leaves,
+    squared_errors,
+)
 from rankwright.objectives.base import Objective
 from rankwright.objectives.gradient import Floats, Gradient, LeafSums, Problem
 from rankwright.objectives.options import check_positive
@@ -74,7 +78,9 @@ class Logistic(Objective):
 
     def prepare(self, problem: Problem) -> Gradient:
         """The targets are 1 for relevant, or the inverse propensity where it is known, and 0 for the rest."""
-        return _Documents(problem, (problem.labels >= self.threshold).astype(np.float64), binary_cross_entropy)
+        return _Documents(
+            problem, (problem.labels >= self.threshold).astype(np.float64), binary_cross_entropy
+        )
 
 
 class _Documents(Gradient):
@@ -83,9 +89,15 @@ class _Documents(Gradient):
         self.targets = targets if problem.inverse is None else targets * problem.inverse
         self.kernel = kernel
 
-    def add(self, q0: int, q1: int, scores: Floats, stream: np.uint64, grad: Floats, hess: Floats) -> None:
+    def add(
+        self, q0: int, q1: int, scores: Floats, stream: np.uint64, grad: Floats, hess: Floats
+    ) -> None:
         self.kernel(int(self.bounds[q0]), int(self.bounds[q1]), scores, self.targets, grad, hess)
 
-    def add_between_leaves(self, q0: int, q1: int, scores: Floats, stream: np.uint64, into: LeafSums) -> None:
+    def add_between_leaves(
+        self, q0: int, q1: int, scores: Floats, stream: np.uint64, into: LeafSums
+    ) -> None:
         self.add(q0, q1, scores, stream, into.grad, into.hess)
-        diagonal_between_leaves(q0, q1, self.bounds, into.query_weight, into.hess, into.leaf, into.between)
+        diagonal_between_leaves(
+            q0, q1, self.bounds, into.query_weight, into.hess, into.leaf, into.between
+        )

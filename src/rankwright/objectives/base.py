@@ -8,11 +8,19 @@ from dataclasses import dataclass, field, fields
 from typing import Any, ClassVar
 
 from rankwright.metrics import Metric
-from rankwright.notation import Notation, check_label_name, short_repr, split_factor, written
 from rankwright.objectives.gradient import Floats, Gradient, Problem
-from rankwright.ranges import Choice, Range
+from rankwright.support.notation import (
+    Notation,
+    check_label_name,
+    short_repr,
+    split_factor,
+    written,
+)
+from rankwright.support.ranges import Choice, Range
 
-NOTATION = Notation("objective", "'yetiloss(neighbours=3)' or 'yetiloss + 0.5 n^-0.5 queryrmse'", reserved=("auto",))
+NOTATION = Notation(
+    "objective", "'yetiloss(neighbours=3)' or 'yetiloss + 0.5 n^-0.5 queryrmse'", reserved=("auto",)
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -63,13 +71,17 @@ class Objective:
 
     name: ClassVar[str] = ""
     search: ClassVar[Mapping[str, Range | Choice]] = {}  # options worth tuning
-    search_training: ClassVar[Mapping[str, Any]] = {}  # and parameters of the `Ranker`, in place of the usual ranges
+    search_training: ClassVar[
+        Mapping[str, Any]
+    ] = {}  # and parameters of the `Ranker`, in place of the usual ranges
 
     label: str | None = field(default=None)
 
     def __init_subclass__(cls) -> None:
         if "label" in vars(cls).get("__annotations__", {}):
-            raise ValueError(f"{cls.__qualname__} has an option label, which every objective has; rename the option.")
+            raise ValueError(
+                f"{cls.__qualname__} has an option label, which every objective has; rename the option."
+            )
         if "__repr__" not in vars(cls):  # a dataclass keeps the one that is there
             cls.__repr__ = short_repr  # type: ignore[method-assign]
         if vars(cls).get("name"):  # a subclass that inherits its name does not take it over
@@ -169,7 +181,9 @@ class Objective:
     def __str__(self) -> str:
         own_first = sorted(fields(self), key=lambda f: f.kw_only is True)
         values = ((f.name, getattr(self, f.name), f.default) for f in own_first)
-        options = [f"{name}={written(value)}" for name, value, default in values if value != default]
+        options = [
+            f"{name}={written(value)}" for name, value, default in values if value != default
+        ]
         return self.name + (f"({', '.join(options)})" if options else "")
 
 
@@ -180,7 +194,9 @@ def known_objectives() -> dict[str, type[Objective]]:
 
 def _combined(combine: Callable[[Iterable[bool]], bool], capability: str, meaning: str) -> property:
     """Derive what a sum is capable of from its terms."""
-    return property(lambda total: combine(getattr(term, capability) for _, _, term in total.parts), doc=meaning)
+    return property(
+        lambda total: combine(getattr(term, capability) for _, _, term in total.parts), doc=meaning
+    )
 
 
 @dataclass(frozen=True)
@@ -199,14 +215,24 @@ class Sum(Objective):
         if self.label is not None:
             raise ValueError("a sum has no label of its own; give label= to its terms.")
 
-    stochastic = _combined(any, "varies", "Whether the gradient of any term changes from iteration to iteration.")
+    stochastic = _combined(
+        any, "varies", "Whether the gradient of any term changes from iteration to iteration."
+    )
     first_order = _combined(all, "first_order", "Whether no term has curvature.")
-    full_curvature = _combined(all, "full_curvature", "Whether all terms have curvature between documents.")
+    full_curvature = _combined(
+        all, "full_curvature", "Whether all terms have curvature between documents."
+    )
     uses_metric = _combined(any, "uses_metric", "Whether any term depends on the metric.")
-    additive_only = _combined(any, "additive_only", "Whether any term needs a metric that adds up over positions.")
+    additive_only = _combined(
+        any, "additive_only", "Whether any term needs a metric that adds up over positions."
+    )
     absolute = _combined(any, "absolute", "Whether the level of scores matters to any term.")
-    uses_propensity = _combined(all, "uses_propensity", "Whether all terms make use of propensities.")
-    preconditioned = _combined(any, "preconditioned", "Whether any term has a gradient that is not that of its loss.")
+    uses_propensity = _combined(
+        all, "uses_propensity", "Whether all terms make use of propensities."
+    )
+    preconditioned = _combined(
+        any, "preconditioned", "Whether any term has a gradient that is not that of its loss."
+    )
 
     def terms(self) -> tuple[tuple[float, float, Objective], ...]:
         """Return the terms."""
@@ -229,7 +255,9 @@ def _label_shares(owner: str, text: str | None) -> dict[str | None, float]:
         factor, name = (1.0, part) if part is None or len(texts) == 1 else split_factor(part)
         check_label_name("" if name is None and text is not None else name, owner)
         if name in shares or not 0 < factor < math.inf:
-            raise ValueError(f"{owner}: label={text!r} has {name!r} twice, or with a factor that is not above 0.")
+            raise ValueError(
+                f"{owner}: label={text!r} has {name!r} twice, or with a factor that is not above 0."
+            )
         shares[name] = factor
     return {name: factor / sum(shares.values()) for name, factor in shares.items()}
 

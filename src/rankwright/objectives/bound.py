@@ -16,7 +16,13 @@ from rankwright.data.queries import Queries, as_floats
 from rankwright.kernels.arithmetic import finish
 from rankwright.kernels.random import stream_of, uniform_by_key
 from rankwright.kernels.scratch import Results
-from rankwright.kernels.threads import LONG_WORK, available_threads, equal_ranges, even_ranges, run_ranges
+from rankwright.kernels.threads import (
+    LONG_WORK,
+    available_threads,
+    equal_ranges,
+    even_ranges,
+    run_ranges,
+)
 from rankwright.metrics import Metric
 from rankwright.metrics import metric as parse_metric
 from rankwright.objectives.base import NOTATION, Objective
@@ -27,7 +33,9 @@ from rankwright.objectives.gradient import Floats, Gradient, LeafSums, Problem
 _LEAF_PART_ROWS, _LEAF_PARTS = 8192, 16
 _LARGEST = 1e300  # sums over a query of larger scores may overflow
 _LABEL_DRAW = 1 << 20  # numbers of the streams that draw labels; those of the terms count from 0
-_FLOOR = 1e-12  # least curvature per unit of gradient: a saturated pair still pushes, and Newton divides
+_FLOOR = (
+    1e-12  # least curvature per unit of gradient: a saturated pair still pushes, and Newton divides
+)
 
 
 @dataclass(frozen=True)
@@ -76,7 +84,9 @@ class BoundObjective:
         none = isinstance(labels, Mapping) and not labels  # where there are pairs alone
         by_name = {} if none else grouped_labels(labels, queries)
         if inverse is not None and not objective.uses_propensity:
-            able = sorted(name for name, kind in NOTATION.known.items() if kind.uses_propensity is True)
+            able = sorted(
+                name for name, kind in NOTATION.known.items() if kind.uses_propensity is True
+            )
             raise ValueError(
                 f"{objective} cannot weigh documents by propensities; leave out propensity=, or use an objective that "
                 f"can: {', '.join(able)}."
@@ -84,26 +94,36 @@ class BoundObjective:
         self._inverse = None if inverse is None else np.ascontiguousarray(queries.group(inverse))
         sizes = queries.sizes.astype(np.float64)
         self._terms: list[Gradient] = []
-        self._drawn: dict[int, Callable[[int], Gradient]] = {}  # terms that are prepared for each iteration
+        self._drawn: dict[
+            int, Callable[[int], Gradient]
+        ] = {}  # terms that are prepared for each iteration
         self._factors: list[Floats] = []
         work = np.zeros(len(sizes))
         for factor, power, term in objective.terms():
             self._factors.append(_factors(factor, power, sizes))
             self._terms.append(self._prepare(term, by_name, target, pairs, len(self._terms)))
             work += term.work(sizes)
-        self._leaf_ranges = even_ranges(work, min(1 + queries.n_rows // _LEAF_PART_ROWS, _LEAF_PARTS))
+        self._leaf_ranges = even_ranges(
+            work, min(1 + queries.n_rows // _LEAF_PART_ROWS, _LEAF_PARTS)
+        )
         self._ranges = even_ranges(work, available_threads(threads))
         self._long = bool(work.sum() > LONG_WORK)
         self._leaf_shares = equal_ranges(len(self._leaf_ranges), len(self._ranges))
 
-    def _prepare(self, term: Objective, labels: Labels, metric: Metric, pairs: Pairs | None, number: int) -> Gradient:
+    def _prepare(
+        self, term: Objective, labels: Labels, metric: Metric, pairs: Pairs | None, number: int
+    ) -> Gradient:
         """Prepare a term for its labels or pairs; one whose label is drawn is prepared again for each iteration."""
         queries = self.queries
         if term.from_pairs:
             if pairs is None:
-                raise ValueError(f"{term} learns from pairs, and there are none; give them as pairs=.")
+                raise ValueError(
+                    f"{term} learns from pairs, and there are none; give them as pairs=."
+                )
             if term.label is not None:
-                raise ValueError(f"{term} learns from pairs, which have no label; leave out label=.")
+                raise ValueError(
+                    f"{term} learns from pairs, which have no label; leave out label=."
+                )
             return term.prepare(Problem(np.zeros(queries.n_rows), queries, metric, pairs))
         shares = term.label_shares()
         chosen = [choose_label(labels, metric.label if name is None else name) for name in shares]
@@ -116,18 +136,23 @@ class BoundObjective:
 
             def prepare(iteration: int) -> Gradient:
                 draws = np.empty(queries.n_queries)
-                uniform_by_key(queries.keys, stream_of(self.seed, iteration, _LABEL_DRAW + number), 0, draws)
+                uniform_by_key(
+                    queries.keys, stream_of(self.seed, iteration, _LABEL_DRAW + number), 0, draws
+                )
                 drawn = np.repeat(np.searchsorted(limits, draws, side="right"), queries.sizes)
                 mixed = np.select([drawn == choice for choice in range(len(chosen))], chosen)
                 return term.prepare(Problem(mixed, queries, metric))
 
             self._drawn[number] = prepare
         main = chosen[0] is next(iter(labels.values()))
-        return term.prepare(Problem(chosen[0], queries, metric, inverse=self._inverse if main else None))
+        return term.prepare(
+            Problem(chosen[0], queries, metric, inverse=self._inverse if main else None)
+        )
 
     def _terms_at(self, iteration: int) -> list[Gradient]:
         return [
-            self._drawn[number](iteration) if number in self._drawn else term for number, term in enumerate(self._terms)
+            self._drawn[number](iteration) if number in self._drawn else term
+            for number, term in enumerate(self._terms)
         ]
 
     @property
@@ -148,14 +173,23 @@ class BoundObjective:
                 )
         return point.grad, point.hess
 
-    def at(self, scores: ArrayLike, iteration: int = 0, *, leaves: bool = False, part: int | None = None) -> Point:
+    def at(
+        self,
+        scores: ArrayLike,
+        iteration: int = 0,
+        *,
+        leaves: bool = False,
+        part: int | None = None,
+    ) -> Point:
         """Gradient and curvature, and a leaf system: cheaper with ``leaves=True``, with ``part`` in that part alone."""
         z = self._check(scores)
         terms = self._terms_at(iteration)
         if leaves:
             q0, q1 = (0, self.queries.n_queries) if part is None else self._leaf_ranges[part]
             terms = [term.cached_for_step(q0, q1) for term in terms]
-        return Point(*self._gradient(terms, z, iteration), partial(self._leaf_system, terms, z, iteration))
+        return Point(
+            *self._gradient(terms, z, iteration), partial(self._leaf_system, terms, z, iteration)
+        )
 
     def _gradient(self, terms: list[Gradient], z: Floats, iteration: int) -> tuple[Floats, Floats]:
         grad, hess = self._results.take(len(z)), self._results.take(len(z))
@@ -164,8 +198,14 @@ class BoundObjective:
         for number, (query_factor, term) in enumerate(zip(self._factors, terms, strict=True)):
             if not alone:
                 g[:] = h[:] = 0.0
-            add = partial(term.add, scores=z, stream=stream_of(self.seed, iteration, number), grad=g, hess=h)
-            run_ranges(partial(self._add, add, grad=g, hess=h) if alone else add, self._ranges, long=self._long)
+            add = partial(
+                term.add, scores=z, stream=stream_of(self.seed, iteration, number), grad=g, hess=h
+            )
+            run_ranges(
+                partial(self._add, add, grad=g, hess=h) if alone else add,
+                self._ranges,
+                long=self._long,
+            )
             if not (alone and np.all(query_factor == 1.0)):
                 factor = np.repeat(query_factor, self.queries.sizes)
                 g *= factor
@@ -178,7 +218,9 @@ class BoundObjective:
             finish(0, len(z), _FLOOR, self._weights, grad, hess)
         return self.queries.ungroup(grad), self.queries.ungroup(hess)
 
-    def _add(self, add: Callable[[int, int], None], q0: int, q1: int, *, grad: Floats, hess: Floats) -> None:
+    def _add(
+        self, add: Callable[[int, int], None], q0: int, q1: int, *, grad: Floats, hess: Floats
+    ) -> None:
         """Sum and finish the queries [q0, q1) in one thread, while their rows are in its cache."""
         add(q0, q1)
         rows = self.queries.boundaries
@@ -200,12 +242,14 @@ class BoundObjective:
         If row i lies in leaf ``leaf_of[i]``, the best leaf values to second order solve (H + ridge) v = -g.
         Weights multiply both; a pair of rows has the weight of its query, so they must be constant within a query.
         ``query_weight`` [queries] are further factors, such as 0 to leave a query out. ``rounding`` of gradient and
-        curvature (`rankwright.reducer.rounding`) makes the sums independent of the order of the queries. With ``part``
-        only that one of `leaf_parts` is summed.
+        curvature (`rankwright.support.reducer.rounding`) makes the sums independent of the order of the queries. With
+        ``part`` only that one of `leaf_parts` is summed.
         """
         z = self._check(scores)
         options: dict[str, Any] = {"query_weight": query_weight, "rounding": rounding, "part": part}
-        return self._leaf_system(self._terms_at(iteration), z, iteration, leaf_of, n_leaves, **options)
+        return self._leaf_system(
+            self._terms_at(iteration), z, iteration, leaf_of, n_leaves, **options
+        )
 
     def _leaf_system(
         self,
@@ -220,14 +264,18 @@ class BoundObjective:
         part: int | None = None,
     ) -> tuple[Floats, Floats]:
         if not self.objective.full_curvature:
-            solvable = sorted(name for name, kind in NOTATION.known.items() if kind.full_curvature is True)
+            solvable = sorted(
+                name for name, kind in NOTATION.known.items() if kind.full_curvature is True
+            )
             raise ValueError(
                 f"{self.objective} has no full curvature, so leaves cannot be solved together; use diagonal leaf "
                 f"values, or an objective that has it: {', '.join(solvable)}."
             )
         leaf = np.require(self.queries.group(np.asarray(leaf_of)), np.int64, ["C", "W"])
         if leaf.shape != z.shape or leaf.min() < 0 or leaf.max() >= n_leaves:
-            raise ValueError(f"leaf_of must hold one leaf from 0 to {n_leaves - 1} for each of {len(z)} rows.")
+            raise ValueError(
+                f"leaf_of must hold one leaf from 0 to {n_leaves - 1} for each of {len(z)} rows."
+            )
         weight = np.ones(self.queries.n_queries) if query_weight is None else query_weight
         if len(self._weights):
             own_weight = self._weights[self.queries.boundaries[:-1]]
@@ -250,7 +298,9 @@ class BoundObjective:
             run_ranges(partial(_add_parts, term, z, stream, ranges, sums), shares, long=self._long)
             own = own[rows]
             if np.any(factor != 1.0):
-                own *= np.repeat(factor[q0:q1], self.queries.sizes[q0:q1])  # in place: here is the peak of memory
+                own *= np.repeat(
+                    factor[q0:q1], self.queries.sizes[q0:q1]
+                )  # in place: here is the peak of memory
             grad = own if grad is None else grad + own
             del own, hess, sums
         assert grad is not None, "an objective has a term"
@@ -260,9 +310,13 @@ class BoundObjective:
     def _check(self, scores: ArrayLike) -> Floats:
         z = as_floats(scores, "scores must be numbers, one per row.")
         if z.shape != (self.queries.n_rows,):
-            raise ValueError(f"scores have shape {z.shape} for {self.queries.n_rows} rows; give one per row.")
+            raise ValueError(
+                f"scores have shape {z.shape} for {self.queries.n_rows} rows; give one per row."
+            )
         z = np.ascontiguousarray(self.queries.group(z))
-        if not (z.min() >= -_LARGEST and z.max() <= _LARGEST):  # false for NaN too, and without temporary arrays
+        if not (
+            z.min() >= -_LARGEST and z.max() <= _LARGEST
+        ):  # false for NaN too, and without temporary arrays
             row = int(np.flatnonzero(~(np.abs(z) <= _LARGEST))[0])
             raise ValueError(
                 f"a score is {z[row]}, and gradients need scores between -1e300 and 1e300: {self.queries.where(row)}. "

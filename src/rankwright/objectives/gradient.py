@@ -90,7 +90,9 @@ class LeafSums(NamedTuple):
     grad: Floats  # [documents]
     hess: Floats  # [documents], for kernels that write a curvature by document too
     between: Floats  # [leaves, leaves]
-    rounding: float = 0.0  # (x + rounding) - rounding is added in place of x, so that sums in any order are exact
+    rounding: float = (
+        0.0  # (x + rounding) - rounding is added in place of x, so that sums in any order are exact
+    )
 
 
 class Gradient:
@@ -114,25 +116,37 @@ class Gradient:
     def set_unit_curvature(self, q0: int, q1: int, chain: Chain, hess: Floats) -> None:
         """Set the curvature of a first-order method: 1 in queries with something to learn."""
         sizes = np.diff(self.bounds[q0 : q1 + 1])
-        hess[self.bounds[q0] : self.bounds[q1]] = np.repeat(np.sign(np.abs(chain.scale[q0:q1])), sizes)
+        hess[self.bounds[q0] : self.bounds[q1]] = np.repeat(
+            np.sign(np.abs(chain.scale[q0:q1])), sizes
+        )
 
-    def add(self, q0: int, q1: int, scores: Floats, stream: np.uint64, grad: Floats, hess: Floats) -> None:
+    def add(
+        self, q0: int, q1: int, scores: Floats, stream: np.uint64, grad: Floats, hess: Floats
+    ) -> None:
         """Add gradient and curvature of queries [q0, q1)."""
         raise TypeError(f"{type(self).__name__} must define add().")
 
-    def add_between_leaves(self, q0: int, q1: int, scores: Floats, stream: np.uint64, into: LeafSums) -> None:
+    def add_between_leaves(
+        self, q0: int, q1: int, scores: Floats, stream: np.uint64, into: LeafSums
+    ) -> None:
         """Add the gradient by document, and the curvature between leaves, of queries [q0, q1)."""
-        raise TypeError(f"{type(self).__name__} must define add_between_leaves(): its objective has full_curvature.")
+        raise TypeError(
+            f"{type(self).__name__} must define add_between_leaves(): its objective has full_curvature."
+        )
 
 
 class PairGradient(Gradient):
     """A gradient whose kernel sums over pairs of documents, and between leaves where it is given any."""
 
-    def add(self, q0: int, q1: int, scores: Floats, stream: np.uint64, grad: Floats, hess: Floats) -> None:
+    def add(
+        self, q0: int, q1: int, scores: Floats, stream: np.uint64, grad: Floats, hess: Floats
+    ) -> None:
         """Sum without leaves."""
         self.run(q0, q1, scores, stream, without_leaves(grad, hess))
 
-    def add_between_leaves(self, q0: int, q1: int, scores: Floats, stream: np.uint64, into: LeafSums) -> None:
+    def add_between_leaves(
+        self, q0: int, q1: int, scores: Floats, stream: np.uint64, into: LeafSums
+    ) -> None:
         """Sum with leaves."""
         into_sums = (into.query_weight, into.leaf, into.between, stop_flag(), into.rounding)
         self.run(q0, q1, scores, stream, PairSums(into.grad, into.hess, *into_sums))
@@ -144,4 +158,6 @@ class PairGradient(Gradient):
 
 def without_leaves(grad: Floats, hess: Floats) -> PairSums:
     """Sums over pairs that are not wanted between leaves."""
-    return PairSums(grad, hess, np.zeros(0), np.zeros(0, dtype=np.int64), np.zeros((0, 0)), stop_flag())
+    return PairSums(
+        grad, hess, np.zeros(0), np.zeros(0, dtype=np.int64), np.zeros((0, 0)), stop_flag()
+    )

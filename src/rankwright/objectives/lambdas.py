@@ -41,8 +41,14 @@ from rankwright.kernels.ranked_pairs import (
 from rankwright.metrics import Metric
 from rankwright.objectives.base import Objective
 from rankwright.objectives.gradient import Floats, Gradient, PairGradient, Problem
-from rankwright.objectives.options import NOISELESS, check_choice, check_noise, check_positive, noise_of
-from rankwright.ranges import Choice, Range
+from rankwright.objectives.options import (
+    NOISELESS,
+    check_choice,
+    check_noise,
+    check_positive,
+    noise_of,
+)
+from rankwright.support.ranges import Choice, Range
 
 SELECTIONS = ("paper", "literal", "quota")
 EXTENSIONS = {
@@ -173,12 +179,16 @@ class Lambdas(Objective):
             check_choice(self, "extend", EXTENSIONS)
         check_choice(self, "selection", SELECTIONS)
         if self.selection != "paper" and self.extend is None:
-            raise ValueError(f"{self.name}: selection={self.selection!r} needs extend=, which it belongs to.")
+            raise ValueError(
+                f"{self.name}: selection={self.selection!r} needs extend=, which it belongs to."
+            )
         check_choice(self, "normalize", (True, False))
         check_choice(self, "truncate_delta", (True, False))
         check_noise(self, "samples")
         if self.noise == "none" and (self.strength, self.samples) != (1.0, 1):
-            raise ValueError(f"{self.name}: strength and samples belong to noise, which is 'none'; choose a noise.")
+            raise ValueError(
+                f"{self.name}: strength and samples belong to noise, which is 'none'; choose a noise."
+            )
         self.top(None, check_only=True)
 
     @property
@@ -193,7 +203,9 @@ class Lambdas(Objective):
         if metric.first.weighs_alike:
             options.pop("extend", None)
         if metric.at is None and isinstance(levels, Choice):
-            options["truncation"] = Choice(tuple(level for level in levels.values if not isinstance(level, str)))
+            options["truncation"] = Choice(
+                tuple(level for level in levels.values if not isinstance(level, str))
+            )
         return options
 
     @property
@@ -241,23 +253,35 @@ class Lambdas(Objective):
         chain = problem.ranking_chain(self.name, truncate=truncate)
         top = self.top(metric.at)
         choice = _top_only(top) if self.extend is None else self._extended(problem, chain, top)
-        return _RankedPairs(problem, chain, self.pair_weights(problem, chain), choice, noise_of(self, self.samples))
+        return _RankedPairs(
+            problem, chain, self.pair_weights(problem, chain), choice, noise_of(self, self.samples)
+        )
 
     def work(self, sizes: Floats) -> Floats:
         """Pairs with the top, and a sort."""
-        rows = sizes if self.truncation is None or isinstance(self.truncation, str) else float(self.truncation)
+        rows = (
+            sizes
+            if self.truncation is None or isinstance(self.truncation, str)
+            else float(self.truncation)
+        )
         return sizes * (np.minimum(sizes, rows) + 20.0)
 
     def _extended(self, problem: Problem, chain: Chain, top: int) -> PairChoice:
         bounds = problem.queries.boundaries
         sizes = problem.queries.sizes
         order = np.empty(len(problem.labels), dtype=np.int64)
-        order_queries(0, len(sizes), bounds, problem.labels, problem.labels, INPUT, len(order), order)
+        order_queries(
+            0, len(sizes), bounds, problem.labels, problem.labels, INPUT, len(order), order
+        )
         last = np.minimum(top, sizes) - 1
         least = problem.labels[bounds[:-1] + order[bounds[:-1] + last]]
-        above = np.add.reduceat((problem.labels > np.repeat(least, sizes)).astype(np.int64), bounds[:-1])
+        above = np.add.reduceat(
+            (problem.labels > np.repeat(least, sizes)).astype(np.int64), bounds[:-1]
+        )
         relevant = (problem.labels > 0) & (chain.gain > 0)  # a metric may have a threshold
-        lowest_relevant = np.minimum.reduceat(np.where(relevant, problem.labels, np.inf), bounds[:-1])
+        lowest_relevant = np.minimum.reduceat(
+            np.where(relevant, problem.labels, np.inf), bounds[:-1]
+        )
         return PairChoice(
             top=top,
             extend=EXTENSIONS[str(self.extend)],
@@ -290,7 +314,9 @@ class LambdaMART(Lambdas):
 
     def pair_weights(self, problem: Problem, chain: Chain) -> PairWeights:
         """|dM|."""
-        return PairWeights(0.0, True, False, False, np.zeros(1), float(self.sigma), bool(self.normalize))
+        return PairWeights(
+            0.0, True, False, False, np.zeros(1), float(self.sigma), bool(self.normalize)
+        )
 
 
 @dataclass(frozen=True)
@@ -338,7 +364,9 @@ class LambdaLoss(Lambdas):
         check_choice(self, "loss2_offset", ("paper", "lambda-ex"))
         check_positive(self, "mu")
         if self.variant != "ndcg-loss2++" and self.mu != 5.0:
-            raise ValueError(f"lambdaloss: mu belongs to variant='ndcg-loss2++', not to {self.variant!r}.")
+            raise ValueError(
+                f"lambdaloss: mu belongs to variant='ndcg-loss2++', not to {self.variant!r}."
+            )
         if self.variant == "ndcg-loss1" and self.loss2_offset != "paper":
             raise ValueError("lambdaloss: loss2_offset has no meaning for variant='ndcg-loss1'.")
         if self.variant == "ndcg-loss2" and self.truncate_delta:
@@ -360,7 +388,9 @@ class LambdaLoss(Lambdas):
                 f"{problem.metric} does not. Use lambdamart for it."
             )
         if self.variant == "ndcg-loss1":
-            return PairWeights(0.0, False, False, True, np.zeros(1), float(self.sigma), bool(self.normalize))
+            return PairWeights(
+                0.0, False, False, True, np.zeros(1), float(self.sigma), bool(self.normalize)
+            )
         longest = len(chain.weight) - 2
         if self.variant == "ndcg-loss2" and problem.metric.weighs_alike:
             raise ValueError(
@@ -374,11 +404,15 @@ class LambdaLoss(Lambdas):
         distance[apart] = np.abs(w[apart - 1 + offset] - w[apart + offset])
         both = self.variant == "ndcg-loss2++"
         distance *= self.mu if both else 1.0
-        return PairWeights(0.0, both, True, False, distance, float(self.sigma), bool(self.normalize))
+        return PairWeights(
+            0.0, both, True, False, distance, float(self.sigma), bool(self.normalize)
+        )
 
 
 def _top_only(top: int) -> PairChoice:
-    return PairChoice(top, 0, False, np.zeros(0), np.zeros(0), np.zeros(0, np.int64), np.zeros(0, np.bool_))
+    return PairChoice(
+        top, 0, False, np.zeros(0), np.zeros(0), np.zeros(0, np.int64), np.zeros(0, np.bool_)
+    )
 
 
 class _GivenPairs(PairGradient):
@@ -393,7 +427,9 @@ class _GivenPairs(PairGradient):
 
 
 class _RankedPairs(PairGradient):
-    def __init__(self, problem: Problem, chain: Chain, weights: PairWeights, choice: PairChoice, noise: Noise) -> None:
+    def __init__(
+        self, problem: Problem, chain: Chain, weights: PairWeights, choice: PairChoice, noise: Noise
+    ) -> None:
         super().__init__(problem)
         self.chain = chain
         self.options = (weights._replace(by_document=problem.inverse is not None), choice, noise)
@@ -402,7 +438,11 @@ class _RankedPairs(PairGradient):
     def run(self, q0: int, q1: int, scores: Floats, stream: np.uint64, sums: PairSums) -> None:
         """Call the kernel, once per sample of noise."""
         weights, choice, noise = self.options
-        bounds, judged, chain = self.bounds, Judged(self.problem.labels, self.problem.weights), self.chain
+        bounds, judged, chain = (
+            self.bounds,
+            Judged(self.problem.labels, self.problem.weights),
+            self.chain,
+        )
         with self.scratch.borrow() as scratch:
             for number in range(noise.samples):
                 sample = Sample(np.empty(0), np.empty(0), 1.0 / noise.samples)
@@ -413,7 +453,9 @@ class _RankedPairs(PairGradient):
                 if choice.extend in (RANDOM, ALL_RANDOM):
                     draws = self._draw(q0, q1, UNIFORM, stream, _FIRST_SELECTION_DRAW + number)
                     sample = sample._replace(selection_draws=draws)
-                ranked_pairs(q0, q1, bounds, scores, judged, chain, weights, choice, sample, sums, scratch)
+                ranked_pairs(
+                    q0, q1, bounds, scores, judged, chain, weights, choice, sample, sums, scratch
+                )
 
     def _draw(self, q0: int, q1: int, kind: int, stream: np.uint64, draw: int) -> Floats:
         """Draw for the documents of queries [q0, q1); the others' places are not touched, and cost nothing."""

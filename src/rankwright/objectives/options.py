@@ -17,7 +17,9 @@ def check_positive(owner: Any, option: str, *, or_zero: bool = False) -> None:
     """Raise unless the option is a number above 0 (or 0, where that is allowed) whose square is one too."""
     value = getattr(owner, option)
     number = isinstance(value, Real) and not isinstance(value, bool)
-    if hasattr(value, "item"):  # NumPy would turn the limit into its own type, which may have no room for it
+    if hasattr(
+        value, "item"
+    ):  # NumPy would turn the limit into its own type, which may have no room for it
         value = value.item()
     if not number or not value <= sys.float_info.max or value < 0 or (value == 0 and not or_zero):
         least = "0 or more" if or_zero else "above 0"
@@ -36,7 +38,11 @@ def check_count(owner: Any, option: str, *others: str) -> None:
     value: Any = getattr(owner, option)
     if isinstance(value, str) and value in others:
         return
-    if isinstance(value, bool) or not isinstance(value, Integral) or not 1 <= int(value) <= LARGEST_COUNT:
+    if (
+        isinstance(value, bool)
+        or not isinstance(value, Integral)
+        or not 1 <= int(value) <= LARGEST_COUNT
+    ):
         more = "".join(f" or {text!r}" for text in others)
         raise ValueError(
             f"{owner.name}: {option} must be a whole number from 1 to {LARGEST_COUNT}{more}; got {value!r}."

@@ -42,10 +42,18 @@ class QueryRMSE(Objective):
 
 
 class _Residuals(Gradient):
-    def add(self, q0: int, q1: int, scores: Floats, stream: np.uint64, grad: Floats, hess: Floats) -> None:
-        centred_residuals(q0, q1, self.bounds, scores, self.problem.labels, self.problem.mixed, grad, hess)
+    def add(
+        self, q0: int, q1: int, scores: Floats, stream: np.uint64, grad: Floats, hess: Floats
+    ) -> None:
+        centred_residuals(
+            q0, q1, self.bounds, scores, self.problem.labels, self.problem.mixed, grad, hess
+        )
 
-    def add_between_leaves(self, q0: int, q1: int, scores: Floats, stream: np.uint64, into: LeafSums) -> None:
+    def add_between_leaves(
+        self, q0: int, q1: int, scores: Floats, stream: np.uint64, into: LeafSums
+    ) -> None:
         mixed, weight, leaf = self.problem.mixed, into.query_weight, into.leaf
         self.add(q0, q1, scores, stream, into.grad, into.hess)
-        mass_between_leaves(q0, q1, self.bounds, np.zeros(0), mixed, weight, leaf, into.rounding, into.between)
+        mass_between_leaves(
+            q0, q1, self.bounds, np.zeros(0), mixed, weight, leaf, into.rounding, into.between
+        )

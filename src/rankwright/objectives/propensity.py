@@ -23,9 +23,13 @@ Floats = NDArray[np.float64]
 
 def check_clip(clip: Any) -> None:
     """Raise ValueError unless ``clip`` is None or a propensity."""
-    if clip is None or (isinstance(clip, Real) and not isinstance(clip, bool) and 0 < float(clip) <= 1):
+    if clip is None or (
+        isinstance(clip, Real) and not isinstance(clip, bool) and 0 < float(clip) <= 1
+    ):
         return
-    raise ValueError(f"clip is the least propensity to divide by, above 0 and up to 1, or None; got {clip!r}.")
+    raise ValueError(
+        f"clip is the least propensity to divide by, above 0 and up to 1, or None; got {clip!r}."
+    )
 
 
 def inverse_propensities(
@@ -62,9 +66,13 @@ def inverse_propensities(
     [0.667, 1.333, 1.0]
     """
     check_clip(clip)
-    values = as_floats(propensity, "propensity must hold numbers: the probability that users saw each document.")
+    values = as_floats(
+        propensity, "propensity must hold numbers: the probability that users saw each document."
+    )
     if values.shape != labels.shape:
-        raise ValueError(f"propensity has shape {values.shape} for {len(labels)} rows; give one per row.")
+        raise ValueError(
+            f"propensity has shape {values.shape} for {len(labels)} rows; give one per row."
+        )
     wrong = ~((values > 0) & (values <= 1))
     if wrong.any():
         row = int(np.argmax(wrong))

@@ -27,7 +27,7 @@ from rankwright.kernels.random import KeyedQueries
 from rankwright.objectives.base import Objective
 from rankwright.objectives.gradient import Floats, Gradient, LeafSums, Problem
 from rankwright.objectives.options import check_positive
-from rankwright.ranges import Choice, Range
+from rankwright.support.ranges import Choice, Range
 
 _FRESH = -1.0  # makes the kernel draw gamma for each document
 
@@ -73,12 +73,20 @@ class XENDCG(Objective):
     def __post_init__(self) -> None:
         check_positive(self, "epsilon")
         if not 1e-15 <= self.epsilon <= 1:
-            raise ValueError(f"xendcg: epsilon must be from 1e-15, the least that shows, to 1; got {self.epsilon!r}.")
+            raise ValueError(
+                f"xendcg: epsilon must be from 1e-15, the least that shows, to 1; got {self.epsilon!r}."
+            )
         if self.newton not in (True, False):
             raise ValueError(f"xendcg: newton must be True or False; got {self.newton!r}.")
-        number = isinstance(self.gamma, int | float) and not isinstance(self.gamma, bool) and 0 <= self.gamma <= 1
+        number = (
+            isinstance(self.gamma, int | float)
+            and not isinstance(self.gamma, bool)
+            and 0 <= self.gamma <= 1
+        )
         if self.gamma != "uniform" and not number:
-            raise ValueError(f"xendcg: gamma must be 'uniform' or a number from 0 to 1; got {self.gamma!r}.")
+            raise ValueError(
+                f"xendcg: gamma must be 'uniform' or a number from 0 to 1; got {self.gamma!r}."
+            )
 
     @property
     def stochastic(self) -> bool:
@@ -93,9 +101,13 @@ class XENDCG(Objective):
     def prepare(self, problem: Problem) -> Gradient:
         """Compute 2^r once."""
         if problem.labels.max() > 1000:
-            raise ValueError(f"xendcg takes 2^label, and {problem.labels.max():g} is too large a label for it.")
+            raise ValueError(
+                f"xendcg takes 2^label, and {problem.labels.max():g} is too large a label for it."
+            )
         gamma = _FRESH if self.gamma == "uniform" else float(self.gamma)
-        return _CrossEntropy(problem, np.exp2(problem.labels), gamma, self.epsilon, bool(self.newton))
+        return _CrossEntropy(
+            problem, np.exp2(problem.labels), gamma, self.epsilon, bool(self.newton)
+        )
 
 
 @dataclass(frozen=True)
@@ -125,7 +137,9 @@ class ListNet(Objective):
 
 
 class _CrossEntropy(Gradient):
-    def __init__(self, problem: Problem, target: Floats, gamma: float, epsilon: float, newton: bool) -> None:
+    def __init__(
+        self, problem: Problem, target: Floats, gamma: float, epsilon: float, newton: bool
+    ) -> None:
         super().__init__(problem)
         mass = np.ones(0 if problem.inverse is None else problem.queries.n_queries)
         self.target = SoftmaxTarget(target, problem.weights, mass)
@@ -137,10 +151,14 @@ class _CrossEntropy(Gradient):
     def cached_for_step(self, q0: int, q1: int) -> Gradient:
         return _KeptSoftmax(self)
 
-    def add(self, q0: int, q1: int, scores: Floats, stream: np.uint64, grad: Floats, hess: Floats) -> None:
+    def add(
+        self, q0: int, q1: int, scores: Floats, stream: np.uint64, grad: Floats, hess: Floats
+    ) -> None:
         self.run(q0, q1, scores, stream, grad, hess, _NO_PARTS)
 
-    def add_between_leaves(self, q0: int, q1: int, scores: Floats, stream: np.uint64, into: LeafSums) -> None:
+    def add_between_leaves(
+        self, q0: int, q1: int, scores: Floats, stream: np.uint64, into: LeafSums
+    ) -> None:
         kept = _KeptSoftmax(self)
         kept.add(q0, q1, scores, stream, np.zeros(len(scores)), into.hess)
         kept.add_between_leaves(q0, q1, scores, stream, into)
@@ -155,10 +173,16 @@ class _CrossEntropy(Gradient):
         hess: Floats,
         parts: SoftmaxParts,
     ) -> None:
-        queries, mixed, target = KeyedQueries(self.bounds, self.keys), self.problem.mixed, self.target
+        queries, mixed, target = (
+            KeyedQueries(self.bounds, self.keys),
+            self.problem.mixed,
+            self.target,
+        )
         options = SoftmaxOptions(self.gamma, self.epsilon, self.newton)
         with self.scratch.borrow() as scratch:
-            softmax_cross_entropy(q0, q1, queries, scores, target, mixed, options, stream, grad, hess, parts, scratch)
+            softmax_cross_entropy(
+                q0, q1, queries, scores, target, mixed, options, stream, grad, hess, parts, scratch
+            )
 
 
 _NO_PARTS = SoftmaxParts(*np.empty((2, 0)))
@@ -172,14 +196,20 @@ class _KeptSoftmax(Gradient):
         self.parent = parent
         self.parts = SoftmaxParts(*np.zeros((2, parent.problem.queries.n_rows)))
 
-    def add(self, q0: int, q1: int, scores: Floats, stream: np.uint64, grad: Floats, hess: Floats) -> None:
+    def add(
+        self, q0: int, q1: int, scores: Floats, stream: np.uint64, grad: Floats, hess: Floats
+    ) -> None:
         self.parent.run(q0, q1, scores, stream, grad, hess, self.parts)
 
-    def add_between_leaves(self, q0: int, q1: int, scores: Floats, stream: np.uint64, into: LeafSums) -> None:
+    def add_between_leaves(
+        self, q0: int, q1: int, scores: Floats, stream: np.uint64, into: LeafSums
+    ) -> None:
         rows = slice(self.bounds[q0], self.bounds[q1])
         # Solving with the full curvature is Newton's method already: the plain gradient belongs to it.
         into.grad[rows] += self.parts.grad[rows]
         mass = self.parent.target.mass
         weight = into.query_weight * mass if mass.size else into.query_weight
         mixed, leaf, rounding = self.problem.mixed, into.leaf, into.rounding
-        mass_between_leaves(q0, q1, self.bounds, self.parts.rho, mixed, weight, leaf, rounding, into.between)
+        mass_between_leaves(
+            q0, q1, self.bounds, self.parts.rho, mixed, weight, leaf, rounding, into.between
+        )

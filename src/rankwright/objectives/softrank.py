@@ -22,7 +22,7 @@ from rankwright.kernels.threads import stop_flag
 from rankwright.objectives.base import Objective
 from rankwright.objectives.gradient import Floats, Gradient, Problem
 from rankwright.objectives.options import check_positive
-from rankwright.ranges import Choice, Range
+from rankwright.support.ranges import Choice, Range
 
 _MOST_CELLS = 1 << 28  # chances of ranks that each thread keeps for a query: 2 GB
 
@@ -87,6 +87,10 @@ class _Expected(Gradient):
         self.sigma = sigma
         self.chain = chain
 
-    def add(self, q0: int, q1: int, scores: Floats, stream: np.uint64, grad: Floats, hess: Floats) -> None:
-        expected_rank_gradient(q0, q1, self.bounds, scores, self.chain, self.sigma, grad, stop_flag())
+    def add(
+        self, q0: int, q1: int, scores: Floats, stream: np.uint64, grad: Floats, hess: Floats
+    ) -> None:
+        expected_rank_gradient(
+            q0, q1, self.bounds, scores, self.chain, self.sigma, grad, stop_flag()
+        )
         self.set_unit_curvature(q0, q1, self.chain, hess)

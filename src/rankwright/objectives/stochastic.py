@@ -30,7 +30,7 @@ from rankwright.metrics import Metric
 from rankwright.objectives.base import Objective
 from rankwright.objectives.gradient import Floats, Gradient, Problem
 from rankwright.objectives.options import check_choice, check_count, check_positive
-from rankwright.ranges import Choice, Range
+from rankwright.support.ranges import Choice, Range
 
 
 @dataclass(frozen=True)
@@ -100,7 +100,9 @@ class StochasticRank(Objective):
         check_count(self, "estimations")
         check_choice(self, "sfa", (True, False))
         if not self.sfa and self.nu != 0.01:
-            raise ValueError("stochasticrank: nu belongs to sfa, which is off; leave nu out or use sfa=True.")
+            raise ValueError(
+                "stochasticrank: nu belongs to sfa, which is off; leave nu out or use sfa=True."
+            )
         check_choice(self, "estimator", ("ccs", "reinforce"))
 
     def searched_options(self, metric: Metric) -> dict[str, Range | Choice]:
@@ -137,9 +139,13 @@ class _Smoothed(Gradient):
             self.chain = problem.ranking_chain(options.name, truncate=True, signed=True)
         self.chain = problem.weighted_gains(self.chain)
         self.steps = Steps.of(self.chain.weight)
-        self.relevance = problem.metric.relevance(problem.labels)  # binary for MRR, eq. (4) and section 7.2
+        self.relevance = problem.metric.relevance(
+            problem.labels
+        )  # binary for MRR, eq. (4) and section 7.2
 
-    def add(self, q0: int, q1: int, scores: Floats, stream: np.uint64, grad: Floats, hess: Floats) -> None:
+    def add(
+        self, q0: int, q1: int, scores: Floats, stream: np.uint64, grad: Floats, hess: Floats
+    ) -> None:
         o = self.options
         smoothing = Smoothing(float(o.sigma), float(o.mu), o.estimations, o.estimator == "ccs")
         bounds, chain = self.bounds, self.chain
@@ -148,7 +154,17 @@ class _Smoothed(Gradient):
             smoothed_selection(q0, q1, queries, scores, chain, smoothing, stream, grad)
         else:
             with self.scratch.borrow() as scratch:
-                args = queries, scores, self.relevance, chain, self.steps, smoothing, stream, grad, scratch
+                args = (
+                    queries,
+                    scores,
+                    self.relevance,
+                    chain,
+                    self.steps,
+                    smoothing,
+                    stream,
+                    grad,
+                    scratch,
+                )
                 smoothed_ranking(q0, q1, *args, stop_flag())
         make_scale_free(q0, q1, bounds, scores, not self.selects, o.nu, o.sfa, grad)
         self.set_unit_curvature(q0, q1, self.chain, hess)

@@ -31,11 +31,20 @@ from rankwright.kernels.pairs import Judged, Noise, PairSums
 from rankwright.kernels.random import KeyedQueries
 from rankwright.metrics import ExpDCG, Metric
 from rankwright.objectives.base import Objective
-from rankwright.objectives.gradient import Floats, Gradient, LeafSums, PairGradient, Problem, without_leaves
+from rankwright.objectives.gradient import (
+    Floats,
+    Gradient,
+    LeafSums,
+    PairGradient,
+    Problem,
+    without_leaves,
+)
 from rankwright.objectives.options import check_choice, check_count, check_noise, noise_of
-from rankwright.ranges import Choice, Range
+from rankwright.support.ranges import Choice, Range
 
-_MOST_PAIRS = 2**23  # to store for the leaves, 16 bytes each; if there are more, they are computed again
+_MOST_PAIRS = (
+    2**23
+)  # to store for the leaves, 16 bytes each; if there are more, they are computed again
 
 
 @dataclass(frozen=True)
@@ -156,9 +165,13 @@ class YetiRank(YetiLoss):
         super().__post_init__()
         ExpDCG(decay=self.decay)  # which checks it
         if not self.truncate_delta:
-            raise ValueError("yetirank: truncate_delta has no meaning for a metric without a cutoff; use yetiloss.")
+            raise ValueError(
+                "yetirank: truncate_delta has no meaning for a metric without a cutoff; use yetiloss."
+            )
         if self.map_delta != "exact":
-            raise ValueError("yetirank: map_delta has no meaning for its metric, which counts nothing; use yetiloss.")
+            raise ValueError(
+                "yetirank: map_delta has no meaning for its metric, which counts nothing; use yetiloss."
+            )
 
     def prepare(self, problem: Problem) -> Gradient:
         """Bind ExpDCG in place of the metric."""
@@ -167,7 +180,9 @@ class YetiRank(YetiLoss):
 
 
 class _NeighbourPairs(PairGradient):
-    def __init__(self, problem: Problem, chain: Chain, neighbours: Neighbours, noise: Noise) -> None:
+    def __init__(
+        self, problem: Problem, chain: Chain, neighbours: Neighbours, noise: Noise
+    ) -> None:
         super().__init__(problem)
         self.chain = chain
         self.neighbours = neighbours
@@ -175,24 +190,52 @@ class _NeighbourPairs(PairGradient):
         self.scratch = problem.scratch(NeighbourScratch.create)
         sizes = problem.queries.sizes
         rows = np.where(chain.scale != 0, np.minimum(sizes - 1, chain.depth), 0).astype(np.float64)
-        self.room = np.append(0.0, np.cumsum(noise.samples * rows * np.minimum(sizes - 1, neighbours.reach)))
+        self.room = np.append(
+            0.0, np.cumsum(noise.samples * rows * np.minimum(sizes - 1, neighbours.reach))
+        )
         none = np.zeros(0, np.int64)
         self.no_pairs = StoredPairs(none, none, np.zeros((0, 2), np.int32), np.zeros(0))
 
     def cached_for_step(self, q0: int, q1: int) -> Gradient:
         """Keep the pairs, if they are not too many."""
-        return _KeptPairs(self, q0, q1) if 0 < self.room[q1] - self.room[q0] <= _MOST_PAIRS else self
+        return (
+            _KeptPairs(self, q0, q1) if 0 < self.room[q1] - self.room[q0] <= _MOST_PAIRS else self
+        )
 
     def run(self, q0: int, q1: int, scores: Floats, stream: np.uint64, sums: PairSums) -> None:
         """Call the kernel."""
         self.find(self.no_pairs, q0, q1, scores, stream, sums)
 
-    def find(self, stored: StoredPairs, q0: int, q1: int, scores: Floats, stream: np.uint64, sums: PairSums) -> None:
+    def find(
+        self,
+        stored: StoredPairs,
+        q0: int,
+        q1: int,
+        scores: Floats,
+        stream: np.uint64,
+        sums: PairSums,
+    ) -> None:
         """Call the kernel, which stores the pairs where there is room for them."""
-        queries, judged = KeyedQueries(self.bounds, self.keys), Judged(self.problem.labels, self.problem.weights)
+        queries, judged = (
+            KeyedQueries(self.bounds, self.keys),
+            Judged(self.problem.labels, self.problem.weights),
+        )
         chain, neighbours, noise = self.chain, self.neighbours, self.noise
         with self.scratch.borrow() as scratch:
-            neighbour_pairs(q0, q1, queries, scores, judged, chain, neighbours, noise, stream, stored, sums, scratch)
+            neighbour_pairs(
+                q0,
+                q1,
+                queries,
+                scores,
+                judged,
+                chain,
+                neighbours,
+                noise,
+                stream,
+                stored,
+                sums,
+                scratch,
+            )
 
 
 class _KeptPairs(Gradient):
@@ -202,22 +245,32 @@ class _KeptPairs(Gradient):
         super().__init__(parent.problem)
         self.parent = parent
         self.queries = (q0, q1)  # whose pairs are kept
-        start = (np.clip(parent.room, parent.room[q0], parent.room[q1]) - parent.room[q0]).astype(np.int64)
+        start = (np.clip(parent.room, parent.room[q0], parent.room[q1]) - parent.room[q0]).astype(
+            np.int64
+        )
         used = np.zeros(len(start) - 1, dtype=np.int64)
-        self.pairs = StoredPairs(start, used, np.empty((start[-1], 2), dtype=np.int32), np.empty(start[-1]))
+        self.pairs = StoredPairs(
+            start, used, np.empty((start[-1], 2), dtype=np.int32), np.empty(start[-1])
+        )
         self.grad = np.zeros(parent.problem.queries.n_rows)
 
-    def add(self, q0: int, q1: int, scores: Floats, stream: np.uint64, grad: Floats, hess: Floats) -> None:
+    def add(
+        self, q0: int, q1: int, scores: Floats, stream: np.uint64, grad: Floats, hess: Floats
+    ) -> None:
         """Find the pairs, and store their gradient as well."""
         self.parent.find(self.pairs, q0, q1, scores, stream, without_leaves(self.grad, hess))
         rows = slice(self.bounds[q0], self.bounds[q1])
         grad[rows] += self.grad[rows]
 
-    def add_between_leaves(self, q0: int, q1: int, scores: Floats, stream: np.uint64, into: LeafSums) -> None:
+    def add_between_leaves(
+        self, q0: int, q1: int, scores: Floats, stream: np.uint64, into: LeafSums
+    ) -> None:
         """Sum the stored pairs."""
         if not (self.queries[0] <= q0 and q1 <= self.queries[1]):
             self.parent.add_between_leaves(q0, q1, scores, stream, into)
             return
         rows = slice(self.bounds[q0], self.bounds[q1])
         into.grad[rows] += self.grad[rows]
-        stored_pairs_between(q0, q1, self.pairs, into.query_weight, into.leaf, into.rounding, into.between)
+        stored_pairs_between(
+            q0, q1, self.pairs, into.query_weight, into.leaf, into.rounding, into.between
+        )

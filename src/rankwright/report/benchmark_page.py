@@ -47,14 +47,20 @@ def benchmark_report(result: _Result, *, title: str | None = None) -> Page:
     settings = result["settings"]
     first = result["systems"][0]["name"]
     sections = [
-        *(Section(f"Quality by {target}", _quality(result, target)) for target in settings["targets"]),
+        *(
+            Section(f"Quality by {target}", _quality(result, target))
+            for target in settings["targets"]
+        ),
         *(Section(f"Speed for {target}", _speed(result, target)) for target in settings["targets"]),
         *_changes(result),
-        Section("What was measured", [Text("\n\n".join(_TERMS)), _data(result), _parameters(result)]),
+        Section(
+            "What was measured", [Text("\n\n".join(_TERMS)), _data(result), _parameters(result)]
+        ),
         Section("Environment", [_environment(result)]),
     ]
     subtitle = (
-        f"{settings['trees']} trees, {settings['seeds']} seed(s), {settings['threads']} thread(s), {result['date']}"
+        f"{settings['trees']} trees, {settings['seeds']} seed(s), {settings['threads']} thread(s), "
+        f"{result['date']}"
     )
     return Page(title or f"{first} and its peers", sections, subtitle)
 
@@ -64,10 +70,15 @@ def quality_table(result: _Result, target: str) -> Table:
     rows = [row for row in result["quality"] if row["target"] == target]
     data = list(dict.fromkeys(row["data"] for row in rows))
     first = rows[0]["system"]
-    cells = {(row["system"], row["data"]): f"{row['mean']:.4f}{'*' if row['significant'] else ''}" for row in rows}
+    cells = {
+        (row["system"], row["data"]): f"{row['mean']:.4f}{'*' if row['significant'] else ''}"
+        for row in rows
+    }
     systems = list(dict.fromkeys(row["system"] for row in rows))
     body = [[system, *(cells[system, name] for name in data)] for system in systems]
-    note = f"* differs significantly from {first} (p ≤ 0.05 after Holm's correction over the systems)."
+    note = (
+        f"* differs significantly from {first} (p ≤ 0.05 after Holm's correction over the systems)."
+    )
     return Table(f"Mean {target}", ["system", *data], body, note)
 
 
@@ -111,7 +122,9 @@ def speed_table(result: _Result, target: str, data: str) -> Table:
         for row in result["speed"]
         if row["target"] == target and row["data"] == data
     ]
-    level = next(row["level"] for row in result["speed"] if row["target"] == target and row["data"] == data)
+    level = next(
+        row["level"] for row in result["speed"] if row["target"] == target and row["data"] == data
+    )
     columns = [
         "system",
         "training s",
@@ -167,7 +180,9 @@ def changes_table(result: _Result) -> Table | None:
     count = sum(row["worse"] for row in against["rows"])
     note = f"{count} of {len(body)} are worse: more than 10% slower or larger, or a mean lower by more than 0.5%."
     note += "".join(f" {line[0].upper()}{line[1:]}." for line in against["notes"])
-    return Table(f"Ratios to {against['date']}", ["what", "measure", "old", "new", "ratio", ""], body, note)
+    return Table(
+        f"Ratios to {against['date']}", ["what", "measure", "old", "new", "ratio", ""], body, note
+    )
 
 
 def exponents_table(result: _Result) -> Table:
@@ -205,7 +220,9 @@ def _other_metrics(result: _Result, target: str) -> Table:
     rows = _pooled(result, target)
     metrics = [name for name in rows[0]["means"] if name != target]
     body = [[row["system"], *(row["means"][name] for name in metrics)] for row in rows]
-    return Table(f"Other metrics of models for {target}", ["system", *metrics], body if metrics else [])
+    return Table(
+        f"Other metrics of models for {target}", ["system", *metrics], body if metrics else []
+    )
 
 
 def _pooled(result: _Result, target: str) -> list[dict[str, Any]]:
@@ -217,7 +234,9 @@ def _pooled(result: _Result, target: str) -> list[dict[str, Any]]:
 def _differences(result: _Result, target: str) -> Figure:
     alt = require("altair")
     rows = _pooled(result, target)
-    values = [{key: row[key] for key in ("system", "difference", "low", "high")} for row in rows[1:]]
+    values = [
+        {key: row[key] for key in ("system", "difference", "low", "high")} for row in rows[1:]
+    ]
     title = f"difference of mean {target} from {rows[0]['system']}"
     order = [row["system"] for row in sorted(values, key=lambda row: -row["difference"])]
     base = alt.Chart(alt.Data(values=values)).encode(
@@ -226,7 +245,10 @@ def _differences(result: _Result, target: str) -> Figure:
     interval = base.mark_rule(strokeWidth=2).encode(x=alt.X("low:Q", title=title), x2="high:Q")
     points = base.mark_point(filled=True, size=70, opacity=1).encode(
         x="difference:Q",
-        tooltip=["system:N", *(alt.Tooltip(f"{k}:Q", format="+.4f") for k in values[0] if k != "system")],
+        tooltip=[
+            "system:N",
+            *(alt.Tooltip(f"{k}:Q", format="+.4f") for k in values[0] if k != "system"),
+        ],
     )
     zero = alt.Chart(alt.Data(values=[{"x": 0}])).mark_rule(strokeDash=[4, 4]).encode(x="x:Q")
     best = max(values, key=lambda row: row["difference"])
@@ -244,7 +266,11 @@ def _time_ratios(result: _Result, target: str) -> Figure:
     first = rows[0]["system"]
     base = {row["data"]: row["fit_seconds"] for row in rows if row["system"] == first}
     values = [
-        {"data": row["data"], "system": row["system"], "ratio": row["fit_seconds"] / base[row["data"]]}
+        {
+            "data": row["data"],
+            "system": row["system"],
+            "ratio": row["fit_seconds"] / base[row["data"]],
+        }
         for row in rows
         if row["system"] != first
     ]
@@ -262,7 +288,11 @@ def _time_ratios(result: _Result, target: str) -> Figure:
     )
     one = alt.Chart(alt.Data(values=[{"x": 1}])).mark_rule(strokeDash=[4, 4]).encode(x="x:Q")
     summary = f"The shortest is {fastest['system']} on {fastest['data']}: {fastest['ratio']:.2f} times {first}."
-    return Figure(f"Training time for {target}", one + points, f"Training times relative to {first}. {summary}")
+    return Figure(
+        f"Training time for {target}",
+        one + points,
+        f"Training times relative to {first}. {summary}",
+    )
 
 
 def _speed(result: _Result, target: str) -> list[Block]:
@@ -287,18 +317,26 @@ def _parameters(result: _Result) -> Table:
         [
             system["name"],
             " ".join(
-                f"{key}={value}" for key, value in system["parameters"].items() if key not in ("verbose", "n_jobs")
+                f"{key}={value}"
+                for key, value in system["parameters"].items()
+                if key not in ("verbose", "n_jobs")
             ),
         ]
         for system in result["systems"]
     ]
-    return Table("Systems", ["system", "parameters"], body, "Other parameters have the library's defaults.")
+    return Table(
+        "Systems", ["system", "parameters"], body, "Other parameters have the library's defaults."
+    )
 
 
 def _environment(result: _Result) -> Table:
     environment = dict(result["environment"])
-    packages = {name: version or "not installed" for name, version in environment.pop("packages").items()}
-    rows: list[Sequence[Cell]] = [[key, str(value)] for key, value in (environment | packages).items()]
+    packages = {
+        name: version or "not installed" for name, version in environment.pop("packages").items()
+    }
+    rows: list[Sequence[Cell]] = [
+        [key, str(value)] for key, value in (environment | packages).items()
+    ]
     return Table("", ["what", "value"], rows)
 
 
@@ -310,7 +348,9 @@ def _scaling_page(result: _Result, title: str) -> Page:
         *_changes(result),
         Section("Environment", [_environment(result)]),
     ]
-    return Page(title, sections, f"{result['settings']['trees']} trees per training, {result['date']}")
+    return Page(
+        title, sections, f"{result['settings']['trees']} trees per training, {result['date']}"
+    )
 
 
 def _growth_figures(result: _Result, what: str) -> list[Figure]:
@@ -319,7 +359,12 @@ def _growth_figures(result: _Result, what: str) -> list[Figure]:
     figures = []
     for over in dict.fromkeys(curve["over"] for curve in curves):
         values = [
-            {"case": curve["case"], "size": size, "seconds": seconds, "threads": f"{curve['threads']} thread(s)"}
+            {
+                "case": curve["case"],
+                "size": size,
+                "seconds": seconds,
+                "threads": f"{curve['threads']} thread(s)",
+            }
             for curve in curves
             if curve["over"] == over
             for size, seconds in zip(curve["sizes"], curve["seconds"], strict=True)
@@ -341,7 +386,9 @@ def _growth_figures(result: _Result, what: str) -> list[Figure]:
             for curve in curves
             if curve["over"] == over and curve["exponent"] is not None
         )
-        figures.append(Figure(f"{what.capitalize()} over {over}", chart, f"Exponents: {exponents or 'none'}."))
+        figures.append(
+            Figure(f"{what.capitalize()} over {over}", chart, f"Exponents: {exponents or 'none'}.")
+        )
     return figures
 
 
@@ -353,10 +400,20 @@ def _per_document(result: _Result) -> Table:
         if curve["what"] == "gradient" and curve["over"] == "query length":
             near = min(range(len(curve["sizes"])), key=lambda i: abs(curve["sizes"][i] - 1000))
             small, large = (1e9 * curve["seconds"][i] / total for i in (near, -1))
-            ends = [f"{small:.1f} at {curve['sizes'][near]:,}", f"{large:.1f} at {curve['sizes'][-1]:,}"]
+            ends = [
+                f"{small:.1f} at {curve['sizes'][near]:,}",
+                f"{large:.1f} at {curve['sizes'][-1]:,}",
+            ]
             memory = f"{curve['bytes_per_document'][-1]:.0f}"
             body.append([curve["case"], curve["threads"], *ends, f"{large / small:.2f}", memory])
-    columns = ["objective", "threads", "ns/document", "in the longest query", "ratio", "bytes/document"]
+    columns = [
+        "objective",
+        "threads",
+        "ns/document",
+        "in the longest query",
+        "ratio",
+        "bytes/document",
+    ]
     return Table("Per document", columns, body, f"{total:,} documents in total.")
 
 

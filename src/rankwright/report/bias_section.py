@@ -16,7 +16,10 @@ if TYPE_CHECKING:
 def bias_sections(runs: Sequence[Run]) -> list[Section]:
     """One section with a chart for each bias column; none where no run was trained with ``position``."""
     names = distinct_names(runs)
-    stored = {name: run.ranker.manifest_.get("position_bias", {}) for name, run in zip(names, runs, strict=True)}
+    stored = {
+        name: run.ranker.manifest_.get("position_bias", {})
+        for name, run in zip(names, runs, strict=True)
+    }
     columns = dict.fromkeys(column for biases in stored.values() for column in biases)
     if not columns:
         return []
@@ -37,19 +40,25 @@ def bias_sections(runs: Sequence[Run]) -> list[Section]:
 def _chart(column: str, found: dict[str, dict[str, Any]], quantity: str) -> Block | None:
     alt = require("altair")
     title = "bias" if quantity == "values" else "examination"
-    having = {name: biases[column] for name, biases in found.items() if quantity in biases.get(column, {})}
+    having = {
+        name: biases[column] for name, biases in found.items() if quantity in biases.get(column, {})
+    }
     if not having:
         return None
     values = [
         {"r": name, "p": level, "b": round(value, 5), "n": documents}
         for name, bias_of in having.items()
-        for level, value, documents in zip(bias_of["levels"], bias_of[quantity], bias_of["documents"], strict=True)
+        for level, value, documents in zip(
+            bias_of["levels"], bias_of[quantity], bias_of["documents"], strict=True
+        )
         if value is not None
     ]
     colours = [SERIES[number % len(SERIES)] for number, name in enumerate(found) if name in having]
     base = alt.Chart(alt.Data(values=values)).encode(
         y=alt.Y("b:Q", title=title),
-        color=alt.Color("r:N", title=None, sort=None, scale=alt.Scale(domain=list(having), range=colours)),
+        color=alt.Color(
+            "r:N", title=None, sort=None, scale=alt.Scale(domain=list(having), range=colours)
+        ),
         tooltip=[
             alt.Tooltip("r:N", title="run"),
             alt.Tooltip("p:N", title=column),
@@ -58,9 +67,13 @@ def _chart(column: str, found: dict[str, dict[str, Any]], quantity: str) -> Bloc
         ],
     )
     if all(bias_of["ordered"] for bias_of in having.values()):
-        chart = base.mark_line(point=True).encode(x=alt.X("p:Q", title=column, axis=alt.Axis(tickMinStep=1)))
+        chart = base.mark_line(point=True).encode(
+            x=alt.X("p:Q", title=column, axis=alt.Axis(tickMinStep=1))
+        )
         note = "Relative to the first position; the last stands for all from there on."
     else:
-        chart = base.mark_bar(cornerRadiusEnd=2).encode(x=alt.X("p:N", title=column, sort=None), xOffset="r:N")
+        chart = base.mark_bar(cornerRadiusEnd=2).encode(
+            x=alt.X("p:N", title=column, sort=None), xOffset="r:N"
+        )
         note = "Relative to the most frequent category."
     return Figure(f"{title.capitalize()} of {column}", chart.properties(height=240), note)

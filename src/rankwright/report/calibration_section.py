@@ -23,7 +23,9 @@ def calibration_section(scored: ScoredRuns, runs: Sequence[Run]) -> list[Section
         if calibration is None:
             continue
         targets = targets_of(data.y, calibration.target, calibration.threshold)
-        curve = reliability(calibration(scored.scores[number]), targets, group=data.group, weights=data.weights)
+        curve = reliability(
+            calibration(scored.scores[number]), targets, group=data.group, weights=data.weights
+        )
         cells: list[Cell] = [name, calibration.describe(), curve.error, curve.largest]
         rows.append(cells)
         figures.append(_curve(name, curve, calibration.target, SERIES[number % len(SERIES)]))
@@ -66,7 +68,9 @@ def _curve(name: str, curve: Reliability, target: str, colour: str) -> Figure:
     ]
     y = alt.Y("l:Q", title=observed, scale=alt.Scale(zero=False))
     intervals = base.mark_rule(strokeWidth=3, opacity=0.45, color=colour).encode(y=y, y2="h:Q")
-    points = base.mark_point(filled=True, size=60, opacity=1, color=colour).encode(y="o:Q", tooltip=tooltip)
+    points = base.mark_point(filled=True, size=60, opacity=1, color=colour).encode(
+        y="o:Q", tooltip=tooltip
+    )
     return Figure(
         f"Reliability of {name}",
         alt.layer(diagonal, intervals, points).properties(height=320),

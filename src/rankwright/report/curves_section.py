@@ -33,7 +33,9 @@ def learning_curves(runs: Sequence[Run]) -> list[Block]:
         return [Text("The runs recorded no metrics during training.")]
     at_most = max(2, _CURVE_POINTS // sum(map(len, curves.values())))
     texts = [
-        Text(f"{name}: {stopping_sentence(run.ranker.stopping_, refit='refit' in run.ranker.manifest_)}")
+        Text(
+            f"{name}: {stopping_sentence(run.ranker.stopping_, refit='refit' in run.ranker.manifest_)}"
+        )
         for name, run in zip(names, runs, strict=True)
         if run.ranker.stopping_ is not None
     ]
@@ -42,11 +44,19 @@ def learning_curves(runs: Sequence[Run]) -> list[Block]:
 
 
 def _curves(
-    metric: str, parts: Mapping[tuple[str, str], Sequence[tuple[int, float]]], names: Sequence[str], at_most: int
+    metric: str,
+    parts: Mapping[tuple[str, str], Sequence[tuple[int, float]]],
+    names: Sequence[str],
+    at_most: int,
 ) -> Figure:
     alt = require("altair")
     values = [
-        {"i": iteration, "v": round(value, 6), "r": name, "s": "training" if part == "train" else "validation"}
+        {
+            "i": iteration,
+            "v": round(value, 6),
+            "r": name,
+            "s": "training" if part == "train" else "validation",
+        }
         for (name, part), curve in parts.items()
         for iteration, value in _thin(curve, at_most)
     ]
@@ -57,10 +67,14 @@ def _curves(
         y=alt.Y("v:Q", title=metric, scale=alt.Scale(zero=False)),
         color=run_colours(names),
     )
-    near = alt.selection_point(nearest=True, on="pointerover", clear="pointerout", fields=["i"], empty=False)
+    near = alt.selection_point(
+        nearest=True, on="pointerover", clear="pointerout", fields=["i"], empty=False
+    )
     lines = base.mark_line(strokeWidth=2).encode(
         strokeDash=alt.StrokeDash(
-            "s:N", title=None, scale=alt.Scale(domain=["validation", "training"], range=[[1, 0], [3, 3]])
+            "s:N",
+            title=None,
+            scale=alt.Scale(domain=["validation", "training"], range=[[1, 0], [3, 3]]),
         )
     )
     points = (
@@ -88,22 +102,29 @@ def _curves(
                 alt.Tooltip("r:N", title="best tree of"),
                 alt.Tooltip("i:Q", title="trees"),
                 alt.Tooltip("v:Q", title=metric, format=".4f"),
-            ],
+            ]
         )
     )
-    where = "".join(f" Best on validation: {mark['r']} {mark['v']:.4f} after {mark['i']} (diamond)." for mark in marks)
+    where = "".join(
+        f" Best on validation: {mark['r']} {mark['v']:.4f} after {mark['i']} (diamond)."
+        for mark in marks
+    )
     chart = alt.layer(lines, points, best).properties(height=300)
     return Figure(metric, chart, f"{metric} by number of trees. {ends}.{where}")
 
 
-def _best_trees(metric: str, parts: Mapping[tuple[str, str], Sequence[tuple[int, float]]]) -> list[dict[str, Any]]:
+def _best_trees(
+    metric: str, parts: Mapping[tuple[str, str], Sequence[tuple[int, float]]]
+) -> list[dict[str, Any]]:
     """Return the best point of each validation curve."""
     sign = direction(metric)
     marks = []
     for (name, part), curve in parts.items():
         if part == "valid" and sign:
             iteration, value = max(curve, key=lambda point: (sign * point[1], -point[0]))
-            marks.append({"i": iteration, "v": round(value, 6), "r": name, "s": "validation", "b": 1})
+            marks.append(
+                {"i": iteration, "v": round(value, 6), "r": name, "s": "validation", "b": 1}
+            )
     return marks
 
 
@@ -111,7 +132,10 @@ def _learning_rates(runs: Sequence[Run]) -> list[Block]:
     """Draw the learning rate of each tree, where it changes."""
     alt = require("altair")
     names = distinct_names(runs)
-    rates = {name: list(map(float, run.ranker.learning_rates_)) for name, run in zip(names, runs, strict=True)}
+    rates = {
+        name: list(map(float, run.ranker.learning_rates_))
+        for name, run in zip(names, runs, strict=True)
+    }
     if all(len(set(values)) < 2 for values in rates.values()):
         return []
     at_most = max(2, _CURVE_POINTS // len(rates))
@@ -130,10 +154,14 @@ def _learning_rates(runs: Sequence[Run]) -> list[Block]:
         )
         .properties(height=160)
     )
-    ends = "; ".join(f"{name} from {curve[0]:.4g} to {curve[-1]:.4g}" for name, curve in rates.items() if curve)
+    ends = "; ".join(
+        f"{name} from {curve[0]:.4g} to {curve[-1]:.4g}" for name, curve in rates.items() if curve
+    )
     return [Figure("Learning rate", chart, f"Learning rate of each tree: {ends}.")]
 
 
 def _thin(curve: Sequence[tuple[int, float]], at_most: int) -> list[tuple[int, float]]:
-    indices = np.unique(np.linspace(0, len(curve) - 1, min(len(curve), at_most)).round().astype(int))
+    indices = np.unique(
+        np.linspace(0, len(curve) - 1, min(len(curve), at_most)).round().astype(int)
+    )
     return [curve[index] for index in indices]

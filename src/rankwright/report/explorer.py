@@ -54,7 +54,9 @@ class QueryExplorer:
                 "systems": self.scored.names,
                 "metrics": [
                     {"name": name, "better": direction(name), "ends": list(ends), "widest": widest}
-                    for name, ends, widest in zip(self.scored.metrics, self._ends, self._widest, strict=True)
+                    for name, ends, widest in zip(
+                        self.scored.metrics, self._ends, self._widest, strict=True
+                    )
                 ],
                 "rankings": [self._ranking(query) for query in self._chosen],
                 "names": [self._names(query) for query in self._chosen],
@@ -68,11 +70,20 @@ class QueryExplorer:
         first, second = self.scored.values[:2]
         difference = second - first
         rows: list[list[Cell]] = [
-            [self._id(query), float(first[query]), float(second[query]), f"{difference[query]:+.4f}"]
+            [
+                self._id(query),
+                float(first[query]),
+                float(second[query]),
+                f"{difference[query]:+.4f}",
+            ]
             for query in np.argsort(-np.abs(difference), kind="stable")[:_DEPTH]
         ]
-        table = Table("Queries that changed most", ["query", *self.scored.names[:2], "difference"], rows)
-        return "\n\n".join(block.markdown(files) for block in (self._scatter, self._histogram, table))
+        table = Table(
+            "Queries that changed most", ["query", *self.scored.names[:2], "difference"], rows
+        )
+        return "\n\n".join(
+            block.markdown(files) for block in (self._scatter, self._histogram, table)
+        )
 
     def figures(self) -> Iterator[Figure]:
         """Yield the scatter plot and the histogram of the first two systems."""
@@ -86,7 +97,9 @@ class QueryExplorer:
         changed, others = np.split(np.argsort(-spread, kind="stable"), [_N_CHANGED])
         sample = np.random.default_rng(0).permutation(others)[:_N_SAMPLE]
         # Interleaved, so that both kinds are included if not all fit.
-        order = np.concatenate([np.arange(len(changed)) / _N_CHANGED, (np.arange(len(sample)) + 0.5) / _N_SAMPLE])
+        order = np.concatenate(
+            [np.arange(len(changed)) / _N_CHANGED, (np.arange(len(sample)) + 0.5) / _N_SAMPLE]
+        )
         queries = np.concatenate([changed, sample])[np.argsort(order, kind="stable")]
         sizes = np.cumsum([self._bytes(query) for query in queries])
         return queries[: max(1, int(np.searchsorted(sizes, _RANKING_BYTES, side="right")))]
@@ -119,7 +132,9 @@ class QueryExplorer:
         """Queries of the scatter plot: ``v`` by metric and system; ``k`` the number of the ranking, -1 without one."""
         n_systems, n_queries = self.scored.values.shape
         others = np.setdiff1d(np.arange(n_queries), self._chosen)
-        room = max(0, min(_POINTS, _POINT_VALUES // (n_systems * len(self._values))) - len(self._chosen))
+        room = max(
+            0, min(_POINTS, _POINT_VALUES // (n_systems * len(self._values))) - len(self._chosen)
+        )
         sample = np.sort(np.random.default_rng(1).permutation(others)[:room])
         relevant = self.scored.relevant
         return [
@@ -144,7 +159,9 @@ class QueryExplorer:
             # Ties as the metric counts them: the lower label first.
             order = np.lexsort((labels, -scores[start:stop]))[:_DEPTH]
             rounded = [float(f"{score:.5g}") for score in scores[start:stop][order]]
-            rankings.append([(order + 1).tolist(), [_whole(label) for label in labels[order]], rounded])
+            rankings.append(
+                [(order + 1).tolist(), [_whole(label) for label in labels[order]], rounded]
+            )
         return rankings
 
     def _names(self, query: int) -> dict[int, str]:
@@ -153,8 +170,13 @@ class QueryExplorer:
         if "docid" not in data.fields:
             return {}
         start = data.boundaries[self.scored.counted[query]]
-        numbers = sorted({number for documents, _, _ in self._ranking(query) for number in map(int, documents)})
-        names = {number: shortened(str(data.fields["docid"][start + number - 1]), _ID_LENGTH) for number in numbers}
+        numbers = sorted(
+            {number for documents, _, _ in self._ranking(query) for number in map(int, documents)}
+        )
+        names = {
+            number: shortened(str(data.fields["docid"][start + number - 1]), _ID_LENGTH)
+            for number in numbers
+        }
         return {number: name for number, name in names.items() if name}
 
     def _text(self, query: int) -> str:
@@ -162,7 +184,9 @@ class QueryExplorer:
         data = self.scored.data
         if "query_text" not in data.fields:
             return ""
-        return shortened(str(data.fields["query_text"][data.boundaries[self.scored.counted[query]]]), _ID_LENGTH)
+        return shortened(
+            str(data.fields["query_text"][data.boundaries[self.scored.counted[query]]]), _ID_LENGTH
+        )
 
     def _id(self, query: int) -> str:
         return shortened(str(self.scored.data.query_ids[self.scored.counted[query]]), _ID_LENGTH)
@@ -210,7 +234,11 @@ class QueryExplorer:
                 strokeWidth=alt.condition("datum.picked", alt.value(3), alt.value(1.2)),
                 tooltip=[
                     alt.Tooltip("q:N", title="query"),
-                    *([alt.Tooltip("t:N", title="text")] if "query_text" in self.scored.data.fields else []),
+                    *(
+                        [alt.Tooltip("t:N", title="text")]
+                        if "query_text" in self.scored.data.fields
+                        else []
+                    ),
                     alt.Tooltip("x:Q", title="first", format=".4f"),
                     alt.Tooltip("y:Q", title="second", format=".4f"),
                     alt.Tooltip("n:Q", title="documents"),
@@ -218,7 +246,9 @@ class QueryExplorer:
                 ],
             )
         )
-        chart = alt.layer(diagonal, points, datasets={"points": self._points}).add_params(*self._params())
+        chart = alt.layer(diagonal, points, datasets={"points": self._points}).add_params(
+            *self._params()
+        )
         return Figure(
             f"{metric} of each query",
             chart.properties(height=380),
@@ -238,7 +268,10 @@ class QueryExplorer:
                 difference = difference[~np.isnan(difference)]
                 places = np.rint(difference / width).astype(int) + _BINS // 2
                 counts = np.bincount(places, minlength=_BINS).tolist()
-                larger, smaller = int(np.sum(difference > _ROUNDING)), int(np.sum(difference < -_ROUNDING))
+                larger, smaller = (
+                    int(np.sum(difference > _ROUNDING)),
+                    int(np.sum(difference < -_ROUNDING)),
+                )
                 pair = {"m": number, "a": a, "b": b, "w": width}
                 rows.append({**pair, "c": counts, "larger": larger, "smaller": smaller})
         end = self._widest[0] * (1 + 2 / (_BINS - 1))
@@ -286,7 +319,14 @@ class QueryExplorer:
         """Parameters that the page's script changes: the two systems, the metric, and the picked query."""
         alt = require("altair")
         colours = [SERIES[number % len(SERIES)] for number in range(len(self.scored.names))]
-        values = {"a": 0, "b": 1, "m": 0, "picked": -1, "better": self.scored.better, "colours": colours}
+        values = {
+            "a": 0,
+            "b": 1,
+            "m": 0,
+            "picked": -1,
+            "better": self.scored.better,
+            "colours": colours,
+        }
         return [alt.param(name=name, value=value) for name, value in values.items()]
 
 

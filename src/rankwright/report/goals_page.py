@@ -65,11 +65,18 @@ def _chart(sweep: GoalSweep) -> Figure:
         alt.Tooltip("o:N", title="objective"),
     ]
     filled = alt.condition("datum.f == 'on the front'", alt.value(1), alt.value(0))
-    points = base.mark_point(filled=True, size=60, strokeWidth=1).encode(tooltip=tooltip, fillOpacity=filled)
-    line = base.transform_filter("datum.f == 'on the front'").mark_line(strokeWidth=1.5, color="var(--faint)")
+    points = base.mark_point(filled=True, size=60, strokeWidth=1).encode(
+        tooltip=tooltip, fillOpacity=filled
+    )
+    line = base.transform_filter("datum.f == 'on the front'").mark_line(
+        strokeWidth=1.5, color="var(--faint)"
+    )
     labels = base.mark_text(align="left", dx=8, dy=-6, fontSize=11).encode(text="s:N")
     layers = [line, points, labels] if len(sweep.goals) == 2 else [points]
-    ends = ", ".join(f"{name} from {_least(sweep, n):.4f} to {_most(sweep, n):.4f}" for n, name in enumerate((x, y)))
+    ends = ", ".join(
+        f"{name} from {_least(sweep, n):.4f} to {_most(sweep, n):.4f}"
+        for n, name in enumerate((x, y))
+    )
     return Figure(
         f"{x} and {y}, by the shares of the goals",
         alt.layer(*layers).properties(height=340),

@@ -35,13 +35,20 @@ def manifest_tables(runs: Sequence[Run], data: RankingData) -> list[Block]:
         ],
         "Environment": [run.environment for run in runs],
     }
-    return [_side_by_side(title, names, [_flat(content) for content in contents]) for title, contents in parts.items()]
+    return [
+        _side_by_side(title, names, [_flat(content) for content in contents])
+        for title, contents in parts.items()
+    ]
 
 
 def _chosen(run: Run) -> dict[str, Any]:
     """Return what took effect where a parameter left the choice to the data."""
     manifest = run.ranker.manifest_
-    chosen = {name: value for name, value in manifest.get("chosen", {}).items() if name != "learning_rates"}
+    chosen = {
+        name: value
+        for name, value in manifest.get("chosen", {}).items()
+        if name != "learning_rates"
+    }
     return {"objective": manifest["objective"], **chosen}
 
 
@@ -59,7 +66,9 @@ def _side_by_side(title: str, names: Sequence[str], contents: Sequence[Mapping[s
         notes.append(f"The first {len(differing)} rows differ between the runs.")
     if len(ordered) > _ROWS:
         notes.append(f"{len(ordered) - _ROWS} more rows are in the run folders.")
-    return Table(title, ["", *names], [[key, *rows[key]] for key in ordered[:_ROWS]], " ".join(notes))
+    return Table(
+        title, ["", *names], [[key, *rows[key]] for key in ordered[:_ROWS]], " ".join(notes)
+    )
 
 
 def _flat(content: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:

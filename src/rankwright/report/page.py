@@ -22,8 +22,8 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
-from rankwright._io import write_together
 from rankwright.report.theme import COLOURS, chart_config, merged, on_paper
+from rankwright.support.files import write_together
 
 if TYPE_CHECKING:
     import altair as alt
@@ -181,7 +181,10 @@ class Table:
         cells = [[_cell(value) for value in row] for row in self.rows]
         rule = "|".join("--:" if numeric else "---" for numeric in self._numeric(cells))
         lines = [_markdown_row(self.columns), f"|{rule}|"]
-        lines += [_markdown_row(row, [j for i, j in self.strong if i == number]) for number, row in enumerate(cells)]
+        lines += [
+            _markdown_row(row, [j for i, j in self.strong if i == number])
+            for number, row in enumerate(cells)
+        ]
         title = f"**{_plain_markdown(self.title)}**" if self.title else ""
         parts = [title, "\n".join(lines), _plain_markdown(self.note)]
         return "\n\n".join(part for part in parts if part)
@@ -193,7 +196,8 @@ class Table:
     def _numeric(self, cells: Sequence[Sequence[str]]) -> list[bool]:
         columns = [[row[number] for row in cells] for number in range(len(self.columns))]
         return [
-            any(cell != "–" for cell in column) and all(cell == "–" or _NUMERIC.fullmatch(cell) for cell in column)
+            any(cell != "–" for cell in column)
+            and all(cell == "–" or _NUMERIC.fullmatch(cell) for cell in column)
             for column in columns
         ]
 
@@ -272,14 +276,24 @@ class Page:
 
     def figures(self) -> list[Figure]:
         """Return all figures, from the top."""
-        return [figure for section in self.sections for block in section.blocks for figure in block.figures()]
+        return [
+            figure
+            for section in self.sections
+            for block in section.blocks
+            for figure in block.figures()
+        ]
 
     def html(self) -> str:
         """Return the page as one self-contained HTML file."""
         scripts = [_source("page.js")]
         if self.figures():
             scripts.insert(0, _vega())
-        block_scripts = {block.script: None for section in self.sections for block in section.blocks if block.script}
+        block_scripts = {
+            block.script: None
+            for section in self.sections
+            for block in section.blocks
+            if block.script
+        }
         scripts += [_source(name) for name in block_scripts]
         return render(
             "page.html",
@@ -309,7 +323,9 @@ class Page:
         return "\n\n".join(part for part in parts if part) + "\n"
 
 
-def save_page(page: Page, path: str | os.PathLike[str], format: str = "html", png: bool = False) -> None:
+def save_page(
+    page: Page, path: str | os.PathLike[str], format: str = "html", png: bool = False
+) -> None:
     r"""Write a page and its figures, completely or not at all.
 
     Parameters
@@ -336,19 +352,26 @@ def save_page(page: Page, path: str | os.PathLike[str], format: str = "html", pn
         raise ValueError(f"unknown format {format!r} of a page; choose 'html' or 'md'.")
     target = Path(path)
     if target.is_dir():
-        raise ValueError(f"{target} is a folder; name a file in it, such as {target / f'report.{format}'}.")
+        raise ValueError(
+            f"{target} is a folder; name a file in it, such as {target / f'report.{format}'}."
+        )
     pictures = {}
     if png or format == "md":
         pictures = {
-            target.with_name(f"{target.stem}-figures") / f"{number:02d}-{_slug(figure.title)}.png": figure
+            target.with_name(f"{target.stem}-figures")
+            / f"{number:02d}-{_slug(figure.title)}.png": figure
             for number, figure in enumerate(page.figures(), start=1)
         }
     if format == "html":
         text = page.html()
     else:
-        text = page.markdown({id(figure): f"{file.parent.name}/{file.name}" for file, figure in pictures.items()})
+        text = page.markdown(
+            {id(figure): f"{file.parent.name}/{file.name}" for file, figure in pictures.items()}
+        )
     # The page comes last: if it exists, so do its figures.
-    write_together({**{file: figure.png() for file, figure in pictures.items()}, target: text.encode()})
+    write_together(
+        {**{file: figure.png() for file, figure in pictures.items()}, target: text.encode()}
+    )
 
 
 def _cell(value: Cell) -> str:
@@ -360,7 +383,10 @@ def _cell(value: Cell) -> str:
 
 
 def _markdown_row(cells: Sequence[str], strong: Collection[int] = ()) -> str:
-    texts = [f"**{_plain_markdown(cell)}**" if i in strong else _plain_markdown(cell) for i, cell in enumerate(cells)]
+    texts = [
+        f"**{_plain_markdown(cell)}**" if i in strong else _plain_markdown(cell)
+        for i, cell in enumerate(cells)
+    ]
     return f"| {' | '.join(texts)} |"
 
 

@@ -53,7 +53,12 @@ class ReasonExplorer:
         names = {name: None for query in self.queries for run in query["runs"] for name in run["f"]}
         number = {name: place for place, name in enumerate(names)}
         queries = [
-            {**query, "runs": [{**run, "f": [number[name] for name in run["f"]]} for run in query["runs"]]}
+            {
+                **query,
+                "runs": [
+                    {**run, "f": [number[name] for name in run["f"]]} for run in query["runs"]
+                ],
+            }
             for query in self.queries
         ]
         note = (
@@ -61,7 +66,12 @@ class ReasonExplorer:
             f"Contributions are SHAP values. The {_FEATURES} features that differ most between the first {_DEPTH} "
             "documents are named. Ranker.explain has every query, pair and feature."
         )
-        return render("reasons.html", systems=self.systems, data={"names": list(names), "queries": queries}, note=note)
+        return render(
+            "reasons.html",
+            systems=self.systems,
+            data={"names": list(names), "queries": queries},
+            note=note,
+        )
 
     def markdown(self, files: Mapping[int, str]) -> str:
         """Return the reasons of the first run for one pair of the first query."""
@@ -70,12 +80,15 @@ class ReasonExplorer:
         differences = np.subtract(run["c"][a], run["c"][b])
         places = np.argsort(-np.abs(differences), kind="stable")
         rows: list[list[Cell]] = [
-            [run["f"][i], _shown(run["x"][a][i]), _shown(run["x"][b][i]), f"{differences[i]:+.4f}"] for i in places
+            [run["f"][i], _shown(run["x"][a][i]), _shown(run["x"][b][i]), f"{differences[i]:+.4f}"]
+            for i in places
         ]
         rows.append(["all others", "", "", f"{run['s'][a] - run['s'][b] - differences.sum():+.4f}"])
         first, second = run["d"][a], run["d"][b]
         title = f"Query {query['q']}: why document {first} is above document {second}"
-        return Table(title, ["feature", f"document {first}", f"document {second}", "difference"], rows).markdown(files)
+        return Table(
+            title, ["feature", f"document {first}", f"document {second}", "difference"], rows
+        ).markdown(files)
 
     def figures(self) -> Iterator[Figure]:
         """Yield nothing: a script draws the bars."""
@@ -89,11 +102,19 @@ def reasons_section(scored: ScoredRuns, runs: Sequence[Run]) -> list[Section]:
         return []
     block: Block
     try:
-        rankings = [_rankings(scored, number, run.ranker.model_, chosen) for number, run in enumerate(runs)]
-    except (ImportError, OSError, ValueError) as error:  # no library of the engine, or trees too deep for it
+        rankings = [
+            _rankings(scored, number, run.ranker.model_, chosen) for number, run in enumerate(runs)
+        ]
+    except (
+        ImportError,
+        OSError,
+        ValueError,
+    ) as error:  # no library of the engine, or trees too deep for it
         block = Text(f"There are no reasons to show: {error}")
     else:
-        block = ReasonExplorer(scored.names, _within_limit(scored, chosen, rankings), len(scored.counted))
+        block = ReasonExplorer(
+            scored.names, _within_limit(scored, chosen, rankings), len(scored.counted)
+        )
     return [Section("Reasons", [block])]
 
 
@@ -107,7 +128,9 @@ def _chosen(scored: ScoredRuns) -> NDArray[np.int64]:
     return queries
 
 
-def _rankings(scored: ScoredRuns, number: int, model: Any, chosen: NDArray[np.int64]) -> list[dict[str, Any]]:
+def _rankings(
+    scored: ScoredRuns, number: int, model: Any, chosen: NDArray[np.int64]
+) -> list[dict[str, Any]]:
     """The first documents of each query by one run, with their contributions."""
     data, scores = scored.data, scored.scores[number]
     starts, stops = data.boundaries[chosen].tolist(), data.boundaries[chosen + 1].tolist()
@@ -123,7 +146,9 @@ def _rankings(scored: ScoredRuns, number: int, model: Any, chosen: NDArray[np.in
     for start, own, values in zip(starts, rows, contributions, strict=True):
         features = np.sort(np.argsort(-np.ptp(values, axis=0), kind="stable")[:_FEATURES])
         cells = matrix[own]
-        dense = np.asarray(cells.toarray() if hasattr(cells, "toarray") else cells, dtype=np.float64)
+        dense = np.asarray(
+            cells.toarray() if hasattr(cells, "toarray") else cells, dtype=np.float64
+        )
         rankings.append(
             {
                 "d": (own - start + 1).tolist(),

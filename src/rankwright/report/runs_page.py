@@ -16,7 +16,17 @@ from rankwright.report.calibration_section import calibration_section
 from rankwright.report.curves_section import learning_curves
 from rankwright.report.explorer import QueryExplorer
 from rankwright.report.manifest_section import manifest_tables
-from rankwright.report.page import Block, Cell, Figure, Page, Section, Table, Text, require, shortened
+from rankwright.report.page import (
+    Block,
+    Cell,
+    Figure,
+    Page,
+    Section,
+    Table,
+    Text,
+    require,
+    shortened,
+)
 from rankwright.report.reasons import reasons_section
 from rankwright.report.scored_runs import (
     TOP,
@@ -95,7 +105,9 @@ def run_report(
     ]
     names = scored.names
     shown = names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
-    return Page(title or (shown if len(names) < 4 else f"{len(names)} runs"), sections, f"on {data_name}")
+    return Page(
+        title or (shown if len(names) < 4 else f"{len(names)} runs"), sections, f"on {data_name}"
+    )
 
 
 def _overview(scored: ScoredRuns, data_name: str) -> list[Block]:
@@ -125,10 +137,14 @@ def _headline(scored: ScoredRuns, comparison: Comparison) -> str:
     head = f"{names[best]} is best: {metric} {means[best]:.4f}"
     if best == 0:
         second = order[1]
-        row = next(row for row in comparison.rows if (row.metric, row.system) == (metric, names[second]))
+        row = next(
+            row for row in comparison.rows if (row.metric, row.system) == (metric, names[second])
+        )
         head += f", {abs(row.difference):.4f} {'above' if scored.better > 0 else 'below'} {names[second]}, the next"
     else:
-        row = next(row for row in comparison.rows if (row.metric, row.system) == (metric, names[best]))
+        row = next(
+            row for row in comparison.rows if (row.metric, row.system) == (metric, names[best])
+        )
         head += f", {row.difference:+.4f} against {comparison.baseline}"
     p = "p < 0.0001" if row.p_adjusted < 0.0001 else f"p = {row.p_adjusted:.4f}"
     return f"{head} ({p}{'' if row.significant else ', which may be chance'})."
@@ -139,12 +155,18 @@ def _best_cells(scored: ScoredRuns) -> list[tuple[int, int]]:
     cells = []
     for column, metric in enumerate(scored.metrics, start=1):
         means = [direction(metric) * evaluation.mean[metric] for evaluation in scored.evaluations]
-        cells += [(row, column) for row, mean in enumerate(means) if mean == max(means) > min(means)]
+        cells += [
+            (row, column) for row, mean in enumerate(means) if mean == max(means) > min(means)
+        ]
     return cells
 
 
 def _means(scored: ScoredRuns, comparison: Comparison | None) -> Table:
-    significant = {(row.metric, row.system) for row in comparison.rows if row.significant} if comparison else set()
+    significant = (
+        {(row.metric, row.system) for row in comparison.rows if row.significant}
+        if comparison
+        else set()
+    )
     rows: list[list[Cell]] = []
     for name, evaluation in zip(scored.names, scored.evaluations, strict=True):
         cells: list[Cell] = [name]
@@ -156,7 +178,9 @@ def _means(scored: ScoredRuns, comparison: Comparison | None) -> Table:
                 cell += f" [{low:.4f}, {high:.4f}]"
             cells.append(cell + ("*" if (metric, name) in significant else ""))
         rows.append(cells)
-    note = "Mean over queries" + (", weighted." if scored.data.weights is not None else " and 95% interval.")
+    note = "Mean over queries" + (
+        ", weighted." if scored.data.weights is not None else " and 95% interval."
+    )
     if comparison is not None:
         note += f" * differs significantly from the baseline, {comparison.baseline}; see the tests below."
     return Table("Means", ["run", *scored.metrics], rows, note, _best_cells(scored))
@@ -171,7 +195,8 @@ def _tests(scored: ScoredRuns, comparison: Comparison) -> Table:
             f"[{row.low:+.4f}, {row.high:+.4f}]",
             f"{row.effect_size:+.3f}",
             f"{row.wins}/{row.ties}/{row.losses}",
-            ("<0.0001" if row.p_adjusted < 0.0001 else f"{row.p_adjusted:.4f}") + ("*" if row.significant else ""),
+            ("<0.0001" if row.p_adjusted < 0.0001 else f"{row.p_adjusted:.4f}")
+            + ("*" if row.significant else ""),
         ]
         for row in comparison.rows
     ]
@@ -188,7 +213,14 @@ def _tests(scored: ScoredRuns, comparison: Comparison) -> Table:
 def _differences(scored: ScoredRuns, comparison: Comparison) -> Figure:
     alt = require("altair")
     values = [
-        {"m": row.metric, "s": row.system, "d": row.difference, "l": row.low, "h": row.high, "p": row.p_adjusted}
+        {
+            "m": row.metric,
+            "s": row.system,
+            "d": row.difference,
+            "l": row.low,
+            "h": row.high,
+            "p": row.p_adjusted,
+        }
         for row in comparison.rows
     ]
     base = alt.Chart(alt.Data(values=values)).encode(
@@ -205,7 +237,11 @@ def _differences(scored: ScoredRuns, comparison: Comparison) -> Figure:
         ],
     )
     x = alt.X("l:Q", title=f"difference to {comparison.baseline}", scale=alt.Scale(zero=True))
-    zero = alt.Chart(alt.Data(values=[{"x": 0}])).mark_rule(color="var(--faint)", strokeDash=[4, 4]).encode(x="x:Q")
+    zero = (
+        alt.Chart(alt.Data(values=[{"x": 0}]))
+        .mark_rule(color="var(--faint)", strokeDash=[4, 4])
+        .encode(x="x:Q")
+    )
     intervals = base.mark_rule(strokeWidth=3, opacity=0.45, strokeCap="round").encode(x=x, x2="h:Q")
     means = base.mark_point(filled=True, opacity=1, size=90).encode(x="d:Q")
     lines = len(scored.metrics) * max(2, len(scored.names) - 1)
@@ -245,32 +281,48 @@ def _queries(scored: ScoredRuns) -> list[Block]:
     numbers = scored.counted[np.argsort(scored.better * values, kind="stable")[:_FEATURES]]
     per_query, relevant = scored.evaluations[0].per_query[metric], scored.relevant
     rows: list[list[Cell]] = [
-        [str(scored.data.query_ids[q]), float(per_query[q]), int(scored.data.group[q]), int(relevant[q])]
+        [
+            str(scored.data.query_ids[q]),
+            float(per_query[q]),
+            int(scored.data.group[q]),
+            int(relevant[q]),
+        ]
         for q in numbers
     ]
     return [
-        Figure(f"{metric} of the queries", chart, f"Histogram of {metric} over {len(values):,} queries."),
+        Figure(
+            f"{metric} of the queries",
+            chart,
+            f"Histogram of {metric} over {len(values):,} queries.",
+        ),
         Table("Worst queries", ["query", metric, "documents", "relevant"], rows),
     ]
 
 
 def _kinds(scored: ScoredRuns) -> list[Block]:
     sizes, relevant = scored.data.group[scored.counted], scored.relevant[scored.counted]
-    return [_by_group(scored, sizes, "documents in the query"), _by_group(scored, relevant, "relevant documents")]
+    return [
+        _by_group(scored, sizes, "documents in the query"),
+        _by_group(scored, relevant, "relevant documents"),
+    ]
 
 
 def _by_group(scored: ScoredRuns, counts: NDArray[np.int64], what: str) -> Block:
     alt = require("altair")
     metric, groups = scored.metrics[0], groups_of(counts)
     if len(groups) == 1 and counts.min() == counts.max():
-        return Text(f"All queries have the same number of {what.removesuffix(' in the query')}: {counts[0]:,}.")
+        return Text(
+            f"All queries have the same number of {what.removesuffix(' in the query')}: {counts[0]:,}."
+        )
     values = []
     for text, members in groups:
         for run, name in enumerate(scored.names):
             mean, low, high = mean_interval(scored.values[run, members])
             values.append({"g": text, "r": name, "v": mean, "l": low, "h": high, "n": len(members)})
     base = alt.Chart(alt.Data(values=values)).encode(
-        x=alt.X("g:N", title=what, sort=None, axis=alt.Axis(labelAngle=0, grid=False, labelOverlap=True)),
+        x=alt.X(
+            "g:N", title=what, sort=None, axis=alt.Axis(labelAngle=0, grid=False, labelOverlap=True)
+        ),
         xOffset=alt.XOffset("r:N", sort=None),
         color=run_colours(scored.names),
         tooltip=[
@@ -341,12 +393,17 @@ def _score_distribution(scored: ScoredRuns, run: int) -> Figure:
         .encode(
             x=alt.X("x:Q", title="score"),
             y=alt.Y("s:Q", title="share of documents", axis=alt.Axis(format="%")),
-            color=alt.Color("p:N", title=None, sort=None, scale=alt.Scale(domain=list(parts), range=SERIES)),
+            color=alt.Color(
+                "p:N", title=None, sort=None, scale=alt.Scale(domain=list(parts), range=SERIES)
+            ),
             strokeDash=alt.StrokeDash(
                 "p:N",
                 title=None,
                 sort=None,
-                scale=alt.Scale(domain=list(parts), range=[[1, 0], [6, 2], [2, 2], [8, 3, 2, 3], [1, 3], [10, 4]]),
+                scale=alt.Scale(
+                    domain=list(parts),
+                    range=[[1, 0], [6, 2], [2, 2], [8, 3, 2, 3], [1, 3], [10, 4]],
+                ),
             ),
             tooltip=[
                 alt.Tooltip("p:N", title="documents"),
@@ -374,14 +431,21 @@ def _importance(name: str, run: Run, colour: str) -> Figure:
     alt = require("altair")
     features, shares = run.ranker.model_.feature_names, run.ranker.feature_importances_
     top = np.argsort(-shares, kind="stable")[:_FEATURES]
-    values = [{"f": shortened(features[place], 60), "s": round(float(shares[place]), 5)} for place in top]
+    values = [
+        {"f": shortened(features[place], 60), "s": round(float(shares[place]), 5)} for place in top
+    ]
     chart = (
         alt.Chart(alt.Data(values=values))
         .mark_bar(cornerRadiusEnd=2, color=colour)
         .encode(
             x=alt.X("s:Q", title="share of the split gain", axis=alt.Axis(format="%")),
-            y=alt.Y("f:N", title=None, sort=None, axis=alt.Axis(grid=False, ticks=False, domain=False)),
-            tooltip=[alt.Tooltip("f:N", title="feature"), alt.Tooltip("s:Q", title="share", format=".2%")],
+            y=alt.Y(
+                "f:N", title=None, sort=None, axis=alt.Axis(grid=False, ticks=False, domain=False)
+            ),
+            tooltip=[
+                alt.Tooltip("f:N", title="feature"),
+                alt.Tooltip("s:Q", title="share", format=".2%"),
+            ],
         )
         .properties(height=20 * len(values))
     )
@@ -409,7 +473,9 @@ def _times(runs: Sequence[Run]) -> list[Block]:
         .mark_bar(stroke="var(--paper)", strokeWidth=0.5)
         .encode(
             x=alt.X("s:Q", title="seconds"),
-            y=alt.Y("r:N", title=None, sort=None, axis=alt.Axis(grid=False, ticks=False, domain=False)),
+            y=alt.Y(
+                "r:N", title=None, sort=None, axis=alt.Axis(grid=False, ticks=False, domain=False)
+            ),
             color=alt.Color("p:N", title=None, scale=alt.Scale(domain=phases, range=SERIES)),
             order="o:Q",
             tooltip=[
@@ -421,10 +487,16 @@ def _times(runs: Sequence[Run]) -> list[Block]:
         .properties(height=36 * len(names))
     )
     rows: list[list[Cell]] = [
-        [name, *(f"{run.times[p]:.2f}" if p in run.times else None for p in phases), f"{sum(run.times.values()):.2f}"]
+        [
+            name,
+            *(f"{run.times[p]:.2f}" if p in run.times else None for p in phases),
+            f"{sum(run.times.values()):.2f}",
+        ]
         for name, run in zip(names, runs, strict=True)
     ]
-    totals = "; ".join(f"{name} {sum(run.times.values()):.1f} s" for name, run in zip(names, runs, strict=True))
+    totals = "; ".join(
+        f"{name} {sum(run.times.values()):.1f} s" for name, run in zip(names, runs, strict=True)
+    )
     return [
         Figure("Time per phase", chart, f"Seconds of each phase of training. Total: {totals}."),
         Table("", ["seconds", *phases, "total"], rows),

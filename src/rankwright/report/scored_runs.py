@@ -48,7 +48,10 @@ class ScoredRuns:
 
     @classmethod
     def of(
-        cls, runs: Sequence[Run], data: RankingData, metrics: str | Metric | Iterable[str | Metric] | None = None
+        cls,
+        runs: Sequence[Run],
+        data: RankingData,
+        metrics: str | Metric | Iterable[str | Metric] | None = None,
     ) -> ScoredRuns:
         """Score the data with every run; by default the metrics are those of the runs' training."""
         if metrics is None:
@@ -56,7 +59,9 @@ class ScoredRuns:
         chosen = [metrics] if isinstance(metrics, str | Metric) else list(metrics)
         scores = [run.ranker.predict(data) for run in runs]
         evaluations = [
-            evaluate(run_scores, data.labels, group=data.group, metrics=chosen, weights=data.weights)
+            evaluate(
+                run_scores, data.labels, group=data.group, metrics=chosen, weights=data.weights
+            )
             for run_scores in scores
         ]
         return cls(distinct_names(runs), data, scores, evaluations)
@@ -83,7 +88,9 @@ class ScoredRuns:
 
     def values_of(self, metric: str) -> Floats:
         """Return the values of a metric for the same queries [runs, counted queries], NaN where it has none."""
-        return np.stack([evaluation.per_query[metric][self.counted] for evaluation in self.evaluations])
+        return np.stack(
+            [evaluation.per_query[metric][self.counted] for evaluation in self.evaluations]
+        )
 
     @property
     def relevant(self) -> NDArray[np.int64]:
@@ -94,7 +101,12 @@ class ScoredRuns:
         """Return the mean of the first metric with a tie policy of `evaluate`."""
         data, metric = self.data, self.metrics[0]
         return evaluate(
-            self.scores[run], data.labels, group=data.group, metrics=metric, ties=ties, weights=data.weights
+            self.scores[run],
+            data.labels,
+            group=data.group,
+            metrics=metric,
+            ties=ties,
+            weights=data.weights,
         ).mean[metric]
 
 
@@ -150,7 +162,9 @@ def _pairs_in_blocks(same_block: NDArray[np.bool_]) -> int:
 
 def groups_of(values: NDArray[Any], at_most: int = 6) -> list[tuple[str, NDArray[np.int64]]]:
     """Divide queries by a count into groups of about equal size: the range of each group as text, and its members."""
-    edges = np.unique(np.quantile(values, np.linspace(0, 1, at_most + 1)[1:], method="inverted_cdf"))
+    edges = np.unique(
+        np.quantile(values, np.linspace(0, 1, at_most + 1)[1:], method="inverted_cdf")
+    )
     group = np.searchsorted(edges, values)
     members = [np.flatnonzero(group == number) for number in range(len(edges))]
     return [(_range(values[rows].min(), values[rows].max()), rows) for rows in members if len(rows)]
@@ -165,7 +179,11 @@ def mean_interval(values: Floats, confidence: float = 0.95) -> tuple[float, floa
     mean = float(np.mean(values))
     if len(values) < 2:
         return mean, mean, mean
-    half = float(stats.t.ppf((1 + confidence) / 2, len(values) - 1) * np.std(values, ddof=1) / np.sqrt(len(values)))
+    half = float(
+        stats.t.ppf((1 + confidence) / 2, len(values) - 1)
+        * np.std(values, ddof=1)
+        / np.sqrt(len(values))
+    )
     return mean, mean - half, mean + half
 
 
@@ -190,5 +208,9 @@ def run_colours(names: Sequence[str], *, without_first: bool = False) -> Any:
     legend = {} if len(names) > 1 else {"legend": None}
     field = "s:N" if without_first else "r:N"
     return alt.Color(
-        field, title=None, sort=None, scale=alt.Scale(domain=list(names[start:]), range=colours[start:]), **legend
+        field,
+        title=None,
+        sort=None,
+        scale=alt.Scale(domain=list(names[start:]), range=colours[start:]),
+        **legend,
     )

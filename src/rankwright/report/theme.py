@@ -31,7 +31,12 @@ _FONT = "-apple-system, 'Segoe UI', Roboto, 'Helvetica Neue', 'Noto Sans', Arial
 
 def chart_config() -> dict[str, Any]:
     """Return Vega-Lite's configuration of every chart."""
-    text = {"labelColor": "var(--faint)", "titleColor": "var(--faint)", "labelFontSize": 12, "titleFontSize": 12}
+    text = {
+        "labelColor": "var(--faint)",
+        "titleColor": "var(--faint)",
+        "labelFontSize": 12,
+        "titleFontSize": 12,
+    }
     return {
         "background": "transparent",
         "font": _FONT,
@@ -81,4 +86,8 @@ def on_paper(spec: Any) -> Any:
         return {key: on_paper(value) for key, value in spec.items()}
     if isinstance(spec, list):
         return [on_paper(value) for value in spec]
-    return re.sub(r"var\(--([a-z0-9-]+)\)", lambda m: COLOURS[m[1]][0], spec) if isinstance(spec, str) else spec
+    return (
+        re.sub(r"var\(--([a-z0-9-]+)\)", lambda m: COLOURS[m[1]][0], spec)
+        if isinstance(spec, str)
+        else spec
+    )

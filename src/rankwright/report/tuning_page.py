@@ -37,7 +37,9 @@ def tuning_report(tuning: Tuning, *, title: str = "Tuning") -> Page:
     if shares:
         sections.append(Section("What mattered", _importance(tuning, shares)))
     sections.append(Section("Trials", [_trials(tuning)]))
-    return Page(title, sections, f"{tuning.metric} on validation queries, {len(tuning.trials)} trials")
+    return Page(
+        title, sections, f"{tuning.metric} on validation queries, {len(tuning.trials)} trials"
+    )
 
 
 def _best(tuning: Tuning) -> list[Block]:
@@ -51,7 +53,11 @@ def _best(tuning: Tuning) -> list[Block]:
     )
     if tuning.constraints:
         values = zip(tuning.constraints, best.constraint_values, strict=True)
-        text += " " + (tuning.shortfall() or "It has " + ", ".join(f"{v:.4f} for {c}" for c, v in values)) + "."
+        text += (
+            " "
+            + (tuning.shortfall() or "It has " + ", ".join(f"{v:.4f} for {c}" for c, v in values))
+            + "."
+        )
     rows: list[list[Cell]] = [[name, _cell(value)] for name, value in sorted(best.params.items())]
     return [Text(text), Table("Parameters", ["parameter", "value"], rows)]
 
@@ -63,14 +69,21 @@ def _search(tuning: Tuning) -> list[Block]:
 def _history(tuning: Tuning) -> Figure:
     alt = require("altair")
     better = max if parse_metric(tuning.metric).higher_is_better else min
-    done = [(trial.number, trial.value, trial.excess <= 0) for trial in tuning.trials if trial.value is not None]
+    done = [
+        (trial.number, trial.value, trial.excess <= 0)
+        for trial in tuning.trials
+        if trial.value is not None
+    ]
     complete = [(number, value) for number, value, met in done if met]
     best = accumulate((value for _, value in complete), better)
     values: list[dict[str, Any]] = [
-        {"t": number, "v": value, "b": top} for (number, value), top in zip(complete, best, strict=True)
+        {"t": number, "v": value, "b": top}
+        for (number, value), top in zip(complete, best, strict=True)
     ]
     values += [{"t": number, "v": value} for number, value, met in done if not met]
-    base = alt.Chart(alt.Data(values=values)).encode(x=alt.X("t:Q", title="trial", axis=alt.Axis(tickMinStep=1)))
+    base = alt.Chart(alt.Data(values=values)).encode(
+        x=alt.X("t:Q", title="trial", axis=alt.Axis(tickMinStep=1))
+    )
     y = alt.Y("v:Q", title=tuning.metric, scale=alt.Scale(zero=False))
     tooltip = [
         alt.Tooltip("t:Q", title="trial"),
@@ -81,9 +94,15 @@ def _history(tuning: Tuning) -> Figure:
     points = base.mark_point(filled=True, size=50, opacity=0.7, strokeWidth=1).encode(
         y=y, tooltip=tooltip, fillOpacity=filled
     )
-    line = base.mark_line(interpolate="step-after", strokeWidth=2, color="var(--faint)").encode(y="b:Q")
+    line = base.mark_line(interpolate="step-after", strokeWidth=2, color="var(--faint)").encode(
+        y="b:Q"
+    )
     stopped = len(tuning.trials) - len(done)
-    missed = f" {len(done) - len(complete)} trials miss a constraint and are hollow." if tuning.constraints else ""
+    missed = (
+        f" {len(done) - len(complete)} trials miss a constraint and are hollow."
+        if tuning.constraints
+        else ""
+    )
     return Figure(
         "Value of each trial, and the best so far",
         alt.layer(line, points).properties(height=280),
@@ -100,8 +119,13 @@ def _importance(tuning: Tuning, shares: Mapping[str, float]) -> list[Block]:
         .mark_bar(cornerRadiusEnd=2)
         .encode(
             x=alt.X("s:Q", title="importance", axis=alt.Axis(format="%")),
-            y=alt.Y("p:N", title=None, sort=None, axis=alt.Axis(grid=False, ticks=False, domain=False)),
-            tooltip=[alt.Tooltip("p:N", title="parameter"), alt.Tooltip("s:Q", title="importance", format=".1%")],
+            y=alt.Y(
+                "p:N", title=None, sort=None, axis=alt.Axis(grid=False, ticks=False, domain=False)
+            ),
+            tooltip=[
+                alt.Tooltip("p:N", title="parameter"),
+                alt.Tooltip("s:Q", title="importance", format=".1%"),
+            ],
         )
         .properties(height=alt.Step(20))
     )
@@ -118,7 +142,9 @@ def _importance(tuning: Tuning, shares: Mapping[str, float]) -> list[Block]:
 
 def _trials(tuning: Tuning) -> Table:
     ranked = tuning.ranked()
-    shown: list[Trial] = [*ranked, *(trial for trial in tuning.trials if trial.value is None)][:_ROWS]
+    shown: list[Trial] = [*ranked, *(trial for trial in tuning.trials if trial.value is None)][
+        :_ROWS
+    ]
     bounded = [str(constraint.metric) for constraint in tuning.constraints]
     names = list(dict.fromkeys(name for trial in shown for name in trial.values))
     rows: list[list[Cell]] = [
@@ -136,7 +162,9 @@ def _trials(tuning: Tuning) -> Table:
     note = "The best first; trials without a value were stopped early." + (
         f" {omitted} more are omitted." if omitted else ""
     )
-    return Table("All trials", ["trial", tuning.metric, *bounded, "trees", "seconds", *names], rows, note)
+    return Table(
+        "All trials", ["trial", tuning.metric, *bounded, "trees", "seconds", *names], rows, note
+    )
 
 
 def _cell(value: Any) -> str:

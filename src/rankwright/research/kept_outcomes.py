@@ -14,10 +14,12 @@ from collections.abc import Iterable, Mapping
 from dataclasses import asdict, replace
 from pathlib import Path
 
-from rankwright._io import replacing
 from rankwright.research.harness import Outcome, read_outcomes
+from rankwright.support.files import replacing
 
-BEST_OF = "best of "  # how the recipe of a chosen variant begins; the recipes of all variants follow
+BEST_OF = (
+    "best of "  # how the recipe of a chosen variant begins; the recipes of all variants follow
+)
 
 
 def read_reusable(paths: Iterable[str | os.PathLike[str]]) -> dict[str, Outcome]:
@@ -32,9 +34,15 @@ def read_reusable(paths: Iterable[str | os.PathLike[str]]) -> dict[str, Outcome]
     for path in map(Path, paths):
         if not path.exists():
             raise FileNotFoundError(f"{path} does not exist, so there are no outcomes to reuse.")
-        files = [path] if path.is_file() else sorted([*path.rglob("outcomes.jsonl"), *path.rglob("*.jsonl.gz")])
+        files = (
+            [path]
+            if path.is_file()
+            else sorted([*path.rglob("outcomes.jsonl"), *path.rglob("*.jsonl.gz")])
+        )
         for file in files:
-            outcomes = merged(outcomes, read_kept(file) if file.suffix == ".gz" else read_outcomes(file))
+            outcomes = merged(
+                outcomes, read_kept(file) if file.suffix == ".gz" else read_outcomes(file)
+            )
     return outcomes
 
 
@@ -42,7 +50,9 @@ def merged(first: Mapping[str, Outcome], more: Iterable[Outcome]) -> dict[str, O
     """Return the outcomes that have keys; of two with the same key, the one with values, else the first."""
     outcomes = dict(first)
     for outcome in more:
-        if outcome.key and (outcome.key not in outcomes or (outcome.values and not outcomes[outcome.key].values)):
+        if outcome.key and (
+            outcome.key not in outcomes or (outcome.values and not outcomes[outcome.key].values)
+        ):
             outcomes[outcome.key] = outcome
     return outcomes
 
@@ -56,7 +66,9 @@ def read_kept(path: str | os.PathLike[str]) -> list[Outcome]:
         try:
             outcomes.append(Outcome(**json.loads(line)))
         except (ValueError, TypeError):
-            raise ValueError(f"{os.fspath(path)}, line {number}: expected an outcome as a JSON object.") from None
+            raise ValueError(
+                f"{os.fspath(path)}, line {number}: expected an outcome as a JSON object."
+            ) from None
     return outcomes
 
 
@@ -83,12 +95,16 @@ def keep(outcomes: Iterable[Outcome], path: str | os.PathLike[str]) -> None:
     chosen = [outcome for outcome in own if outcome.recipe.startswith(BEST_OF)]
     variants = {(_run(outcome), name) for outcome in chosen for name in outcome.recipe.split()}
     trained = [outcome for outcome in own if not outcome.recipe.startswith(BEST_OF)]
-    passed_over = {outcome.key for outcome in trained if (_run(outcome), outcome.recipe) in variants}
+    passed_over = {
+        outcome.key for outcome in trained if (_run(outcome), outcome.recipe) in variants
+    }
     passed_over -= {outcome.key for outcome in chosen}
     known = merged({}, [*(read_kept(path) if Path(path).exists() else []), *trained])
     with replacing(path) as file:
         for outcome in sorted(known.values(), key=lambda outcome: (*_run(outcome), outcome.system)):
-            small = _small(replace(outcome, values={}, curve=[]) if outcome.key in passed_over else outcome)
+            small = _small(
+                replace(outcome, values={}, curve=[]) if outcome.key in passed_over else outcome
+            )
             file.write((json.dumps(small, ensure_ascii=False) + "\n").encode())
 
 

@@ -18,9 +18,9 @@ from numpy.typing import NDArray
 
 from rankwright.data.dataset import RankingData
 from rankwright.metrics import metric as parse_metric
-from rankwright.ranges import Range
 from rankwright.research.harness import Capabilities, StagedModel, check_installed, check_supported
 from rankwright.research.libraries import CATBOOST, LIGHTGBM, XGBOOST, Library
+from rankwright.support.ranges import Range
 
 Floats = NDArray[np.float64]
 
@@ -70,7 +70,9 @@ class _Peer:
     params: Mapping[str, Any] = field(default_factory=dict)
     by_metric = False
     libraries: ClassVar[tuple[Library, ...]]
-    cheapest: ClassVar[tuple[str, Mapping[str, Any]]]  # objective of the library, and parameters that grow stumps
+    cheapest: ClassVar[
+        tuple[str, Mapping[str, Any]]
+    ]  # objective of the library, and parameters that grow stumps
 
     @property
     def name(self) -> str:
@@ -82,7 +84,9 @@ class _Peer:
         """The data that the system supports."""
         return Capabilities()
 
-    def fit(self, train: RankingData, metric: str, *, trees: int, seed: int, threads: int) -> StagedModel:
+    def fit(
+        self, train: RankingData, metric: str, *, trees: int, seed: int, threads: int
+    ) -> StagedModel:
         """Train; the metric has no influence."""
         check_installed([self])
         check_supported([self], train)
@@ -118,7 +122,13 @@ class LightGBM(_Peer):
 
     def _train(self, train: RankingData, trees: int, seed: int, threads: int) -> StagedModel:
         lgb = LIGHTGBM.load()
-        params = {"objective": self.objective, "seed": seed, "num_threads": threads, "verbosity": -1, "metric": "None"}
+        params = {
+            "objective": self.objective,
+            "seed": seed,
+            "num_threads": threads,
+            "verbosity": -1,
+            "metric": "None",
+        }
         dataset = lgb.Dataset(train.X, train.y, group=train.group, params={"verbosity": -1})
         return _LightGBMModel(lgb.train(params | dict(self.params), dataset, trees), threads)
 
@@ -146,7 +156,10 @@ class CatBoost(_Peer):
     """
 
     libraries = (CATBOOST,)
-    cheapest = ("RMSE", {"depth": 1, "boosting_type": "Plain", "bootstrap_type": "No", "random_strength": 0})
+    cheapest = (
+        "RMSE",
+        {"depth": 1, "boosting_type": "Plain", "bootstrap_type": "No", "random_strength": 0},
+    )
 
     def _train(self, train: RankingData, trees: int, seed: int, threads: int) -> StagedModel:
         catboost = CATBOOST.load()
@@ -191,7 +204,9 @@ class YetiRankByMetric:
     by_metric = True
     libraries = (CATBOOST,)
 
-    def fit(self, train: RankingData, metric: str, *, trees: int, seed: int, threads: int) -> StagedModel:
+    def fit(
+        self, train: RankingData, metric: str, *, trees: int, seed: int, threads: int
+    ) -> StagedModel:
         """Train for the metric."""
         return self.for_metric(metric).fit(train, metric, trees=trees, seed=seed, threads=threads)
 
@@ -240,7 +255,12 @@ class XGBoost(_Peer):
 
     def _train(self, train: RankingData, trees: int, seed: int, threads: int) -> StagedModel:
         xgboost = XGBOOST.load()
-        params = {"objective": self.objective, "seed": seed, "nthread": threads, "disable_default_eval_metric": True}
+        params = {
+            "objective": self.objective,
+            "seed": seed,
+            "nthread": threads,
+            "disable_default_eval_metric": True,
+        }
         labels = train.y >= 1 if self.objective == "rank:map" else train.y
         matrix = xgboost.DMatrix(train.X, labels, group=train.group, nthread=threads)
         return _XGBoostModel(xgboost.train(params | dict(self.params), matrix, trees), threads)
@@ -258,7 +278,9 @@ class _XGBoostModel:
         scores = np.zeros(data.n_rows)
         for start in range(0, total, every):
             stop = min(start + every, total)
-            scores = scores + self.booster.predict(matrix, iteration_range=(start, stop), output_margin=True)
+            scores = scores + self.booster.predict(
+                matrix, iteration_range=(start, stop), output_margin=True
+            )
             yield scores
 
 
@@ -273,18 +295,32 @@ def peers(params: Mapping[str, Mapping[str, Any]] | None = None) -> list[Peer]:
     >>> [peer.name for peer in peers()][:3]
     ['lightgbm lambdarank', 'lightgbm rank_xendcg', 'catboost YetiRank']
     """
-    by_library: dict[str, Mapping[str, Any]] = {"lightgbm": {}, "catboost": {}, "xgboost": {}} | dict(params or {})
+    by_library: dict[str, Mapping[str, Any]] = {
+        "lightgbm": {},
+        "catboost": {},
+        "xgboost": {},
+    } | dict(params or {})
     return [
-        *(LightGBM(objective, by_library["lightgbm"]) for objective in ("lambdarank", "rank_xendcg")),
+        *(
+            LightGBM(objective, by_library["lightgbm"])
+            for objective in ("lambdarank", "rank_xendcg")
+        ),
         CatBoost("YetiRank", by_library["catboost"]),
         YetiRankByMetric(by_library["catboost"]),
         CatBoost("QueryRMSE", by_library["catboost"]),
-        CatBoost("StochasticRank:metric=NDCG;top=10", {"langevin": True} | dict(by_library["catboost"])),
-        *(XGBoost(objective, by_library["xgboost"]) for objective in ("rank:ndcg", "rank:map", "rank:pairwise")),
+        CatBoost(
+            "StochasticRank:metric=NDCG;top=10", {"langevin": True} | dict(by_library["catboost"])
+        ),
+        *(
+            XGBoost(objective, by_library["xgboost"])
+            for objective in ("rank:ndcg", "rank:map", "rank:pairwise")
+        ),
     ]
 
 
-def gradient_seconds(peer: Peer, train: RankingData, metric: str, *, threads: int, rounds: int = 3) -> float:
+def gradient_seconds(
+    peer: Peer, train: RankingData, metric: str, *, threads: int, rounds: int = 3
+) -> float:
     """Measure the time per tree that a peer's objective adds to the cheapest objective of its library.
 
     No library reports the time of its gradients. So stumps on at most four columns are trained with both objectives in

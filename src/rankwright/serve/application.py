@@ -49,7 +49,11 @@ class Request:
     """One request with what the log says of it."""
 
     def __init__(
-        self, scope: dict[str, Any], receive: Receive, settings: ServiceSettings, budget: MemoryBudget
+        self,
+        scope: dict[str, Any],
+        receive: Receive,
+        settings: ServiceSettings,
+        budget: MemoryBudget,
     ) -> None:
         self.start = time.perf_counter()
         self.method: str = scope["method"]
@@ -125,7 +129,9 @@ class Application:
     async def in_worker(self, work: Callable[..., T], *arguments: Any) -> T:
         """Call a function in a thread; refused if too many calls are waiting."""
         if self._waiting >= _MOST_WAITING:
-            raise Refusal(503, "too many requests are waiting; try again.", ((b"retry-after", b"1"),))
+            raise Refusal(
+                503, "too many requests are waiting; try again.", ((b"retry-after", b"1"),)
+            )
         self._waiting += 1
         try:
             return await asyncio.get_running_loop().run_in_executor(self._workers, work, *arguments)
@@ -138,11 +144,19 @@ class Application:
             changed = await self.in_worker(self.holder.reload)
         except (ValueError, OSError) as error:
             self.metrics.swaps["failed"] += 1
-            self.log.event("model", level="error", cause=cause, reason=str(error), model=self.holder.current.version)
+            self.log.event(
+                "model",
+                level="error",
+                cause=cause,
+                reason=str(error),
+                model=self.holder.current.version,
+            )
             raise
         if changed:
             self.metrics.swaps["done"] += 1
-        self.log.event("model", level="info", cause=cause, changed=changed, model=self.holder.current.version)
+        self.log.event(
+            "model", level="info", cause=cause, changed=changed, model=self.holder.current.version
+        )
         return changed
 
     async def _answer(self, request: Request) -> Answer:
@@ -155,13 +169,22 @@ class Application:
         except TimeoutError:
             limit = f"{self.settings.time_limit:g} seconds"
             if request.body.complete:
-                return self._refusal(request, Refusal(503, f"the answer was not ready within {limit}."))
+                return self._refusal(
+                    request, Refusal(503, f"the answer was not ready within {limit}.")
+                )
             return self._refusal(request, Refusal(408, f"the body did not arrive within {limit}."))
         except Disconnected:
             raise
         except Exception as error:
-            self.log.event("failure", level="error", request=request.id, reason=f"{type(error).__name__}: {error}")
-            return self._refusal(request, Refusal(500, f"internal error; the log has it as request {request.id}."))
+            self.log.event(
+                "failure",
+                level="error",
+                request=request.id,
+                reason=f"{type(error).__name__}: {error}",
+            )
+            return self._refusal(
+                request, Refusal(500, f"internal error; the log has it as request {request.id}.")
+            )
         finally:
             request.body.release()
 
@@ -200,7 +223,10 @@ class Application:
         parsing = (parse_query, body, served.table, self.settings.max_rows)
         query = await self._run(len(body) <= _DIRECT_BYTES, *parsing)
         request.details.update(rows=len(query.matrix), model=served.version)
-        is_quick = len(query.matrix) * served.seconds_per_row <= _DIRECT_SECONDS and not query.contributions
+        is_quick = (
+            len(query.matrix) * served.seconds_per_row <= _DIRECT_SECONDS
+            and not query.contributions
+        )
         answer = await self._run(is_quick, served.rank, query)
         self.metrics.rows += len(query.matrix)
         self.metrics.unknown_levels += query.unknown_levels
@@ -223,7 +249,9 @@ class Application:
 
     async def _reload(self, request: Request) -> Answer:
         if self.settings.token is None:
-            raise Refusal(403, "/reload needs a service with a token; start it with one, or send SIGHUP.")
+            raise Refusal(
+                403, "/reload needs a service with a token; start it with one, or send SIGHUP."
+            )
         try:
             changed = await self.reload("request")
         except (ValueError, OSError) as error:
@@ -231,14 +259,20 @@ class Application:
         return Answer(200, _dump({"changed": changed, "model": self.holder.current.version}))
 
     async def _metrics(self, request: Request) -> Answer:
-        return Answer(200, self.metrics.render(self.holder.current, self.holder.ready), METRICS_TYPE)
+        return Answer(
+            200, self.metrics.render(self.holder.current, self.holder.ready), METRICS_TYPE
+        )
 
     async def _health(self, request: Request) -> Answer:
         return Answer(200, _dump({"status": "alive"}))
 
     async def _ready(self, request: Request) -> Answer:
         if not self.holder.ready:
-            raise Refusal(503, "the service is starting: its kernels are being compiled.", ((b"retry-after", b"1"),))
+            raise Refusal(
+                503,
+                "the service is starting: its kernels are being compiled.",
+                ((b"retry-after", b"1"),),
+            )
         return Answer(200, _dump({"status": "ready", "model": self.holder.current.version}))
 
     async def _openapi(self, request: Request) -> Answer:

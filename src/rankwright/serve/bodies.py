@@ -27,14 +27,18 @@ class MemoryBudget:
     def take(self, n_bytes: int) -> None:
         """Reserve bytes; raise Refusal where there are too few."""
         if n_bytes > self.free:
-            raise Refusal(503, "too many requests are being read; try again.", ((b"retry-after", b"1"),))
+            raise Refusal(
+                503, "too many requests are being read; try again.", ((b"retry-after", b"1"),)
+            )
         self.free -= n_bytes
 
 
 class Body:
     """The body of one request."""
 
-    def __init__(self, receive: Receive, headers: Mapping[bytes, bytes], max_body: int, budget: MemoryBudget) -> None:
+    def __init__(
+        self, receive: Receive, headers: Mapping[bytes, bytes], max_body: int, budget: MemoryBudget
+    ) -> None:
         self._receive = receive
         self._headers = headers
         self._max_body = max_body
@@ -87,4 +91,6 @@ class Body:
         self._reserved = 0
 
     def _too_large(self) -> Refusal:
-        return Refusal(413, f"the body is larger than the {self._max_body} bytes that this service takes.")
+        return Refusal(
+            413, f"the body is larger than the {self._max_body} bytes that this service takes."
+        )

@@ -66,5 +66,11 @@ class LogHandler(logging.Handler):
 
     def emit(self, record: logging.LogRecord) -> None:
         """Write a record, with its traceback where it has one."""
-        trace = {} if record.exc_info is None else {"trace": logging.Formatter().formatException(record.exc_info)}
-        self._log.event("server", level=record.levelname.lower(), reason=record.getMessage(), **trace)
+        trace = (
+            {}
+            if record.exc_info is None
+            else {"trace": logging.Formatter().formatException(record.exc_info)}
+        )
+        self._log.event(
+            "server", level=record.levelname.lower(), reason=record.getMessage(), **trace
+        )

@@ -74,7 +74,9 @@ class Metrics:
             add(name, kind, text, [f"{name} {value!r}"])
 
         name = "rankwright_requests_total"
-        counts = [f'{name}{{path="{p}",status="{s}"}} {n}' for (p, s), n in sorted(self.requests.items())]
+        counts = [
+            f'{name}{{path="{p}",status="{s}"}} {n}' for (p, s), n in sorted(self.requests.items())
+        ]
         add(name, "counter", "Requests that were answered.", counts)
         name = "rankwright_rank_seconds"
         add(name, "histogram", "Time of requests to rank, body included.", self.seconds.lines(name))
@@ -86,7 +88,12 @@ class Metrics:
             self.unknown_levels,
         )
         one("rankwright_requests_in_progress", "gauge", "Requests under way.", self.in_progress)
-        one("rankwright_disconnects_total", "counter", "Clients that left before the answer.", self.disconnects)
+        one(
+            "rankwright_disconnects_total",
+            "counter",
+            "Clients that left before the answer.",
+            self.disconnects,
+        )
         one(
             "rankwright_broken_connections_total",
             "counter",
@@ -106,9 +113,19 @@ class Metrics:
             "rankwright": version("rankwright"),
         }
         text = ",".join(f'{key}="{value}"' for key, value in labels.items())
-        add("rankwright_model_info", "gauge", "The model that is served.", [f"rankwright_model_info{{{text}}} 1"])
+        add(
+            "rankwright_model_info",
+            "gauge",
+            "The model that is served.",
+            [f"rankwright_model_info{{{text}}} 1"],
+        )
         one("rankwright_model_trees", "gauge", "Trees of the model.", served.model.n_trees)
-        one("rankwright_model_loaded_timestamp_seconds", "gauge", "When the model was read.", served.loaded_at)
+        one(
+            "rankwright_model_loaded_timestamp_seconds",
+            "gauge",
+            "When the model was read.",
+            served.loaded_at,
+        )
         one("rankwright_ready", "gauge", "Whether requests to rank are answered.", int(ready))
         one("process_start_time_seconds", "gauge", "When the service was started.", self.started_at)
         memory = resident_memory()

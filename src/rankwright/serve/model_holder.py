@@ -51,7 +51,10 @@ class ServedModel:
         """Score a query and return the answer: documents by descending score, ties in the order of the request."""
         calibration = self.model.calibration
         if query.calibrated and calibration is None:
-            raise Refusal(422, "the model is not calibrated; leave out calibrated, or calibrate the model first.")
+            raise Refusal(
+                422,
+                "the model is not calibrated; leave out calibrated, or calibrate the model first.",
+            )
         scores = self._scores(query.matrix)
         order = np.argsort(-scores, kind="stable")[: query.top]
         numbers = order.tolist()
@@ -75,10 +78,14 @@ class ServedModel:
             return np.empty(0)
         try:
             return self.model.predict(matrix, group=self._one_query(matrix), threads=1)
-        except ValueError as error:  # the model's own refusals; those of a request's form come first
+        except (
+            ValueError
+        ) as error:  # the model's own refusals; those of a request's form come first
             raise Refusal(422, str(error)) from None
 
-    def _contributions(self, matrix: NDArray[np.float64], chosen: NDArray[np.int64]) -> NDArray[np.float64]:
+    def _contributions(
+        self, matrix: NDArray[np.float64], chosen: NDArray[np.int64]
+    ) -> NDArray[np.float64]:
         rows = self.model.encode(matrix, group=self._one_query(matrix), threads=1)[chosen]
         try:
             return self.model.forest.contributions(rows, threads=1)
@@ -104,7 +111,10 @@ class ServedModel:
             "loaded_at": self.loaded_at,
             "features": self.table.names,
             "within_query": self.model.recipe.names,
-            "categories": {name: None if levels is None else list(levels) for name, levels in categories.items()},
+            "categories": {
+                name: None if levels is None else list(levels)
+                for name, levels in categories.items()
+            },
             "calibration": None if calibration is None else calibration.describe(),
         }
 
@@ -151,8 +161,12 @@ class ModelHolder:
                         f"{self.path}: the new model has other columns than the one that is served. Start another "
                         "service for it, because clients must change what they send."
                     )
-                same = new.model.columns == old.model.columns and new.model.recipe == old.model.recipe
-                same &= new.model.manifest.get("calibration") == old.model.manifest.get("calibration")
+                same = (
+                    new.model.columns == old.model.columns and new.model.recipe == old.model.recipe
+                )
+                same &= new.model.manifest.get("calibration") == old.model.manifest.get(
+                    "calibration"
+                )
                 if new.version == old.version and same:
                     old.fingerprint = seen
                     return False

@@ -47,16 +47,29 @@ def document(settings: ServiceSettings) -> dict[str, Any]:
                     ),
                     "requestBody": {
                         "required": True,
-                        "content": {"application/json": {"schema": _ref("Query"), "examples": _EXAMPLES}},
+                        "content": {
+                            "application/json": {"schema": _ref("Query"), "examples": _EXAMPLES}
+                        },
                     },
                     "responses": _responses(
-                        "The ranking.", "Ranking", "400", "401", "408", "413", "415", "422", "501", "503"
+                        "The ranking.",
+                        "Ranking",
+                        "400",
+                        "401",
+                        "408",
+                        "413",
+                        "415",
+                        "422",
+                        "501",
+                        "503",
                     ),
                 }
             },
             "/model": {
                 "get": {
-                    **_operation("describeModel", "Columns, categories and version of the model", security),
+                    **_operation(
+                        "describeModel", "Columns, categories and version of the model", security
+                    ),
                     "responses": _responses("The model.", "Model", "401"),
                 }
             },
@@ -64,7 +77,9 @@ def document(settings: ServiceSettings) -> dict[str, Any]:
                 "post": {
                     **_operation("reloadModel", "Read the model's files again", security),
                     "description": "Requests under way finish with the model they started with. Needs a token.",
-                    "responses": _responses("Whether the model was replaced.", "Reload", "401", "403", "409", "503"),
+                    "responses": _responses(
+                        "Whether the model was replaced.", "Reload", "401", "403", "409", "503"
+                    ),
                 }
             },
             "/health": {
@@ -92,7 +107,10 @@ def document(settings: ServiceSettings) -> dict[str, Any]:
                 }
             },
         },
-        "components": {"schemas": _schemas(settings), **({"securitySchemes": schemes} if security else {})},
+        "components": {
+            "schemas": _schemas(settings),
+            **({"securitySchemes": schemes} if security else {}),
+        },
     }
 
 
@@ -103,7 +121,11 @@ _EXAMPLES = {
     },
     "documents": {
         "summary": "Documents by feature name; features that are not given are missing values",
-        "value": {"documents": [{"bm25": 0.3, "brand": "acme"}, {"bm25": 0.7}], "allow_missing": True, "top": 10},
+        "value": {
+            "documents": [{"bm25": 0.3, "brand": "acme"}, {"bm25": 0.7}],
+            "allow_missing": True,
+            "top": 10,
+        },
     },
 }
 
@@ -136,7 +158,11 @@ def _schemas(settings: ServiceSettings) -> dict[str, Any]:
             "uniqueItems": True,
             "description": "One per document; 0, 1, 2, ... if not given.",
         },
-        "top": {"type": "integer", "minimum": 1, "description": "Return only the best documents; all if not given."},
+        "top": {
+            "type": "integer",
+            "minimum": 1,
+            "description": "Return only the best documents; all if not given.",
+        },
         "contributions": {
             "type": "boolean",
             "default": False,
@@ -162,7 +188,10 @@ def _schemas(settings: ServiceSettings) -> dict[str, Any]:
     documents = {
         "type": "array",
         "maxItems": settings.max_rows,
-        "items": {"type": "object", "additionalProperties": {"type": ["number", "boolean", "string", "null"]}},
+        "items": {
+            "type": "object",
+            "additionalProperties": {"type": ["number", "boolean", "string", "null"]},
+        },
         "description": "Values by feature name; categories as levels. A level that training has not seen is missing.",
     }
     return {
@@ -182,7 +211,10 @@ def _schemas(settings: ServiceSettings) -> dict[str, Any]:
                             "id": identifier,
                             "score": {"type": "number"},
                             "calibrated": {"type": "number"},
-                            "contributions": {"type": "object", "additionalProperties": {"type": "number"}},
+                            "contributions": {
+                                "type": "object",
+                                "additionalProperties": {"type": "number"},
+                            },
                         },
                         required=["id", "score"],
                     ),
@@ -227,11 +259,20 @@ def _schemas(settings: ServiceSettings) -> dict[str, Any]:
                 "calibration",
             ],
         ),
-        "Reload": _object({"changed": {"type": "boolean"}, "model": digits}, required=["changed", "model"]),
+        "Reload": _object(
+            {"changed": {"type": "boolean"}, "model": digits}, required=["changed", "model"]
+        ),
         "Status": _object({"status": {"type": "string"}, "model": digits}, required=["status"]),
-        "Error": _object({"error": {"type": "string", "description": "The reason."}}, required=["error"]),
+        "Error": _object(
+            {"error": {"type": "string", "description": "The reason."}}, required=["error"]
+        ),
     }
 
 
 def _object(properties: dict[str, Any], required: list[str]) -> dict[str, Any]:
-    return {"type": "object", "properties": properties, "required": required, "additionalProperties": False}
+    return {
+        "type": "object",
+        "properties": properties,
+        "required": required,
+        "additionalProperties": False,
+    }

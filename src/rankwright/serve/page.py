@@ -77,11 +77,15 @@ def _operation(path: str, method: str, operation: dict[str, Any]) -> list[str]:
     for body in operation.get("requestBody", {}).get("content", {}).values():
         parts.append(f"<p>Body: {_link(body['schema'])}</p>")
         for example in body["examples"].values():
-            parts.append(f"<p>{escape(example['summary'])}:</p>{_json(example['value'], indent=None)}")
+            parts.append(
+                f"<p>{escape(example['summary'])}:</p>{_json(example['value'], indent=None)}"
+            )
     parts.append("<table><tr><th>Status</th><th>Meaning</th><th>Body</th></tr>")
     for status, response in operation["responses"].items():
         links = ", ".join(f"{_link(one['schema'])}" for one in response["content"].values())
-        parts.append(f"<tr><td>{status}</td><td>{escape(response['description'])}</td><td>{links}</td></tr>")
+        parts.append(
+            f"<tr><td>{status}</td><td>{escape(response['description'])}</td><td>{links}</td></tr>"
+        )
     parts.append("</table>")
     return parts
 
@@ -89,7 +93,11 @@ def _operation(path: str, method: str, operation: dict[str, Any]) -> list[str]:
 def _form(operation: dict[str, Any]) -> list[str]:
     (body,) = operation["requestBody"]["content"].values()
     example = escape(json.dumps(body["examples"]["rows"]["value"]))
-    token = "<label>Token <input id=token type=password autocomplete=off></label>" if operation["security"] else ""
+    token = (
+        "<label>Token <input id=token type=password autocomplete=off></label>"
+        if operation["security"]
+        else ""
+    )
     return [
         f"<form id=try><h3>Try it</h3>{token}",
         f"<label>Body <textarea id=body rows=6>{example}</textarea></label>",

@@ -18,7 +18,9 @@ LARGEST_HEAD = 16 << 10  # bytes of a request's line and headers
 LONGEST_IDLE = 75  # seconds that a connection may wait for its next request
 
 
-def protocol_class(time_limit: float, on_broken: Callable[[int, str], None]) -> type[asyncio.Protocol]:
+def protocol_class(
+    time_limit: float, on_broken: Callable[[int, str], None]
+) -> type[asyncio.Protocol]:
     """Return the protocol for a time limit; ``on_broken`` gets status and reason of each connection closed by it."""
 
     class LimitedProtocol(H11Protocol):
@@ -70,7 +72,9 @@ def protocol_class(time_limit: float, on_broken: Callable[[int, str], None]) -> 
                 self._head_timer = None
 
         def _head_is_late(self) -> None:
-            self._refuse(408, f"the head of the request did not arrive within {time_limit:g} seconds.")
+            self._refuse(
+                408, f"the head of the request did not arrive within {time_limit:g} seconds."
+            )
 
         def _abort(self) -> None:
             on_broken(0, f"the answer was not read within {time_limit:g} seconds.")
@@ -91,7 +95,9 @@ def protocol_class(time_limit: float, on_broken: Callable[[int, str], None]) -> 
                 (b"content-length", str(len(body)).encode()),
                 (b"connection", b"close"),
             ]
-            answer: Any = h11.Response(status_code=status, headers=headers, reason=STATUS_PHRASES[status])
+            answer: Any = h11.Response(
+                status_code=status, headers=headers, reason=STATUS_PHRASES[status]
+            )
             for event in (answer, h11.Data(data=body), h11.EndOfMessage()):
                 self.transport.write(self.conn.send(event) or b"")
             self.transport.close()

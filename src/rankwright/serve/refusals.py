@@ -18,7 +18,9 @@ class Refusal(Exception):
         Further headers of the answer.
     """
 
-    def __init__(self, status: int, reason: str, headers: tuple[tuple[bytes, bytes], ...] = ()) -> None:
+    def __init__(
+        self, status: int, reason: str, headers: tuple[tuple[bytes, bytes], ...] = ()
+    ) -> None:
         super().__init__(reason)
         self.status = status
         self.reason = reason
@@ -39,7 +41,12 @@ def shown(value: Any, length: int = 40) -> str:
     >>> shown([1, 2])
     'a list'
     """
-    kinds = {list: "a list", dict: "an object", type(None): "null", bool: "true" if value is True else "false"}
+    kinds = {
+        list: "a list",
+        dict: "an object",
+        type(None): "null",
+        bool: "true" if value is True else "false",
+    }
     if type(value) in kinds:
         return kinds[type(value)]
     if isinstance(value, int) and abs(value) >= 10**length:

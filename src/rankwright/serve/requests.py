@@ -50,18 +50,25 @@ def parse_query(body: bytes, columns: ColumnTable, max_rows: int) -> Query:
     """
     request = _parse(body)
     if not isinstance(request, dict):
-        raise Refusal(400, f"the body must be a JSON object with rows or documents; got {shown(request)}.")
+        raise Refusal(
+            400, f"the body must be a JSON object with rows or documents; got {shown(request)}."
+        )
     for key in request:
         if key not in _KEYS:
             raise Refusal(400, f"unknown key {shown(key)}; the keys are {', '.join(_KEYS)}.")
     if ("rows" in request) == ("documents" in request):
-        raise Refusal(400, "give either rows (lists of numbers) or documents (objects by feature name).")
+        raise Refusal(
+            400, "give either rows (lists of numbers) or documents (objects by feature name)."
+        )
     name = "rows" if "rows" in request else "documents"
     items = request[name]
     if not isinstance(items, list):
         raise Refusal(400, f"{name} must be a list; got {shown(items)}.")
     if len(items) > max_rows:
-        raise Refusal(413, f"{name} has {len(items)} entries; this service takes at most {max_rows} in a request.")
+        raise Refusal(
+            413,
+            f"{name} has {len(items)} entries; this service takes at most {max_rows} in a request.",
+        )
     allow_missing = _flag(request, "allow_missing")
     if name == "rows":
         matrix, unknown_levels = columns.of_rows(items, allow_missing), 0
@@ -91,7 +98,11 @@ class ColumnTable:
             for name, levels in columns.categories.items()
             if levels is not None
         }
-        self._get = itemgetter(*self.names) if len(self.names) > 1 else lambda document: (document[self.names[0]],)
+        self._get = (
+            itemgetter(*self.names)
+            if len(self.names) > 1
+            else lambda document: (document[self.names[0]],)
+        )
 
     def of_rows(self, rows: list[Any], allow_missing: bool) -> NDArray[np.float64]:
         """Return lists of numbers as a matrix."""
@@ -99,14 +110,21 @@ class ColumnTable:
         if not {list}.issuperset(map(type, rows)) or not {n_columns}.issuperset(map(len, rows)):
             for number, row in enumerate(rows):
                 if not isinstance(row, list):
-                    raise Refusal(422, f"rows[{number}] must be a list of numbers; got {shown(row)}.")
+                    raise Refusal(
+                        422, f"rows[{number}] must be a list of numbers; got {shown(row)}."
+                    )
                 if len(row) != n_columns:
-                    raise Refusal(422, f"rows[{number}] has {len(row)} values; the model has {n_columns} columns.")
+                    raise Refusal(
+                        422,
+                        f"rows[{number}] has {len(row)} values; the model has {n_columns} columns.",
+                    )
         matrix = self._matrix(rows, "rows", allow_missing)
         self._check_codes(matrix, self._coded, "rows")
         return matrix
 
-    def of_documents(self, documents: list[Any], allow_missing: bool) -> tuple[NDArray[np.float64], int]:
+    def of_documents(
+        self, documents: list[Any], allow_missing: bool
+    ) -> tuple[NDArray[np.float64], int]:
         """Return objects as a matrix, and the number of levels that training has not seen."""
         rows: Sequence[Sequence[Any]] = [
             self._row(document, number, allow_missing) for number, document in enumerate(documents)
@@ -120,13 +138,18 @@ class ColumnTable:
             rows = encoded
         # Unknown levels are missing values whether the request allows them or not, as in a data frame.
         matrix = self._matrix(rows, "documents", allow_missing)
-        self._check_codes(matrix, [column for column in self._coded if column not in self._levels], "documents")
+        self._check_codes(
+            matrix, [column for column in self._coded if column not in self._levels], "documents"
+        )
         return matrix, unknown
 
     def _row(self, document: Any, number: int, allow_missing: bool) -> Sequence[Any]:
         """The values of a document in the order of the columns."""
         if not isinstance(document, dict):
-            raise Refusal(422, f"documents[{number}] must be an object of features by name; got {shown(document)}.")
+            raise Refusal(
+                422,
+                f"documents[{number}] must be an object of features by name; got {shown(document)}.",
+            )
         if len(document) == len(self.names):
             try:
                 row: Sequence[Any] = self._get(document)
@@ -137,7 +160,8 @@ class ColumnTable:
         for name in document:
             if name not in self._known:
                 raise Refusal(
-                    422, f"documents[{number}] has the feature {shown(name)}, which is not one of the model's columns."
+                    422,
+                    f"documents[{number}] has the feature {shown(name)}, which is not one of the model's columns.",
                 )
         if not allow_missing:
             name = next(name for name in self.names if name not in document)
@@ -148,7 +172,9 @@ class ColumnTable:
             )
         return [document.get(name) for name in self.names]
 
-    def _encode(self, row: list[Any], column: int, codes: dict[Any, float], number: int, allow_missing: bool) -> bool:
+    def _encode(
+        self, row: list[Any], column: int, codes: dict[Any, float], number: int, allow_missing: bool
+    ) -> bool:
         """Put the code of a level in its place, and return whether training has not seen it."""
         level = row[column]
         if level is None:
@@ -158,18 +184,25 @@ class ColumnTable:
             return False
         if isinstance(level, list | dict):
             raise Refusal(
-                422, f"documents[{number}], feature {self.names[column]!r}: expected a category; got {shown(level)}."
+                422,
+                f"documents[{number}], feature {self.names[column]!r}: expected a category; got {shown(level)}.",
             )
         row[column] = codes.get(level, np.nan)
         return level not in codes
 
-    def _matrix(self, rows: Sequence[Sequence[Any]], kind: str, allow_missing: bool) -> NDArray[np.float64]:
+    def _matrix(
+        self, rows: Sequence[Sequence[Any]], kind: str, allow_missing: bool
+    ) -> NDArray[np.float64]:
         """Numbers as an array; only types are looked at first, because NumPy would also read numbers in text."""
         shape = (len(rows), len(self.names))
         if not _NUMBERS.issuperset(map(type, chain.from_iterable(rows))):
-            rows = [self._numbers(row, kind, number, allow_missing) for number, row in enumerate(rows)]
+            rows = [
+                self._numbers(row, kind, number, allow_missing) for number, row in enumerate(rows)
+            ]
         try:
-            matrix = np.fromiter(chain.from_iterable(rows), np.float64, shape[0] * shape[1]).reshape(shape)
+            matrix = np.fromiter(
+                chain.from_iterable(rows), np.float64, shape[0] * shape[1]
+            ).reshape(shape)
         except OverflowError:  # an integer of more than 308 digits
             matrix = np.array([[_float(value) for value in row] for row in rows]).reshape(shape)
         if np.isinf(matrix).any():
@@ -181,7 +214,9 @@ class ColumnTable:
             )
         return matrix
 
-    def _numbers(self, row: Sequence[Any], kind: str, number: int, allow_missing: bool) -> list[float]:
+    def _numbers(
+        self, row: Sequence[Any], kind: str, number: int, allow_missing: bool
+    ) -> list[float]:
         """Replace null by NaN, and refuse everything that is not a number."""
         values = []
         for column, value in enumerate(row):
@@ -212,7 +247,9 @@ class ColumnTable:
             values = matrix[:, column]
             levels = self._levels.get(column)
             beyond = np.inf if levels is None else len(levels)
-            wrong = ~np.isnan(values) & ((values < 0) | (values != np.trunc(values)) | (values >= beyond))
+            wrong = ~np.isnan(values) & (
+                (values < 0) | (values != np.trunc(values)) | (values >= beyond)
+            )
             if wrong.any():
                 number = int(np.flatnonzero(wrong)[0])
                 raise Refusal(
@@ -236,7 +273,9 @@ def _parse(body: bytes) -> Any:
 
 
 def _refuse_constant(text: str) -> None:
-    raise Refusal(400, f"{text} is not JSON; send null with allow_missing: true for a missing value.")
+    raise Refusal(
+        400, f"{text} is not JSON; send null with allow_missing: true for a missing value."
+    )
 
 
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

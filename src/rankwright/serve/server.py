@@ -32,7 +32,10 @@ def check_library() -> None:
 
 
 def serve(
-    path: Path, settings: ServiceSettings, log: JsonLog, announce: Callable[[str], None] = lambda line: None
+    path: Path,
+    settings: ServiceSettings,
+    log: JsonLog,
+    announce: Callable[[str], None] = lambda line: None,
 ) -> None:
     """Serve a run folder or a saved model until SIGTERM or Ctrl-C; requests under way are finished first.
 
@@ -67,11 +70,15 @@ def _listen(settings: ServiceSettings) -> socket.socket:
         listener.bind((settings.host, settings.port))
     except OSError as error:
         listener.close()
-        raise OSError(f"cannot listen on {settings.host} port {settings.port}: {error.strerror or error}.") from None
+        raise OSError(
+            f"cannot listen on {settings.host} port {settings.port}: {error.strerror or error}."
+        ) from None
     return listener
 
 
-async def _serve(app: Application, listener: socket.socket, announce: Callable[[str], None]) -> None:
+async def _serve(
+    app: Application, listener: socket.socket, announce: Callable[[str], None]
+) -> None:
     import uvicorn
 
     from rankwright.serve.protocol import LARGEST_HEAD, LONGEST_IDLE, protocol_class
@@ -137,7 +144,9 @@ async def _warm_up(app: Application, server: Any) -> None:
     app.log.event("ready", level="info", model=app.holder.current.version)
 
 
-async def _announce(app: Application, server: Any, listener: socket.socket, announce: Callable[[str], None]) -> None:
+async def _announce(
+    app: Application, server: Any, listener: socket.socket, announce: Callable[[str], None]
+) -> None:
     while not server.started:
         await asyncio.sleep(0.01)
     host, port = listener.getsockname()[:2]
@@ -151,7 +160,9 @@ async def _follow_signal(app: Application, hangup: asyncio.Event) -> None:
         await hangup.wait()
         hangup.clear()
         app.log.reopen()
-        with contextlib.suppress(ValueError, OSError, Refusal):  # logged, and the current model stays
+        with contextlib.suppress(
+            ValueError, OSError, Refusal
+        ):  # logged, and the current model stays
             await app.reload("signal")
 
 
@@ -164,13 +175,19 @@ async def _watch(app: Application) -> None:
 
 
 @contextlib.contextmanager
-def _signals(loop: asyncio.AbstractEventLoop, stop: Callable[[], None], hangup: Callable[[], None]) -> Iterator[None]:
+def _signals(
+    loop: asyncio.AbstractEventLoop, stop: Callable[[], None], hangup: Callable[[], None]
+) -> Iterator[None]:
     """Handle signals in the loop, and restore the old handlers afterwards."""
     actions = dict.fromkeys(_STOP_SIGNALS, stop) | {"SIGHUP": hangup}
-    numbers = {getattr(signal, name): action for name, action in actions.items() if hasattr(signal, name)}
+    numbers = {
+        getattr(signal, name): action for name, action in actions.items() if hasattr(signal, name)
+    }
     previous: dict[Any, Any] = {}
     for number, action in numbers.items():
-        previous[number] = signal.signal(number, lambda *_, action=action: loop.call_soon_threadsafe(action))
+        previous[number] = signal.signal(
+            number, lambda *_, action=action: loop.call_soon_threadsafe(action)
+        )
     try:
         yield
     finally:

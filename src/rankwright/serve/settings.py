@@ -41,9 +41,15 @@ def read_token(file: Path | None) -> Token | None:
     """Return the token of a file or of the environment; None where neither has one."""
     text = os.environ.get(TOKEN_VARIABLE)
     if file is None:
-        return None if text is None else Token.of(text.strip(), f"the environment variable {TOKEN_VARIABLE}")
+        return (
+            None
+            if text is None
+            else Token.of(text.strip(), f"the environment variable {TOKEN_VARIABLE}")
+        )
     if text is not None:
-        raise ValueError(f"a token is given twice: unset {TOKEN_VARIABLE}, or leave out --token-file.")
+        raise ValueError(
+            f"a token is given twice: unset {TOKEN_VARIABLE}, or leave out --token-file."
+        )
     return Token.of(file.read_text().strip(), str(file))
 
 
@@ -82,7 +88,9 @@ class ServiceSettings:
             if value < least:
                 raise ValueError(f"{name} must be at least {least}; got {value}.")
         if not (math.isfinite(self.time_limit) and self.time_limit > 0):
-            raise ValueError(f"time_limit must be a positive number of seconds; got {self.time_limit}.")
+            raise ValueError(
+                f"time_limit must be a positive number of seconds; got {self.time_limit}."
+            )
         if not (math.isfinite(self.watch) and self.watch >= 0):
             raise ValueError(f"watch must be a non-negative number of seconds; got {self.watch}.")
 

@@ -14,7 +14,7 @@ from rankwright.data.dataset import RankingData
 from rankwright.data.queries import Queries, is_missing
 from rankwright.data.row_order import row_hashes
 from rankwright.data.row_stream import in_memory
-from rankwright.reducer import ALONE, Alone, Reducer
+from rankwright.support.reducer import ALONE, Alone, Reducer
 from rankwright.training.settings import BiasSettings
 
 _MOST_CATEGORIES = 500
@@ -44,7 +44,9 @@ class BiasColumn:
     ordered: bool
 
 
-def read_columns(settings: BiasSettings, data: RankingData, reducer: Reducer = ALONE) -> list[BiasColumn]:
+def read_columns(
+    settings: BiasSettings, data: RankingData, reducer: Reducer = ALONE
+) -> list[BiasColumn]:
     """Read the bias columns from the fields of the data; raise ValueError where one cannot be used.
 
     A column of numbers holds positions, any other one categories.
@@ -75,7 +77,9 @@ def _numbers(values: NDArray[Any]) -> NDArray[Any] | None:
     if values.dtype.kind != "O":
         return None
     known = ~_missing(values)
-    if not known.any() or any(isinstance(value, bool) or not isinstance(value, Real) for value in values[known]):
+    if not known.any() or any(
+        isinstance(value, bool) or not isinstance(value, Real) for value in values[known]
+    ):
         return None
     numbers = np.full(len(values), np.nan)
     numbers[known] = values[known].astype(np.float64)
@@ -86,7 +90,9 @@ def _missing(values: NDArray[Any]) -> NDArray[np.bool_]:
     return np.fromiter(map(is_missing, values.tolist()), np.bool_, len(values))
 
 
-def _positions(name: str, values: NDArray[Any], queries: Queries, limit: int, reducer: Reducer) -> BiasColumn:
+def _positions(
+    name: str, values: NDArray[Any], queries: Queries, limit: int, reducer: Reducer
+) -> BiasColumn:
     known = np.isfinite(values)
     if not known.all():
         row = int(np.argmin(known))
@@ -128,11 +134,15 @@ def _positions(name: str, values: NDArray[Any], queries: Queries, limit: int, re
 
 def _categories(name: str, values: NDArray[Any], queries: Queries, reducer: Reducer) -> BiasColumn:
     if not isinstance(reducer, Alone):
-        raise ValueError(f"{name} holds text, whose levels several machines cannot agree on; give numbers from 1.")
+        raise ValueError(
+            f"{name} holds text, whose levels several machines cannot agree on; give numbers from 1."
+        )
     missing = _missing(values)
     if missing.any():
         row = int(np.argmax(missing))
-        raise ValueError(f"{name} is missing at {queries.where(row)}; give a category of its own, such as 'unknown'.")
+        raise ValueError(
+            f"{name} is missing at {queries.where(row)}; give a category of its own, such as 'unknown'."
+        )
     levels, codes = np.unique(values.astype(str), return_inverse=True)
     if len(levels) > _MOST_CATEGORIES:
         raise ValueError(
@@ -195,7 +205,9 @@ def _ordering_feature(data: RankingData, positions: NDArray[Any], n_queries: int
     X = in_memory(data.X[: len(positions)])
     pairs = np.column_stack((order[:-1], order[1:]))[step]  # rows of neighbours in a list
     for number, feature in enumerate(data.feature_names):
-        if not _one_way(_changes(X, number, pairs[:_PAIRS_TO_TRY])):  # which rules out most features, and is quick
+        if not _one_way(
+            _changes(X, number, pairs[:_PAIRS_TO_TRY])
+        ):  # which rules out most features, and is quick
             continue
         change = _changes(X, number, pairs)
         known = change[~np.isnan(change)]
@@ -209,7 +221,9 @@ def _changes(X: Any, number: int, pairs: NDArray[np.int64]) -> NDArray[np.float6
     column = X[: int(pairs.max()) + 1][:, [number]]
     first, second = column[pairs[:, 0]], column[pairs[:, 1]]
     change = second - first
-    return np.asarray(change.todense() if hasattr(change, "todense") else change, dtype=np.float64).ravel()
+    return np.asarray(
+        change.todense() if hasattr(change, "todense") else change, dtype=np.float64
+    ).ravel()
 
 
 def _one_way(change: NDArray[np.float64]) -> bool:

@@ -39,7 +39,7 @@ from rankwright.kernels.trees import add_leaf_values
 from rankwright.metrics import Metric
 from rankwright.objectives import Objective
 from rankwright.objectives.bound import BoundObjective, Point
-from rankwright.reducer import ALONE, Reducer, addable, rounding
+from rankwright.support.reducer import ALONE, Reducer, addable, rounding
 from rankwright.training.draws import DrawPurpose, QueryDraws
 from rankwright.training.from_clicks import document_weights
 from rankwright.training.grid import to_grid
@@ -104,16 +104,33 @@ class Boosting:
             pairs=train.pairs,
             inverse=document_weights(settings.propensity, train),
         )
-        self.bias = None if settings.bias is None else PositionBias(settings.bias, train, self.gradient, reducer)
-        if settings.full_leaves:  # raises now, not after the first tree, where the objective or the weights forbid it
-            self.gradient.leaf_system(np.zeros(train.n_rows), np.zeros(train.n_rows, dtype=np.int64), 1)
+        self.bias = (
+            None
+            if settings.bias is None
+            else PositionBias(settings.bias, train, self.gradient, reducer)
+        )
+        if (
+            settings.full_leaves
+        ):  # raises now, not after the first tree, where the objective or the weights forbid it
+            self.gradient.leaf_system(
+                np.zeros(train.n_rows), np.zeros(train.n_rows, dtype=np.int64), 1
+            )
         self._evaluators = [self._evaluator(number) for number in range(len(valid))]
         self._watch = self._new_watch()
         self.grower = load_engine(settings.engine).grower(
-            Growth(self._parts, settings.tree_options, settings.engine_params, settings.seed, settings.threads, reducer)
+            Growth(
+                self._parts,
+                settings.tree_options,
+                settings.engine_params,
+                settings.seed,
+                settings.threads,
+                reducer,
+            )
         )
         self._start = State()
-        self._run: tuple[State, State] | None = None  # where the trees of the grower start, and where training stands
+        self._run: tuple[State, State] | None = (
+            None  # where the trees of the grower start, and where training stands
+        )
 
     def run(self, start: State, after: Callable[[Progress], bool]) -> None:
         """Train from ``start`` until done, stopped early, or ``after`` returns True or raises.
@@ -156,7 +173,9 @@ class Boosting:
             return self._start
         start, state = self._run
         forest = self.grower.forest()
-        return state.first(state.iteration, forest if start.forest is None else start.forest.joined(forest))
+        return state.first(
+            state.iteration, forest if start.forest is None else start.forest.joined(forest)
+        )
 
     def _scores_of(self, state: State) -> list[Floats]:
         if state.forest is None:
@@ -166,23 +185,31 @@ class Boosting:
     def _iterate(self, state: State, scores: list[Floats]) -> None:
         settings, it = self.settings, state.iteration
         rate = state.rates[-1] if state.rates else settings.tree_options["learning_rate"]
-        shrink = 1.0 - settings.langevin.shrink_rate * rate if settings.langevin is not None else 1.0
+        shrink = (
+            1.0 - settings.langevin.shrink_rate * rate if settings.langevin is not None else 1.0
+        )
         factor = state.factor * shrink
         agreed: float | None = None
         with timed(state.times, "gradients"):
             sums_leaves = settings.full_leaves or (self.bias is not None and self.bias.full)
             part = None if settings.full_leaves or self.bias is None else self.bias.part(it)
-            point = self.gradient.at(self._biased(state, scores[0]), it, leaves=sums_leaves, part=part)
+            point = self.gradient.at(
+                self._biased(state, scores[0]), it, leaves=sums_leaves, part=part
+            )
             subsample = self.draws.subsample(it)
             grad, hess = self._for_splits(it, point, subsample)
         with timed(state.times, "trees"):
-            tree = self.grower.grow(self._on_grid(grad if factor == 1.0 else grad / factor), self._on_grid(hess))
+            tree = self.grower.grow(
+                self._on_grid(grad if factor == 1.0 else grad / factor), self._on_grid(hess)
+            )
             del grad, hess  # on large data what follows is the peak of memory
             leaves = [] if tree is None else [tree.leaves(part) for part in range(len(scores))]
         if tree is not None:
             if settings.own_leaves:
                 with timed(state.times, "leaves"):
-                    values, agreed = self._leaf_values(it, point, leaves[0], len(tree.values), subsample)
+                    values, agreed = self._leaf_values(
+                        it, point, leaves[0], len(tree.values), subsample
+                    )
                 values *= rate / factor
             else:
                 values = tree.values * rate
@@ -203,7 +230,9 @@ class Boosting:
         if settings.patience is not None:
             finished |= it + 1 - state.choices[it] >= settings.patience
         state.finished_after = it + 1 if finished else None
-        state.trees.append(state.n_trees + (tree is not None))  # the iteration is complete in this one step
+        state.trees.append(
+            state.n_trees + (tree is not None)
+        )  # the iteration is complete in this one step
 
     def _biased(self, state: State, scores: Floats) -> Floats:
         """Scores at which gradients are taken: of the trees, plus the bias of where documents were shown."""
@@ -239,7 +268,9 @@ class Boosting:
         ridge = settings.tree_options["reg_lambda"]
         noise: Floats = np.zeros(n)
         if settings.langevin is not None:
-            purpose = DrawPurpose.LEAF_NOISE if settings.langevin.independent else DrawPurpose.SPLIT_NOISE
+            purpose = (
+                DrawPurpose.LEAF_NOISE if settings.langevin.independent else DrawPurpose.SPLIT_NOISE
+            )
             noise = self._sums(leaf, self.draws.noise(it, purpose) * np.sqrt(point.hess), n)
         if not settings.full_leaves:
             grad, hess = (self._sums(leaf, values, n) for values in (point.grad, point.hess))
@@ -254,7 +285,9 @@ class Boosting:
         g, between = point.leaf_system(leaf, halves * n, query_weight=subsample, rounding=digits)
         gradients = self._reducer.sum(g).reshape(halves, n)
         between = self._reducer.sum(between)
-        curvatures = np.array([between[i * n : (i + 1) * n, i * n : (i + 1) * n] for i in range(halves)])
+        curvatures = np.array(
+            [between[i * n : (i + 1) * n, i * n : (i + 1) * n] for i in range(halves)]
+        )
         total = curvatures.sum(axis=0) + ridge * np.eye(n)
         values: Floats = first(-solve_positive(total, gradients.sum(axis=0) + noise))
         if settings.steering is None:
@@ -268,14 +301,19 @@ class Boosting:
 
     def _rounding(self, point: Point) -> tuple[float, float]:
         """Roundings by which sums of the gradient and of the curvature are exact; totals are exact themselves."""
-        sizes = [addable(np.abs(values), self._n_rows, self._reducer).sum() for values in (point.grad, point.hess)]
+        sizes = [
+            addable(np.abs(values), self._n_rows, self._reducer).sum()
+            for values in (point.grad, point.hess)
+        ]
         grad, hess = self._reducer.sum(np.array(sizes)).tolist()
         return rounding(grad), rounding(hess)
 
     def _may_split_later(self, state: State) -> bool:
         """Tell whether a later iteration may find a split where this one found none."""
         settings = self.settings
-        if len(state.biases) > 1 and state.biases[-1] != state.biases[-2]:  # gradients at other scores
+        if (
+            len(state.biases) > 1 and state.biases[-1] != state.biases[-2]
+        ):  # gradients at other scores
             return self.grower.can_split
         weighted = settings.subsample_queries < 1 or settings.bagging_temperature > 0
         drawn = weighted or self.grower.draws or settings.langevin is not None
@@ -285,7 +323,9 @@ class Boosting:
         """Bind the metrics that are defined on an evaluation set; the user is warned of others once."""
         data = self.valid[number]
         if not data.labels:
-            raise ValueError(f"eval_set[{number}] has no labels to evaluate with; give (X, y, qid), or leave it out.")
+            raise ValueError(
+                f"eval_set[{number}] has no labels to evaluate with; give (X, y, qid), or leave it out."
+            )
         bind = partial(
             Evaluator,
             data.labels,
@@ -305,13 +345,17 @@ class Boosting:
 
     def _evaluate(self, state: State, factor: float, scores: list[Floats]) -> None:
         for number, evaluator in enumerate(self._evaluators):
-            result = None if evaluator is None else evaluator(factor * scores[self._part_of[number]])
+            result = (
+                None if evaluator is None else evaluator(factor * scores[self._part_of[number]])
+            )
             means = {} if result is None else result.mean
             for name, curve in state.history[number].items():
                 curve.append(means.get(str(self.metrics[name]), math.nan))
             if number == 0 and self._watch is not None and result is not None:
                 name = str(self.target)
-                choice, error = self._watch.see(state.iteration + 1, result.per_query[name], means[name])
+                choice, error = self._watch.see(
+                    state.iteration + 1, result.per_query[name], means[name]
+                )
                 state.choices.append(choice)
                 state.errors.append(error)
 
@@ -335,7 +379,9 @@ class Boosting:
         if self._watch is None or best is None or evaluator is None or start.forest is None:
             return
         part = self._parts[self._part_of[0]]
-        scores = start.forest.predict(part.X, threads=self.settings.threads, stop=start.trees[best - 1])
+        scores = start.forest.predict(
+            part.X, threads=self.settings.threads, stop=start.trees[best - 1]
+        )
         result = evaluator(start.factors[best - 1] * scores)
         curve = next(iter(start.history[0].values()))
         self._watch.resume(result.per_query[str(self.target)], curve[best - 1], start.choices[-1])

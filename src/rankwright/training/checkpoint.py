@@ -75,11 +75,16 @@ class Checkpoint:
         self._saved_at = time.perf_counter()
 
     @classmethod
-    def of(cls, option: Any, plan: Plan, parts: Sequence[RankingData], initial: Forest | None) -> Checkpoint | None:
+    def of(
+        cls, option: Any, plan: Plan, parts: Sequence[RankingData], initial: Forest | None
+    ) -> Checkpoint | None:
         """Read the estimator's option ``checkpoint``: a folder, or a dict of path, trees and seconds."""
         if option is None:
             return None
-        prints = [fingerprint(parts[0], _click_fields(plan)), *(fingerprint(part) for part in parts[1:])]
+        prints = [
+            fingerprint(parts[0], _click_fields(plan)),
+            *(fingerprint(part) for part in parts[1:]),
+        ]
         return cls.of_prints(option, plan, prints, len(parts[0].feature_names), initial)
 
     @classmethod
@@ -90,7 +95,11 @@ class Checkpoint:
         if option is None:
             return None
         chosen: dict[str, Any] = option if isinstance(option, dict) else {"path": option}
-        if not isinstance(chosen.get("path"), str | os.PathLike) or chosen.keys() - {"path", "trees", "seconds"}:
+        if not isinstance(chosen.get("path"), str | os.PathLike) or chosen.keys() - {
+            "path",
+            "trees",
+            "seconds",
+        }:
             raise ValueError(
                 f"checkpoint must be a folder, or a dict of path and, optionally, trees and seconds; got {chosen!r}."
             )
@@ -120,8 +129,12 @@ class Checkpoint:
             return None
         content, manifest = read_model(self.path)
         state = manifest.get("state")
-        if manifest.get("state_sha256", _hash(state)) != _hash(state):  # the first checkpoints had none
-            raise ValueError(f"{self.path}: the state does not have the hash that the manifest states; {_REMEDY}.")
+        if manifest.get("state_sha256", _hash(state)) != _hash(
+            state
+        ):  # the first checkpoints had none
+            raise ValueError(
+                f"{self.path}: the state does not have the hash that the manifest states; {_REMEDY}."
+            )
         if manifest.get("checkpoint_of") != self._key:
             raise ValueError(
                 f"{self.path} holds a checkpoint of another training (other data, objective or parameters); "
@@ -130,10 +143,14 @@ class Checkpoint:
         try:
             forest = self._engine.load(content)
             if forest.n_features != self._n_features:
-                raise ValueError(f"its trees are over {forest.n_features} columns, not {self._n_features}")
+                raise ValueError(
+                    f"its trees are over {forest.n_features} columns, not {self._n_features}"
+                )
             read = read_state(state, forest, self._initial_trees, self._curves)
         except ValueError as error:
-            raise ValueError(f"{self.path} holds a damaged checkpoint: {str(error).rstrip('.')}; {_REMEDY}.") from None
+            raise ValueError(
+                f"{self.path} holds a damaged checkpoint: {str(error).rstrip('.')}; {_REMEDY}."
+            ) from None
         self._saved_iteration = read.iteration
         _LOG.info("resuming from %s after %d iterations", self.path, read.iteration)
         return read
@@ -162,7 +179,11 @@ def _hash(state: Any) -> str:
 
 def _key_of(plan: Plan, data: Sequence[str], initial: Forest | None) -> str:
     """Hash what decides about a training; neither the number of trees nor that of threads does."""
-    unused = ("n_trees", "threads", *(["stopping_rule", "stopping_errors"] if plan.settings.patience is None else []))
+    unused = (
+        "n_trees",
+        "threads",
+        *(["stopping_rule", "stopping_errors"] if plan.settings.patience is None else []),
+    )
     settings = {k: repr(v) for k, v in asdict(plan.settings).items() if k not in unused}
     if not _click_fields(plan):
         del settings["bias"], settings["propensity"]  # the first checkpoints had none
@@ -175,18 +196,31 @@ def _key_of(plan: Plan, data: Sequence[str], initial: Forest | None) -> str:
 def _click_fields(plan: Plan) -> list[str]:
     """Fields of the training data that decide about a training."""
     bias, propensity = plan.settings.bias, plan.settings.propensity
-    return [*(() if bias is None else bias.columns), *(() if propensity is None else (propensity.column,))]
+    return [
+        *(() if bias is None else bias.columns),
+        *(() if propensity is None else (propensity.column,)),
+    ]
 
 
 def fingerprint(data: RankingData, fields: Sequence[str] = ()) -> str:
     """Hash of the features, labels, queries, weights, pairs and columns, and of the fields that are named."""
     # Columns without names of their own are told apart by position, whatever a reader calls them.
-    names: list[Any] = data.feature_names if data.named else [f"f{number}" for number in range(len(data.feature_names))]
+    names: list[Any] = (
+        data.feature_names
+        if data.named
+        else [f"f{number}" for number in range(len(data.feature_names))]
+    )
     if len(data.label_names) > 1:
         names = [*names, data.label_names]
-    digest = hashlib.blake2b(repr((names, sorted(data.categories.items()))).encode(), digest_size=16)
-    arrays = (data.X.data, data.X.indices, data.X.indptr) if hasattr(data.X, "indptr") else (data.X,)
-    if isinstance(data.X, ExtendedRows):  # the given rows, and how the other columns follow from them
+    digest = hashlib.blake2b(
+        repr((names, sorted(data.categories.items()))).encode(), digest_size=16
+    )
+    arrays = (
+        (data.X.data, data.X.indices, data.X.indptr) if hasattr(data.X, "indptr") else (data.X,)
+    )
+    if isinstance(
+        data.X, ExtendedRows
+    ):  # the given rows, and how the other columns follow from them
         arrays = (data.X.given, *data.X.steps)
     elif hasattr(data.X, "batches"):  # rows in files, known by their hashes
         arrays = (data.X.hashes,)
@@ -202,10 +236,16 @@ def fingerprint(data: RankingData, fields: Sequence[str] = ()) -> str:
         digest.update(repr((array.shape, array.dtype.str)).encode())
         for start in range(0, len(array), _ROWS_AT_ONCE):
             rows = array[start : start + _ROWS_AT_ONCE]
-            rows = rows + 0.0 if rows.dtype.kind == "f" else rows  # -0.0 is 0.0 for every part of a training
+            rows = (
+                rows + 0.0 if rows.dtype.kind == "f" else rows
+            )  # -0.0 is 0.0 for every part of a training
             digest.update(np.ascontiguousarray(rows).data)
     for name in fields:
         values = data.fields[name]
         digest.update(repr((name, values.dtype.str)).encode())
-        digest.update(repr(values.tolist()).encode() if values.dtype == object else np.ascontiguousarray(values).data)
+        digest.update(
+            repr(values.tolist()).encode()
+            if values.dtype == object
+            else np.ascontiguousarray(values).data
+        )
     return digest.hexdigest()

@@ -32,9 +32,13 @@ def cross_fitted(ranker: Any, data: RankingData, folds: int) -> HeldOut:
     The number of trees is that of the ranker's training, so that scores are on its scale and nothing has to be watched.
     """
     if isinstance(folds, bool) or not isinstance(folds, int | np.integer) or folds < 2:
-        raise ValueError(f"folds must be a whole number from 2, or None for held-out data; got {folds!r}.")
+        raise ValueError(
+            f"folds must be a whole number from 2, or None for held-out data; got {folds!r}."
+        )
     if folds > data.n_queries:
-        raise ValueError(f"there are {data.n_queries} queries for {folds} folds; give more data, or fewer folds.")
+        raise ValueError(
+            f"there are {data.n_queries} queries for {folds} folds; give more data, or fewer folds."
+        )
     manifest = ranker.manifest_
     if manifest.get("initial_trees", 0):
         raise ValueError(
@@ -42,7 +46,9 @@ def cross_fitted(ranker: Any, data: RankingData, folds: int) -> HeldOut:
             "held-out queries instead of with folds."
         )
     # With several members the first one's rates are recorded, and each has about as many trees.
-    trees = len(ranker.learning_rates_) or ranker.best_iteration_  # the first models recorded no rates
+    trees = (
+        len(ranker.learning_rates_) or ranker.best_iteration_
+    )  # the first models recorded no rates
     changes = {
         "n_estimators": trees,
         "early_stopping_rounds": None,

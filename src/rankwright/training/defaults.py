@@ -14,13 +14,15 @@ from rankwright.metrics import Metric
 from rankwright.objectives import Objective
 from rankwright.objectives import objective as parse_objective
 from rankwright.objectives.bound import BoundObjective
-from rankwright.reducer import ALONE, Reducer, addable
+from rankwright.support.reducer import ALONE, Reducer, addable
 from rankwright.training.from_clicks import document_weights
 from rankwright.training.settings import Langevin, Plan
 from rankwright.training.steering import Steering
 from rankwright.training.stopping import errors_allowed
 
-DEFAULTS_VERSION = 2  # increase it when a choice made here changes: stored outcomes are then computed again
+DEFAULTS_VERSION = (
+    2  # increase it when a choice made here changes: stored outcomes are then computed again
+)
 _FEW = 0.1  # of the documents: a smaller share of relevant ones is few
 # Weights of 0.03 make the default reg_lambda of 0.3 count as 10 would, which measured better. Where few documents are
 # relevant, squared error would mostly fit the others, so its weight falls with their share.
@@ -31,9 +33,13 @@ _FIRST_RATE = 0.03  # of a training whose learning rate is steered
 _ENOUGH_QUERIES = 20  # to steer by: halves of fewer say nothing about each other
 _TEMPERATURE = 0.7  # of the queries' random weights
 _COLUMNS = 0.7  # share of the columns in a tree
-_OF_GIVEN = 0.6  # power of the share of given columns, by which it falls with features within the query
+_OF_GIVEN = (
+    0.6  # power of the share of given columns, by which it falls with features within the query
+)
 _ROWS = 0.7  # share of the rows in a tree, where queries have no random weights
-_MOST_SHRINKING = 30.0  # engines hold gains in 32 bits, and those of the last tree grow with exp(2 * shrinking)
+_MOST_SHRINKING = (
+    30.0  # engines hold gains in 32 bits, and those of the last tree grow with exp(2 * shrinking)
+)
 
 
 def is_auto(objective: str | Objective) -> bool:
@@ -41,10 +47,14 @@ def is_auto(objective: str | Objective) -> bool:
     return isinstance(objective, str) and objective.strip() == "auto"
 
 
-def resolve_objective(objective: str | Objective, metric: Metric, relevant_share: float = 1.0) -> Objective:
+def resolve_objective(
+    objective: str | Objective, metric: Metric, relevant_share: float = 1.0
+) -> Objective:
     """Read an objective; ``"auto"`` is the one for the metric and the share of relevant documents."""
     if is_auto(objective):
-        weight = _AUTO_WEIGHT * min(1.0, max(relevant_share / _FEW, 1e-4))  # a weight must be above 0
+        weight = _AUTO_WEIGHT * min(
+            1.0, max(relevant_share / _FEW, 1e-4)
+        )  # a weight must be above 0
         objective = "stochasticrank" if metric.selects else _AUTO.format(f"{weight:.2g}")
     return parse_objective(objective)
 
@@ -88,17 +98,23 @@ def for_data(plan: Plan, train: RankingData, reducer: Reducer = ALONE, *, derive
             "that does, as in 'yetiloss + 0.1 ranknet(pairs)'."
         )
     options = settings.tree_options
-    rate, leaves, bins, rows = (options[name] for name in ("learning_rate", "num_leaves", "max_bin", "subsample"))
+    rate, leaves, bins, rows = (
+        options[name] for name in ("learning_rate", "num_leaves", "max_bin", "subsample")
+    )
     columns = options["colsample"]
     temperature = plan.parameters["bagging_temperature"]
     ratio = max(1.0, counts.rows / 10_000)
-    full = settings.full_leaves and (plan.parameters["leaf_values"] == "full" or counts.even_weights)
+    full = settings.full_leaves and (
+        plan.parameters["leaf_values"] == "full" or counts.even_weights
+    )
     if leaves is None:
         leaves = min(64, round(16 * ratio**0.5))
     if bins is None:
         bins = min(255, round(63 * ratio**0.5))
     if temperature is None:
-        temperature = _TEMPERATURE if full and rows is None and counts.relevant_share >= _FEW else 0.0
+        temperature = (
+            _TEMPERATURE if full and rows is None and counts.relevant_share >= _FEW else 0.0
+        )
     if rows is None:
         rows = 1.0 if temperature > 0 else _ROWS
     if columns is None:
@@ -110,14 +126,26 @@ def for_data(plan: Plan, train: RankingData, reducer: Reducer = ALONE, *, derive
         rate = min(0.1, 0.06 * ratio**0.25)
         if objective.first_order:
             inverse, queries = document_weights(settings.propensity, train), train.queries.grouped()
-            shared: dict[str, Any] = {"seed": settings.seed, "pairs": train.pairs, "inverse": inverse}
+            shared: dict[str, Any] = {
+                "seed": settings.seed,
+                "pairs": train.pairs,
+                "inverse": inverse,
+            }
             bound = BoundObjective(objective, train.labels, queries, plan.target, **shared)
-            squares = addable(np.square(bound(np.zeros(train.n_rows))[0]), counts.rows, reducer).sum()
+            squares = addable(
+                np.square(bound(np.zeros(train.n_rows))[0]), counts.rows, reducer
+            ).sum()
             size = float(np.sqrt(reducer.sum(np.array([squares]))[0] / counts.rows))
             rate = 0.03 * rate / size if size > 0 else rate
     if langevin is not None:
         _check_shrinking(langevin, rate, settings.n_trees)
-    chosen = {"learning_rate": rate, "num_leaves": leaves, "max_bin": bins, "subsample": rows, "colsample": columns}
+    chosen = {
+        "learning_rate": rate,
+        "num_leaves": leaves,
+        "max_bin": bins,
+        "subsample": rows,
+        "colsample": columns,
+    }
     settings = replace(
         settings,
         tree_options={**options, **chosen},

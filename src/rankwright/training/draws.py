@@ -35,7 +35,11 @@ class QueryDraws:
     def subsample(self, iteration: int) -> Floats | None:
         """1 for queries that take part and 0 for others [queries], or None if all take part."""
         share = self._settings.subsample_queries
-        return None if share >= 1 else (self._uniform(iteration, DrawPurpose.SUBSAMPLE) < share).astype(np.float64)
+        return (
+            None
+            if share >= 1
+            else (self._uniform(iteration, DrawPurpose.SUBSAMPLE) < share).astype(np.float64)
+        )
 
     def bootstrap(self, iteration: int) -> Floats | None:
         """Weight of each row's query when a tree is grown [rows], or None if all weigh the same.
@@ -62,11 +66,17 @@ class QueryDraws:
         queries = self._queries
         noise = np.empty(queries.n_rows)
         stream = stream_of(self._settings.seed, iteration, purpose)
-        noise_by_query(0, queries.n_queries, queries.boundaries, queries.keys, GAUSSIAN, stream, 0, noise)
-        noise *= math.sqrt(2.0 / (self._settings.tree_options["learning_rate"] * langevin.temperature))
+        noise_by_query(
+            0, queries.n_queries, queries.boundaries, queries.keys, GAUSSIAN, stream, 0, noise
+        )
+        noise *= math.sqrt(
+            2.0 / (self._settings.tree_options["learning_rate"] * langevin.temperature)
+        )
         return noise
 
     def _uniform(self, iteration: int, purpose: DrawPurpose) -> Floats:
         draws = np.empty(self._queries.n_queries)
-        uniform_by_key(self._queries.keys, stream_of(self._settings.seed, iteration, purpose), 0, draws)
+        uniform_by_key(
+            self._queries.keys, stream_of(self._settings.seed, iteration, purpose), 0, draws
+        )
         return draws

@@ -37,7 +37,9 @@ Integers = NDArray[np.int64]
 
 _SCORE_GROUPS = 100
 _MOST_CELLS = 10_000_000  # of a table of groups by levels: 80 MB
-_KNOWN = 0.5  # standard error of log θ up to which a level counts as known: a factor of e either way
+_KNOWN = (
+    0.5  # standard error of log θ up to which a level counts as known: a factor of e either way
+)
 
 
 class Examination(NamedTuple):
@@ -57,11 +59,17 @@ class Examination(NamedTuple):
         """Return the levels in their own order, where the reference was the first."""
         level = _swapped(self.levels, reference)
         order = np.argsort(level)
-        return self._replace(levels=level[order], values=self.values[order], errors=self.errors[order])
+        return self._replace(
+            levels=level[order], values=self.values[order], errors=self.errors[order]
+        )
 
 
 def describe_biases(
-    settings: BiasSettings, data: RankingData, values: Sequence[float], n_features: int, scores: Callable[[], Floats]
+    settings: BiasSettings,
+    data: RankingData,
+    values: Sequence[float],
+    n_features: int,
+    scores: Callable[[], Floats],
 ) -> dict[str, Any]:
     """Describe the biases by column as plain values: levels, biases, examination, and documents of each level.
 
@@ -89,7 +97,10 @@ def describe_biases(
             place = {int(level): i for i, level in enumerate(estimate.levels)}
             described[column.name] |= {
                 name: [float(of_levels[place[int(i)]]) if int(i) in place else None for i in seen]
-                for name, of_levels in (("examination", estimate.values), ("examination_error", estimate.errors))
+                for name, of_levels in (
+                    ("examination", estimate.values),
+                    ("examination_error", estimate.errors),
+                )
             }
             described[column.name]["alike_by"] = estimate.alike_by
     return described
@@ -160,7 +171,9 @@ def _cells(group: Integers, column: BiasColumn, reference: int, data: RankingDat
     shows, clicks = (sums_by(place, values, size) for values in (weight, weight * data.y))
     seen = np.flatnonzero(shows)
     keys = keys[seen]
-    return informative(Cells(keys * 0, keys // n_levels, keys % n_levels, shows[seen], clicks[seen], n_levels))
+    return informative(
+        Cells(keys * 0, keys // n_levels, keys % n_levels, shows[seen], clicks[seen], n_levels)
+    )
 
 
 def _estimate(cells: Cells, alike_by: str) -> Examination | None:
@@ -174,7 +187,9 @@ def _estimate(cells: Cells, alike_by: str) -> Examination | None:
         if not lost:
             tables = _largest(cells).tables()
             log_curve = fit_curve(*tables)
-            return Examination(levels, np.exp(log_curve), curve_errors(*tables, log_curve), alike_by)
+            return Examination(
+                levels, np.exp(log_curve), curve_errors(*tables, log_curve), alike_by
+            )
         positions = np.setdiff1d(np.arange(cells.n_positions), list(lost))
         levels, cells = levels[positions], _at(cells, positions)
     return None

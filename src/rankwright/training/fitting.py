@@ -13,10 +13,10 @@ import numpy as np
 from rankwright.data.dataset import RankingData
 from rankwright.engines import load_engine
 from rankwright.engines.contract import Forest
-from rankwright.interrupts import deferred_interrupts
 from rankwright.kernels.compilation import announcing
-from rankwright.locks import locked_folder
-from rankwright.reducer import ALONE, EXACT_ALONE, Reducer
+from rankwright.support.interrupts import deferred_interrupts
+from rankwright.support.locks import locked_folder
+from rankwright.support.reducer import ALONE, EXACT_ALONE, Reducer
 from rankwright.training.boosting import Boosting
 from rankwright.training.checkpoint import Checkpoint
 from rankwright.training.progress import Display, show_notice
@@ -31,8 +31,12 @@ Callbacks = Sequence[Callable[[Progress], object]]
 def check_callbacks(callbacks: Any) -> None:
     """Raise ValueError unless callbacks are None or a list of functions."""
     functions = [] if callbacks is None else callbacks
-    if not isinstance(functions, list | tuple) or not all(callable(function) for function in functions):
-        raise ValueError(f"callbacks must be a list of functions that take a Progress; got {callbacks!r}.")
+    if not isinstance(functions, list | tuple) or not all(
+        callable(function) for function in functions
+    ):
+        raise ValueError(
+            f"callbacks must be a list of functions that take a Progress; got {callbacks!r}."
+        )
 
 
 def reducer_alone(plan: Plan) -> Reducer:
@@ -78,9 +82,13 @@ def run_training(
     saved = Checkpoint.of(checkpoint, plan, [train, *valid], initial)
     with nullcontext() if saved is None else locked_folder(saved.path, "a training"):
         if saved is not None:
-            state = (saved.load() or state).first(plan.settings.n_trees)  # it may have more trees than are wanted now
+            state = (saved.load() or state).first(
+                plan.settings.n_trees
+            )  # it may have more trees than are wanted now
         with announcing(show_notice(verbose)), timed(times, "preparation"):
-            boosting = Boosting(plan.objective, plan.metrics, train, valid, plan.settings, reducer_alone(plan))
+            boosting = Boosting(
+                plan.objective, plan.metrics, train, valid, plan.settings, reducer_alone(plan)
+            )
         with Display(verbose, plan.settings.n_trees, plan.target) as display:
             for phase, seconds in times.items():
                 state.times[phase] += seconds
@@ -91,10 +99,13 @@ def run_training(
                 saved.save(state)
             finish(state, interrupted)
             if state.n_trees == state.initial_trees and not interrupted:
-                _LOG.warning("no tree found a split, so the model is constant: %s", _why_constant(train))
+                _LOG.warning(
+                    "no tree found a split, so the model is constant: %s", _why_constant(train)
+                )
             if interrupted:
                 _LOG.warning(
-                    "training was interrupted after %d iterations; the model has the trees so far", state.iteration
+                    "training was interrupted after %d iterations; the model has the trees so far",
+                    state.iteration,
                 )
 
 

@@ -34,11 +34,15 @@ class ClickColumns:
     self_normalised: bool
 
     @classmethod
-    def of(cls, position: Any, propensity: Any, clip: float | None, self_normalised: bool) -> ClickColumns:
+    def of(
+        cls, position: Any, propensity: Any, clip: float | None, self_normalised: bool
+    ) -> ClickColumns:
         """Read the arguments of ``fit``."""
         known = by_column("propensity", propensity)
         if len(known) > 1:
-            raise ValueError(f"propensity is one column: the probability that a document was seen; got {list(known)}.")
+            raise ValueError(
+                f"propensity is one column: the probability that a document was seen; got {list(known)}."
+            )
         if not known and (clip is not None or self_normalised):
             name = "clip" if clip is not None else "self_normalised"
             raise ValueError(f"{name} belongs to propensity=, which is not given; leave it out.")
@@ -77,12 +81,16 @@ class ClickColumns:
             settings = replace(settings, bias=bias)
         for column in self.propensity:
             clip = None if self.clip is None else float(self.clip)
-            settings = replace(settings, propensity=PropensitySettings(column, clip, self.self_normalised))
+            settings = replace(
+                settings, propensity=PropensitySettings(column, clip, self.self_normalised)
+            )
             document_weights(settings.propensity, data)
         return plan._replace(settings=settings)
 
 
-def document_weights(settings: PropensitySettings | None, data: RankingData) -> NDArray[np.float64] | None:
+def document_weights(
+    settings: PropensitySettings | None, data: RankingData
+) -> NDArray[np.float64] | None:
     """Return the inverse propensities of the rows; None where they are not known."""
     if settings is None:
         return None

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankwright.kernels.arithmetic import round_to
-from rankwright.reducer import Reducer
+from rankwright.support.reducer import Reducer
 
 _LARGEST = 1e30  # sums and squares of larger ones leave the range of float32
 

@@ -16,8 +16,8 @@ from rankwright.data.matching import Columns, HasColumns
 from rankwright.data.within_query import Recipe
 from rankwright.engines import load_engine
 from rankwright.model import Model
-from rankwright.notation import UnknownName
 from rankwright.objectives.base import Sum
+from rankwright.support.notation import UnknownName
 from rankwright.training.examination import describe_biases
 from rankwright.training.settings import Plan
 from rankwright.training.state import State
@@ -26,7 +26,11 @@ from rankwright.training.stopping import describe_stopping
 
 def last_iteration(state: State, plan: Plan) -> int:
     """The iteration of this training that the model ends with: with early stopping the rule's, otherwise the last."""
-    return state.choices[-1] if plan.settings.patience is not None and state.choices else state.iteration
+    return (
+        state.choices[-1]
+        if plan.settings.patience is not None and state.choices
+        else state.iteration
+    )
 
 
 def stopping(state: State, plan: Plan) -> dict[str, Any] | None:
@@ -36,7 +40,9 @@ def stopping(state: State, plan: Plan) -> dict[str, Any] | None:
         return None
     choice, curve = last_iteration(state, plan), next(iter(state.history[0].values()))
     settings = plan.settings
-    return describe_stopping(settings.stopping_rule, best, choice, curve, state.errors, settings.stopping_errors)
+    return describe_stopping(
+        settings.stopping_rule, best, choice, curve, state.errors, settings.stopping_errors
+    )
 
 
 def chosen_settings(state: State, plan: Plan) -> dict[str, Any]:
@@ -58,7 +64,11 @@ def chosen_settings(state: State, plan: Plan) -> dict[str, Any]:
 
 def foreign_classes(plan: Plan) -> dict[str, str]:
     """Modules and names of the metrics and objectives of the user's own, by the names they have in text."""
-    terms = [term for _, _, term in plan.objective.parts] if isinstance(plan.objective, Sum) else [plan.objective]
+    terms = (
+        [term for _, _, term in plan.objective.parts]
+        if isinstance(plan.objective, Sum)
+        else [plan.objective]
+    )
     kinds: dict[str, type] = {metric.name: type(metric) for metric in plan.metrics.values()}
     kinds |= {term.name: type(term) for term in terms}
     return {
@@ -72,7 +82,10 @@ def _parameters(plan: Plan) -> dict[str, Any]:
     """The estimator's parameters as text and numbers, but for where it writes checkpoints."""
     parameters = {name: value for name, value in plan.parameters.items() if name != "checkpoint"}
     names = [str(metric) for metric in plan.metrics.values()]
-    parameters |= {"objective": str(parameters["objective"]), "metric": names[0] if len(names) == 1 else names}
+    parameters |= {
+        "objective": str(parameters["objective"]),
+        "metric": names[0] if len(names) == 1 else names,
+    }
     if isinstance(parameters["random_state"], np.random.RandomState):
         parameters["random_state"] = plan.settings.seed
     return parameters
@@ -94,7 +107,9 @@ def naming_classes(model: Model | None) -> Iterator[None]:
         ) from error
 
 
-def position_bias_of(state: State, plan: Plan, train: RankingData, recipe: Recipe) -> dict[str, Any]:
+def position_bias_of(
+    state: State, plan: Plan, train: RankingData, recipe: Recipe
+) -> dict[str, Any]:
     """Describe the biases of the iteration that the model ends with, for its manifest."""
     if plan.settings.bias is None:
         return {}
@@ -108,7 +123,9 @@ def position_bias_of(state: State, plan: Plan, train: RankingData, recipe: Recip
     return describe_biases(plan.settings.bias, train, state.biases[last], own_features, scores)
 
 
-def model_of(state: State, plan: Plan, train: HasColumns, fingerprint: str, recipe: Recipe, **more: Any) -> Model:
+def model_of(
+    state: State, plan: Plan, train: HasColumns, fingerprint: str, recipe: Recipe, **more: Any
+) -> Model:
     """Build the model with its manifest; ``fingerprint`` is that of the training data, ``more`` is added to it.
 
     ``train`` has the columns of the data and, behind them, those of the recipe.

@@ -34,12 +34,19 @@ class Number:
 
     def check(self, name: str, value: Any) -> None:
         """Raise ValueError if the value cannot be used."""
-        if any(value is other or (type(value) is type(other) and value == other) for other in self.others):
+        if any(
+            value is other or (type(value) is type(other) and value == other)
+            for other in self.others
+        ):
             return
         kinds = (int, np.integer) if self.whole else (int, float, np.integer, np.floating)
         if isinstance(value, kinds) and not isinstance(value, bool):
             number: Any = value if self.whole else _as_float(value)
-            if self.low <= number <= self.high and number != math.inf and not (self.above and number == self.low):
+            if (
+                self.low <= number <= self.high
+                and number != math.inf
+                and not (self.above and number == self.low)
+            ):
                 return
         kind = "a whole number" if self.whole else "a number"
         least = f"above {self.low:g}" if self.above else f"from {self.low:g}"
@@ -64,7 +71,9 @@ class OneOf:
     def check(self, name: str, value: Any) -> None:
         """Raise ValueError if the value is not one of them."""
         if not any(type(value) is type(allowed) and value == allowed for allowed in self.values):
-            raise ValueError(f"{name} must be one of {', '.join(map(str, self.values))}; got {value!r}.")
+            raise ValueError(
+                f"{name} must be one of {', '.join(map(str, self.values))}; got {value!r}."
+            )
 
 
 _BY_DATA = {"others": (None,), "remark": "None to choose by the data"}
@@ -94,7 +103,9 @@ CONSTRAINTS: dict[str, Number | OneOf] = {
     "position_smoothness": Number(0),
     "position_limit": Number(2, 500, whole=True),
     "verbose": Number(0, whole=True, others=(True, False), remark="False for silence"),
-    "n_jobs": Number(1, MOST_THREADS, whole=True, others=(None, -1), remark="None or -1 for all cores"),
+    "n_jobs": Number(
+        1, MOST_THREADS, whole=True, others=(None, -1), remark="None or -1 for all cores"
+    ),
 }
 
 
@@ -115,16 +126,31 @@ def read_parameters(parameters: Mapping[str, Any]) -> Plan:
     langevin = _langevin(parameters)
     params = {} if parameters["engine_params"] is None else parameters["engine_params"]
     if not isinstance(params, dict):
-        raise ValueError(f"engine_params must be a dict of the engine's parameters; got {params!r}.")
+        raise ValueError(
+            f"engine_params must be a dict of the engine's parameters; got {params!r}."
+        )
     engine = load_engine(parameters["engine"])
     any_scale = langevin is not None and langevin.shrink_rate > 0
-    full = _full_leaves(parameters, objective, not engine.check(params, Needs(own_leaves=True, any_scale=any_scale)))
+    full = _full_leaves(
+        parameters, objective, not engine.check(params, Needs(own_leaves=True, any_scale=any_scale))
+    )
     own_leaves = full or parameters["leaf_noise"] == "independent"
     for reason in engine.check(params, Needs(own_leaves=own_leaves, any_scale=any_scale)):
         raise ValueError(reason)
-    names = ("learning_rate", "num_leaves", "max_depth", "min_child_samples", "reg_lambda", "subsample", "colsample")
+    names = (
+        "learning_rate",
+        "num_leaves",
+        "max_depth",
+        "min_child_samples",
+        "reg_lambda",
+        "subsample",
+        "colsample",
+    )
     kinds = {"num_leaves": int, "max_depth": int, "min_child_samples": int}
-    options = {name: None if parameters[name] is None else kinds.get(name, float)(parameters[name]) for name in names}
+    options = {
+        name: None if parameters[name] is None else kinds.get(name, float)(parameters[name])
+        for name in names
+    }
     options["max_depth"] = -1 if options["max_depth"] is None else options["max_depth"]
     options |= {"max_bin": None, **engine.decided_options(params)}
     settings = Settings(
@@ -153,8 +179,12 @@ def read_metrics(option: Any) -> dict[str, Metric]:
         raise ValueError("metric is empty: name at least one, such as 'ndcg@10'.")
     for item in wanted:
         if not isinstance(item, str | Metric):
-            raise ValueError(f"metric must be a name such as 'ndcg@10', a Metric, or a list of them; got {item!r}.")
-    return {item.strip() if isinstance(item, str) else str(item): parse_metric(item) for item in wanted}
+            raise ValueError(
+                f"metric must be a name such as 'ndcg@10', a Metric, or a list of them; got {item!r}."
+            )
+    return {
+        item.strip() if isinstance(item, str) else str(item): parse_metric(item) for item in wanted
+    }
 
 
 def read_threads(n_jobs: Any) -> int:
@@ -166,7 +196,9 @@ def read_threads(n_jobs: Any) -> int:
 def _full_leaves(parameters: Mapping[str, Any], objective: Objective, engine_allows: bool) -> bool:
     """Whether all leaves of a tree are solved together."""
     if parameters["leaf_values"] == "full" and parameters["reg_lambda"] == 0:
-        raise ValueError("leaf_values='full' needs reg_lambda above 0: the full system has no unique solution.")
+        raise ValueError(
+            "leaf_values='full' needs reg_lambda above 0: the full system has no unique solution."
+        )
     if parameters["leaf_values"] != "auto":
         return bool(parameters["leaf_values"] == "full")
     possible = objective.full_curvature and parameters["reg_lambda"] > 0 and engine_allows
@@ -177,7 +209,9 @@ def _seed(parameters: Mapping[str, Any]) -> int:
     seed = parameters["random_state"]
     if seed is None:
         if parameters["checkpoint"] is not None:
-            raise ValueError("checkpoint needs a random_state, or no later fit could resume from it; set one.")
+            raise ValueError(
+                "checkpoint needs a random_state, or no later fit could resume from it; set one."
+            )
         return int(np.random.SeedSequence().generate_state(1)[0])
     if isinstance(seed, np.random.RandomState):
         return int(seed.randint(2**31))
@@ -189,9 +223,15 @@ def _seed(parameters: Mapping[str, Any]) -> int:
 
 def _langevin(parameters: Mapping[str, Any]) -> Langevin | None:
     if not parameters["langevin"]:
-        for name, unset in (("diffusion_temperature", None), ("shrink_rate", None), ("leaf_noise", "shared")):
+        for name, unset in (
+            ("diffusion_temperature", None),
+            ("shrink_rate", None),
+            ("leaf_noise", "shared"),
+        ):
             if parameters[name] != unset:
-                raise ValueError(f"{name} belongs to Langevin boosting; set langevin=True or leave it out.")
+                raise ValueError(
+                    f"{name} belongs to Langevin boosting; set langevin=True or leave it out."
+                )
         return None
     temperature, rate = parameters["diffusion_temperature"], parameters["shrink_rate"]
     return Langevin(

@@ -23,9 +23,9 @@ from rankwright.data.labels import choose_label
 from rankwright.data.within_query import Recipe
 from rankwright.engines.contract import Forest
 from rankwright.evaluation.per_query import Evaluator
-from rankwright.interrupts import deferred_interrupts
 from rankwright.kernels.compilation import announcing
 from rankwright.model import Model
+from rankwright.support.interrupts import deferred_interrupts
 from rankwright.training.checkpoint import fingerprint
 from rankwright.training.defaults import for_data
 from rankwright.training.fitting import Callbacks, reducer_alone, run_training
@@ -45,7 +45,9 @@ class Fitted(NamedTuple):
 
     model: Model
     plan: Plan
-    out_of_sample: Floats | None = None  # with members: scores of the training rows by a member that did not see them
+    out_of_sample: Floats | None = (
+        None  # with members: scores of the training rows by a member that did not see them
+    )
 
 
 @dataclass(frozen=True)
@@ -88,7 +90,13 @@ class Task:
         """Return a pass of this training with a checkpoint of its own."""
         stage = ", ".join(text for text in (self.stage, name) if text)
         return replace(
-            self, **{"checkpoint": _inside(self.checkpoint, name), "stage": stage, "times": no_times(), **changes}
+            self,
+            **{
+                "checkpoint": _inside(self.checkpoint, name),
+                "stage": stage,
+                "times": no_times(),
+                **changes,
+            },
         )
 
 
@@ -119,7 +127,9 @@ class _Pass(NamedTuple):
     def model(self, task: Task, **more: Any) -> Model:
         bias = position_bias_of(self.state, self.plan, self.train, task.recipe)
         described = {**task.columns, "position_bias": bias, "interrupted": self.interrupted, **more}
-        return model_of(self.state, self.plan, self.train, fingerprint(self.train), task.recipe, **described)
+        return model_of(
+            self.state, self.plan, self.train, fingerprint(self.train), task.recipe, **described
+        )
 
 
 def train(task: Task, finish: Callable[[Fitted], None]) -> None:
@@ -143,7 +153,9 @@ def _run(task: Task, finish: Callable[[_Pass], None]) -> None:
         rows = task.given.with_features(task.recipe, canonical=True, deferred=True, threads=threads)
         plan = for_data(task.plan, rows, reducer_alone(task.plan), derived=len(task.recipe.names))
         valid = [
-            rows if data is task.given else data.with_features(task.recipe, names=names, deferred=True, threads=threads)
+            rows
+            if data is task.given
+            else data.with_features(task.recipe, names=names, deferred=True, threads=threads)
             for data in task.evaluated
         ]
     run_training(
@@ -163,7 +175,10 @@ def _run(task: Task, finish: Callable[[_Pass], None]) -> None:
 def _train_twice(task: Task, finish: Callable[[Fitted], None]) -> None:
     """Choose the number of trees on the first evaluation set, then train on its queries too."""
     bias, propensity = task.plan.settings.bias, task.plan.settings.propensity
-    needed = [*(() if bias is None else bias.columns), *(() if propensity is None else (propensity.column,))]
+    needed = [
+        *(() if bias is None else bias.columns),
+        *(() if propensity is None else (propensity.column,)),
+    ]
     if missing := [name for name in needed if name not in task.evaluated[0].fields]:
         raise ValueError(
             f"refit trains on the queries of eval_set[0] too, which has no field {missing[0]!r}; give both as "
@@ -173,7 +188,10 @@ def _train_twice(task: Task, finish: Callable[[Fitted], None]) -> None:
         raise ValueError(
             "refit trains on the queries of eval_set[0] too, but these are the training queries; give others."
         )
-    parts = [_with_common_fields(part, (task.given, task.evaluated[0])) for part in (task.given, task.evaluated[0])]
+    parts = [
+        _with_common_fields(part, (task.given, task.evaluated[0]))
+        for part in (task.given, task.evaluated[0])
+    ]
     try:
         check_joinable(parts)
     except ValueError as error:
@@ -192,8 +210,12 @@ def _train_twice(task: Task, finish: Callable[[Fitted], None]) -> None:
         return
     chosen = first[0].model.manifest
     joined = RankingData.concatenate(parts)
-    trees = _scaled(chosen["stopping"]["chosen_iteration"], joined.n_rows / task.given.n_rows, task.plan)
-    second = task.part("refit", plan=_without_stopping(task.plan, trees), given=joined, evaluated=())
+    trees = _scaled(
+        chosen["stopping"]["chosen_iteration"], joined.n_rows / task.given.n_rows, task.plan
+    )
+    second = task.part(
+        "refit", plan=_without_stopping(task.plan, trees), given=joined, evaluated=()
+    )
 
     def second_done(ended: _Pass) -> None:
         if not ended.complete:  # the first model is better than a part of the second
@@ -224,7 +246,9 @@ def _train_after_folds(task: Task, finish: Callable[[Fitted], None]) -> None:
             "early_stopping='cv' evaluates held-out queries by labels, and there are pairs alone; give labels too."
         )
     if not _has_value(given, plan):
-        raise ValueError(f"early_stopping='cv' watches {plan.target}, but no query has a relevant document.")
+        raise ValueError(
+            f"early_stopping='cv' watches {plan.target}, but no query has a relevant document."
+        )
     values: list[Floats] = []
     weights: list[Floats] = []
     rows: list[int] = []
@@ -256,19 +280,30 @@ def _train_after_folds(task: Task, finish: Callable[[Fitted], None]) -> None:
     iterations = min(len(scored) for scored in values)
     pooled = np.concatenate([scored[:iterations] for scored in values], axis=1)
     curve = np.array([_weighted_mean(queries, np.concatenate(weights)) for queries in pooled])
-    choices = [watch.see(number, queries, curve[number - 1]) for number, queries in enumerate(pooled, start=1)]
+    choices = [
+        watch.see(number, queries, curve[number - 1])
+        for number, queries in enumerate(pooled, start=1)
+    ]
     best = int(np.argmax(curve if plan.target.higher_is_better else -curve)) + 1
     choice = choices[-1].iteration
     errors = [chosen.error for chosen in choices]
     described = describe_stopping(plan.settings.stopping_rule, best, choice, curve, errors, allowed)
     trees = _scaled(choice, given.n_rows / float(np.mean(rows)), plan)
     final = replace(
-        task, plan=_without_stopping(plan, trees), checkpoint=_inside(task.checkpoint, "all queries"), stage=task.stage
+        task,
+        plan=_without_stopping(plan, trees),
+        checkpoint=_inside(task.checkpoint, "all queries"),
+        stage=task.stage,
     )
 
     def done(ended: _Pass) -> None:
         seconds = _summed([*times, ended.state.times])
-        finish(Fitted(ended.model(final, stopping={**described, "folds": FOLDS}, times=seconds), ended.plan))
+        finish(
+            Fitted(
+                ended.model(final, stopping={**described, "folds": FOLDS}, times=seconds),
+                ended.plan,
+            )
+        )
 
     _run(final, done)
 
@@ -277,20 +312,30 @@ def _train_members(task: Task, finish: Callable[[Fitted], None]) -> None:
     """Train several models, each without another part of the queries, and join their trees."""
     plan, given, n_members = task.plan, task.given, int(task.plan.parameters["members"])
     if task.initial is not None:
-        raise ValueError("members cannot be added to init_model, whose trees each of them would have; leave one out.")
+        raise ValueError(
+            "members cannot be added to init_model, whose trees each of them would have; leave one out."
+        )
     if n_members > given.n_queries:
-        raise ValueError(f"members must be at most the number of queries, {given.n_queries}; got {n_members}.")
-    parts = np.array_split(np.random.default_rng(plan.settings.seed).permutation(given.n_queries), n_members)
+        raise ValueError(
+            f"members must be at most the number of queries, {given.n_queries}; got {n_members}."
+        )
+    parts = np.array_split(
+        np.random.default_rng(plan.settings.seed).permutation(given.n_queries), n_members
+    )
     scores = np.full(given.n_rows, np.nan)
     done: list[Fitted] = []
     for number, left_out in enumerate(parts):
         held_out = np.zeros(given.n_queries, dtype=bool)
         held_out[left_out] = True
         own = given.subset(~held_out)
-        seed = int(np.random.SeedSequence([plan.settings.seed % 2**63, number]).generate_state(1)[0])
+        seed = int(
+            np.random.SeedSequence([plan.settings.seed % 2**63, number]).generate_state(1)[0]
+        )
         parameters = {**plan.parameters, "members": 1}
         changes = {
-            "plan": plan._replace(parameters=parameters, settings=replace(plan.settings, seed=seed)),
+            "plan": plan._replace(
+                parameters=parameters, settings=replace(plan.settings, seed=seed)
+            ),
             "given": own,
             "evaluated": [own if data is given else data for data in task.evaluated],
         }
@@ -318,7 +363,9 @@ def _train_members(task: Task, finish: Callable[[Fitted], None]) -> None:
 def _average(members: Sequence[Fitted], task: Task, scores: Floats | None) -> Fitted:
     """Join the trees of several models, scaled so that their sum is the mean of the models."""
     models = [member.model for member in members]
-    forest = reduce(lambda a, b: a.joined(b), [model.forest.scaled(1 / len(models)) for model in models])
+    forest = reduce(
+        lambda a, b: a.joined(b), [model.forest.scaled(1 / len(models)) for model in models]
+    )
     first, whole = models[0].manifest, _fingerprint(task, task.given)
     manifest = {
         **first,
@@ -335,7 +382,11 @@ def _average(members: Sequence[Fitted], task: Task, scores: Floats | None) -> Fi
 
 def _has_value(data: RankingData, plan: Plan) -> bool:
     """Whether the first metric has a value in a query that counts: most metrics need a relevant document."""
-    counts = np.ones(data.n_queries, dtype=bool) if data.weights is None else data.weights[data.boundaries[:-1]] > 0
+    counts = (
+        np.ones(data.n_queries, dtype=bool)
+        if data.weights is None
+        else data.weights[data.boundaries[:-1]] > 0
+    )
     for _, term in plan.target.terms():
         counts &= term.bind(choose_label(data.labels, term.label), data.boundaries).scale != 0
     return bool(counts.any())
@@ -344,7 +395,9 @@ def _has_value(data: RankingData, plan: Plan) -> bool:
 def _fingerprint(task: Task, data: RankingData) -> str:
     """Hash data as a training on it alone would, for its manifest."""
     names, threads = task.given.feature_names, task.plan.settings.threads
-    return fingerprint(data.with_features(task.recipe, names=names, canonical=True, deferred=True, threads=threads))
+    return fingerprint(
+        data.with_features(task.recipe, names=names, canonical=True, deferred=True, threads=threads)
+    )
 
 
 def _held_out_values(ended: _Pass, held_out: RankingData, task: Task) -> tuple[Floats, Floats]:
@@ -354,7 +407,11 @@ def _held_out_values(ended: _Pass, held_out: RankingData, task: Task) -> tuple[F
     names = task.given.feature_names
     X = held_out.with_features(task.recipe, names=names, threads=threads).X
     evaluator = Evaluator(
-        held_out.labels, group=held_out.group, metrics=[target], weights=held_out.weights, threads=threads
+        held_out.labels,
+        group=held_out.group,
+        metrics=[target],
+        weights=held_out.weights,
+        threads=threads,
     )
     sums, before = np.zeros(held_out.n_rows), 0
     values = np.empty((state.iteration, held_out.n_queries))
@@ -388,7 +445,9 @@ def _without_stopping(plan: Plan, trees: int) -> Plan:
 def _with_common_fields(data: RankingData, parts: Sequence[RankingData]) -> RankingData:
     """Return the data with the fields that all parts have."""
     plain = copy.copy(data)
-    plain.fields = {name: v for name, v in data.fields.items() if all(name in part.fields for part in parts)}
+    plain.fields = {
+        name: v for name, v in data.fields.items() if all(name in part.fields for part in parts)
+    }
     return plain
 
 
@@ -403,4 +462,8 @@ def _inside(checkpoint: Any, name: str) -> Any:
     folder = name.replace(" ", "-")
     if isinstance(checkpoint, dict) and isinstance(checkpoint.get("path"), str | os.PathLike):
         return {**checkpoint, "path": os.path.join(checkpoint["path"], folder)}
-    return os.path.join(checkpoint, folder) if isinstance(checkpoint, str | os.PathLike) else checkpoint
+    return (
+        os.path.join(checkpoint, folder)
+        if isinstance(checkpoint, str | os.PathLike)
+        else checkpoint
+    )

@@ -27,13 +27,15 @@ from numpy.typing import NDArray
 from rankwright.data.dataset import RankingData
 from rankwright.kernels.cholesky import solve_positive
 from rankwright.objectives.bound import BoundObjective, Point
-from rankwright.reducer import ALONE, Reducer
+from rankwright.support.reducer import ALONE, Reducer
 from rankwright.training.bias_columns import read_columns
 from rankwright.training.settings import BiasSettings
 
 Floats = NDArray[np.float64]
 
-_MOST_CELLS = 600  # combinations of values with full curvature between them; more have a diagonal one
+_MOST_CELLS = (
+    600  # combinations of values with full curvature between them; more have a diagonal one
+)
 
 
 class PositionBias:
@@ -52,7 +54,11 @@ class PositionBias:
     """
 
     def __init__(
-        self, settings: BiasSettings, train: RankingData, gradient: BoundObjective, reducer: Reducer = ALONE
+        self,
+        settings: BiasSettings,
+        train: RankingData,
+        gradient: BoundObjective,
+        reducer: Reducer = ALONE,
     ) -> None:
         self._reducer = reducer
         columns = read_columns(settings, train, reducer)
@@ -63,11 +69,17 @@ class PositionBias:
         self._rows = float(reducer.sum(np.array([float(train.n_rows)]))[0])
         cells = math.prod(sizes)
         # Whether the values are solved together; otherwise each on its own curvature.
-        self.full = gradient.objective.full_curvature and train.one_weight_per_query and cells <= _MOST_CELLS
+        self.full = (
+            gradient.objective.full_curvature
+            and train.one_weight_per_query
+            and cells <= _MOST_CELLS
+        )
         if self.full:
             self._cell = np.ravel_multi_index([column.codes for column in columns], sizes)
             levels = np.unravel_index(np.arange(cells), sizes)  # of each cell
-            self._member = np.concatenate([np.eye(n)[level].T for n, level in zip(sizes, levels, strict=True)])
+            self._member = np.concatenate(
+                [np.eye(n)[level].T for n, level in zip(sizes, levels, strict=True)]
+            )
         parts = gradient.leaf_parts
         several = reducer.max(np.array([float(len(parts))]))[0] > 1
         self._parts = parts if several and not gradient.objective.preconditioned else []
@@ -75,7 +87,9 @@ class PositionBias:
         for column, start, n in zip(columns, starts, sizes, strict=True):
             differences = np.diff(np.eye(n), axis=0)
             smooth = settings.smoothness * differences.T @ differences if column.ordered else 0.0
-            self._penalty[start : start + n, start : start + n] = settings.ridge * np.eye(n) + smooth
+            self._penalty[start : start + n, start : start + n] = (
+                settings.ridge * np.eye(n) + smooth
+            )
 
     def of_rows(self, values: Floats) -> Floats:
         """Sum the biases of each row [rows]."""
@@ -84,7 +98,9 @@ class PositionBias:
             total = total + values[codes]
         return total
 
-    def step(self, values: Floats, point: Point, iteration: int, query_weight: Floats | None = None) -> Floats:
+    def step(
+        self, values: Floats, point: Point, iteration: int, query_weight: Floats | None = None
+    ) -> Floats:
         """Return the values after a step of Newton's method."""
         own = self._by_level(point.hess)
         unit = own.sum() / (len(self._codes) * self._rows)
@@ -93,9 +109,14 @@ class PositionBias:
         if not self.full:
             grad, curvature = self._by_level(point.grad), np.diag(own)
         elif (part := self.part(iteration)) is not None:
-            grad, curvature = self._by_level(point.grad), self._sampled_curvature(point, part, query_weight, own)
+            grad, curvature = (
+                self._by_level(point.grad),
+                self._sampled_curvature(point, part, query_weight, own),
+            )
         else:
-            by_cell, between = point.leaf_system(self._cell, self._member.shape[1], query_weight=query_weight)
+            by_cell, between = point.leaf_system(
+                self._cell, self._member.shape[1], query_weight=query_weight
+            )
             grad = self._member @ self._reducer.sum(by_cell)
             curvature = self._member @ self._reducer.sum(between) @ self._member.T
         penalty = unit * self._penalty
@@ -106,9 +127,13 @@ class PositionBias:
         """Return the number of the leaf part whose curvature a step uses; None where it is that of all queries."""
         return iteration % len(self._parts) if self._parts else None
 
-    def _sampled_curvature(self, point: Point, part: int, query_weight: Floats | None, own: Floats) -> Floats:
+    def _sampled_curvature(
+        self, point: Point, part: int, query_weight: Floats | None, own: Floats
+    ) -> Floats:
         """Curvature of one part of the queries, another one in each iteration, scaled to that of all documents."""
-        _, between = point.leaf_system(self._cell, self._member.shape[1], query_weight=query_weight, part=part)
+        _, between = point.leaf_system(
+            self._cell, self._member.shape[1], query_weight=query_weight, part=part
+        )
         sampled = self._by_level(point.hess, self._parts[part])
         if not sampled.sum() > 0:
             return np.diag(own)

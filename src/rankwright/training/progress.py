@@ -39,7 +39,9 @@ class Display:
         self._notebook = NotebookBar(n_estimators) if verbose and in_notebook() else None
         if verbose and self._notebook is None and self._console.is_terminal:
             text = TextColumn(
-                "{task.description}", markup=False, table_column=Column(no_wrap=True, overflow="ellipsis")
+                "{task.description}",
+                markup=False,
+                table_column=Column(no_wrap=True, overflow="ellipsis"),
             )
             left = TextColumn("{task.fields[left]}", markup=False, style="progress.remaining")
             self._bar = Bar(BarColumn(20), text, left, console=self._console, transient=True)
@@ -52,7 +54,10 @@ class Display:
         return self
 
     def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
     ) -> None:
         self._open.close()
 
@@ -63,7 +68,9 @@ class Display:
         description = self.describe(progress) if self._full else self.summary(progress)
         left = _clock(seconds_left(progress))
         if self._bar is not None:
-            self._bar.update(self._task, completed=progress.iteration, description=description, left=left)
+            self._bar.update(
+                self._task, completed=progress.iteration, description=description, left=left
+            )
         elif self._notebook is not None:
             self._notebook.update(progress.iteration, f"{description}, {left} left")
         elif time.perf_counter() - self._last >= _SECONDS_BETWEEN_LINES:
@@ -89,7 +96,9 @@ class Display:
         left = seconds_left(progress)
         if left is not None:
             speed = progress.done / (progress.seconds - progress.compile_seconds)
-            parts.append(f"{speed:.1f} trees/s, {left:.0f} s left, objective {_objective_share(progress.times):.0%}")
+            parts.append(
+                f"{speed:.1f} trees/s, {left:.0f} s left, objective {_objective_share(progress.times):.0%}"
+            )
         return ", ".join(parts)
 
 
@@ -103,7 +112,9 @@ def show_notice(verbose: int, console: Console | None = None) -> Callable[[str],
 
     def show(text: str) -> None:
         if verbose:
-            (console or Console(stderr=True, markup=False)).print(text, highlight=False, soft_wrap=True)
+            (console or Console(stderr=True, markup=False)).print(
+                text, highlight=False, soft_wrap=True
+            )
 
     return show
 

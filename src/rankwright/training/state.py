@@ -101,16 +101,23 @@ class State:
         forest = self.forest if forest is None else forest
         trees = self.trees[:iterations]
         return State(
-            forest=None if forest is None else forest.first(trees[-1] if trees else self.initial_trees),
+            forest=None
+            if forest is None
+            else forest.first(trees[-1] if trees else self.initial_trees),
             initial_trees=self.initial_trees,
             trees=trees,
             factors=self.factors[:iterations],
             rates=self.rates[:iterations],
             biases=self.biases[:iterations],
-            history=[{name: curve[:iterations] for name, curve in curves.items()} for curves in self.history],
+            history=[
+                {name: curve[:iterations] for name, curve in curves.items()}
+                for curves in self.history
+            ],
             choices=self.choices[:iterations],
             errors=self.errors[:iterations],
-            finished_after=self.finished_after if self.finished and iterations >= self.iteration else None,
+            finished_after=self.finished_after
+            if self.finished and iterations >= self.iteration
+            else None,
             times=dict(self.times),
         )
 

@@ -49,7 +49,9 @@ class Steering:
         >>> Steering(speed=0.1, target=0.75).next(0.05, 0.75)
         0.05
         """
-        return min(self.most, max(self.least, rate * math.exp(self.speed * (agreement - self.target))))
+        return min(
+            self.most, max(self.least, rate * math.exp(self.speed * (agreement - self.target)))
+        )
 
 
 def agreement(gradients: Floats, curvatures: Floats, ridge: float) -> float:
@@ -73,7 +75,12 @@ def agreement(gradients: Floats, curvatures: Floats, ridge: float) -> float:
     0.0
     """
     systems = curvatures + ridge / 2 * np.eye(gradients.shape[1])
-    values = -np.array([solve_positive(system, gradient) for system, gradient in zip(systems, gradients, strict=True)])
+    values = -np.array(
+        [
+            solve_positive(system, gradient)
+            for system, gradient in zip(systems, gradients, strict=True)
+        ]
+    )
     decrease = -np.sum(values * gradients[::-1])
     curvature = float(np.einsum("hl,hlm,hm->", values, systems[::-1], values))
     return float(np.clip(decrease / curvature, 0.0, 1.0)) if curvature > 0 else 0.0

@@ -22,7 +22,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from rankwright.reducer import ALONE, Reducer, addable
+from rankwright.support.reducer import ALONE, Reducer, addable
 
 Floats = NDArray[np.float64]
 
@@ -144,7 +144,11 @@ def describe_stopping(
         Standard errors that a tree may be below the best.
     """
     after = range(best, len(curve) + 1)
-    level = [i for i in after if i == choice or abs(curve[best - 1] - curve[i - 1]) <= allowed * errors[i - 1]]
+    level = [
+        i
+        for i in after
+        if i == choice or abs(curve[best - 1] - curve[i - 1]) <= allowed * errors[i - 1]
+    ]
     return {
         "rule": rule,
         "best_iteration": best,
@@ -201,5 +205,9 @@ def stopping_sentence(stopping: dict[str, Any], *, refit: bool = False) -> str:
             f"{stopping['difference']:.4f} ± {stopping['error']:.4f} apart."
         )
     last = stopping.get("last_within_error", best)
-    flat = f"the last {within} of it is tree {last}" if last > best else f"no later tree is {within} of it"
+    flat = (
+        f"the last {within} of it is tree {last}"
+        if last > best
+        else f"no later tree is {within} of it"
+    )
     return f"{where} ends with the best tree, {best} (rule: {stopping['rule']}); {flat}."

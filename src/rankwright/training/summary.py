@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from rankwright._html import table
+from rankwright.support.html import table
 from rankwright.training.stopping import stopping_sentence
 
 _COLUMNS = 10  # of the largest importance
@@ -27,8 +27,16 @@ def fitted_html(ranker: Any) -> str:
         "trees": str(model.n_trees),
         "metric": ", ".join(manifest["metrics"]),
         "objective": manifest["objective"],
-        **{name: _text(value) for name, value in manifest["chosen"].items() if name != "learning_rates"},
-        **({} if ranker.stopping_ is None else {"stopping": stopping_sentence(ranker.stopping_, refit=refit)}),
+        **{
+            name: _text(value)
+            for name, value in manifest["chosen"].items()
+            if name != "learning_rates"
+        },
+        **(
+            {}
+            if ranker.stopping_ is None
+            else {"stopping": stopping_sentence(ranker.stopping_, refit=refit)}
+        ),
         "seconds": f"{sum(ranker.times_.values()):.1f}",
     }
     shares = model.importances()

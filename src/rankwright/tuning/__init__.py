@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 from rankwright._lazy import lazy_names
 
 if TYPE_CHECKING:
-    from rankwright.ranges import Choice, Range
+    from rankwright.support.ranges import Choice, Range
     from rankwright.tuning.result import Tuning
     from rankwright.tuning.search import tune, tune_system
     from rankwright.tuning.space import search_space
@@ -13,5 +13,10 @@ if TYPE_CHECKING:
 __all__ = ["Choice", "Range", "Tuning", "search_space", "tune", "tune_system"]
 
 __getattr__, __dir__ = lazy_names(
-    __name__, {"result": ("Tuning",), "search": ("tune", "tune_system"), "space": ("Choice", "Range", "search_space")}
+    __name__,
+    {
+        "result": ("Tuning",),
+        "search": ("tune", "tune_system"),
+        "space": ("Choice", "Range", "search_space"),
+    },
 )

@@ -49,7 +49,9 @@ class Constraint:
                     break
                 if math.isfinite(bound):
                     return cls(parse_metric(left.strip()), bound, sign == ">=")
-        raise ValueError(f"{text!r} is not a constraint: expected a metric, >= or <=, and a number, as in {_EXAMPLE}.")
+        raise ValueError(
+            f"{text!r} is not a constraint: expected a metric, >= or <=, and a number, as in {_EXAMPLE}."
+        )
 
     def excess(self, value: float) -> float:
         """Return how far a value is beyond the bound; 0 or less where it meets the constraint."""
@@ -63,8 +65,12 @@ def read_constraints(constraint: Any) -> tuple[Constraint, ...]:
     """Read one constraint or several, as text or as values; none for None."""
     if constraint is None:
         return ()
-    listed: Sequence[Any] = [constraint] if isinstance(constraint, str | Constraint) else list(constraint)
-    constraints = tuple(one if isinstance(one, Constraint) else Constraint.read(one) for one in listed)
+    listed: Sequence[Any] = (
+        [constraint] if isinstance(constraint, str | Constraint) else list(constraint)
+    )
+    constraints = tuple(
+        one if isinstance(one, Constraint) else Constraint.read(one) for one in listed
+    )
     if len({str(one.metric) for one in constraints}) < len(constraints):
         raise ValueError("two constraints bound the same metric; give one for each metric.")
     return constraints

@@ -11,20 +11,26 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from rankwright._html import table
 from rankwright.data.dataset import RankingData
 from rankwright.evaluation.per_query import evaluate
 from rankwright.metrics import Metric
 from rankwright.metrics import metric as parse_metric
 from rankwright.objectives import Objective
 from rankwright.objectives import objective as parse_objective
+from rankwright.support.html import table
 from rankwright.tuning.search import validation_parts
 
 if TYPE_CHECKING:
     import pandas as pd
 
 _STEPS, _STEPS_OF_MANY = 10, 4  # from one goal to another, for two goals and for more
-_FIXED = {"objective": "goals", "metric": "metrics", "random_state": "seed", "n_jobs": "threads", "verbose": "progress"}
+_FIXED = {
+    "objective": "goals",
+    "metric": "metrics",
+    "random_state": "seed",
+    "n_jobs": "threads",
+    "verbose": "progress",
+}
 
 
 @dataclass(frozen=True)
@@ -76,10 +82,16 @@ class GoalSweep:
 
     def dominating(self, values: Sequence[float]) -> list[GoalPoint]:
         """Return the points that are at least as good as ``values`` in each metric, and better in one."""
-        signs = np.array([1 if parse_metric(name).higher_is_better else -1 for name in self.metrics])
+        signs = np.array(
+            [1 if parse_metric(name).higher_is_better else -1 for name in self.metrics]
+        )
         wanted = signs * np.asarray(values, dtype=np.float64)
         own = [signs * np.array(point.values) for point in self.points]
-        return [point for point, v in zip(self.points, own, strict=True) if np.all(v >= wanted) and np.any(v > wanted)]
+        return [
+            point
+            for point, v in zip(self.points, own, strict=True)
+            if np.all(v >= wanted) and np.any(v > wanted)
+        ]
 
     def table(self) -> list[dict[str, Any]]:
         """Return a row per training: shares, metrics, whether it is on the front, and the objective."""
@@ -183,7 +195,10 @@ def sweep_goals(
         goals = [f"yetiloss(label={name})" for name in data.label_names]
     if metrics is None:
         metrics = [f"ndcg@10[{name}]" for name in data.label_names]
-    terms, targets = [parse_objective(goal) for goal in goals], [parse_metric(text) for text in metrics]
+    terms, targets = (
+        [parse_objective(goal) for goal in goals],
+        [parse_metric(text) for text in metrics],
+    )
     if len(terms) < 2 or len(targets) != len(terms):
         raise ValueError(
             f"a sweep needs two goals or more and a metric for each; got {len(terms)} goals and {len(targets)} metrics."
@@ -194,8 +209,14 @@ def sweep_goals(
         if name in _FIXED:
             raise ValueError(f"{name} cannot be set in parameters; use {_FIXED[name]} instead.")
     if chosen.get("early_stopping_rounds") is not None:
-        raise ValueError("a sweep compares equal numbers of trees; leave out early_stopping_rounds.")
-    weights = _all_shares(len(terms), steps) if shares is None else [_shares(one, len(terms)) for one in shares]
+        raise ValueError(
+            "a sweep compares equal numbers of trees; leave out early_stopping_rounds."
+        )
+    weights = (
+        _all_shares(len(terms), steps)
+        if shares is None
+        else [_shares(one, len(terms)) for one in shares]
+    )
     parts = validation_parts(data, valid, folds, seed)
     sweep = GoalSweep(tuple(map(str, terms)), tuple(map(str, targets)), ())
     for point_shares in weights:
@@ -220,13 +241,24 @@ def _all_shares(n: int, steps: int | None) -> list[tuple[float, ...]]:
 
 def _shares(weights: Sequence[float], n: int) -> tuple[float, ...]:
     values = np.asarray(weights, dtype=np.float64)
-    if values.shape != (n,) or not np.all(np.isfinite(values)) or np.any(values < 0) or values.sum() <= 0:
-        raise ValueError(f"shares must hold {n} non-negative numbers for each training, not all 0; got {weights!r}.")
+    if (
+        values.shape != (n,)
+        or not np.all(np.isfinite(values))
+        or np.any(values < 0)
+        or values.sum() <= 0
+    ):
+        raise ValueError(
+            f"shares must hold {n} non-negative numbers for each training, not all 0; got {weights!r}."
+        )
     return tuple((values / values.sum()).tolist())
 
 
 def _mixture(terms: Sequence[Objective], shares: Sequence[float]) -> Objective:
-    parts = [term if share == 1 else share * term for term, share in zip(terms, shares, strict=True) if share > 0]
+    parts = [
+        term if share == 1 else share * term
+        for term, share in zip(terms, shares, strict=True)
+        if share > 0
+    ]
     return reduce(add, parts)
 
 
@@ -241,9 +273,18 @@ def _values(
     from rankwright.ranker import Ranker
 
     train, held_out = part
-    ranker = Ranker(objective, list(metrics), **parameters, random_state=seed, n_jobs=threads, verbose=0).fit(train)
+    ranker = Ranker(
+        objective, list(metrics), **parameters, random_state=seed, n_jobs=threads, verbose=0
+    ).fit(train)
     if ranker.interrupted_:
         raise KeyboardInterrupt
     scores, by_name = ranker.predict(held_out), held_out.labels
-    result = evaluate(scores, by_name, group=held_out.group, metrics=metrics, weights=held_out.weights, threads=threads)
+    result = evaluate(
+        scores,
+        by_name,
+        group=held_out.group,
+        metrics=metrics,
+        weights=held_out.weights,
+        threads=threads,
+    )
     return list(result.mean.values())

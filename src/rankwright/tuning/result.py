@@ -9,10 +9,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rankwright._html import table
-from rankwright._io import replacing
 from rankwright.metrics import Metric
 from rankwright.metrics import metric as parse_metric
+from rankwright.support.files import replacing
+from rankwright.support.html import table
 from rankwright.tuning.constraint import Constraint
 
 if TYPE_CHECKING:
@@ -109,7 +109,10 @@ class Tuning:
         """Return the complete trials, the best first; those that miss a constraint come last, the nearest first."""
         sign = improvement_sign(self.metric)
         complete = [(trial, trial.value) for trial in self.trials if trial.value is not None]
-        return [trial for trial, _ in sorted(complete, key=lambda pair: (pair[0].excess, -sign * pair[1]))]
+        return [
+            trial
+            for trial, _ in sorted(complete, key=lambda pair: (pair[0].excess, -sign * pair[1]))
+        ]
 
     def shortfall(self) -> str:
         """Say by how much the best trial misses the constraints; empty if it meets them."""
@@ -125,7 +128,9 @@ class Tuning:
         """Say how many trials had the defaults, were drawn at random and were guided by earlier ones."""
         counts = Counter(trial.origin for trial in self.trials)
         first = f"{counts['defaults']} with the defaults, " if counts["defaults"] else ""
-        return f"{first}{counts['random']} drawn at random, {counts['guided']} guided by earlier ones"
+        return (
+            f"{first}{counts['random']} drawn at random, {counts['guided']} guided by earlier ones"
+        )
 
     def importance(self) -> dict[str, float]:
         """Return how much each parameter separates the best tenth of the trials from the rest, the largest share first.
@@ -161,17 +166,26 @@ class Tuning:
         Path(path).parent.mkdir(parents=True, exist_ok=True)
         with replacing(path) as file:
             file.write(f"{heading}\n".encode())
-            tomli_w.dump({name: value for name, value in best.params.items() if value is not None}, file)
+            tomli_w.dump(
+                {name: value for name, value in best.params.items() if value is not None}, file
+            )
 
     def _repr_html_(self) -> str:
         header, body, note = self._cells()
-        return table(header, body, note, f"Best: Ranker({', '.join(_value_texts(self.best))})" if body else "")
+        return table(
+            header,
+            body,
+            note,
+            f"Best: Ranker({', '.join(_value_texts(self.best))})" if body else "",
+        )
 
     def __str__(self) -> str:
         header, body, note = self._cells()
         widths = [max(map(len, column)) for column in zip(header, *body, strict=True)]
         lines = [
-            "  ".join([*(cell.rjust(w) for cell, w in zip(row[:-1], widths, strict=False)), row[-1]])
+            "  ".join(
+                [*(cell.rjust(w) for cell, w in zip(row[:-1], widths, strict=False)), row[-1]]
+            )
             for row in (header, *body)
         ]
         return "\n".join([*lines, note])
@@ -213,4 +227,7 @@ def _metric_text(constraint: Constraint) -> str:
 
 
 def _value_texts(values: Mapping[str, Any]) -> list[str]:
-    return [f"{name}={value:.4g}" if isinstance(value, float) else f"{name}={value}" for name, value in values.items()]
+    return [
+        f"{name}={value:.4g}" if isinstance(value, float) else f"{name}={value}"
+        for name, value in values.items()
+    ]

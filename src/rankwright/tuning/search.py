@@ -123,26 +123,39 @@ def tune(
     constant = {"metric": metrics[0] if len(metrics) == 1 else metrics, "random_state": seed}
     first = None
     if plan.from_defaults:  # some of them depend on the data: train one tree to get them
-        ranker = Ranker(objective, target, n_estimators=1, random_state=seed, n_jobs=threads, verbose=0)
+        ranker = Ranker(
+            objective, target, n_estimators=1, random_state=seed, n_jobs=threads, verbose=0
+        )
         first = default_values(full_space, source, ranker.fit(parts[0][0]))
 
     def parameters(values: Mapping[str, Any], trees: int | None = None) -> dict[str, Any]:
-        return {**constant, **ranker_parameters(source, values), "n_estimators": max_trees if trees is None else trees}
+        return {
+            **constant,
+            **ranker_parameters(source, values),
+            "n_estimators": max_trees if trees is None else trees,
+        }
 
     def measure(values: Mapping[str, Any], watch: TrialWatch) -> None:
         for train, held_out in parts:
             # The whole curve is of interest, up to the usual patience after its best value.
-            stopping: dict[str, Any] = {"early_stopping_rounds": plan.patience, "stopping_rule": "best"}
+            stopping: dict[str, Any] = {
+                "early_stopping_rounds": plan.patience,
+                "stopping_rule": "best",
+            }
             ranker = Ranker(**parameters(values), **stopping, n_jobs=threads, verbose=0)
             ranker.fit(
                 train,
                 eval_set=[held_out],
-                callbacks=[lambda now: watch.report(_curve(now.history[0]), now.iteration / max_trees)],
+                callbacks=[
+                    lambda now: watch.report(_curve(now.history[0]), now.iteration / max_trees)
+                ],
             )
             if ranker.interrupted_:
                 raise KeyboardInterrupt
             curves = ranker.evals_result_["valid_0"]
-            watch.fold_done(_curve(curves), every=1, beside=[curves[str(one.metric)] for one in constraints])
+            watch.fold_done(
+                _curve(curves), every=1, beside=[curves[str(one.metric)] for one in constraints]
+            )
 
     search = {
         "data": [fingerprint(part) for part in (data, *([] if valid is None else [valid]))],
@@ -166,7 +179,8 @@ def tune(
         search=search,
         trials=plan.trials if trials is None else trials,
         startup=plan.startup,
-        pruning=plan.pruning and not constraints,  # what leads without the constraint would stop what meets it
+        pruning=plan.pruning
+        and not constraints,  # what leads without the constraint would stop what meets it
         constraints=constraints,
         seconds=seconds,
         study=study,
@@ -222,7 +236,7 @@ def tune_system(
     >>> from rankwright import make_web_search
     >>> from rankwright.data.folds import folds_by_query
     >>> from rankwright.research.peers import LightGBM
-    >>> from rankwright.ranges import Range
+    >>> from rankwright.support.ranges import Range
     >>> folds = folds_by_query(make_web_search(24, n_features=20, mean_length=20), 3)
     >>> tuning = tune_system(
     ...     lambda values: LightGBM("lambdarank", values),
@@ -249,7 +263,10 @@ def tune_system(
         for train, held_out in parts:
             model = system.fit(train, str(metric), trees=trees, seed=seed, threads=threads)
             stages = stages_of(model, held_out, every)
-            watch.fold_done([validation_value(scores, held_out, metric, threads) for scores in stages], every=every)
+            watch.fold_done(
+                [validation_value(scores, held_out, metric, threads) for scores in stages],
+                every=every,
+            )
 
     search = {
         "system": default.name,
@@ -279,15 +296,25 @@ def tune_system(
     )
 
 
-def validation_parts(data: RankingData, valid: RankingData | None, folds: int | None, seed: int) -> list[Part]:
+def validation_parts(
+    data: RankingData, valid: RankingData | None, folds: int | None, seed: int
+) -> list[Part]:
     """Return pairs of queries to train and to validate on: those given, or each fold with the rest."""
     if valid is not None and folds is not None:
-        raise ValueError("valid and folds exclude each other; leave out folds to validate on valid.")
+        raise ValueError(
+            "valid and folds exclude each other; leave out folds to validate on valid."
+        )
     if valid is not None:
         valid.check_columns(data)
-    parts = [(data, valid)] if valid is not None else list(data.kfold(_FOLDS if folds is None else folds, seed=seed))
+    parts = (
+        [(data, valid)]
+        if valid is not None
+        else list(data.kfold(_FOLDS if folds is None else folds, seed=seed))
+    )
     if not all(held_out.labels for _, held_out in parts):
-        raise ValueError("the validation queries have no labels to evaluate with; give labelled ones as valid.")
+        raise ValueError(
+            "the validation queries have no labels to evaluate with; give labelled ones as valid."
+        )
     return parts
 
 

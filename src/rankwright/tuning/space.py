@@ -16,9 +16,9 @@ from typing import Any
 
 from rankwright.metrics import Metric
 from rankwright.metrics import metric as parse_metric
-from rankwright.notation import nearest
 from rankwright.objectives import Objective, Sum
-from rankwright.ranges import Choice, Range
+from rankwright.support.notation import nearest
+from rankwright.support.ranges import Choice, Range
 
 Space = Mapping[str, Any]
 _SOURCES = ("label", "pairs")  # what a term learns from, which is no hyper-parameter
@@ -49,8 +49,12 @@ class Preset:
 
 
 PRESETS = {
-    "default": Preset(trials=50, startup=20, trees=500, patience=50, pruning=True, from_defaults=True),
-    "paper": Preset(trials=100, startup=20, trees=1000, patience=None, pruning=False, from_defaults=False),
+    "default": Preset(
+        trials=50, startup=20, trees=500, patience=50, pruning=True, from_defaults=True
+    ),
+    "paper": Preset(
+        trials=100, startup=20, trees=1000, patience=None, pruning=False, from_defaults=False
+    ),
 }
 
 # What each preset tries for the trees.
@@ -87,8 +91,14 @@ _FIRST_ORDER_RATE = Range(0.003, 3.0, log=True)
 # XE-NDCG and Lambda-eX train without L2, so 0 belongs to the range of the others, and with 64 to 400 leaves, which the
 # depths of "Which Tricks" leave no room for.
 _PAPER_TRAINING: dict[str, dict[str, Any]] = {
-    **{name: {"max_depth": Range(6, 8)} for name in ("lambdamart", "yetirank", "yetiloss", "queryrmse")},
-    **{name: {"num_leaves": Range(16, 400, log=True)} for name in ("xendcg", "listnet", "lambdaloss")},
+    **{
+        name: {"max_depth": Range(6, 8)}
+        for name in ("lambdamart", "yetirank", "yetiloss", "queryrmse")
+    },
+    **{
+        name: {"num_leaves": Range(16, 400, log=True)}
+        for name in ("xendcg", "listnet", "lambdaloss")
+    },
     "stochasticrank": {
         "max_depth": Range(6, 10),
         "reg_lambda": 0.0,
@@ -123,7 +133,10 @@ _RESERVED = {
 
 
 def search_space(
-    objective: str | Objective = "auto", metric: str | Metric = "ndcg@10", *, preset: str = "default"
+    objective: str | Objective = "auto",
+    metric: str | Metric = "ndcg@10",
+    *,
+    preset: str = "default",
 ) -> dict[str, Any]:
     """Return the space that `rankwright.tuning.search.tune` searches for an objective.
 
@@ -170,7 +183,8 @@ def search_space(
             searched = {
                 name: domain
                 for name, domain in _PAPER_OPTIONS.get(term.name, {}).items()
-                if name in searched and (domain.unless is None or getattr(term, domain.unless[0]) != domain.unless[1])
+                if name in searched
+                and (domain.unless is None or getattr(term, domain.unless[0]) != domain.unless[1])
             }
         else:
             if term.first_order:
@@ -185,7 +199,9 @@ def search_space(
                 options[f"{term_name(term)}.{name}"] = searched[name]
         if number > 0 and preset == "default":
             low, high = (end * resolved.terms()[0][0] for end in _FACTOR)
-            options[f"{term_name(term)}.factor"] = factor if keep and factor != 1 else Range(low, high, log=True)
+            options[f"{term_name(term)}.factor"] = (
+                factor if keep and factor != 1 else Range(low, high, log=True)
+            )
     return space | options
 
 
@@ -224,7 +240,9 @@ def check_names(space: Space, objective: Objective) -> None:
         options |= {f"{term_name(term)}.factor" for _, _, term in objective.terms()}
     for name, domain in space.items():
         if name in _RESERVED:
-            raise ValueError(f"{name} cannot be searched or set here; use {_RESERVED[name]} instead.")
+            raise ValueError(
+                f"{name} cannot be searched or set here; use {_RESERVED[name]} instead."
+            )
         if isinstance(domain, list | tuple | set):
             raise ValueError(
                 f"{name} must be a Range such as Range(8, 64), a Choice such as Choice((1, 2)), or a fixed value; "
@@ -273,7 +291,9 @@ def ranker_parameters(objective: Objective, values: Mapping[str, Any]) -> dict[s
         terms.append((options.pop("factor", factor), power, replace(term, **options)))
     alone = len(terms) == 1 and terms[0][:2] == (1.0, 0.0)
     tuned = terms[0][2] if alone else Sum(tuple(terms))
-    return {name: value for name, value in values.items() if "." not in name} | {"objective": str(tuned)}
+    return {name: value for name, value in values.items() if "." not in name} | {
+        "objective": str(tuned)
+    }
 
 
 def default_values(space: Space, objective: Objective, ranker: Any) -> dict[str, Any]:
@@ -281,9 +301,13 @@ def default_values(space: Space, objective: Objective, ranker: Any) -> dict[str,
 
     Numbers outside a range are moved to its nearer end. What is not among the values of a choice is left out.
     """
-    searched = {name: domain for name, domain in space.items() if isinstance(domain, Range | Choice)}
+    searched = {
+        name: domain for name, domain in space.items() if isinstance(domain, Range | Choice)
+    }
     own = {
-        name: value if value in searched.get(name, ()) else getattr(ranker, f"{name}_", value)  # what the data decided
+        name: value
+        if value in searched.get(name, ())
+        else getattr(ranker, f"{name}_", value)  # what the data decided
         for name, value in ranker.get_params(deep=False).items()
     }
     for factor, _, term in objective.terms():

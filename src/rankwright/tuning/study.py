@@ -28,15 +28,21 @@ class _OtherStudy(ValueError):
 def load_optuna() -> Any:
     """Import Optuna, or say how to install it."""
     try:
-        with warnings.catch_warnings():  # tqdm, which Optuna imports, asks notebooks for widgets that are not used here
+        with (
+            warnings.catch_warnings()
+        ):  # tqdm, which Optuna imports, asks notebooks for widgets that are not used here
             warnings.filterwarnings("ignore", message="IProgress not found")
             return import_module("optuna")
     except ImportError:
-        raise ImportError('tuning needs optuna, which is not installed: pip install "rankwright[tune]".') from None
+        raise ImportError(
+            'tuning needs optuna, which is not installed: pip install "rankwright[tune]".'
+        ) from None
 
 
 @contextmanager
-def open_study(path: str | os.PathLike[str] | None, search: Mapping[str, Any], pruner: Any) -> Iterator[Any]:
+def open_study(
+    path: str | os.PathLike[str] | None, search: Mapping[str, Any], pruner: Any
+) -> Iterator[Any]:
     """Open a study to be maximised, and lock its file until the end.
 
     Parameters
@@ -54,7 +60,9 @@ def open_study(path: str | os.PathLike[str] | None, search: Mapping[str, Any], p
         return
     file = Path(path)
     if file.is_dir():
-        raise ValueError(f"{file} is a folder; a study is a file. Name one in it, such as {file / 'study.log'}.")
+        raise ValueError(
+            f"{file} is a folder; a study is a file. Name one in it, such as {file / 'study.log'}."
+        )
     file.parent.mkdir(parents=True, exist_ok=True)
     with open(file, "ab+") as journal:
         _lock(journal, file)
@@ -63,13 +71,17 @@ def open_study(path: str | os.PathLike[str] | None, search: Mapping[str, Any], p
         lock = optuna.storages.journal.JournalFileOpenLock(str(file))
         Path(f"{file}.lock").unlink(missing_ok=True)
         try:
-            storage = optuna.storages.JournalStorage(optuna.storages.journal.JournalFileBackend(str(file), lock))
+            storage = optuna.storages.JournalStorage(
+                optuna.storages.journal.JournalFileBackend(str(file), lock)
+            )
             study = _study(optuna, storage, search, pruner, str(file))
         except _OtherStudy:
             raise
         except Exception as error:  # whatever Optuna makes of lines that were changed
             reason = f"{type(error).__name__}: {str(error)[:200]}"
-            raise ValueError(f"{file} is damaged and cannot be read as a study ({reason}); choose another.") from None
+            raise ValueError(
+                f"{file} is damaged and cannot be read as a study ({reason}); choose another."
+            ) from None
         yield study
 
 
@@ -77,12 +89,16 @@ def _lock(journal: IO[bytes], file: Path) -> None:
     """Lock the file against other processes while it is open; the system unlocks it when the process ends."""
     try:
         import fcntl
-    except ImportError:  # not available on Windows, where the user must not run two searches on one file
+    except (
+        ImportError
+    ):  # not available on Windows, where the user must not run two searches on one file
         return
     try:
         fcntl.flock(journal, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
-        raise ValueError(f"{file} is in use by another search; wait for it to end, or choose another file.") from None
+        raise ValueError(
+            f"{file} is in use by another search; wait for it to end, or choose another file."
+        ) from None
 
 
 def _repair(journal: IO[bytes], file: Path) -> None:
@@ -90,7 +106,9 @@ def _repair(journal: IO[bytes], file: Path) -> None:
     journal.seek(0)
     content = journal.read()
     if content[: len(_START)] != _START[: len(content)]:
-        raise ValueError(f"{file} is not a study; choose another file, or one that does not exist yet.")
+        raise ValueError(
+            f"{file} is not a study; choose another file, or one that does not exist yet."
+        )
     complete = content.rfind(b"\n") + 1
     if complete < len(content):
         journal.truncate(complete)

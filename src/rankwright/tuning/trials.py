@@ -19,14 +19,16 @@ from numpy.typing import NDArray
 from rankwright.data.dataset import RankingData
 from rankwright.evaluation.per_query import evaluate
 from rankwright.metrics import Metric
-from rankwright.ranges import Choice, Range
+from rankwright.support.ranges import Choice, Range
 from rankwright.tuning.constraint import Constraint
 from rankwright.tuning.result import Trial, Tuning, improvement_sign
 from rankwright.tuning.space import Space, sample
 from rankwright.tuning.study import load_optuna, open_study, quiet_optuna
 
 _STEPS = 10  # reports of a trial in each fold
-_WARMUP_STEPS = _STEPS // 2  # the first reports stop no trial: a low learning rate starts behind, and is not worse
+_WARMUP_STEPS = (
+    _STEPS // 2
+)  # the first reports stop no trial: a low learning rate starts behind, and is not worse
 _PRUNING_MIN_TRIALS = 5  # complete trials to compare with
 _IMPORTANCE_MIN_TRIALS = 4  # complete trials to rank parameters by importance
 
@@ -68,7 +70,9 @@ class TrialWatch:
         if self._trial.should_prune():
             raise load_optuna().TrialPruned
 
-    def fold_done(self, curve: Sequence[float], *, every: int, beside: Sequence[Sequence[float]] = ()) -> None:
+    def fold_done(
+        self, curve: Sequence[float], *, every: int, beside: Sequence[Sequence[float]] = ()
+    ) -> None:
         """Finish a fold with its values after each ``every`` trees, and those of other metrics."""
         best = self._best(curve)
         place = list(curve).index(best)
@@ -109,24 +113,39 @@ def run_trials(
         raise ValueError(f"seconds must be a positive number; got {seconds!r}.")
     deadline = math.inf if seconds is None else time.monotonic() + seconds
     sign = improvement_sign(target)
-    worst = [validation_value(np.zeros(held_out.n_rows), held_out, target, 1) for _, held_out in parts]
-    pruner = optuna.pruners.MedianPruner(_PRUNING_MIN_TRIALS, _WARMUP_STEPS) if pruning else optuna.pruners.NopPruner()
-    complete, pruned, failed = (getattr(optuna.trial.TrialState, name) for name in ("COMPLETE", "PRUNED", "FAIL"))
+    worst = [
+        validation_value(np.zeros(held_out.n_rows), held_out, target, 1) for _, held_out in parts
+    ]
+    pruner = (
+        optuna.pruners.MedianPruner(_PRUNING_MIN_TRIALS, _WARMUP_STEPS)
+        if pruning
+        else optuna.pruners.NopPruner()
+    )
+    complete, pruned, failed = (
+        getattr(optuna.trial.TrialState, name) for name in ("COMPLETE", "PRUNED", "FAIL")
+    )
     with open_study(study, search, pruner) as current:
 
         def result(interrupted: bool = False) -> Tuning:
             finished = current.get_trials(deepcopy=False, states=(complete, pruned))
             done = tuple(
-                _trial(trial, number, space, parameters, startup) for number, trial in enumerate(finished, start=1)
+                _trial(trial, number, space, parameters, startup)
+                for number, trial in enumerate(finished, start=1)
             )
-            return Tuning(str(target), done, interrupted, lambda: _importance(finished), constraints)
+            return Tuning(
+                str(target), done, interrupted, lambda: _importance(finished), constraints
+            )
 
         while True:
             finished = current.get_trials(deepcopy=False, states=(complete, pruned))
             any_complete = any(trial.state == complete for trial in finished)
             if len(finished) >= trials or (any_complete and time.monotonic() > deadline):
                 return result()
-            if not finished and first is not None and not current.get_trials(states=(optuna.trial.TrialState.WAITING,)):
+            if (
+                not finished
+                and first is not None
+                and not current.get_trials(states=(optuna.trial.TrialState.WAITING,))
+            ):
                 current.enqueue_trial(dict(first))
             # A new seed for each trial, so that it depends only on the trials before it.
             trial_seed = int(np.random.SeedSequence([seed, len(finished)]).generate_state(1)[0])
@@ -167,7 +186,9 @@ def _set_constraints(trial: Any, constraints: Sequence[Constraint], watch: Trial
     values = [float(np.mean(of_folds)) for of_folds in zip(*watch.beside, strict=True)]
     for constraint, value in zip(constraints, values, strict=True):
         if math.isnan(value):
-            raise ValueError(f"no validation query has a relevant document, so {constraint.metric} has no value.")
+            raise ValueError(
+                f"no validation query has a relevant document, so {constraint.metric} has no value."
+            )
         trial.set_constraint(str(constraint), constraint.excess(value))
     if constraints:
         trial.set_user_attr("constraint_values", values)
@@ -186,7 +207,11 @@ def _trial(
     trees = max(1, round(float(np.mean(fold_trees)))) if fold_trees else None
     return Trial(
         number=number,
-        values={name: value for name, value in stored["values"].items() if isinstance(space[name], Range | Choice)},
+        values={
+            name: value
+            for name, value in stored["values"].items()
+            if isinstance(space[name], Range | Choice)
+        },
         params=parameters(stored["values"], trees),
         value=float(np.mean(fold_values)) if fold_values else None,
         trees=trees,
@@ -212,9 +237,18 @@ def _importance(trials: Sequence[Any]) -> dict[str, float]:
     return shares
 
 
-def validation_value(scores: NDArray[np.float64], data: RankingData, metric: Metric, threads: int) -> float:
+def validation_value(
+    scores: NDArray[np.float64], data: RankingData, metric: Metric, threads: int
+) -> float:
     """Evaluate a metric on validation queries."""
-    result = evaluate(scores, data.labels, group=data.group, metrics=[metric], weights=data.weights, threads=threads)
+    result = evaluate(
+        scores,
+        data.labels,
+        group=data.group,
+        metrics=[metric],
+        weights=data.weights,
+        threads=threads,
+    )
     mean = result.mean[str(metric)]
     if math.isnan(mean):
         raise ValueError(

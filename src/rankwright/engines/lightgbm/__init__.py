@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from rankwright.engines.contract import Engine, Growth, Needs
 from rankwright.engines.lightgbm import parameters
 from rankwright.engines.lightgbm.forest import Forest
-from rankwright.reducer import ALONE
+from rankwright.support.reducer import ALONE
 
 if TYPE_CHECKING:
     from rankwright.engines.lightgbm.grower import Grower
@@ -27,7 +27,9 @@ class LightGBM:
     @property
     def version(self) -> str:
         """Version of the library."""
-        from importlib.metadata import version  # a tenth of the time that a saved model takes to load
+        from importlib.metadata import (
+            version,  # a tenth of the time that a saved model takes to load
+        )
 
         return version("lightgbm")
 
@@ -42,7 +44,9 @@ class LightGBM:
     def grower(self, growth: Growth) -> Grower:
         """Prepare to grow trees, on one machine: LightGBM's bins and samples are those of its own rows."""
         if growth.reducer is not ALONE:
-            raise ValueError("engine='lightgbm' trains on one machine; use engine='xgboost' to train on several.")
+            raise ValueError(
+                "engine='lightgbm' trains on one machine; use engine='xgboost' to train on several."
+            )
         from rankwright.engines.lightgbm.grower import Grower
 
         return Grower(growth)

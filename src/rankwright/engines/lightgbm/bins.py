@@ -20,13 +20,13 @@ import lightgbm as lgb
 import numpy as np
 from numpy.typing import NDArray
 
-from rankwright._memory import release_memory
 from rankwright.data.bins import BinnedMatrix, Bins
 from rankwright.data.extended_rows import ExtendedRows
 from rankwright.data.row_stream import batches_of
 from rankwright.engines.gate import GATE
 from rankwright.engines.lightgbm.forest import Forest
 from rankwright.kernels.tree_arrays import ZERO
+from rankwright.support.memory import release_memory
 
 if TYPE_CHECKING:
     from rankwright.data.dataset import RankingData
@@ -93,13 +93,17 @@ class _Block(lgb.Sequence):
 
     def __getitem__(self, rows: Any) -> NDArray[Any]:
         chosen: NDArray[Any] = self._block(self._number)[rows]
-        return chosen if isinstance(rows, slice) else chosen.astype(np.float64)  # of single rows it takes no others
+        return (
+            chosen if isinstance(rows, slice) else chosen.astype(np.float64)
+        )  # of single rows it takes no others
 
 
 def sequences(X: ExtendedRows) -> list[lgb.Sequence]:
     """Return the blocks of a matrix for LightGBM, which asks for them one after another: one is held at a time."""
     block = lru_cache(maxsize=1)(X.block)
-    return [_Block(block, number, n_rows) for number, n_rows in enumerate(np.diff(X.starts).tolist())]
+    return [
+        _Block(block, number, n_rows) for number, n_rows in enumerate(np.diff(X.starts).tolist())
+    ]
 
 
 class BlockwiseSet(lgb.Dataset):
@@ -130,7 +134,11 @@ def rows_to_sample(train: RankingData) -> dict[str, int]:
     """
     n_columns = len(train.feature_names)
     n_drawn = _ROWS_TO_SAMPLE * (n_columns - train.n_derived) // n_columns
-    return {"bin_construct_sample_cnt": n_drawn} if n_drawn < min(train.n_rows, _ROWS_TO_SAMPLE) else {}
+    return (
+        {"bin_construct_sample_cnt": n_drawn}
+        if n_drawn < min(train.n_rows, _ROWS_TO_SAMPLE)
+        else {}
+    )
 
 
 def set_threads(threads: int) -> None:
@@ -185,7 +193,9 @@ def choose_bins(
     for column in range(n_columns):
         usable = whole.feature_num_bin(column) > 1 and not categories[column]
         with GATE.calls_with(1):  # several threads would spend their time waiting for each other
-            edges.append(_edges(sample[:, column], _params_of(column, params)) if usable else np.empty(0))
+            edges.append(
+                _edges(sample[:, column], _params_of(column, params)) if usable else np.empty(0)
+            )
     del sample
     release_memory()
     return Bins(tuple(edges), categories, has_missing), whole
@@ -205,16 +215,28 @@ def _edges(values: NDArray[np.float64], params: dict[str, Any]) -> NDArray[np.fl
 
     Around 0 there may be one more: finer bins change nothing, as all values of a finer one are in one of LightGBM's.
     """
-    rows = lgb.Dataset(values[:, None], np.zeros(len(values), dtype=np.float32), params=params).construct()
+    rows = lgb.Dataset(
+        values[:, None], np.zeros(len(values), dtype=np.float32), params=params
+    ).construct()
     distinct, number = np.unique(values, return_inverse=True)
-    gradient = (number - len(distinct) // 2).astype(np.float32)  # whole numbers, so that sums are exact
+    gradient = (number - len(distinct) // 2).astype(
+        np.float32
+    )  # whole numbers, so that sums are exact
     grown = {"objective": "none", "num_leaves": rows.feature_num_bin(0) + 1, "min_data_in_leaf": 1}
-    booster = lgb.Booster({**params, **grown, "min_sum_hessian_in_leaf": 0.0, "lambda_l2": 0.0}, rows)
+    booster = lgb.Booster(
+        {**params, **grown, "min_sum_hessian_in_leaf": 0.0, "lambda_l2": 0.0}, rows
+    )
     booster.update(fobj=lambda *_: (gradient, np.ones(len(values), dtype=np.float32)))
     tree = next(Forest.of_text(str(booster.model_to_string())).trees())
     edges: NDArray[np.float64] = np.unique(tree.threshold[tree.threshold < _LARGEST])
     known = len(edges) + 1 + bool(np.isnan(values).any())
-    if known < rows.feature_num_bin(0) or params.get("zero_as_missing"):  # 0 has a bin even where no value is 0
-        around = [edge for edge, exists in ((-ZERO, np.nanmin(values) < 0), (ZERO, np.nanmax(values) > 0)) if exists]
+    if known < rows.feature_num_bin(0) or params.get(
+        "zero_as_missing"
+    ):  # 0 has a bin even where no value is 0
+        around = [
+            edge
+            for edge, exists in ((-ZERO, np.nanmin(values) < 0), (ZERO, np.nanmax(values) > 0))
+            if exists
+        ]
         edges = np.union1d(edges, around)
     return edges

@@ -12,7 +12,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rankwright.kernels.tree_arrays import AMONG, AS_ZERO, NAN_TO_DEFAULT, ZERO_TO_DEFAULT, TreeArrays, bits_of
+from rankwright.kernels.tree_arrays import (
+    AMONG,
+    AS_ZERO,
+    NAN_TO_DEFAULT,
+    ZERO_TO_DEFAULT,
+    TreeArrays,
+    bits_of,
+)
 
 Integers = NDArray[np.int64]
 
@@ -45,8 +52,12 @@ def canonical_text(trees: Iterable[tuple[TreeArrays, Integers]], n_features: int
 def _tree_text(tree: TreeArrays, rows: Integers) -> str:
     if len(tree.value) == 1:
         rows = np.ones(1, dtype=np.int64)
-    elif rows.shape != tree.value.shape or rows.min() < 1 or max(rows.max(), rows.sum()) > _MOST_ROWS:
-        raise ValueError("a tree does not have a number of rows for each leaf, without which it has no SHAP values")
+    elif (
+        rows.shape != tree.value.shape or rows.min() < 1 or max(rows.max(), rows.sum()) > _MOST_ROWS
+    ):
+        raise ValueError(
+            "a tree does not have a number of rows for each leaf, without which it has no SHAP values"
+        )
     is_set = tree.decision == AMONG
     sets = [bits_of(tree.categories[node]) for node in np.flatnonzero(is_set)]
     sets = [words if len(words) else np.zeros(1, dtype=np.uint32) for words in sets]
@@ -84,5 +95,8 @@ def _rows_of_nodes(tree: TreeArrays, rows: Integers) -> Integers:
         order += [child for child in (int(tree.left[node]), int(tree.right[node])) if child >= 0]
     sums = np.zeros(len(tree.feature), dtype=np.int64)
     for node in reversed(order):
-        sums[node] = sum(sums[child] if child >= 0 else rows[~child] for child in (tree.left[node], tree.right[node]))
+        sums[node] = sum(
+            sums[child] if child >= 0 else rows[~child]
+            for child in (tree.left[node], tree.right[node])
+        )
     return sums

@@ -7,7 +7,7 @@ import math
 import os
 from typing import Any
 
-from rankwright._io import read_plain
+from rankwright.support.files import read_plain
 
 _EXAMPLES = {
     "forcedsplits_filename": '{"feature": 0, "threshold": 0.5, "left": {...}, "right": {...}}',
@@ -17,7 +17,9 @@ _LARGEST = 1 << 24  # bytes
 _DEEPEST = 100  # LightGBM ignores a file that is nested more deeply
 
 
-def check_forced_file(name: str, path: str | os.PathLike[str], n_columns: int, n_leaves: int) -> None:
+def check_forced_file(
+    name: str, path: str | os.PathLike[str], n_columns: int, n_leaves: int
+) -> None:
     """Raise ValueError unless a file names columns that exist, finite thresholds or bounds, and splits that fit a tree.
 
     LightGBM would end the process over a column below zero or too many splits, and ignore what it cannot read.
@@ -45,7 +47,11 @@ def _count_splits(node: Any, n_columns: int) -> int:
     nodes, count = [(node, 1)], 0
     while nodes:
         node, depth = nodes.pop()
-        if not isinstance(node, dict) or not _is_column(node.get("feature"), n_columns) or depth > _DEEPEST:
+        if (
+            not isinstance(node, dict)
+            or not _is_column(node.get("feature"), n_columns)
+            or depth > _DEEPEST
+        ):
             return 0
         if not _is_finite(node.get("threshold")):
             return 0

@@ -61,7 +61,9 @@ class Forest(PackedForest):
         head, mark, rest = text.partition("tree_sizes=")
         body, end, tail = rest.partition(_TREES_END)
         if not (mark and end and head.startswith("tree\n")):
-            raise ValueError("the model text is not one of LightGBM: its head, its trees or their end are missing.")
+            raise ValueError(
+                "the model text is not one of LightGBM: its head, its trees or their end are missing."
+            )
         trees = [tree.rstrip("\n") for tree in re.split(r"(?m)^Tree=\d+\n", body)[1:]]
         return cls(_with_objective(head), trees, _FREE.sub(r"[\1: 0]", end + tail))
 
@@ -81,7 +83,9 @@ class Forest(PackedForest):
                 not 1 <= forest.n_features <= _MOST_FEATURES
                 or len(fields["feature_names"].split(" ")) != forest.n_features
             ):
-                raise ValueError(f"it does not have a name for each of {forest.n_features} features")
+                raise ValueError(
+                    f"it does not have a name for each of {forest.n_features} features"
+                )
             forest.packed  # noqa: B018 (computed, and thereby checked)
         except (KeyError, ValueError, OverflowError) as error:
             raise ValueError(f"the model text of LightGBM cannot be read: {error}") from None
@@ -106,14 +110,18 @@ class Forest(PackedForest):
         booster, threads = self._booster, GATE.usable(threads)
         with GATE.calls_with(threads):
             values = booster.predict(X, pred_contrib=True, num_threads=threads)
-        return np.asarray(values.toarray() if hasattr(values, "toarray") else values, dtype=np.float64)
+        return np.asarray(
+            values.toarray() if hasattr(values, "toarray") else values, dtype=np.float64
+        )
 
     @cached_property
     def _booster(self) -> Any:
         import lightgbm
 
         if (levels := depth(self.packed)) > DEEPEST:
-            raise ValueError(f"SHAP values need trees of at most {DEEPEST} levels; the model has one of {levels}.")
+            raise ValueError(
+                f"SHAP values need trees of at most {DEEPEST} levels; the model has one of {levels}."
+            )
         trees = ((tree_arrays(text), leaf_rows(text)) for text in self._trees)
         text = canonical_text(trees, self.n_features)
         with GATE.calls_with(1):
@@ -121,7 +129,11 @@ class Forest(PackedForest):
 
     def first(self, n_trees: int) -> Forest:
         """Keep the first trees only."""
-        return self if n_trees >= self.n_trees else Forest(self._head, self._trees[:n_trees], self._tail)
+        return (
+            self
+            if n_trees >= self.n_trees
+            else Forest(self._head, self._trees[:n_trees], self._tail)
+        )
 
     def scaled(self, factor: float) -> Forest:
         """Multiply all leaf values."""
@@ -136,7 +148,11 @@ class Forest(PackedForest):
 
     def with_leaf_values(self, values: Sequence[Floats]) -> Forest:
         """Give each tree other leaf values."""
-        return Forest(self._head, [with_values(*pair) for pair in zip(self._trees, values, strict=True)], self._tail)
+        return Forest(
+            self._head,
+            [with_values(*pair) for pair in zip(self._trees, values, strict=True)],
+            self._tail,
+        )
 
     def with_gains_scaled(self, factors: Sequence[float]) -> Forest:
         """Multiply the gains of each tree by a factor of its own."""
@@ -192,7 +208,9 @@ def tree_values(tree: str) -> Floats:
 
 def with_values(tree: str, values: Floats) -> str:
     """Return a tree's text with other leaf values, all their digits written."""
-    return _LEAF_VALUES.sub(lambda _: "leaf_value=" + " ".join(map(repr, values.tolist())), tree, count=1)
+    return _LEAF_VALUES.sub(
+        lambda _: "leaf_value=" + " ".join(map(repr, values.tolist())), tree, count=1
+    )
 
 
 def with_gains_scaled(tree: str, factor: float) -> str:
@@ -201,7 +219,9 @@ def with_gains_scaled(tree: str, factor: float) -> str:
         return tree
 
     def scaled(match: re.Match[str]) -> str:
-        return "split_gain=" + " ".join(f"{factor * float(gain):g}" for gain in match.group(1).split())
+        return "split_gain=" + " ".join(
+            f"{factor * float(gain):g}" for gain in match.group(1).split()
+        )
 
     return _GAINS.sub(scaled, tree, count=1)
 
@@ -209,7 +229,9 @@ def with_gains_scaled(tree: str, factor: float) -> str:
 def leaf_rows(tree: str) -> NDArray[np.int64]:
     """Read the numbers of training rows in the leaves of a tree's text."""
     try:
-        return np.array([int(number) for number in _fields(tree).get("leaf_count", "").split()], dtype=np.int64)
+        return np.array(
+            [int(number) for number in _fields(tree).get("leaf_count", "").split()], dtype=np.int64
+        )
     except (ValueError, OverflowError):
         raise ValueError("a tree's numbers of rows are not whole numbers") from None
 
@@ -236,7 +258,9 @@ def tree_arrays(tree: str) -> TreeArrays:
     categories = [np.empty(0, dtype=np.int64)] * len(rule)
     nodes_with_set = np.flatnonzero(is_set)
     # Each set belongs to one node, or many nodes with one large set would take any amount of memory.
-    if len(set(threshold[nodes_with_set].tolist())) != len(nodes_with_set) or bounds != sorted(bounds):
+    if len(set(threshold[nodes_with_set].tolist())) != len(nodes_with_set) or bounds != sorted(
+        bounds
+    ):
         raise ValueError("two nodes share a set of categories, or sets overlap")
     for node in nodes_with_set:
         if not 0 <= threshold[node] < len(bounds) - 1:

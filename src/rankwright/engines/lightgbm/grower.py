@@ -20,7 +20,6 @@ import lightgbm as lgb
 import numpy as np
 from numpy.typing import NDArray
 
-from rankwright._memory import release_memory
 from rankwright.data.bins import BinnedMatrix, Bins
 from rankwright.data.extended_rows import ExtendedRows
 from rankwright.data.row_stream import RowStream, batches_of
@@ -36,9 +35,15 @@ from rankwright.engines.lightgbm.bins import (
     set_threads,
 )
 from rankwright.engines.lightgbm.forest import Forest, tree_values
-from rankwright.engines.lightgbm.parameters import SEEDS, checked_columns, lightgbm_parameters, samples_at_nodes
+from rankwright.engines.lightgbm.parameters import (
+    SEEDS,
+    checked_columns,
+    lightgbm_parameters,
+    samples_at_nodes,
+)
 from rankwright.kernels.threads import equal_ranges, run_ranges
 from rankwright.kernels.trees import leaves_by_change
+from rankwright.support.memory import release_memory
 
 Floats = NDArray[np.float64]
 
@@ -56,7 +61,11 @@ class Grower:
 
     def __init__(self, growth: Growth) -> None:
         train, options = growth.parts[0], growth.options
-        self.threads = GATE.usable(growth.threads) if train.n_rows * len(train.feature_names) >= VALUES_TO_SHARE else 1
+        self.threads = (
+            GATE.usable(growth.threads)
+            if train.n_rows * len(train.feature_names) >= VALUES_TO_SHARE
+            else 1
+        )
         depth = options["max_depth"]
         n_leaves = min(options["num_leaves"], 2**depth) if 0 < depth < 31 else options["num_leaves"]
         params = checked_columns(growth.params, len(train.feature_names), n_leaves)
@@ -69,19 +78,25 @@ class Grower:
         self._categorical = [train.feature_names.index(name) for name in train.categories]
         self._matrices = [part.X for part in growth.parts]
         bins, reference = None, None
-        if any(isinstance(X, RowStream) for X in self._matrices):  # LightGBM gets values of their bins
+        if any(
+            isinstance(X, RowStream) for X in self._matrices
+        ):  # LightGBM gets values of their bins
             self._params["force_col_wise"] = (
                 True  # it would keep a second copy of the bins, or two to see what is faster
             )
             with _refusals():
-                bins, reference = choose_bins(train.X, self._set_params, self._names, self._categorical)
+                bins, reference = choose_bins(
+                    train.X, self._set_params, self._names, self._categorical
+                )
         with _refusals(), GATE.calls_with(self.threads):
             set_threads(self.threads)
             self._sets = [self._dataset(train.X, bins, reference)]
             self._sets[0].reference = reference = None  # the sample, which has told its bins
             self._sets += [self._dataset(X, bins, self._sets[0]) for X in self._matrices[1:]]
         # LightGBM refuses data in which no column can be split: all are constant, or leaves must be too large.
-        self.can_split = any(self._sets[0].feature_num_bin(column) > 1 for column in range(len(self._names)))
+        self.can_split = any(
+            self._sets[0].feature_num_bin(column) > 1 for column in range(len(self._names))
+        )
         self._iteration = self._resumed_at = 0
         self._finished: Forest | None = None  # trees of the blocks before
         self._booster: lgb.Booster | None = None  # of this block
@@ -114,7 +129,9 @@ class Grower:
             feature_name=self._names,
             categorical_feature=self._categorical,
             # Those that the reference states lack the number of threads, and all cores would be used.
-            params=self._set_params if reference is None else {**reference.get_params(), "num_threads": self.threads},
+            params=self._set_params
+            if reference is None
+            else {**reference.get_params(), "num_threads": self.threads},
             free_raw_data=rows is not X,  # which LightGBM keeps itself
         ).construct()
         del rows
@@ -135,7 +152,9 @@ class Grower:
         if not self.can_split:
             return
         block = self._iteration // self._block
-        words = np.random.SeedSequence([self._seed % 2**63, block]).generate_state(len(SEEDS), np.uint32)
+        words = np.random.SeedSequence([self._seed % 2**63, block]).generate_state(
+            len(SEEDS), np.uint32
+        )
         seeds = {name: int(word >> 2) for name, word in zip(SEEDS, words, strict=True)}
         del seeds["data_random_seed"]  # bins are made once
         with _refusals(), GATE.calls_with(self.threads):
@@ -144,8 +163,12 @@ class Grower:
                 self._booster.add_valid(dataset, f"part {number}")
         nothing = np.zeros(self._sets[0].num_data(), dtype=np.float32)
         for _ in range(skip):
-            with GATE.calls_with(self.threads):  # one at a time, so that Ctrl-C need not wait for all
-                self._booster.update(fobj=lambda *_: (nothing, nothing))  # draws a sample, and finds no split
+            with GATE.calls_with(
+                self.threads
+            ):  # one at a time, so that Ctrl-C need not wait for all
+                self._booster.update(
+                    fobj=lambda *_: (nothing, nothing)
+                )  # draws a sample, and finds no split
 
     def grow(self, grad: NDArray[np.float32], hess: NDArray[np.float32]) -> _Tree | None:
         """Grow one tree."""
@@ -163,7 +186,9 @@ class Grower:
         if finished:
             return None
         # The number of a tree is not that of the iteration: LightGBM keeps a first tree without a split.
-        self._newest = _Tree(self._booster, self._matrices, self._scores, self._largest, self.threads)
+        self._newest = _Tree(
+            self._booster, self._matrices, self._scores, self._largest, self.threads
+        )
         self._largest = self._newest.largest
         self._trees.append(self._newest)
         return self._newest
@@ -184,7 +209,12 @@ class _Tree:
     """The newest tree; once another is grown, only its number and what was set are of use."""
 
     def __init__(
-        self, booster: lgb.Booster, matrices: Sequence[Any], before: Sequence[Floats], largest: float, threads: int
+        self,
+        booster: lgb.Booster,
+        matrices: Sequence[Any],
+        before: Sequence[Floats],
+        largest: float,
+        threads: int,
     ) -> None:
         self.number = int(booster.current_iteration()) - 1
         text = booster.model_to_string(start_iteration=self.number, num_iteration=1)
@@ -193,7 +223,9 @@ class _Tree:
         self._booster: lgb.Booster | None = booster
         self._matrices = matrices
         self._before = before
-        self.largest = largest + float(np.abs(self.values).max())  # no score is larger after this tree
+        self.largest = largest + float(
+            np.abs(self.values).max()
+        )  # no score is larger after this tree
         self._threads = threads
 
     def set(self, values: Floats, gain_factor: float = 1.0) -> None:
@@ -215,7 +247,14 @@ class _Tree:
         n_threads = min(self._threads, 1 + len(before) // _ROWS_PER_THREAD)
 
         def look_up(after: Floats) -> None:
-            find = partial(leaves_by_change, before=before, after=after, middle=middle, leaf_at=order, out=leaves)
+            find = partial(
+                leaves_by_change,
+                before=before,
+                after=after,
+                middle=middle,
+                leaf_at=order,
+                out=leaves,
+            )
             run_ranges(find, equal_ranges(len(before), n_threads))
 
         self._see_scores(part, look_up)
@@ -223,7 +262,11 @@ class _Tree:
 
     def _predicted_leaves(self, part: int) -> NDArray[np.int64]:
         assert self._booster is not None
-        options: dict[str, Any] = {"start_iteration": self.number, "num_iteration": 1, "num_threads": self._threads}
+        options: dict[str, Any] = {
+            "start_iteration": self.number,
+            "num_iteration": 1,
+            "num_threads": self._threads,
+        }
         leaves = np.empty(self._matrices[part].shape[0], dtype=np.int64)
         for places, rows in batches_of(self._matrices[part], "leaves"):
             with GATE.calls_with(self._threads):
@@ -264,9 +307,17 @@ def plain_names(names: Sequence[str]) -> list[str]:
 
 def _text_without_trees(names: list[str]) -> str:
     rows = np.array([[0.0], [1.0]]).repeat(len(names), axis=1)
-    params = {"objective": "none", "verbosity": -1, "min_data_in_leaf": 1, "min_data_in_bin": 1, "num_threads": 1}
+    params = {
+        "objective": "none",
+        "verbosity": -1,
+        "min_data_in_leaf": 1,
+        "min_data_in_bin": 1,
+        "num_threads": 1,
+    }
     with GATE.calls_with(1):
-        booster = lgb.Booster(params, lgb.Dataset(rows, np.zeros(2), feature_name=names, params=params))
+        booster = lgb.Booster(
+            params, lgb.Dataset(rows, np.zeros(2), feature_name=names, params=params)
+        )
     return str(booster.model_to_string())
 
 

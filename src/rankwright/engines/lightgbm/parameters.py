@@ -12,7 +12,7 @@ import numpy as np
 from rankwright.engines.contract import Needs
 from rankwright.engines.lightgbm.aliases import MAIN_NAMES, REFUSED, main_name, main_names
 from rankwright.engines.lightgbm.forced_files import check_forced_file
-from rankwright.notation import nearest
+from rankwright.support.notation import nearest
 
 # The estimator's tree parameters by LightGBM's names.
 NAMES = {
@@ -23,7 +23,9 @@ NAMES = {
     "subsample": "bagging_fraction",
     "colsample": "feature_fraction",
 }
-_LARGEST = 2**31 - 1  # of LightGBM's whole numbers; a depth or a count of rows beyond it means the same
+_LARGEST = (
+    2**31 - 1
+)  # of LightGBM's whole numbers; a depth or a count of rows beyond it means the same
 SEEDS = ("bagging_seed", "feature_fraction_seed", "extra_seed", "data_random_seed")
 _SET_BY_ESTIMATOR = {
     "objective": "objective=",
@@ -87,7 +89,9 @@ _ACT_ON_LEAF_VALUES = ("lambda_l1", "max_delta_step", "path_smooth", "monotone_c
 def check(params: Mapping[str, Any], needs: Needs) -> list[str]:
     """Say why parameters cannot be used: LightGBM would ignore them, the estimator sets them, or they break it."""
     reasons = []
-    estimator_names = {theirs: f"the parameter {ours}= of the estimator" for ours, theirs in NAMES.items()}
+    estimator_names = {
+        theirs: f"the parameter {ours}= of the estimator" for ours, theirs in NAMES.items()
+    }
     first_names: dict[str, str] = {}
     for given, value in params.items():
         name = main_name(given)
@@ -100,7 +104,9 @@ def check(params: Mapping[str, Any], needs: Needs) -> list[str]:
         if instead is not None:
             reasons.append(f"engine_params has {given!r}; use {instead} instead.")
         elif name in REFUSED:
-            reasons.append(f"engine_params has {given!r}, which cannot be used: {REFUSED[name]}. Leave it out.")
+            reasons.append(
+                f"engine_params has {given!r}, which cannot be used: {REFUSED[name]}. Leave it out."
+            )
         elif name not in _ALLOWED:
             hint = nearest(str(name), [*_ALLOWED, *MAIN_NAMES], cutoff=0.6)
             reasons.append(
@@ -123,7 +129,9 @@ def check(params: Mapping[str, Any], needs: Needs) -> list[str]:
                 "leaf_noise='independent' replace them; leave it out, or use diagonal leaf values with shared noise."
             )
         elif name.endswith("_filename") and value and not os.path.isfile(value):
-            reasons.append(f"engine_params has {name}={value!r}, which is not a file; LightGBM would ignore it.")
+            reasons.append(
+                f"engine_params has {name}={value!r}, which is not a file; LightGBM would ignore it."
+            )
     return reasons
 
 
@@ -131,7 +139,9 @@ def _is_plain(name: str, value: Any) -> bool:
     """Tell whether a value is one: LightGBM gets all parameters as one text, where a space starts another one."""
     if isinstance(value, str) or (name.endswith("_filename") and value):
         is_text = isinstance(value, str | os.PathLike)
-        return is_text and (name == "interaction_constraints" or not _ENDS_A_VALUE.search(os.fsdecode(value)))
+        return is_text and (
+            name == "interaction_constraints" or not _ENDS_A_VALUE.search(os.fsdecode(value))
+        )
     if isinstance(value, list | tuple | set | np.ndarray):
         parts = np.atleast_1d(value).tolist() if isinstance(value, np.ndarray) else value
         return all(part is not None and _is_plain("", part) for part in parts)
@@ -148,11 +158,17 @@ def checked_columns(params: Mapping[str, Any], n_columns: int, n_leaves: int) ->
             check_forced_file(name, path, n_columns, n_leaves)
     groups = params.get("interaction_constraints")
     if isinstance(groups, str) and _GROUPS.fullmatch(groups):
-        groups = [[int(column) for column in group.split(",") if column.strip()] for group in _GROUP.findall(groups)]
+        groups = [
+            [int(column) for column in group.split(",") if column.strip()]
+            for group in _GROUP.findall(groups)
+        ]
     if groups is None:
         return dict(params)
     if _is_groups(groups, n_columns):
-        return {**params, "interaction_constraints": [[int(column) for column in group] for group in groups]}
+        return {
+            **params,
+            "interaction_constraints": [[int(column) for column in group] for group in groups],
+        }
     raise ValueError(
         f"engine_params has interaction_constraints={params['interaction_constraints']!r}; give a list of lists of "
         f"column numbers from 0 to {n_columns - 1}, such as [[0, 1], [2]]."
@@ -161,11 +177,15 @@ def checked_columns(params: Mapping[str, Any], n_columns: int, n_leaves: int) ->
 
 def _is_groups(groups: Any, n_columns: int) -> bool:
     """Tell whether a value is a list of lists of columns."""
-    if not isinstance(groups, list | tuple) or not all(isinstance(group, list | tuple) for group in groups):
+    if not isinstance(groups, list | tuple) or not all(
+        isinstance(group, list | tuple) for group in groups
+    ):
         return False
     columns = [column for group in groups for column in group]
     return all(
-        isinstance(column, int | np.integer) and not isinstance(column, bool) and 0 <= column < n_columns
+        isinstance(column, int | np.integer)
+        and not isinstance(column, bool)
+        and 0 <= column < n_columns
         for column in columns
     )
 
@@ -177,7 +197,9 @@ def decided_options(params: Mapping[str, Any]) -> dict[str, Any]:
     return {} if bins is None else {"max_bin": bins}
 
 
-def lightgbm_parameters(options: Mapping[str, Any], params: Mapping[str, Any], threads: int) -> dict[str, Any]:
+def lightgbm_parameters(
+    options: Mapping[str, Any], params: Mapping[str, Any], threads: int
+) -> dict[str, Any]:
     """All parameters of a booster, but for the seeds."""
     every: dict[str, Any] = {
         "objective": "none",

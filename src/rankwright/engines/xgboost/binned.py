@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from rankwright.data.bins import Bins
 from rankwright.data.paged_rows import PagedRows
-from rankwright.interrupts import deferred_interrupts
+from rankwright.support.interrupts import deferred_interrupts
 
 
 class Layout:
@@ -52,10 +52,18 @@ class Layout:
             every[: len(values), number] = values
             every[len(values) :, number] = values[-1]
         kinds = ["c" if self.bins.categories[column] else "q" for column in self.column_of]
-        options: dict[str, Any] = {"enable_categorical": True, "max_bin": longest + 1, "nthread": threads}
+        options: dict[str, Any] = {
+            "enable_categorical": True,
+            "max_bin": longest + 1,
+            "nthread": threads,
+        }
         reference = xgb.QuantileDMatrix(every, feature_types=kinds, **options)
-        with deferred_interrupts():  # one in the middle of the rows would make XGBoost take these for all
-            return xgb.QuantileDMatrix(Batches(codes, self.columns, kinds), ref=reference, **options)
+        with (
+            deferred_interrupts()
+        ):  # one in the middle of the rows would make XGBoost take these for all
+            return xgb.QuantileDMatrix(
+                Batches(codes, self.columns, kinds), ref=reference, **options
+            )
 
     def columns(self, codes: NDArray[Any]) -> NDArray[Any]:
         """Return the columns of the matrix for some rows of bins."""
@@ -76,6 +84,10 @@ class Layout:
         """All values of a column of the matrix, ascending."""
         bins, column = self.bins, self.column_of[number]
         values = np.arange(bins.n_bins[column] + float(bins.has_missing[column]))
-        if bins.has_missing[column] and not bins.categories[column] and not self.missing_below[number]:
+        if (
+            bins.has_missing[column]
+            and not bins.categories[column]
+            and not self.missing_below[number]
+        ):
             values[-1] = bins.missing
         return values

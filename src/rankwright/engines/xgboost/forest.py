@@ -59,17 +59,27 @@ class Forest(PackedForest):
             if not isinstance(document, dict) or document.get("format") != _FORMAT:
                 raise ValueError(f"it does not say that its format is {_FORMAT!r}")
             if document.get("version") != _VERSION:
-                raise ValueError(f"it has version {document.get('version')!r} of the format, not {_VERSION}")
+                raise ValueError(
+                    f"it has version {document.get('version')!r} of the format, not {_VERSION}"
+                )
             n_features = document.get("columns")
             if type(n_features) is not int or not 1 <= n_features <= _MOST_FEATURES:
                 raise ValueError(f"it has {n_features!r} columns")
             if not isinstance(document.get("trees"), list):
                 raise ValueError("it has no list of trees")
-            forest = cls([_read(tree, number) for number, tree in enumerate(document["trees"])], n_features)
+            forest = cls(
+                [_read(tree, number) for number, tree in enumerate(document["trees"])], n_features
+            )
             forest.packed  # noqa: B018 (computed, and thereby checked)
         except (ValueError, OverflowError, RecursionError) as error:
-            reason = "it is nested too deeply" if isinstance(error, RecursionError) else str(error).rstrip(".")
-            raise ValueError(f"the model file of trees cannot be read: {reason}; it was damaged.") from None
+            reason = (
+                "it is nested too deeply"
+                if isinstance(error, RecursionError)
+                else str(error).rstrip(".")
+            )
+            raise ValueError(
+                f"the model file of trees cannot be read: {reason}; it was damaged."
+            ) from None
         return forest
 
     @property
@@ -91,7 +101,9 @@ class Forest(PackedForest):
         from rankwright.kernels.shap import Covers, add_shap_values
 
         if (levels := depth(self.packed)) > _DEEPEST:
-            raise ValueError(f"SHAP values need trees of at most {_DEEPEST} levels; the model has one of {levels}.")
+            raise ValueError(
+                f"SHAP values need trees of at most {_DEEPEST} levels; the model has one of {levels}."
+            )
         out = np.zeros((X.shape[0], self.n_features + 1))
         covers = Covers(
             np.concatenate([tree.cover for tree in self._trees] or [np.empty(0)]),
@@ -99,7 +111,9 @@ class Forest(PackedForest):
         )
         for low in range(0, len(out), _ROWS_AT_ONCE):
             rows = X[low : low + _ROWS_AT_ONCE]
-            dense = np.ascontiguousarray(rows.toarray() if hasattr(rows, "toarray") else rows, dtype=np.float64)
+            dense = np.ascontiguousarray(
+                rows.toarray() if hasattr(rows, "toarray") else rows, dtype=np.float64
+            )
             add = partial(
                 add_shap_values,
                 X=dense,
@@ -119,7 +133,10 @@ class Forest(PackedForest):
         """Multiply all leaf values."""
         if factor == 1.0:
             return self
-        scaled = [tree._replace(arrays=tree.arrays._replace(value=factor * tree.arrays.value)) for tree in self._trees]
+        scaled = [
+            tree._replace(arrays=tree.arrays._replace(value=factor * tree.arrays.value))
+            for tree in self._trees
+        ]
         return Forest(scaled, self.n_features)
 
     def joined(self, other: Forest) -> Forest:
@@ -129,7 +146,10 @@ class Forest(PackedForest):
     def dump(self) -> bytes:
         """Return the content of a model file: a line for each tree."""
         head = {"format": _FORMAT, "version": _VERSION, "columns": self.n_features}
-        lines = ",\n".join(json.dumps(_written(tree), allow_nan=False, separators=(",", ":")) for tree in self._trees)
+        lines = ",\n".join(
+            json.dumps(_written(tree), allow_nan=False, separators=(",", ":"))
+            for tree in self._trees
+        )
         return f'{json.dumps(head)[:-1]}, "trees": [\n{lines}\n]}}\n'.encode()
 
     def __getstate__(self) -> dict[str, Any]:
@@ -144,7 +164,9 @@ def _written(tree: GrownTree) -> dict[str, Any]:
     return {
         "column": arrays.feature.tolist(),
         "threshold": [bound if math.isfinite(bound) else None for bound in bounds],
-        "categories": [list(map(int, arrays.categories[node])) if c else None for node, c in enumerate(is_set)],
+        "categories": [
+            list(map(int, arrays.categories[node])) if c else None for node, c in enumerate(is_set)
+        ],
         "missing_left": arrays.default_left.astype(int).tolist(),
         "left": arrays.left.tolist(),
         "right": arrays.right.tolist(),
@@ -166,7 +188,9 @@ def _read(tree: Any, number: int) -> GrownTree:
             raise ValueError(f"tree {number}: {name} holds something else than {kind}")
     is_set = np.array([known is not None for known in tree["categories"]], dtype=bool)
     for known in tree["categories"]:
-        is_list = isinstance(known, list) and all(type(code) is int and 0 <= code < 2**31 for code in known)
+        is_list = isinstance(known, list) and all(
+            type(code) is int and 0 <= code < 2**31 for code in known
+        )
         if known is not None and not (is_list and known == sorted(set(known))):
             raise ValueError(f"tree {number}: categories are not ascending numbers from 0")
     nothing = np.empty(0, dtype=np.int64)
@@ -179,7 +203,10 @@ def _read(tree: Any, number: int) -> GrownTree:
         default_left=np.array(tree["missing_left"], dtype=bool),
         left=np.array(tree["left"], dtype=np.int32),
         right=np.array(tree["right"], dtype=np.int32),
-        categories=tuple(nothing if known is None else np.array(known, dtype=np.int64) for known in tree["categories"]),
+        categories=tuple(
+            nothing if known is None else np.array(known, dtype=np.int64)
+            for known in tree["categories"]
+        ),
         value=np.array(tree["value"], dtype=np.float64),
         gain=np.array(tree["gain"], dtype=np.float64),
     )

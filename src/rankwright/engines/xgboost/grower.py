@@ -20,7 +20,6 @@ import numpy as np
 import xgboost as xgb
 from numpy.typing import NDArray
 
-from rankwright._memory import release_memory
 from rankwright.data.bins import BinnedMatrix, Bins, RowSample
 from rankwright.data.dataset import RankingData
 from rankwright.data.paged_rows import PagedRows
@@ -31,6 +30,7 @@ from rankwright.engines.xgboost.forest import Forest, GrownTree
 from rankwright.engines.xgboost.parameters import MOST_BINS, check_columns, xgboost_parameters
 from rankwright.engines.xgboost.tree import LeafFinder, read_tree
 from rankwright.kernels.random import UNIFORM, fill_uniform, noise_by_query, stream_of
+from rankwright.support.memory import release_memory
 
 Floats = NDArray[np.float64]
 
@@ -46,7 +46,9 @@ class Grower:
     def __init__(self, growth: Growth) -> None:
         train, options, params = growth.parts[0], growth.options, growth.params
         n_columns = len(train.feature_names)
-        self.threads = GATE.usable(growth.threads) if train.n_rows * n_columns >= VALUES_TO_SHARE else 1
+        self.threads = (
+            GATE.usable(growth.threads) if train.n_rows * n_columns >= VALUES_TO_SHARE else 1
+        )
         self._queries = train.queries
         self._seed = growth.seed
         self._reducer = growth.reducer
@@ -62,13 +64,17 @@ class Grower:
         self._n_features = n_columns
         self.can_split = self._layout.can_split
         column_of = self._layout.column_of.tolist()
-        self._params = xgboost_parameters(options, params, train.feature_names, column_of, self.threads)
+        self._params = xgboost_parameters(
+            options, params, train.feature_names, column_of, self.threads
+        )
         self._trees: list[_Tree] = []
         self._iteration = 0
         if self.can_split:
             with _refusals(), GATE.calls_with(self.threads):
                 self._matrix = self._layout.matrix(self._codes[0], self.threads)
-                self._booster = xgb.Booster(self._params | {"max_bin": self._matrix_bins()}, [self._matrix])
+                self._booster = xgb.Booster(
+                    self._params | {"max_bin": self._matrix_bins()}, [self._matrix]
+                )
 
     def _matrix_bins(self) -> int:
         bins = self._layout.bins
@@ -93,7 +99,10 @@ class Grower:
             rounds = self._booster.num_boosted_rounds()
             self._booster.boost(self._matrix, iteration=rounds, grad=grad, hess=hess)
             text = self._booster[rounds : rounds + 1].save_raw("json")
-        found = read_tree(json.loads(bytes(text))["learner"]["gradient_booster"]["model"]["trees"][0], self._layout)
+        found = read_tree(
+            json.loads(bytes(text))["learner"]["gradient_booster"]["model"]["trees"][0],
+            self._layout,
+        )
         if found is None:
             return None
         tree, last_bin = found
@@ -108,7 +117,9 @@ class Grower:
         queries = self._queries
         draws = np.empty(queries.n_rows)
         stream = stream_of(self._seed, iteration, _ROWS)
-        noise_by_query(0, queries.n_queries, queries.boundaries, queries.keys, UNIFORM, stream, 0, draws)
+        noise_by_query(
+            0, queries.n_queries, queries.boundaries, queries.keys, UNIFORM, stream, 0, draws
+        )
         drawn: NDArray[np.bool_] = draws < self._subsample
         return drawn
 
@@ -126,10 +137,14 @@ class Grower:
         bins = self._layout.bins
         usable = np.flatnonzero(bins.n_bins + bins.has_missing > 1)
         draws = np.empty(self._n_features + 1)
-        fill_uniform(draws, self._n_features, stream_of(self._seed, iteration, _COLUMNS), np.uint64(0), 0)
+        fill_uniform(
+            draws, self._n_features, stream_of(self._seed, iteration, _COLUMNS), np.uint64(0), 0
+        )
         n_chosen = max(1, round(self._colsample * len(usable)))
         chosen = usable[np.argsort(draws[usable], kind="stable")[:n_chosen]]
-        weights = np.where(np.isin(self._layout.column_of, chosen), np.float32(_CHOSEN), np.float32(0))
+        weights = np.where(
+            np.isin(self._layout.column_of, chosen), np.float32(_CHOSEN), np.float32(0)
+        )
         self._matrix.set_info(feature_weights=weights)
         return {"colsample_bytree": (np.count_nonzero(weights) + 0.5) / len(weights)}
 
@@ -142,7 +157,11 @@ class _Tree:
     """A grown tree, of which the newest finds the leaves of rows."""
 
     def __init__(
-        self, tree: GrownTree, finder: LeafFinder, codes: Sequence[NDArray[Any] | PagedRows], threads: int
+        self,
+        tree: GrownTree,
+        finder: LeafFinder,
+        codes: Sequence[NDArray[Any] | PagedRows],
+        threads: int,
     ) -> None:
         self.values = tree.arrays.value
         self._tree = self._finished = tree
@@ -156,7 +175,9 @@ class _Tree:
 
     def set(self, values: Floats, gain_factor: float = 1.0) -> None:
         """Decide the leaf values and the scale of the gains."""
-        arrays = self._tree.arrays._replace(value=np.array(values), gain=gain_factor * self._tree.arrays.gain)
+        arrays = self._tree.arrays._replace(
+            value=np.array(values), gain=gain_factor * self._tree.arrays.gain
+        )
         self._finished = self._tree._replace(arrays=arrays)
 
     def finished(self) -> GrownTree:
@@ -182,7 +203,9 @@ def _bins_of(train: RankingData, max_bin: int, threads: int) -> Bins:
 
 def _codes_of(X: Any, bins: Bins, threads: int) -> NDArray[Any] | PagedRows:
     if isinstance(X, BinnedMatrix):
-        assert X.bins is bins or X.codes.dtype == bins.dtype, "parts have the bins of the training set"
+        assert X.bins is bins or X.codes.dtype == bins.dtype, (
+            "parts have the bins of the training set"
+        )
         return X.codes
     return bins.encode_to_keep(X, threads=threads)
 
@@ -193,6 +216,10 @@ def _refusals() -> Iterator[None]:
         yield
     except xgb.core.XGBoostError as error:
         first = str(error).split("\n")[0]
-        if xgb.collective.is_distributed():  # it accepted the data, so what fails later is the network
-            raise ConnectionError(f"XGBoost could not grow a tree with the other machines: {first}") from None
+        if (
+            xgb.collective.is_distributed()
+        ):  # it accepted the data, so what fails later is the network
+            raise ConnectionError(
+                f"XGBoost could not grow a tree with the other machines: {first}"
+            ) from None
         raise ValueError(f"XGBoost refuses the data or engine_params: {first}") from None

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from rankwright.engines.contract import Needs
-from rankwright.notation import nearest
+from rankwright.support.notation import nearest
 
 _ALIASES = {
     "eta": "learning_rate",
@@ -88,7 +88,9 @@ def check(params: Mapping[str, Any], needs: Needs) -> list[str]:
         if name in _SET_BY_ESTIMATOR:
             reasons.append(f"engine_params has {given!r}; use {_SET_BY_ESTIMATOR[name]} instead.")
         elif name in _REFUSED:
-            reasons.append(f"engine_params has {given!r}, which cannot be used: {_REFUSED[name]}. Leave it out.")
+            reasons.append(
+                f"engine_params has {given!r}, which cannot be used: {_REFUSED[name]}. Leave it out."
+            )
         elif name not in _ALLOWED:
             hint = nearest(str(name), _ALLOWED, cutoff=0.6)
             reasons.append(
@@ -108,7 +110,9 @@ def check(params: Mapping[str, Any], needs: Needs) -> list[str]:
         elif name == "min_child_weight" and not _is_number(value):
             reasons.append(f"engine_params has {given}={value!r}; give a number from 0.")
         elif name == "max_bin" and not (_is_whole(value) and 2 <= value <= MOST_BINS):
-            reasons.append(f"engine_params has max_bin={value!r}; give a whole number from 2 to {MOST_BINS}.")
+            reasons.append(
+                f"engine_params has max_bin={value!r}; give a whole number from 2 to {MOST_BINS}."
+            )
     return reasons
 
 
@@ -117,7 +121,11 @@ def _is_set(value: Any) -> bool:
 
 
 def _is_number(value: Any) -> bool:
-    return isinstance(value, int | float | np.number) and not isinstance(value, bool) and bool(0 <= value <= 1e300)
+    return (
+        isinstance(value, int | float | np.number)
+        and not isinstance(value, bool)
+        and bool(0 <= value <= 1e300)
+    )
 
 
 def _is_whole(value: Any) -> bool:
@@ -138,7 +146,11 @@ def check_columns(params: Mapping[str, Any], names: Sequence[str]) -> None:
 
 
 def xgboost_parameters(
-    options: Mapping[str, Any], params: Mapping[str, Any], names: Sequence[str], column_of: Sequence[int], threads: int
+    options: Mapping[str, Any],
+    params: Mapping[str, Any],
+    names: Sequence[str],
+    column_of: Sequence[int],
+    threads: int,
 ) -> dict[str, Any]:
     """Return all parameters of a booster, but for those that change from tree to tree.
 
@@ -157,7 +169,11 @@ def xgboost_parameters(
         "reg_lambda": options["reg_lambda"],
         "max_leaves": options["num_leaves"],
         "max_depth": max(0, options["max_depth"]),
-        **{name: value for name, value in chosen.items() if name not in ("max_bin", "min_child_weight")},
+        **{
+            name: value
+            for name, value in chosen.items()
+            if name not in ("max_bin", "min_child_weight")
+        },
     }
     if "monotone_constraints" in chosen:
         signs = _signs(chosen["monotone_constraints"], names)
@@ -167,7 +183,10 @@ def xgboost_parameters(
         # A column that is in no group may still be split twice, by either of the columns that stand for it.
         free = sorted(set(range(len(names))) - {column for group in groups for column in group})
         groups += [[column] for column in free]
-        doubled = [[number for number, column in enumerate(column_of) if column in group] for group in groups]
+        doubled = [
+            [number for number, column in enumerate(column_of) if column in group]
+            for group in groups
+        ]
         every["interaction_constraints"] = str(doubled)  # as text: a list would have to hold names
     return every
 
@@ -187,8 +206,12 @@ def _signs(constraints: Any, names: Sequence[str]) -> list[int]:
 
 
 def _groups(constraints: Any, n_columns: int) -> list[list[int]]:
-    is_list = isinstance(constraints, list | tuple) and all(isinstance(group, list | tuple) for group in constraints)
-    if not is_list or not all(_is_whole(c) and 0 <= c < n_columns for group in constraints for c in group):
+    is_list = isinstance(constraints, list | tuple) and all(
+        isinstance(group, list | tuple) for group in constraints
+    )
+    if not is_list or not all(
+        _is_whole(c) and 0 <= c < n_columns for group in constraints for c in group
+    ):
         raise ValueError(
             f"engine_params has interaction_constraints={constraints!r}; give a list of lists of column numbers from "
             f"0 to {n_columns - 1}, such as [[0, 1], [2]]."

@@ -26,7 +26,9 @@ def read_tree(tree: dict[str, Any], layout: Layout) -> tuple[GrownTree, NDArray[
     Also returns the last bin on the left of each node, where it splits numbers.
     """
     bins = layout.bins
-    left, right = (np.array(tree[name], dtype=np.int64) for name in ("left_children", "right_children"))
+    left, right = (
+        np.array(tree[name], dtype=np.int64) for name in ("left_children", "right_children")
+    )
     inner = left >= 0
     if not inner.any():
         return None
@@ -90,10 +92,14 @@ def _sets(tree: dict[str, Any]) -> dict[int, NDArray[np.int64]]:
 class LeafFinder:
     """The children of a tree's nodes by bin, to find the leaf of each row of bins."""
 
-    def __init__(self, tree: TreeArrays, last_bin: NDArray[np.int64], n_bins: NDArray[np.int64]) -> None:
+    def __init__(
+        self, tree: TreeArrays, last_bin: NDArray[np.int64], n_bins: NDArray[np.int64]
+    ) -> None:
         self._column = tree.feature.astype(np.int64)
         self._n_bins = n_bins[self._column]
-        widths = self._n_bins + 2  # one more for a category that is not known, and one for missing values
+        widths = (
+            self._n_bins + 2
+        )  # one more for a category that is not known, and one for missing values
         self._first = np.cumsum(widths) - widths
         self._child = np.repeat(tree.right, widths)
         for i, first in enumerate(self._first.tolist()):

@@ -11,11 +11,9 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
-from rankwright._io import replacing
 from rankwright.data.dataset import RankingData
 from rankwright.data.folds import Fold, folds_by_query
 from rankwright.data.synthetic import make_web_search
-from rankwright.environment import environment
 from rankwright.research.bench.memory import peak_memory
 from rankwright.research.bench.result_files import BENCH, FORMAT_VERSION
 from rankwright.research.bench.summary import equal_quality, quality, speed
@@ -29,7 +27,15 @@ from rankwright.research.harness import (
     recipe,
     run_systems,
 )
-from rankwright.research.peers import CatBoost, LightGBM, XGBoost, YetiRankByMetric, gradient_seconds
+from rankwright.research.peers import (
+    CatBoost,
+    LightGBM,
+    XGBoost,
+    YetiRankByMetric,
+    gradient_seconds,
+)
+from rankwright.support.environment import environment
+from rankwright.support.files import replacing
 
 METRICS = ("ndcg@10", "map", "mrr", "err")
 PACKAGES = ("rankwright", "lightgbm", "catboost", "xgboost", "numpy", "numba", "scipy")
@@ -45,7 +51,10 @@ def generated_folds(kind: str, queries: int) -> tuple[str, Callable[[], Iterable
     >>> name, len(list(folds()))
     ('short, 10 queries', 5)
     """
-    return f"{kind}, {queries} queries", lambda: folds_by_query(make_web_search(queries, kind=kind), 5)  # type: ignore[arg-type]
+    return f"{kind}, {queries} queries", lambda: folds_by_query(
+        make_web_search(queries, kind=kind),  # type: ignore[arg-type]
+        5,
+    )
 
 
 def run_bench(
@@ -101,7 +110,9 @@ def run_bench(
 
     def report(outcome: Outcome) -> None:
         place = f"{outcome.data}, fold {outcome.fold}, seed {outcome.seed}: {outcome.system} for {outcome.target}"
-        show(f"{place}: {outcome.fit_seconds:.1f} s, validation {outcome.valid:.4f} with {outcome.trees} trees")
+        show(
+            f"{place}: {outcome.fit_seconds:.1f} s, validation {outcome.valid:.4f} with {outcome.trees} trees"
+        )
 
     costs: dict[tuple[str, str, str], dict[str, float | None]] = {}
     for name, folds in data.items():
@@ -132,12 +143,19 @@ def run_bench(
     # The file may hold further data, systems, targets or seeds.
     selected = OutcomeStore()
     for outcome in store.outcomes:
-        if outcome.data in data and outcome.system in names and outcome.target in targets and outcome.seed < seeds:
+        if (
+            outcome.data in data
+            and outcome.system in names
+            and outcome.target in targets
+            and outcome.seed < seeds
+        ):
             selected.add(outcome)
     rows: dict[str, list[dict[str, Any]]] = {"quality": [], "speed": [], "equal_quality": []}
     for target in targets:
         rows["quality"] += quality(selected, list(data), names, target)
-        rows["speed"] += speed(selected, list(data), names, target, trees=trees, reach=reach, costs=costs)
+        rows["speed"] += speed(
+            selected, list(data), names, target, trees=trees, reach=reach, costs=costs
+        )
         rows["equal_quality"] += equal_quality(selected, list(data), names, target)
     return {
         "format": BENCH,
@@ -170,7 +188,9 @@ class _CostFile:
             except ValueError:
                 raise ValueError(f"{path} is not valid JSON; delete it to measure again.") from None
 
-    def get(self, key: str, measure: Callable[[], dict[str, float | None]]) -> dict[str, float | None]:
+    def get(
+        self, key: str, measure: Callable[[], dict[str, float | None]]
+    ) -> dict[str, float | None]:
         if key not in self._known:
             self._known[key] = measure()
             if self._path is not None:
@@ -181,7 +201,12 @@ class _CostFile:
 
 
 def _cost(
-    system: System, train: RankingData, target: str, trees: int, threads: int, show: Callable[[str], object]
+    system: System,
+    train: RankingData,
+    target: str,
+    trees: int,
+    threads: int,
+    show: Callable[[str], object],
 ) -> dict[str, float | None]:
     cost = peak_memory(system, train, target, trees=min(trees, _MEMORY_TREES), threads=threads)
     if isinstance(system, LightGBM | CatBoost | YetiRankByMetric | XGBoost):
@@ -190,7 +215,9 @@ def _cost(
     return cost
 
 
-def _warm_up(systems: Sequence[System], targets: Sequence[str], threads: int, show: Callable[[str], object]) -> None:
+def _warm_up(
+    systems: Sequence[System], targets: Sequence[str], threads: int, show: Callable[[str], object]
+) -> None:
     """Load and compile before anything is timed."""
     fold = next(folds_by_query(make_web_search(15, n_features=20, mean_length=20), 3))
     for system in systems:

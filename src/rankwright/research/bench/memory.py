@@ -45,11 +45,19 @@ def peak_memory(
         np.save(Path(folder, "group.npy"), train.group)
         # The path comes first: the module of the system may be importable only with the caller's path.
         job = pickle.dumps(sys.path) + pickle.dumps((system, folder, metric, trees, threads))
-        command = [sys.executable, "-c", "from rankwright.research.bench.memory import measure; measure()"]
+        command = [
+            sys.executable,
+            "-c",
+            "from rankwright.research.bench.memory import measure; measure()",
+        ]
         process = subprocess.run(command, input=job, capture_output=True, check=False)
     if process.returncode:
-        reason = (process.stderr.decode(errors="replace").strip() or f"exit code {process.returncode}").splitlines()[-1]
-        raise ValueError(f"training {system.name} in a separate process, to measure its memory, failed: {reason}")
+        reason = (
+            process.stderr.decode(errors="replace").strip() or f"exit code {process.returncode}"
+        ).splitlines()[-1]
+        raise ValueError(
+            f"training {system.name} in a separate process, to measure its memory, failed: {reason}"
+        )
     measured: dict[str, float | None] = json.loads(process.stdout.splitlines()[-1])
     return measured
 

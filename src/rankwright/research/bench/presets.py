@@ -12,7 +12,9 @@ SYSTEM_PRESETS = ("defaults", "common")
 _RATE, _LEAVES, _DEPTH = 0.05, 31, 6
 
 
-def preset_systems(preset: str = "defaults", extra: Sequence[RankwrightSystem] = ()) -> list[System]:
+def preset_systems(
+    preset: str = "defaults", extra: Sequence[RankwrightSystem] = ()
+) -> list[System]:
     """Return rankwright, untuned, and every peer.
 
     Parameters
@@ -33,7 +35,11 @@ def preset_systems(preset: str = "defaults", extra: Sequence[RankwrightSystem] =
     own = [RankwrightSystem("rankwright")]
     params: dict[str, dict[str, Any]] = {}
     if preset == "common":
-        own.append(RankwrightSystem(f"rankwright, {_LEAVES} leaves", {"learning_rate": _RATE, "num_leaves": _LEAVES}))
+        own.append(
+            RankwrightSystem(
+                f"rankwright, {_LEAVES} leaves", {"learning_rate": _RATE, "num_leaves": _LEAVES}
+            )
+        )
         params = {
             "lightgbm": {"learning_rate": _RATE, "num_leaves": _LEAVES},
             "catboost": {"learning_rate": _RATE, "depth": _DEPTH},
@@ -43,7 +49,9 @@ def preset_systems(preset: str = "defaults", extra: Sequence[RankwrightSystem] =
     names = [system.name for system in systems]
     repeated = [name for name in names if names.count(name) > 1]
     if repeated:
-        raise ValueError(f"two systems have the name {repeated[0]!r}; give the second another name.")
+        raise ValueError(
+            f"two systems have the name {repeated[0]!r}; give the second another name."
+        )
     return systems
 
 
@@ -58,7 +66,9 @@ def choose_systems(systems: Sequence[System], names: Sequence[str]) -> list[Syst
     chosen: list[System] = []
     for name in names:
         exact = [system for system in systems if system.name == name]
-        matches = exact or [system for system in systems if system.name.split()[0].rstrip(",") == name]
+        matches = exact or [
+            system for system in systems if system.name.split()[0].rstrip(",") == name
+        ]
         if not matches:
             known = "; ".join(system.name for system in systems)
             raise ValueError(

@@ -7,7 +7,10 @@ from typing import Any
 
 from rankwright.research.bench.result_files import BENCH
 
-SLOWER, LOWER = 1.1, 0.995  # ratios of time and memory, and of a mean, beyond which a figure counts as worse
+SLOWER, LOWER = (
+    1.1,
+    0.995,
+)  # ratios of time and memory, and of a mean, beyond which a figure counts as worse
 _SPEED = ("fit_seconds", "gradient_ms", "predict_seconds", "peak_mb", "added_mb", "reach_seconds")
 _Key = tuple[str, ...]
 
@@ -49,14 +52,28 @@ def regressions(new: Mapping[str, Any], old: Mapping[str, Any]) -> dict[str, Any
         ratio = value / earlier
         worse = ratio > SLOWER if better == "lower" else ratio < LOWER
         rows.append(
-            {"what": ", ".join(what), "measure": measure, "old": earlier, "new": value, "ratio": ratio, "worse": worse}
+            {
+                "what": ", ".join(what),
+                "measure": measure,
+                "old": earlier,
+                "new": value,
+                "ratio": ratio,
+                "worse": worse,
+            }
         )
-    return {"date": old["date"], "notes": list(_notes(new["environment"], old["environment"])), "rows": rows}
+    return {
+        "date": old["date"],
+        "notes": list(_notes(new["environment"], old["environment"])),
+        "rows": rows,
+    }
 
 
 def _bench_figures(result: Mapping[str, Any]) -> Iterator[tuple[_Key, float | None]]:
     for row in result["quality"]:
-        yield (row["data"], row["target"], row["system"], "mean", _better(row["target"])), row["mean"]
+        yield (
+            (row["data"], row["target"], row["system"], "mean", _better(row["target"])),
+            row["mean"],
+        )
     for row in result["speed"]:
         for measure in _SPEED:
             yield (row["data"], row["target"], row["system"], measure, "lower"), row.get(measure)
@@ -65,7 +82,12 @@ def _bench_figures(result: Mapping[str, Any]) -> Iterator[tuple[_Key, float | No
 def _scaling_figures(result: Mapping[str, Any]) -> Iterator[tuple[_Key, float | None]]:
     for curve in result["curves"]:
         for size, seconds in zip(curve["sizes"], curve["seconds"], strict=True):
-            what = (curve["what"], curve["case"], f"{size} {curve['over']}", f"{curve['threads']} threads")
+            what = (
+                curve["what"],
+                curve["case"],
+                f"{size} {curve['over']}",
+                f"{curve['threads']} threads",
+            )
             yield (*what, "seconds", "lower"), seconds
 
 

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from rankwright._io import replacing
+from rankwright.support.files import replacing
 
 BENCH, SCALING = "rankwright bench", "rankwright scaling"
 FORMAT_VERSION = 1
@@ -29,7 +29,9 @@ def write_result(result: Mapping[str, Any], path: str | os.PathLike[str]) -> Non
     target = Path(path)
     target.parent.mkdir(parents=True, exist_ok=True)
     with replacing(target) as file:
-        file.write((json.dumps(_finite(result), indent=1, allow_nan=False, default=str) + "\n").encode())
+        file.write(
+            (json.dumps(_finite(result), indent=1, allow_nan=False, default=str) + "\n").encode()
+        )
 
 
 def read_result(path: str | os.PathLike[str]) -> dict[str, Any]:
@@ -37,9 +39,13 @@ def read_result(path: str | os.PathLike[str]) -> dict[str, Any]:
     try:
         result = json.loads(Path(path).read_bytes())
     except ValueError:
-        raise ValueError(f"{path} is not valid JSON; name a file that `rankwright bench` wrote.") from None
+        raise ValueError(
+            f"{path} is not valid JSON; name a file that `rankwright bench` wrote."
+        ) from None
     if not isinstance(result, dict) or result.get("format") not in (BENCH, SCALING):
-        raise ValueError(f"{path} is not a benchmark result; name a file that `rankwright bench` wrote.")
+        raise ValueError(
+            f"{path} is not a benchmark result; name a file that `rankwright bench` wrote."
+        )
     if result.get("format_version") != FORMAT_VERSION:
         raise ValueError(
             f"{path} has format {result.get('format_version')!r}; this version reads {FORMAT_VERSION}. Upgrade "

@@ -19,11 +19,11 @@ from typing import Any
 import numpy as np
 
 from rankwright.data.dataset import RankingData
-from rankwright.environment import environment
 from rankwright.objectives import bind
 from rankwright.research.bench.result_files import FORMAT_VERSION, SCALING
 from rankwright.research.harness import RankwrightSystem, System, capabilities_of, check_installed
 from rankwright.research.peers import LightGBM
+from rankwright.support.environment import environment
 
 TIMED_OBJECTIVES = (
     ("lambdamart(truncation=13)", "ndcg@10"),
@@ -99,7 +99,9 @@ class ScalingCurve:
     error: float | None
 
 
-def fit_exponent(sizes: Sequence[float], seconds: Sequence[float]) -> tuple[float | None, float | None]:
+def fit_exponent(
+    sizes: Sequence[float], seconds: Sequence[float]
+) -> tuple[float | None, float | None]:
     """Return the slope of log seconds over log size by least squares, and its standard error.
 
     Examples
@@ -180,7 +182,12 @@ def _gradient_curves(sizes: ScalingSizes) -> Iterator[ScalingCurve]:
 
 
 def _gradient_curve(
-    objective: str, metric: str, over: str, points: Sequence[tuple[int, int, int]], threads: int, rounds: int
+    objective: str,
+    metric: str,
+    over: str,
+    points: Sequence[tuple[int, int, int]],
+    threads: int,
+    rounds: int,
 ) -> ScalingCurve:
     seconds, memory = [], []
     for _, documents, length in points:
@@ -196,7 +203,9 @@ def _gradient_curve(
         tracemalloc.stop()
     axis = [size for size, *_ in points]
     case = f"{objective} for {metric}"
-    return ScalingCurve("gradient", case, over, axis, threads, seconds, memory, *fit_exponent(axis, seconds))
+    return ScalingCurve(
+        "gradient", case, over, axis, threads, seconds, memory, *fit_exponent(axis, seconds)
+    )
 
 
 def _training_curves(sizes: ScalingSizes, systems: Sequence[System]) -> Iterator[ScalingCurve]:
@@ -216,11 +225,15 @@ def _training_curves(sizes: ScalingSizes, systems: Sequence[System]) -> Iterator
                 seconds = []
                 for _, *shape in points:
                     data = _problem(*shape)
-                    fit = partial(system.fit, data, "ndcg@10", trees=sizes.trees, seed=0, threads=threads)
+                    fit = partial(
+                        system.fit, data, "ndcg@10", trees=sizes.trees, seed=0, threads=threads
+                    )
                     seconds.append(statistics.median(_seconds(fit) for _ in range(sizes.rounds)))
                 axis = [size for size, *_ in points]
                 slope = fit_exponent(axis, seconds)
-                yield ScalingCurve("training", system.name, over, axis, threads, seconds, None, *slope)
+                yield ScalingCurve(
+                    "training", system.name, over, axis, threads, seconds, None, *slope
+                )
 
 
 def _problem(documents: int, length: int, features: int) -> RankingData:

@@ -17,7 +17,9 @@ _PAIRED = ("difference", "low", "high", "p", "p_adjusted", "significant", "wins"
 Costs = Mapping[tuple[str, str, str], Mapping[str, float | None]]
 
 
-def quality(store: OutcomeStore, data: Sequence[str], systems: Sequence[str], target: str) -> list[dict[str, Any]]:
+def quality(
+    store: OutcomeStore, data: Sequence[str], systems: Sequence[str], target: str
+) -> list[dict[str, Any]]:
     """Return means of each system on each data set, and on all pooled, tested against the first system.
 
     ``difference`` is the system minus the first one, with its 95 % interval and p-values (Fisher's randomisation test;
@@ -68,14 +70,20 @@ def speed(
     """
     rows = []
     for name in data:
-        here = [outcome for outcome in store.outcomes if outcome.data == name and outcome.target == target]
+        here = [
+            outcome
+            for outcome in store.outcomes
+            if outcome.data == name and outcome.target == target
+        ]
         levels = _levels(here, target, reach)
         for system in systems:
             own = [outcome for outcome in here if outcome.system == system]
             times = [seconds_until(outcome, levels[outcome.fold]) for outcome in own]
             cost = costs.get((name, system, target), {})
             gradients = [
-                1000 * outcome.gradient_seconds / trees for outcome in own if outcome.gradient_seconds is not None
+                1000 * outcome.gradient_seconds / trees
+                for outcome in own
+                if outcome.gradient_seconds is not None
             ]
             rows.append(
                 {
@@ -83,8 +91,12 @@ def speed(
                     "target": target,
                     "system": system,
                     "fit_seconds": statistics.median(outcome.fit_seconds for outcome in own),
-                    "predict_seconds": statistics.median(outcome.predict_seconds for outcome in own),
-                    "gradient_ms": statistics.median(gradients) if gradients else cost.get("gradient_ms"),
+                    "predict_seconds": statistics.median(
+                        outcome.predict_seconds for outcome in own
+                    ),
+                    "gradient_ms": statistics.median(gradients)
+                    if gradients
+                    else cost.get("gradient_ms"),
                     "peak_mb": cost.get("peak_mb"),
                     "added_mb": cost.get("added_mb"),
                     "level": statistics.mean(levels.values()),
@@ -113,7 +125,8 @@ def equal_quality(
             peer_outcomes = [outcome for (system, _, _), outcome in here.items() if system == peer]
             own = [seconds_until(outcome, outcome.valid) for outcome in peer_outcomes]
             first = [
-                seconds_until(here[systems[0], outcome.fold, outcome.seed], outcome.valid) for outcome in peer_outcomes
+                seconds_until(here[systems[0], outcome.fold, outcome.seed], outcome.valid)
+                for outcome in peer_outcomes
             ]
             rows.append(
                 {

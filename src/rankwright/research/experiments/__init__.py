@@ -9,8 +9,21 @@ from __future__ import annotations
 
 import difflib
 
-from rankwright.research.experiments import directness, lambdaex, stochasticrank, tricks, xendcg, xendcg_bound
-from rankwright.research.experiments.base import Budget, Experiment, ExperimentSettings, Findings, Verdict
+from rankwright.research.experiments import (
+    directness,
+    lambdaex,
+    stochasticrank,
+    tricks,
+    xendcg,
+    xendcg_bound,
+)
+from rankwright.research.experiments.base import (
+    Budget,
+    Experiment,
+    ExperimentSettings,
+    Findings,
+    Verdict,
+)
 from rankwright.research.experiments.records import Record, read_records, reproduce, results_page
 
 EXPERIMENTS: dict[str, Experiment] = {

@@ -82,8 +82,14 @@ class ExperimentSettings:
         """Name of the data in tables."""
         if self.data is not None:
             return self.data.resolve().name
-        length = "" if self.budget.length is None else f" of {self.budget.length:g} documents on average"
-        return f"generated, {self.kind}, {self.budget.queries} queries{length}" if self.kind else "the paper's example"
+        length = (
+            "" if self.budget.length is None else f" of {self.budget.length:g} documents on average"
+        )
+        return (
+            f"generated, {self.kind}, {self.budget.queries} queries{length}"
+            if self.kind
+            else "the paper's example"
+        )
 
     def folds(self) -> Iterator[Fold]:
         """Yield the folds, one at a time."""
@@ -95,7 +101,10 @@ class ExperimentSettings:
         """Generate a fold, a world of its own: as many queries for testing as for training and validation together."""
         queries = int(self.budget.queries or 0)
         sizes = {"train": queries - queries // 4, "valid": queries // 4, "test": queries}
-        first, parts = 2 * queries * number, {}  # ids differ between worlds too, since all test queries are pooled
+        first, parts = (
+            2 * queries * number,
+            {},
+        )  # ids differ between worlds too, since all test queries are pooled
         for part, size in sizes.items():
             kinds: dict[str, Any] = {"kind": self.kind, "mean_length": self.budget.length}
             parts[part] = make_web_search(size, first_query=first, seed=number, **kinds)
@@ -111,11 +120,21 @@ class ExperimentSettings:
             "kind": self.kind,
             "targets": list(self.targets),
         }
-        return {"experiment": self.experiment, **where, **budget, "quick": self.quick, "threads": self.threads}
+        return {
+            "experiment": self.experiment,
+            **where,
+            **budget,
+            "quick": self.quick,
+            "threads": self.threads,
+        }
 
     def _data_bytes(self) -> int | None:
         """Return the size of the data's files, by which other data of the same name is noticed."""
-        return None if self.data is None else sum(file.stat().st_size for file in fold_files(self.data))
+        return (
+            None
+            if self.data is None
+            else sum(file.stat().st_size for file in fold_files(self.data))
+        )
 
     def command(self) -> str:
         """Return the command line for these settings."""
@@ -283,9 +302,13 @@ class Experiment:
         if self.kind is None and (data is not None or kind is not None):
             raise ValueError(f"{self.name} has data of its own; leave out data and kind.")
         if data is not None and (kind is not None or changed.keys() & {"queries", "length"}):
-            raise ValueError("kind, queries and length apply to generated data; leave them out, or leave out data.")
+            raise ValueError(
+                "kind, queries and length apply to generated data; leave them out, or leave out data."
+            )
         if kind is not None and kind not in _KINDS:
-            raise ValueError(f"unknown kind {kind!r} of generated data; choose one of {', '.join(_KINDS)}.")
+            raise ValueError(
+                f"unknown kind {kind!r} of generated data; choose one of {', '.join(_KINDS)}."
+            )
         optional = {"length", *(["trials"] if self.tunable else [])}
         for name in changed:
             if name not in optional and getattr(budget, name) is None:
@@ -301,6 +324,12 @@ class Experiment:
         if data is not None:
             available, wanted = count_folds(data), changed.get("folds", 0)
             if wanted > available:
-                raise ValueError(f"{data} has only {available} of {wanted} folds; leave folds out, or lower it.")
-            budget = replace(budget, queries=None, length=None, folds=min(budget.folds or available, available))
-        return ExperimentSettings(self.name, budget, kind if kind else self.kind, data, targets, quick, threads)
+                raise ValueError(
+                    f"{data} has only {available} of {wanted} folds; leave folds out, or lower it."
+                )
+            budget = replace(
+                budget, queries=None, length=None, folds=min(budget.folds or available, available)
+            )
+        return ExperimentSettings(
+            self.name, budget, kind if kind else self.kind, data, targets, quick, threads
+        )

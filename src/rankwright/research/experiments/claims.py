@@ -54,7 +54,11 @@ class Claim:
 
     def systems(self) -> set[str]:
         """Return the names of its systems."""
-        return {name for side in (self.better, self.worse) for name in ([side] if isinstance(side, str) else side)}
+        return {
+            name
+            for side in (self.better, self.worse)
+            for name in ([side] if isinstance(side, str) else side)
+        }
 
 
 def claims(text: str, targets: Iterable[str], *, alike: bool = False) -> tuple[Claim, ...]:
@@ -65,9 +69,13 @@ def claims(text: str, targets: Iterable[str], *, alike: bool = False) -> tuple[C
     >>> [str(claim) for claim in claims("a > b > c", ["map"])]
     ['a above b by map', 'b above c by map']
     """
-    chains = [[name.strip() for name in line.split(" > ")] for line in text.splitlines() if line.strip()]
+    chains = [
+        [name.strip() for name in line.split(" > ")] for line in text.splitlines() if line.strip()
+    ]
     pairs = [pair for chain in chains for pair in pairwise(chain)]
-    return tuple(Claim(better, worse, target, alike) for target in targets for better, worse in pairs)
+    return tuple(
+        Claim(better, worse, target, alike) for target in targets for better, worse in pairs
+    )
 
 
 def p_text(p: float) -> str:
@@ -81,7 +89,9 @@ def p_text(p: float) -> str:
     return f"= {p:.3f}" if p >= 0.001 else "< 0.001"
 
 
-def judge(claims: Sequence[Claim], store: OutcomeStore, published: PublishedValues = _NOTHING) -> list[Verdict]:
+def judge(
+    claims: Sequence[Claim], store: OutcomeStore, published: PublishedValues = _NOTHING
+) -> list[Verdict]:
     """Test claims by paired tests over the test queries, with Holm's correction over the claims of each metric.
 
     Claims about drawn data are tested over the draws too.
@@ -111,7 +121,9 @@ def judge(claims: Sequence[Claim], store: OutcomeStore, published: PublishedValu
                 evidence += f"; standard error over {len(draws)} draws {100 * error:.2f}"
                 if _p_over_draws(draws) > _LEVEL:
                     outcome = OPEN
-            verdicts.append(Verdict(str(claim), outcome, evidence + _in_the_paper(claim, published)))
+            verdicts.append(
+                Verdict(str(claim), outcome, evidence + _in_the_paper(claim, published))
+            )
     return verdicts
 
 
@@ -119,7 +131,11 @@ def _by_draw(claim: Claim, store: OutcomeStore) -> Floats:
     """Return the difference of the two sides for each fold and seed."""
 
     def means(name: str) -> dict[tuple[str, str, int], float]:
-        own = [outcome for outcome in store.outcomes if (outcome.system, outcome.target) == (name, claim.target)]
+        own = [
+            outcome
+            for outcome in store.outcomes
+            if (outcome.system, outcome.target) == (name, claim.target)
+        ]
         return {(o.data, o.fold, o.seed): float(np.nanmean(o.values[claim.target])) for o in own}
 
     def side(measured: Measured, draw: tuple[str, str, int]) -> float:

@@ -14,11 +14,7 @@ from rankwright.data.folds import Fold
 from rankwright.evaluation.comparison import PairedResult, compare
 from rankwright.metrics import metric as parse_metric
 from rankwright.report.page import Cell, Table
-from rankwright.research.experiments.base import (
-    Experiment,
-    Findings,
-    Job,
-)
+from rankwright.research.experiments.base import Experiment, Findings, Job
 from rankwright.research.experiments.claims import Claim, judge, p_text
 from rankwright.research.experiments.published import PublishedValues
 from rankwright.research.harness import (
@@ -73,7 +69,9 @@ class NamedSystem:
         """Capabilities of the system."""
         return capabilities_of(self.system)
 
-    def fit(self, train: RankingData, metric: str, *, trees: int, seed: int, threads: int) -> StagedModel:
+    def fit(
+        self, train: RankingData, metric: str, *, trees: int, seed: int, threads: int
+    ) -> StagedModel:
         """Train the system."""
         return self.system.fit(train, metric, trees=trees, seed=seed, threads=threads)
 
@@ -173,13 +171,19 @@ class ComparisonStudy(Experiment):
                 for together in [[seed] for seed in seeds] if condition.drawn else [list(seeds)]:
                     changed = condition.change(fold, together[0])
                     for system in self.systems:
-                        for target, origins in self._run_system(job, changed, condition, system, together):
+                        for target, origins in self._run_system(
+                            job, changed, condition, system, together
+                        ):
                             searches[target][origins] += 1
                         if self._variants_of(job, system):
-                            for target, variant in self._choose_variants(job, changed, condition, system, together):
+                            for target, variant in self._choose_variants(
+                                job, changed, condition, system, together
+                            ):
                                 chosen.setdefault((target, system.name), Counter())[variant] += 1
         names = {name for target in targets for name in self._names(job, target)}
-        tested = [claim for claim in self.claims if claim.target in targets and claim.systems() <= names]
+        tested = [
+            claim for claim in self.claims if claim.target in targets and claim.systems() <= names
+        ]
         verdicts = judge(tested, job.store, self.published)
         notes = {
             target: [f"{number} searches with trials: {origins}" for origins, number in own.items()]
@@ -187,7 +191,9 @@ class ComparisonStudy(Experiment):
         }
         for (target, name), counts in chosen.items():
             variants = self.peer_variants.get(name, self.variants)
-            times = ", ".join(f"{variant} {counts[variant]} times" for variant in variants if counts[variant])
+            times = ", ".join(
+                f"{variant} {counts[variant]} times" for variant in variants if counts[variant]
+            )
             notes[target].append(f"Chosen on validation queries for {name}: {times}")
         tables = [self._table(job, target, "; ".join(notes[target])) for target in targets]
         stages = [trees for trees in self.along if trees <= settings.budget.trees]
@@ -195,7 +201,11 @@ class ComparisonStudy(Experiment):
         return Findings(tuple(tables), tuple(verdicts))
 
     def _conditions(self, job: Job) -> list[Condition]:
-        return [condition for condition in self.conditions if job.settings.data is None or not condition.generated_only]
+        return [
+            condition
+            for condition in self.conditions
+            if job.settings.data is None or not condition.generated_only
+        ]
 
     def _run_system(
         self, job: Job, fold: Fold, condition: Condition, system: System, seeds: Sequence[int]
@@ -208,14 +218,23 @@ class ComparisonStudy(Experiment):
             name, space = condition.names(system.name), self.spaces[system.name]
             origins: list[tuple[str, str]] = []
             for target in targets:
-                self._train(job, fold, tune_on_fold(job, fold, system, name, target, space), [target], seeds)
+                self._train(
+                    job, fold, tune_on_fold(job, fold, system, name, target, space), [target], seeds
+                )
                 outcome = job.store.find(job.settings.data_name, fold.name, name, target, seeds[0])
-                origins += [(target, outcome.selection)] if outcome is not None and outcome.selection else []
+                origins += (
+                    [(target, outcome.selection)]
+                    if outcome is not None and outcome.selection
+                    else []
+                )
             return origins
         if not self._variants_of(job, system):
             self._train(job, fold, self._named(job, condition, system), targets, seeds)
         for variant in self._variants_of(job, system):
-            named, trees = self._variant(job, condition, system, variant), self._trees_of_variants(job)
+            named, trees = (
+                self._variant(job, condition, system, variant),
+                self._trees_of_variants(job),
+            )
             self._train(job, fold, named, targets, seeds, trees=trees, tested=False)
         return []
 
@@ -250,7 +269,10 @@ class ComparisonStudy(Experiment):
         """Return a system under its name in this condition, with the learning rate of the study."""
         trained = self._at_rate(system, job.settings.budget.trees)
         create = DrawnSystem if condition.drawn else NamedSystem
-        return create(condition.names(system.name), trained.system if isinstance(trained, NamedSystem) else trained)
+        return create(
+            condition.names(system.name),
+            trained.system if isinstance(trained, NamedSystem) else trained,
+        )
 
     def _variant(self, job: Job, condition: Condition, system: System, variant: str) -> NamedSystem:
         """Return a system with the parameters of a variant."""
@@ -264,13 +286,19 @@ class ComparisonStudy(Experiment):
 
     def _targets(self, job: Job, system: str) -> list[str]:
         return [
-            target for target in job.settings.targets or self.targets if target in self.only.get(system, self.targets)
+            target
+            for target in job.settings.targets or self.targets
+            if target in self.only.get(system, self.targets)
         ]
 
     def _variants_of(self, job: Job, system: System) -> Variants:
         if system.name in self.spaces and job.settings.budget.trials:
             return {}
-        return self.variants if isinstance(system, RankwrightSystem) else self.peer_variants.get(system.name, {})
+        return (
+            self.variants
+            if isinstance(system, RankwrightSystem)
+            else self.peer_variants.get(system.name, {})
+        )
 
     def _choose_variants(
         self, job: Job, fold: Fold, condition: Condition, system: System, seeds: Sequence[int]
@@ -282,7 +310,8 @@ class ComparisonStudy(Experiment):
         data, name = job.settings.data_name, condition.names(system.name)
         names: list[tuple[str, str]] = []
         variants = {
-            variant: self._variant(job, condition, system, variant) for variant in self._variants_of(job, system)
+            variant: self._variant(job, condition, system, variant)
+            for variant in self._variants_of(job, system)
         }
         trees = job.settings.budget.trees
         more_trees = trees > self._trees_of_variants(job)
@@ -295,7 +324,9 @@ class ComparisonStudy(Experiment):
                     variant: job.store.find(data, fold.name, named.name, target, seed)
                     for variant, named in variants.items()
                 }
-                outcomes = {variant: outcome for variant, outcome in found.items() if outcome is not None}
+                outcomes = {
+                    variant: outcome for variant, outcome in found.items() if outcome is not None
+                }
                 compared[target] = list(outcomes.values())
                 best[target] = max(outcomes, key=lambda variant: sign * outcomes[variant].valid)
             names += best.items()
@@ -335,7 +366,10 @@ class ComparisonStudy(Experiment):
         rows: list[list[Cell]] = []
         for name in self._names(job, target):
             curves = [o.curve for o in job.store.outcomes if (o.system, o.target) == (name, target)]
-            means = [np.mean([curve[min(-(-n // EVERY), len(curve)) - 1] for curve in curves]) for n in stages]
+            means = [
+                np.mean([curve[min(-(-n // EVERY), len(curve)) - 1] for curve in curves])
+                for n in stages
+            ]
             rows.append([name, *(f"{100 * mean:.2f}" for mean in means)])
         title = f"{target} on validation queries, by number of trees, per cent"
         return Table(title, ["system", *map(str, stages)], rows)
@@ -345,16 +379,29 @@ class ComparisonStudy(Experiment):
         compared: dict[str, PairedResult] = {}
         if len(names) > 1:
             evaluations = [store.evaluation(name, target) for name in names]
-            compared = {row.system: row for row in compare(*evaluations, names=names, metrics=[target]).rows}
+            compared = {
+                row.system: row for row in compare(*evaluations, names=names, metrics=[target]).rows
+            }
         rows = []
         for name in names:
-            own = [outcome for outcome in store.outcomes if (outcome.system, outcome.target) == (name, target)]
+            own = [
+                outcome
+                for outcome in store.outcomes
+                if (outcome.system, outcome.target) == (name, target)
+            ]
             trees = f"{np.mean([outcome.trees for outcome in own]):.0f}"
             mean = f"{100 * store.evaluation(name, target).mean[target]:.2f}"
             published = self.published.of(target, name)
             row: list[Cell] = [name, mean, *_difference(compared.get(name)), trees]
             rows.append(row + [None if value is None else f"{value:.2f}" for value in published])
-        columns = ["system", "here", f"difference from {names[0]}", "95 % interval", "p (Holm)", "trees"]
+        columns = [
+            "system",
+            "here",
+            f"difference from {names[0]}",
+            "95 % interval",
+            "p (Holm)",
+            "trees",
+        ]
         columns += [f"paper, {name}" for name in self.published.columns]
         return Table(f"{target}, per cent", columns, rows, f"{note}." if note else "")
 

@@ -9,7 +9,16 @@ from typing import Any
 import numpy as np
 
 from rankwright.report.page import Cell, Table
-from rankwright.research.experiments.base import AGREES, CONTRADICTS, OPEN, Budget, Experiment, Findings, Job, Verdict
+from rankwright.research.experiments.base import (
+    AGREES,
+    CONTRADICTS,
+    OPEN,
+    Budget,
+    Experiment,
+    Findings,
+    Job,
+    Verdict,
+)
 from rankwright.research.harness import Outcome, fit_whole
 
 SIGMAS = (3.0, 1.0, 0.3, 0.1, 0.03, 0.01, 0.003, 0.001, 1e-4, 1e-5, 1e-6)
@@ -24,13 +33,23 @@ class DirectnessExperiment(Experiment):
         data, budget = job.settings.data_name, job.settings.budget
         for fold in job.settings.folds():
             for seed in range(budget.seeds):
-                if not all(job.store.has(data, fold.name, "softrank", _at(sigma), seed) for sigma in SIGMAS):
+                if not all(
+                    job.store.has(data, fold.name, "softrank", _at(sigma), seed) for sigma in SIGMAS
+                ):
                     self._measure(job, fold, seed)
         points = {
-            sigma: [outcome for outcome in job.store.outcomes if outcome.target == _at(sigma)] for sigma in SIGMAS
+            sigma: [outcome for outcome in job.store.outcomes if outcome.target == _at(sigma)]
+            for sigma in SIGMAS
         }
         rows = [_row(sigma, [outcome.values for outcome in own]) for sigma, own in points.items()]
-        columns = ["σ", "mean gap", "largest gap", "queries under theorem 2", "largest gap there", "mean bound there"]
+        columns = [
+            "σ",
+            "mean gap",
+            "largest gap",
+            "queries under theorem 2",
+            "largest gap there",
+            "mean bound there",
+        ]
         columns.append("largest gap / bound")
         return Findings(
             (Table("|NDCG - SoftNDCG|", columns, rows),),
@@ -42,10 +61,16 @@ class DirectnessExperiment(Experiment):
         from rankwright.ranker import Ranker
 
         threads = job.settings.threads
-        options: dict[str, Any] = {"n_estimators": job.settings.budget.trees, "n_jobs": threads, "verbose": 0}
+        options: dict[str, Any] = {
+            "n_estimators": job.settings.budget.trees,
+            "n_jobs": threads,
+            "verbose": 0,
+        }
         ranker = fit_whole(Ranker("softrank", "ndcg", random_state=seed, **options), fold.train)
         test = fold.test
-        curve = directness_curve(ranker.predict(test), test.y, group=test.group, sigmas=SIGMAS, threads=threads)
+        curve = directness_curve(
+            ranker.predict(test), test.y, group=test.group, sigmas=SIGMAS, threads=threads
+        )
         for sigma, point in zip(SIGMAS, curve.points, strict=True):
             if job.store.has(job.settings.data_name, fold.name, "softrank", _at(sigma), seed):
                 continue
@@ -65,16 +90,22 @@ def _row(sigma: float, measured: Sequence[dict[str, list[float]]]) -> list[Cell]
     under = [values for values in measured if values["bounded"][0]]
     if not under:
         return [f"{sigma:g}", mean, worst, queries, None, None, None]
-    largest, ratio = (max(values[name][0] for values in under) for name in ("max_gap_bounded", "max_ratio"))
+    largest, ratio = (
+        max(values[name][0] for values in under) for name in ("max_gap_bounded", "max_ratio")
+    )
     bound = np.average(
-        [values["mean_bound"][0] for values in under], weights=[values["bounded"][0] for values in under]
+        [values["mean_bound"][0] for values in under],
+        weights=[values["bounded"][0] for values in under],
     )
     return [f"{sigma:g}", mean, worst, queries, f"{largest:.2e}", f"{bound:.2e}", f"{ratio:.2e}"]
 
 
 def _mean_gaps(points: dict[float, list[Outcome]]) -> list[float]:
     """Return the mean gap at each sigma, in descending order of sigma."""
-    return [float(np.mean([outcome.values["mean_gap"][0] for outcome in own])) for own in points.values()]
+    return [
+        float(np.mean([outcome.values["mean_gap"][0] for outcome in own]))
+        for own in points.values()
+    ]
 
 
 def _bounded(points: Sequence[Sequence[Outcome]]) -> Verdict:
@@ -85,7 +116,9 @@ def _bounded(points: Sequence[Sequence[Outcome]]) -> Verdict:
     ratio = max(values["max_ratio"][0] for values in under)
     count = int(sum(values["bounded"][0] for values in under))
     outcome = AGREES if ratio <= 1 else CONTRADICTS
-    return Verdict(claim, outcome, f"largest gap / bound {ratio:.2e}, over {count} pairs of a query and a σ")
+    return Verdict(
+        claim, outcome, f"largest gap / bound {ratio:.2e}, over {count} pairs of a query and a σ"
+    )
 
 
 def _falls(gaps: Sequence[float]) -> Verdict:

@@ -41,11 +41,14 @@ def _family(name: str, objective: str, options: str = "") -> tuple[RankwrightSys
     """Return the baselines of a loss, the paper's first, and its extensions."""
     levels = {"τ=k+3": "truncation=k+3", "τ=k": "truncation=k", "τ=∞": ""}
     systems = {f"{name} {level}": text for level, text in levels.items()}
-    for strategy in STRATEGIES:  # the selection is written out so that outcomes of an earlier reading are not reused
+    for strategy in (
+        STRATEGIES
+    ):  # the selection is written out so that outcomes of an earlier reading are not reused
         systems[f"{name}-eX {strategy}"] = f"truncation=k, extend={strategy}, selection=paper"
     texts = {system: ", ".join(filter(None, (text, options))) for system, text in systems.items()}
     return tuple(
-        RankwrightSystem(system, {"objective": f"{objective}({text})", **TREES}) for system, text in texts.items()
+        RankwrightSystem(system, {"objective": f"{objective}({text})", **TREES})
+        for system, text in texts.items()
     )
 
 
@@ -60,7 +63,9 @@ LAMBDALOSS = _family("LambdaLoss", "lambdaloss", LAMBDALOSS_OPTIONS)
 
 def _better_than_baseline(name: str) -> str:
     better = [f"{name} τ=∞", *(f"{name}-eX {strategy}" for strategy in STRATEGIES)]
-    return "\n".join(f"{system} > {name} τ=k+3" for system in better) + f"\n{name} τ=k+3 > {name} τ=k"
+    return (
+        "\n".join(f"{system} > {name} τ=k+3" for system in better) + f"\n{name} τ=k+3 > {name} τ=k"
+    )
 
 
 TABLE5 = ComparisonStudy(
@@ -100,7 +105,9 @@ class TimingExperiment(Experiment):
                     _time(job, fold, system, number)
         times = {
             (system.name, what): [
-                outcome.values[what][0] for outcome in job.store.outcomes if outcome.system == system.name
+                outcome.values[what][0]
+                for outcome in job.store.outcomes
+                if outcome.system == system.name
             ]
             for system in LAMBDAMART
             for what in ("objective", "tree")
@@ -132,11 +139,15 @@ def _time(job: Job, fold: Fold, system: RankwrightSystem, number: int) -> None:
     trees = job.settings.budget.trees
     options: dict[str, Any] = {"n_estimators": trees, "n_jobs": job.settings.threads, "verbose": 0}
     ranker = fit_whole(Ranker(metric="ndcg@5", **dict(system.params), **options), fold.train)
-    times = {phase: ranker.times_[phase] for phase in ("gradients", "trees", "leaves", "evaluation")}
+    times = {
+        phase: ranker.times_[phase] for phase in ("gradients", "trees", "leaves", "evaluation")
+    }
     seconds = sum(times.values())
     values = {"objective": [1e3 * times["gradients"] / trees], "tree": [1e3 * seconds / trees]}
     own = _recipe(job, system, "time")
-    job.add(fold.name, system.name, "time", number, values, trees=trees, seconds=seconds, recipe=own)
+    job.add(
+        fold.name, system.name, "time", number, values, trees=trees, seconds=seconds, recipe=own
+    )
 
 
 def _recipe(job: Job, system: RankwrightSystem, target: str) -> str:
@@ -207,7 +218,9 @@ class IncoherencyExperiment(Experiment):
         pairs = [(f"LambdaMART {level}", name) for level in ("τ=k", "τ=k+3") for name in extended]
         pairs += pairwise(["LambdaMART τ=k", "LambdaMART τ=k+3", "LambdaMART τ=∞"])
         text = "{} has more queries with harmful pairs than {}"
-        tested = [Claim(more, fewer, _ALL_TREES, text=text.format(more, fewer)) for more, fewer in pairs]
+        tested = [
+            Claim(more, fewer, _ALL_TREES, text=text.format(more, fewer)) for more, fewer in pairs
+        ]
         return Findings((table,), tuple(judge(tested, pooled)))
 
 
@@ -217,7 +230,12 @@ def _follow(job: Job, fold: Fold, system: RankwrightSystem, seed: int, stages: l
     from rankwright.ranker import Ranker
 
     trees, threads = job.settings.budget.trees, job.settings.threads
-    options: dict[str, Any] = {"n_estimators": trees, "random_state": seed, "n_jobs": threads, "verbose": 0}
+    options: dict[str, Any] = {
+        "n_estimators": trees,
+        "random_state": seed,
+        "n_jobs": threads,
+        "verbose": 0,
+    }
     ranker = fit_whole(Ranker(metric="ndcg@5", **dict(system.params), **options), fold.train)
     curve = incoherency_curve(ranker, fold.train, reading=_READING, threads=threads)
     harmful = np.array([stage.harmful > 0 for stage in curve.stages], dtype=np.float64)
@@ -226,7 +244,8 @@ def _follow(job: Job, fold: Fold, system: RankwrightSystem, seed: int, stages: l
         system.name,
         _ALL_TREES,
         seed,
-        {_after(n): harmful[n - 1].tolist() for n in stages} | {_ALL_TREES: harmful.mean(axis=0).tolist()},
+        {_after(n): harmful[n - 1].tolist() for n in stages}
+        | {_ALL_TREES: harmful.mean(axis=0).tolist()},
         trees=trees,
         seconds=sum(ranker.times_.values()),
         queries=[str(query) for query in fold.train.query_ids],
@@ -244,7 +263,10 @@ def by_query(store: OutcomeStore) -> OutcomeStore:
                 names.setdefault(name, {}).setdefault(query, []).append(value)
     pooled = OutcomeStore()
     for (system, target), names in values.items():
-        means = {name: [float(np.mean(own)) for own in queries.values()] for name, queries in names.items()}
+        means = {
+            name: [float(np.mean(own)) for own in queries.values()]
+            for name, queries in names.items()
+        }
         ids = list(names[target])
         pooled.add(Outcome("all", "all", system, target, 0, 0, float("nan"), 0.0, 0.0, ids, means))
     return pooled

@@ -35,7 +35,9 @@ class PublishedValues:
 
     def joined(self, other: PublishedValues) -> PublishedValues:
         """Return these figures and those of further systems on the same data sets."""
-        values = {target: {**rows, **other.values.get(target, {})} for target, rows in self.values.items()}
+        values = {
+            target: {**rows, **other.values.get(target, {})} for target, rows in self.values.items()
+        }
         return replace(self, values=values)
 
 
@@ -70,6 +72,8 @@ def parse_published(text: str, source: str) -> PublishedValues:
         system, _, numbers = line.rpartition(":")
         row = tuple(None if word == "-" else float(word) for word in numbers.split())
         if len(row) != len(columns):
-            raise ValueError(f"{source}: {system} has {len(row)} figures for {len(columns)} columns.")
+            raise ValueError(
+                f"{source}: {system} has {len(row)} figures for {len(columns)} columns."
+            )
         values[target][system] = row
     return PublishedValues(columns, values)

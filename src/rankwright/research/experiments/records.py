@@ -15,7 +15,6 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
-from rankwright._io import replacing
 from rankwright.report.page import Page, Section, Table, Text, save_page
 from rankwright.research.experiments.base import (
     AGREES,
@@ -29,6 +28,7 @@ from rankwright.research.experiments.base import (
 )
 from rankwright.research.harness import Outcome, OutcomeStore
 from rankwright.research.kept_outcomes import read_reusable
+from rankwright.support.files import replacing
 
 _PACKAGES = ("rankwright", "lightgbm", "numpy", "numba", "optuna")
 
@@ -69,9 +69,16 @@ class Record:
         blocks: list[Text | Table] = [Text("\n\n".join(paragraphs))]
         blocks += [Table(**table) for table in self.tables]
         if self.verdicts:
-            rows = [[verdict["outcome"], verdict["claim"], verdict["evidence"]] for verdict in self.verdicts]
-            blocks.append(Table("The paper's claims", ["here", "claim", "evidence"], rows, self.conclusion()))
-        return Section(f"{self.settings['experiment']}: {about['title']} ({_data_text(self.settings)})", blocks)
+            rows = [
+                [verdict["outcome"], verdict["claim"], verdict["evidence"]]
+                for verdict in self.verdicts
+            ]
+            blocks.append(
+                Table("The paper's claims", ["here", "claim", "evidence"], rows, self.conclusion())
+            )
+        return Section(
+            f"{self.settings['experiment']}: {about['title']} ({_data_text(self.settings)})", blocks
+        )
 
     def conclusion(self) -> str:
         """Say in a sentence how many claims hold."""
@@ -130,16 +137,23 @@ def reproduce(
         raise ValueError(f"{folder} is a file; the tables go into a folder.")
     folder.mkdir(parents=True, exist_ok=True)
     _claim_folder(folder, content)
-    findings = experiment.run(Job(settings, OutcomeStore(folder / "outcomes.jsonl"), progress, reusable))
+    findings = experiment.run(
+        Job(settings, OutcomeStore(folder / "outcomes.jsonl"), progress, reusable)
+    )
     record = Record(
         settings=content,
         command=settings.command(),
-        about={name: getattr(experiment, name) for name in ("title", "paper", "source", "departs")} | {"note": note},
+        about={name: getattr(experiment, name) for name in ("title", "paper", "source", "departs")}
+        | {"note": note},
         tables=[asdict(table) for table in findings.tables],
         verdicts=[asdict(verdict) for verdict in findings.verdicts],
         versions=package_versions(),
     )
-    save_page(Page(experiment.name, [record.section()], _versions_text(record.versions)), folder / "table.md", "md")
+    save_page(
+        Page(experiment.name, [record.section()], _versions_text(record.versions)),
+        folder / "table.md",
+        "md",
+    )
     _write_json(folder / "table.json", asdict(record))
     return record
 
@@ -148,9 +162,13 @@ def read_records(folder: str | os.PathLike[str]) -> list[Record]:
     """Return the finished runs in the folders below a folder, by the names of the folders."""
     paths = sorted(Path(folder).glob("*/table.json"))
     if not paths and Path(folder, "table.json").exists():
-        raise ValueError(f"{folder} is the folder of one experiment; name the folder that it is in.")
+        raise ValueError(
+            f"{folder} is the folder of one experiment; name the folder that it is in."
+        )
     if not paths:
-        raise ValueError(f"{folder} holds no finished experiment; run `rankwright reproduce NAME` first.")
+        raise ValueError(
+            f"{folder} holds no finished experiment; run `rankwright reproduce NAME` first."
+        )
     return [Record(**_read_json(path)) for path in paths]
 
 
@@ -169,7 +187,14 @@ def results_page(records: Sequence[Record], order: Sequence[str]) -> Page:
     for record in ranked:
         counts = [record.count(outcome) for outcome in (AGREES, OPEN, CONTRADICTS, MIXED)]
         rows.append([record.settings["experiment"], _data_text(record.settings), *counts])
-    columns = ["experiment", "data", "claims that agree", "not significant", "contradicted", "mixed"]
+    columns = [
+        "experiment",
+        "data",
+        "claims that agree",
+        "not significant",
+        "contradicted",
+        "mixed",
+    ]
     intro = (
         "Every experiment of the five papers, as rankwright reproduce runs it. Claims of the papers are tested by "
         "paired randomisation tests over the pooled test queries, seeds averaged per query, at the level 0.05, with "
@@ -180,16 +205,29 @@ def results_page(records: Sequence[Record], order: Sequence[str]) -> Page:
     versions = [dict(record.versions) for record in ranked]
     same = versions.count(versions[0]) == len(versions)
     contradicted = [
-        [record.settings["experiment"], _data_text(record.settings), verdict["claim"], verdict["evidence"]]
+        [
+            record.settings["experiment"],
+            _data_text(record.settings),
+            verdict["claim"],
+            verdict["evidence"],
+        ]
         for record in ranked
         for verdict in record.verdicts
         if verdict["outcome"] == CONTRADICTS
     ]
     blocks: list[Text | Table] = [Text(intro), Table("", columns, rows)]
-    blocks += [Table("Contradicted", ["experiment", "data", "claim", "evidence"], contradicted)] if contradicted else []
+    blocks += (
+        [Table("Contradicted", ["experiment", "data", "claim", "evidence"], contradicted)]
+        if contradicted
+        else []
+    )
     overview = Section("Verdicts", blocks)
     subtitle = _versions_text(versions[0]) if same else ""
-    return Page("Results of the papers' experiments", [overview, *(record.section() for record in ranked)], subtitle)
+    return Page(
+        "Results of the papers' experiments",
+        [overview, *(record.section() for record in ranked)],
+        subtitle,
+    )
 
 
 def _claim_folder(folder: Path, content: dict[str, Any]) -> None:
@@ -211,7 +249,9 @@ def _read_json(path: Path) -> dict[str, Any]:
     except ValueError:
         content = None
     if not isinstance(content, dict):
-        raise ValueError(f"{path} is damaged: expected a JSON object; delete it to run the experiment anew.")
+        raise ValueError(
+            f"{path} is damaged: expected a JSON object; delete it to run the experiment anew."
+        )
     return content
 
 

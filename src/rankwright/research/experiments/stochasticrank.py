@@ -50,7 +50,10 @@ def _toy(name: str, objective: str, **params: Any) -> RankwrightSystem:
 
 def _noisy(name: str, objective: str) -> tuple[RankwrightSystem, ...]:
     """Return a method with noisy lambdas, whose strength the paper leaves open."""
-    return tuple(_toy(f"{name}, strength {s:g}", f"{objective}(noise=gumbel, strength={s:g})") for s in _TOY_STRENGTHS)
+    return tuple(
+        _toy(f"{name}, strength {s:g}", f"{objective}(noise=gumbel, strength={s:g})")
+        for s in _TOY_STRENGTHS
+    )
 
 
 _TOY_STRENGTHS = (0.1, 0.3, 1.0)
@@ -65,7 +68,18 @@ TOY_SYSTEMS: tuple[RankwrightSystem, ...] = (
     *_noisy("E-LambdaMART", "lambdamart"),
     *_noisy("E-LambdaLoss", "lambdaloss"),
     _toy("SoftRank", "stochasticrank(mu=0, sfa=False)"),
-    *(_toy(name, name) for name in ("softrank", "xendcg", "listnet", "yetirank", "yetiloss", "queryrmse", "ranknet")),
+    *(
+        _toy(name, name)
+        for name in (
+            "softrank",
+            "xendcg",
+            "listnet",
+            "yetirank",
+            "yetiloss",
+            "queryrmse",
+            "ranknet",
+        )
+    ),
 )
 _STUCK = ("LambdaMART", "LambdaLoss", "E-LambdaMART", "E-LambdaLoss", "SoftRank")
 TOY_PAPER = {system.name: _LOCAL for system in TOY_SYSTEMS if system.name.split(",")[0] in _STUCK}
@@ -98,7 +112,13 @@ class ToyExperiment(Experiment):
             paper = TOY_PAPER.get(system.name)
             counts = [sum(value == level for value in reached) for level in (_GLOBAL, _LOCAL)]
             rest = len(reached) - sum(counts)
-            rows.append([system.name, *(f"{count} of {len(reached)}" for count in (*counts, rest)), _three(paper)])
+            rows.append(
+                [
+                    system.name,
+                    *(f"{count} of {len(reached)}" for count in (*counts, rest)),
+                    _three(paper),
+                ]
+            )
             if paper is not None:
                 verdicts.append(_reached(system.name, paper, reached))
         columns = ["method", "0.917, the optimum", "0.903", "other value", "paper"]
@@ -150,13 +170,17 @@ def tied(fold: Fold, seed: int = 0) -> Fold:
     centred = known - known.mean(axis=0)
     spread = np.sqrt((centred**2).sum(axis=0))
     along = np.abs(centred.T @ (fold.train.y - fold.train.y.mean()))
-    columns = np.argsort(-np.divide(along, spread, out=np.zeros_like(along), where=spread > 0), kind="stable")
+    columns = np.argsort(
+        -np.divide(along, spread, out=np.zeros_like(along), where=spread > 0), kind="stable"
+    )
     columns = columns[:_TIED_COLUMNS]
     limits = np.quantile(known[:, columns], (1 / 3, 2 / 3), axis=0)
 
     def cut(data: RankingData) -> RankingData:
         values = np.nan_to_num(np.asarray(data.X, dtype=np.float64))[:, columns]
-        return RankingData((values > limits[0]).astype(float) + (values > limits[1]), data.y, qid=data.qid)
+        return RankingData(
+            (values > limits[0]).astype(float) + (values > limits[1]), data.y, qid=data.qid
+        )
 
     return replace(fold, train=cut(fold.train), valid=cut(fold.valid), test=cut(fold.test))
 
@@ -211,7 +235,8 @@ TABLE2 = ComparisonStudy(
     conditions=_FEATURES,
     claims=(
         *_under_both(
-            "SR-R1 > LambdaMART\nSR-R1 > E-LambdaMART\nSR-R1 > SoftRank\nSR-R1 > SR-R1 soft", ["ndcg@5", "mrr"]
+            "SR-R1 > LambdaMART\nSR-R1 > E-LambdaMART\nSR-R1 > SoftRank\nSR-R1 > SR-R1 soft",
+            ["ndcg@5", "mrr"],
         ),
         *_under_both("SR-R1 > LambdaLoss\nSR-R1 > E-LambdaLoss", ["ndcg@5"]),
     ),
@@ -239,14 +264,18 @@ TABLE3 = ComparisonStudy(
         "CCS + SFA + SGLB + mu": {},
     },
     systems=(
-        RankwrightSystem("REINFORCE", {"objective": "stochasticrank(estimator=reinforce, sfa=False)"}),
+        RankwrightSystem(
+            "REINFORCE", {"objective": "stochasticrank(estimator=reinforce, sfa=False)"}
+        ),
         RankwrightSystem("CCS", {"objective": "stochasticrank(sfa=False)"}),
         RankwrightSystem("CCS + SFA", {"objective": "stochasticrank"}),
         RankwrightSystem("CCS + SFA + SGLB", {"objective": "stochasticrank", **SGLB}),
         RankwrightSystem("CCS + SFA + SGLB + mu", {"objective": "stochasticrank(mu=0.1)", **SGLB}),
     ),
     published=read_published("stochasticrank-table3"),
-    claims=_under_both("CCS + SFA + SGLB + mu > CCS + SFA + SGLB > CCS + SFA > CCS > REINFORCE", ["ndcg@5"]),
+    claims=_under_both(
+        "CCS + SFA + SGLB + mu > CCS + SFA + SGLB > CCS + SFA > CCS > REINFORCE", ["ndcg@5"]
+    ),
     departs=(
         f"{_TIES_MATTER} Trees are LightGBM's. The number of trees, the parameters, mu and the temperature are chosen "
         "on the validation queries, as in table 2."

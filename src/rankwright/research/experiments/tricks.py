@@ -26,7 +26,12 @@ _YETIRANK = RankwrightSystem("YetiRank", {"objective": "yetirank"}, by_metric=Fa
 _YETILOSS = RankwrightSystem("YetiLoss", {"objective": "yetiloss"})
 _STOCHASTICRANK = RankwrightSystem(
     "StochasticRank",
-    {"objective": "stochasticrank(mu=0.02)", "langevin": True, "diffusion_temperature": 1e8, "shrink_rate": 1e-4},
+    {
+        "objective": "stochasticrank(mu=0.02)",
+        "langevin": True,
+        "diffusion_temperature": 1e8,
+        "shrink_rate": 1e-4,
+    },
 )
 _TREES = "Trees are LightGBM's, not CatBoost's oblivious ones. "
 _DEFAULTS = _TREES + "Parameters are the defaults of Ranker; the paper tuned them."
@@ -36,7 +41,8 @@ VARIANTS = {
     for ridge in (1, 10)
 }
 _LIGHTGBM_VARIANTS = {
-    name: {"num_leaves": values["num_leaves"], "lambda_l2": values["reg_lambda"]} for name, values in VARIANTS.items()
+    name: {"num_leaves": values["num_leaves"], "lambda_l2": values["reg_lambda"]}
+    for name, values in VARIANTS.items()
 }
 _VARIANT_TREES = 300  # tables 2 and 3 share the trainings of the variants
 _IN_TWO_STEPS = (
@@ -58,7 +64,9 @@ TABLE2 = _study(
     targets=FOUR,
     systems=(_LIGHTGBM, _QUERYRMSE, _LAMBDAMART, _STOCHASTICRANK, _YETIRANK, _YETILOSS),
     only={"LightGBM": ("ndcg@10",)},
-    spaces={name: {} for name in ("QueryRMSE", "LambdaMART", "StochasticRank", "YetiRank", "YetiLoss")}
+    spaces={
+        name: {} for name in ("QueryRMSE", "LambdaMART", "StochasticRank", "YetiRank", "YetiLoss")
+    }
     | {"LightGBM": LIGHTGBM_SPACE},
     published=read_published("tricks-table2"),
     claims=(
@@ -91,7 +99,10 @@ TABLE4 = _study(
     only={"LightGBM": ("ndcg@10",)},
     published=read_published("tricks-table4"),
     claims=(
-        *claims("YetiRank > LightGBM\nYetiRank > QueryRMSE\nYetiRank > LambdaMART\nYetiRank > YetiLoss", ["ndcg@10"]),
+        *claims(
+            "YetiRank > LightGBM\nYetiRank > QueryRMSE\nYetiRank > LambdaMART\nYetiRank > YetiLoss",
+            ["ndcg@10"],
+        ),
         *claims("YetiLoss > YetiRank\nYetiLoss > QueryRMSE\nYetiLoss > LambdaMART", ["mrr", "map"]),
         *claims("YetiLoss > LambdaMART\nYetiLoss > QueryRMSE", [ERR]),
         *claims("QueryRMSE > LambdaMART", ["ndcg@10"]),
@@ -104,12 +115,16 @@ TABLE4 = _study(
 def _smoothed(name: str, objective: str, **params: Any) -> tuple[RankwrightSystem, ...]:
     noises = {"logistic": "logistic", "Gaussian": "gaussian", "no smoothing": "none"}
     return tuple(
-        RankwrightSystem(f"{name}, {smoothing}", {"objective": f"{objective}(noise={noise})"}, **params)
+        RankwrightSystem(
+            f"{name}, {smoothing}", {"objective": f"{objective}(noise={noise})"}, **params
+        )
         for smoothing, noise in noises.items()
     )
 
 
-_SMOOTHING_MATTERS = "YetiLoss, logistic > YetiLoss, no smoothing\nYetiLoss, Gaussian > YetiLoss, no smoothing"
+_SMOOTHING_MATTERS = (
+    "YetiLoss, logistic > YetiLoss, no smoothing\nYetiLoss, Gaussian > YetiLoss, no smoothing"
+)
 _PUBLISHED_YETILOSS = read_published("tricks-smoothing-yetiloss")
 
 TABLE3 = _study(
@@ -137,9 +152,14 @@ SMOOTHING = _study(
     full=_FULL,
     quick=_SMALL,
     targets=SIX,
-    systems=(*_smoothed("YetiLoss", "yetiloss"), *_smoothed("YetiRank", "yetirank", by_metric=False)),
+    systems=(
+        *_smoothed("YetiLoss", "yetiloss"),
+        *_smoothed("YetiRank", "yetirank", by_metric=False),
+    ),
     published=_PUBLISHED_YETILOSS.joined(read_published("tricks-smoothing-yetirank")),
-    claims=claims(_SMOOTHING_MATTERS + "\n" + _SMOOTHING_MATTERS.replace("YetiLoss", "YetiRank"), SIX[:-1]),
+    claims=claims(
+        _SMOOTHING_MATTERS + "\n" + _SMOOTHING_MATTERS.replace("YetiLoss", "YetiRank"), SIX[:-1]
+    ),
     departs=_DEFAULTS + " The paper has no ERR without smoothing.",
 )
 
@@ -159,7 +179,8 @@ NEIGHBOURS = _study(
         *claims("YetiLoss, 2 > YetiLoss, 1\nYetiLoss, all > YetiLoss, 1", SIX, alike=True),
         *claims("YetiLoss, 3 > YetiLoss, 1", FOUR, alike=True),  # tables 5 and 6 do not have three
     ),
-    departs=_DEFAULTS + " Pairs count up to this distance here, and at exactly this distance in the paper's text. That "
+    departs=_DEFAULTS
+    + " Pairs count up to this distance here, and at exactly this distance in the paper's text. That "
     "the numbers are alike within a point is our reading of its words that quality does not depend on them stably.",
 )
 
@@ -179,7 +200,8 @@ GAP = GapStudy(
         *claims("YetiLoss > YetiRank", ("mrr", "map")),
         *claims("LightGBM > YetiRank\nLightGBM > YetiLoss", ["ndcg@10"]),
     ),
-    departs=_DEFAULTS + " LightGBM has its own defaults; StochasticRank has mu 0.02, Langevin noise at 1e8 and shrink "
+    departs=_DEFAULTS
+    + " LightGBM has its own defaults; StochasticRank has mu 0.02, Langevin noise at 1e8 and shrink "
     "rate 1e-4. The paper's figures are its gaps. It explains LightGBM's larger gap by CatBoost's "
     "oblivious trees, which no system has here. In its table 23 the gaps of LightGBM and StochasticRank, and of "
     "YetiLoss on three data sets, are larger than training value minus test value of table 2, as if queries without a "

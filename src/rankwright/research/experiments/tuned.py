@@ -11,10 +11,16 @@ from typing import Any
 from rankwright.data.dataset import RankingData
 from rankwright.data.folds import Fold
 from rankwright.objectives import objective as parse_objective
-from rankwright.ranges import Range
 from rankwright.research.experiments.base import Job
 from rankwright.research.experiments.comparison_study import NamedSystem
-from rankwright.research.harness import RankwrightSystem, StagedModel, System, identity_of, libraries_of
+from rankwright.research.harness import (
+    RankwrightSystem,
+    StagedModel,
+    System,
+    identity_of,
+    libraries_of,
+)
+from rankwright.support.ranges import Range
 from rankwright.tuning.search import tune_system
 from rankwright.tuning.space import PRESETS, Space, ranker_parameters, search_space
 
@@ -48,7 +54,9 @@ class TunedSystem:
 
     by_metric = True
 
-    def __init__(self, name: str, system: System, identity: Any, search: Callable[[], tuple[System, str]]) -> None:
+    def __init__(
+        self, name: str, system: System, identity: Any, search: Callable[[], tuple[System, str]]
+    ) -> None:
         self.name = name
         self.identity = identity
         self.libraries = libraries_of(system)
@@ -72,12 +80,16 @@ class TunedSystem:
         """Run the search, or read its result."""
         self._found  # noqa: B018
 
-    def fit(self, train: RankingData, metric: str, *, trees: int, seed: int, threads: int) -> StagedModel:
+    def fit(
+        self, train: RankingData, metric: str, *, trees: int, seed: int, threads: int
+    ) -> StagedModel:
         """Train the system."""
         return self.system.fit(train, metric, trees=trees, seed=seed, threads=threads)
 
 
-def tune_on_fold(job: Job, fold: Fold, system: System, name: str, target: str, space: Space) -> TunedSystem:
+def tune_on_fold(
+    job: Job, fold: Fold, system: System, name: str, target: str, space: Space
+) -> TunedSystem:
     """Return a system that is trained with the best parameters of the trials in the budget.
 
     Trials are stored in ``trials/`` beside the outcomes, from which an interrupted search resumes.
@@ -93,7 +105,9 @@ def tune_on_fold(job: Job, fold: Fold, system: System, name: str, target: str, s
     """
     budget = job.settings.budget
     if job.store.path is None or budget.trials is None:
-        raise ValueError("tuning needs a file of outcomes, to store its trials beside it, and a number of trials.")
+        raise ValueError(
+            "tuning needs a file of outcomes, to store its trials beside it, and a number of trials."
+        )
     if isinstance(system, NamedSystem):
         system = system.system
     if isinstance(system, RankwrightSystem):
@@ -101,12 +115,18 @@ def tune_on_fold(job: Job, fold: Fold, system: System, name: str, target: str, s
         space = {**search_space(source, target, preset="paper"), **space}
 
     def make_system(values: Mapping[str, Any]) -> System:
-        params = ranker_parameters(source, values) if isinstance(system, RankwrightSystem) else values
+        params = (
+            ranker_parameters(source, values) if isinstance(system, RankwrightSystem) else values
+        )
         return replace(system, params={**system.params, **params})  # type: ignore[type-var, attr-defined]
 
     preset = PRESETS["paper"]
     file = re.sub(r"[^a-z0-9]+", "-", f"fold {fold.name} {name} {target}".lower()).strip("-")
-    options: dict[str, Any] = {"trials": budget.trials, "startup": preset.startup, "pruning": preset.pruning}
+    options: dict[str, Any] = {
+        "trials": budget.trials,
+        "startup": preset.startup,
+        "pruning": preset.pruning,
+    }
     study = job.store.path.with_name("trials") / f"{file}.log"
     work: dict[str, Any] = {"trees": budget.trees, "study": study, "threads": job.settings.threads}
 
@@ -116,5 +136,9 @@ def tune_on_fold(job: Job, fold: Fold, system: System, name: str, target: str, s
             raise KeyboardInterrupt
         return make_system(tuning.best), tuning.origins()
 
-    identity = [identity_of(system), {name: repr(values) for name, values in space.items()}, options]
+    identity = [
+        identity_of(system),
+        {name: repr(values) for name, values in space.items()},
+        options,
+    ]
     return TunedSystem(name, system, identity, search)

@@ -26,7 +26,9 @@ _TREES: dict[str, Any] = {
 }
 _LISTNET = RankwrightSystem("ListNet", {"objective": "listnet", **_TREES}, by_metric=False)
 # Equations (5) to (7) of the paper have NDCG without a cutoff, whatever is evaluated.
-_LAMBDAMART = RankwrightSystem("LambdaMART", {"objective": "lambdamart", "metric": "ndcg", **_TREES}, by_metric=False)
+_LAMBDAMART = RankwrightSystem(
+    "LambdaMART", {"objective": "lambdamart", "metric": "ndcg", **_TREES}, by_metric=False
+)
 _XENDCG = RankwrightSystem("XE-NDCG", {"objective": "xendcg", **_TREES}, by_metric=False)
 _DEPARTS = (
     "The learning rate is the paper's 0.02 for its 500 trees, and proportionally larger for fewer trees. The number "
@@ -93,7 +95,11 @@ def _loses_less(clean: Condition, noisy: Condition) -> Claim:
     better, worse = ((noisy.names(name), clean.names(name)) for name in ("XE-NDCG", "LambdaMART"))
     start = f" from {clean.name}" if clean.name else ""
     return Claim(
-        better, worse, "ndcg@5", text=f"XE-NDCG loses less than LambdaMART{start} with {noisy.name}", drawn=True
+        better,
+        worse,
+        "ndcg@5",
+        text=f"XE-NDCG loses less than LambdaMART{start} with {noisy.name}",
+        drawn=True,
     )
 
 

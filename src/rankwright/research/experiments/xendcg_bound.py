@@ -14,15 +14,31 @@ from rankwright.data.queries import Queries
 from rankwright.evaluation.per_query import evaluate
 from rankwright.objectives import bind
 from rankwright.report.page import Cell, Table
-from rankwright.research.experiments.base import AGREES, CONTRADICTS, Budget, Experiment, Findings, Job, Verdict
+from rankwright.research.experiments.base import (
+    AGREES,
+    CONTRADICTS,
+    Budget,
+    Experiment,
+    Findings,
+    Job,
+    Verdict,
+)
 from rankwright.research.harness import fit_whole
 
 _Floats = NDArray[np.float64]
 _EXAMPLES, _DOCUMENTS, _DRAWS = 50, 100, 100
-_SHARES = (0.5, 0.2, 0.15, 0.1, 0.05)  # of the labels 0 to 4: larger ones are rarer, as in section 5.4
+_SHARES = (
+    0.5,
+    0.2,
+    0.15,
+    0.1,
+    0.05,
+)  # of the labels 0 to 4: larger ones are rarer, as in section 5.4
 
 
-def cross_entropies(scores: _Floats, labels: _Floats, queries: Queries, *, iteration: int = 0) -> _Floats:
+def cross_entropies(
+    scores: _Floats, labels: _Floats, queries: Queries, *, iteration: int = 0
+) -> _Floats:
     """Return XE-NDCG of each query with a uniform gamma; queries of equal labels have no gradient, and NaN.
 
     The library gives gradients, softmax minus target, from which the target distribution is read off.
@@ -68,14 +84,33 @@ class BoundExperiment(Experiment):
 
     def run(self, job: Job) -> Findings:
         """Train XE-NDCG on each fold, and compare both sides of the theorem along its trees."""
-        stages = [0, *(trees for trees in (1, 5, 10, 50, 100, 200, 500) if trees <= job.settings.budget.trees)]
+        stages = [
+            0,
+            *(
+                trees
+                for trees in (1, 5, 10, 50, 100, 200, 500)
+                if trees <= job.settings.budget.trees
+            ),
+        ]
         for fold in job.settings.folds():
             for seed in range(job.settings.budget.seeds):
-                if not all(job.store.has(job.settings.data_name, fold.name, "xendcg", _after(n), seed) for n in stages):
+                if not all(
+                    job.store.has(job.settings.data_name, fold.name, "xendcg", _after(n), seed)
+                    for n in stages
+                ):
                     _measure(job, fold, seed, stages)
-        points = {n: [outcome.values for outcome in job.store.outcomes if outcome.target == _after(n)] for n in stages}
+        points = {
+            n: [outcome.values for outcome in job.store.outcomes if outcome.target == _after(n)]
+            for n in stages
+        }
         rows: list[list[Cell]] = [
-            [n, *(f"{np.mean([values[name][0] for values in own]):.4f}" for name in ("ndcg", "metric side", "loss"))]
+            [
+                n,
+                *(
+                    f"{np.mean([values[name][0] for values in own]):.4f}"
+                    for name in ("ndcg", "metric side", "loss")
+                ),
+            ]
             for n, own in points.items()
         ]
         theorem = Table(
@@ -100,11 +135,19 @@ class BoundExperiment(Experiment):
 def _measure(job: Job, fold: Fold, seed: int, stages: Sequence[int]) -> None:
     from rankwright.ranker import Ranker
 
-    options: dict[str, Any] = {"n_estimators": stages[-1], "n_jobs": job.settings.threads, "verbose": 0}
-    ranker = fit_whole(Ranker("xendcg", "ndcg", random_state=seed, num_leaves=31, **options), fold.train)
+    options: dict[str, Any] = {
+        "n_estimators": stages[-1],
+        "n_jobs": job.settings.threads,
+        "verbose": 0,
+    }
+    ranker = fit_whole(
+        Ranker("xendcg", "ndcg", random_state=seed, num_leaves=31, **options), fold.train
+    )
     test = fold.test
     staged = enumerate(ranker.staged_predict(test, every=1), start=1)
-    at_stages = {0: np.zeros(test.n_rows)} | {trees: scores for trees, scores in staged if trees in stages}
+    at_stages = {0: np.zeros(test.n_rows)} | {
+        trees: scores for trees, scores in staged if trees in stages
+    }
     for trees, scores in at_stages.items():
         if job.store.has(job.settings.data_name, fold.name, "xendcg", _after(trees), seed):
             continue
@@ -117,8 +160,12 @@ def both_sides(scores: _Floats, data: RankingData) -> dict[str, float]:
     """Return mean NDCG, the side of theorem 1 that has it, and the mean loss, over queries of different labels."""
     queries = data.queries
     losses = cross_entropies(queries.group(scores), queries.group(data.y), queries)
-    values = evaluate(scores, data.y, group=data.group, metrics=["ndcg"], empty="zero").per_query["ndcg"]
-    ideal = evaluate(data.y, data.y, group=data.group, metrics=["dcg"], empty="zero").per_query["dcg"]
+    values = evaluate(scores, data.y, group=data.group, metrics=["ndcg"], empty="zero").per_query[
+        "ndcg"
+    ]
+    ideal = evaluate(data.y, data.y, group=data.group, metrics=["dcg"], empty="zero").per_query[
+        "dcg"
+    ]
     own = ~np.isnan(losses)
     mean = float(values[own].mean())
     return {
@@ -135,7 +182,9 @@ def _after(trees: int) -> str:
 def _holds(points: Sequence[Sequence[dict[str, list[float]]]]) -> Verdict:
     slack = [values["loss"][0] - values["metric side"][0] for own in points for values in own]
     outcome = AGREES if min(slack) >= 0 else CONTRADICTS
-    evidence = f"smallest distance {min(slack):.3f}, largest {max(slack):.3f}, over {len(slack)} models"
+    evidence = (
+        f"smallest distance {min(slack):.3f}, largest {max(slack):.3f}, over {len(slack)} models"
+    )
     return Verdict("the loss bounds NDCG as theorem 1 says", outcome, evidence)
 
 

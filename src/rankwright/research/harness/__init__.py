@@ -7,7 +7,14 @@ the test queries of all folds are pooled, and systems are compared by paired tes
 
 from __future__ import annotations
 
-from rankwright.research.harness.identity import describe, hashes_of, identity_of, nameless_recipe, outcome_key, recipe
+from rankwright.research.harness.identity import (
+    describe,
+    hashes_of,
+    identity_of,
+    nameless_recipe,
+    outcome_key,
+    recipe,
+)
 from rankwright.research.harness.outcomes import Outcome, OutcomeStore, read_outcomes
 from rankwright.research.harness.running import run_systems, stages_of
 from rankwright.research.harness.systems import (

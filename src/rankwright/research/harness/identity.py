@@ -66,7 +66,10 @@ def identity_of(system: System) -> Any:
     if hasattr(system, "identity"):
         return system.identity
     if is_dataclass(system) and not isinstance(system, type):
-        return [type(system).__name__, {name: value for name, value in asdict(system).items() if name != "name"}]
+        return [
+            type(system).__name__,
+            {name: value for name, value in asdict(system).items() if name != "name"},
+        ]
     return system.name
 
 
@@ -80,7 +83,9 @@ def nameless_recipe(system: System, *, trees: int, every: int, threads: int) -> 
     >>> first == second
     True
     """
-    return _hash([identity_of(system), _versions(system), _defaults_version(system), trees, every, threads])
+    return _hash(
+        [identity_of(system), _versions(system), _defaults_version(system), trees, every, threads]
+    )
 
 
 def outcome_key(own_recipe: str, data: Sequence[str], target: str, seed: int) -> str:

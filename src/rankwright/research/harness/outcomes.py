@@ -112,7 +112,9 @@ class OutcomeStore:
         """Return the outcomes of a fold and seed, one for each target."""
         key = data, fold, system, seed
         return [
-            outcome for outcome in self.outcomes if (outcome.data, outcome.fold, outcome.system, outcome.seed) == key
+            outcome
+            for outcome in self.outcomes
+            if (outcome.data, outcome.fold, outcome.system, outcome.seed) == key
         ]
 
     def add(self, outcome: Outcome) -> None:
@@ -125,23 +127,38 @@ class OutcomeStore:
 
     def systems(self, target: str) -> list[str]:
         """Names of the systems, in order of appearance."""
-        return list(dict.fromkeys(outcome.system for outcome in self.outcomes if outcome.target == target))
+        return list(
+            dict.fromkeys(outcome.system for outcome in self.outcomes if outcome.target == target)
+        )
 
     def evaluation(self, system: str, target: str) -> Evaluation:
         """Values of a system per query: seeds averaged, the test queries of all data and folds pooled."""
-        own = [outcome for outcome in self.outcomes if outcome.system == system and outcome.target == target]
+        own = [
+            outcome
+            for outcome in self.outcomes
+            if outcome.system == system and outcome.target == target
+        ]
         if not own:
-            raise ValueError(f"no outcome of {system!r} for {target!r}; known systems: {self.systems(target)}.")
+            raise ValueError(
+                f"no outcome of {system!r} for {target!r}; known systems: {self.systems(target)}."
+            )
         by_fold: dict[tuple[str, str], list[Outcome]] = {}
         for outcome in own:
             by_fold.setdefault((outcome.data, outcome.fold), []).append(outcome)
         per_query = {
             name: np.concatenate(
-                [np.mean([outcome.values[name] for outcome in seeds], axis=0) for seeds in by_fold.values()]
+                [
+                    np.mean([outcome.values[name] for outcome in seeds], axis=0)
+                    for seeds in by_fold.values()
+                ]
             )
             for name in own[0].values
         }
-        ids = [f"{data} {query}" for (data, _), seeds in by_fold.items() for query in seeds[0].query_ids]
+        ids = [
+            f"{data} {query}"
+            for (data, _), seeds in by_fold.items()
+            for query in seeds[0].query_ids
+        ]
         return Evaluation(
             mean={name: float(np.nanmean(values)) for name, values in per_query.items()},
             per_query=per_query,
@@ -169,10 +186,14 @@ class OutcomeStore:
         place = outcome.data, outcome.system
         if self._recipes.setdefault(place, outcome.recipe) != outcome.recipe:
             self._by_key = {
-                key: outcome for key, outcome in self._by_key.items() if (outcome.data, outcome.system) != place
+                key: outcome
+                for key, outcome in self._by_key.items()
+                if (outcome.data, outcome.system) != place
             }
             self._recipes[place] = outcome.recipe
-        self._by_key[outcome.data, outcome.fold, outcome.system, outcome.target, outcome.seed] = outcome
+        self._by_key[outcome.data, outcome.fold, outcome.system, outcome.target, outcome.seed] = (
+            outcome
+        )
 
 
 def read_outcomes(path: Path, *, repair: bool = False) -> Iterator[Outcome]:
@@ -192,4 +213,6 @@ def read_outcomes(path: Path, *, repair: bool = False) -> Iterator[Outcome]:
 
 
 def _invalid_line(path: Path, line: int) -> ValueError:
-    return ValueError(f"{path}, line {line}: expected an outcome as a JSON object; delete the line or the file.")
+    return ValueError(
+        f"{path}, line {line}: expected an outcome as a JSON object; delete the line or the file."
+    )

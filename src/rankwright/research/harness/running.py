@@ -15,7 +15,13 @@ from rankwright.evaluation.per_query import evaluate
 from rankwright.metrics import metric as parse_metric
 from rankwright.research.harness.identity import hashes_of, nameless_recipe, outcome_key, recipe
 from rankwright.research.harness.outcomes import Outcome, OutcomeStore
-from rankwright.research.harness.systems import Floats, StagedModel, System, check_installed, check_supported
+from rankwright.research.harness.systems import (
+    Floats,
+    StagedModel,
+    System,
+    check_installed,
+    check_supported,
+)
 
 
 def run_systems(
@@ -81,15 +87,25 @@ def run_systems(
                     reported = list(dict.fromkeys([target, *metrics])) if tested else []
                     key = outcome_key(nameless, hashes_of(fold), target, seed if drawn else 0)
                     old = store.find(data, fold.name, system.name, target, seed)
-                    if old is not None and _same(old, own_recipe, key) and _complete(old, queries, reported):
+                    if (
+                        old is not None
+                        and _same(old, own_recipe, key)
+                        and _complete(old, queries, reported)
+                    ):
                         continue
                     known = (reuse or {}).get(key)
-                    if known is not None and _complete(replace(known, query_ids=queries), queries, reported):
-                        named = replace(known, data=data, fold=fold.name, system=system.name, seed=seed)
+                    if known is not None and _complete(
+                        replace(known, query_ids=queries), queries, reported
+                    ):
+                        named = replace(
+                            known, data=data, fold=fold.name, system=system.name, seed=seed
+                        )
                         store.add(replace(named, query_ids=queries, recipe=own_recipe))
                     else:
                         missing[target] = key
-                for group in [[target] for target in missing] if system.by_metric else [list(missing)]:
+                for group in (
+                    [[target] for target in missing] if system.by_metric else [list(missing)]
+                ):
                     if not group:
                         continue
                     # Where nothing is drawn, the first seed serves all.
@@ -102,9 +118,13 @@ def run_systems(
                         and _complete(outcome, queries, [outcome.target])
                     ]
                     if len(list(outcomes)) < len(group):
-                        outcomes = _outcomes(system, fold, data, group, metrics, seed, trees, every, threads)
+                        outcomes = _outcomes(
+                            system, fold, data, group, metrics, seed, trees, every, threads
+                        )
                     for outcome in outcomes:
-                        complete = replace(outcome, seed=seed, recipe=own_recipe, key=missing[outcome.target])
+                        complete = replace(
+                            outcome, seed=seed, recipe=own_recipe, key=missing[outcome.target]
+                        )
                         store.add(complete)
                         if progress is not None:
                             progress(complete)
@@ -154,7 +174,9 @@ def _outcomes(
     for target, curve in curves.items():
         scores = stages[best[target]]
         reported = list(dict.fromkeys([target, *metrics]))
-        tested = evaluate(scores, fold.test.y, group=fold.test.group, metrics=reported, threads=threads)
+        tested = evaluate(
+            scores, fold.test.y, group=fold.test.group, metrics=reported, threads=threads
+        )
         yield Outcome(
             data=data,
             fold=fold.name,
@@ -188,7 +210,9 @@ def _curves(
 ) -> dict[str, list[float]]:
     curves: dict[str, list[float]] = {target: [] for target in targets}
     for scores in stages_of(model, valid, every):
-        result = evaluate(scores, valid.y, group=valid.group, metrics=list(targets), threads=threads)
+        result = evaluate(
+            scores, valid.y, group=valid.group, metrics=list(targets), threads=threads
+        )
         for target in targets:
             curves[target].append(result.mean[target])
     return curves

@@ -53,9 +53,13 @@ class Capabilities:
         """Return what the data has that the system does not support."""
         problems = []
         if self.longest_query is not None and data.group.max() > self.longest_query:
-            problems.append(f"queries have at most {self.longest_query} documents, but one has {data.group.max()}")
+            problems.append(
+                f"queries have at most {self.longest_query} documents, but one has {data.group.max()}"
+            )
         if self.largest_label is not None and data.y.max() > self.largest_label:
-            problems.append(f"labels are at most {self.largest_label:g}, but one is {data.y.max():g}")
+            problems.append(
+                f"labels are at most {self.largest_label:g}, but one is {data.y.max():g}"
+            )
         fractions = data.y[data.y != np.floor(data.y)]
         if self.whole_labels and len(fractions):
             problems.append(f"labels are whole numbers, but one is {fractions[0]:g}")
@@ -83,7 +87,9 @@ class System(Protocol):
     def by_metric(self) -> bool:
         """Whether training depends on the target metric; if not, one training serves all targets."""
 
-    def fit(self, train: RankingData, metric: str, *, trees: int, seed: int, threads: int) -> StagedModel:
+    def fit(
+        self, train: RankingData, metric: str, *, trees: int, seed: int, threads: int
+    ) -> StagedModel:
         """Train for a metric."""
 
 
@@ -119,7 +125,9 @@ class RankwrightSystem:
 
         parameters = Ranker(**dict(self.params)).get_params()
         source = parameters["objective"]
-        return parameters if source == "auto" else {**parameters, "objective": repr(objective(source))}
+        return (
+            parameters if source == "auto" else {**parameters, "objective": repr(objective(source))}
+        )
 
     @property
     def by_seed(self) -> bool:
@@ -131,11 +139,18 @@ class RankwrightSystem:
         drawn = sampled or bool(self.params.get("langevin")) or "engine_params" in self.params
         return drawn or source == "auto" or objective(source).varies
 
-    def fit(self, train: RankingData, metric: str, *, trees: int, seed: int, threads: int) -> StagedModel:
+    def fit(
+        self, train: RankingData, metric: str, *, trees: int, seed: int, threads: int
+    ) -> StagedModel:
         """Train a Ranker."""
         from rankwright.ranker import Ranker
 
-        common: dict[str, Any] = {"n_estimators": trees, "random_state": seed, "n_jobs": threads, "verbose": 0}
+        common: dict[str, Any] = {
+            "n_estimators": trees,
+            "random_state": seed,
+            "n_jobs": threads,
+            "verbose": 0,
+        }
         ranker = Ranker(**{"metric": metric} | common | dict(self.params))
         return _RankerModel(fit_whole(ranker, train))
 
@@ -185,7 +200,9 @@ def check_supported(systems: Iterable[System], data: RankingData) -> None:
     for system in systems:
         problems = capabilities_of(system).problems(data)
         if problems:
-            raise ValueError(f"{system.name} cannot train on these data: {'; '.join(problems)}. Leave this system out.")
+            raise ValueError(
+                f"{system.name} cannot train on these data: {'; '.join(problems)}. Leave this system out."
+            )
 
 
 def capabilities_of(system: System) -> Capabilities:

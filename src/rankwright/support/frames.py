@@ -29,7 +29,9 @@ def data_frame(columns: Mapping[str, Any], library: Library) -> Any:
     try:
         import_module(library)
     except ImportError:
-        raise ImportError(f"to_dataframe needs {library}, which is not installed: pip install {library}.") from None
+        raise ImportError(
+            f"to_dataframe needs {library}, which is not installed: pip install {library}."
+        ) from None
     return nw.from_dict(dict(columns), backend=library).to_native()
 
 
@@ -60,5 +62,7 @@ def as_frame(X: Any) -> nw.DataFrame[Any] | None:
     except nw.exceptions.DuplicateError:
         names = list(map(str, X.columns))
         repeated = next(name for name in names if names.count(name) > 1)
-        raise ValueError(f"column {repeated!r} occurs twice; give each column its own name.") from None
+        raise ValueError(
+            f"column {repeated!r} occurs twice; give each column its own name."
+        ) from None
     return frame

@@ -55,7 +55,9 @@ def _version(package: str) -> str | None:
 
 def _processor() -> str:
     try:
-        match = re.search(r"model name\s*:\s*(.+)", Path("/proc/cpuinfo").read_text(encoding="utf-8"))
+        match = re.search(
+            r"model name\s*:\s*(.+)", Path("/proc/cpuinfo").read_text(encoding="utf-8")
+        )
     except OSError:  # only Linux has the file
         match = None
     return match.group(1) if match else platform.processor() or platform.machine()

@@ -95,7 +95,9 @@ class Notation:
                 f"least one letter{', and not ' + ' or '.join(self.reserved) if self.reserved else ''}."
             )
         other = self.known.get(name.lower(), kind)
-        same_module = other.__module__ == kind.__module__ or not other.__module__.startswith(_PACKAGE)
+        same_module = other.__module__ == kind.__module__ or not other.__module__.startswith(
+            _PACKAGE
+        )
         if other.__qualname__ != kind.__qualname__ or not same_module:
             raise ValueError(
                 f"the {self.noun} {kind.__qualname__} cannot be named {name!r}, the name of "
@@ -138,14 +140,24 @@ class Notation:
         kind = self.known.get(term.name)
         if kind is None:
             near = difflib.get_close_matches(term.name, self.known, n=1, cutoff=0.5)
-            written = re.sub(re.escape(term.name), near[0], term.text, count=1, flags=re.IGNORECASE) if near else ""
+            written = (
+                re.sub(re.escape(term.name), near[0], term.text, count=1, flags=re.IGNORECASE)
+                if near
+                else ""
+            )
             stem = term.name.rstrip("0123456789")
             if hasattr(self.known.get(stem), "at"):  # ndcg10
                 written = f"{stem}@{term.name[len(stem) :]}"
             hint = f"; did you mean {_short(written)}?" if written else "."
-            raise UnknownName(f"unknown {self.noun} {_short(term.text)}{hint} Known: {', '.join(sorted(self.known))}.")
-        fields = [one for one in dataclasses.fields(kind) if one.init and one.name not in self.hidden]
-        names = [one.name for one in sorted(fields, key=lambda one: one.kw_only is True)]  # those of all classes last
+            raise UnknownName(
+                f"unknown {self.noun} {_short(term.text)}{hint} Known: {', '.join(sorted(self.known))}."
+            )
+        fields = [
+            one for one in dataclasses.fields(kind) if one.init and one.name not in self.hidden
+        ]
+        names = [
+            one.name for one in sorted(fields, key=lambda one: one.kw_only is True)
+        ]  # those of all classes last
         for switch in term.switches:
             if not any(one.name == switch and one.default is False for one in fields):
                 raise ValueError(
@@ -164,14 +176,20 @@ class Notation:
                     f"{term.name} has no option {_short(option)}{hint} Its options: {', '.join(names) or 'none'}."
                 )
         for one in fields:
-            required = one.default is dataclasses.MISSING and one.default_factory is dataclasses.MISSING
+            required = (
+                one.default is dataclasses.MISSING and one.default_factory is dataclasses.MISSING
+            )
             if required and one.name not in chosen:
-                raise ValueError(f"{term.name} needs the option {one.name}; write {term.name}({one.name}=value).")
+                raise ValueError(
+                    f"{term.name} needs the option {one.name}; write {term.name}({one.name}=value)."
+                )
         return kind(**chosen, **hidden)
 
     def refuse(self, text: str, reason: str) -> NoReturn:
         """Raise the error for a text that is not of this kind."""
-        raise ValueError(f"{_short(text)} is not {_with_article(self.noun)}: {reason}; write it like {self.example}.")
+        raise ValueError(
+            f"{_short(text)} is not {_with_article(self.noun)}: {reason}; write it like {self.example}."
+        )
 
     def _term(self, text: str, start: int) -> tuple[Term, int]:
         """Read the term at ``start``; return it with the place of the next sign, which is no space."""
@@ -183,7 +201,10 @@ class Notation:
             power, place = match[1], match.end()
         name = _NAME.match(text, place)
         if name is None or not _has_letter(name[0]):
-            self.refuse(text, f"expected a name, found {_short(text[place:]) if place < len(text) else 'its end'}")
+            self.refuse(
+                text,
+                f"expected a name, found {_short(text[place:]) if place < len(text) else 'its end'}",
+            )
         place = name.end()
         options: dict[str, Any] = {}
         switches: tuple[str, ...] = ()
@@ -203,8 +224,12 @@ class Notation:
                 self.refuse(text, "its square brackets name no label")
         weight, exponent = float(factor), float(power)
         if not (0 < weight < math.inf and math.isfinite(exponent)):
-            self.refuse(text, f"the factor of {name[0]} must be above 0 and both numbers before it finite")
-        term = Term(text[start:place], name[0].lower(), options, weight, exponent, cutoff, label, switches)
+            self.refuse(
+                text, f"the factor of {name[0]} must be above 0 and both numbers before it finite"
+            )
+        term = Term(
+            text[start:place], name[0].lower(), options, weight, exponent, cutoff, label, switches
+        )
         return term, _skip_spaces(text, place)
 
     def _parts(self, text: str, start: int) -> tuple[list[str], int]:
@@ -278,7 +303,9 @@ def written(value: Any) -> str:
     ('0.5', 'k+3', "'3'", "'a, b'")
     """
     text = str(value)
-    if not isinstance(value, str) or (literal(text) == text and text == text.strip() and not set(text) & set(",()'\"")):
+    if not isinstance(value, str) or (
+        literal(text) == text and text == text.strip() and not set(text) & set(",()'\"")
+    ):
         return text
     quote = '"' if "'" in text else "'"
     return f"{quote}{text}{quote}"
@@ -298,9 +325,13 @@ def split_factor(text: str) -> tuple[float, str]:
 
 def check_label_name(name: Any, owner: str) -> None:
     """Raise ValueError unless a label's name is None or text that can stand in the notation."""
-    if name is None or (isinstance(name, str) and name == name.strip() != "" and not set(name) & set("[]|'\"")):
+    if name is None or (
+        isinstance(name, str) and name == name.strip() != "" and not set(name) & set("[]|'\"")
+    ):
         return
-    raise ValueError(f"{owner}: a label's name must be text without brackets, quotes and |; got {name!r}.")
+    raise ValueError(
+        f"{owner}: a label's name must be text without brackets, quotes and |; got {name!r}."
+    )
 
 
 def nearest(name: str, known: Iterable[str], *, cutoff: float = 0.5) -> str:

@@ -19,7 +19,12 @@ except ImportError:  # Windows: a file that is open there cannot be removed, whi
     fcntl = None
 
 _LOG = logging.getLogger("rankwright")
-_UNSUPPORTED = (errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP, errno.EINVAL)  # some network file systems have no locks
+_UNSUPPORTED = (
+    errno.ENOLCK,
+    errno.ENOSYS,
+    errno.EOPNOTSUPP,
+    errno.EINVAL,
+)  # some network file systems have no locks
 _HELD: set[int] = set()  # descriptors of the locks of this process
 
 
@@ -77,7 +82,9 @@ def _acquire(file: Path, folder: Path) -> int:
         except OSError as error:
             if error.errno == errno.ELOOP:  # a link at the place of the lock: not followed
                 raise
-            raise type(error)(error.errno, error.strerror, os.fspath(folder)) from None  # which the user named
+            raise type(error)(
+                error.errno, error.strerror, os.fspath(folder)
+            ) from None  # which the user named
         try:
             _lock(descriptor, folder)
             if os.path.samestat(os.stat(file, follow_symlinks=False), os.fstat(descriptor)):
@@ -103,7 +110,11 @@ def _lock(descriptor: int, folder: Path) -> None:
     except OSError as error:
         if error.errno not in _UNSUPPORTED:
             raise
-        _LOG.warning("%s cannot be locked (%s): let no two trainings write to it at once", folder, error.strerror)
+        _LOG.warning(
+            "%s cannot be locked (%s): let no two trainings write to it at once",
+            folder,
+            error.strerror,
+        )
 
 
 def _after_fork() -> None:

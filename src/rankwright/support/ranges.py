@@ -39,11 +39,15 @@ class Range:
 
     def __post_init__(self) -> None:
         if not (_is_number(self.low) and _is_number(self.high) and self.low < self.high):
-            raise ValueError(f"a range goes from a number to a larger one; got {self.low!r} and {self.high!r}.")
+            raise ValueError(
+                f"a range goes from a number to a larger one; got {self.low!r} and {self.high!r}."
+            )
         if self.log and self.low <= 0:
             raise ValueError(f"a range with log=True begins above 0; got {self.low!r}.")
         if self.or_zero and (not self.log or self.whole):
-            raise ValueError("or_zero is for a range of log=True whose ends are not both whole numbers.")
+            raise ValueError(
+                "or_zero is for a range of log=True whose ends are not both whole numbers."
+            )
 
     @property
     def whole(self) -> bool:
@@ -53,12 +57,18 @@ class Range:
     def __contains__(self, value: Any) -> bool:
         if self.or_zero and _is_number(value) and value == 0:
             return True
-        return _is_number(value) and self.low <= value <= self.high and (not self.whole or value == int(value))
+        return (
+            _is_number(value)
+            and self.low <= value <= self.high
+            and (not self.whole or value == int(value))
+        )
 
     def suggest(self, trial: Any, name: str) -> float:
         """Draw from a trial of Optuna; for it, a tenfold step below ``low`` stands for 0."""
         draw = trial.suggest_int if self.whole else trial.suggest_float
-        value: float = draw(name, self.low / 10 if self.or_zero else self.low, self.high, log=self.log)
+        value: float = draw(
+            name, self.low / 10 if self.or_zero else self.low, self.high, log=self.log
+        )
         return value if value >= self.low else 0.0
 
     def as_drawn(self, value: float) -> float:
@@ -91,7 +101,9 @@ class Choice:
             value is None or isinstance(value, _PLAIN) for value in self.values
         )
         if not known or not self.values:
-            raise ValueError(f"a choice is a tuple of text, numbers, True, False or None; got {self.values!r}.")
+            raise ValueError(
+                f"a choice is a tuple of text, numbers, True, False or None; got {self.values!r}."
+            )
 
     def __contains__(self, value: Any) -> bool:
         return any(type(value) is type(other) and value == other for other in self.values)

@@ -15,6 +15,8 @@ def table(header: Sequence[str], rows: Sequence[Sequence[str]], *notes: str) -> 
     '<table><thead><tr><th>metric</th></tr></thead><tbody><tr><td>&lt;map&gt;</td></tr></tbody></table><p>3 queries</p>'
     """
     head = "".join(f"<th>{escape(cell)}</th>" for cell in header)
-    body = "".join("<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in cells) + "</tr>" for cells in rows)
+    body = "".join(
+        "<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in cells) + "</tr>" for cells in rows
+    )
     below = f"<p>{'<br>'.join(map(escape, notes))}</p>" if notes else ""
     return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>{below}"

@@ -45,10 +45,12 @@ def part_of(path: PathLike) -> Path:
 def remove_parts(folder: Path) -> None:
     """Remove what a process that was killed had written to take the place of a folder, or of files in it.
 
-    The caller makes sure that nobody else writes there meanwhile (`rankwright.locks`).
+    The caller makes sure that nobody else writes there meanwhile (`rankwright.support.locks`).
     """
     target = folder.resolve()
-    beside = [path for path in target.parent.glob(".*.part") if path.name.startswith(f".{target.name}.")]
+    beside = [
+        path for path in target.parent.glob(".*.part") if path.name.startswith(f".{target.name}.")
+    ]
     for part in [*beside, *target.glob(".*.part")]:
         if not _PART.search(part.name):
             continue
@@ -113,7 +115,9 @@ def write_together(contents: Mapping[Path, bytes]) -> None:
     parts: dict[Path, Path] = {}
     try:
         for target, content in contents.items():
-            new_folders += [folder for folder in (target.parent, *target.parent.parents) if not folder.exists()]
+            new_folders += [
+                folder for folder in (target.parent, *target.parent.parents) if not folder.exists()
+            ]
             target.parent.mkdir(parents=True, exist_ok=True)
             part = parts[target] = part_of(target)
             with naming(target), open(part, "xb") as file:
@@ -160,15 +164,23 @@ def check_unpacked(path: PathLike, length: int, remedy: str) -> None:
 
 def read_plain(path: PathLike, most: int) -> bytes:
     """Read a file of at most this many bytes; a pipe, a device or a larger file is a ValueError, without waiting."""
-    descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
+    descriptor = os.open(
+        path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
+    )
     status = os.fstat(descriptor)
     if not stat.S_ISREG(status.st_mode):
         os.close(descriptor)
-        raise ValueError(f"{path} is not a plain file but a pipe, a device or a folder; it is not read.")
+        raise ValueError(
+            f"{path} is not a plain file but a pipe, a device or a folder; it is not read."
+        )
     with open(descriptor, "rb") as file:
         if status.st_size > most:
-            raise ValueError(f"{path} has {status.st_size} bytes, more than the {most} that are read; it was damaged.")
-        content = file.read(status.st_size + 1)  # Python takes the memory for as many bytes as it is asked for
+            raise ValueError(
+                f"{path} has {status.st_size} bytes, more than the {most} that are read; it was damaged."
+            )
+        content = file.read(
+            status.st_size + 1
+        )  # Python takes the memory for as many bytes as it is asked for
     if len(content) > status.st_size:
         raise ValueError(f"{path} grew while it was read; wait until it is complete.")
     return content
