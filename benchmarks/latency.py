@@ -27,8 +27,8 @@ import tl2cgen
 import treelite
 
 import rankwright as rw
-from rankwright.export import c_source, treelite_model
-from rankwright.export.contract import ExportOptions
+from rankwright.exporting import c_source, treelite_model
+from rankwright.exporting.contract import ExportOptions
 from rankwright.support.environment import environment
 from rankwright.support.files import replacing
 

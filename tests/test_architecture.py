@@ -180,7 +180,7 @@ ROOMS_OF_PARAMETERS = (
     "engines.xgboost",
     "research",
     "tuning",
-    "export.lightgbm_text",
+    "exporting.lightgbm_text",
 )
 
 
@@ -196,7 +196,8 @@ def test_only_an_engines_folder_knows_its_parameters_and_its_model_text() -> Non
     for module, path in MODULES.items():
         engines = [f"engines.{engine}" for engine in ("lightgbm", "xgboost")]
         if any(
-            below(module, room) for room in (*engines, "research", "tuning", "export.lightgbm_text")
+            below(module, room)
+            for room in (*engines, "research", "tuning", "exporting.lightgbm_text")
         ):
             continue  # other engines' own names, LightGBM as another ranker, and as the form of an exported file
         if any(below(module, room) for room in ROOMS_OF_PARAMETERS):

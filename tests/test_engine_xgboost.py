@@ -21,8 +21,8 @@ from rankwright.engines import load_engine
 from rankwright.engines.contract import Growth, Needs
 from rankwright.engines.xgboost.binned import Layout
 from rankwright.engines.xgboost.forest import Forest, GrownTree
-from rankwright.export import TARGETS, export_options, load_target
-from rankwright.export.verify import verify_content
+from rankwright.exporting import TARGETS, export_options, load_target
+from rankwright.exporting.verify import verify_content
 from rankwright.kernels.tree_arrays import AMONG, TreeArrays
 from small import TRAIN, VALID, WHOLE, quick
 from test_engine_contract import HARD, HARD_PARTS, OPTIONS, gradients, on_grid

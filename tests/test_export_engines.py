@@ -27,11 +27,11 @@ from export_models import (
     trained,
 )
 from rankwright.engines.scoring import score
-from rankwright.export import export_options, load_target
-from rankwright.export.contract import ExportOptions, FeatureSet
-from rankwright.export.probes import probe_rows
-from rankwright.export.solr import without_slack
-from rankwright.export.verify import Verification, verify_content
+from rankwright.exporting import export_options, load_target
+from rankwright.exporting.contract import ExportOptions, FeatureSet
+from rankwright.exporting.probes import probe_rows
+from rankwright.exporting.solr import without_slack
+from rankwright.exporting.verify import Verification, verify_content
 from rankwright.kernels.tree_arrays import (
     AMONG,
     AS_ZERO,
@@ -702,7 +702,7 @@ def test_deep_trees(target: str) -> None:
 
 
 def test_files_that_would_be_too_large_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("rankwright.export.plain_trees.MOST_NODES", 3000)
+    monkeypatch.setattr("rankwright.exporting.plain_trees.MOST_NODES", 3000)
     small_enough = model_of([chain(8, ZERO_TO_DEFAULT)], 8)  # each level repeats what follows it
     assert len(exported(small_enough, "elastic")) > 0
     with pytest.raises(ValueError, match="more than 3,000 splits"):

@@ -26,7 +26,7 @@ from rankwright import RankingData
 from rankwright.engines.contract import Growth
 from rankwright.engines.lightgbm import ENGINE
 from rankwright.engines.scoring import score
-from rankwright.export import (
+from rankwright.exporting import (
     c_source,
     json_form,
     lightgbm_text,
@@ -35,8 +35,8 @@ from rankwright.export import (
     treelite_model,
     xgboost_json,
 )
-from rankwright.export.contract import Exported, ExportOptions, Target
-from rankwright.export.float32 import largest_float32_at_most, smallest_float32_above
+from rankwright.exporting.contract import Exported, ExportOptions, Target
+from rankwright.exporting.float32 import largest_float32_at_most, smallest_float32_above
 from rankwright.kernels.tree_arrays import (
     AMONG,
     AS_ZERO,
@@ -447,7 +447,7 @@ def test_names_of_c_functions_compile(name: str, tmp_path: Path) -> None:
 def test_a_missing_library_is_named_with_its_extra(
     target: str, library: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("rankwright.export.library.find_spec", lambda name: None)
+    monkeypatch.setattr("rankwright.exporting.library.find_spec", lambda name: None)
     with pytest.raises(ImportError, match=rf"needs the package {library}.*rankwright\[{target}\]"):
         TARGETS[target].write([leaf(1.0)], NAMES, ExportOptions())
     with pytest.raises(ImportError, match=rf"needs the package {library}"):

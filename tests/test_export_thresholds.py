@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from export_models import THRESHOLDS
-from rankwright.export.thresholds import (
+from rankwright.exporting.thresholds import (
     LARGEST_SINGLE,
     at_most,
     below,

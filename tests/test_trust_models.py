@@ -15,8 +15,8 @@ import pytest
 import rankwright as rw
 from rankwright.engines.lightgbm import ENGINE
 from rankwright.engines.lightgbm.canonical import DEEPEST
-from rankwright.export import export_options, load_target
-from rankwright.export.verify import verify_content
+from rankwright.exporting import export_options, load_target
+from rankwright.exporting.verify import verify_content
 from rankwright.kernels.tree_arrays import AS_ZERO, AT_MOST, TreeArrays, pack
 from test_engine_contract import HARD, HARD_PARTS
 from test_engine_lightgbm import grown

@@ -286,7 +286,7 @@ def test_a_damaged_recipe_is_refused(ranker, tmp_path):
 
 
 def test_exports_that_score_documents_one_by_one_refuse(ranker, tmp_path):
-    from rankwright.export import TARGETS
+    from rankwright.exporting import TARGETS
 
     for target in sorted(set(TARGETS) - {"c"}):
         with pytest.raises(
@@ -312,8 +312,8 @@ def test_the_c_export_scores_a_whole_query(ranker, tmp_path):
 
 
 def test_the_exported_file_is_verified(ranker, tmp_path):
-    from rankwright.export import export_options, load_target
-    from rankwright.export.verify import verify_content
+    from rankwright.exporting import export_options, load_target
+    from rankwright.exporting.verify import verify_content
 
     content = Path(rw.export(ranker, "c", tmp_path / "model.c")).read_bytes()
     rows = ranker.model_.encode(TEST)

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from rankwright.evaluation.permutation import PermutationImportance
     from rankwright.evaluation.reliability import Reliability, reliability
     from rankwright.explanation import Explanation
-    from rankwright.export import export
+    from rankwright.exporting import export
     from rankwright.metrics import Metric, metric
     from rankwright.model import Model, load
     from rankwright.objectives import bind, gradients, objective
@@ -146,6 +146,7 @@ __getattr__, __dir__ = lazy_names(
         "evaluation.permutation": ("PermutationImportance",),
         "evaluation.reliability": ("Reliability", "reliability"),
         "explanation": ("Explanation",),
+        "exporting": ("export",),
         "metrics": ("Metric", "metric"),
         "model": ("Model", "load"),
         "objectives": ("bind", "gradients", "objective"),
@@ -166,5 +167,5 @@ __getattr__, __dir__ = lazy_names(
         "tuning.search": ("tune",),
         "tuning.space": ("search_space",),
     },
-    modules=("diagnostics", "export", "metrics", "objectives"),
+    modules=("diagnostics", "metrics", "objectives"),
 )

@@ -22,7 +22,7 @@ import numpy as np
 
 import rankwright as rw
 from kills import CHECKPOINTS, PARAMETERS, data
-from rankwright.export import export
+from rankwright.exporting import export
 from rankwright.runs import train_run
 
 CALLS = ("fsync", "replace", "mkdir", "ftruncate")

@@ -26,7 +26,7 @@ from pathlib import Path
 import numpy as np
 
 import rankwright as rw
-from rankwright.export import export
+from rankwright.exporting import export
 from rankwright.runs import train_run
 
 PARAMETERS = {"n_estimators": 40, "num_leaves": 6, "min_child_samples": 5, "n_jobs": 1}

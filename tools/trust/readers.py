@@ -20,9 +20,9 @@ import rankwright as rw
 from folders import Folder, changed_folder
 from rankwright.data.row_stream import in_memory
 from rankwright.data.tables import write_table
-from rankwright.export import export_options, load_target
-from rankwright.export.feature_sets import read_feature_set
-from rankwright.export.verify import verify_content
+from rankwright.exporting import export_options, load_target
+from rankwright.exporting.feature_sets import read_feature_set
+from rankwright.exporting.verify import verify_content
 from rankwright.metrics import metric_texts
 from rankwright.runs import read_config, train_run
 

@@ -26,7 +26,7 @@ def experiments(incomplete: str) -> list[str]:
 
 def targets(incomplete: str) -> list[str]:
     """Return the export targets that begin so."""
-    from rankwright.export import TARGETS
+    from rankwright.exporting import TARGETS
 
     return _completed(incomplete, list(TARGETS))
 

@@ -45,7 +45,7 @@ def export(
 
     Example: rankwright export run --to opensearch --target-version 3.2 --feature-set features.json --out model.json
     """
-    from rankwright.export import export_options, light_model, load_target, write_export
+    from rankwright.exporting import export_options, light_model, load_target, write_export
 
     target = load_target(to)
     model = light_model(run)

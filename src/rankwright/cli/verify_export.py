@@ -55,8 +55,8 @@ def verify_export(
 
     Example: rankwright verify-export opensearch-ltr.json --model run --data test.txt
     """
-    from rankwright.export import export_options, load_target
-    from rankwright.export.verify import target_of_file, verify_content
+    from rankwright.exporting import export_options, load_target
+    from rankwright.exporting.verify import target_of_file, verify_content
 
     target = load_target(target_of_file(file) if to is None else to)
     content = file.read_bytes()

@@ -5,10 +5,10 @@
 
 ``features`` are the columns of the model in their order (``NAME_feature_names`` lists them), NaN where a value is
 missing; categories are their codes. Scores are those of ``Model.predict`` to the last bit. NAME is the name of the
-model, its other characters replaced by underscores. The file is C99 and compiles without warnings; it has no state,
+model, with its other characters replaced by underscores. The file is C99, compiles without warnings and has no state,
 so that any number of threads may call it. A model with features within the query has a function that scores all
-documents of a query instead (`rankwright.export.c_within_query`). Do not compile the file with ``-ffast-math``, which
-assumes that nothing is NaN.
+documents of a query instead (`rankwright.exporting.c_within_query`). Do not compile the file with ``-ffast-math``; it
+assumes that no number is NaN.
 
 The trees are tables. As nested ifs, 500 trees of 31 leaves took 15 s to compile instead of 0.5 s (gcc -O2), and scored
 a row in half the time.
@@ -23,10 +23,10 @@ from typing import Any
 import numpy as np
 
 from rankwright.data.within_query import Recipe
-from rankwright.export import c_within_query
-from rankwright.export.contract import Exported, ExportOptions, Floats
-from rankwright.export.simple_trees import missing_category_left
-from rankwright.export.walk import Rows, dense, leaves
+from rankwright.exporting import c_within_query
+from rankwright.exporting.contract import Exported, ExportOptions, Floats
+from rankwright.exporting.simple_trees import missing_category_left
+from rankwright.exporting.walk import Rows, dense, leaves
 from rankwright.kernels.tree_arrays import MISSING_LEFT, SPECIAL, TreeArrays, pack
 
 _MISSING_LEFT, _ZERO_IS_MISSING, _IS_SET = 1, 2, 4

@@ -14,11 +14,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rankwright.export.contract import Exported, ExportOptions, Floats
-from rankwright.export.float32 import largest_float32_at_most
-from rankwright.export.library import require
-from rankwright.export.simple_trees import PlainTree, plain_tree
-from rankwright.export.walk import Rows, dense, leaves
+from rankwright.exporting.contract import Exported, ExportOptions, Floats
+from rankwright.exporting.float32 import largest_float32_at_most
+from rankwright.exporting.library import require
+from rankwright.exporting.simple_trees import PlainTree, plain_tree
+from rankwright.exporting.walk import Rows, dense, leaves
 from rankwright.kernels.tree_arrays import TreeArrays
 
 _OPERATORS, _ML_OPERATORS, _IR_VERSION = 15, 3, 8  # of 2022: runtimes of the years since read them

@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rankwright.export import TARGETS, load_target
-from rankwright.export.contract import ExportOptions, Floats, Target, check_version
-from rankwright.export.probes import probe_rows
+from rankwright.exporting import TARGETS, load_target
+from rankwright.exporting.contract import ExportOptions, Floats, Target, check_version
+from rankwright.exporting.probes import probe_rows
 from rankwright.kernels.tree_arrays import PackedTrees, pack
 from rankwright.model import Model
 from rankwright.support.files import PathLike

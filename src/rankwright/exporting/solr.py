@@ -22,10 +22,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rankwright.export.contract import Exported, ExportOptions, Floats
-from rankwright.export.plain_trees import Leaf, Node, plain_trees, refuse_categories, zero_note
-from rankwright.export.versions import parse_version
-from rankwright.export.walking import Decision, Rows, leaf_values, single
+from rankwright.exporting.contract import Exported, ExportOptions, Floats
+from rankwright.exporting.plain_trees import Leaf, Node, plain_trees, refuse_categories, zero_note
+from rankwright.exporting.versions import parse_version
+from rankwright.exporting.walking import Decision, Rows, leaf_values, single
 from rankwright.kernels.tree_arrays import ZERO, TreeArrays
 
 _CLASS = "org.apache.solr.ltr.model.MultipleAdditiveTreesModel"
@@ -33,7 +33,7 @@ _SLACK = np.float32(1e-6)
 
 
 class Solr:
-    """Solr's MultipleAdditiveTreesModel; see `rankwright.export.contract.Target`."""
+    """Solr's MultipleAdditiveTreesModel; see `rankwright.exporting.contract.Target`."""
 
     name = "solr"
     file_name = "solr-model.json"

@@ -19,14 +19,14 @@ from typing import Any
 
 import numpy as np
 
-from rankwright.export.contract import Exported, ExportOptions, Floats
-from rankwright.export.plain_trees import Leaf, Node, plain_trees, refuse_categories
-from rankwright.export.walking import Decision, Rows, leaf_values
+from rankwright.exporting.contract import Exported, ExportOptions, Floats
+from rankwright.exporting.plain_trees import Leaf, Node, plain_trees, refuse_categories
+from rankwright.exporting.walking import Decision, Rows, leaf_values
 from rankwright.kernels.tree_arrays import TreeArrays
 
 
 class Elastic:
-    """Elasticsearch's tree ensemble; see `rankwright.export.contract.Target`."""
+    """Elasticsearch's tree ensemble; see `rankwright.exporting.contract.Target`."""
 
     name = "elastic"
     file_name = "elastic-model.json"

@@ -18,14 +18,14 @@ from xml.etree import ElementTree
 
 import numpy as np
 
-from rankwright.export.contract import Exported, ExportOptions, Floats
-from rankwright.export.plain_trees import Leaf, Node, plain_trees, refuse_categories, zero_note
-from rankwright.export.walking import Decision, Rows, leaf_values, single
+from rankwright.exporting.contract import Exported, ExportOptions, Floats
+from rankwright.exporting.plain_trees import Leaf, Node, plain_trees, refuse_categories, zero_note
+from rankwright.exporting.walking import Decision, Rows, leaf_values, single
 from rankwright.kernels.tree_arrays import TreeArrays
 
 
 class RankLib:
-    """RankLib's LambdaMART; see `rankwright.export.contract.Target`."""
+    """RankLib's LambdaMART; see `rankwright.exporting.contract.Target`."""
 
     name = "ranklib"
     file_name = "ranklib.txt"

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from rankwright.export.contract import FeatureSet
+from rankwright.exporting.contract import FeatureSet
 from rankwright.support.files import PathLike
 
 

@@ -29,8 +29,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rankwright.export.contract import Exported, ExportOptions, Floats
-from rankwright.export.plain_trees import (
+from rankwright.exporting.contract import Exported, ExportOptions, Floats
+from rankwright.exporting.plain_trees import (
     Leaf,
     Node,
     n_missing_left,
@@ -39,9 +39,9 @@ from rankwright.export.plain_trees import (
     refuse_categories,
     zero_note,
 )
-from rankwright.export.thresholds import below
-from rankwright.export.versions import parse_version
-from rankwright.export.walking import Decision, Rows, leaf_values, single
+from rankwright.exporting.thresholds import below
+from rankwright.exporting.versions import parse_version
+from rankwright.exporting.walking import Decision, Rows, leaf_values, single
 from rankwright.kernels.tree_arrays import TreeArrays
 
 _ZERO, _RIGHT, _HONOURED = "zero", "right", "honoured"  # what becomes of a missing feature
@@ -50,7 +50,7 @@ _SPLIT_KEYS = {"nodeid", "depth", "split", "split_condition", "yes", "no", "chil
 
 
 class XGBoostJson:
-    """``model/xgboost+json``; see `rankwright.export.contract.Target`."""
+    """``model/xgboost+json``; see `rankwright.exporting.contract.Target`."""
 
     single_precision = True
 

@@ -19,7 +19,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from rankwright.export.thresholds import LARGEST_SINGLE, at_most, zero_goes_left
+from rankwright.exporting.thresholds import LARGEST_SINGLE, at_most, zero_goes_left
 from rankwright.kernels.tree_arrays import (
     AMONG,
     AS_ZERO,

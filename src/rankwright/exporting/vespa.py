@@ -19,15 +19,15 @@ from typing import Any
 
 import numpy as np
 
-from rankwright.export.contract import Exported, ExportOptions, Floats
-from rankwright.export.plain_trees import Leaf, Node, plain_trees
-from rankwright.export.thresholds import below
-from rankwright.export.walking import Decision, Rows, leaf_values
+from rankwright.exporting.contract import Exported, ExportOptions, Floats
+from rankwright.exporting.plain_trees import Leaf, Node, plain_trees
+from rankwright.exporting.thresholds import below
+from rankwright.exporting.walking import Decision, Rows, leaf_values
 from rankwright.kernels.tree_arrays import AMONG, TreeArrays
 
 
 class Vespa:
-    """LightGBM's JSON as Vespa reads it; see `rankwright.export.contract.Target`."""
+    """LightGBM's JSON as Vespa reads it; see `rankwright.exporting.contract.Target`."""
 
     name = "vespa"
     file_name = "vespa-lightgbm.json"

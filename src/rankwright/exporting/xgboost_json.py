@@ -12,10 +12,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rankwright.export.contract import Exported, ExportOptions, Floats
-from rankwright.export.float32 import smallest_float32_above
-from rankwright.export.simple_trees import PlainTree, plain_tree
-from rankwright.export.walk import Rows, columns_by_name, dense, leaves
+from rankwright.exporting.contract import Exported, ExportOptions, Floats
+from rankwright.exporting.float32 import smallest_float32_above
+from rankwright.exporting.simple_trees import PlainTree, plain_tree
+from rankwright.exporting.walk import Rows, columns_by_name, dense, leaves
 from rankwright.kernels.tree_arrays import TreeArrays
 
 LARGEST_CATEGORY = (1 << 24) - 1  # a 32-bit number holds no larger one exactly

@@ -40,8 +40,8 @@ from typing import Any
 
 import numpy as np
 
-from rankwright.export.contract import Exported, ExportOptions, Floats
-from rankwright.export.walk import Rows, columns_by_name, dense, leaves
+from rankwright.exporting.contract import Exported, ExportOptions, Floats
+from rankwright.exporting.walk import Rows, columns_by_name, dense, leaves
 from rankwright.kernels.tree_arrays import ZERO, TreeArrays
 
 FORMAT, VERSION = "rankwright-trees", 1

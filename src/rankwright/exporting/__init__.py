@@ -1,7 +1,5 @@
 """Write a model in the form of a search engine or another runtime: ``rankwright.export(model, target, path)``.
 
-The module can be called like its function `export`.
-
 Examples
 --------
 >>> import tempfile
@@ -16,31 +14,29 @@ Examples
 from __future__ import annotations
 
 import os
-import sys
 import warnings
 from importlib import import_module
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
-from rankwright.export.contract import ExportOptions, Target, check_version
+from rankwright.exporting.contract import ExportOptions, Target, check_version
 from rankwright.model import Model, load
 from rankwright.support.files import PathLike, write_together
 
 # Where each target is; modules are loaded when their target is used.
 TARGETS = {
-    "opensearch": "rankwright.export.opensearch:OPENSEARCH",
-    "elasticsearch-ltr": "rankwright.export.opensearch:ELASTICSEARCH_LTR",
-    "ranklib": "rankwright.export.ranklib:TARGET",
-    "solr": "rankwright.export.solr:TARGET",
-    "vespa": "rankwright.export.vespa:TARGET",
-    "elastic": "rankwright.export.elastic:TARGET",
-    "json": "rankwright.export.json_form:TARGET",
-    "lightgbm": "rankwright.export.lightgbm_text:TARGET",
-    "xgboost": "rankwright.export.xgboost_json:TARGET",
-    "onnx": "rankwright.export.onnx_graph:TARGET",
-    "treelite": "rankwright.export.treelite_model:TARGET",
-    "c": "rankwright.export.c_source:TARGET",
+    "opensearch": "rankwright.exporting.opensearch:OPENSEARCH",
+    "elasticsearch-ltr": "rankwright.exporting.opensearch:ELASTICSEARCH_LTR",
+    "ranklib": "rankwright.exporting.ranklib:TARGET",
+    "solr": "rankwright.exporting.solr:TARGET",
+    "vespa": "rankwright.exporting.vespa:TARGET",
+    "elastic": "rankwright.exporting.elastic:TARGET",
+    "json": "rankwright.exporting.json_form:TARGET",
+    "lightgbm": "rankwright.exporting.lightgbm_text:TARGET",
+    "xgboost": "rankwright.exporting.xgboost_json:TARGET",
+    "onnx": "rankwright.exporting.onnx_graph:TARGET",
+    "treelite": "rankwright.exporting.treelite_model:TARGET",
+    "c": "rankwright.exporting.c_source:TARGET",
 }
 
 
@@ -131,7 +127,7 @@ def export_options(
     """Gather the options of a target; the feature set is read, and compared with the model."""
     features = None
     if feature_set is not None:
-        from rankwright.export.feature_sets import check_feature_set, read_feature_set
+        from rankwright.exporting.feature_sets import check_feature_set, read_feature_set
 
         features = read_feature_set(feature_set)
         check_feature_set(model.columns.feature_names, features, str(feature_set))
@@ -153,12 +149,3 @@ def write_export(
     exported = target.write(list(model.forest.trees()), model.feature_names, options)
     write_together({file: exported.content})
     return file, exported.notes
-
-
-class _CallableModule(ModuleType):
-    """The function and this package have the same name in `rankwright`."""
-
-    __call__ = staticmethod(export)
-
-
-sys.modules[__name__].__class__ = _CallableModule

@@ -11,10 +11,10 @@ from typing import Any
 
 import numpy as np
 
-from rankwright.export.contract import Exported, ExportOptions, Floats
-from rankwright.export.library import require
-from rankwright.export.simple_trees import PlainTree, plain_tree
-from rankwright.export.walk import Rows, dense, leaves
+from rankwright.exporting.contract import Exported, ExportOptions, Floats
+from rankwright.exporting.library import require
+from rankwright.exporting.simple_trees import PlainTree, plain_tree
+from rankwright.exporting.walk import Rows, dense, leaves
 from rankwright.kernels.tree_arrays import TreeArrays
 
 _LARGEST = float(np.finfo(np.float64).max)

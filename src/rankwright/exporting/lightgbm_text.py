@@ -12,9 +12,9 @@ from typing import Any
 
 import numpy as np
 
-from rankwright.export.contract import Exported, ExportOptions, Floats
-from rankwright.export.simple_trees import expanded
-from rankwright.export.walk import Rows, dense, leaves
+from rankwright.exporting.contract import Exported, ExportOptions, Floats
+from rankwright.exporting.simple_trees import expanded
+from rankwright.exporting.walk import Rows, dense, leaves
 from rankwright.kernels.tree_arrays import (
     AMONG,
     AS_ZERO,
