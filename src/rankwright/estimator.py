@@ -11,7 +11,6 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
-from rankwright._missing_score import MissingScore, NoQueryIds, error_would_be_nan
 from rankwright.calibration import Calibration, check_options, fit_calibration, targets_of
 from rankwright.data.arguments import named_labels_of, ranking_data
 from rankwright.data.columns import names_columns
@@ -131,12 +130,7 @@ class FittedRanker(BaseEstimator):  # type: ignore[misc]
         ``y`` and ``qid`` may name columns of a data frame, and may be left out where ``fit`` was given their names.
         Weights are weights of queries: one per query, or one per row and the same within a query.
         """
-        try:
-            data = self._labelled(X, y, qid, group, sample_weight)
-        except NoQueryIds as error:
-            if error_would_be_nan():
-                return MissingScore(error)  # type: ignore[return-value]
-            raise
+        data = self._labelled(X, y, qid, group, sample_weight)
         target, threads = self.metrics_[0], read_threads(self.n_jobs)
         result = evaluate(
             self.predict(data),
@@ -432,7 +426,7 @@ class FittedRanker(BaseEstimator):  # type: ignore[misc]
         if qid is None and group is None and self.qid_column_ in columns:
             qid = self.qid_column_
         if qid is None and group is None and y is not None:
-            raise NoQueryIds(
+            raise ValueError(
                 "no query ids: pass qid= (one id per row) or group= to score. In a search or cross-validation of "
                 "scikit-learn metadata routing passes qid on: sklearn.set_config(enable_metadata_routing=True)."
             )
