@@ -132,6 +132,42 @@ def run(name, metric, scores=SCORES, labels=LABELS, iteration=3, **options):
     return bind(name, labels, metric=metric, seed=5, **options)(scores, iteration)
 
 
+def calls_of(gradient):
+    """Results of a bound objective that are all still held: of calls, and of what training asks for."""
+    results = [gradient(SCORES, iteration) for iteration in (0, 1)]
+    for leaves in (False, gradient.objective.full_curvature):
+        point = gradient.at(SCORES, 2, leaves=leaves)
+        results.append((point.grad, point.hess))
+    return results
+
+
+@pytest.mark.parametrize("grouped", [True, False])
+@pytest.mark.parametrize("name", TEXTS)
+def test_gradients_and_curvatures_share_no_memory(name, grouped):
+    """Neither with one another, nor with an earlier result that is still held, nor with the scores."""
+    qid = QID if grouped else np.random.default_rng(1).permutation(QID)
+    metric = metrics_for(name)[0]
+    gradient = bind(name, LABELS, metric=metric, seed=5, qid=qid)
+    held = [SCORES, *(array for result in calls_of(gradient) for array in result)]
+    before = [array.copy() for array in held]
+    gradient(-SCORES, 3)
+    for number, array in enumerate(held):
+        np.testing.assert_array_equal(array, before[number])
+        assert not any(np.shares_memory(array, other) for other in held[:number])
+
+
+@pytest.mark.parametrize("name", TEXTS)
+def test_gradients_are_the_same_in_memory_that_is_given(name):
+    """What an earlier iteration left there does not matter, and the two arrays are not mixed up."""
+    gradient = bind(name, LABELS, metric=metrics_for(name)[0], seed=5, qid=QID)
+    memory = np.full(ROWS, np.nan), np.full(ROWS, 7.0)
+    for iteration in (0, 1):
+        point = gradient.at(SCORES, iteration, out=memory)
+        assert point.grad is memory[0]
+        assert point.hess is memory[1]
+        assert_equal((point.grad, point.hess), gradient(SCORES, iteration))
+
+
 def assert_equal(one, other):
     """Both gradient and curvature, bit by bit."""
     for a, b in zip(one, other, strict=True):

@@ -15,7 +15,6 @@ from rankwright.data.pairs import Pairs
 from rankwright.data.queries import Queries, as_floats
 from rankwright.kernels.arithmetic import finish
 from rankwright.kernels.random import stream_of, uniform_by_key
-from rankwright.kernels.scratch import Results
 from rankwright.kernels.threads import (
     LONG_WORK,
     available_threads,
@@ -79,7 +78,6 @@ class BoundObjective:
         self.queries = queries
         self.seed = int(seed)
         self._weights = np.empty(0) if weights is None else queries.per_row(weights)
-        self._results = Results()
         target = parse_metric(metric).first
         none = isinstance(labels, Mapping) and not labels  # where there are pairs alone
         by_name = {} if none else grouped_labels(labels, queries)
@@ -180,19 +178,31 @@ class BoundObjective:
         *,
         leaves: bool = False,
         part: int | None = None,
+        out: tuple[Floats, Floats] | None = None,
     ) -> Point:
-        """Gradient and curvature, and a leaf system: cheaper with ``leaves=True``, with ``part`` in that part alone."""
+        """Gradient and curvature, and a leaf system: cheaper with ``leaves=True``, with ``part`` in that part alone.
+
+        ``out`` are two arrays [rows] to overwrite. The result may be these arrays themselves, so a loop that is done
+        with a gradient before it asks for the next one can pass the same two each time: on large data, fresh memory
+        costs more than a simple gradient.
+        """
         z = self._check(scores)
         terms = self._terms_at(iteration)
         if leaves:
             q0, q1 = (0, self.queries.n_queries) if part is None else self._leaf_ranges[part]
             terms = [term.cached_for_step(q0, q1) for term in terms]
-        return Point(
-            *self._gradient(terms, z, iteration), partial(self._leaf_system, terms, z, iteration)
-        )
+        if out is None:
+            out = np.zeros(len(z)), np.zeros(len(z))
+        else:
+            for array in out:
+                array.fill(0.0)
+        grad, hess = self._gradient(terms, z, iteration, *out)
+        return Point(grad, hess, partial(self._leaf_system, terms, z, iteration))
 
-    def _gradient(self, terms: list[Gradient], z: Floats, iteration: int) -> tuple[Floats, Floats]:
-        grad, hess = self._results.take(len(z)), self._results.take(len(z))
+    def _gradient(
+        self, terms: list[Gradient], z: Floats, iteration: int, grad: Floats, hess: Floats
+    ) -> tuple[Floats, Floats]:
+        """Add the terms to ``grad`` and ``hess``, which are zeros in grouped order; return them by row."""
         alone = len(terms) == 1
         g, h = (grad, hess) if alone else (np.empty(len(z)), np.empty(len(z)))
         for number, (query_factor, term) in enumerate(zip(self._factors, terms, strict=True)):

@@ -104,6 +104,8 @@ class Boosting:
             pairs=train.pairs,
             inverse=document_weights(settings.propensity, train),
         )
+        # Each iteration is done with its gradient before the next one starts, so all write into the same arrays.
+        self._gradient_memory = np.empty(train.n_rows), np.empty(train.n_rows)
         self.bias = (
             None
             if settings.bias is None
@@ -193,8 +195,9 @@ class Boosting:
         with timed(state.times, "gradients"):
             sums_leaves = settings.full_leaves or (self.bias is not None and self.bias.full)
             part = None if settings.full_leaves or self.bias is None else self.bias.part(it)
+            biased = self._biased(state, scores[0])
             point = self.gradient.at(
-                self._biased(state, scores[0]), it, leaves=sums_leaves, part=part
+                biased, it, leaves=sums_leaves, part=part, out=self._gradient_memory
             )
             subsample = self.draws.subsample(it)
             grad, hess = self._for_splits(it, point, subsample)
