@@ -15,8 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rankwright.support.frames import Library, data_frame
-from rankwright.support.html import table
+from rankwright.support.tables import Table, Tabular
 
 Floats = NDArray[np.float64]
 _SHOWN = 15  # features of a table in a notebook
@@ -24,7 +23,7 @@ _LEAST_SHARE = 1e-9  # of the scores: contributions further than this from them 
 
 
 @dataclass(frozen=True, eq=False)
-class Explanation:
+class Explanation(Tabular):
     """What makes the difference between the scores of two documents, feature by feature.
 
     Attributes
@@ -67,9 +66,9 @@ class Explanation:
         """By how much the score of a is above that of b."""
         return self.score_a - self.score_b
 
-    def to_dataframe(self, library: Library = "pandas") -> Any:
-        """Return a data frame with one row per feature: its values, contributions and their difference."""
-        columns = {
+    def _columns(self) -> dict[str, Any]:
+        """Return a row per feature: its values, its contributions and their difference."""
+        return {
             "feature": self.features,
             "value_a": _one_type(self.values_a),
             "value_b": _one_type(self.values_b),
@@ -77,7 +76,6 @@ class Explanation:
             "contribution_b": self.contributions_b,
             "difference": self.differences,
         }
-        return data_frame(columns, library)
 
     def largest(self, top: int = _SHOWN) -> tuple[list[str], Floats]:
         """Return the features of the largest differences, and in one last entry the sum of the others, if any.
@@ -93,19 +91,19 @@ class Explanation:
         shown = settle(np.append(self.differences[:top], rest), self.difference)
         return [*self.features[:top], f"{others} others"], shown
 
-    def _repr_html_(self) -> str:
+    def _table(self) -> Table:
         names, differences = self.largest()
-        cells = [[_text(a), _text(b)] for a, b in zip(self.values_a, self.values_b, strict=True)]
-        cells = [*cells[: len(names)], *[["", ""]] * (len(names) - len(cells))]
-        if len(self.features) > _SHOWN:
-            cells[-1] = ["", ""]
         rows = [
-            [name, *values, f"{d:+.4f}"]
-            for name, values, d in zip(names, cells, differences, strict=True)
+            [name, _text(a), _text(b), f"{difference:+.4f}"]
+            for name, a, b, difference in zip(
+                names, self.values_a, self.values_b, differences, strict=False
+            )
         ]
-        return table(
-            ["feature", f"row {self.a}", f"row {self.b}", "difference"], rows, self._summary()
-        )
+        if len(self.features) > _SHOWN:
+            # The last row is the sum of all other features, which has no value.
+            rows[-1][1:3] = ["", ""]
+        header = ["feature", f"row {self.a}", f"row {self.b}", "difference"]
+        return Table("", header, rows, self._summary())
 
     def _summary(self) -> str:
         return (
@@ -114,12 +112,10 @@ class Explanation:
         )
 
     def __str__(self) -> str:
-        names, differences = self.largest()
-        width = max(map(len, names))
-        lines = [
-            f"{name:<{width}}  {value:+.4f}" for name, value in zip(names, differences, strict=True)
+        rows = [
+            [name, f"{difference:+.4f}"] for name, difference in zip(*self.largest(), strict=True)
         ]
-        return "\n".join([*lines, self._summary()])
+        return str(Table("", ["", ""], rows, self._summary()))
 
 
 def check_rows(a: Any, b: Any, n_rows: int) -> None:

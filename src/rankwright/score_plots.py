@@ -39,7 +39,7 @@ def plot_reliability(*curves: Reliability, names: Sequence[str] | None = None) -
         {"curve": label, "predicted": p, "observed": o, "low": low, "high": high, "documents": n}
         for label, curve in zip(labels, curves, strict=True)
         for p, o, low, high, n in zip(
-            *(column.tolist() for column in curve.columns().values()), strict=True
+            *(column.tolist() for column in curve._columns().values()), strict=True
         )
     ]
     extent = [

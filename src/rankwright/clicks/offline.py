@@ -34,7 +34,7 @@ from rankwright.data.dataset import RankingData
 from rankwright.evaluation.per_query import ranks_within_queries
 from rankwright.evaluation.significance import bootstrap_interval
 from rankwright.metrics import Metric, metric, metric_texts
-from rankwright.support.html import table
+from rankwright.support.tables import Table, Tabular, columns_of, interval_text
 
 Floats = NDArray[np.float64]
 ESTIMATORS = ("ips", "snips", "dr")
@@ -63,7 +63,7 @@ class ClickEstimate:
 
 
 @dataclass(frozen=True, eq=False)
-class ClickEvaluation:
+class ClickEvaluation(Tabular):
     """Estimates of metrics from clicks, as returned by `evaluate_clicks`; printing it shows a table.
 
     Two of them from the same log can be compared query by query with `rankwright.compare`.
@@ -102,42 +102,29 @@ class ClickEvaluation:
     ties: str = "expected"
     empty: str = "zero"
 
-    def _cells(self) -> tuple[list[str], list[list[str]]]:
-        header = [
-            "metric",
-            "estimator",
-            "value",
-            f"{100 * self.confidence:g}% interval",
-            "effective clicks",
-            "covered",
-        ]
-        body = [
+    def _columns(self) -> dict[str, Any]:
+        """Return a row per metric and estimator."""
+        return columns_of([vars(row) for row in self.rows])
+
+    def _table(self) -> Table:
+        interval = f"{100 * self.confidence:g}% interval"
+        header = ["metric", "estimator", "value", interval, "effective clicks", "covered"]
+        rows = [
             [
                 row.metric,
                 row.estimator,
                 f"{row.value:.4f}",
-                f"[{row.low:.4f}, {row.high:.4f}]",
+                interval_text(row.low, row.high),
                 f"{row.effective_clicks:.0f} of {self.n_clicks}",
                 f"{100 * self.coverage[row.metric]:.0f} %",
             ]
             for row in self.rows
         ]
-        return header, body
+        note = f"From {self.n_clicks} clicks of {len(self.query_ids)} queries."
+        return Table("", header, rows, note)
 
     def __str__(self) -> str:
-        header, body = self._cells()
-        widths = [max(map(len, column)) for column in zip(header, *body, strict=True)]
-        return "\n".join(
-            "  ".join(
-                cell.ljust(width) if number < 2 else cell.rjust(width)
-                for number, (cell, width) in enumerate(zip(cells, widths, strict=True))
-            ).rstrip()
-            for cells in [header, *body]
-        )
-
-    def _repr_html_(self) -> str:
-        header, body = self._cells()
-        return table(header, body, f"From {self.n_clicks} clicks of {len(self.query_ids)} queries.")
+        return "\n".join(self._table().lines())
 
     def to_dict(self) -> dict[str, Any]:
         """Return the estimates and what they rest on, without values per query."""

@@ -23,7 +23,7 @@ from rankwright.clicks.cells import (
 from rankwright.clicks.log import ClickLog
 from rankwright.clicks.multiplicative import fit_curve, informative, unreachable
 from rankwright.clicks.relevance import curve_given, learn_curve
-from rankwright.support.html import table
+from rankwright.support.tables import Table, Tabular, interval_text
 
 _METHODS = {
     "swaps": "randomised positions",
@@ -33,7 +33,7 @@ _METHODS = {
 
 
 @dataclass(frozen=True, eq=False)
-class Propensities:
+class Propensities(Tabular):
     """Examination of positions relative to the first, with intervals.
 
     Called with positions it returns theirs as probabilities: where another position than the first is examined most,
@@ -97,35 +97,28 @@ class Propensities:
             name: v.tolist() if isinstance(v, np.ndarray) else v for name, v in asdict(self).items()
         }
 
-    def _cells(self) -> tuple[list[str], list[list[str]]]:
-        header = [
-            "position",
-            "propensity",
-            f"{100 * self.confidence:g}% interval",
-            "shows",
-            "clicks",
-        ]
+    def _columns(self) -> dict[str, Any]:
+        """Return a row per position."""
+        return {
+            "position": np.arange(1, len(self.values) + 1),
+            "propensity": self.values,
+            "low": self.low,
+            "high": self.high,
+            "shows": self.shows,
+            "clicks": self.clicks,
+        }
+
+    def _table(self) -> Table:
+        interval = f"{100 * self.confidence:g}% interval"
         rows = [
-            [str(k), f"{value:.4f}", f"[{low:.4f}, {high:.4f}]", f"{shows:.0f}", f"{clicks:.0f}"]
-            for k, (value, low, high, shows, clicks) in enumerate(
-                zip(self.values, self.low, self.high, self.shows, self.clicks, strict=True), start=1
-            )
+            [str(k), f"{value:.4f}", interval_text(low, high), f"{shows:.0f}", f"{clicks:.0f}"]
+            for k, value, low, high, shows, clicks in zip(*self._columns().values(), strict=True)
         ]
-        return header, rows
+        note = f"Relative to position 1, by {_METHODS.get(self.method, self.method)}."
+        return Table("", ["position", "propensity", interval, "shows", "clicks"], rows, note)
 
     def __str__(self) -> str:
-        header, rows = self._cells()
-        widths = [max(map(len, column)) for column in zip(header, *rows, strict=True)]
-        return "\n".join(
-            "  ".join(cell.rjust(width) for cell, width in zip(cells, widths, strict=True))
-            for cells in [header, *rows]
-        )
-
-    def _repr_html_(self) -> str:
-        header, rows = self._cells()
-        return table(
-            header, rows, f"Relative to position 1, by {_METHODS.get(self.method, self.method)}."
-        )
+        return "\n".join(self._table().lines())
 
 
 def check_propensities(

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import html
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, fields, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -29,9 +28,7 @@ from rankwright.evaluation.significance import (
     student,
     wilcoxon,
 )
-
-if TYPE_CHECKING:
-    import pandas as pd
+from rankwright.support.tables import Table, Tabular, interval_text, p_text
 
 _TESTS = {
     "fisher": "Fisher's randomisation test",
@@ -101,7 +98,7 @@ class PairedResult:
 
 
 @dataclass(frozen=True)
-class Comparison:
+class Comparison(Tabular):
     """Systems compared with a baseline, as returned by `compare`; printing it shows a table.
 
     Attributes
@@ -131,50 +128,28 @@ class Comparison:
     confidence: float
     seed: int
 
-    def __str__(self) -> str:
-        header, body = self._cells()
-        widths = [max(map(len, column)) for column in zip(header, *body, strict=True)]
-        lines = []
-        for cells in (header, *body):
-            texts = [cell.ljust(w) for cell, w in zip(cells[:2], widths[:2], strict=True)]
-            numbers = [cell.rjust(w) for cell, w in zip(cells[2:], widths[2:], strict=True)]
-            lines.append("  ".join(texts + numbers).rstrip())
-        return "\n".join([*lines, *self._footnotes()])
-
-    def _repr_html_(self) -> str:
-        header, body = self._cells()
-        head = "".join(f"<th>{html.escape(cell)}</th>" for cell in header)
-        rows = "".join(
-            "<tr>" + "".join(f"<td>{html.escape(cell)}</td>" for cell in cells) + "</tr>"
-            for cells in body
-        )
-        notes = "<br>".join(map(html.escape, self._footnotes()))
-        return f"<table><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table><p>{notes}</p>"
-
     def to_latex(self) -> str:
         """Return the table for LaTeX's booktabs, with the footnotes as comments below it."""
-        header, body = self._cells()
-        rows = [[*map(_latex_text, cells[:2]), *map(_latex_number, cells[2:])] for cells in body]
+        table = self._table()
         lines = [
-            rf"\begin{{tabular}}{{ll{'r' * (len(header) - 2)}}}",
+            rf"\begin{{tabular}}{{ll{'r' * (len(table.columns) - 2)}}}",
             r"\toprule",
-            " & ".join(map(_latex_text, header)) + r" \\",
+            " & ".join(map(_latex_text, table.columns)) + r" \\",
             r"\midrule",
-            *(" & ".join(cells) + r" \\" for cells in rows),
-            r"\bottomrule",
-            r"\end{tabular}",
-            *(f"% {note}" for note in self._footnotes()),
         ]
+        for texts in table.texts():
+            cells = [*map(_latex_text, texts[:2]), *map(_latex_number, texts[2:])]
+            lines.append(" & ".join(cells) + r" \\")
+        lines += [r"\bottomrule", r"\end{tabular}"]
+        lines += [f"% {remark}" for remark in table.note.splitlines()]
         return "\n".join(lines)
 
-    def to_dataframe(self) -> pd.DataFrame:
-        """Return a pandas frame with a column per attribute of `PairedResult`."""
-        try:
-            import pandas as pd
-        except ImportError as error:
-            raise ImportError("to_dataframe needs pandas; run `pip install pandas`.") from error
-        columns = [field.name for field in fields(PairedResult)]
-        return pd.DataFrame([asdict(row) for row in self.rows], columns=columns)
+    def _columns(self) -> dict[str, Any]:
+        """Return a row per metric and system, with the attributes of `PairedResult`."""
+        return {
+            field.name: [getattr(row, field.name) for row in self.rows]
+            for field in fields(PairedResult)
+        }
 
     def to_dict(self) -> dict[str, Any]:
         """Return the attributes, with each row as a dictionary."""
@@ -184,40 +159,39 @@ class Comparison:
     def _corrected(self) -> bool:
         return len({row.system for row in self.rows}) > 1
 
-    def _cells(self) -> tuple[list[str], list[list[str]]]:
-        """Return the header and the body of the table as text."""
+    def _table(self) -> Table:
         header = ["metric", "system", "baseline", "mean", "difference"]
         header += [f"{100 * self.confidence:g}% interval", "effect", "win/tie/loss", "p"]
-        body = [
-            [
+        if self._corrected:
+            header.append("p (Holm)")
+        rows = []
+        for row in self.rows:
+            cells = [
                 row.metric,
                 row.system,
                 f"{row.baseline_mean:.4f}",
                 f"{row.system_mean:.4f}",
                 f"{row.difference:+.4f}",
-                f"[{row.low:+.4f}, {row.high:+.4f}]",
+                interval_text(row.low, row.high, "+"),
                 f"{row.effect_size:+.3f}",
                 f"{row.wins}/{row.ties}/{row.losses}",
-                _p_text(row.p),
+                p_text(row.p),
             ]
-            for row in self.rows
-        ]
-        if self._corrected:
-            header.append("p (Holm)")
-            for cells, row in zip(body, self.rows, strict=True):
-                cells.append(_p_text(row.p_adjusted))
-        for cells, row in zip(body, self.rows, strict=True):
+            if self._corrected:
+                cells.append(p_text(row.p_adjusted))
+            # A blank takes the place of the star, so that the digits are below each other.
             cells[-1] += "*" if row.significant else " "
-        return header, body
+            rows.append(cells)
+        return Table("", header, rows, self._note())
 
-    def _footnotes(self) -> list[str]:
+    def _note(self) -> str:
         sizes = [row.n_queries for row in self.rows]
         n = f"{min(sizes)}" if min(sizes) == max(sizes) else f"{min(sizes)} to {max(sizes)}"
         correction = ", Holm's correction over the systems" if self._corrected else ""
-        return [
-            f"Baseline: {self.baseline}; n = {n} queries; effect: Cohen's d of the differences.",
-            f"* p <= {_level(self.confidence):g}: {_TESTS[self.test]}, two-sided{correction}.",
-        ]
+        return (
+            f"Baseline: {self.baseline}; n = {n} queries; effect: Cohen's d of the differences.\n"
+            f"* p <= {_level(self.confidence):g}: {_TESTS[self.test]}, two-sided{correction}."
+        )
 
 
 def compare(
@@ -399,10 +373,6 @@ def _system_names(names: Sequence[str] | None, count: int) -> list[str]:
             f"names must be {count} different names, one per evaluation with the baseline first; got {names!r}."
         )
     return list(names)
-
-
-def _p_text(p: float) -> str:
-    return f"{p:.4f}" if p >= 0.0001 else "<0.0001"
 
 
 def _latex_text(text: str) -> str:

@@ -24,9 +24,8 @@ from rankwright.kernels.threads import (
     stop_flag,
 )
 from rankwright.metrics import Metric, metric, metric_texts
-from rankwright.support.frames import Library, data_frame
-from rankwright.support.html import table
 from rankwright.support.reducer import ALONE, Reducer, addable
+from rankwright.support.tables import Table, Tabular
 
 TIES = {
     "worst": kernel.WORST,
@@ -42,7 +41,7 @@ _ROWS_PER_THREAD = 200_000  # sorting fewer takes less time than starting a thre
 
 
 @dataclass(frozen=True, eq=False)
-class Evaluation:
+class Evaluation(Tabular):
     """Values of metrics for one set of scores.
 
     Parameters
@@ -65,6 +64,8 @@ class Evaluation:
     mrr  0.7500
     >>> result
     <Evaluation of 2 queries: mrr 0.7500>
+    >>> result.to_dataframe("polars").rows()
+    [('a', 1.0), ('b', 0.5)]
     >>> result.query_ids.tolist(), result.per_query["mrr"].tolist()
     (['a', 'b'], [1.0, 0.5])
     """
@@ -76,38 +77,27 @@ class Evaluation:
     empty: str
     weights: NDArray[np.float64] | None = None
 
-    def to_dataframe(self, library: Library = "pandas") -> Any:
-        """Return a data frame with one row per query: ``qid``, its ``weight`` where there are weights, the metrics.
+    def _columns(self) -> dict[str, Any]:
+        """Return a row per query: its id, its weight if there are weights, and the metrics."""
+        columns: dict[str, Any] = {"qid": plain_ids(self.query_ids)}
+        if self.weights is not None:
+            columns["weight"] = self.weights
+        return columns | self.per_query
 
-        Parameters
-        ----------
-        library
-            ``"pandas"``, ``"polars"`` or ``"pyarrow"``.
-
-        Examples
-        --------
-        >>> result = evaluate([2, 1, 3], [0, 1, 1], qid=["b", "b", "a"], metrics="mrr p@1")
-        >>> print(result.to_dataframe("polars").rows())
-        [('a', 1.0, 1.0), ('b', 0.5, 0.0)]
-        """
-        weights = {} if self.weights is None else {"weight": self.weights}
-        columns = {"qid": plain_ids(self.query_ids), **weights, **self.per_query}
-        return data_frame(columns, library)
-
-    def _repr_html_(self) -> str:
-        rows = [[name, f"{value:.4f}"] for name, value in self.mean.items()]
-        skipped = [int(np.isnan(values).sum()) for values in self.per_query.values()]
-        note = f"Means over {len(self.query_ids)} queries; ties: {self.ties}, empty queries: {self.empty}"
-        note += f" ({max(skipped)} skipped)." if any(skipped) else "."
-        return table(["metric", "mean"], rows, note)
+    def _table(self) -> Table:
+        skipped = max(int(np.isnan(values).sum()) for values in self.per_query.values())
+        note = f"Means over {len(self.query_ids)} queries; ties: {self.ties}, "
+        note += f"empty queries: {self.empty}"
+        if skipped:
+            note += f" ({skipped} skipped)"
+        return Table("", ["metric", "mean"], list(self.mean.items()), f"{note}.")
 
     def __repr__(self) -> str:
         means = ", ".join(f"{name} {value:.4f}" for name, value in self.mean.items())
         return f"<Evaluation of {len(self.query_ids)} queries: {means}>"
 
     def __str__(self) -> str:
-        width = max(len(name) for name in self.mean)
-        return "\n".join(f"{name:<{width}}  {value:.4f}" for name, value in self.mean.items())
+        return str(Table("", ["", ""], list(self.mean.items())))
 
 
 def evaluate(

@@ -21,8 +21,7 @@ from rankwright.evaluation.per_query import Evaluator
 from rankwright.evaluation.significance import bootstrap_interval, mean
 from rankwright.kernels.random import UNIFORM, noise_by_query, stream_of
 from rankwright.metrics import Metric
-from rankwright.support.frames import Library, data_frame
-from rankwright.support.html import table
+from rankwright.support.tables import Table, Tabular, interval_text
 
 Floats = NDArray[np.float64]
 _RESAMPLES = 2000
@@ -30,7 +29,7 @@ _SHOWN = 20
 
 
 @dataclass(frozen=True, eq=False)
-class PermutationImportance:
+class PermutationImportance(Tabular):
     """By how much the metric gets worse when a column is shuffled within queries, the most important first.
 
     Attributes
@@ -66,39 +65,25 @@ class PermutationImportance:
     repeats: int
     confidence: float
 
-    def to_dataframe(self, library: Library = "pandas") -> Any:
-        """Return a data frame with one row per column."""
-        columns = {
-            "feature": self.features,
-            "loss": self.losses,
-            "low": self.low,
-            "high": self.high,
-        }
-        return data_frame(columns, library)
+    def _columns(self) -> dict[str, Any]:
+        """Return a row per column."""
+        return {"feature": self.features, "loss": self.losses, "low": self.low, "high": self.high}
 
-    def _repr_html_(self) -> str:
-        rows = [
-            [name, f"{loss:+.4f}", f"[{low:+.4f}, {high:+.4f}]"]
-            for name, loss, low, high in list(
-                zip(self.features, self.losses, self.low, self.high, strict=True)
-            )[:_SHOWN]
+    def _rows(self) -> list[list[str]]:
+        return [
+            [name, f"{loss:+.4f}", interval_text(low, high, "+")]
+            for name, loss, low, high in zip(*self._columns().values(), strict=True)
         ]
-        more = len(self.features) - len(rows)
+
+    def _table(self) -> Table:
+        header = ["feature", f"loss of {self.metric}", f"{100 * self.confidence:g}% interval"]
         note = f"{self.metric} is {self.value:.4f}; {self.repeats} shuffles of each column."
-        return table(
-            ["feature", f"loss of {self.metric}", f"{100 * self.confidence:g}% interval"],
-            rows,
-            note + (f" {more} more columns." if more else ""),
-        )
+        if len(self.features) > _SHOWN:
+            note += f" {len(self.features) - _SHOWN} more columns."
+        return Table("", header, self._rows()[:_SHOWN], note)
 
     def __str__(self) -> str:
-        width = max(map(len, self.features))
-        return "\n".join(
-            f"{name:<{width}}  {loss:+.4f} [{low:+.4f}, {high:+.4f}]"
-            for name, loss, low, high in zip(
-                self.features, self.losses, self.low, self.high, strict=True
-            )
-        )
+        return str(Table("", ["", "", ""], self._rows()))
 
 
 def permutation_importance(

@@ -18,15 +18,14 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from rankwright.data.queries import Queries, as_floats
-from rankwright.support.frames import Library, data_frame
-from rankwright.support.html import table
+from rankwright.support.tables import Cell, Table, Tabular, interval_text
 
 Floats = NDArray[np.float64]
 _NORMAL = 1.959963984540054  # 97.5 % quantile of the normal distribution
 
 
 @dataclass(frozen=True, eq=False)
-class Reliability:
+class Reliability(Tabular):
     """Mean values and mean targets of documents, bin by bin.
 
     Attributes
@@ -57,21 +56,29 @@ class Reliability:
     error: float
     largest: float
 
-    def to_dataframe(self, library: Library = "pandas") -> Any:
-        """Return a data frame with one row per bin."""
-        return data_frame(self.columns(), library)
-
-    def columns(self) -> dict[str, Any]:
-        """Return the columns of the table by name."""
+    def _columns(self) -> dict[str, Any]:
+        """Return a row per bin."""
         names = ("predicted", "observed", "low", "high", "documents")
         return {name: getattr(self, name) for name in names}
 
-    def _repr_html_(self) -> str:
-        rows = [
-            [f"{p:.4f}", f"{o:.4f}", f"[{low:.4f}, {high:.4f}]", f"{n:,}"]
-            for p, o, low, high, n in zip(*self.columns().values(), strict=True)
+    def points(self) -> list[dict[str, float]]:
+        """Return the bins as dictionaries of plain numbers."""
+        columns = self._columns()
+        values = zip(*(column.tolist() for column in columns.values()), strict=True)
+        return [dict(zip(columns, point, strict=True)) for point in values]
+
+    def _table(self) -> Table:
+        rows: list[list[Cell]] = [
+            [
+                point["predicted"],
+                point["observed"],
+                interval_text(point["low"], point["high"]),
+                f"{point['documents']:,}",
+            ]
+            for point in self.points()
         ]
-        return table(["mean value", "mean target", "95% interval", "documents"], rows, str(self))
+        header = ["mean value", "mean target", "95% interval", "documents"]
+        return Table("", header, rows, str(self))
 
     def __str__(self) -> str:
         return f"expected calibration error {self.error:.4f}, at most {self.largest:.4f} in {len(self.predicted)} bins"

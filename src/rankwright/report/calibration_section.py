@@ -48,7 +48,7 @@ def _curve(name: str, curve: Reliability, target: str, colour: str) -> Figure:
     alt = require("altair")
     values: list[dict[str, Any]] = [
         {"p": float(p), "o": float(o), "l": float(low), "h": float(high), "n": int(n)}
-        for p, o, low, high, n in zip(*curve.columns().values(), strict=True)
+        for p, o, low, high, n in zip(*curve._columns().values(), strict=True)
     ]
     observed = "mean label" if target == "label" else "share of relevant documents"
     ends = [f(point[key] for point in values for key in ("p", "o")) for f in (min, max)]

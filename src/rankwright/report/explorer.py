@@ -7,7 +7,7 @@ queries.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import combinations
@@ -16,7 +16,16 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from rankwright.report.page import Cell, Figure, Table, embedded_json, render, require, shortened
+from rankwright.report.page import (
+    Cell,
+    Figure,
+    Interactive,
+    Table,
+    embedded_json,
+    render,
+    require,
+    shortened,
+)
 from rankwright.report.scored_runs import Floats, ScoredRuns, direction
 from rankwright.report.theme import SERIES
 
@@ -30,7 +39,7 @@ _ID_LENGTH = 60
 
 
 @dataclass(frozen=True, eq=False)
-class QueryExplorer:
+class QueryExplorer(Interactive):
     """Two systems query by query: scatter plot, histogram of differences, and the rankings of a chosen query.
 
     Parameters
@@ -85,10 +94,9 @@ class QueryExplorer:
             block.markdown(files) for block in (self._scatter, self._histogram, table)
         )
 
-    def figures(self) -> Iterator[Figure]:
-        """Yield the scatter plot and the histogram of the first two systems."""
-        yield self._scatter
-        yield self._histogram
+    def figures(self) -> Sequence[Figure]:
+        """Return the scatter plot and the histogram of the first two systems."""
+        return (self._scatter, self._histogram)
 
     @cached_property
     def _chosen(self) -> NDArray[np.int64]:

@@ -15,8 +15,8 @@ import hashlib
 import json
 import os
 import re
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import cache
 from importlib import import_module
 from pathlib import Path
@@ -24,6 +24,9 @@ from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 from rankwright.report.theme import COLOURS, chart_config, merged, on_paper
 from rankwright.support.files import write_together
+from rankwright.support.tables import Cell as Cell
+from rankwright.support.tables import Table as Table
+from rankwright.support.tables import plain_markdown
 
 if TYPE_CHECKING:
     import altair as alt
@@ -48,14 +51,10 @@ _PROPERTIES = frozenset(
     }
 )
 _PNG_WIDTH, _PNG_SCALE = 560, 3.0  # a column of a paper at about 400 dots per inch
-_NUMERIC = re.compile(r"(?=.*\d)([\d\s.,/%*<>+\-\u2212±\[\]()]|(?<=\d)e(?=[+-]\d))+(of [\d,]+)?")
-Cell = str | int | float | None
 
 
 class Block(Protocol):
-    """A part of a section."""
-
-    script: ClassVar[str]  # a script of the templates folder that the block needs, or ""
+    """A part of a section: a `Text`, a `Table`, a `Figure` or an `Interactive`."""
 
     def html(self) -> str:
         """Return the block as HTML, escaped."""
@@ -63,8 +62,23 @@ class Block(Protocol):
     def markdown(self, files: Mapping[int, str]) -> str:
         """Return the block as Markdown; ``files`` has the path of each figure, by its ``id()``."""
 
-    def figures(self) -> Iterator[Figure]:
-        """Yield the figures of the block."""
+
+class Interactive:
+    """Base of blocks that a reader can change: a script of the templates folder does it."""
+
+    script: ClassVar[str]
+
+    def html(self) -> str:
+        """Return the block as HTML, escaped."""
+        raise NotImplementedError
+
+    def markdown(self, files: Mapping[int, str]) -> str:
+        """Return what the block shows at first as Markdown."""
+        raise NotImplementedError
+
+    def figures(self) -> Sequence[Figure]:
+        """Return the figures of the block."""
+        return ()
 
 
 @dataclass(frozen=True, eq=False)
@@ -91,7 +105,6 @@ class Figure:
     title: str
     chart: alt.TopLevelMixin
     alt: str
-    script: ClassVar[str] = ""
 
     def html(self) -> str:
         """Return a placeholder for the chart, and its specification."""
@@ -99,13 +112,9 @@ class Figure:
 
     def markdown(self, files: Mapping[int, str]) -> str:
         """Return the title and a link to the picture, or the description if there is no picture."""
-        described = _plain_markdown(self.alt).replace("[", "(").replace("]", ")")
+        described = plain_markdown(self.alt).replace("[", "(").replace("]", ")")
         picture = f"![{described}]({files[id(self)]})" if id(self) in files else described
-        return f"**{_plain_markdown(self.title)}**\n\n{picture}"
-
-    def figures(self) -> Iterator[Figure]:
-        """Yield the figure itself."""
-        yield self
+        return f"**{plain_markdown(self.title)}**\n\n{picture}"
 
     def specification(self) -> dict[str, Any]:
         """Return the Vega-Lite specification with the page's colours and width."""
@@ -128,81 +137,6 @@ class Figure:
 
 
 @dataclass(frozen=True)
-class Table:
-    """A table.
-
-    Parameters
-    ----------
-    title
-        Title, above the table; may be empty.
-    columns
-        Headings.
-    rows
-        Cells: text is unchanged, integers get thousands separators, floats four decimals, None is a dash. Columns of
-        numbers are right-aligned.
-    note
-        A remark below the table.
-    strong
-        Cells to emphasise: their row and column, from 0.
-
-    Examples
-    --------
-    >>> print(Table("Means", ["system", "ndcg@10"], [["old", 0.5], ["new", 0.625]]).markdown({}))
-    **Means**
-    <BLANKLINE>
-    | system | ndcg@10 |
-    |---|--:|
-    | old | 0.5000 |
-    | new | 0.6250 |
-    """
-
-    title: str
-    columns: Sequence[str]
-    rows: Sequence[Sequence[Cell]]
-    note: str = ""
-    strong: Collection[tuple[int, int]] = field(default_factory=list)
-    script: ClassVar[str] = ""
-
-    def __post_init__(self) -> None:
-        for number, row in enumerate(self.rows):
-            if len(row) != len(self.columns):
-                raise ValueError(
-                    f"table {self.title!r}: row {number} has {len(row)} cells for {len(self.columns)} columns; "
-                    "give one cell per column."
-                )
-
-    def html(self) -> str:
-        """Return the table in a box that scrolls if the table is too wide."""
-        cells = [[_cell(value) for value in row] for row in self.rows]
-        return render("table.html", table=self, cells=cells, numeric=self._numeric(cells))
-
-    def markdown(self, files: Mapping[int, str]) -> str:
-        """Return the table as Markdown."""
-        cells = [[_cell(value) for value in row] for row in self.rows]
-        rule = "|".join("--:" if numeric else "---" for numeric in self._numeric(cells))
-        lines = [_markdown_row(self.columns), f"|{rule}|"]
-        lines += [
-            _markdown_row(row, [j for i, j in self.strong if i == number])
-            for number, row in enumerate(cells)
-        ]
-        title = f"**{_plain_markdown(self.title)}**" if self.title else ""
-        parts = [title, "\n".join(lines), _plain_markdown(self.note)]
-        return "\n\n".join(part for part in parts if part)
-
-    def figures(self) -> Iterator[Figure]:
-        """Yield nothing."""
-        yield from ()
-
-    def _numeric(self, cells: Sequence[Sequence[str]]) -> list[bool]:
-        columns = [[row[number] for row in cells] for number in range(len(self.columns))]
-        return [
-            any(cell != "–" for cell in column)
-            and all(cell == "–" or _NUMERIC.fullmatch(cell) for cell in column)
-            for column in columns
-        ]
-
-
-@dataclass(frozen=True)
 class Text:
     """Paragraphs of plain text, separated by empty lines.
 
@@ -213,7 +147,6 @@ class Text:
     """
 
     text: str
-    script: ClassVar[str] = ""
 
     def html(self) -> str:
         """Return a paragraph for each part of the text."""
@@ -221,11 +154,7 @@ class Text:
 
     def markdown(self, files: Mapping[int, str]) -> str:
         """Return the paragraphs."""
-        return "\n\n".join(map(_plain_markdown, self.text.split("\n\n")))
-
-    def figures(self) -> Iterator[Figure]:
-        """Yield nothing."""
-        yield from ()
+        return "\n\n".join(map(plain_markdown, self.text.split("\n\n")))
 
 
 @dataclass(frozen=True)
@@ -276,25 +205,25 @@ class Page:
 
     def figures(self) -> list[Figure]:
         """Return all figures, from the top."""
-        return [
-            figure
-            for section in self.sections
-            for block in section.blocks
-            for figure in block.figures()
-        ]
+        figures: list[Figure] = []
+        for block in self._blocks():
+            if isinstance(block, Figure):
+                figures.append(block)
+            elif isinstance(block, Interactive):
+                figures += block.figures()
+        return figures
+
+    def _blocks(self) -> Iterator[Block]:
+        for section in self.sections:
+            yield from section.blocks
 
     def html(self) -> str:
         """Return the page as one self-contained HTML file."""
         scripts = [_source("page.js")]
         if self.figures():
             scripts.insert(0, _vega())
-        block_scripts = {
-            block.script: None
-            for section in self.sections
-            for block in section.blocks
-            if block.script
-        }
-        scripts += [_source(name) for name in block_scripts]
+        interactive = [block for block in self._blocks() if isinstance(block, Interactive)]
+        scripts += [_source(name) for name in dict.fromkeys(block.script for block in interactive)]
         return render(
             "page.html",
             page=self,
@@ -312,10 +241,10 @@ class Page:
 
     def markdown(self, files: Mapping[int, str] | None = None) -> str:
         """Return the page as Markdown; ``files`` has the path of each figure's picture, by its ``id()``."""
-        parts = [f"# {_plain_markdown(self.title)}", _plain_markdown(self.subtitle)]
+        parts = [f"# {plain_markdown(self.title)}", plain_markdown(self.subtitle)]
         for section in self.sections:
             parts += [
-                f"## {_plain_markdown(section.title)}",
+                f"## {plain_markdown(section.title)}",
                 *(block.markdown(files or {}) for block in section.blocks),
             ]
         if self.command:
@@ -372,27 +301,6 @@ def save_page(
     write_together(
         {**{file: figure.png() for file, figure in pictures.items()}, target: text.encode()}
     )
-
-
-def _cell(value: Cell) -> str:
-    if value is None:
-        return "–"
-    if isinstance(value, str):
-        return value
-    return f"{value:,}" if isinstance(value, int) else f"{value:.4f}"
-
-
-def _markdown_row(cells: Sequence[str], strong: Collection[int] = ()) -> str:
-    texts = [
-        f"**{_plain_markdown(cell)}**" if i in strong else _plain_markdown(cell)
-        for i, cell in enumerate(cells)
-    ]
-    return f"| {' | '.join(texts)} |"
-
-
-def _plain_markdown(text: str) -> str:
-    """Escape text so that Markdown shows it unchanged."""
-    return re.sub(r"([\\`*|])", r"\\\1", text).replace("<", "&lt;").replace("\n", " ")
 
 
 def shortened(text: str, at_most: int) -> str:

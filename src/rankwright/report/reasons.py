@@ -7,14 +7,23 @@ the others are one sum, so that what is shown always adds up to the difference o
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from rankwright.report.page import Block, Cell, Figure, Section, Table, Text, embedded_json, render
+from rankwright.report.page import (
+    Block,
+    Cell,
+    Interactive,
+    Section,
+    Table,
+    Text,
+    embedded_json,
+    render,
+)
 from rankwright.report.scored_runs import ScoredRuns
 
 if TYPE_CHECKING:
@@ -28,7 +37,7 @@ _ID_LENGTH = 60
 
 
 @dataclass(frozen=True, eq=False)
-class ReasonExplorer:
+class ReasonExplorer(Interactive):
     """Why one document of a query is above another.
 
     Parameters
@@ -89,10 +98,6 @@ class ReasonExplorer:
         return Table(
             title, ["feature", f"document {first}", f"document {second}", "difference"], rows
         ).markdown(files)
-
-    def figures(self) -> Iterator[Figure]:
-        """Yield nothing: a script draws the bars."""
-        yield from ()
 
 
 def reasons_section(scored: ScoredRuns, runs: Sequence[Run]) -> list[Section]:

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from rankwright.support.html import table
+from rankwright.support.tables import Table
 from rankwright.training.stopping import stopping_sentence
 
 _COLUMNS = 10  # of the largest importance
@@ -43,13 +43,15 @@ def fitted_html(ranker: Any) -> str:
     order = np.argsort(-shares, kind="stable")[:_COLUMNS]
     columns = [[model.feature_names[i], f"{shares[i]:.1%}"] for i in order]
     note = f"{len(shares)} columns." if len(shares) > _COLUMNS else ""
-    cells = [
-        table(["setting", "value"], [list(item) for item in settings.items()]),
-        table(["column", "share of the gain"], columns, *([note] if note else [])),
+    tables = [
+        Table("", ["setting", "value"], list(settings.items())),
+        Table("", ["column", "share of the gain"], columns, note),
     ]
     if values:
-        cells.insert(0, table(["evaluation set", "metric", "value"], values))
-    inner = "".join(f'<div style="margin-right:2em">{cell}</div>' for cell in cells)
+        tables.insert(0, Table("", ["evaluation set", "metric", "value"], values))
+    inner = "".join(
+        f'<div style="margin-right:2em">{table._repr_html_()}</div>' for table in tables
+    )
     return f'<div style="display:flex;flex-wrap:wrap;align-items:flex-start">{inner}</div>'
 
 

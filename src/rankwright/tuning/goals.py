@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import reduce
 from itertools import product
 from operator import add
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -17,11 +17,8 @@ from rankwright.metrics import Metric
 from rankwright.metrics import metric as parse_metric
 from rankwright.objectives import Objective
 from rankwright.objectives import objective as parse_objective
-from rankwright.support.html import table
+from rankwright.support.tables import Cell, Table, Tabular, columns_of
 from rankwright.tuning.search import validation_parts
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 _STEPS, _STEPS_OF_MANY = 10, 4  # from one goal to another, for two goals and for more
 _FIXED = {
@@ -53,7 +50,7 @@ class GoalPoint:
 
 
 @dataclass(frozen=True, eq=False)
-class GoalSweep:
+class GoalSweep(Tabular):
     """Result of `sweep_goals`; prints as a table.
 
     Attributes
@@ -103,39 +100,22 @@ class GoalSweep:
             for point in self.points
         ]
 
-    def to_dataframe(self) -> pd.DataFrame:
-        """Return the table as a pandas frame."""
-        try:
-            import pandas as pd
-        except ImportError as error:
-            raise ImportError("to_dataframe needs pandas; run `pip install pandas`.") from error
-        return pd.DataFrame(self.table())
+    def _columns(self) -> dict[str, Any]:
+        return columns_of(self.table())
 
-    def _cells(self) -> tuple[list[str], list[list[str]], str]:
+    def _table(self) -> Table:
         front = self.front()
-        header = ["shares", *self.metrics, "front", "objective"]
-        body = [
+        rows: list[list[Cell]] = [
             [
                 " : ".join(f"{share:g}" for share in point.shares),
-                *(f"{value:.4f}" for value in point.values),
+                *point.values,
                 "yes" if point in front else "",
                 point.objective,
             ]
             for point in self.points
         ]
-        return header, body, f"{len(front)} of {len(self.points)} trainings are on the front."
-
-    def _repr_html_(self) -> str:
-        return table(*self._cells())
-
-    def __str__(self) -> str:
-        header, body, note = self._cells()
-        widths = [max(map(len, column)) for column in zip(header, *body, strict=True)]
-        lines = [
-            "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
-            for row in (header, *body)
-        ]
-        return "\n".join([*lines, note])
+        note = f"{len(front)} of {len(self.points)} trainings are on the front."
+        return Table("", ["shares", *self.metrics, "front", "objective"], rows, note)
 
 
 def sweep_goals(

@@ -5,18 +5,15 @@ from __future__ import annotations
 import os
 from collections import Counter
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from rankwright.metrics import Metric
 from rankwright.metrics import metric as parse_metric
 from rankwright.support.files import replacing
-from rankwright.support.html import table
+from rankwright.support.tables import Cell, Table, Tabular, columns_of
 from rankwright.tuning.constraint import Constraint
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 _HEADING = "# Found by rankwright tune"
 _TABLE_ROWS = 10  # trials in the printed table
@@ -65,7 +62,7 @@ class Trial:
 
 
 @dataclass(frozen=True, eq=False)
-class Tuning:
+class Tuning(Tabular):
     """Result of a search; prints as a table of the best trials.
 
     Attributes
@@ -149,13 +146,8 @@ class Tuning:
             for trial in self.trials
         ]
 
-    def to_dataframe(self) -> pd.DataFrame:
-        """Return the table as a pandas frame."""
-        try:
-            import pandas as pd
-        except ImportError as error:
-            raise ImportError("to_dataframe needs pandas; run `pip install pandas`.") from error
-        return pd.DataFrame(self.table())
+    def _columns(self) -> dict[str, Any]:
+        return columns_of(self.table())
 
     def save_config(self, path: str | os.PathLike[str]) -> None:
         """Write the best parameters to a TOML file for ``rankwright train --config``."""
@@ -171,33 +163,20 @@ class Tuning:
             )
 
     def _repr_html_(self) -> str:
-        header, body, note = self._cells()
-        return table(
-            header,
-            body,
-            note,
-            f"Best: Ranker({', '.join(_value_texts(self.best))})" if body else "",
-        )
+        table = self._table()
+        if table.rows:
+            best = f"Best: Ranker({', '.join(_value_texts(self.best))})"
+            table = replace(table, note=f"{table.note}\n{best}")
+        return table._repr_html_()
 
-    def __str__(self) -> str:
-        header, body, note = self._cells()
-        widths = [max(map(len, column)) for column in zip(header, *body, strict=True)]
-        lines = [
-            "  ".join(
-                [*(cell.rjust(w) for cell, w in zip(row[:-1], widths, strict=False)), row[-1]]
-            )
-            for row in (header, *body)
-        ]
-        return "\n".join([*lines, note])
-
-    def _cells(self) -> tuple[list[str], list[list[str]], str]:
-        """Heading and rows of the table of the best trials, and the note below it."""
+    def _table(self) -> Table:
+        """Return the table of the best trials."""
         header = ["trial", self.metric, *map(_metric_text, self.constraints), "trees", "parameters"]
-        body = [
+        rows: list[list[Cell]] = [
             [
                 str(trial.number),
-                f"{trial.value:.4f}",
-                *(f"{value:.4f}" for value in trial.constraint_values),
+                trial.value,
+                *trial.constraint_values,
                 str(trial.trees),
                 ", ".join(_value_texts(trial.values)),
             ]
@@ -208,7 +187,7 @@ class Tuning:
         if self.constraints:
             met = sum(trial.value is not None and trial.excess <= 0 for trial in self.trials)
             note += f" {met} meet {' and '.join(map(str, self.constraints))}."
-        return header, body, note
+        return Table("", header, rows, note)
 
 
 def is_config(path: str | os.PathLike[str]) -> bool:
