@@ -8,11 +8,11 @@ STAMP := $(VENV)/.installed
 
 setup: $(STAMP)
 
-$(STAMP): pyproject.toml
+$(STAMP): pyproject.toml lab/pyproject.toml
 	$(PYTHON) -c 'import sys; sys.exit("rankwright needs Python 3.11 or newer; set PYTHON=...") if sys.version_info < (3, 11) else None'
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --upgrade pip
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[all,dev]'
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[all,dev]' --editable lab
 	touch $(STAMP)
 
 demo: setup
@@ -33,5 +33,5 @@ clean:
 	rm -rf $(VENV) build dist site .cache demo-run .pytest_cache .mypy_cache .ruff_cache
 
 clean-kernels:
-	find src -name '*.nbi' -delete
-	find src -name '*.nbc' -delete
+	find src lab/src -name '*.nbi' -delete
+	find src lab/src -name '*.nbc' -delete

@@ -151,8 +151,7 @@ def test_every_command_has_an_example(call: Callable[..., Outcome], name: str) -
 
 
 @pytest.mark.parametrize(
-    "name",
-    ["demo", "train", "evaluate", "compare", "predict", "convert", "report", "diagnose", "tune"],
+    "name", ["demo", "train", "evaluate", "compare", "predict", "convert", "report", "tune"]
 )
 def test_every_command_that_reads_data_has_all_data_options(
     call: Callable[..., Outcome], name: str

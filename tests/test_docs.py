@@ -13,7 +13,7 @@ import shutil
 import subprocess
 import sys
 import tomllib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
 from typing import Any
@@ -26,11 +26,12 @@ import rankwright as rw
 from rankwright.cli import app, main
 from rankwright.metrics import known_metrics
 from rankwright.objectives import OBJECTIVES
+from rankwright_lab import cli as lab
 
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
 PAGES = {path.relative_to(DOCS).as_posix(): path.read_text() for path in sorted(DOCS.rglob("*.md"))}
-RESULTS = ROOT / "benchmarks" / "results"
+RESULTS = ROOT / "lab" / "benchmarks" / "results"
 RAW = {path.relative_to(ROOT).as_posix(): path.read_text() for path in sorted(RESULTS.glob("*.md"))}
 # Every text by its path in the repository: pages of the site, the tables behind them, and the front page.
 TEXTS = (
@@ -38,6 +39,7 @@ TEXTS = (
     | RAW
     | {"README.md": (ROOT / "README.md").read_text()}
 )
+PROGRAMS = {"rankwright": main, "rankwright-lab": lab.main}
 FLAGS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
 BLOCK = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 METRICS = {
@@ -128,7 +130,7 @@ def run_commands(content: str, page: str, line: int) -> None:
     """Run commands in this process: the imports of a process of its own for each would take most of the time."""
     for command in content.replace("\\\n", " ").splitlines():
         program, *arguments = shlex.split(command)
-        assert program == "rankwright", f"{page}:{line}: only rankwright is run here"
+        assert program in PROGRAMS, f"{page}:{line}: {program} is not run here"
         output = io.StringIO()
         with (
             pytest.MonkeyPatch.context() as patch,
@@ -136,11 +138,11 @@ def run_commands(content: str, page: str, line: int) -> None:
             redirect_stderr(output),
         ):
             patch.setattr(sys, "argv", [program, *arguments])
-            code = exit_code()
+            code = exit_code(PROGRAMS[program])
         assert code == 0, f"{page}:{line}: {command}\n{output.getvalue()}"
 
 
-def exit_code() -> object:
+def exit_code(main: Callable[[], None]) -> object:
     try:
         main()
     except SystemExit as end:
@@ -175,7 +177,7 @@ def test_links_and_pictures_resolve(page: str) -> None:
 @pytest.mark.parametrize("page", TEXTS)
 def test_files_of_the_repository_in_the_text_exist(page: str) -> None:
     for code in inline_code(TEXTS[page]):
-        if re.fullmatch(r"(?:benchmarks|docs)/[\w./*-]+", code):
+        if re.fullmatch(r"(?:lab|docs)/[\w./*-]+", code):
             assert list(ROOT.glob(code)), f"{page}: {code} does not exist"
 
 
@@ -424,7 +426,7 @@ def test_goals_have_the_figures_of_the_results() -> None:
 
 @pytest.mark.parametrize("name", sorted(RESULTS.glob("peers-*.json")), ids=lambda path: path.stem)
 def test_tables_of_the_comparison_are_those_of_the_results(name: Path) -> None:
-    text = RAW["benchmarks/results/comparison.md"]
+    text = RAW["lab/benchmarks/results/comparison.md"]
     for row in json.loads(name.read_text())["quality"]:
         value = f"{100 * row['mean']:.2f}"
         if row["difference"] is not None:
@@ -456,7 +458,7 @@ def test_scores_page_has_the_figures_of_the_results() -> None:
 
 
 def test_results_count_the_claims_of_the_papers() -> None:
-    full, contradicted, others = tables(RAW["benchmarks/results/papers.md"])[:3]
+    full, contradicted, others = tables(RAW["lab/benchmarks/results/papers.md"])[:3]
     names = ["stochasticrank", "tricks", "xendcg", "lambdaex", "softrank"]
     counts = {name: [0, 0, 0, 0] for name in names}
     for experiment, _, *cells in full:
@@ -480,7 +482,9 @@ def test_results_count_the_claims_of_the_papers() -> None:
 
 
 def test_defaults_have_the_figures_of_the_tables() -> None:
-    measured = [row[1:] for table in tables(RAW["benchmarks/results/defaults.md"]) for row in table]
+    measured = [
+        row[1:] for table in tables(RAW["lab/benchmarks/results/defaults.md"]) for row in table
+    ]
     steps = table_after("defaults.md", "defaults.md")
     assert len(steps) == 3
     assert all(row[1:] in measured for row in steps)
@@ -518,7 +522,7 @@ def test_clicks_have_the_measured_figures() -> None:
 
 
 def test_figures_are_drawn_from_the_results(tmp_path: Path) -> None:
-    script = [sys.executable, str(ROOT / "benchmarks" / "figures.py"), str(tmp_path)]
+    script = [sys.executable, str(ROOT / "lab" / "benchmarks" / "figures.py"), str(tmp_path)]
     subprocess.run(script, check=True, capture_output=True)
     drawn = {path.name: labels(path) for path in tmp_path.iterdir()}
     assert drawn == {path.name: labels(path) for path in (DOCS / "images").glob("*.svg")}

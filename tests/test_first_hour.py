@@ -48,7 +48,6 @@ def test_the_command_line_refuses_letor_text_that_is_narrower_than_a_model_of_na
     for command in (
         ["evaluate", tmp_path / "named", narrow],
         ["predict", tmp_path / "named", narrow, "--out", tmp_path / "scores.txt"],
-        ["diagnose", tmp_path / "named", "--data", narrow, "--json"],
     ):
         code, _, error = call(*command)
         assert code == 1
@@ -382,7 +381,6 @@ def test_extras_are_asked_for_before_the_work(
     monkeypatch.setitem(sys.modules, module, None)
     nothing = tmp_path / "nothing"  # read only after the check
     for command in (
-        ["diagnose", nothing, "--data", nothing],
         ["report", nothing, "--data", nothing],
         ["tune", nothing, "--report", tmp_path / "t.html", "--out", tmp_path / "best.toml"],
     ):
@@ -391,9 +389,6 @@ def test_extras_are_asked_for_before_the_work(
             1,
             f'rankwright: a report needs {module}, which is not installed: pip install "rankwright[report]".\n',
         )
-    assert (
-        "nothing" in call("diagnose", nothing, "--data", nothing, "--json")[2]
-    )  # which writes no page
 
 
 def test_tables_ask_for_pyarrow_and_letor_text_does_not(
@@ -450,7 +445,6 @@ def test_command_summaries_fit_80_columns(call: Command, monkeypatch: pytest.Mon
         ("train a.txt --objective lambda", ["lambdamart", "lambdaloss"]),
         ("tune a.txt --metric nd", ["ndcg"]),
         ("evaluate run a.txt --metrics", None),
-        ("reproduce xendcg-t", ["xendcg-table1"]),
         ("export run --to open", ["opensearch"]),
     ],
 )

@@ -23,7 +23,7 @@ from rankwright.tuning.space import check_names, ranker_parameters, search_space
 from small import QUICK
 from test_goals import TWO, TWO_VALID
 
-BENCHMARK = Path(__file__).parents[1] / "benchmarks" / "goals.py"
+BENCHMARK = Path(__file__).parents[1] / "lab" / "benchmarks" / "goals.py"
 GOALS, METRICS = ["lambdamart", "lambdamart(label=margin)"], ["ndcg@10", "ndcg@10[margin]"]
 PARAMETERS = {name: value for name, value in QUICK.items() if name not in ("n_jobs", "verbose")}
 

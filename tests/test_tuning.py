@@ -12,7 +12,6 @@ import time
 import tomllib
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, fields
-from functools import partial
 from pathlib import Path
 from statistics import mean, median
 from types import SimpleNamespace
@@ -27,14 +26,14 @@ import rankwright as rw
 from rankwright import Ranker, RankingData, bind, evaluate, write_letor
 from rankwright.cli import app
 from rankwright.data.folds import Fold, folds_by_query
+from rankwright.metrics import metric as parse_metric
 from rankwright.objectives import OBJECTIVES, Objective
 from rankwright.objectives import objective as parse_objective
 from rankwright.report.page import Text
 from rankwright.report.tuning_page import tuning_report
-from rankwright.research.harness import RankwrightSystem
-from rankwright.research.peers import SEARCH_SPACES, CatBoost, LightGBM, XGBoost
+from rankwright.training.checkpoint import fingerprint
 from rankwright.tuning.result import Tuning, is_config
-from rankwright.tuning.search import tune, tune_system
+from rankwright.tuning.search import tune
 from rankwright.tuning.space import (
     PRESETS,
     Choice,
@@ -44,6 +43,7 @@ from rankwright.tuning.space import (
     sample,
     search_space,
 )
+from rankwright.tuning.trials import TrialWatch, run_trials, validation_value
 from small import TRAIN, VALID
 from waiting import wait_for
 
@@ -423,6 +423,48 @@ FOLDS: list[Fold] = list(folds_by_query(TRAIN, 4))
 QUICK: dict[str, Any] = {"target": "map", "trees": 20, "every": 10, "startup": 4}
 
 
+def search(
+    make: Callable[[Mapping[str, Any]], Known],
+    space: Mapping[str, Any],
+    folds: list[Fold],
+    *,
+    target: str,
+    trees: int,
+    every: int,
+    pruning: bool = True,
+    seed: int = 0,
+    **limits: Any,
+) -> Tuning:
+    """Search the space by the values of the systems on the folds."""
+    metric = parse_metric(target)
+
+    def measure(values: Mapping[str, Any], watch: TrialWatch) -> None:
+        for fold in folds:
+            system = make(values).fit(fold.train, target, trees=trees, seed=seed, threads=1)
+            stages = system.staged_predict(fold.valid, every)
+            curve = [validation_value(scores, fold.valid, metric, 1) for scores in stages]
+            watch.fold_done(curve, every=every)
+
+    return run_trials(
+        space,
+        measure,
+        [(fold.train, fold.valid) for fold in folds],
+        target=metric,
+        parameters=lambda values, _: dict(values),
+        first=None,
+        search={
+            "data": [fingerprint(fold.valid) for fold in folds],
+            "metric": target,
+            "space": {name: repr(tried) for name, tried in space.items()},
+            "pruning": pruning,
+            "seed": seed,
+        },
+        pruning=pruning,
+        seed=seed,
+        **{"seconds": None, "study": None, "progress": None, **limits},
+    )
+
+
 def worth(system: Known, metric: str = "map") -> list[float]:
     best = max if metric == "map" else min
     return [
@@ -440,7 +482,7 @@ def worth(system: Known, metric: str = "map") -> list[float]:
 def test_trials_behind_the_median_are_stopped(
     system: type[Known], metric: str, trials: int
 ) -> None:
-    tuning = tune_system(system, SPACE, FOLDS, **{**QUICK, "target": metric}, trials=trials)
+    tuning = search(system, SPACE, FOLDS, **{**QUICK, "target": metric}, trials=trials)
     sign = 1 if metric == "map" else -1
     complete: list[list[float]] = []
     stopped = []
@@ -460,56 +502,37 @@ def test_trials_behind_the_median_are_stopped(
     assert f"{trials} trials, {sum(stopped)} of them stopped early." in str(tuning)
 
 
-def test_a_trial_whose_model_is_constant_has_the_value_of_tied_documents() -> None:
-    fold = Fold("1", TRAIN, VALID, VALID)
-    space = {"min_child_samples": 1000, "num_leaves": Range(4, 8)}
-    system = partial(RankwrightSystem, "constant")
-    tuning = tune_system(
-        lambda values: system({"objective": "queryrmse", **values}),
-        space,
-        [fold],
-        **QUICK,
-        trials=2,
-    )
-    tied = evaluate(np.zeros(VALID.n_rows), VALID.y, qid=VALID.qid, metrics=[QUICK["target"]]).mean[
-        QUICK["target"]
-    ]
-    assert tuning.best_trial.value == pytest.approx(tied)
-
-
 def test_without_pruning_none_is_stopped() -> None:
-    tuning = tune_system(Known, SPACE, FOLDS, **QUICK, trials=12, pruning=False)
+    tuning = search(Known, SPACE, FOLDS, **QUICK, trials=12, pruning=False)
     assert [trial.value for trial in tuning.trials] == pytest.approx(
         [mean(worth(Known(t.params))) for t in tuning.trials]
     )
 
 
 def test_after_the_random_trials_the_search_learns() -> None:
-    tuning = tune_system(Known, SPACE, FOLDS, **QUICK, trials=24, pruning=False)
+    tuning = search(Known, SPACE, FOLDS, **QUICK, trials=24, pruning=False)
     xs = [trial.values["x"] for trial in tuning.trials]
     assert mean(xs[-10:]) > 0.75 > mean(xs[:4])
 
 
 def test_a_metric_of_which_less_is_better_is_minimised() -> None:
-    tuning = tune_system(Known, SPACE, FOLDS, **{**QUICK, "target": "arp"}, trials=12)
+    tuning = search(Known, SPACE, FOLDS, **{**QUICK, "target": "arp"}, trials=12)
     values = [trial.value for trial in tuning.trials if trial.value is not None]
     assert len(values) < 12
     assert tuning.best_trial.value == min(values)
     assert tuning.best_trial.fold_values == pytest.approx(worth(Known(tuning.best), "arp"))
     assert tuning.ranked()[-1].value == max(values)
-    longer = tune_system(
-        Known, SPACE, FOLDS, **{**QUICK, "target": "arp"}, trials=24, pruning=False
-    )
+    longer = search(Known, SPACE, FOLDS, **{**QUICK, "target": "arp"}, trials=24, pruning=False)
     assert mean(trial.values["x"] for trial in longer.trials[-10:]) > 0.75
 
 
 def test_importance_tells_what_matters_from_what_does_not() -> None:
-    tuning = tune_system(Known, SPACE, FOLDS, **QUICK, trials=24, pruning=False)
+    tuning = search(Known, SPACE, FOLDS, **QUICK, trials=24, pruning=False)
     shares = tuning.importance()
     assert list(shares) == ["x", "y"]
     assert shares["x"] > 0.8
     assert sum(shares.values()) == pytest.approx(1)
-    assert tune_system(Known, SPACE, FOLDS, **QUICK, trials=3).importance() == {}
+    assert search(Known, SPACE, FOLDS, **QUICK, trials=3).importance() == {}
 
 
 def test_a_search_ends_when_time_is_up(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -522,7 +545,7 @@ def test_a_search_ends_when_time_is_up(monkeypatch: pytest.MonkeyPatch) -> None:
         "rankwright.tuning.trials.time",
         SimpleNamespace(monotonic=lambda: clock[0], perf_counter=lambda: 0.0),
     )
-    tuning = tune_system(
+    tuning = search(
         lambda p: Known(p, tick), SPACE, FOLDS, **QUICK, trials=500, seconds=21, pruning=False
     )
     assert clock[0] == 22  # five trials of four folds, and two folds of a sixth that is dropped
@@ -530,7 +553,7 @@ def test_a_search_ends_when_time_is_up(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_the_first_trial_is_completed_however_little_time_there_is() -> None:
-    tuning = tune_system(Known, SPACE, FOLDS, **QUICK, trials=5, seconds=1e-9)
+    tuning = search(Known, SPACE, FOLDS, **QUICK, trials=5, seconds=1e-9)
     assert [trial.value for trial in tuning.trials] == pytest.approx(
         [mean(worth(Known(tuning.best)))]
     )
@@ -538,7 +561,7 @@ def test_the_first_trial_is_completed_however_little_time_there_is() -> None:
 
 def test_progress_is_reported_after_each_trial() -> None:
     reports: list[tuple[int, float | None]] = []
-    tune_system(
+    search(
         Known,
         SPACE,
         FOLDS,
@@ -562,12 +585,12 @@ def interrupting(at: int) -> Callable[[Mapping[str, Any]], Known]:
 
 def test_ctrl_c_returns_the_result_so_far(tmp_path: Path) -> None:
     study = tmp_path / "study.log"
-    tuning = tune_system(interrupting(10), SPACE, FOLDS, **QUICK, trials=5, study=study)
+    tuning = search(interrupting(10), SPACE, FOLDS, **QUICK, trials=5, study=study)
     assert (len(tuning.trials), tuning.interrupted) == (2, True)
-    whole = tune_system(Known, SPACE, FOLDS, **QUICK, trials=5)
-    assert drawn(tune_system(Known, SPACE, FOLDS, **QUICK, trials=5, study=study)) == drawn(whole)
+    whole = search(Known, SPACE, FOLDS, **QUICK, trials=5)
+    assert drawn(search(Known, SPACE, FOLDS, **QUICK, trials=5, study=study)) == drawn(whole)
     with pytest.raises(KeyboardInterrupt, match="now"):
-        tune_system(interrupting(3), SPACE, FOLDS, **QUICK, trials=5)
+        search(interrupting(3), SPACE, FOLDS, **QUICK, trials=5)
 
 
 def test_an_error_ends_the_search_and_the_study_resumes(tmp_path: Path) -> None:
@@ -575,7 +598,7 @@ def test_an_error_ends_the_search_and_the_study_resumes(tmp_path: Path) -> None:
         raise RuntimeError("out of luck")
 
     with pytest.raises(RuntimeError, match="out of luck"):
-        tune_system(
+        search(
             lambda p: Known(p, broken),
             SPACE,
             FOLDS,
@@ -583,8 +606,8 @@ def test_an_error_ends_the_search_and_the_study_resumes(tmp_path: Path) -> None:
             trials=2,
             study=tmp_path / "study.log",
         )
-    again = tune_system(Known, SPACE, FOLDS, **QUICK, trials=2, study=tmp_path / "study.log")
-    assert drawn(again) == drawn(tune_system(Known, SPACE, FOLDS, **QUICK, trials=2))
+    again = search(Known, SPACE, FOLDS, **QUICK, trials=2, study=tmp_path / "study.log")
+    assert drawn(again) == drawn(search(Known, SPACE, FOLDS, **QUICK, trials=2))
 
 
 # Study files
@@ -593,13 +616,13 @@ def test_an_error_ends_the_search_and_the_study_resumes(tmp_path: Path) -> None:
 def test_a_study_resumes(tmp_path: Path) -> None:
     study = tmp_path / "folder" / "study.log"
     for trials in (2, 7, 12):
-        tuning = tune_system(Known, SPACE, FOLDS, **QUICK, trials=trials, study=study)
+        tuning = search(Known, SPACE, FOLDS, **QUICK, trials=trials, study=study)
         assert len(tuning.trials) == trials
-    whole = tune_system(Known, SPACE, FOLDS, **QUICK, trials=12)
+    whole = search(Known, SPACE, FOLDS, **QUICK, trials=12)
     assert drawn(tuning) == drawn(whole)
     assert any(trial.value is None for trial in whole.trials)
     size = study.stat().st_size
-    assert drawn(tune_system(Known, SPACE, FOLDS, **QUICK, trials=12, study=study)) == drawn(whole)
+    assert drawn(search(Known, SPACE, FOLDS, **QUICK, trials=12, study=study)) == drawn(whole)
     assert study.stat().st_size == size
 
 
@@ -614,7 +637,7 @@ def test_a_truncated_file_is_repaired(
     tmp_path: Path, cut: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     study = tmp_path / "study.log"
-    whole = drawn(tune_system(Known, SPACE, FOLDS, **QUICK, trials=5, study=study))
+    whole = drawn(search(Known, SPACE, FOLDS, **QUICK, trials=5, study=study))
     os.truncate(study, study.stat().st_size - cut)
     Path(f"{study}.lock").touch()  # as a process leaves it that dies while it writes
 
@@ -622,23 +645,22 @@ def test_a_truncated_file_is_repaired(
         raise AssertionError("waits for a lock that nobody holds")
 
     monkeypatch.setattr(time, "sleep", sleep)
-    assert drawn(tune_system(Known, SPACE, FOLDS, **QUICK, trials=5, study=study)) == whole
+    assert drawn(search(Known, SPACE, FOLDS, **QUICK, trials=5, study=study)) == whole
 
 
 @pytest.mark.parametrize("keep", [0, 5, 12])
 def test_a_file_truncated_at_the_start_starts_again(tmp_path: Path, keep: int) -> None:
     study = tmp_path / "study.log"
-    whole = drawn(tune_system(Known, SPACE, FOLDS, **QUICK, trials=2, study=study))
+    whole = drawn(search(Known, SPACE, FOLDS, **QUICK, trials=2, study=study))
     os.truncate(study, keep)
-    assert drawn(tune_system(Known, SPACE, FOLDS, **QUICK, trials=2, study=study)) == whole
+    assert drawn(search(Known, SPACE, FOLDS, **QUICK, trials=2, study=study)) == whole
 
 
 KILLED = """
 import sys, time
 sys.path.insert(0, sys.argv[1])
-from test_tuning import FOLDS, QUICK, SPACE, Known
-from rankwright.tuning.search import tune_system
-tune_system(lambda p: Known(p, lambda: time.sleep(0.05)), SPACE, FOLDS, **QUICK, trials=100, study=sys.argv[2])
+from test_tuning import FOLDS, QUICK, SPACE, Known, search
+search(lambda p: Known(p, lambda: time.sleep(0.05)), SPACE, FOLDS, **QUICK, trials=100, study=sys.argv[2])
 """
 
 
@@ -659,11 +681,11 @@ def test_a_killed_search_resumes_with_the_same_trials(tmp_path: Path) -> None:
     )
     wait_for(lambda: running(process) and count(study, '"fold_values"') >= 3, timeout=180)
     with pytest.raises(ValueError, match=r"study\.log is in use by another search"):
-        tune_system(Known, SPACE, FOLDS, **QUICK, trials=8, study=study)
+        search(Known, SPACE, FOLDS, **QUICK, trials=8, study=study)
     process.send_signal(signal.SIGKILL)
     process.wait()
-    again = tune_system(Known, SPACE, FOLDS, **QUICK, trials=8, study=study)
-    assert drawn(again) == drawn(tune_system(Known, SPACE, FOLDS, **QUICK, trials=8))
+    again = search(Known, SPACE, FOLDS, **QUICK, trials=8, study=study)
+    assert drawn(again) == drawn(search(Known, SPACE, FOLDS, **QUICK, trials=8))
 
 
 @pytest.mark.parametrize(
@@ -681,12 +703,12 @@ def test_another_search_does_not_mix_with_a_study(
 ) -> None:
     study = tmp_path / "study.log"
     given = {"space": SPACE, "folds": FOLDS, **QUICK, "trials": 1, "study": study}
-    tune_system(Known, **given)
+    search(Known, **given)
     before = study.read_bytes()
     with pytest.raises(
         ValueError, match=rf"holds another search \({differing}\). Choose another file"
     ):
-        tune_system(Known, **{**given, **options})
+        search(Known, **{**given, **options})
     assert study.read_bytes() == before
 
 
@@ -695,24 +717,24 @@ def test_a_file_that_is_not_a_study_is_left_unchanged(tmp_path: Path, content: b
     file = tmp_path / "data.txt"
     file.write_bytes(content)
     with pytest.raises(ValueError, match=r"data\.txt is not a study; choose another file"):
-        tune_system(Known, SPACE, FOLDS, **QUICK, trials=1, study=file)
+        search(Known, SPACE, FOLDS, **QUICK, trials=1, study=file)
     assert file.read_bytes() == content
     with pytest.raises(ValueError, match="is a folder; a study is a file"):
-        tune_system(Known, SPACE, FOLDS, **QUICK, trials=1, study=tmp_path)
+        search(Known, SPACE, FOLDS, **QUICK, trials=1, study=tmp_path)
 
 
 def test_a_damaged_study_is_rejected(tmp_path: Path) -> None:
     study = tmp_path / "study.log"
-    tune_system(Known, SPACE, FOLDS, **QUICK, trials=2, study=study)
+    search(Known, SPACE, FOLDS, **QUICK, trials=2, study=study)
     lines = study.read_text().splitlines(keepends=True)
     study.write_text("".join([*lines[:5], "garbage\n", *lines[5:]]))
     with pytest.raises(ValueError, match=r"study\.log is damaged and cannot be read as a study"):
-        tune_system(Known, SPACE, FOLDS, **QUICK, trials=3, study=study)
+        search(Known, SPACE, FOLDS, **QUICK, trials=3, study=study)
 
 
 def test_a_file_is_unlocked_at_the_end(tmp_path: Path) -> None:
     study = tmp_path / "study.log"
-    tune_system(Known, SPACE, FOLDS, **QUICK, trials=1, study=study)
+    search(Known, SPACE, FOLDS, **QUICK, trials=1, study=study)
     with open(study, "rb") as file:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
     assert [one.name for one in tmp_path.iterdir()] == ["study.log"]
@@ -722,7 +744,7 @@ def test_optuna_is_quiet_and_keeps_its_settings(
     tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
     level = optuna.logging.get_verbosity()
-    tune_system(Known, SPACE, FOLDS, **QUICK, trials=8, study=tmp_path / "study.log").importance()
+    search(Known, SPACE, FOLDS, **QUICK, trials=8, study=tmp_path / "study.log").importance()
     assert capfd.readouterr() == ("", "")
     assert optuna.logging.get_verbosity() == level
 
@@ -730,35 +752,8 @@ def test_optuna_is_quiet_and_keeps_its_settings(
 # Peers, tables, the report and the command
 
 
-@pytest.mark.parametrize(
-    "peer",
-    [
-        LightGBM("lambdarank"),
-        *(
-            CatBoost(objective)
-            for objective in ("YetiRank", "QueryRMSE", "StochasticRank:metric=NDCG;top=10")
-        ),
-        XGBoost("rank:ndcg"),
-    ],
-    ids=lambda peer: peer.name,
-)
-def test_peers_are_tuned_over_their_spaces(peer: Any) -> None:
-    space = SEARCH_SPACES[type(peer).__name__.lower()]
-    tuning = tune_system(
-        lambda params: type(peer)(peer.objective, params),
-        space,
-        FOLDS[:1],
-        target="ndcg@10",
-        trials=2,
-        trees=4,
-        every=2,
-    )
-    assert tuning.best.keys() == space.keys()
-    assert tuning.best_trial.trees in (2, 4)
-
-
 def test_the_table_has_all_trials() -> None:
-    tuning = tune_system(Known, {**SPACE, "z": 1}, FOLDS, **QUICK, trials=12)
+    tuning = search(Known, {**SPACE, "z": 1}, FOLDS, **QUICK, trials=12)
     frame = tuning.to_dataframe()
     assert list(frame.columns) == ["trial", "map", "trees", "seconds", "x", "y"]
     assert frame["trial"].tolist() == list(range(1, 13))
@@ -772,7 +767,7 @@ def test_the_table_has_all_trials() -> None:
 
 
 def test_the_report_shows_the_search() -> None:
-    tuning = tune_system(Known, SPACE, FOLDS, **QUICK, trials=16)
+    tuning = search(Known, SPACE, FOLDS, **QUICK, trials=16)
     page = tuning_report(tuning)
     assert [section.title for section in page.sections] == [
         "Best trial",

@@ -1,4 +1,3 @@
-from . import diagnostics as diagnostics
 from . import metrics as metrics
 from . import objectives as objectives
 from .clicks.interleaving import InterleavedList as InterleavedList

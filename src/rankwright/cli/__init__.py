@@ -12,18 +12,15 @@ import typer
 from typer.core import TyperCommand
 
 from rankwright.cli import (
-    bench,
     calibrate,
     compare,
     convert,
     demo,
-    diagnose,
     evaluate,
     export,
     interleave,
     predict,
     report,
-    reproduce,
     serve,
     sweep,
     train,
@@ -105,28 +102,33 @@ app.command()(convert.convert)
 app.command()(export.export)
 app.command()(verify_export.verify_export)
 app.command()(report.report)
-app.command()(diagnose.diagnose)
-app.command()(reproduce.reproduce)
 app.command(cls=_TrainingCommand)(tune.tune)
 app.command()(sweep.sweep)
-app.command()(bench.bench)
 app.command()(serve.serve)
 app.command()(warmup.warmup)
 
 
 def main() -> None:
-    """Run a command. Exit code 0: done, 1: failed, with one sentence on stderr, 2: wrong usage, 130: Ctrl-C."""
+    """Run a command of rankwright."""
+    run(app, "rankwright")
+
+
+def run(app: typer.Typer, program: str) -> None:
+    """Run a command of a program.
+
+    Exit code 0: done, 1: failed, with one sentence on stderr, 2: wrong usage, 130: Ctrl-C.
+    """
     arguments = [argument for argument in sys.argv[1:] if argument != "--debug"]
     debug = len(arguments) < len(sys.argv) - 1
     with warnings.catch_warnings():
         warnings.showwarning = _show_warning
         try:
             with _announcing_compilation(arguments):
-                app(arguments, prog_name="rankwright")
+                app(arguments, prog_name=program)
         except (ValueError, OSError, ImportError, MemoryError) as error:
             if debug:
                 raise
-            echo(f"rankwright: {_sentence(error, arguments)}", err=True)
+            echo(f"{program}: {_sentence(app, error, arguments)}", err=True)
             sys.exit(1)
 
 
@@ -154,16 +156,16 @@ def _announcing_compilation(arguments: list[str]) -> AbstractContextManager[None
     return announcing(lambda message: echo(f"rankwright: {message}", err=True))
 
 
-def _sentence(error: BaseException, arguments: list[str]) -> str:
+def _sentence(app: typer.Typer, error: BaseException, arguments: list[str]) -> str:
     if isinstance(error, MemoryError):
         return "not enough memory."
     if isinstance(error, OSError) and error.strerror is not None:
         path = "" if error.filename is None else f"{error.filename}: "
         return f"{path}{error.strerror}."
-    return _with_flags(" ".join(str(error).split()), arguments) or type(error).__name__
+    return _with_flags(app, " ".join(str(error).split()), arguments) or type(error).__name__
 
 
-def _with_flags(message: str, arguments: list[str]) -> str:
+def _with_flags(app: typer.Typer, message: str, arguments: list[str]) -> str:
     """Name flags of the command where the library names keyword arguments: ``drop=`` is --drop."""
     commands = typer.main.get_command(app).commands  # type: ignore[attr-defined]
     command = next((commands[word] for word in arguments if word in commands), None)

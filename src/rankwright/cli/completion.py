@@ -1,4 +1,4 @@
-"""What a shell proposes for an option: names of objectives, metrics, experiments and export targets."""
+"""What a shell proposes for an option: names of objectives, metrics and export targets."""
 
 from __future__ import annotations
 
@@ -7,36 +7,29 @@ def objectives(incomplete: str) -> list[str]:
     """Return the objectives that begin so; the last one of a sum is completed."""
     from rankwright.objectives import known_objectives
 
-    return _completed(incomplete, ["auto", *known_objectives()])
+    return completed(incomplete, ["auto", *known_objectives()])
 
 
 def metrics(incomplete: str) -> list[str]:
     """Return the metrics that begin so; the last one of a list is completed."""
     from rankwright.metrics import known_metrics
 
-    return _completed(incomplete, list(known_metrics()))
-
-
-def experiments(incomplete: str) -> list[str]:
-    """Return the experiments that begin so."""
-    from rankwright.research.experiments import EXPERIMENTS
-
-    return _completed(incomplete, ["all", *EXPERIMENTS])
+    return completed(incomplete, list(known_metrics()))
 
 
 def targets(incomplete: str) -> list[str]:
     """Return the export targets that begin so."""
     from rankwright.exporting import TARGETS
 
-    return _completed(incomplete, list(TARGETS))
+    return completed(incomplete, list(TARGETS))
 
 
-def _completed(incomplete: str, names: list[str]) -> list[str]:
+def completed(incomplete: str, names: list[str]) -> list[str]:
     """Complete the last word.
 
     Examples
     --------
-    >>> _completed("map nd", ["map", "ndcg", "ndcg2"])
+    >>> completed("map nd", ["map", "ndcg", "ndcg2"])
     ['map ndcg', 'map ndcg2']
     """
     before, space, last = incomplete.rpartition(" ")

@@ -20,9 +20,7 @@ def report(
     runs: Annotated[
         list[Path],
         typer.Argument(
-            metavar="RUN...",
-            help="Run folders, the baseline first; or one JSON result of bench.",
-            show_default=False,
+            metavar="RUN...", help="Run folders, the baseline first.", show_default=False
         ),
     ],
     data: Annotated[
@@ -60,7 +58,7 @@ def report(
     *,
     reading: options.Reading,
 ) -> None:
-    """Write a page about runs or a benchmark.
+    """Write a page about runs.
 
     The page works offline, to read and to share. It shows learning curves, means with significance, each query with
     both rankings side by side, metrics by kind of query, scores and ties, features, times and the provenance of the
@@ -79,26 +77,12 @@ def report(
     target = out or Path(f"report.{form}")
     extras.require_report()
     metric_names = None if metrics is None else options.split_metrics(metrics)
-    if runs[0].suffix == ".json":
-        if len(runs) > 1 or data is not None or metric_names or reading:
-            raise typer.BadParameter(
-                "a result of bench is reported alone; leave out other files, --data, --metrics and column options."
-            )
-        page = _benchmark_page(runs[0], title)
-    elif data is None:
+    if data is None:
         raise typer.BadParameter("runs are reported on test data; give it with --data.")
-    else:
-        page = _runs_page(runs, data, metric_names, title, reading)
+    page = _runs_page(runs, data, metric_names, title, reading)
     save_page(replace(page, command=typed_command()), target, form, png)
     if not quiet:
         echo(f"wrote {target}")
-
-
-def _benchmark_page(path: Path, title: str | None) -> Page:
-    from rankwright.report.benchmark_page import benchmark_report
-    from rankwright.research.bench import read_result
-
-    return benchmark_report(read_result(path), title=title)
 
 
 def _runs_page(

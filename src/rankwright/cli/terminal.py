@@ -24,9 +24,9 @@ def printable(text: str) -> str:
     return _CONTROL.sub(lambda match: ascii(match[0])[1:-1], text)
 
 
-def typed_command() -> str:
+def typed_command(program: str = "rankwright") -> str:
     """Return the command as the user typed it, for pages that say how they were made."""
-    return f"rankwright {shlex.join(sys.argv[1:])}"
+    return f"{program} {shlex.join(sys.argv[1:])}"
 
 
 def echo(text: str, *, err: bool = False, nl: bool = True) -> None:

@@ -19,7 +19,7 @@ def tuning_report(tuning: Tuning, *, title: str = "Tuning") -> Page:
     Parameters
     ----------
     tuning
-        Result of `rankwright.tuning.search.tune` or `tune_system`.
+        Result of `rankwright.tune`, or of the laboratory's `tune_system`.
     title
         Title of the page.
 

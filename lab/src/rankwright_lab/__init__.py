@@ -1,0 +1,1 @@
+"""The laboratory of rankwright: comparisons with other libraries, diagnostics, benchmarks and experiments of papers."""

@@ -1,0 +1,105 @@
+"""The command ``diagnose``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from rankwright.cli import extras, options, scoring
+from rankwright.cli.terminal import echo
+
+
+@options.with_data_options()
+def diagnose(
+    run: Annotated[
+        Path, typer.Argument(metavar="RUN", help="Run folder or saved model.", show_default=False)
+    ],
+    data: Annotated[
+        Path, typer.Option(metavar="TEST", help="Data to diagnose on.", show_default=False)
+    ],
+    train: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="TRAIN", help="Training data, for the generalisation gap.", show_default=False
+        ),
+    ] = None,
+    against: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="RUN",
+            help="Another run or model, to list the queries that change.",
+            show_default=False,
+        ),
+    ] = None,
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            help="Page to write, .html or .md [diagnose.html; none with --json].",
+            show_default=False,
+        ),
+    ] = None,
+    every: Annotated[
+        int | None,
+        typer.Option(
+            help="Trees between the points of a curve [about 50 points].", min=1, show_default=False
+        ),
+    ] = None,
+    queries: Annotated[
+        int, typer.Option(help="Queries for directness and gradient noise, which are slow.", min=1)
+    ] = 200,
+    seed: Annotated[int, typer.Option(help="Seed.", min=0)] = 0,
+    json: options.AsJson = False,
+    quiet: options.Quiet = False,
+    *,
+    reading: options.Reading,
+) -> None:
+    """Explain what a model learned.
+
+    Incoherent gradients, directness, gradient noise, generalisation gap and changed queries. Writes a page and
+    prints a short summary, or all numbers with --json. Data is read like the run's training data, unless you give
+    other options.
+
+    Example: rankwright-lab diagnose run --data test.txt --train train.txt --against old-run --out diagnose.html
+    """
+    from rankwright_lab import diagnostics
+
+    target = out if out is not None or json else Path("diagnose.html")
+    if target is not None and target.suffix not in (".html", ".md"):
+        raise typer.BadParameter(f"--out must end in .html or .md; got {target}.")
+    if target is not None:
+        extras.require_report()
+    ranker, training_options = scoring.load_system(run)
+    other = None if against is None else scoring.load_system(against)[0]
+    training_options["reference"] = ranker.columns_
+    diagnosis = diagnostics.diagnose(
+        ranker,
+        scoring.DataFile(data, reading).read(**training_options),
+        train=None if train is None else scoring.DataFile(train, reading).read(**training_options),
+        against=other,
+        names=_names(run, against),
+        every=every,
+        max_queries=queries,
+        seed=seed,
+        tell=None if quiet else lambda text: echo(f"{text} ...", err=True),
+    )
+    if target is not None:
+        from rankwright.report.page import save_page
+
+        save_page(diagnosis.page(data.name), target, "md" if target.suffix == ".md" else "html")
+    if json:
+        echo(options.to_json(diagnosis.to_dict()))
+    elif not quiet:
+        echo(str(diagnosis))
+        echo(f"wrote {target}")
+
+
+def _names(run: Path, against: Path | None) -> tuple[str, str]:
+    """Name the two by the last part of their paths, or by the whole paths if those parts are equal."""
+    if against is None:
+        return run.resolve().name, ""
+    if run.resolve() == against.resolve():
+        raise typer.BadParameter("--against must be another run.")
+    short = run.resolve().name, against.resolve().name
+    return short if short[0] != short[1] else (str(run), str(against))
