@@ -1,0 +1,99 @@
+"""Check arguments that users pass, and say in one sentence what was expected."""
+
+from __future__ import annotations
+
+import math
+import reprlib
+from numbers import Integral, Real
+from typing import Any
+
+
+class ArgumentError(ValueError):
+    """An argument with a value that is not allowed.
+
+    The name is kept apart from the reason, so that the command line can write the name of its
+    option, for example ``--bins``, in place of ``bins``.
+
+    Examples
+    --------
+    >>> raise ArgumentError("bins", "must be a whole number from 1; got 0.")
+    Traceback (most recent call last):
+    rankwright.support.checks.ArgumentError: bins must be a whole number from 1; got 0.
+    """
+
+    def __init__(self, argument: str, reason: str) -> None:
+        super().__init__(argument, reason)
+        self.argument = argument
+        self.reason = reason
+
+    def __str__(self) -> str:
+        return f"{self.argument} {self.reason}"
+
+
+def whole(name: str, value: Any, *, least: int | None = None, most: int | None = None) -> int:
+    """Return the value as an int, or raise ArgumentError if it is not a whole number in the limits.
+
+    NumPy's integers are allowed. Booleans are not, because ``True`` is rarely meant as 1.
+
+    Examples
+    --------
+    >>> whole("bins", 10, least=1)
+    10
+    """
+    is_whole = isinstance(value, Integral) and not isinstance(value, bool)
+    if not is_whole or not _within(value, least, most):
+        expected = f"a whole number{_limits(least, most)}"
+        raise ArgumentError(name, f"must be {expected}; got {reprlib.repr(value)}.")
+    return int(value)
+
+
+def number(
+    name: str, value: Any, *, least: float | None = None, most: float | None = None
+) -> float:
+    """Return the value as a float, or raise ArgumentError if it is not a finite number in the limits.
+
+    Examples
+    --------
+    >>> number("share", 0.25, least=0, most=1)
+    0.25
+    """
+    is_number = isinstance(value, Real) and not isinstance(value, bool)
+    if not is_number or not _is_finite(value) or not _within(value, least, most):
+        expected = f"a number{_limits(least, most)}"
+        raise ArgumentError(name, f"must be {expected}; got {reprlib.repr(value)}.")
+    return float(value)
+
+
+def positive(name: str, value: Any) -> float:
+    """Return the value as a float, or raise ArgumentError if it is not a finite number above 0.
+
+    Examples
+    --------
+    >>> positive("seconds", 1.5)
+    1.5
+    """
+    is_number = isinstance(value, Real) and not isinstance(value, bool)
+    if not is_number or not _is_finite(value) or value <= 0:
+        raise ArgumentError(name, f"must be a number above 0; got {reprlib.repr(value)}.")
+    return float(value)
+
+
+def _is_finite(value: Real) -> bool:
+    try:
+        return math.isfinite(value)
+    except OverflowError:  # a whole number that no float can hold
+        return False
+
+
+def _within(value: Any, least: float | None, most: float | None) -> bool:
+    return (least is None or value >= least) and (most is None or value <= most)
+
+
+def _limits(least: float | None, most: float | None) -> str:
+    """Return for example `` from 1 to 10``, for the sentence of the error."""
+    text = ""
+    if least is not None:
+        text += f" from {least}"
+    if most is not None:
+        text += f" to {most}" if least is not None else f" up to {most}"
+    return text
