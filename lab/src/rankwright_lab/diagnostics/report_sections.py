@@ -198,7 +198,7 @@ def gap_section(curve: GapCurve) -> Section:
     Examples
     --------
     >>> from rankwright import Ranker, make_web_search
-    >>> from rankwright_lab.diagnostics import generalisation_gap
+    >>> from rankwright.evaluation.changes import generalisation_gap
     >>> train, test = make_web_search(20, kind="short", seed=1).split(0.5)
     >>> ranker = Ranker(n_estimators=3, verbose=0, n_jobs=1).fit(train)
     >>> gap_section(generalisation_gap(ranker, train, test)).title
@@ -227,7 +227,7 @@ def changes_section(changes: QueryChanges) -> Section:
     Examples
     --------
     >>> from rankwright import evaluate
-    >>> from rankwright_lab.diagnostics import query_changes
+    >>> from rankwright.evaluation.changes import query_changes
     >>> labels, qid = [1, 0, 1, 0], [1, 1, 2, 2]
     >>> a, b = (evaluate(z, labels, qid=qid, metrics=["mrr"]) for z in ([1, 0, 0, 1], [1, 0, 1, 0]))
     >>> changes_section(query_changes(a, b)).title

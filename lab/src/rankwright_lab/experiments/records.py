@@ -155,7 +155,8 @@ def reproduce(
         "md",
     )
     _write_json(folder / "table.json", asdict(record))
-    return record
+    # We return the record as a later reader gets it: JSON turns the tuples of tables into lists.
+    return Record(**_read_json(folder / "table.json"))
 
 
 def read_records(folder: str | os.PathLike[str]) -> list[Record]:
