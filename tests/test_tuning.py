@@ -15,7 +15,7 @@ from dataclasses import dataclass, field, fields
 from pathlib import Path
 from statistics import mean, median
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import optuna
@@ -25,7 +25,6 @@ from typer.testing import CliRunner
 import rankwright as rw
 from rankwright import Ranker, RankingData, bind, evaluate, write_letor
 from rankwright.cli import app
-from rankwright.data.folds import Fold, folds_by_query
 from rankwright.metrics import metric as parse_metric
 from rankwright.objectives import OBJECTIVES, Objective
 from rankwright.objectives import objective as parse_objective
@@ -418,8 +417,19 @@ class Uneven(Known):
         return Known({"x": share}).staged_predict(data, every)
 
 
+class Fold(NamedTuple):
+    """Queries to train and to validate on."""
+
+    train: RankingData
+    valid: RankingData
+
+
 SPACE = {"x": Range(0.0, 1.0), "y": Range(0.0, 1.0)}
-FOLDS: list[Fold] = list(folds_by_query(TRAIN, 4))
+QUARTERS = [quarter for _, quarter in TRAIN.kfold(4)]
+FOLDS = [
+    Fold(RankingData.concatenate([QUARTERS[first], QUARTERS[(first + 1) % 4]]), QUARTERS[first - 1])
+    for first in (2, 3, 0, 1)
+]
 QUICK: dict[str, Any] = {"target": "map", "trees": 20, "every": 10, "startup": 4}
 
 

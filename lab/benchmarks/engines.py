@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 
 from rankwright import Ranker, RankingData, evaluate, make_web_search
-from rankwright.data.folds import read_folds
+from rankwright_lab.folds import read_folds
 
 ENGINES = ("lightgbm", "xgboost")
 METRICS = ("ndcg@10", "map")

@@ -24,13 +24,13 @@ from pathlib import Path
 import numpy as np
 
 from rankwright import compare, evaluate, make_web_search
-from rankwright.data.folds import Fold
 from rankwright.report.page import Table
 from rankwright.support.files import replacing
 from rankwright_lab.experiments import Record
 from rankwright_lab.experiments.claims import Claim, judge, p_text
 from rankwright_lab.experiments.lambdaex import LAMBDALOSS_OPTIONS, NORMALISER, TREES
 from rankwright_lab.experiments.records import package_versions
+from rankwright_lab.folds import Fold
 from rankwright_lab.harness import (
     Outcome,
     OutcomeStore,

@@ -19,10 +19,10 @@ from typing import Any
 import numpy as np
 
 from rankwright import Ranker, compare, evaluate, make_web_search
-from rankwright.data.folds import folds_by_query
 from rankwright.evaluation.per_query import Evaluation
 from rankwright.support.environment import environment
 from rankwright.support.files import replacing
+from rankwright_lab.folds import folds_by_query
 
 STAGES = (50, 100, 300)
 METRICS = ["map", "mrr", "ndcg@10"]

@@ -24,10 +24,10 @@ from typing import Any
 import numpy as np
 
 from rankwright import Ranker, RankingData, WithinQuery, evaluate
-from rankwright.data.folds import read_folds
 from rankwright.evaluation.significance import fisher
 from rankwright.training.stopping import Watch, errors_allowed
 from rankwright_lab.bench.head_to_head import generated_folds
+from rankwright_lab.folds import read_folds
 from rankwright_lab.harness import RankwrightSystem
 from rankwright_lab.peers import CatBoost, LightGBM, XGBoost
 

@@ -25,7 +25,6 @@ from typing import Any
 import numpy as np
 
 from rankwright import Ranker, compare, evaluate, make_web_search
-from rankwright.data.folds import Fold
 from rankwright.evaluation.per_query import Evaluation
 from rankwright.objectives import StochasticRank, objective
 from rankwright.support.files import replacing
@@ -33,6 +32,7 @@ from rankwright_lab.experiments import EXPERIMENTS
 from rankwright_lab.experiments.base import ExperimentSettings, Job
 from rankwright_lab.experiments.comparison_study import ComparisonStudy
 from rankwright_lab.experiments.tuned import tune_on_fold
+from rankwright_lab.folds import Fold
 from rankwright_lab.harness import OutcomeStore, RankwrightSystem
 
 FRESH, TARGET, SEEDS, EVERY = 3000, "ndcg@5", 3, 20

@@ -21,13 +21,13 @@ from typing import Any
 
 import optuna
 
-from rankwright.data.folds import Fold, read_folds
 from rankwright.support.environment import environment
 from rankwright.support.files import replacing
 from rankwright.tuning.space import Choice, Range, sample
 from rankwright_lab.bench.head_to_head import METRICS, PACKAGES, generated_folds
 from rankwright_lab.bench.summary import quality
 from rankwright_lab.experiments.tuned import TunedSystem
+from rankwright_lab.folds import Fold, read_folds
 from rankwright_lab.harness import OutcomeStore, RankwrightSystem, System, libraries_of, run_systems
 from rankwright_lab.peers import SEARCH_SPACES, peers
 

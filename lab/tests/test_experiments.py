@@ -14,7 +14,6 @@ import numpy as np
 import pytest
 
 from rankwright import RankingData, make_web_search, objective, write_letor
-from rankwright.data.folds import Fold
 from rankwright.metrics import metric
 from rankwright.objectives import bind
 from rankwright.ranker import Ranker
@@ -37,6 +36,7 @@ from rankwright_lab.experiments.lambdaex import _slower, by_query
 from rankwright_lab.experiments.published import PublishedValues, parse_published
 from rankwright_lab.experiments.stochasticrank import TOY_PAPER, TOY_SYSTEMS, _reached, tied
 from rankwright_lab.experiments.tuned import LIGHTGBM_SPACE, TunedSystem, tune_on_fold
+from rankwright_lab.folds import Fold
 from rankwright_lab.harness import Outcome, OutcomeStore, RankwrightSystem
 
 NAMES = [

@@ -12,9 +12,9 @@ import numpy as np
 import pytest
 
 from rankwright import RankingData, evaluate, make_web_search
-from rankwright.data.folds import folds_by_query
 from rankwright_lab.experiments.comparison_study import NamedSystem
 from rankwright_lab.experiments.tuned import TunedSystem
+from rankwright_lab.folds import folds_by_query
 from rankwright_lab.harness import (
     Capabilities,
     Outcome,

@@ -17,9 +17,9 @@ import numpy as np
 import pytest
 
 from rankwright import RankingData, make_web_search
-from rankwright.data.folds import folds_by_query
 from rankwright_lab.experiments import EXPERIMENTS, Record, reproduce
 from rankwright_lab.experiments.comparison_study import ComparisonStudy, NamedSystem
+from rankwright_lab.folds import folds_by_query
 from rankwright_lab.harness import Outcome, OutcomeStore, RankwrightSystem, run_systems
 from rankwright_lab.kept_outcomes import keep, read_kept, read_reusable
 

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from rankwright import evaluate
-from rankwright.data.folds import Fold, folds_by_query
 from rankwright.support.ranges import Range
+from rankwright_lab.folds import Fold, folds_by_query
 from rankwright_lab.harness import RankwrightSystem
 from rankwright_lab.peers import SEARCH_SPACES, CatBoost, LightGBM, XGBoost
 from rankwright_lab.tuning import tune_system

@@ -6,12 +6,12 @@ import os
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-from rankwright.data.folds import Fold
 from rankwright.metrics import Metric
 from rankwright.metrics import metric as parse_metric
 from rankwright.tuning.result import Tuning
 from rankwright.tuning.space import Space
 from rankwright.tuning.trials import TrialWatch, check_count, run_trials, validation_value
+from rankwright_lab.folds import Fold
 from rankwright_lab.harness import System, check_installed, stages_of
 
 
@@ -60,7 +60,7 @@ def tune_system(
     Examples
     --------
     >>> from rankwright import make_web_search
-    >>> from rankwright.data.folds import folds_by_query
+    >>> from rankwright_lab.folds import folds_by_query
     >>> from rankwright_lab.peers import LightGBM
     >>> from rankwright.support.ranges import Range
     >>> folds = folds_by_query(make_web_search(24, n_features=20, mean_length=20), 3)

@@ -95,7 +95,7 @@ def _named(rows: RankingData) -> RankingData:
     """Name documents as in TREC run files: QID-1, QID-2, ... in the order of the rows."""
     from rankwright.data.tables import document_names
 
-    return rows._like(
+    return rows.with_rows(
         rows.X,
         rows.y,
         rows.qid,

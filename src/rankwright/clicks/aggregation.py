@@ -101,7 +101,7 @@ def _by_query(
         "impressions": shows.astype(np.int64),
         "clicks": clicks.astype(np.int64),
     }
-    return data._like(
+    return data.with_rows(
         data.X[document], rate, log.queries.ids[query], counts, _with_own(data, document, fields)
     )
 
@@ -129,7 +129,7 @@ def _corrected(
         "clicks": clicks.astype(np.int64),
         "examinations": examinations,
     }
-    return data._like(
+    return data.with_rows(
         data.X[document], rate, log.queries.ids[query], counts, _with_own(data, document, fields)
     )
 
@@ -150,7 +150,7 @@ def _by_session(log: ClickLog, rows: NDArray[np.int64]) -> RankingData:
     fields = {"position": log.position[rows]} | {
         name: values[rows] for name, values in log.fields.items()
     }
-    return data._like(
+    return data.with_rows(
         data.X[document], log.click[rows], names, None, _with_own(data, document, fields)
     )
 

@@ -374,7 +374,7 @@ def _relevance(log: ClickLog, data: RankingData, theta: Floats, seed: int) -> Fl
     relevance = np.empty(data.n_rows)
     for side in (0, 1):
         learned = half[query[shown]] != side
-        part = data._like(
+        part = data.with_rows(
             data.X[shown[learned]], data.y[shown[learned]], data.qid[shown[learned]], None, {}
         )
         model = fit_relevance(part, cells.chosen(learned[cells.group]), levels, seed)

@@ -251,7 +251,7 @@ def _by_features(log: ClickLog, limit: int, seed: int) -> tuple[Cells, _Estimate
             stacklevel=4,
         )
     rows = np.unique(log.document)
-    shown = data._like(data.X[rows], data.y[rows], data.qid[rows], None, {})
+    shown = data.with_rows(data.X[rows], data.y[rows], data.qid[rows], None, {})
     if shown.n_queries < 2:
         raise ValueError(
             "method='em' learns relevance from other queries, so it needs at least two."

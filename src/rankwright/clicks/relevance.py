@@ -119,7 +119,8 @@ class _Boosting:
     ) -> None:
         self._parts = [rows for rows in (inside, outside) if len(rows)]
         sets = [
-            data._like(data.X[rows], data.y[rows], data.qid[rows], None, {}) for rows in self._parts
+            data.with_rows(data.X[rows], data.y[rows], data.qid[rows], None, {})
+            for rows in self._parts
         ]
         self._grower = load_engine("lightgbm").grower(Growth(sets, _OPTIONS, {}, seed, threads=1))
         self._grower.resume(0)

@@ -421,7 +421,7 @@ class RankingData:
         is_chosen = np.zeros(self.n_queries, dtype=bool)
         is_chosen[chosen] = True
         rows = np.repeat(is_chosen, self.group)
-        data = self._like(
+        data = self.with_rows(
             self.X[rows],
             self.y[rows],
             self.qid[rows],
@@ -570,21 +570,27 @@ class RankingData:
             data.label_names = ()
         return data
 
-    def _like(
+    def with_rows(
         self, X: Any, y: Any, qid: Any, weights: Any, fields: Mapping[str, Any]
     ) -> RankingData:
-        """Create data from other rows with the same columns and categories; labels past the main one are fields."""
-        data = RankingData(
-            X, y, qid=qid, weights=weights, feature_names=self.feature_names, fields=fields
-        )
+        """Create data from other rows that have the columns and categories of this data.
+
+        ``X`` holds categories as codes, and ``fields`` the labels other than the main one.
+
+        Examples
+        --------
+        >>> data = RankingData([[1.0], [2.0]], [0, 1], qid=[5, 5], feature_names=["bm25"])
+        >>> data.with_rows(data.X[[1]], [2], [7], None, {}).feature_names
+        ['bm25']
+        """
+        names = self.feature_names
+        data = RankingData(X, y, qid=qid, weights=weights, feature_names=names, fields=fields)
         data.label_names = tuple(
             name for name in self.label_names if name in fields or name == self.label_names[0]
         )
-        data.categories, data.named, data.first_index = (
-            self.categories,
-            self.named,
-            self.first_index,
-        )
+        data.categories = self.categories
+        data.named = self.named
+        data.first_index = self.first_index
         return data
 
     def __len__(self) -> int:

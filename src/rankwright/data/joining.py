@@ -25,7 +25,7 @@ def joined(parts: Sequence[RankingData]) -> RankingData:
     stack = _stack_of([part.X for part in parts])
     weighted = any(part.weights is not None for part in parts)
     weights = [np.ones(p.n_rows) if p.weights is None else p.weights for p in parts]
-    data = first._like(
+    data = first.with_rows(
         stack([part.X for part in parts]),
         np.concatenate([part.y for part in parts]),
         np.concatenate(qids)

@@ -1,4 +1,4 @@
-"""Random streams of generated data: one per seed, purpose and query, and independent of all other draws."""
+"""Random streams of generated data: one for each seed, purpose and query, independent of all others."""
 
 from __future__ import annotations
 
@@ -6,9 +6,11 @@ from enum import IntEnum
 
 import numpy as np
 
+from rankwright.support import checks
+
 
 class Purpose(IntEnum):
-    """Purpose of a random stream; streams of different purposes never overlap."""
+    """Purpose of a random stream. Streams of different purposes never overlap."""
 
     WORLD = 0
     QUERY = 1
@@ -21,8 +23,7 @@ class Purpose(IntEnum):
 
 def random_stream(seed: int, purpose: Purpose, key: int) -> np.random.Generator:
     """Return the random stream of one purpose and one query."""
-    if not (isinstance(seed, int | np.integer) and 0 <= seed < 2**64):
-        raise ValueError(f"seed must be a whole number from 0 to 2**64 - 1; got {seed!r}.")
+    checks.whole("seed", seed, least=0, most=2**64 - 1)
     # The counter's low words count the draws; its top word separates the purposes.
     return np.random.Generator(
         np.random.Philox(

@@ -13,9 +13,9 @@ from typing import Literal, NamedTuple, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from rankwright.data.corruption import with_added_negatives, with_clicks, with_label_noise
 from rankwright.data.dataset import RankingData
 from rankwright.data.streams import Purpose, random_stream
+from rankwright.support import checks
 
 __all__ = ["make_web_search"]
 
@@ -84,9 +84,6 @@ def make_web_search(
     kind: Literal["web", "sparse", "short"] = "web",
     n_features: int = 136,
     mean_length: float | None = None,
-    label_noise: float = 0.0,
-    added_negatives: float = 0.0,
-    clicks: float | None = None,
     first_query: int = 0,
     seed: int = 0,
 ) -> RankingData:
@@ -99,10 +96,9 @@ def make_web_search(
     and weights that depend on the query, plus noise whose strength differs between queries. No ranker
     can reach an NDCG of 1.
 
-    Query number q is the same for all `n_queries` and `first_query`, unless `added_negatives` is used:
-    those documents are sampled from the other queries of the data set. To get training and test data,
-    either split one data set by query or call this twice with the same seed: another seed gives
-    another world, with another relevance.
+    Query number q is the same for all `n_queries` and `first_query`. To get training and test data,
+    either split one data set by query or call this twice with the same seed, because another seed
+    gives another world with another relevance.
 
     Parameters
     ----------
@@ -117,10 +113,6 @@ def make_web_search(
     mean_length
         Mean number of documents of a query, at least 10, instead of the kind's own. Lengths are
         log-normal and at least 5.
-    label_noise, added_negatives
-        Shares for :func:`with_label_noise` and :func:`with_added_negatives`, applied in this order.
-    clicks
-        If given, the labels are finally replaced by clicks; the value is `noise` of :func:`with_clicks`.
     first_query
         Number of the first query, counted from 0. Query number q has the id q + 1.
     seed
@@ -142,10 +134,10 @@ def make_web_search(
         raise ValueError(f"unknown kind {kind!r} of data; choose from {', '.join(_KINDS)}.")
     if mean_length is None:
         mean_length = _KINDS[kind].mean_length
-    _require_at_least("n_queries", n_queries, 1)
-    _require_at_least("n_features", n_features, _FEWEST_FEATURES)
-    _require_at_least("mean_length", mean_length, 2 * _SHORTEST)
-    _require_at_least("first_query", first_query, 0)
+    checks.whole("n_queries", n_queries, least=1)
+    checks.whole("n_features", n_features, least=_FEWEST_FEATURES)
+    checks.number("mean_length", mean_length, least=2 * _SHORTEST)
+    checks.whole("first_query", first_query, least=0)
 
     world = _World.of(seed, _KINDS[kind].shares, n_features)
     numbers = range(first_query, first_query + n_queries)
@@ -156,19 +148,8 @@ def make_web_search(
     y = np.empty(len(X))
     for rng, start, end in zip(streams, ends - lengths, ends, strict=True):
         y[start:end] = world.fill_query(rng, X[start:end])
-    data = RankingData(
-        X,
-        y,
-        qid=np.repeat(np.arange(first_query + 1, first_query + n_queries + 1), lengths),
-        feature_names=world.feature_names,
-    )
-    if label_noise:
-        data = with_label_noise(data, label_noise, seed=seed)
-    if added_negatives:
-        data = with_added_negatives(data, added_negatives, seed=seed)
-    if clicks is not None:
-        data = with_clicks(data, clicks, seed=seed)
-    return data
+    qid = np.repeat(np.arange(first_query + 1, first_query + n_queries + 1), lengths)
+    return RankingData(X, y, qid=qid, feature_names=world.feature_names)
 
 
 @dataclass(frozen=True, eq=False)
@@ -302,8 +283,3 @@ def _draw_length(rng: np.random.Generator, mean: float) -> int:
     """Draw a log-normal number of documents with the given mean."""
     length = rng.lognormal(np.log(mean) - _LENGTH_SPREAD**2 / 2, _LENGTH_SPREAD)
     return max(_SHORTEST, int(np.rint(length)))
-
-
-def _require_at_least(name: str, value: float, minimum: float) -> None:
-    if not (np.isfinite(value) and value >= minimum):
-        raise ValueError(f"{name} must be at least {minimum}; got {value}.")

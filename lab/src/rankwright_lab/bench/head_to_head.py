@@ -12,13 +12,13 @@ from pathlib import Path
 from typing import Any
 
 from rankwright.data.dataset import RankingData
-from rankwright.data.folds import Fold, folds_by_query
 from rankwright.data.synthetic import make_web_search
 from rankwright.support.environment import environment
 from rankwright.support.files import replacing
 from rankwright_lab.bench.memory import peak_memory
 from rankwright_lab.bench.result_files import BENCH, FORMAT_VERSION
 from rankwright_lab.bench.summary import equal_quality, quality, speed
+from rankwright_lab.folds import Fold, folds_by_query
 from rankwright_lab.harness import (
     Outcome,
     OutcomeStore,

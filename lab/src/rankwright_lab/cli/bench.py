@@ -202,8 +202,8 @@ def _our_system(text: str) -> RankwrightSystem:
 def _data(paths: list[Path], kinds: str | None, queries: int) -> dict[str, Any]:
     from functools import partial
 
-    from rankwright.data.folds import read_folds
     from rankwright_lab.bench import generated_folds
+    from rankwright_lab.folds import read_folds
 
     chosen_kinds = [kind.strip() for kind in (kinds or "").split(",") if kind.strip()]
     for kind in chosen_kinds:

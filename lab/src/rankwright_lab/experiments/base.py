@@ -8,9 +8,9 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from rankwright.data.folds import Fold, count_folds, fold_files, read_folds
 from rankwright.data.synthetic import make_web_search
 from rankwright.report.page import Table
+from rankwright_lab.folds import Fold, count_folds, fold_files, read_folds
 from rankwright_lab.harness import Outcome, OutcomeStore
 
 AGREES, CONTRADICTS, OPEN, MIXED = "agrees", "contradicts", "not significant", "mixed"

@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 
 from rankwright.data.dataset import RankingData
-from rankwright.data.folds import Fold
 from rankwright.evaluation.comparison import PairedResult, compare
 from rankwright.metrics import metric as parse_metric
 from rankwright.report.page import Cell, Table
@@ -18,6 +17,7 @@ from rankwright.tuning.space import Space
 from rankwright_lab.experiments.base import Experiment, Findings, Job
 from rankwright_lab.experiments.claims import Claim, judge, p_text
 from rankwright_lab.experiments.published import PublishedValues
+from rankwright_lab.folds import Fold
 from rankwright_lab.harness import (
     Capabilities,
     Outcome,

@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 
-from rankwright.data.folds import Fold
 from rankwright.report.page import Cell, Table
 from rankwright_lab.experiments.base import (
     AGREES,
@@ -23,6 +22,7 @@ from rankwright_lab.experiments.base import (
 from rankwright_lab.experiments.claims import Claim, claims, judge
 from rankwright_lab.experiments.comparison_study import ComparisonStudy
 from rankwright_lab.experiments.published import read_published
+from rankwright_lab.folds import Fold
 from rankwright_lab.harness import Outcome, OutcomeStore, RankwrightSystem, fit_whole, recipe
 
 PAPER = "Lambda-eX"

@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 
 from rankwright.data.dataset import RankingData
-from rankwright.data.folds import Fold
 from rankwright.report.page import Table
 from rankwright_lab.experiments.base import (
     AGREES,
@@ -24,6 +23,7 @@ from rankwright_lab.experiments.base import (
 from rankwright_lab.experiments.claims import Claim, claims
 from rankwright_lab.experiments.comparison_study import ComparisonStudy, Condition
 from rankwright_lab.experiments.published import read_published
+from rankwright_lab.folds import Fold
 from rankwright_lab.harness import RankwrightSystem, System, run_systems
 
 PAPER = "StochasticRank"

@@ -9,12 +9,12 @@ from functools import cached_property
 from typing import Any
 
 from rankwright.data.dataset import RankingData
-from rankwright.data.folds import Fold
 from rankwright.objectives import objective as parse_objective
 from rankwright.support.ranges import Range
 from rankwright.tuning.space import PRESETS, Space, ranker_parameters, search_space
 from rankwright_lab.experiments.base import Job
 from rankwright_lab.experiments.comparison_study import NamedSystem
+from rankwright_lab.folds import Fold
 from rankwright_lab.harness import RankwrightSystem, StagedModel, System, identity_of, libraries_of
 from rankwright_lab.tuning import tune_system
 

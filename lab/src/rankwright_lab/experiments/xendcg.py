@@ -6,12 +6,12 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from rankwright.data.corruption import with_added_negatives, with_clicks, with_label_noise
-from rankwright.data.folds import Fold
+from rankwright_lab.corruption import with_added_negatives, with_clicks, with_label_noise
 from rankwright_lab.experiments.base import Budget, Experiment
 from rankwright_lab.experiments.claims import Claim, claims
 from rankwright_lab.experiments.comparison_study import ComparisonStudy, Condition
 from rankwright_lab.experiments.published import read_published
+from rankwright_lab.folds import Fold
 from rankwright_lab.harness import RankwrightSystem
 
 NOISE_LEVELS = (0.2, 0.4, 0.6, 0.8)

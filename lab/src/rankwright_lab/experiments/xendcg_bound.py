@@ -9,7 +9,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankwright.data.dataset import RankingData
-from rankwright.data.folds import Fold
 from rankwright.data.queries import Queries
 from rankwright.evaluation.per_query import evaluate
 from rankwright.objectives import bind
@@ -23,6 +22,7 @@ from rankwright_lab.experiments.base import (
     Job,
     Verdict,
 )
+from rankwright_lab.folds import Fold
 from rankwright_lab.harness import fit_whole
 
 _Floats = NDArray[np.float64]

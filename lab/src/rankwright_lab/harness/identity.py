@@ -9,7 +9,7 @@ from dataclasses import asdict, is_dataclass
 from typing import Any
 from weakref import WeakKeyDictionary
 
-from rankwright.data.folds import Fold
+from rankwright_lab.folds import Fold
 from rankwright_lab.harness.systems import RankwrightSystem, System, libraries_of
 from rankwright_lab.libraries import RANKWRIGHT
 

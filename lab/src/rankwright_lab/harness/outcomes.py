@@ -78,7 +78,7 @@ class OutcomeStore:
     Examples
     --------
     >>> from rankwright import make_web_search
-    >>> from rankwright.data.folds import folds_by_query
+    >>> from rankwright_lab.folds import folds_by_query
     >>> from rankwright_lab.harness import RankwrightSystem, run_systems
     >>> folds = folds_by_query(make_web_search(24, n_features=20, mean_length=20), 3)
     >>> systems = [RankwrightSystem(f"{n} leaves", {"num_leaves": n, "min_child_samples": 5}) for n in (4, 8)]

@@ -10,9 +10,9 @@ from itertools import islice
 import numpy as np
 
 from rankwright.data.dataset import RankingData
-from rankwright.data.folds import Fold
 from rankwright.evaluation.per_query import evaluate
 from rankwright.metrics import metric as parse_metric
+from rankwright_lab.folds import Fold
 from rankwright_lab.harness.identity import hashes_of, nameless_recipe, outcome_key, recipe
 from rankwright_lab.harness.outcomes import Outcome, OutcomeStore
 from rankwright_lab.harness.systems import (

@@ -1,15 +1,16 @@
-"""Folds: queries for training, for validation and for testing.
+"""Split data into folds: queries for training, for validation and for testing.
 
 Known layouts of LETOR folders, by their file names:
 
-- ``S1.txt ... S5.txt`` (LETOR 4.0: MQ2007, MQ2008): fold f trains on parts f, f+1, f+2, validates on f+3, tests on f+4.
+- ``S1.txt ... S5.txt`` (LETOR 4.0: MQ2007, MQ2008): fold f trains on parts f, f+1 and f+2, validates on
+  part f+3 and tests on part f+4.
 - ``Fold1/train.txt, vali.txt, test.txt`` ... (MSLR-WEB10K and 30K, LETOR 3.0).
-- ``train.txt, vali.txt, test.txt`` (Istella-S) or ``train.txt, test.txt`` (Istella; a fifth of the training queries
-  becomes the validation part).
-- ``set1.train.txt, set1.valid.txt, set1.test.txt`` (Yahoo). The path ``FOLDER/set2`` names ``set2.train.txt`` and so
-  on; a folder by itself stands for its first set.
+- ``train.txt, vali.txt, test.txt`` (Istella-S) or ``train.txt, test.txt`` (Istella; a fifth of the
+  training queries becomes the validation part).
+- ``set1.train.txt, set1.valid.txt, set1.test.txt`` (Yahoo). The path ``FOLDER/set2`` names
+  ``set2.train.txt`` and so on, and a folder without a set stands for its first set.
 
-All may end in ``.gz``. A single file, in any format of `read_data`, is split by query.
+All may end in ``.gz``. A single file, in any format of `rankwright.read_data`, is split by query.
 """
 
 from __future__ import annotations
@@ -23,9 +24,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from rankwright.data.dataset import RankingData
-from rankwright.data.letor import read_letor
-from rankwright.data.tables import read_data
+from rankwright import RankingData, read_data, read_letor
 
 _VALIDATION = ("vali", "valid", "validation")
 _PREFIXES = ("", "set1.", "set2.")
@@ -40,7 +39,7 @@ class Fold:
     name
         Number of the fold.
     train, valid, test
-        The three parts; they share no query.
+        The three parts. They share no query.
     """
 
     name: str
@@ -62,10 +61,9 @@ def folds_by_query(data: RankingData, k: int = 5, *, seed: int = 0) -> Iterator[
         raise ValueError(
             f"k={k} folds of {data.n_queries} queries; k must be from 3 to the number of queries."
         )
+    shuffled = np.random.default_rng(seed).permutation(data.n_queries)
     part = np.empty(data.n_queries, dtype=np.int64)
-    for number, queries in enumerate(
-        np.array_split(np.random.default_rng(seed).permutation(data.n_queries), k)
-    ):
+    for number, queries in enumerate(np.array_split(shuffled, k)):
         part[queries] = number
     for f in range(k):
         test, valid = part == f, part == (f + 1) % k
@@ -75,8 +73,8 @@ def folds_by_query(data: RankingData, k: int = 5, *, seed: int = 0) -> Iterator[
 def read_folds(path: str | os.PathLike[str], *, k: int = 5, seed: int = 0) -> Iterator[Fold]:
     """Yield the folds of a LETOR folder of a known layout, or of one file split by query into ``k``.
 
-    Folds are read lazily, one at a time; a path of no known layout is an error at once. ``k`` and ``seed`` are for a
-    single file.
+    Folds are read lazily, one at a time, but a path of no known layout is an error at once. ``k`` and
+    ``seed`` are for a single file.
 
     Examples
     --------
@@ -97,7 +95,7 @@ def fold_files(path: str | os.PathLike[str]) -> list[Path]:
 
 
 def count_folds(path: str | os.PathLike[str]) -> int:
-    """Return how many folds `read_folds` yields by default; nothing is read."""
+    """Return how many folds `read_folds` yields by default, without reading a file."""
     return _layout(Path(path)).n_folds
 
 
@@ -112,11 +110,11 @@ class _Layout(NamedTuple):
 def _layout(path: Path, k: int = 5, seed: int = 0) -> _Layout:
     if path.is_file():
         return _Layout([path], k, lambda: _split(path, k, seed))
+    # A path such as FOLDER/set2 is the prefix of file names, not a folder.
     one_set = _single_fold(path.parent, (f"{path.name}.",))
-    layouts = (_five_parts(path), _numbered_folders(path), _single_fold(path), one_set)
-    found = next((layout for layout in layouts if layout is not None), None)
-    if found is not None:
-        return found
+    for layout in (_five_parts(path), _numbered_folders(path), _single_fold(path), one_set):
+        if layout is not None:
+            return layout
     if not path.is_dir():
         raise ValueError(
             f"{path} is neither a file nor a folder; give a data file or a LETOR folder of a known layout."
@@ -136,14 +134,17 @@ def _split(path: Path, k: int, seed: int) -> Iterator[Fold]:
 
 def _find(folder: Path, *names: str) -> Path | None:
     """Return the first existing file of ``name.txt``, ``name.txt.gz``."""
-    paths = (folder / f"{name}.txt{gz}" for name in names for gz in ("", ".gz"))
-    return next((path for path in paths if path.is_file()), None)
+    for name in names:
+        for ending in (".txt", ".txt.gz"):
+            path = folder / f"{name}{ending}"
+            if path.is_file():
+                return path
+    return None
 
 
 def _five_parts(folder: Path) -> _Layout | None:
-    files = [
-        path for path in (_find(folder, f"S{number}") for number in range(1, 6)) if path is not None
-    ]
+    found = [_find(folder, f"S{number}") for number in range(1, 6)]
+    files = [path for path in found if path is not None]
     if len(files) < 5:
         return None
 
@@ -163,9 +164,12 @@ def _numbered_folders(folder: Path) -> _Layout | None:
     if not layouts:
         return None
     files = [file for layout in layouts for file in layout.files]
-    return _Layout(
-        files, len(layouts), lambda: (fold for layout in layouts for fold in layout.folds())
-    )
+
+    def folds() -> Iterator[Fold]:
+        for layout in layouts:
+            yield from layout.folds()
+
+    return _Layout(files, len(layouts), folds)
 
 
 def _single_fold(
@@ -173,20 +177,20 @@ def _single_fold(
 ) -> _Layout | None:
     """Return the layout of a training and a test file, and optionally a validation file, of the same prefix."""
     for prefix in prefixes:
-        train, valid, test = (
-            _find(folder, *(f"{prefix}{part}" for part in parts))
-            for parts in (("train",), _VALIDATION, ("test",))
-        )
-        if train is not None and test is not None:
-            files = [train, *([] if valid is None else [valid]), test]
-            return _Layout(files, 1, partial(_read_fold, files, name))
+        train = _find(folder, f"{prefix}train")
+        test = _find(folder, f"{prefix}test")
+        if train is None or test is None:
+            continue
+        valid = _find(folder, *(f"{prefix}{part}" for part in _VALIDATION))
+        files = [train, test] if valid is None else [train, valid, test]
+        return _Layout(files, 1, partial(_read_fold, files, name))
     return None
 
 
 def _read_fold(files: list[Path], name: str) -> Iterator[Fold]:
-    """Read a fold; without a validation file a fifth of the training queries takes its place."""
-    train, *others, test = read_letor(files)
-    if others:
-        yield Fold(name, train, others[0], test)
+    """Read a fold. Without a validation file a fifth of the training queries takes its place."""
+    train, *valid, test = read_letor(files)
+    if valid:
+        yield Fold(name, train, valid[0], test)
     else:
         yield Fold(name, *train.split(0.2), test)

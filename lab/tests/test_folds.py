@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from rankwright import RankingData, make_web_search, write_letor
-from rankwright.data.folds import Fold, count_folds, fold_files, folds_by_query, read_folds
 from rankwright.data.tables import write_data
+from rankwright_lab.folds import Fold, count_folds, fold_files, folds_by_query, read_folds
 
 DATA = make_web_search(20, kind="short", n_features=20, mean_length=10, seed=1)
 PARTS = [DATA.subset(range(4 * part, 4 * part + 4)) for part in range(5)]

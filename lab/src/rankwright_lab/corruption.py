@@ -1,6 +1,7 @@
-"""Three ways to make a data set harder: noisy labels, added documents that are not relevant, and clicks.
+"""Make a data set harder: noisy labels, added documents that are not relevant, and clicks.
 
-Each query has its own random stream, which depends on the seed and the query's id alone.
+Each query has its own random stream. It depends on the seed and the query's id alone, so the other
+queries of the data set change nothing.
 
 Reference: Bruch, "An Alternative Cross Entropy Loss for Learning-to-Rank", WWW 2021, section 5.4 and
 appendix E.
@@ -9,13 +10,13 @@ appendix E.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from numbers import Integral, Real
 
 import numpy as np
 from numpy.typing import NDArray
 
 from rankwright.data.dataset import RankingData
 from rankwright.data.streams import Purpose, random_stream
+from rankwright.support import checks
 
 __all__ = ["with_added_negatives", "with_clicks", "with_label_noise"]
 
@@ -28,8 +29,9 @@ _CLICK_PROBABILITY = np.array([0.05, 0.3, 0.5, 0.7, 0.95])
 def with_label_noise(data: RankingData, share: float, *, seed: int = 0) -> RankingData:
     """Redraw labels at random: 0 to 4 with probabilities .5, .2, .15, .1 and .05.
 
-    A redrawn label may equal the old one, so fewer than `share` of the labels change. Departs from the paper: each
-    document is redrawn with probability `share`; the paper redraws a randomly chosen subset of each query's documents.
+    A redrawn label may equal the old one, so fewer than `share` of the labels change. Departs from
+    the paper: each document is redrawn with probability `share`, but the paper redraws a random
+    subset of each query's documents.
 
     Parameters
     ----------
@@ -38,7 +40,7 @@ def with_label_noise(data: RankingData, share: float, *, seed: int = 0) -> Ranki
     share
         Probability, for each document, that its label is redrawn.
     seed
-        Equal data and seeds give equal results.
+        Random seed. Equal data and seeds give equal results.
 
     Returns
     -------
@@ -53,21 +55,21 @@ def with_label_noise(data: RankingData, share: float, *, seed: int = 0) -> Ranki
     >>> bool(0.2 < (noisy.y != data.y).mean() < 0.4)
     True
     """
-    _require_probability("share", share)
+    checks.number("share", share, least=0, most=1)
     labels = _grades(data).astype(np.float64)
     for start, end, key in _each_query(data):
         rng = random_stream(seed, Purpose.LABEL_NOISE, key)
         is_redrawn = rng.random(end - start) < share
         new_labels = rng.choice(len(_LABEL_REDRAW), size=end - start, p=_LABEL_REDRAW)
         labels[start:end][is_redrawn] = new_labels[is_redrawn]
-    return data._like(data.X, labels, data.qid, data.weights, data.fields)
+    return data.with_rows(data.X, labels, data.qid, data.weights, data.fields)
 
 
 def with_added_negatives(data: RankingData, share: float, *, seed: int = 0) -> RankingData:
     """Add documents of other queries to each query's list, with label 0.
 
-    Departs from the paper: documents are drawn uniformly from all other rows, without repetition; the paper's formula
-    draws a query first, then one of its documents.
+    Departs from the paper: documents are drawn uniformly from all other rows, without repetition,
+    but the paper's formula draws a query first and then one of its documents.
 
     Parameters
     ----------
@@ -76,13 +78,13 @@ def with_added_negatives(data: RankingData, share: float, *, seed: int = 0) -> R
     share
         Growth of each list: n documents become n + round(share * n). It may exceed 1.
     seed
-        Equal data and seeds give equal results.
+        Random seed. Equal data and seeds give equal results.
 
     Returns
     -------
     RankingData
-        Each query's own documents in their order, then the added ones: distinct rows of `data`, with
-        the mean weight of the query's own documents if there are weights.
+        The documents of each query in their order, then the added ones: distinct rows of `data`. If
+        there are weights, an added document has the mean weight of the query's first documents.
 
     Examples
     --------
@@ -91,10 +93,7 @@ def with_added_negatives(data: RankingData, share: float, *, seed: int = 0) -> R
     >>> longer.group.tolist(), longer.y.tolist()
     ([3, 3], [1.0, 2.0, 0.0, 3.0, 4.0, 0.0])
     """
-    if not (isinstance(share, Real) and 0 <= share < np.inf):
-        raise ValueError(
-            f"share, the growth of the lists, must be a finite, non-negative number; got {share!r}."
-        )
+    checks.number("share", share, least=0)
     n_added = np.rint(np.minimum(share * data.group, 2.0 * data.n_rows)).astype(np.int64)
     n_others = data.n_rows - data.group
     if np.any(n_added > n_others):
@@ -106,17 +105,21 @@ def with_added_negatives(data: RankingData, share: float, *, seed: int = 0) -> R
     rows: list[_Integers] = []
     for (start, end, key), n in zip(_each_query(data), n_added, strict=True):
         rng = random_stream(seed, Purpose.NEGATIVES, key)
-        others = rng.choice(data.n_rows - (end - start), size=n, replace=False)
-        rows += [np.arange(start, end), np.where(others < start, others, others + end - start)]
+        # Numbers are drawn as if the query's rows were cut out; later rows are moved behind it again.
+        drawn = rng.choice(data.n_rows - (end - start), size=n, replace=False)
+        rows.append(np.arange(start, end))
+        rows.append(np.where(drawn < start, drawn, drawn + end - start))
     source = np.concatenate(rows)
-    qid = np.repeat(data.query_ids, data.group + n_added)
-    is_own = np.repeat(np.tile([True, False], data.n_queries), [len(part) for part in rows])
+    lengths = data.group + n_added
+    is_given = np.repeat(np.tile([True, False], data.n_queries), [len(part) for part in rows])
     weights = None
     if data.weights is not None:
         means = np.add.reduceat(data.weights, data.boundaries[:-1]) / data.group
-        weights = np.where(is_own, data.weights[source], np.repeat(means, data.group + n_added))
+        weights = np.where(is_given, data.weights[source], np.repeat(means, lengths))
+    labels = np.where(is_given, data.y[source], 0.0)
     fields = {name: values[source] for name, values in data.fields.items()}
-    return data._like(data.X[source], np.where(is_own, data.y[source], 0.0), qid, weights, fields)
+    qid = np.repeat(data.query_ids, lengths)
+    return data.with_rows(data.X[source], labels, qid, weights, fields)
 
 
 def with_clicks(
@@ -126,9 +129,9 @@ def with_clicks(
 
     A user looks at a query's documents one by one, in random order, clicks with a probability that
     depends on the label (`noise`, .3, .5, .7, .95 for 0 to 4) and leaves after the first click: the
-    cascade model. The documents the user looked at form an impression, a query of its own, in which
-    the last document, the clicked one, has label 1 and the others 0. Departs from the paper: an impression
-    without a click is left out, so there may be fewer than `impressions` for each query.
+    cascade model. The documents that the user looked at form an impression, a query by itself. The
+    last document, the clicked one, has label 1 and the others 0. Departs from the paper: an
+    impression without a click is left out, so there may be fewer than `impressions` for each query.
 
     Parameters
     ----------
@@ -139,13 +142,13 @@ def with_clicks(
     impressions
         Number of users for each query.
     seed
-        Equal data and seeds give equal results.
+        Random seed. Equal data and seeds give equal results.
 
     Returns
     -------
     RankingData
-        The impressions. Number i, from 0, of query "a" has the id "a/i"; ids are text, and as
-        always the queries are sorted by id.
+        The impressions. Number i, from 0, of query "a" has the id "a/i". Ids are text, and queries
+        are sorted by id as in all data.
 
     Examples
     --------
@@ -156,9 +159,8 @@ def with_clicks(
     >>> bool((clicked.y[clicked.boundaries[1:] - 1] == 1).all())
     True
     """
-    _require_probability("noise", noise)
-    if isinstance(impressions, bool) or not isinstance(impressions, Integral) or impressions < 1:
-        raise ValueError(f"impressions must be a whole number of at least 1; got {impressions!r}.")
+    checks.number("noise", noise, least=0, most=1)
+    checks.whole("impressions", impressions, least=1)
     names = [str(name) for name in data.query_ids.tolist()]
     if len(set(names)) < len(names):
         raise ValueError(
@@ -186,9 +188,11 @@ def with_clicks(
     lengths = np.concatenate(sizes)
     labels = np.zeros(len(source))
     labels[np.cumsum(lengths) - 1] = 1.0
-    weights = None if data.weights is None else data.weights[source]
+    weights = None
+    if data.weights is not None:
+        weights = data.weights[source]
     fields = {name: values[source] for name, values in data.fields.items()}
-    return data._like(data.X[source], labels, np.repeat(ids, lengths), weights, fields)
+    return data.with_rows(data.X[source], labels, np.repeat(ids, lengths), weights, fields)
 
 
 def _each_query(data: RankingData) -> Iterator[tuple[int, int, int]]:
@@ -198,7 +202,7 @@ def _each_query(data: RankingData) -> Iterator[tuple[int, int, int]]:
 
 
 def _grades(data: RankingData) -> _Integers:
-    """Return the labels as whole numbers; labels other than 0 to 4 are an error."""
+    """Return the labels as whole numbers; raise ValueError for labels other than 0 to 4."""
     grades = np.clip(data.y, 0, len(_LABEL_REDRAW) - 1).astype(np.int64)
     if np.any(grades != data.y):
         row = int(np.argmax(grades != data.y))
@@ -207,10 +211,3 @@ def _grades(data: RankingData) -> _Integers:
             "Map the labels to these grades first."
         )
     return grades
-
-
-def _require_probability(name: str, value: float) -> None:
-    if not (isinstance(value, Real) and 0 <= value <= 1):
-        raise ValueError(
-            f"{name} is a probability and must be a number from 0 to 1; got {value!r}."
-        )
