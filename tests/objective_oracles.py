@@ -227,10 +227,18 @@ def yeti_catboost_map(
     return pair_losses(scores, labels, weight + weight.T)
 
 
+_BINARY = ("mrr", "map", "rbp", "precision", "recall", "success")  # eq. (4): r is 0 or 1
+_CASCADES = ("err", "pfound")  # eq. (3): r in [0, 1], the grade divided by the largest grade
+
+
 def relevance(metric: str, labels: Sequence[float]) -> list[float]:
-    """StochasticRank's r: 0 or 1 for metrics of relevant and not relevant, else the label (section 7.2)."""
-    binary = metric.partition("@")[0] in ("mrr", "map", "rbp", "precision", "recall", "success")
-    return [float(r >= 1) for r in labels] if binary else [float(r) for r in labels]
+    """StochasticRank's r, from section 2 of the paper and section 4.1 of "Which Tricks"; grades are 0 to 4."""
+    name = metric.partition("@")[0]
+    if name in _BINARY:
+        return [float(r >= 1) for r in labels]
+    if name in _CASCADES:
+        return [r / 4 for r in labels]
+    return [float(r) for r in labels]
 
 
 def expected_jumps(
@@ -240,15 +248,22 @@ def expected_jumps(
     noise: Sequence[float],
     sigma: float,
     mu: float,
+    neighbours_only: bool = False,
 ) -> np.ndarray:
-    """Conditional coordinate sampling for one noise vector: every jump from two values of the metric."""
+    """Conditional coordinate sampling for one noise vector: every jump from two values of the metric.
+
+    With ``neighbours_only``, only jumps over documents that are neighbours by the scores without noise.
+    """
     n = len(scores)
+    place_of = {a: place for place, a in enumerate(ranking(scores))}
     clean = [z - sigma * mu * r for z, r in zip(scores, relevance(metric, labels), strict=True)]
     noisy = [c + sigma * e for c, e in zip(clean, noise, strict=True)]
     grad = np.zeros(n)
     for j in range(n):
         others = sorted((a for a in range(n) if a != j), key=lambda a: -noisy[a])
         for place, u in enumerate(others):
+            if neighbours_only and abs(place_of[u] - place_of[j]) > 1:
+                continue
             above = [labels[a] for a in [*others[:place], j, *others[place:]]]
             below = [labels[a] for a in [*others[: place + 1], j, *others[place + 1 :]]]
             density = norm.pdf((noisy[u] - clean[j]) / sigma) / sigma

@@ -75,6 +75,90 @@ def test_mu_lowers_relevant_documents_alike_where_the_metric_is_binary():
     assert first != second
 
 
+def paper_err(relevance):
+    """Eq. (3): the relevance in [0, 1] of each document, from the first position to the last."""
+    total = 0.0
+    for i, r in enumerate(relevance):
+        total += r / (i + 1) * np.prod([1 - above for above in relevance[:i]])
+    return total
+
+
+@pytest.mark.parametrize("grades", [(4, 0), (4, 3), (1, 0)])
+@pytest.mark.parametrize("mu", [0.3, 1.0, 4.0])
+def test_mu_lowers_the_documents_of_a_cascade_by_their_relevance(grades, mu):
+    """Section 4.1 of "Which Tricks": grades y of a cascade are read as the relevance y / 4.
+
+    Two tied documents and eq. (3): the worse one is first with the chance Phi(mu (r - r') / sqrt(2)), and the loss
+    -E ERR falls as a score rises by the density of the difference times the difference of both orders.
+    """
+    sigma = 0.8
+    better, worse = (grade / 4 for grade in grades)
+    change = paper_err([better, worse]) - paper_err([worse, better])
+    unit = np.sqrt(2) * sigma
+    slope = change * norm.pdf(mu * (better - worse) * sigma / unit) / unit
+    drawn = samples([0, 0], grades, "err(gain=linear)", 4000, sigma=sigma, mu=mu)
+    assert_mean(drawn, [-slope, slope])
+
+
+@pytest.mark.parametrize("metric", ["err(gain=linear, max_label={})", "pfound(max_label={})@3"])
+def test_mu_of_a_cascade_depends_on_no_unit_of_the_grades(metric):
+    grades, scores = np.array([0, 3, 1, 4, 0, 2]), [0.2, 0.2, -0.5, 0.1, 0.0, 0.2]
+    by_grade = samples(scores, grades, metric.format(4), 20, mu=0.7)
+    by_relevance = samples(scores, grades / 4, metric.format(1), 20, mu=0.7)
+    np.testing.assert_array_equal(by_grade, by_relevance)
+
+
+def smoothed_loss(scores, labels, metric, sigma, mu):
+    """-E M(z - sigma mu r + sigma eps) of three documents, from the chance of each order."""
+    clean = np.asarray(scores) - sigma * mu * np.array(oracle.relevance(metric, labels))
+    differences = np.array([[2, -1], [-1, 2]])  # covariance of two neighbouring differences of eps
+    total = 0.0
+    for order in itertools.permutations(range(3)):
+        gaps = [clean[order[0]] - clean[order[1]], clean[order[1]] - clean[order[2]]]
+        chance = multivariate_normal([0, 0], sigma**2 * differences).cdf(gaps)
+        total -= chance * oracle.value(metric, [labels[a] for a in order])
+    return total
+
+
+@pytest.mark.parametrize("sigma", [0.3, 1.0, 3.0])
+@pytest.mark.parametrize(("metric", "mu"), [("ndcg", 0.0), ("err", 0.5), ("map", 0.5), ("mrr", 2)])
+def test_the_loss_changes_with_sigma_as_with_the_length_of_the_scores(metric, mu, sigma):
+    """Lemma 3: d L / d sigma = -<gradient, z> / sigma, with L by the chances of all orders."""
+    scores, labels, step = np.array([0.5, 0.2, -0.3]), [1, 0, 3], 1e-3 * sigma
+    up, down = (
+        smoothed_loss(scores, labels, metric, sigma + change, mu) for change in (step, -step)
+    )
+    by_sigma = (up - down) / (2 * step)
+    exact = oracle.smoothed_gradient(scores, labels, metric, sigma, mu)
+    assert by_sigma == pytest.approx(-exact @ scores / sigma, abs=3e-6 / sigma)
+    assert abs(by_sigma) > 1e-4
+    drawn = samples(scores, labels, metric, 4000, sigma=sigma, mu=mu)
+    assert_mean(-drawn @ scores / sigma, by_sigma)
+
+
+def test_little_noise_exchanges_neighbours_only():
+    """Section 3.3 of "Which Tricks": as sigma falls, only neighbours by score have a share in the gradient."""
+    scores, labels = [1.7, 1.65, 0.8, 0.75, -0.2, -0.25], [0, 2, 1, 0, 3, 1]
+    stream, key = int(stream_of(0, 0)), int(Queries.from_group([6], 6).keys[0])
+    noise = [oracle.noise("gaussian", 6, stream, key, draw) for draw in range(200)]
+    shares = []
+    for sigma in (1.0, 0.3, 0.1, 0.03):
+        neighbours = np.mean(
+            [
+                oracle.expected_jumps(scores, labels, "err", e, sigma, 0.0, neighbours_only=True)
+                for e in noise
+            ],
+            axis=0,
+        )
+        options = {"sigma": sigma, "estimations": len(noise)}
+        found = samples(scores, labels, "err", 1, **options)[0]
+        neighbours -= neighbours.mean()
+        shares.append(np.abs(found - neighbours).sum() / np.abs(found).sum())
+    assert shares[0] > 0.3 > 0.1 > shares[1] > 0.01
+    assert 1e-9 > shares[2] > 1e-13
+    assert shares[3] < 1e-14
+
+
 @pytest.mark.parametrize(("sigma", "mu"), SMOOTHINGS)
 @pytest.mark.parametrize("metric", METRICS)
 @pytest.mark.parametrize(("estimator", "copies"), [("ccs", 4000), ("reinforce", 4000)])

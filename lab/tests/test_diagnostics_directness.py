@@ -7,6 +7,7 @@ import pytest
 from scipy.special import erfinv
 from scipy.stats import norm
 
+from objective_oracles import relevance
 from oracles import metric_value
 from rankwright_lab.diagnostics import directness, directness_curve, directness_pair, softrank_bound
 
@@ -44,7 +45,8 @@ def test_stochasticrank_surrogate_of_five_documents(metric):
         objective="stochasticrank(mu=0.5)",
         samples=samples,
     )
-    draws = scores - 0.5 * labels + np.random.default_rng(0).normal(size=(samples, 5))
+    shifted = scores - 0.5 * np.array(relevance(metric, labels))
+    draws = shifted + np.random.default_rng(0).normal(size=(samples, 5))
     values = [
         metric_value(name, labels[np.argsort(-draw)], int(at) if at else None) for draw in draws
     ]

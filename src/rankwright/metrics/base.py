@@ -102,7 +102,7 @@ class Metric:
         )
 
     def relevance(self, labels: Floats) -> Floats:
-        """How relevant each document is where only that counts, as in StochasticRank's mu: the label, as given."""
+        """Relevance r of each document, by which StochasticRank's mu lowers its score: the label, as given."""
         return labels
 
     def continuations(self, labels: Floats) -> Floats:

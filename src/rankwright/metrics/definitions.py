@@ -166,6 +166,10 @@ class _Graded(_Cascade):
                 f"{labels.max():g}; use {self.name}(max_label={labels.max():g})."
             )
 
+    def relevance(self, labels: Floats) -> Floats:
+        """Label divided by the largest one: cascades are defined on a relevance in [0, 1]."""
+        return labels / self.max_label
+
 
 @dataclass(frozen=True)
 class ERR(_Reciprocal, _Graded):

@@ -45,9 +45,10 @@ class StochasticRank(Objective):
     sigma
         Standard deviation σ of the noise.
     mu
-        μ of consistent smoothing: scores are lowered by σ μ r, with r the label, or 1 for relevant documents where the
-        metric is binary. Of two tied documents the worse one is then first with the probability Φ(μ Δr / √2). 0 is the
-        paper's SR-R1soft, above 0 SR-R1.
+        μ of consistent smoothing: scores are lowered by σ μ r, with r the label, divided by ``max_label`` for the
+        cascades ERR and PFound, or 1 for relevant documents if the metric is binary.
+        The worse of two tied documents is then first with the probability Φ(μ Δr / √2). 0 is the paper's SR-R1soft,
+        above 0 SR-R1.
     nu
         ν of SFA: |z| + ν replaces |z|.
     estimations
@@ -139,9 +140,8 @@ class _Smoothed(Gradient):
             self.chain = problem.ranking_chain(options.name, truncate=True, signed=True)
         self.chain = problem.weighted_gains(self.chain)
         self.steps = Steps.of(self.chain.weight)
-        self.relevance = problem.metric.relevance(
-            problem.labels
-        )  # binary for MRR, eq. (4) and section 7.2
+        # 0 or 1 for MRR (eq. (4) and section 7.2), in [0, 1] for ERR (eq. (3)).
+        self.relevance = problem.metric.relevance(problem.labels)
 
     def add(
         self, q0: int, q1: int, scores: Floats, stream: np.uint64, grad: Floats, hess: Floats
