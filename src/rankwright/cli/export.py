@@ -43,7 +43,7 @@ def export(
     Warns of what means something else there, such as missing values, with the number of splits it concerns. Check the
     file with `verify-export`.
 
-    Example: rankwright export run --to opensearch --target-version 3.2 --feature-set features.json --out model.json
+    Example: rankwright export run --to opensearch --target-version 3.5 --feature-set features.json --out model.json
     """
     from rankwright.exporting import export_options, light_model, load_target, write_export
 

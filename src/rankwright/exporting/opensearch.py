@@ -1,29 +1,33 @@
-"""The learning-to-rank plugins of OpenSearch and Elasticsearch: ``model/xgboost+json``.
+"""The learning-to-rank plug-ins of OpenSearch and Elasticsearch: ``model/xgboost+json``.
 
 The file is the *definition* of a model: an array of trees in the form of XGBoost's dump.
 
     split  {"nodeid", "depth", "split", "split_condition", "yes", "no", "missing", "children": [yes, no]}
     leaf   {"nodeid", "leaf"}
 
-No other key is allowed. A document goes to ``yes`` if its feature, in 32 bits, is less than ``split_condition``. Leaves
-are added in 32 bits. What becomes of a missing feature depends on the plugin:
+The engines' rules, from ``XGBoostJsonParser``, ``NaiveAdditiveDecisionTree`` and the feature vectors of the plug-ins
+(package ``com.o19s.es.ltr.ranker``, OpenSearch 3.1 to 3.8 and main, Elasticsearch plug-in 1.5.8 to 1.5.12):
 
-    OpenSearch before 3.3       it is 0
-    OpenSearch 3.3 to 3.7       it goes to ``no``, whatever ``missing`` says
-    OpenSearch 3.8 and newer    it goes to ``missing`` (pull request 379 of opensearch-learning-to-rank-base, which is
-                                in the release notes of 3.8.0)
-    Elasticsearch plugin        it is 0 (issue 481 of elasticsearch-learning-to-rank)
+    keys of a node          no other key is allowed; from plug-in 1.5.9 on, Elasticsearch needs ``missing``
+    numbers                 features, conditions and leaves are floats; 1e39 is read as infinity
+    a present feature       goes to ``yes`` if split_condition > feature
+    sum                     leaves are added as floats, in the order of the trees
+    a missing feature       OpenSearch before 3.2                            it is 0
+                            OpenSearch 3.2 to 3.7 (pull request 206)         NaN: it goes to ``no`` always
+                            OpenSearch 3.8 and newer (pull request 379)      NaN: it goes to ``missing``
+                            Elasticsearch before 8.11.4 (plug-in 1.5.8)      it is 0
+                            Elasticsearch 8.11.4 and newer (plug-in 1.5.9,   NaN: it goes to ``missing``
+                            pull requests 480 and 482)
 
-A definition may also be the object {"objective", "splits", "missing_as_zero"}; ``missing_as_zero`` makes missing
-features 0 again (pull request 389, merged after the notes of 3.8.0 were written, so from 3.9 on; a backport to the 3.6
-branch was merged too, but no release of it is known here). Exports do not need it: ``missing`` says as much, split by
-split.
+A definition may also be the object {"objective", "splits", "missing_as_zero"}; ``missing_as_zero`` (pull request 389 of
+OpenSearch, after 3.8.0) makes missing features 0 again. Exports do not need it: a column without missing values in
+training has ``missing`` at the side of 0.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -44,6 +48,8 @@ from rankwright.exporting.versions import parse_version
 from rankwright.exporting.walking import Decision, Rows, leaf_values, single
 from rankwright.kernels.tree_arrays import TreeArrays
 
+Version = tuple[int, int, int]
+
 _ZERO, _RIGHT, _HONOURED = "zero", "right", "honoured"  # what becomes of a missing feature
 _IDENTITY = {"binary:logitraw", "rank:ndcg", "rank:map", "rank:pairwise", "reg:linear"}
 _SPLIT_KEYS = {"nodeid", "depth", "split", "split_condition", "yes", "no", "children"}
@@ -54,11 +60,13 @@ class XGBoostJson:
 
     single_precision = True
 
-    def __init__(self, name: str, file_name: str, title: str, has_versions: bool) -> None:
+    has_versions = True
+
+    def __init__(self, name: str, title: str, rule_of_missing: Callable[[Version], str]) -> None:
         self.name = name
-        self.file_name = file_name
+        self.file_name = f"{name.removesuffix('-ltr')}-ltr.json"
         self._title = title
-        self.has_versions = has_versions
+        self._rule_of_missing = rule_of_missing
 
     def write(
         self, trees: Sequence[TreeArrays], feature_names: Sequence[str], options: ExportOptions
@@ -74,7 +82,7 @@ class XGBoostJson:
         rewritten = n_missing_left(trees) if missing == _RIGHT else 0
         if rewritten:
             notes.append(
-                f"OpenSearch 3.3 to 3.7 sends missing values to the right always: {rewritten} of "
+                f"OpenSearch 3.2 to 3.7 sends missing values to the right always: {rewritten} of "
                 f"{sum(len(tree.feature) for tree in trees)} splits send them left and are written with further splits "
                 f"({sum(map(n_splits, roots))} in all). From 3.8 on this is not necessary: give target_version='3.8'."
             )
@@ -90,7 +98,8 @@ class XGBoostJson:
         missing = self._missing(options)
         trees = document
         if isinstance(document, dict):
-            trees = _read_object(document, self.has_versions and self._version(options) >= (3, 9))
+            is_opensearch = self.name == "opensearch"
+            trees = _read_object(document, is_opensearch and self._version(options) >= (3, 9))
             missing = _ZERO if document.get("missing_as_zero", False) else missing
         if not isinstance(trees, list) or not trees:
             raise ValueError(
@@ -116,14 +125,11 @@ class XGBoostJson:
             )
         return total.astype(np.float64)
 
-    def _version(self, options: ExportOptions) -> tuple[int, int]:
-        return (999, 0) if options.target_version is None else parse_version(options.target_version)
+    def _version(self, options: ExportOptions) -> Version:
+        return parse_version(options.target_version)
 
     def _missing(self, options: ExportOptions) -> str:
-        if not self.has_versions:
-            return _ZERO
-        version = self._version(options)
-        return _ZERO if version < (3, 3) else _RIGHT if version < (3, 8) else _HONOURED
+        return self._rule_of_missing(self._version(options))
 
 
 class _Numbering:
@@ -195,10 +201,23 @@ def _check_node(node: Any, columns: dict[str, int]) -> None:
         waiting += node["children"]
 
 
-OPENSEARCH = XGBoostJson("opensearch", "opensearch-ltr.json", "OpenSearch", has_versions=True)
+def _missing_in_opensearch(version: Version) -> str:
+    """Return what becomes of a missing feature in a version of OpenSearch."""
+    if version < (3, 2):
+        return _ZERO
+    return _RIGHT if version < (3, 8) else _HONOURED
+
+
+def _missing_in_elasticsearch(version: Version) -> str:
+    """Return what becomes of a missing feature, for a version of Elasticsearch or of its plug-in.
+
+    The plug-in's versions begin with 1, and it never supported such an old Elasticsearch.
+    """
+    first = (1, 5, 9) if version < (2,) else (8, 11, 4)
+    return _ZERO if version < first else _HONOURED
+
+
+OPENSEARCH = XGBoostJson("opensearch", "OpenSearch", _missing_in_opensearch)
 ELASTICSEARCH_LTR = XGBoostJson(
-    "elasticsearch-ltr",
-    "elasticsearch-ltr.json",
-    "the Elasticsearch LTR plugin",
-    has_versions=False,
+    "elasticsearch-ltr", "the Elasticsearch LTR plugin", _missing_in_elasticsearch
 )

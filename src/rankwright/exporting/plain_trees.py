@@ -200,7 +200,7 @@ class _Builder:
             raise ValueError(
                 f"the file would have more than {MOST_NODES:,} splits, which search engines do not load; tree "
                 f"{self._number} is at {self._names[feature]!r}. Train fewer or smaller trees; where zeros count as "
-                "missing, or missing values go to the left in OpenSearch 3.3 to 3.7, splits are repeated."
+                "missing, or missing values go to the left in OpenSearch 3.2 to 3.7, splits are repeated."
             )
 
 

@@ -178,7 +178,7 @@ def _largest_sum(bound: np.float32) -> np.float32:
 
 
 def _has_missing(options: ExportOptions) -> bool:
-    return options.target_version is None or parse_version(options.target_version) >= (9, 2)
+    return parse_version(options.target_version) >= (9, 2)
 
 
 TARGET = Solr()

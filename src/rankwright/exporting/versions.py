@@ -4,16 +4,22 @@ from __future__ import annotations
 
 import re
 
+NEWEST = (999, 0, 0)
+_VERSION = re.compile(r"v?(\d+)(?:\.(\d+))?(?:\.(\d+))?(?:\.\d+)*(?:-[\w.]+)?", re.ASCII)
 
-def parse_version(text: str) -> tuple[int, int]:
-    """Return major and minor number.
+
+def parse_version(text: str | None) -> tuple[int, int, int]:
+    """Return the first three numbers of a version; None is the newest one.
 
     Examples
     --------
-    >>> parse_version("3.8.1"), parse_version("3")
-    ((3, 8), (3, 0))
+    >>> parse_version("3.8.1"), parse_version("3"), parse_version("8.11.4-SNAPSHOT")
+    ((3, 8, 1), (3, 0, 0), (8, 11, 4))
     """
-    match = re.fullmatch(r"(\d+)(?:\.(\d+))?(?:\.\d+)*", text.strip())
+    if text is None:
+        return NEWEST
+    match = _VERSION.fullmatch(text.strip())
     if match is None:
         raise ValueError(f"target_version={text!r} is not a version; write one such as '3.2'.")
-    return int(match[1]), int(match[2] or 0)
+    major, minor, patch = (int(number or 0) for number in match.groups())
+    return major, minor, patch

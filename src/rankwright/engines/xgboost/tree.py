@@ -63,6 +63,10 @@ def read_tree(tree: dict[str, Any], layout: Layout) -> tuple[GrownTree, NDArray[
             swapped[i], missing_left[i], below = True, False, n_bins - 1
         last_bin[i] = min(below, n_bins - 1)
         threshold[i] = bins.edges[column[i]][below] if below < n_bins - 1 else math.inf
+        if not bins.has_missing[column[i]]:
+            # Training says nothing about missing values here. They are read as 0, as LightGBM does,
+            # so that search engines that serve an absent feature as 0 and as NaN agree.
+            missing_left[i] = threshold[i] >= 0
     arrays = TreeArrays(
         feature=column.astype(np.int32),
         threshold=threshold,
