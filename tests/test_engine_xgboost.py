@@ -366,7 +366,8 @@ def garbled() -> list[tuple[str, Any]]:
         ("infinity", tree("value", lambda v: [math.inf, *v[1:]])),
         ("null", tree("value", lambda v: [None, *v[1:]])),
         ("one value too many", tree("value", lambda v: [*v, 1.0])),
-        ("one cover too few", tree("cover", lambda v: v[:-1])),
+        ("one cover too few", tree("leaf_cover", lambda v: v[:-1])),
+        ("a huge cover", tree("leaf_cover", lambda v: [1e300, *v[1:]])),
         ("a negative cover", tree("leaf_cover", lambda v: [-1.0, *v[1:]])),
         ("two", tree("missing_left", lambda v: [2, *v[1:]])),
         ("categories that are text", tree("categories", lambda v: ["1", *v[1:]])),
@@ -393,7 +394,9 @@ def shapley(tree: GrownTree, row: Any, n_columns: int) -> Any:
     arrays = tree.arrays
 
     def cover(child: int) -> float:
-        return float(tree.cover[child] if child >= 0 else tree.leaf_cover[~child])
+        if child < 0:
+            return float(tree.leaf_cover[~child])
+        return cover(int(arrays.left[child])) + cover(int(arrays.right[child]))
 
     def value(node: int, known: frozenset[int]) -> float:
         if node < 0:

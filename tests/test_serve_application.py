@@ -1,4 +1,4 @@
-"""The service in this process: what needs a model that is slow, damaged or without its engine's library."""
+"""The service in this process: what needs a model that is slow or damaged."""
 
 from __future__ import annotations
 
@@ -75,21 +75,6 @@ def test_it_is_ready_once_it_is_warm(app: Application) -> None:
     assert ask(app, query()) == (503, {"error": "the service is starting; try again."})
     app.holder.warm_up()
     assert ask(app, b"", "/ready")[0] == 200
-    assert ask(app, query())[0] == 200
-
-
-def test_contributions_without_the_engines_library(
-    app: Application, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    app.holder.warm_up()
-
-    def without(*_: Any, **__: Any) -> Any:
-        raise ImportError("No module named 'lightgbm'")
-
-    monkeypatch.setattr(type(app.holder.current.model.forest), "contributions", without)
-    status, content = ask(app, query(contributions=True))
-    assert status == 501
-    assert "need the library of the engine lightgbm" in content["error"]
     assert ask(app, query())[0] == 200
 
 

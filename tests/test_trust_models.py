@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+import platform
 import re
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
 
 import lightgbm as lgb
 import numpy as np
@@ -14,7 +14,7 @@ import pytest
 
 import rankwright as rw
 from rankwright.engines.lightgbm import ENGINE
-from rankwright.engines.lightgbm.canonical import DEEPEST
+from rankwright.engines.scoring import DEEPEST_EXPLAINED
 from rankwright.exporting import export_options, load_target
 from rankwright.exporting.verify import verify_content
 from rankwright.kernels.tree_arrays import AS_ZERO, AT_MOST, TreeArrays, pack
@@ -98,12 +98,12 @@ def test_a_deep_tree_is_scored_but_has_no_shap_values() -> None:
     assert deep.predict(X).tolist() == [0.5, 0.5]
     with pytest.raises(
         ValueError,
-        match=f"SHAP values need trees of at most {DEEPEST} levels; the model has one of 20000",
+        match=f"SHAP values need trees of at most {DEEPEST_EXPLAINED} levels; the model has one of 20000",
     ):
         deep.contributions(X)
-    assert ENGINE.load(chain(DEEPEST).encode()).contributions(X)[:, 1].tolist() == pytest.approx(
-        [0.5, 0.5]
-    )
+    assert ENGINE.load(chain(DEEPEST_EXPLAINED).encode()).contributions(X)[
+        :, 1
+    ].tolist() == pytest.approx([0.5, 0.5])
 
 
 @pytest.mark.parametrize(
@@ -151,23 +151,13 @@ def test_many_nodes_do_not_share_a_set_of_categories() -> None:
         ENGINE.load(text.encode())
 
 
-def test_shap_values_are_those_of_the_whole_text(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_shap_values_are_lightgbms() -> None:
     forest = grown(12, HARD, parts=HARD_PARTS, num_leaves=24).forest()
     X = HARD_PARTS[1].X
-    seen: list[Any] = []
-    plain = lgb.Booster.__init__
-
-    def remember(self: Any, *arguments: Any, **options: Any) -> None:
-        seen.append(options["model_str"])
-        plain(self, *arguments, **options)
-
     expected = lgb.Booster(model_str=forest.dump().decode()).predict(X, pred_contrib=True)
-    monkeypatch.setattr(lgb.Booster, "__init__", remember)
-    assert np.array_equal(forest.contributions(X), expected)
-    assert "parameters:" in forest.dump().decode()
-    assert [text.count("parameters:") for text in seen] == [
-        0
-    ]  # LightGBM read the text that was written afresh
+    # Other processors may fuse a product and a sum in LightGBM's code.
+    tolerance = 0 if platform.machine() in ("x86_64", "AMD64") else 1e-9
+    np.testing.assert_allclose(forest.contributions(X), expected, rtol=tolerance, atol=tolerance)
 
 
 CYCLES = {

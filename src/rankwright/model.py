@@ -117,8 +117,7 @@ class Model:
             Needed by a model with features within the query, unless X is a `RankingData` or has the query column of
             the training data; others score each row by itself.
         contributions
-            Return what each column adds to the score, and the expected score as the last column. This needs the
-            engine's library.
+            Return what each column adds to the score, and the expected score as the last column.
         calibrated
             Return expected labels, or probabilities of relevance, instead of scores: see `Ranker.calibrate`. The order
             is that of the scores.

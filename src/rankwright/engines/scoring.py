@@ -5,14 +5,19 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from functools import cached_property, partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from rankwright.kernels.threads import equal_ranges, run_ranges
-from rankwright.kernels.tree_arrays import PackedTrees, TreeArrays, pack
+from rankwright.kernels.tree_arrays import PackedTrees, TreeArrays, depth, pack
 
+if TYPE_CHECKING:
+    from rankwright.kernels.shap import Covers
+
+# SHAP values take time and memory with the square of the number of nodes from the root to a leaf.
+DEEPEST_EXPLAINED = 1024
 _VISITS_PER_THREAD = 200_000  # rows times trees: fewer are done before another thread has started
 _ROWS_AT_ONCE = 4096  # of a matrix that is not dense that are made dense at a time
 
@@ -34,6 +39,10 @@ class PackedForest(ABC):
     def trees(self) -> Iterator[TreeArrays]:
         """Yield each tree as plain arrays."""
 
+    @abstractmethod
+    def leaf_covers(self) -> Iterator[NDArray[np.float64]]:
+        """Yield the training rows in each leaf, or the sum of their curvature, tree by tree."""
+
     @cached_property
     def packed(self) -> PackedTrees:
         """The trees in one set of arrays, every tree checked."""
@@ -44,6 +53,38 @@ class PackedForest(ABC):
     ) -> NDArray[np.float64]:
         """Sum the trees [start, stop) for each row."""
         return score(self.packed, X, start, self.n_trees if stop is None else stop, threads)
+
+    def contributions(self, X: Any, *, threads: int = 1) -> NDArray[np.float64]:
+        """Exact SHAP values [rows, columns + 1], the last column the expected value."""
+        from rankwright.kernels.shap import add_shap_values
+
+        levels = depth(self.packed)
+        if levels > DEEPEST_EXPLAINED:
+            raise ValueError(
+                f"SHAP values need trees of at most {DEEPEST_EXPLAINED} levels; "
+                f"the model has one of {levels}."
+            )
+        out = np.zeros((X.shape[0], self.n_features + 1))
+        for low in range(0, len(out), _ROWS_AT_ONCE):
+            rows = X[low : low + _ROWS_AT_ONCE]
+            if hasattr(rows, "toarray"):
+                rows = rows.toarray()
+            add = partial(
+                add_shap_values,
+                X=np.ascontiguousarray(rows, dtype=np.float64),
+                trees=self.packed,
+                covers=self._covers,
+                levels=levels,
+                out=out[low : low + _ROWS_AT_ONCE],
+            )
+            run_ranges(add, equal_ranges(rows.shape[0], threads))
+        return out
+
+    @cached_property
+    def _covers(self) -> Covers:
+        from rankwright.kernels.shap import Covers
+
+        return Covers.of_leaves(self.packed, np.concatenate([*self.leaf_covers(), np.empty(0)]))
 
     def importances(self, kind: str) -> NDArray[np.float64]:
         """Total gain (``"gain"``) or number of splits (``"split"``) of each column."""

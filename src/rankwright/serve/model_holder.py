@@ -87,15 +87,7 @@ class ServedModel:
         self, matrix: NDArray[np.float64], chosen: NDArray[np.int64]
     ) -> NDArray[np.float64]:
         rows = self.model.encode(matrix, group=self._one_query(matrix), threads=1)[chosen]
-        try:
-            return self.model.forest.contributions(rows, threads=1)
-        except (ImportError, OSError) as error:
-            engine = self.model.manifest["engine"]["name"]
-            raise Refusal(
-                501,
-                f"contributions need the library of the engine {engine}, which this service cannot load ({error}). "
-                "Install it, or leave out contributions.",
-            ) from None
+        return self.model.forest.contributions(rows, threads=1)
 
     def _one_query(self, matrix: NDArray[np.float64]) -> list[int] | None:
         """The rows of a request are one query, which matters to models with features within the query."""

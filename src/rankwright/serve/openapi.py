@@ -17,7 +17,6 @@ _ERRORS = {
     "413": "The body or the number of documents is too large.",
     "415": "The body is not application/json.",
     "422": "The values do not fit the model's columns, or the model is not calibrated.",
-    "501": "Contributions need the engine's library, which is not installed.",
     "503": "The service is starting, or too busy; try again.",
 }
 _SCALAR = {"type": ["number", "boolean", "null"]}
@@ -52,16 +51,7 @@ def document(settings: ServiceSettings) -> dict[str, Any]:
                         },
                     },
                     "responses": _responses(
-                        "The ranking.",
-                        "Ranking",
-                        "400",
-                        "401",
-                        "408",
-                        "413",
-                        "415",
-                        "422",
-                        "501",
-                        "503",
+                        "The ranking.", "Ranking", "400", "401", "408", "413", "415", "422", "503"
                     ),
                 }
             },

@@ -10,8 +10,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rankwright.engines.gate import GATE
-from rankwright.engines.lightgbm.canonical import DEEPEST, canonical_text
 from rankwright.engines.scoring import PackedForest
 from rankwright.kernels.tree_arrays import (
     AMONG,
@@ -22,13 +20,13 @@ from rankwright.kernels.tree_arrays import (
     WORD,
     ZERO_TO_DEFAULT,
     TreeArrays,
-    depth,
 )
 
 Floats = NDArray[np.float64]
 
 _TREES_END = "end of trees"
 _MOST_FEATURES = 1 << 24
+_MOST_ROWS = 2**31 - 1
 _MOST_WORDS = LARGEST_CATEGORY // WORD + 1  # of a set
 _FREE = re.compile(r"\[(num_threads|force_col_wise): \d+\]")  # parameters that change no tree
 _LEAF_VALUES = re.compile(r"^leaf_value=(.*)$", re.M)
@@ -105,27 +103,9 @@ class Forest(PackedForest):
         """Yield each tree as plain arrays."""
         return map(tree_arrays, self._trees)
 
-    def contributions(self, X: Any, *, threads: int = 1) -> Floats:
-        """Exact SHAP values [rows, columns + 1], the last column the expected value."""
-        booster, threads = self._booster, GATE.usable(threads)
-        with GATE.calls_with(threads):
-            values = booster.predict(X, pred_contrib=True, num_threads=threads)
-        return np.asarray(
-            values.toarray() if hasattr(values, "toarray") else values, dtype=np.float64
-        )
-
-    @cached_property
-    def _booster(self) -> Any:
-        import lightgbm
-
-        if (levels := depth(self.packed)) > DEEPEST:
-            raise ValueError(
-                f"SHAP values need trees of at most {DEEPEST} levels; the model has one of {levels}."
-            )
-        trees = ((tree_arrays(text), leaf_rows(text)) for text in self._trees)
-        text = canonical_text(trees, self.n_features)
-        with GATE.calls_with(1):
-            return lightgbm.Booster(model_str=text)
+    def leaf_covers(self) -> Iterator[Floats]:
+        """Yield the number of training rows in each leaf, tree by tree."""
+        return map(leaf_rows, self._trees)
 
     def first(self, n_trees: int) -> Forest:
         """Keep the first trees only."""
@@ -226,14 +206,22 @@ def with_gains_scaled(tree: str, factor: float) -> str:
     return _GAINS.sub(scaled, tree, count=1)
 
 
-def leaf_rows(tree: str) -> NDArray[np.int64]:
+def leaf_rows(tree: str) -> Floats:
     """Read the numbers of training rows in the leaves of a tree's text."""
+    n_leaves = len(tree_values(tree))
+    if n_leaves == 1:
+        return np.ones(1)
     try:
-        return np.array(
-            [int(number) for number in _fields(tree).get("leaf_count", "").split()], dtype=np.int64
-        )
+        counts = [int(count) for count in _fields(tree).get("leaf_count", "").split()]
+        rows = np.array(counts, dtype=np.int64)
     except (ValueError, OverflowError):
         raise ValueError("a tree's numbers of rows are not whole numbers") from None
+    if rows.shape != (n_leaves,) or rows.min() < 1 or max(rows.max(), rows.sum()) > _MOST_ROWS:
+        raise ValueError(
+            "a tree does not have a number of rows for each leaf, "
+            "without which it has no SHAP values"
+        )
+    return rows.astype(np.float64)
 
 
 def tree_arrays(tree: str) -> TreeArrays:

@@ -5,22 +5,19 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Iterator, Sequence
-from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from rankwright.engines.scoring import PackedForest
-from rankwright.kernels.threads import equal_ranges, run_ranges
-from rankwright.kernels.tree_arrays import AMONG, AT_MOST, NAN_TO_DEFAULT, TreeArrays, depth
+from rankwright.kernels.tree_arrays import AMONG, AT_MOST, NAN_TO_DEFAULT, TreeArrays
 
 Floats = NDArray[np.float64]
 
 _FORMAT, _VERSION = "rankwright trees", 1
 _MOST_FEATURES = 1 << 24
-_DEEPEST = 1024  # nodes from the root: SHAP values take time with the square of it
-_ROWS_AT_ONCE = 4096  # of a matrix that is not dense that are made dense at a time
+_LARGEST_COVER = float(np.finfo(np.float32).max)  # XGBoost holds covers in single precision
 _INTEGERS, _NUMBERS, _FLAGS = "whole numbers", "numbers", "0 or 1"
 _FIELDS = {
     "column": _INTEGERS,
@@ -30,17 +27,15 @@ _FIELDS = {
     "left": _INTEGERS,
     "right": _INTEGERS,
     "gain": _NUMBERS,
-    "cover": _NUMBERS,
     "value": _NUMBERS,
     "leaf_cover": _NUMBERS,
 }
 
 
 class GrownTree(NamedTuple):
-    """A tree, and the curvature of the training rows in its nodes and leaves, by which SHAP values weigh the ways."""
+    """A tree, and the sum of Hessians in each leaf. SHAP values weight paths by it."""
 
     arrays: TreeArrays
-    cover: Floats  # [nodes]
     leaf_cover: Floats  # [leaves]
 
 
@@ -96,34 +91,9 @@ class Forest(PackedForest):
         """Yield each tree as plain arrays."""
         return (tree.arrays for tree in self._trees)
 
-    def contributions(self, X: Any, *, threads: int = 1) -> Floats:
-        """Exact SHAP values [rows, columns + 1], the last column the expected value."""
-        from rankwright.kernels.shap import Covers, add_shap_values
-
-        if (levels := depth(self.packed)) > _DEEPEST:
-            raise ValueError(
-                f"SHAP values need trees of at most {_DEEPEST} levels; the model has one of {levels}."
-            )
-        out = np.zeros((X.shape[0], self.n_features + 1))
-        covers = Covers(
-            np.concatenate([tree.cover for tree in self._trees] or [np.empty(0)]),
-            np.concatenate([tree.leaf_cover for tree in self._trees] or [np.empty(0)]),
-        )
-        for low in range(0, len(out), _ROWS_AT_ONCE):
-            rows = X[low : low + _ROWS_AT_ONCE]
-            dense = np.ascontiguousarray(
-                rows.toarray() if hasattr(rows, "toarray") else rows, dtype=np.float64
-            )
-            add = partial(
-                add_shap_values,
-                X=dense,
-                trees=self.packed,
-                covers=covers,
-                levels=levels,
-                out=out[low : low + _ROWS_AT_ONCE],
-            )
-            run_ranges(add, equal_ranges(len(dense), threads))
-        return out
+    def leaf_covers(self) -> Iterator[Floats]:
+        """Yield the curvature of the training rows in each leaf, tree by tree."""
+        return (tree.leaf_cover for tree in self._trees)
 
     def first(self, n_trees: int) -> Forest:
         """Keep the first trees only."""
@@ -171,7 +141,6 @@ def _written(tree: GrownTree) -> dict[str, Any]:
         "left": arrays.left.tolist(),
         "right": arrays.right.tolist(),
         "gain": arrays.gain.tolist(),
-        "cover": tree.cover.tolist(),
         "value": arrays.value.tolist(),
         "leaf_cover": tree.leaf_cover.tolist(),
     }
@@ -210,10 +179,12 @@ def _read(tree: Any, number: int) -> GrownTree:
         value=np.array(tree["value"], dtype=np.float64),
         gain=np.array(tree["gain"], dtype=np.float64),
     )
-    cover, leaf_cover = (np.array(tree[name], dtype=np.float64) for name in ("cover", "leaf_cover"))
-    if np.any(cover < 0) or np.any(leaf_cover < 0):
+    leaf_cover = np.array(tree["leaf_cover"], dtype=np.float64)
+    if np.any(leaf_cover < 0):
         raise ValueError(f"tree {number}: a cover is below 0")
-    return GrownTree(arrays, cover, leaf_cover)
+    if np.any(leaf_cover > _LARGEST_COVER):
+        raise ValueError(f"tree {number}: a cover is not a number of 32 bits")
+    return GrownTree(arrays, leaf_cover)
 
 
 def _fits(value: Any, kind: str, name: str) -> bool:

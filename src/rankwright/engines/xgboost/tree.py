@@ -80,7 +80,7 @@ def read_tree(tree: dict[str, Any], layout: Layout) -> tuple[GrownTree, NDArray[
         gain=np.array(tree["loss_changes"], dtype=np.float32).astype(np.float64)[nodes],
     )
     cover = np.array(tree["sum_hessian"], dtype=np.float32).astype(np.float64)
-    return GrownTree(arrays, cover[nodes], cover[~inner]), last_bin
+    return GrownTree(arrays, cover[~inner]), last_bin
 
 
 def _sets(tree: dict[str, Any]) -> dict[int, NDArray[np.int64]]:
