@@ -41,7 +41,6 @@ SUITES = {  # the test files of a file of the package, fastest first
     "kernels/exchange": ["kernels_exchange", "metrics"],
     "kernels/given_pairs": ["preferences", "reducer"],
     "kernels/incoherency": ["kernels_incoherency"],
-    "kernels/isotonic": ["calibration"],
     "kernels/listwise": ["softmax", "leaf_system", "propensity", "reducer"],
     "kernels/ordering": ["kernels_ordering"],
     "kernels/neighbour_pairs": ["pairs", "leaf_system", "laws", "reducer"],

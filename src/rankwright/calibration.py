@@ -297,17 +297,13 @@ def fit_calibration(
 
 def _fit_isotonic(s: Floats, share: Floats, weight: Floats) -> tuple[Floats, Floats]:
     """Return the points of the map: the first and the last score of each block, with the block's mean."""
-    from rankwright.kernels.isotonic import (
-        pool_neighbours,  # compiled; a model that is only used does without
-    )
+    from scipy.optimize import isotonic_regression  # slow to import, and not needed to predict
 
-    first, mean = np.empty(len(s), dtype=np.int64), np.empty(len(s))
-    blocks = pool_neighbours(share, weight, first, mean)
-    first, mean = first[:blocks], mean[:blocks]
-    last = np.append(first[1:], len(s)) - 1
-    places, values = np.column_stack([first, last]).ravel(), np.repeat(mean, 2)
-    distinct = np.append(True, np.diff(places) > 0)
-    return s[places[distinct]], values[distinct]
+    fitted = isotonic_regression(share, weights=weight)
+    first, last = fitted.blocks[:-1], fitted.blocks[1:] - 1
+    # A block of one score is one point.
+    places = np.unique(np.concatenate([first, last]))
+    return s[places], np.asarray(fitted.x[places], dtype=np.float64)
 
 
 def _fit_logistic(s: Floats, share: Floats, weight: Floats) -> tuple[float, float]:
