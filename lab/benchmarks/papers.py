@@ -1,4 +1,4 @@
-"""Add finished runs of the papers' experiments to benchmarks/results/papers.md; write the tables of docs/results.md.
+"""Add finished runs of the papers' experiments to benchmarks/results/papers.md; write the tables of lab/records/papers.md.
 
     python benchmarks/papers.py [FOLDER] [--supersede EXPERIMENT ...]
     python benchmarks/papers.py FOLDER --keep-only
@@ -6,7 +6,7 @@
 FOLDER holds the folders of runs, as `rankwright-lab reproduce --out FOLDER/NAME` and `benchmarks/extension.py` write
 them. A run replaces the section of the same experiment and data, or follows the last section of its experiment;
 with --supersede, sections of the named experiments on generated data of the same kind but another size are removed.
-Without FOLDER only the tables of docs/results.md are written anew.
+Without FOLDER only the tables of lab/records/papers.md are written anew.
 
 Outcomes on generated data, of unfinished runs too, go to benchmarks/results/outcomes in a small form, a file for each
 world; --keep-only does nothing else. `rankwright-lab reproduce --reuse benchmarks/results/outcomes` then trains only
@@ -28,7 +28,7 @@ from rankwright_lab.kept_outcomes import keep
 KEPT = Path(__file__).parent / "results" / "outcomes"
 GENERATED = ("generated", "world")  # how the names of generated data begin
 PAGE = Path(__file__).parent / "results" / "papers.md"
-SUMMARY = Path(__file__).parents[2] / "docs" / "results.md"
+SUMMARY = Path(__file__).parents[1] / "records" / "papers.md"
 OUTCOMES = {
     "agrees": "agrees",
     "not significant": "open",
@@ -331,7 +331,7 @@ def main() -> None:
         text, found = re.subn(pattern, lambda match, rows=rows: f"{match[1]}{rows}\n", text)
         if found != 1:
             raise ValueError(
-                f"docs/results.md must have the mark {mark!r} once; it has it {found} times."
+                f"lab/records/papers.md must have the mark {mark!r} once; it has it {found} times."
             )
     with replacing(SUMMARY) as file:
         file.write(recounted(text, sections).encode())
@@ -359,7 +359,7 @@ def superseded(old: tuple[str, str], new: tuple[str, str]) -> bool:
 
 
 def summary_tables(sections: list[str]) -> dict[str, str]:
-    """Return the tables of docs/results.md by the marks that they follow."""
+    """Return the tables of lab/records/papers.md by the marks that they follow."""
     totals = {name: [0] * len(OUTCOMES) for name in PAPERS}
     against: list[list[str]] = []
     for section in sections:
@@ -385,7 +385,7 @@ def summary_tables(sections: list[str]) -> dict[str, str]:
 
 
 def recounted(text: str, sections: list[str]) -> str:
-    """Return docs/results.md with the totals in its sentences and in the row "after" written anew."""
+    """Return lab/records/papers.md with the totals in its sentences and in the row "after" written anew."""
     verdicts = [(title(section)[1], row[0]) for section in sections for row in claims(section)]
     agree, undecided, against, mixed = (
         sum(found == outcome for _, found in verdicts) for outcome in OUTCOMES
@@ -401,7 +401,7 @@ def recounted(text: str, sections: list[str]) -> str:
         text, found = re.subn(pattern, sentence, text)
         if found != 1:
             raise ValueError(
-                f"docs/results.md must have {pattern!r} once; it has it {found} times."
+                f"lab/records/papers.md must have {pattern!r} once; it has it {found} times."
             )
     return text
 
