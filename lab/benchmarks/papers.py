@@ -1,4 +1,4 @@
-"""Add finished runs of the papers' experiments to benchmarks/results/papers.md; write the tables of lab/records/papers.md.
+"""Add finished runs of the papers' experiments to benchmarks/results/papers.md, and to lab/records/papers.md.
 
     python benchmarks/papers.py [FOLDER] [--supersede EXPERIMENT ...]
     python benchmarks/papers.py FOLDER --keep-only
