@@ -154,7 +154,7 @@ def exit_code(main: Callable[[], None]) -> object:
 @pytest.mark.parametrize("page", PAGES)
 def test_blocks_are_of_a_kind_that_runs(page: str) -> None:
     for language, _, line in blocks(PAGES[page]):
-        assert language in ("python", "sh", "text", "toml", "math"), (
+        assert language in ("python", "sh", "text", "toml", "math", "py"), (
             f"{page}:{line}: a {language or 'bare'} block"
         )
 
