@@ -70,7 +70,7 @@ def test_kernels_import_numpy_numba_and_the_standard_library_only(module: str) -
 
 
 def loaded_too_early(module: str, source: str) -> set[str]:
-    """Engines and frame libraries that importing a module loads; the grower of an engine, and its bins or batches, may.
+    """Engines and frame libraries that importing a module loads too early; the grower of an engine may.
 
     So may the network of a cluster, which is XGBoost's; nothing imports it unless a fit asks for a cluster.
 
@@ -79,15 +79,13 @@ def loaded_too_early(module: str, source: str) -> set[str]:
     estimators = {"rankwright.estimator", "rankwright.ranker", "rankwright.transformer"}
     folder = module.rpartition(".")[0]
     engine = folder.removeprefix("rankwright.engines.")
-    users = {f"{folder}.{name}" for name in ("grower", "bins", "batches")}
-    own = {engine, *users} if module in users and engine != folder else set()
+    grower = f"{folder}.grower"
+    own = {engine, grower} if module == grower and engine != folder else set()
     own |= {"sklearn", *estimators} if module in estimators else set()
     own |= {"xgboost"} if module == "rankwright.cluster.collective" else set()
     found = imported(source, deferred=False)
     late = {
-        name
-        for name in found
-        if re.search(r"engines\.\w+\.(grower|bins|batches)$", name) or name in estimators
+        name for name in found if re.search(r"engines\.\w+\.grower$", name) or name in estimators
     }
     return (late | ({name.split(".")[0] for name in found} & ENGINES_AND_FRAMES)) - own
 

@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from rankwright.data.bins import BinnedMatrix, Bins, RowSample
+from rankwright.data.bins import Bins, RowSample
+from rankwright.data.on_disk import to_disk
 from rankwright.kernels.bins import choose_edges
 from rankwright.kernels.tree_arrays import ZERO
 
@@ -122,23 +123,17 @@ def test_the_kind_of_matrix_makes_no_difference(threads: int) -> None:
     tall = np.tile(X, (8, 1))
     expected = BINS.encode(tall, threads=1)
     filled = sp.csr_matrix(tall)
-    for same in (tall, np.asfortranarray(tall), filled):
+    for same in (tall, np.asfortranarray(tall), filled, to_disk(tall)):
         assert np.array_equal(BINS.encode(same, threads=threads), expected)
     narrow = tall.astype(np.float32)
     assert np.array_equal(
         BINS.encode(narrow, threads=threads), BINS.encode(narrow.astype(np.float64))
     )
-    sparse = RowSample.of(sp.csr_matrix(X), KEYS, size=500)
-    assert np.array_equal(sparse.rows, RowSample.of(X, KEYS, size=500).rows, equal_nan=True)
-
-
-def test_a_value_of_a_bin_is_in_it() -> None:
-    codes = np.stack([np.arange(64)] * 8, axis=1).clip(max=BINS.n_bins - 1).astype(BINS.dtype)
-    codes[-1] = BINS.missing
-    values = BINS.decode(codes)
-    assert np.isnan(values[-1]).all()
-    assert np.array_equal(BINS.encode(values), codes)
-    assert np.array_equal(BinnedMatrix(codes, BINS)[3:5].toarray(), values[3:5])
+    expected = RowSample.of(X, KEYS, size=500)
+    for same in (sp.csr_matrix(X), to_disk(X)):
+        sample = RowSample.of(same, KEYS, size=500)
+        assert np.array_equal(sample.hashes, expected.hashes)
+        assert np.array_equal(sample.rows, expected.rows, equal_nan=True)
 
 
 def test_a_category_past_those_known() -> None:

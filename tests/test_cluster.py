@@ -313,9 +313,12 @@ def test_sums_need_not_be_exact(client: Any) -> None:
 
 
 def test_trees_are_added_to_a_model(client: Any) -> None:
-    first = ranker().fit(DATA)
-    found = ranker().fit(DATA, init_model=first, cluster=client)
-    assert found.forest_.dump() == ranker().fit(DATA, init_model=first).forest_.dump()
+    for first in (
+        ranker().fit(DATA),
+        ranker().fit(VALID),
+    ):  # of other data: its splits are elsewhere
+        found = ranker().fit(DATA, init_model=first, cluster=client)
+        assert found.forest_.dump() == ranker().fit(DATA, init_model=first).forest_.dump()
 
 
 def break_file(folder: Path, kind: str) -> None:

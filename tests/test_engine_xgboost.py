@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import itertools
 import json
 import math
@@ -16,11 +15,12 @@ import scipy.sparse as sp
 
 import rankwright as rw
 from rankwright import Ranker, RankingData
-from rankwright.data.bins import BinnedMatrix, Bins
+from rankwright.data.bins import Bins
 from rankwright.engines import load_engine
 from rankwright.engines.contract import Growth, Needs
 from rankwright.engines.xgboost.binned import Layout
 from rankwright.engines.xgboost.forest import Forest, GrownTree
+from rankwright.engines.xgboost.grower import _matrix_of
 from rankwright.exporting import TARGETS, export_options, load_target
 from rankwright.exporting.verify import verify_content
 from rankwright.kernels.tree_arrays import AMONG, TreeArrays
@@ -31,9 +31,14 @@ ENGINE = load_engine("xgboost")
 
 
 def grower(
-    parts: Any = (TRAIN, VALID), params: Any = None, threads: int = 1, **changes: Any
+    parts: Any = (TRAIN, VALID),
+    params: Any = None,
+    threads: int = 1,
+    bins: Bins | None = None,
+    **changes: Any,
 ) -> Any:
-    return ENGINE.grower(Growth(list(parts), OPTIONS | changes, params or {}, 5, threads))
+    growth = Growth(list(parts), OPTIONS | changes, params or {}, 5, threads, bins=bins)
+    return ENGINE.grower(growth)
 
 
 def grown(parts: Any, iterations: int = 6, params: Any = None, **changes: Any) -> Forest:
@@ -52,7 +57,7 @@ def test_xgboost_makes_no_bins_of_its_own_from_bin_numbers() -> None:
     bins = Bins.of(X, 200)
     layout = Layout(bins)
     assert layout.column_of.tolist() == [0, 1, 2, 2]
-    starts, cuts = layout.matrix(bins.encode(X), 1).get_quantile_cut()
+    starts, cuts = _matrix_of(bins.encode(X), layout, 1).get_quantile_cut()
     for number, expected in enumerate(([*range(200)], [0, 1, 2], [0, 1, 255], [0, 1, 2])):
         own = cuts[
             starts[number] : starts[number + 1]
@@ -63,17 +68,20 @@ def test_xgboost_makes_no_bins_of_its_own_from_bin_numbers() -> None:
 
 
 def test_bins_may_be_given() -> None:
-    one = grower(HARD_PARTS, **WHOLE)
-    bins = one._layout.bins
-    binned = []
-    for part in HARD_PARTS:
-        data = copy.copy(part)
-        data.X = BinnedMatrix(bins.encode(part.X), bins)
-        binned.append(data)
+    own = grower(HARD_PARTS, **WHOLE)._layout.bins
+    few = Bins.of(HARD_PARTS[0].X, 4)
     expected = grown(HARD_PARTS, **WHOLE)
-    forest = grown(binned, **WHOLE)
-    assert forest.dump() == expected.dump()
-    assert np.array_equal(forest.predict(binned[1].X), expected.predict(HARD_PARTS[1].X))
+    assert grown(HARD_PARTS, bins=own, **WHOLE).dump() == expected.dump()
+    thresholds = [
+        {
+            float(edge)
+            for tree in grown(HARD_PARTS, bins=bins, **WHOLE).trees()
+            for edge in tree.threshold
+        }
+        for bins in (own, few)
+    ]
+    assert thresholds[1] <= {np.inf, *np.concatenate(few.edges).tolist()}
+    assert not thresholds[0] <= thresholds[1]
 
 
 def test_only_sampled_columns_are_split() -> None:

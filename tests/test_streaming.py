@@ -15,14 +15,12 @@ import pytest
 
 import rankwright as rw
 from rankwright.cli import app
-from rankwright.data import blocks, paged_rows, row_stream
-from rankwright.data.bins import Bins, RowSample
+from rankwright.data import blocks, on_disk, within_query
+from rankwright.data.bins import Bins
 from rankwright.data.dataset import RankingData
 from rankwright.data.files import DataFiles, is_path, rows_in_memory
-from rankwright.data.paged_rows import PagedRows
-from rankwright.data.row_stream import RowStream
-from rankwright.engines.lightgbm.bins import _edges as column_edges
-from rankwright.engines.lightgbm.bins import drawn_rows
+from rankwright.data.on_disk import is_on_disk
+from rankwright.training.checkpoint import fingerprint
 
 ENGINES = ("lightgbm", "xgboost")
 N_COLUMNS = 8
@@ -68,11 +66,11 @@ def write(folder: Path, rows: Any, n_files: int = 3, order: Any = None, **option
 
 @pytest.fixture(autouse=True)
 def small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Many blocks of few rows, and bins in a temporary file."""
+    """Many blocks of few rows."""
     monkeypatch.setattr(blocks, "BLOCK_BYTES", 1 << 13)
     monkeypatch.setattr(blocks, "_LEAST_ROWS", 50)
-    monkeypatch.setattr(paged_rows, "_LEAST_BYTES", 0)
-    monkeypatch.setattr(paged_rows, "_BLOCK_BYTES", 1 << 10)
+    monkeypatch.setattr(on_disk, "BLOCK_BYTES", 1 << 10)
+    monkeypatch.setattr(within_query, "BLOCK_BYTES", 1 << 13)
 
 
 @pytest.fixture
@@ -109,8 +107,9 @@ def same(a: rw.Ranker, b: rw.Ranker) -> bool:
         {"within_query": {"c0": ["rank", "z"], "c5": "gap"}},
         {"members": 2},
         {"engine_params": {"max_bin": 5}},
+        {"early_stopping": "cv", "early_stopping_rounds": 3},
     ],
-    ids=["default", "sampled", "within query", "members", "few bins"],
+    ids=["default", "sampled", "within query", "members", "few bins", "cross-validation"],
 )
 def test_the_model_is_that_of_the_same_rows_in_memory(
     files: Path, engine: str, options: dict[str, Any]
@@ -139,16 +138,6 @@ def test_the_bins_are_those_of_lightgbm(files: Path, params: dict[str, Any]) -> 
     assert same(streamed, ranker("lightgbm", **options).fit(in_memory()))
 
 
-def test_lightgbm_draws_rows_by_their_number_alone() -> None:
-    params = {"bin_construct_sample_cnt": 20, "data_random_seed": 3, "verbosity": -1}
-    rows = drawn_rows(100, params)
-    assert len(rows) == 20
-    assert np.all(np.diff(rows) > 0)
-    assert np.array_equal(rows, drawn_rows(100, {**params, "max_bin": 7}))
-    assert not np.array_equal(rows, drawn_rows(100, {**params, "data_random_seed": 4}))
-    assert np.array_equal(drawn_rows(15, params), np.arange(15))
-
-
 def test_lightgbm_has_the_threads_of_the_gate_when_a_set_is_made_by_reference(
     files: Path, valid_files: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -167,33 +156,8 @@ def test_lightgbm_has_the_threads_of_the_gate_when_a_set_is_made_by_reference(
     ranker("lightgbm", n_jobs=2, n_estimators=1).fit(
         rw.stream_data(files, **NAMES), eval_set=[valid]
     )
-    assert set(numbers) == {0, 1, 2}  # bins of each column are found in one thread
-    assert by_reference == [2, 2]
-
-
-@pytest.mark.parametrize("missing", [False, True])
-def test_a_tree_says_where_the_bins_of_lightgbm_end(missing: bool) -> None:
-    random = np.random.default_rng(3)
-    values = random.normal(size=3000)
-    for column in (
-        values,
-        np.maximum(values, 0.0),
-        np.floor(np.exp(values)),
-        np.where(values > 0, 2.0, -1.0),
-        -(values**2),
-    ):
-        rows = np.where(random.random(len(column)) < 0.1, np.nan, column) if missing else column
-        params = {
-            "max_bin": 40,
-            "min_data_in_leaf": 0,
-            "feature_pre_filter": False,
-            "verbosity": -1,
-            "num_threads": 1,
-        }
-        n_bins = lgb.Dataset(rows[:, None], params=params).construct().feature_num_bin(0)
-        edges = column_edges(rows, params)
-        assert len(edges) + 1 + missing == n_bins
-        assert np.all(np.diff(edges) > 0)
+    assert set(numbers) == {0, 2}
+    assert by_reference == [2]
 
 
 @pytest.mark.parametrize("engine", ENGINES)
@@ -243,6 +207,8 @@ def test_a_training_resumes_exactly(files: Path, tmp_path: Path, engine: str) ->
     )
     assert seen[0] == 6
     assert same(resumed, ranker(engine).fit(in_memory()))
+    in_memory_again = ranker(engine, checkpoint=checkpoint).fit(in_memory())
+    assert same(in_memory_again, resumed)
     (files / "0.parquet").rename(files / "9.parquet")  # the same rows in another order
     assert same(ranker(engine, checkpoint=checkpoint).fit(files, **names), resumed)
     pq.write_table(TRAIN.slice(0, 30), files / "9.parquet")
@@ -259,43 +225,27 @@ def test_trees_are_added_to_a_model(files: Path) -> None:
     )
 
 
-@pytest.mark.parametrize("scattered", [False, True])
-def test_rows_wait_for_those_of_their_query(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, scattered: bool
-) -> None:
-    monkeypatch.setattr(row_stream, "_WAITING_BYTES", 1 << 12)
-    folder = write(tmp_path / "train", TRAIN, order=None if scattered else np.arange(len(TRAIN)))
-    data = rw.stream_data(folder, **NAMES)
-    recipe_of = ranker("lightgbm", within_query="rank mean").fit(in_memory()).model_.recipe
-    passes: list[str] = []
-    stored = RowStream._stored
-    monkeypatch.setattr(
-        RowStream, "_stored", lambda self, purpose: passes.append(purpose) or stored(self, purpose)
-    )
-    stream = data.with_features(recipe_of).X
-    got = np.full(stream.shape, np.inf)
-    for places, rows in stream.batches("test"):
-        assert np.isinf(got[places, 0]).all(), "each row once"
-        got[places] = rows
-    assert (len(passes) > 1) == scattered
-    known = in_memory().with_features(recipe_of)
-    order = np.lexsort((*known.X.T, known.y, known.queries.query_of_row))
-    ours = np.lexsort((*got.T, data.y, data.queries.query_of_row))
-    assert np.array_equal(known.X[order], got[ours], equal_nan=True)
-
-
-def test_samples_and_bins_of_a_stream(files: Path) -> None:
+def test_features_are_in_a_file_at_every_step(files: Path) -> None:
     data, known = rw.stream_data(files, **NAMES), in_memory()
-    samples = [
-        RowSample.of(one.X, np.repeat(one.query_keys, one.group), size=100) for one in (data, known)
-    ]
-    assert np.array_equal(samples[0].hashes, samples[1].hashes)
-    assert np.array_equal(samples[0].rows, samples[1].rows, equal_nan=True)
-    assert np.array_equal(samples[0].largest, samples[1].largest)
-    assert np.array_equal(samples[0].has_missing, samples[1].has_missing)
-    codes = [Bins.of(samples[0], 9, [8]).encode_to_keep(one.canonical().X) for one in (data, known)]
-    assert [type(one) for one in codes] == [PagedRows, np.ndarray]
-    assert np.array_equal(codes[0][:], codes[1])
+    recipe = ranker("lightgbm", within_query="rank mean").fit(known).model_.recipe
+    bins = Bins.of(known.X, 9, [8])
+    for step in (
+        lambda one: one,
+        lambda one: one.canonical(),
+        lambda one: one.canonical().subset([3, 5]),
+        lambda one: one.with_features(recipe, canonical=True),
+        lambda one: RankingData.concatenate([one.subset([1]), one.subset([0])]).canonical(),
+    ):
+        streamed, expected = step(data), step(known)
+        assert is_on_disk(streamed.X)
+        assert not is_on_disk(expected.X)
+        assert streamed.feature_names == expected.feature_names
+        same_rows = np.array_equal(streamed.canonical().X, expected.canonical().X, equal_nan=True)
+        assert same_rows
+        assert fingerprint(streamed.canonical()) == fingerprint(expected.canonical())
+    codes = [bins.encode(one.canonical().X) for one in (data, known)]
+    assert [is_on_disk(one) for one in codes] == [True, False]
+    assert np.array_equal(*codes)
 
 
 @pytest.mark.parametrize("engine", ENGINES)
@@ -489,32 +439,21 @@ def test_arguments_that_cannot_be_used(files: Path, tmp_path: Path) -> None:
     ):
         with pytest.raises(ValueError, match=reason):
             ranker("lightgbm").fit(**arguments)
-    with pytest.raises(ValueError, match="early_stopping='cv' needs rows in memory"):
-        ranker("lightgbm", early_stopping="cv").fit(files, **names)
     (tmp_path / "a.csv").write_text("label,qid,x\n1,1,1\n")
     with pytest.raises(ValueError, match="cannot be read batch by batch"):
         ranker("lightgbm").fit(tmp_path / "a.csv")
     fitted = ranker("lightgbm").fit(files, **names)
     with pytest.raises(ValueError, match="scores alone can be streamed"):
         fitted.predict(files, contributions=True)
-    with pytest.raises(ValueError, match="these rows are in files"):
-        np.asarray(rw.stream_data(files, **NAMES).X)
-    data = rw.stream_data(files, **NAMES)
-    pq.write_table(TRAIN.slice(0, 30), files / "1.parquet")
-    with pytest.raises(ValueError, match=r"1\.parquet has changed since it was first read"):
-        ranker("lightgbm").fit(data)
 
 
 def test_what_cannot_be_used_is_refused_before_rows_are_read(
-    files: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    files: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     data, names = rw.stream_data(files, **NAMES), {"y": "grade", "qid": "query"}
     monkeypatch.setattr(blocks.ParquetBlocks, "parts", lambda *_: pytest.fail("rows were read"))
-    cv: dict[str, Any] = {"early_stopping": "cv", "early_stopping_rounds": 3}
     nothing = str(tmp_path / "none")
     for options, arguments, reason in (
-        (cv, {"X": files, **names}, "early_stopping='cv' needs rows in memory"),
-        (cv, {"X": data}, "early_stopping='cv' needs rows in memory"),
         ({"early_stopping_rounds": 3}, {"X": files, **names}, "needs an eval_set to watch"),
         (
             {},
@@ -532,9 +471,6 @@ def test_what_cannot_be_used_is_refused_before_rows_are_read(
     columns = ["--label", "grade", "--qid", "query", "--out", str(tmp_path / "run")]
     with pytest.raises(ValueError, match="there is no Parquet file"):
         app(["train", str(files), "--valid", nothing, *columns])
-    with pytest.raises(SystemExit, match="2"):
-        app(["train", str(files), "--set", "early_stopping=cv", "--early-stopping", "3", *columns])
-    assert "needs rows in memory" in " ".join(capsys.readouterr().err.replace("│", "").split())
 
 
 def test_progress_over_bytes(files: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -543,9 +479,8 @@ def test_progress_over_bytes(files: Path, capsys: pytest.CaptureFixture[str]) ->
     size = sum(path.stat().st_size for path in files.iterdir())
     assert seen[-1] == ("rows", size, size)
     assert all(a[1] <= b[1] for a, b in pairwise(seen))
-    seen.clear()
-    ranker("lightgbm").fit(data)
-    assert list(dict.fromkeys(purpose for purpose, _, _ in seen)) == ["sample of rows", "bins"]
+    assert {purpose for purpose, _, _ in seen} == {"rows"}
+    assert data.n_rows == len(TRAIN)
     ranker("lightgbm").fit(files, "grade", qid="query", sample_weight="w")
     assert capsys.readouterr().err == ""
 

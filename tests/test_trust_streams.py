@@ -14,8 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import rankwright as rw
-from rankwright.data import blocks
-from rankwright.data.row_stream import in_memory
+from rankwright.data import blocks, streaming
 
 ROWS = 40
 
@@ -44,24 +43,34 @@ def write(path: Path, factor: int) -> Path:
 
 
 @pytest.mark.parametrize("name", ["a.txt", "a.parquet"])
-def test_files_that_changed_between_passes_are_refused(tmp_path: Path, name: str) -> None:
+def test_files_may_change_or_go_once_they_were_read(tmp_path: Path, name: str) -> None:
     path = write(tmp_path / name, 2)
-    data = rw.stream_data(path)
-    assert np.array_equal(in_memory(data.X), rw.read_data(path).X)
-    write(path, 4)  # as many rows and bytes
-    with pytest.raises(ValueError, match=f"{name} has changed since it was first read"):
-        rw.Ranker(n_estimators=1, verbose=0).fit(data)
+    data, known = rw.stream_data(path), rw.read_data(path)
+    write(path, 4)
+    assert np.array_equal(data.X, known.X)
+    path.unlink()
+    models = [rw.Ranker(n_estimators=2, verbose=0).fit(rows) for rows in (data, known)]
+    assert models[0].forest_.dump() == models[1].forest_.dump()
 
 
-def test_another_number_of_rows_is_refused_whatever_the_clock_says(tmp_path: Path) -> None:
+@pytest.mark.parametrize("n_rows", [39, 41])
+def test_another_number_of_rows_is_refused_whatever_the_clock_says(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, n_rows: int
+) -> None:
     path = tmp_path / "a.txt"
     path.write_bytes(text(2))
-    data, status = rw.stream_data(path), os.stat(path)
-    whole, last = text(2).rstrip().rsplit(b"\n", 1)
-    path.write_bytes(whole + b"\n" * (len(last) + 2))
-    os.utime(path, ns=(status.st_atime_ns, status.st_mtime_ns))
-    with pytest.raises(ValueError, match="there are 39 rows, and there were 40"):
-        rw.Ranker(n_estimators=1, verbose=0).fit(data)
+    of = blocks.LetorBlocks.of
+
+    def change(*arguments: Any) -> Any:
+        reader, status = of(*arguments), os.stat(path)
+        rows = "".join(f"1 qid:{row} 2:1\n" for row in range(n_rows))
+        path.write_text(rows.ljust(status.st_size, "\n"))
+        os.utime(path, ns=(status.st_atime_ns, status.st_mtime_ns))
+        return reader
+
+    monkeypatch.setattr(blocks.LetorBlocks, "of", change)
+    with pytest.raises(ValueError, match=f"there are {n_rows} rows, and there were 40"):
+        rw.stream_data(path)
 
 
 @pytest.mark.parametrize("name", ["a.txt", "a.parquet"])
@@ -71,11 +80,12 @@ def test_files_that_change_while_they_are_read_are_refused(
     monkeypatch.setattr(blocks, "_LEAST_ROWS", 10)
     monkeypatch.setattr(blocks, "BLOCK_BYTES", 160)
     path = write(tmp_path / name, 2)
-    reader = iter(rw.stream_data(path).X.batches("rows"))
-    next(reader)
-    os.utime(path, ns=(1, 1))
+
+    def change(*_: Any) -> None:
+        os.utime(path, ns=(1, 1))
+
     with pytest.raises(ValueError, match=f"{name} has changed since it was first read"):
-        list(reader)
+        rw.stream_data(path, show=change)
 
 
 def test_rows_of_few_entries_come_in_blocks_of_bounded_memory(
@@ -85,11 +95,17 @@ def test_rows_of_few_entries_come_in_blocks_of_bounded_memory(
     path.write_text("\n" + "".join(f"1 qid:{row} {row % 50 + 1}:{row}\n\n" for row in range(1000)))
     monkeypatch.setattr(blocks, "_LEAST_ROWS", 16)
     monkeypatch.setattr(blocks, "BLOCK_BYTES", 50 * 8 * 100)
+    sizes: list[int] = []
+    write_rows = streaming.write_rows
+
+    def watched(rows: Any, *arguments: Any) -> Any:
+        return write_rows((sizes.append(len(block)) or block for block in rows), *arguments)
+
+    monkeypatch.setattr(streaming, "write_rows", watched)
     data = rw.stream_data(path)
-    sizes = [len(X) for _, X in data.X.batches("rows")]
     assert max(sizes) <= 100
     assert sum(sizes) == 1000
-    assert np.array_equal(in_memory(data.X), rw.read_data(path).X)
+    assert np.array_equal(data.X, rw.read_data(path).X)
     path.write_text(
         "".join(f"1 qid:{row} {row % 50 + 1}:{row}\n" for row in range(1000)) + "1 qid:7 1:x\n"
     )
@@ -97,31 +113,27 @@ def test_rows_of_few_entries_come_in_blocks_of_bounded_memory(
         rw.stream_data(path)
 
 
-def test_what_needs_rows_in_memory_says_so(tmp_path: Path) -> None:
+def test_streamed_rows_can_be_used_as_rows_in_memory(tmp_path: Path) -> None:
     path = write(tmp_path / "a.parquet", 2)
-    data, model = rw.stream_data(path), rw.Ranker(n_estimators=1, min_child_samples=1, verbose=0)
-    model.fit(rw.read_data(path))
-    ranks = rw.Ranker(n_estimators=1, min_child_samples=1, within_query="rank", verbose=0).fit(
-        rw.read_data(path)
-    )
-    uses = [
-        lambda: rw.write_data(data, tmp_path / "b.parquet"),
-        lambda: rw.write_data(data, tmp_path / "b.txt"),
-        lambda: rw.write_data(data, tmp_path / "b.csv"),
-        lambda: model.predict(data, contributions=True),
-        lambda: model.explain(data, 0, 1),
-        lambda: ranks.explain(data, 0, 1),
-        lambda: model.permutation_importance(data),
-        lambda: data.X[0],
-        lambda: data.X[0, 1],
-        lambda: list(data.X),
-    ]
-    for use in uses:
-        with pytest.raises(ValueError, match=r"in memory.*read_data\(path\)"):
-            use()
+    streamed, known = rw.stream_data(path), rw.read_data(path)
+    options: dict[str, Any] = {"n_estimators": 3, "min_child_samples": 1, "verbose": 0}
+    for within_query in (None, "rank"):
+        model = rw.Ranker(within_query=within_query, **options).fit(known)
+        for use in (
+            lambda data, model=model: model.predict(data, contributions=True),
+            lambda data, model=model: model.explain(data, 0, 1).features,
+            lambda data, model=model: model.permutation_importance(data).losses,
+            lambda data, model=model: list(model.staged_predict(data)),
+            lambda data, model=model: model.score(data),
+            lambda data: data.X[0],
+        ):
+            np.testing.assert_equal(use(streamed), use(known))
+    for name in ("b.parquet", "b.txt", "b.csv"):
+        rw.write_data(streamed, tmp_path / name)
+        rw.write_data(known, tmp_path / f"known_{name}")
+        assert (tmp_path / name).read_bytes() == (tmp_path / f"known_{name}").read_bytes()
     with pytest.raises(ValueError, match=r"give stream_data\(path\)"):
         list(model.staged_predict(path))
-    assert sorted(os.listdir(tmp_path)) == ["a.parquet"]
 
 
 @pytest.mark.parametrize("name", ["a.txt", "a.parquet"])

@@ -72,7 +72,7 @@ SUITES = {  # the test files of a file of the package, fastest first
     "data/matching": ["data", "tables", "model"],
     "data/pairs": ["preferences"],
     "data/queries": ["queries", "data"],
-    "data/row_stream": ["trust_streams", "streaming"],
+    "data/on_disk": ["on_disk", "trust_streams", "streaming"],
     "data/streaming": ["trust_streams", "streaming"],
 }
 PARTS = {  # what is mutated together
@@ -102,7 +102,7 @@ PARTS = {  # what is mutated together
             "data/matching",
             "data/pairs",
             "data/queries",
-            "data/row_stream",
+            "data/on_disk",
             "data/streaming",
         ),
     ],

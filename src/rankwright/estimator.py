@@ -400,7 +400,7 @@ class FittedRanker(BaseEstimator):  # type: ignore[misc]
         seen = [self.manifest_.get("data_fingerprint"), *(parts if isinstance(parts, list) else [])]
         names, threads = self.columns_.feature_names, read_threads(self.n_jobs)
         arranged = data.with_features(
-            self.model_.recipe, names=names, canonical=True, deferred=True, threads=threads
+            self.model_.recipe, names=names, canonical=True, threads=threads
         )
         return fingerprint(arranged) in seen
 

@@ -139,10 +139,6 @@ class Model:
             return scores if calibration is None else calibration(scores)
         matrix = self.encode(X, qid=qid, group=group, threads=n_threads)
         if contributions:
-            if hasattr(matrix, "batches"):
-                raise ValueError(
-                    "contributions need rows in memory, not in files: read them with read_data(path)."
-                )
             return self.forest.contributions(matrix, threads=n_threads)
         scores = self.forest.predict(matrix, threads=n_threads)
         return scores if calibration is None else calibration(scores)
@@ -236,10 +232,6 @@ class Model:
         """
         matrix = self.encode(X, qid=qid, group=group, threads=threads)
         check_rows(a, b, matrix.shape[0])
-        if hasattr(matrix, "batches"):
-            raise ValueError(
-                "an explanation needs rows in memory, not in files: read them with read_data(path)."
-            )
         rows = matrix[[a, b]]
         dense = rows.toarray() if hasattr(rows, "toarray") else np.asarray(rows, dtype=np.float64)
         contributions, scores = self.forest.contributions(dense), self.forest.predict(dense)

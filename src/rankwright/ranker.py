@@ -23,7 +23,7 @@ from rankwright.training.fitting import check_callbacks
 from rankwright.training.from_clicks import ClickColumns
 from rankwright.training.outcome import model_of, naming_classes
 from rankwright.training.parameters import read_parameters
-from rankwright.training.passes import Fitted, Task, check_rows, train
+from rankwright.training.passes import Fitted, Task, train
 from rankwright.training.progress import show_notice
 from rankwright.training.reading_bar import ReadingBar
 from rankwright.training.settings import Plan
@@ -282,8 +282,8 @@ class Ranker(FittedRanker):
             As in `RankingData` (whose ``weights`` are ``sample_weight`` here); or a `RankingData` as ``X`` alone.
             Rows may come in any order; ``qid`` and ``y`` may name columns of a data frame. Several labels are a dict or
             a data frame ``y``, or a list of names of columns; the first is the main one (docs/goals.md).
-            A folder, file or pattern of Parquet files or LETOR text, or a list of them, is streamed: features are never
-            in memory but as bins, and the model is the same, bit by bit (docs/scale.md). ``y``, ``qid`` and
+            A folder, file or pattern of Parquet files or LETOR text, or a list of them, is streamed: features are in a
+            temporary file, and the model is the same, bit by bit (docs/scale.md). ``y``, ``qid`` and
             ``sample_weight`` then name columns, by default ``label`` and ``qid``; see `stream_data` for more.
         pairs, document
             Preferences to learn from, as in `RankingData`, with an objective such as ``"ranknet(pairs)"``, alone or
@@ -335,7 +335,6 @@ class Ranker(FittedRanker):
             return self._fit_on(
                 cluster, plan, (X, y, qid, group, sample_weight), eval_set, earlier, callbacks
             )
-        check_rows(plan, X)
         _check_watched(plan, eval_set)
         if eval_group is None:
             check_paths(eval_set)

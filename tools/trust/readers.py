@@ -18,7 +18,6 @@ import pyarrow.parquet as pq
 
 import rankwright as rw
 from folders import Folder, changed_folder
-from rankwright.data.row_stream import in_memory
 from rankwright.data.tables import write_table
 from rankwright.exporting import export_options, load_target
 from rankwright.exporting.feature_sets import read_feature_set
@@ -162,7 +161,7 @@ def stream_reader(path: Path, example: rw.RankingData) -> Reader:
             raise
         if whole is None:
             raise AssertionError("read in pieces but not at once")
-        same = np.array_equal(in_memory(streamed.X), whole.X, equal_nan=True) and np.array_equal(
+        same = np.array_equal(streamed.X, whole.X, equal_nan=True) and np.array_equal(
             streamed.y, whole.y
         )
         same &= list(streamed.qid) == list(whole.qid) and streamed.categories == whole.categories

@@ -249,11 +249,6 @@ def train(
     if cluster is not None:
         parts: Any = _files(paths, reading)
     elif options.streams(stream, list(paths.values())):
-        if not watches_valid:
-            raise typer.BadParameter(
-                "early_stopping=cv needs rows in memory, as it scores the held-out ones again after each tree; give "
-                "--valid, which may be in files, or --in-memory."
-            )
         parts = _streamed(
             paths,
             reading,

@@ -8,6 +8,8 @@ from typing import Any
 
 import numpy as np
 
+from rankwright.data.on_disk import is_on_disk
+
 # What only one machine does so far: parameters and arguments of a fit, each with the value that asks for nothing.
 _ONE_MACHINE: dict[str, Any] = {
     "pairs": None,
@@ -38,7 +40,7 @@ def check_on_cluster(given: Mapping[str, Any], X: Any) -> None:
         asked.append("pairs")
     if asked:
         raise ValueError(f"{asked[0]} cannot be used with cluster=; leave out one of the two.")
-    if hasattr(getattr(X, "X", None), "batches"):
+    if is_on_disk(getattr(X, "X", None)):
         raise ValueError(
             "X is streamed from files, which workers read themselves; give fit their path instead."
         )

@@ -26,6 +26,7 @@ from rankwright.cluster.pieces import (
 )
 from rankwright.data.bins import SAMPLE_ROWS, Bins, RowSample
 from rankwright.data.matching import Columns
+from rankwright.data.on_disk import to_disk
 from rankwright.data.within_query import Recipe, read_recipe
 from rankwright.engines import load_engine
 from rankwright.engines.contract import Forest
@@ -188,11 +189,6 @@ def _attempt(client: Any, workers: Sequence[Any], request: ClusterFit, led: _Led
         client, workers, _settle, [(plan, one, len(recipe.names), exact) for one in train.futures]
     )
     bins = _bins(client, workers, train, plan)
-    for part in (train, *sets):
-        if part is not None:  # what is replaced is no longer held by the workers
-            pairs = _pairs(workers, worker.binned, part.futures)
-            part.futures = [dask.on_worker(client, *pair, bins) for pair in pairs]
-            dask.results(client, workers, part.futures)
     prints = [
         train.fingerprint,
         *(train.fingerprint if one is None else one.fingerprint for one in sets),
@@ -207,7 +203,7 @@ def _attempt(client: Any, workers: Sequence[Any], request: ClusterFit, led: _Led
             led.saved = worker.save_state(
                 state.first(plan.settings.n_trees)
             )  # it may have more trees than are wanted
-        state = _train(client, workers, request, plan, train, sets, saved, led)
+        state = _train(client, workers, request, plan, train, sets, bins, saved, led)
     if led.interrupted:
         _LOG.warning(
             "training was interrupted after %d iterations; the model has the trees so far",
@@ -230,6 +226,7 @@ def _run(
     plan: Plan,
     data: Any,
     valid: Sequence[Any],
+    bins: Bins,
     start: worker.Saved | None,
     initial: bytes,
     interval: tuple[int, float],
@@ -240,7 +237,7 @@ def _run(
     sender = dask.Sender(mailbox)
     at = worker.Place(place[0], place[1], exact)
     return worker.train(
-        plan, data, valid, start, initial, interval, at, sender.report, sender.stopped
+        plan, data, valid, bins, start, initial, interval, at, sender.report, sender.stopped
     )
 
 
@@ -251,6 +248,7 @@ def _train(
     plan: Plan,
     train: _Spread,
     sets: Sequence[_Spread | None],
+    bins: Bins,
     saved: Checkpoint | None,
     led: _Led,
 ) -> State:
@@ -268,7 +266,9 @@ def _train(
     arguments: list[tuple[Any, ...]] = []
     for number, part in enumerate(train.futures):
         valid = [None if one is None else one.futures[number] for one in sets]
-        arguments.append((plan, part, valid, led.saved, content, interval, request.cluster.exact))
+        arguments.append(
+            (plan, part, valid, bins, led.saved, content, interval, request.cluster.exact)
+        )
     with Display(request.verbose, plan.settings.n_trees, plan.target) as display:
 
         def on_message(kind: str, content: Any) -> bool:
@@ -375,7 +375,11 @@ def _pick(portion: Sequence[Any], number: int) -> Any:
 
 def _assemble(parts: Sequence[Any], columns: Columns, labels: Sequence[str]) -> Any:
     data = assemble(parts, columns)
-    return without_rows(columns, labels) if data is None else data
+    if data is None:
+        return without_rows(columns, labels)
+    # Trees grow from bins. The features are read for bins and scores alone, so they need not stay in memory.
+    data.X = to_disk(data.X)
+    return data
 
 
 def _hash(data: Any) -> int:

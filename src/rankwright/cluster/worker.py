@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
@@ -11,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankwright.cluster.collective import Collective, connected
-from rankwright.data.bins import BinnedMatrix, Bins, RowSample
+from rankwright.data.bins import Bins, RowSample
 from rankwright.data.dataset import RankingData
 from rankwright.data.within_query import Recipe
 from rankwright.engines import load_engine
@@ -57,7 +56,7 @@ def settle(plan: Plan, train: RankingData, derived: int, place: Place) -> Plan:
 
 def with_features(data: RankingData, recipe: Recipe) -> RankingData:
     """Return data with features within the query."""
-    return data.with_features(recipe, deferred=True, threads=1)
+    return data.with_features(recipe, threads=1)
 
 
 def sample_rows(train: RankingData) -> RowSample:
@@ -73,13 +72,6 @@ def sampled_hashes(sample: RowSample) -> NDArray[np.uint64]:
 def sampled_up_to(sample: RowSample, largest: int) -> RowSample:
     """Return the rows with hashes up to the largest that is needed."""
     return sample.up_to(np.uint64(largest))
-
-
-def binned(data: RankingData, bins: Bins) -> RankingData:
-    """Return data that keeps its features as bins."""
-    small = copy.copy(data)
-    small.X = BinnedMatrix(bins.encode(data.X, threads=1), bins)
-    return small
 
 
 def save_state(state: State) -> Saved:
@@ -98,6 +90,7 @@ def train(
     plan: Plan,
     data: RankingData,
     valid: Sequence[RankingData | None],
+    bins: Bins,
     start: Saved | None,
     initial: bytes,
     interval: tuple[int, float],
@@ -111,6 +104,8 @@ def train(
     ----------
     plan, data, valid
         What to train, and this worker's queries of the training and evaluation sets; None is the training set.
+    bins
+        Edges of the bins, the same for all workers.
     start
         Where to resume.
     initial
@@ -133,7 +128,7 @@ def train(
         reducer = Collective(place.exact)
         is_first = reducer.rank == 0
         sets = [data if part is None else part for part in valid]
-        boosting = Boosting(plan.objective, plan.metrics, data, sets, plan.settings, reducer)
+        boosting = Boosting(plan.objective, plan.metrics, data, sets, plan.settings, reducer, bins)
         steps: list[Step] = []
         last_message = last_state = time.perf_counter()
         saved_iteration = state.iteration

@@ -11,16 +11,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from rankwright.data.paged_rows import PagedRows, empty_rows
+from rankwright.data.matrices import Matrix
+from rankwright.data.on_disk import is_on_disk, row_ranges, write_rows
 from rankwright.data.queries import mix
 from rankwright.data.row_order import row_hashes
-from rankwright.data.row_stream import RowStream
 from rankwright.kernels.bins import choose_edges, encode_rows
 from rankwright.kernels.threads import available_threads, equal_ranges, run_ranges
 from rankwright.kernels.tree_arrays import ZERO
@@ -68,15 +68,13 @@ class RowSample:
     @classmethod
     def of(
         cls,
-        X: Any,
+        X: Matrix,
         keys: NDArray[np.uint64],
         *,
         size: int = SAMPLE_ROWS,
         threads: int | None = None,
     ) -> RowSample:
-        """Sample rows of a matrix, dense, of compressed rows or in files; ``keys`` has the key of each row's query."""
-        if hasattr(X, "batches"):
-            return cls._of_batches(X, keys, size, threads)
+        """Sample rows of a matrix; ``keys`` has the key of each row's query."""
         hashes = mix(keys ^ mix(row_hashes(X, threads)))
         if len(hashes) > size:
             chosen = np.argpartition(hashes, size - 1)[:size]
@@ -85,37 +83,6 @@ class RowSample:
             chosen = np.argsort(hashes, kind="stable")
         rows = X[chosen].toarray() if sp.issparse(X) else X[chosen]
         return cls(rows, hashes[chosen], *_extremes(X), size)
-
-    @classmethod
-    def _of_batches(
-        cls, X: Any, keys: NDArray[np.uint64], size: int, threads: int | None
-    ) -> RowSample:
-        """Keep the rows with the smallest hashes so far, one copy of them, and put them in order at the end."""
-        n_columns = X.shape[1]
-        n_rows = min(size, len(X))
-        rows, hashes = (
-            np.empty((n_rows, n_columns), dtype=X.dtype),
-            np.empty(n_rows, dtype=np.uint64),
-        )
-        largest, has_missing, n = np.zeros(n_columns), np.zeros(n_columns, dtype=bool), 0
-        for places, block in X.batches("sample of rows"):
-            part = cls.of(block, keys[places], size=size, threads=threads)
-            largest, has_missing = np.maximum(largest, part.largest), has_missing | part.has_missing
-            n_free = min(len(part.hashes), len(rows) - n)
-            rows[n : n + n_free], hashes[n : n + n_free] = part.rows[:n_free], part.hashes[:n_free]
-            n += n_free
-            every = np.concatenate([hashes[:n], part.hashes[n_free:]])
-            if len(every) > n:
-                smallest = np.zeros(len(every), dtype=bool)
-                smallest[np.argpartition(every, n - 1)[:n]] = True
-                free, chosen = np.flatnonzero(~smallest[:n]), n_free + np.flatnonzero(smallest[n:])
-                rows[free], hashes[free] = part.rows[chosen], part.hashes[chosen]
-        order = np.argsort(hashes, kind="stable")
-        for column in range(
-            n_columns
-        ):  # each on its own: a second copy of all would be the peak of memory
-            rows[:, column] = rows[order, column]
-        return cls(rows, hashes[order], largest, has_missing, size)
 
     def up_to(self, largest: np.uint64) -> RowSample:
         """Return the rows with hashes up to this one; extremes are still those of all rows."""
@@ -134,7 +101,7 @@ class RowSample:
         return RowSample(rows, hashes[chosen], largest, has_missing, self.size)
 
 
-def _extremes(X: Any) -> tuple[Floats, NDArray[np.bool_]]:
+def _extremes(X: Matrix) -> tuple[Floats, NDArray[np.bool_]]:
     """Largest value of each column, at least 0, and whether it has missing values."""
     largest, has_missing = np.zeros(X.shape[1]), np.zeros(X.shape[1], dtype=bool)
     for low in range(0, X.shape[0], _ROWS_AT_ONCE):
@@ -231,20 +198,23 @@ class Bins:
             table[column, : len(edges)] = edges
         return table
 
-    def encode(self, X: Any, *, threads: int | None = None, out: Any = None) -> Any:
-        """Return the bins of a matrix, dense, of compressed rows or in batches [rows, columns]."""
+    def encode(self, X: Matrix, *, threads: int | None = None) -> NDArray[Any]:
+        """Return the bins of a matrix [rows, columns], in a file if the matrix is in a file."""
         if X.shape[1] != len(self.edges):
             raise ValueError(f"the rows have {X.shape[1]} columns and the bins {len(self.edges)}.")
-        codes = np.empty(X.shape, dtype=self.dtype) if out is None else out
-        if hasattr(X, "batches"):
-            for places, block in X.batches("bins"):
-                codes[places] = self.encode(block, threads=threads)
-            return codes
-        if sp.issparse(X):
-            for low in range(0, X.shape[0], _ROWS_AT_ONCE):
-                rows = slice(low, low + _ROWS_AT_ONCE)
-                self.encode(X[rows].toarray(), threads=threads, out=codes[rows])
-            return codes
+        if is_on_disk(X):
+            blocks = (self._encode_dense(X[rows], threads) for rows in row_ranges(X))
+            return write_rows(blocks, X.shape, self.dtype)
+        if not sp.issparse(X):
+            return self._encode_dense(X, threads)
+        codes = np.empty(X.shape, dtype=self.dtype)
+        for start in range(0, X.shape[0], _ROWS_AT_ONCE):
+            rows = slice(start, start + _ROWS_AT_ONCE)
+            codes[rows] = self._encode_dense(X[rows].toarray(), threads)
+        return codes
+
+    def _encode_dense(self, X: NDArray[Any], threads: int | None) -> NDArray[Any]:
+        codes = np.empty(X.shape, dtype=self.dtype)
         encode = partial(
             encode_rows,
             X=X,
@@ -253,33 +223,9 @@ class Bins:
             is_category=self.categories > 0,
             out=codes,
         )
-        n_threads = min(available_threads(threads), 1 + X.shape[0] // _ROWS_PER_THREAD)
-        run_ranges(encode, equal_ranges(X.shape[0], n_threads))
+        n_threads = min(available_threads(threads), 1 + len(X) // _ROWS_PER_THREAD)
+        run_ranges(encode, equal_ranges(len(X), n_threads))
         return codes
-
-    def encode_to_keep(self, X: Any, *, threads: int | None = None) -> NDArray[Any] | PagedRows:
-        """Return the bins of a matrix for as long as a training lasts; those of rows in files are in a file too."""
-        codes: NDArray[Any] | PagedRows | None = None
-        if isinstance(X, RowStream):
-            codes = empty_rows(X.shape, self.dtype)
-        kept: NDArray[Any] | PagedRows = self.encode(X, threads=threads, out=codes)
-        return kept
-
-    @cached_property
-    def _values(self) -> list[Floats]:
-        """For each column a value of each bin, infinity for the last: every split at an edge decides it as the bin."""
-        return [
-            np.arange(n + 1.0) if known else np.append(edges, np.inf)
-            for edges, n, known in zip(self.edges, self.n_bins, self.categories, strict=True)
-        ]
-
-    def decode(self, codes: NDArray[Any]) -> Floats:
-        """Return a value of each bin: not the original one, but one on the same side of every edge."""
-        X = np.full(codes.shape, np.nan)
-        for column, values in enumerate(self._values):
-            known = codes[:, column] != self.missing
-            X[known, column] = values[codes[known, column]]
-        return X
 
 
 def _edges(column: NDArray[Any], most: int) -> Floats:
@@ -290,30 +236,3 @@ def _edges(column: NDArray[Any], most: int) -> Floats:
     if len(edges) == 0:
         return edges
     return edges[: choose_edges(distinct, counts, most, edges)].copy()
-
-
-class BinnedMatrix:
-    """A matrix that is kept as bins: one byte a value. It takes the place of features while a model is trained.
-
-    Examples
-    --------
-    >>> bins = Bins.of(np.array([[1.0], [2.0]]), max_bin=2)
-    >>> matrix = BinnedMatrix(bins.encode(np.array([[0.5], [2.5], [np.nan]])), bins)
-    >>> matrix.shape, matrix[1:].toarray().tolist()
-    ((3, 1), [[inf], [nan]])
-    """
-
-    def __init__(self, codes: NDArray[Any] | PagedRows, bins: Bins) -> None:
-        self.codes = codes
-        self.bins = bins
-        self.shape: tuple[int, ...] = codes.shape
-
-    def __getitem__(self, rows: Any) -> Self:
-        return type(self)(self.codes[rows], self.bins)
-
-    def __len__(self) -> int:
-        return len(self.codes)
-
-    def toarray(self) -> Floats:
-        """Return values on the same side of every edge, for trees whose splits are at edges."""
-        return self.bins.decode(self.codes[:])

@@ -71,6 +71,8 @@ class ParquetBlocks:
         Whether there are labels to read.
     versions
         What the files were when they were first looked at.
+    n_rows
+        Number of rows in all files.
     show
         Is called with the bytes read.
     """
@@ -79,6 +81,7 @@ class ParquetBlocks:
     columns: Columns
     labelled: bool
     versions: Versions
+    n_rows: int
     show: Show = silent
 
     @classmethod
@@ -93,7 +96,8 @@ class ParquetBlocks:
         first = next(iter(schemas))
         for name, head in heads.items():
             check_unpacked(name, _ROW_BYTES * head.n_rows, "write it as several files")
-        if not any(head.n_rows for head in heads.values()):
+        n_rows = sum(head.n_rows for head in heads.values())
+        if n_rows == 0:
             raise ValueError(
                 f"the data is empty: no row is in {first}{' and the others' if len(schemas) > 1 else ''}."
             )
@@ -108,8 +112,8 @@ class ParquetBlocks:
                 reference.named,
                 reference.first_index,
             )
-            return cls(files, columns, labelled, versions, show)
-        _, data = next(cls(files, Columns([], {}), labelled, versions).parts("", None))
+            return cls(files, columns, labelled, versions, n_rows, show)
+        _, data = next(cls(files, Columns([], {}), labelled, versions, n_rows).parts("", None))
         stored = [_stored_levels(schema) for schema in schemas.values()]
         levels = dict(data.categories)
         for name, known in data.categories.items():
@@ -118,9 +122,8 @@ class ParquetBlocks:
             if all(one.get(name) == list(known) for one in stored):
                 continue  # codes of levels that all files agree on
             levels[name] = _levels(files.files, name)
-        return cls(
-            files, Columns(data.feature_names, levels, data.named, None), labelled, versions, show
-        )
+        columns = Columns(data.feature_names, levels, data.named, None)
+        return cls(files, columns, labelled, versions, n_rows, show)
 
     def blocks(self, purpose: str) -> Iterator[RowBlock]:
         """Yield all rows, from the first file to the last."""
@@ -287,6 +290,7 @@ class LetorBlocks:
     columns: Columns
     labelled: bool
     versions: Versions
+    n_rows: int
     text_ids: bool
     show: Show = silent
 
@@ -304,7 +308,7 @@ class LetorBlocks:
         n_rows = width = entries = 0
         text_ids = False
         versions = {name: _version(name) for name in files.files}
-        unsettled = cls(files, Columns([], {}), labelled, versions, False, show)
+        unsettled = cls(files, Columns([], {}), labelled, versions, 0, False, show)
         for text, source, line in unsettled._texts("columns"):
             options: dict[str, Any] = {
                 "source": source,
@@ -328,14 +332,13 @@ class LetorBlocks:
                 reference.named,
                 reference.first_index,
             )
-            return cls(files, columns, labelled, versions, text_ids, show)
+            return cls(files, columns, labelled, versions, n_rows, text_ids, show)
         if width == 0:
             raise ValueError(f"{files.files[0]}: no row has a feature, so their number is unknown.")
         check_width(files.files[0], n_rows, width, entries)
         names = generated_names(width, first_index)
-        return cls(
-            files, Columns(names, {}, False, first_index), labelled, versions, text_ids, show
-        )
+        columns = Columns(names, {}, False, first_index)
+        return cls(files, columns, labelled, versions, n_rows, text_ids, show)
 
     def blocks(self, purpose: str) -> Iterator[RowBlock]:
         """Yield all rows, from the first file to the last."""

@@ -80,9 +80,7 @@ def names_columns(y: Any, columns: Sequence[str]) -> bool:
 
 def check_finite(X: Matrix, names: Sequence[str], queries: Queries) -> None:
     """Raise ValueError where a feature of grouped rows is infinite; NaN is a missing value."""
-    place = (
-        None if hasattr(X, "batches") else first_infinite(X)
-    )  # rows in files are checked when they are read
+    place = first_infinite(X)
     if place is not None:
         row, column = place
         raise ValueError(

@@ -14,11 +14,11 @@ from numpy.typing import ArrayLike, NDArray
 from rankwright.data.arrow import read_arrow, to_arrow
 from rankwright.data.columns import check_finite, split_columns
 from rankwright.data.encoding import encode_frame, encode_matrix
-from rankwright.data.extended_rows import ExtendedRows
 from rankwright.data.files import read_parquet
 from rankwright.data.joining import joined
 from rankwright.data.labels import UNNAMED, check_named, named_labels
 from rankwright.data.matching import HasColumns, Levels, check_same_categories, matched_names
+from rankwright.data.on_disk import take_rows
 from rankwright.data.pairs import Pairs, read_pairs
 from rankwright.data.queries import Queries, check_labels
 from rankwright.data.row_order import canonical_order
@@ -67,8 +67,8 @@ class RankingData:
 
     Attributes
     ----------
-    X : ndarray or csr_matrix
-        Features [rows, columns]; categories as codes.
+    X : ndarray, numpy.memmap or csr_matrix
+        Features [rows, columns]; categories as codes. Data from `rankwright.stream_data` has a memmap.
     y : ndarray
         Labels [rows]; the main one where there are several, 0 where there are none.
     labels : dict
@@ -157,7 +157,7 @@ class RankingData:
                 name: check_named(name, values, self.queries) for name, values in labels.items()
             }
             self.y = checked.pop(self.label_names[0])
-        self.X = matrix if self.queries.order is None else matrix[self.queries.order]
+        self.X = matrix if self.queries.order is None else take_rows(matrix, self.queries.order)
         self.weights = None if weights is None else self.queries.per_row(weights)
         if not isinstance(document, str | None):
             fields, document = {**(fields or {}), "document": document}, "document"
@@ -262,14 +262,11 @@ class RankingData:
         *,
         names: Sequence[str] | None = None,
         canonical: bool = False,
-        deferred: bool = False,
         threads: int | None = None,
     ) -> RankingData:
         """Return the rows with features within the query behind their columns, optionally in canonical order.
 
-        ``names`` are those by which the recipe knows the columns, where they differ from the data's own. With
-        ``deferred``, a dense matrix becomes `rankwright.data.extended_rows.ExtendedRows`: features are computed when
-        rows are used.
+        ``names`` are the names by which the recipe knows the columns, if they differ from the names in the data.
 
         Examples
         --------
@@ -281,7 +278,7 @@ class RankingData:
         """
         order = canonical_order(self, threads) if canonical else None
         return self._arranged(
-            order, recipe, threads, self.feature_names if names is None else names, deferred
+            order, recipe, threads, self.feature_names if names is None else names
         )
 
     def _arranged(
@@ -290,23 +287,17 @@ class RankingData:
         recipe: Recipe,
         threads: int | None,
         names: Sequence[str] = (),
-        deferred: bool = False,
     ) -> RankingData:
         """Return the rows in an order within their queries (None for the same), with the features of a recipe."""
         if order is None and not recipe:
             return self
         data = copy.copy(self)
         if recipe:
-            if deferred and isinstance(self.X, np.ndarray):
-                data.X = ExtendedRows(self.X, order, self.boundaries, recipe, names, threads)
-            else:
-                data.X = recipe.extended(
-                    self.X, names, self.boundaries, order=order, threads=threads
-                )
+            data.X = recipe.extended(self.X, names, self.boundaries, order=order, threads=threads)
             data.feature_names = [*names, *recipe.names]
             data.n_derived = len(recipe.names)
         elif order is not None:
-            data.X = self.X[order]
+            data.X = take_rows(self.X, order)
         if order is not None:
             queries = self.queries
             rows = order if queries.order is None else queries.order[order]
@@ -422,7 +413,7 @@ class RankingData:
         is_chosen[chosen] = True
         rows = np.repeat(is_chosen, self.group)
         data = self.with_rows(
-            self.X[rows],
+            take_rows(self.X, rows),
             self.y[rows],
             self.qid[rows],
             None if self.weights is None else self.weights[rows],

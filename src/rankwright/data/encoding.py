@@ -264,8 +264,6 @@ def encode_matrix(
     """
     if is_sparse(X):
         matrix: Matrix = checked_csr(X)
-    elif hasattr(X, "batches"):  # rows in files, checked when they are read
-        matrix = X
     else:
         matrix = dense(X)
     n_columns = matrix.shape[1]

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from functools import reduce
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -11,6 +10,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from rankwright.data.matching import matched_names
+from rankwright.data.on_disk import is_on_disk, row_ranges, write_rows
 from rankwright.data.pairs import Pairs
 from rankwright.data.queries import Queries, plain_ids
 
@@ -22,11 +22,10 @@ def joined(parts: Sequence[RankingData]) -> RankingData:
     """Join data sets; raise ValueError where their columns, categories, fields or labels differ, or queries repeat."""
     check_joinable(parts)
     first, qids = parts[0], _row_ids(parts)
-    stack = _stack_of([part.X for part in parts])
     weighted = any(part.weights is not None for part in parts)
     weights = [np.ones(p.n_rows) if p.weights is None else p.weights for p in parts]
     data = first.with_rows(
-        stack([part.X for part in parts]),
+        _stacked([part.X for part in parts]),
         np.concatenate([part.y for part in parts]),
         np.concatenate(qids)
         if len({ids.dtype.kind for ids in qids}) == 1
@@ -68,8 +67,6 @@ def check_joinable(parts: Sequence[RankingData]) -> None:
         raise ValueError(
             f"the parts have different labels: {sorted({part.label_names for part in parts})}; give each the same."
         )
-    if len({hasattr(part.X, "batches") for part in parts}) > 1:
-        raise ValueError("some parts are in memory and others in files; give all in the same way.")
 
 
 def _numbered(parts: Sequence[RankingData]) -> bool:
@@ -85,15 +82,15 @@ def _row_ids(parts: Sequence[RankingData]) -> list[NDArray[Any]]:
     return [part.qid + start for part, start in zip(parts, starts, strict=False)]
 
 
-def _stack_of(matrices: Sequence[Any]) -> Callable[[Sequence[Any]], Any]:
-    """Return what puts the rows of matrices of these kinds below each other."""
-    if hasattr(matrices[0], "batches"):
-        return lambda streams: reduce(lambda a, b: a.joined(b), streams)
-    return (
-        (lambda xs: sp.vstack(xs, format="csr"))
-        if any(map(sp.issparse, matrices))
-        else np.concatenate
-    )
+def _stacked(matrices: Sequence[Any]) -> Any:
+    """Put the rows of matrices below each other, in a file if any of them is in a file."""
+    if any(map(sp.issparse, matrices)):
+        return sp.vstack(matrices, format="csr")
+    if not any(map(is_on_disk, matrices)):
+        return np.concatenate(matrices)
+    blocks = (X[rows] for X in matrices for rows in row_ranges(X))
+    shape = (sum(len(X) for X in matrices), matrices[0].shape[1])
+    return write_rows(blocks, shape, np.result_type(*matrices))
 
 
 def _joined_pairs(parts: Sequence[RankingData], queries: Queries) -> Pairs | None:

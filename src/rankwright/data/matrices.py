@@ -8,7 +8,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-Matrix = Any  # a NumPy 2-D array or a SciPy CSR matrix
+from rankwright.data.on_disk import is_on_disk
+
+Matrix = Any  # a NumPy 2-D array, in memory or mapped from a file, or a SciPy CSR matrix
 _ROWS_PER_CHECK = 65_536  # checking for infinities in slices needs less memory
 
 
@@ -112,11 +114,10 @@ def _check_sparse(X: Any) -> None:
 def dense(X: Any) -> NDArray[Any]:
     """Return X as a 2-D array; float32 and float64 are unchanged, other numbers become float64."""
     try:
-        matrix = (
-            np.asarray(X)
-            if not np.ma.isMaskedArray(X)
-            else np.ma.filled(X.astype(np.float64), np.nan)
-        )
+        if np.ma.isMaskedArray(X):
+            matrix: NDArray[Any] = np.ma.filled(X.astype(np.float64), np.nan)
+        else:
+            matrix = X if is_on_disk(X) else np.asarray(X)
     except ValueError:
         raise ValueError(
             "the rows of X have different lengths; give every row the same number of features."

@@ -1,9 +1,9 @@
-"""Ranking data that stays in files: labels and queries are in memory, features are read when they are needed."""
+"""Ranking data from files that are larger than memory: features go to a temporary file, the rest to memory."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any, NamedTuple
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,13 +12,12 @@ from rankwright.data.blocks import RowBlock, Show, blocks_of, silent
 from rankwright.data.dataset import RankingData
 from rankwright.data.files import DataFiles
 from rankwright.data.matching import HasColumns
+from rankwright.data.on_disk import write_rows
 from rankwright.data.queries import Queries, plain_ids
-from rankwright.data.row_order import row_hashes
-from rankwright.data.row_stream import RowStream, Source
 from rankwright.support.files import PathLike
 from rankwright.support.memory import release_memory
 
-_NOTHING = np.empty((0, 0))
+_NO_FEATURES = np.empty((0, 0))
 
 
 def stream_data(
@@ -35,21 +34,22 @@ def stream_data(
     reference: HasColumns | None = None,
     show: Show = silent,
 ) -> RankingData:
-    r"""Use ranking data without holding its features in memory.
+    r"""Read ranking data without holding its features in memory.
 
-    The files are read in blocks now, for labels and queries, and again whenever ``Ranker.fit``, ``predict`` or
-    ``score`` needs the features: a training keeps one byte of each value. The model is that of `read_data`, bit by bit.
-    Rows may come in any order, those of a query from several files.
+    The files are read block by block. Labels, queries, weights and fields are kept in memory. Features go to a
+    temporary file without a name, of eight bytes a value, and ``data.X`` is a `numpy.memmap` of it. The folder of the
+    file is that of the environment variable ``TMPDIR``. Everything works with this data as with data in memory, and a
+    model has the same bits. Rows may come in any order, and the rows of a query may be in several files.
 
     Parameters
     ----------
     path
-        A folder, whose files are found at any depth, a file, a pattern such as ``data/*.parquet``, or several of them:
-        Parquet, or LETOR text, plain or ``.gz``.
+        A folder, in which files are found at any depth, a file, a pattern such as ``data/*.parquet``, or several of
+        them: Parquet, or LETOR text, plain or ``.gz``.
     label, qid, weight, drop, categorical, fields, zero_based, labelled, reference
         As in `read_data`; all files have the same columns.
     show
-        Is called with what is being done, the bytes read so far, and the bytes in all.
+        Called with the name of the current step, the bytes read so far, and the bytes in all.
 
     Examples
     --------
@@ -58,8 +58,8 @@ def stream_data(
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     write_data(make_web_search(30, n_features=20, seed=1), folder + "/train.parquet")
     ...     data = stream_data(folder)
-    ...     streamed = Ranker(n_estimators=3, verbose=0).fit(data)
     ...     in_memory = Ranker(n_estimators=3, verbose=0).fit(read_data(folder + "/train.parquet"))
+    >>> streamed = Ranker(n_estimators=3, verbose=0).fit(data)
     >>> data.n_queries, streamed.forest_.dump() == in_memory.forest_.dump()
     (30, True)
     """
@@ -68,26 +68,33 @@ def stream_data(
         columns |= {"categorical": categorical, "fields": fields, "zero_based": zero_based}
         path = DataFiles.of(path, **columns)
     reader = blocks_of(path, reference, labelled, show)
-    parts = [
-        _Part(block._replace(X=_NOTHING), row_hashes(block.X)) for block in reader.blocks("rows")
-    ]
-    data = _joined(parts, reader, labelled)
+    blocks: list[RowBlock] = []  # without their features
+    width = len(reader.columns.feature_names)
+    X = write_rows(_features(reader, blocks), (reader.n_rows, width), np.float64)
+    data = _joined(X, blocks, reader, labelled)
     release_memory()
     return data
 
 
-class _Part(NamedTuple):
-    """What stays in memory of a block: everything but its features, of which there is a hash."""
+def _features(reader: Any, blocks: list[RowBlock]) -> Iterator[NDArray[np.float64]]:
+    """Yield the features of all rows in the order of the files, and append all else of each block to ``blocks``."""
+    n_read = 0
+    for block in reader.blocks("rows"):
+        n_read += len(block.rows)
+        if n_read > reader.n_rows:
+            break
+        blocks.append(block._replace(X=_NO_FEATURES))
+        yield block.X[np.argsort(block.rows)]  # rows of a block are sorted by query
+    if n_read != reader.n_rows:
+        raise ValueError(
+            f"the files have changed since they were first read: there are {n_read} rows, and there were "
+            f"{reader.n_rows}. Start again once they are complete."
+        )
 
-    block: RowBlock
-    hashes: NDArray[np.uint64]
 
-
-def _joined(parts: Sequence[_Part], reader: Any, labelled: bool) -> RankingData:
-    blocks = [part.block for part in parts]
-    order = np.concatenate(
-        [block.rows for block in blocks]
-    )  # rows of the files, as they are in the blocks
+def _joined(X: Any, blocks: Sequence[RowBlock], reader: Any, labelled: bool) -> RankingData:
+    """Put together the rows of all blocks."""
+    order = np.concatenate([block.rows for block in blocks])
 
     def in_files(values: Sequence[NDArray[Any]]) -> NDArray[Any]:
         """Return values of all rows in the order of the files."""
@@ -96,50 +103,51 @@ def _joined(parts: Sequence[_Part], reader: Any, labelled: bool) -> RankingData:
         placed[order] = joined
         return placed
 
-    hashes = in_files([part.hashes for part in parts])
-    queries = _queries(blocks, in_files)
     columns = reader.columns
-    stream = RowStream([Source(reader, hashes)], None, len(columns.feature_names))
     labels = {name: in_files([block.labels[name] for block in blocks]) for name in blocks[0].labels}
-    y: Any = labels or np.zeros(len(order))
-    weighted = any(block.weights is not None for block in blocks)
-    weights = [
-        np.ones(len(block.rows)) if block.weights is None else block.weights for block in blocks
-    ]
-    fields = {name: in_files([block.fields[name] for block in blocks]) for name in blocks[0].fields}
+    weights = None
+    if any(block.weights is not None for block in blocks):
+        weights = in_files(
+            [
+                np.ones(len(block.rows)) if block.weights is None else block.weights
+                for block in blocks
+            ]
+        )
     data = RankingData(
-        stream,
-        y,
-        qid=queries,
-        weights=in_files(weights) if weighted else None,
+        X,
+        labels or np.zeros(len(order)),
+        qid=_queries(blocks, in_files),
+        weights=weights,
         feature_names=columns.feature_names,
-        fields=fields,
+        fields={
+            name: in_files([block.fields[name] for block in blocks]) for name in blocks[0].fields
+        },
     )
-    data.categories, data.named, data.first_index = (
-        columns.categories,
-        columns.named,
-        columns.first_index,
-    )
+    data.categories, data.named = columns.categories, columns.named
+    data.first_index = columns.first_index
     if not labelled:
         data.label_names = ()
     return data
 
 
-def _queries(blocks: Sequence[RowBlock], in_files: Any) -> Queries:
+def _queries(
+    blocks: Sequence[RowBlock], in_files: Callable[[Sequence[NDArray[Any]]], NDArray[Any]]
+) -> Queries:
     """Bring the queries of all blocks together."""
-    arrays = [block.queries.ids for block in blocks]
-    one_kind = len({ids.dtype.kind for ids in arrays}) == 1 and arrays[0].dtype.kind in "iufbU"
-    ids = (
-        np.concatenate(arrays)
-        if one_kind
-        else [value for array in arrays for value in plain_ids(array)]
-    )
-    every = Queries.from_qid(ids)
-    number = np.empty(every.n_rows, dtype=np.int64)  # of each id of each block
-    number[slice(None) if every.order is None else every.order] = every.query_of_row
-    ends = np.cumsum([len(array) for array in arrays]).tolist()
-    own = [number[end - len(array) : end] for end, array in zip(ends, arrays, strict=True)]
+    ids_of_blocks = [block.queries.ids for block in blocks]
+    kinds = {ids.dtype.kind for ids in ids_of_blocks}
+    ids: Any
+    if len(kinds) == 1 and kinds <= set("iufbU"):
+        ids = np.concatenate(ids_of_blocks)
+    else:
+        # NumPy would turn ids of different types into texts, so that 1 and "1" were the same query.
+        ids = [value for array in ids_of_blocks for value in plain_ids(array)]
+    queries = Queries.from_qid(ids)
+    number = queries.ungroup(queries.query_of_row)  # of each id of each block
+    ends = np.cumsum([len(array) for array in ids_of_blocks])
+    numbers_of_blocks = np.split(number, ends[:-1])
     rows = [
-        np.repeat(numbers, block.queries.sizes) for numbers, block in zip(own, blocks, strict=True)
+        np.repeat(numbers, block.queries.sizes)
+        for numbers, block in zip(numbers_of_blocks, blocks, strict=True)
     ]
-    return Queries.of_numbers(every.ids, in_files(rows))
+    return Queries.of_numbers(queries.ids, in_files(rows))

@@ -16,7 +16,7 @@ A missing value stays missing. A query of one document has rank 1, z 0, gap 0 an
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -26,6 +26,7 @@ from numpy.typing import NDArray
 
 from rankwright.data.matching import HasColumns
 from rankwright.data.matrices import Matrix, is_sparse
+from rankwright.data.on_disk import BLOCK_BYTES, is_on_disk, write_rows
 from rankwright.kernels.threads import available_threads, even_ranges, run_ranges
 
 KINDS = ("rank", "z", "gap", "share", "mean", "max")  # numbered as in the kernel
@@ -119,8 +120,9 @@ class Recipe:
         threads
             Number of threads; all cores by default. The result does not depend on it.
         """
-        if hasattr(X, "batches"):  # rows in files: the features are computed when they are read
-            return (X if order is None else X[order]).extended(self, names, boundaries)
+        if is_on_disk(X):
+            blocks = self._extended_blocks(X, names, boundaries, order, threads)
+            return write_rows(blocks, (len(X), X.shape[1] + len(self.names)), X.dtype)
         columns, targets = self.steps(names)
         if is_sparse(X):
             return self._extended_sparse(
@@ -135,6 +137,28 @@ class Recipe:
             matrix[start:stop, :n_given] = X[start:stop] if order is None else X[order[start:stop]]
         _fill(matrix, columns, targets, boundaries, threads)
         return matrix
+
+    def _extended_blocks(
+        self,
+        X: Matrix,
+        names: Sequence[str],
+        boundaries: NDArray[np.int64],
+        order: NDArray[np.int64] | None,
+        threads: int | None,
+    ) -> Iterator[NDArray[Any]]:
+        """Yield the rows with their new columns in blocks of whole queries, which are of bounded memory."""
+        width = X.shape[1] + len(self.names)
+        n_queries = len(boundaries) - 1
+        n_rows = max(1, BLOCK_BYTES // (width * X.itemsize))
+        first = 0
+        while first < n_queries:
+            after = int(np.searchsorted(boundaries, boundaries[first] + n_rows, side="right")) - 1
+            after = max(after, first + 1)  # a query may be longer than a block
+            start, stop = boundaries[first], boundaries[after]
+            rows = np.array(X[start:stop]) if order is None else X[order[start:stop]]
+            bounds = boundaries[first : after + 1] - start
+            yield self.extended(rows, names, bounds, threads=threads)
+            first = after
 
     def _extended_sparse(
         self,

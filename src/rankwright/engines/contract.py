@@ -18,6 +18,7 @@ from rankwright.kernels.tree_arrays import TreeArrays
 from rankwright.support.reducer import ALONE, Reducer
 
 if TYPE_CHECKING:
+    from rankwright.data.bins import Bins
     from rankwright.data.dataset import RankingData
 
 Floats = NDArray[np.float64]
@@ -58,6 +59,8 @@ class Growth:
         The most threads to use. Trees do not depend on it if gradients are on a grid on which sums are exact.
     reducer
         Sums over the machines that grow the trees together, for an engine with ``several_machines``.
+    bins
+        Edges of the bins that all of these machines agreed on; None if the grower chooses them from the training set.
     """
 
     parts: Sequence[RankingData]
@@ -66,6 +69,7 @@ class Growth:
     seed: int
     threads: int
     reducer: Reducer = ALONE
+    bins: Bins | None = None
 
 
 class Tree(Protocol):

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from rankwright.data.matrices import is_sparse
 from rankwright.kernels.threads import equal_ranges, run_ranges
 from rankwright.kernels.tree_arrays import PackedTrees, TreeArrays, depth, pack
 
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
 # SHAP values take time and memory with the square of the number of nodes from the root to a leaf.
 DEEPEST_EXPLAINED = 1024
 _VISITS_PER_THREAD = 200_000  # rows times trees: fewer are done before another thread has started
-_ROWS_AT_ONCE = 4096  # of a matrix that is not dense that are made dense at a time
+_ROWS_AT_ONCE = 4096  # rows of a sparse matrix that are converted to dense per block
 
 
 class PackedForest(ABC):
@@ -67,7 +68,7 @@ class PackedForest(ABC):
         out = np.zeros((X.shape[0], self.n_features + 1))
         for low in range(0, len(out), _ROWS_AT_ONCE):
             rows = X[low : low + _ROWS_AT_ONCE]
-            if hasattr(rows, "toarray"):
+            if is_sparse(rows):
                 rows = rows.toarray()
             add = partial(
                 add_shap_values,
@@ -99,11 +100,7 @@ def score(trees: PackedTrees, X: Any, start: int, stop: int, threads: int) -> ND
     from rankwright.kernels.trees import score_rows
 
     out = np.zeros(X.shape[0])
-    if hasattr(X, "batches"):  # in files
-        for places, rows in X.batches("scores"):
-            out[places] = score(trees, rows, start, stop, threads)
-        return out
-    if hasattr(X, "toarray"):  # sparse, or kept as bins
+    if is_sparse(X):
         for low in range(0, len(out), _ROWS_AT_ONCE):
             rows = X[low : low + _ROWS_AT_ONCE].toarray()
             out[low : low + _ROWS_AT_ONCE] = score(trees, rows, start, stop, threads)

@@ -13,7 +13,6 @@ from numpy.typing import NDArray
 from rankwright.data.dataset import RankingData
 from rankwright.data.queries import Queries, is_missing
 from rankwright.data.row_order import row_hashes
-from rankwright.data.row_stream import in_memory
 from rankwright.support.reducer import ALONE, Alone, Reducer
 from rankwright.training.settings import BiasSettings
 
@@ -202,7 +201,7 @@ def _ordering_feature(data: RankingData, positions: NDArray[Any], n_queries: int
     step = (query[order][1:] == query[order][:-1]) & (positions[order][1:] > positions[order][:-1])
     if n_queries < 2 or not step.any():
         return None
-    X = in_memory(data.X[: len(positions)])
+    X = data.X[: len(positions)]
     pairs = np.column_stack((order[:-1], order[1:]))[step]  # rows of neighbours in a list
     for number, feature in enumerate(data.feature_names):
         if not _one_way(

@@ -29,6 +29,7 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
+from rankwright.data.bins import Bins
 from rankwright.data.dataset import RankingData
 from rankwright.engines import load_engine
 from rankwright.engines.contract import Growth
@@ -70,6 +71,8 @@ class Boosting:
         The rest.
     reducer
         Sums and maxima over all machines that train together, each with some of the queries.
+    bins
+        Edges of the bins that all of these machines agreed on; None if the engine chooses them.
     """
 
     def __init__(
@@ -80,6 +83,7 @@ class Boosting:
         valid: Sequence[RankingData],
         settings: Settings,
         reducer: Reducer = ALONE,
+        bins: Bins | None = None,
     ) -> None:
         self.settings = settings
         self.metrics = metrics
@@ -127,6 +131,7 @@ class Boosting:
                 settings.seed,
                 settings.threads,
                 reducer,
+                bins,
             )
         )
         self._start = State()

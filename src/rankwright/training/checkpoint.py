@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from rankwright.data.dataset import RankingData
-from rankwright.data.extended_rows import ExtendedRows
+from rankwright.data.matrices import is_sparse
 from rankwright.engines import load_engine
 from rankwright.engines.contract import Engine, Forest
 from rankwright.persistence import has_model, read_model, write_model
@@ -215,15 +215,7 @@ def fingerprint(data: RankingData, fields: Sequence[str] = ()) -> str:
     digest = hashlib.blake2b(
         repr((names, sorted(data.categories.items()))).encode(), digest_size=16
     )
-    arrays = (
-        (data.X.data, data.X.indices, data.X.indptr) if hasattr(data.X, "indptr") else (data.X,)
-    )
-    if isinstance(
-        data.X, ExtendedRows
-    ):  # the given rows, and how the other columns follow from them
-        arrays = (data.X.given, *data.X.steps)
-    elif hasattr(data.X, "batches"):  # rows in files, known by their hashes
-        arrays = (data.X.hashes,)
+    arrays = (data.X.data, data.X.indices, data.X.indptr) if is_sparse(data.X) else (data.X,)
     for array in (
         *arrays,
         data.y,

@@ -17,7 +17,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankwright.data.dataset import RankingData
-from rankwright.data.files import is_path
 from rankwright.data.joining import check_joinable
 from rankwright.data.labels import choose_label
 from rankwright.data.within_query import Recipe
@@ -100,16 +99,6 @@ class Task:
         )
 
 
-def check_rows(plan: Plan, X: Any) -> None:
-    """Raise ValueError where a training would need rows in memory that are in files."""
-    in_files = is_path(X) or hasattr(getattr(X, "X", None), "batches")
-    if in_files and plan.parameters["early_stopping"] == "cv":
-        raise ValueError(
-            "early_stopping='cv' needs rows in memory, as it scores the held-out ones again after each tree; watch an "
-            "eval_set, which may be in files, or read the rows with read_data(path)."
-        )
-
-
 class _Pass(NamedTuple):
     """A pass that came to an end."""
 
@@ -150,12 +139,12 @@ def _run(task: Task, finish: Callable[[_Pass], None]) -> None:
     threads, names = task.plan.settings.threads, task.given.feature_names
     times = dict(task.times)
     with announcing(show_notice(task.verbose)), timed(times, "preparation"):
-        rows = task.given.with_features(task.recipe, canonical=True, deferred=True, threads=threads)
+        rows = task.given.with_features(task.recipe, canonical=True, threads=threads)
         plan = for_data(task.plan, rows, reducer_alone(task.plan), derived=len(task.recipe.names))
         valid = [
             rows
             if data is task.given
-            else data.with_features(task.recipe, names=names, deferred=True, threads=threads)
+            else data.with_features(task.recipe, names=names, threads=threads)
             for data in task.evaluated
         ]
     run_training(
@@ -396,7 +385,7 @@ def _fingerprint(task: Task, data: RankingData) -> str:
     """Hash data as a training on it alone would, for its manifest."""
     names, threads = task.given.feature_names, task.plan.settings.threads
     return fingerprint(
-        data.with_features(task.recipe, names=names, canonical=True, deferred=True, threads=threads)
+        data.with_features(task.recipe, names=names, canonical=True, threads=threads)
     )
 
 

@@ -20,20 +20,10 @@ import lightgbm as lgb
 import numpy as np
 from numpy.typing import NDArray
 
-from rankwright.data.bins import BinnedMatrix, Bins
-from rankwright.data.extended_rows import ExtendedRows
-from rankwright.data.row_stream import RowStream, batches_of
+from rankwright.data.dataset import RankingData
+from rankwright.data.on_disk import is_on_disk
 from rankwright.engines.contract import Growth
 from rankwright.engines.gate import GATE
-from rankwright.engines.lightgbm.bins import (
-    BinnedRows,
-    BlockwiseSet,
-    choose_bins,
-    in_blocks,
-    rows_to_sample,
-    sequences,
-    set_threads,
-)
 from rankwright.engines.lightgbm.forest import Forest, tree_values
 from rankwright.engines.lightgbm.parameters import (
     SEEDS,
@@ -54,6 +44,7 @@ BLOCK, BLOCK_TO_REPEAT = 500, 20
 # where other processes want the cores.
 VALUES_TO_SHARE = 300_000  # rows times columns
 _ROWS_PER_THREAD = 100_000  # of a look-up: fewer are done before another thread has started
+ROWS_TO_SAMPLE = 200_000  # which LightGBM chooses bins from by default
 
 
 class Grower:
@@ -77,22 +68,14 @@ class Grower:
         self._names = plain_names(train.feature_names)
         self._categorical = [train.feature_names.index(name) for name in train.categories]
         self._matrices = [part.X for part in growth.parts]
-        bins, reference = None, None
-        if any(
-            isinstance(X, RowStream) for X in self._matrices
-        ):  # LightGBM gets values of their bins
-            self._params["force_col_wise"] = (
-                True  # it would keep a second copy of the bins, or two to see what is faster
-            )
-            with _refusals():
-                bins, reference = choose_bins(
-                    train.X, self._set_params, self._names, self._categorical
-                )
+        if is_on_disk(train.X):
+            # Otherwise LightGBM makes a second copy of the bins, by rows, to see which one is faster. Rows are on the
+            # disk because memory is short. The trees are the same.
+            self._params["force_col_wise"] = True
         with _refusals(), GATE.calls_with(self.threads):
             set_threads(self.threads)
-            self._sets = [self._dataset(train.X, bins, reference)]
-            self._sets[0].reference = reference = None  # the sample, which has told its bins
-            self._sets += [self._dataset(X, bins, self._sets[0]) for X in self._matrices[1:]]
+            self._sets = [self._dataset(train.X, None)]
+            self._sets += [self._dataset(X, self._sets[0]) for X in self._matrices[1:]]
         # LightGBM refuses data in which no column can be split: all are constant, or leaves must be too large.
         self.can_split = any(
             self._sets[0].feature_num_bin(column) > 1 for column in range(len(self._names))
@@ -111,30 +94,20 @@ class Grower:
         params = {k: v for k, v in self._params.items() if k not in ("objective", "metric")}
         return params | {"data_random_seed": self._seed % 2**31}
 
-    def _dataset(self, X: Any, bins: Bins | None, reference: lgb.Dataset | None) -> lgb.Dataset:
-        rows, kind = X, lgb.Dataset if reference is None else type(reference)
-        if bins is not None:
-            rows = BinnedRows(BinnedMatrix(bins.encode_to_keep(X, threads=self.threads), bins))
-        elif isinstance(X, ExtendedRows):
-            if reference is not None:
-                rows = sequences(X)
-            elif in_blocks(X, self._set_params):
-                rows, kind = sequences(X), BlockwiseSet
-            else:
-                rows = X.toarray()
-        dataset = kind(
-            rows,
+    def _dataset(self, X: Any, reference: lgb.Dataset | None) -> lgb.Dataset:
+        params = self._set_params
+        if reference is not None:
+            # The parameters that the reference states lack the number of threads, and all cores would be used.
+            params = {**reference.get_params(), "num_threads": self.threads}
+        dataset = lgb.Dataset(
+            X,
             np.zeros(X.shape[0], dtype=np.float32),
             reference=reference,
             feature_name=self._names,
             categorical_feature=self._categorical,
-            # Those that the reference states lack the number of threads, and all cores would be used.
-            params=self._set_params
-            if reference is None
-            else {**reference.get_params(), "num_threads": self.threads},
-            free_raw_data=rows is not X,  # which LightGBM keeps itself
+            params=params,
+            free_raw_data=False,
         ).construct()
-        del rows
         release_memory()
         return dataset
 
@@ -267,12 +240,9 @@ class _Tree:
             "num_iteration": 1,
             "num_threads": self._threads,
         }
-        leaves = np.empty(self._matrices[part].shape[0], dtype=np.int64)
-        for places, rows in batches_of(self._matrices[part], "leaves"):
-            with GATE.calls_with(self._threads):
-                leaf_numbers = self._booster.predict(rows, pred_leaf=True, **options)
-            leaves[places] = np.asarray(leaf_numbers).reshape(-1)
-        return leaves
+        with GATE.calls_with(self._threads):
+            leaves = self._booster.predict(self._matrices[part], pred_leaf=True, **options)
+        return np.asarray(leaves).reshape(-1).astype(np.int64)
 
     def _see_scores(self, part: int, see: Callable[[Floats], None]) -> None:
         """Call ``see`` with LightGBM's own array of the scores of a part with this tree, which is not to be kept."""
@@ -291,6 +261,29 @@ class _Tree:
         for part, before in enumerate(self._before):
             self._see_scores(part, partial(np.copyto, before))
         self._booster, self._before = None, ()
+
+
+def rows_to_sample(train: RankingData) -> dict[str, int]:
+    """Return how many rows LightGBM chooses bins from, if these are fewer than by default.
+
+    With features within the query it sorts as many values as without them.
+    """
+    n_columns = len(train.feature_names)
+    n_drawn = ROWS_TO_SAMPLE * (n_columns - train.n_derived) // n_columns
+    if n_drawn >= min(train.n_rows, ROWS_TO_SAMPLE):
+        return {}
+    return {"bin_construct_sample_cnt": n_drawn}
+
+
+def set_threads(threads: int) -> None:
+    """Set LightGBM's number of threads, in a block of `GATE` for that number.
+
+    A data set that is made by reference to another one takes the number of threads of the last call. If that were not
+    the number of the gate, another call that passes it could change the number before the rows are there, and LightGBM
+    would write out of bounds, because it has buffers for as many threads as there were at first.
+    """
+    params = {"num_threads": threads, "min_data_in_leaf": 1, "min_data_in_bin": 1, "verbosity": -1}
+    lgb.Dataset(np.array([[0.0], [1.0]]), params=params).construct()
 
 
 def plain_names(names: Sequence[str]) -> list[str]:

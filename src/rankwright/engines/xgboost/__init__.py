@@ -1,4 +1,4 @@
-"""XGBoost as an engine. Only `grower` and `batches` import the library; a saved model predicts and explains without it.
+"""XGBoost as an engine. Only `grower` imports the library; a saved model predicts and explains without it.
 
 This folder is the only place that knows XGBoost's trees and the names of its parameters.
 """

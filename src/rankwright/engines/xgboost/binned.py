@@ -13,8 +13,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankwright.data.bins import Bins
-from rankwright.data.paged_rows import PagedRows
-from rankwright.support.interrupts import deferred_interrupts
 
 
 class Layout:
@@ -39,31 +37,19 @@ class Layout:
         """Whether any column has two different values."""
         return bool(np.any(self.bins.n_bins + self.bins.has_missing > 1))
 
-    def matrix(self, codes: NDArray[Any] | PagedRows, threads: int) -> Any:
-        """Build XGBoost's matrix from bins, whose numbers are its bins too: it finds no edges of its own."""
-        import xgboost as xgb
+    def values(self) -> tuple[NDArray[np.float32], list[str]]:
+        """Return all values of each column of the matrix, ascending, and the kind of each column in XGBoost's words.
 
-        from rankwright.engines.xgboost.batches import Batches
-
-        counts = [self._values(number) for number in range(len(self.column_of))]
-        longest = max(len(values) for values in counts)
-        every = np.empty((longest, len(counts)), dtype=np.float32)
-        for number, values in enumerate(counts):
-            every[: len(values), number] = values
-            every[len(values) :, number] = values[-1]
-        kinds = ["c" if self.bins.categories[column] else "q" for column in self.column_of]
-        options: dict[str, Any] = {
-            "enable_categorical": True,
-            "max_bin": longest + 1,
-            "nthread": threads,
-        }
-        reference = xgb.QuantileDMatrix(every, feature_types=kinds, **options)
-        with (
-            deferred_interrupts()
-        ):  # one in the middle of the rows would make XGBoost take these for all
-            return xgb.QuantileDMatrix(
-                Batches(codes, self.columns, kinds), ref=reference, **options
-            )
+        Columns with fewer values than others repeat the last one.
+        """
+        values = [self._values(number) for number in range(len(self.column_of))]
+        longest = max(len(column) for column in values)
+        table = np.empty((longest, len(values)), dtype=np.float32)
+        for number, column in enumerate(values):
+            table[: len(column), number] = column
+            table[len(column) :, number] = column[-1]
+        is_category = self.bins.categories[self.column_of] > 0
+        return table, np.where(is_category, "c", "q").tolist()
 
     def columns(self, codes: NDArray[Any]) -> NDArray[Any]:
         """Return the columns of the matrix for some rows of bins."""

@@ -12,7 +12,7 @@ curvature of the sampled rows.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -20,9 +20,9 @@ import numpy as np
 import xgboost as xgb
 from numpy.typing import NDArray
 
-from rankwright.data.bins import BinnedMatrix, Bins, RowSample
+from rankwright.data.bins import Bins, RowSample
 from rankwright.data.dataset import RankingData
-from rankwright.data.paged_rows import PagedRows
+from rankwright.data.on_disk import row_ranges
 from rankwright.engines.contract import Growth
 from rankwright.engines.gate import GATE
 from rankwright.engines.xgboost.binned import Layout
@@ -30,6 +30,7 @@ from rankwright.engines.xgboost.forest import Forest, GrownTree
 from rankwright.engines.xgboost.parameters import MOST_BINS, check_columns, xgboost_parameters
 from rankwright.engines.xgboost.tree import LeafFinder, read_tree
 from rankwright.kernels.random import UNIFORM, fill_uniform, noise_by_query, stream_of
+from rankwright.support.interrupts import deferred_interrupts
 from rankwright.support.memory import release_memory
 
 Floats = NDArray[np.float64]
@@ -57,9 +58,12 @@ class Grower:
         self._least_weight = float(params.get("min_child_weight", 0.0))
         self.draws = self._subsample < 1 or self._colsample < 1
         check_columns(params, train.feature_names)
-        bins = _bins_of(train, options["max_bin"], self.threads)
+        bins = growth.bins
+        if bins is None:
+            bins = _choose_bins(train, options["max_bin"], self.threads)
+        _check_categories(bins, train.feature_names)
         release_memory()
-        self._codes = [_codes_of(part.X, bins, self.threads) for part in growth.parts]
+        self._codes = [bins.encode(part.X, threads=self.threads) for part in growth.parts]
         self._layout = Layout(bins)
         self._n_features = n_columns
         self.can_split = self._layout.can_split
@@ -71,7 +75,7 @@ class Grower:
         self._iteration = 0
         if self.can_split:
             with _refusals(), GATE.calls_with(self.threads):
-                self._matrix = self._layout.matrix(self._codes[0], self.threads)
+                self._matrix = _matrix_of(self._codes[0], self._layout, self.threads)
                 self._booster = xgb.Booster(
                     self._params | {"max_bin": self._matrix_bins()}, [self._matrix]
                 )
@@ -157,11 +161,7 @@ class _Tree:
     """A grown tree, of which the newest finds the leaves of rows."""
 
     def __init__(
-        self,
-        tree: GrownTree,
-        finder: LeafFinder,
-        codes: Sequence[NDArray[Any] | PagedRows],
-        threads: int,
+        self, tree: GrownTree, finder: LeafFinder, codes: Sequence[NDArray[Any]], threads: int
     ) -> None:
         self.values = tree.arrays.value
         self._tree = self._finished = tree
@@ -185,29 +185,65 @@ class _Tree:
         return self._finished
 
 
-def _bins_of(train: RankingData, max_bin: int, threads: int) -> Bins:
-    if isinstance(train.X, BinnedMatrix):
-        bins = train.X.bins
-    else:
-        keys = np.repeat(train.queries.keys, train.queries.sizes)
-        categorical = [train.feature_names.index(name) for name in train.categories]
-        bins = Bins.of(RowSample.of(train.X, keys, threads=threads), max_bin, categorical)
-    if bins.n_bins.max() > MOST_BINS:
-        column = int(bins.n_bins.argmax())
+class _Blocks(xgb.DataIter):
+    """Rows for XGBoost's matrix, block by block, because they take more memory with its columns.
+
+    Parameters
+    ----------
+    codes
+        The bins.
+    layout
+        XGBoost's columns.
+    kinds
+        XGBoost's type of each of them.
+    """
+
+    def __init__(self, codes: NDArray[Any], layout: Layout, kinds: list[str]) -> None:
+        super().__init__()
+        self._codes, self._layout, self._kinds = codes, layout, kinds
+        self.reset()
+
+    def reset(self) -> None:
+        """Start again with the first block: XGBoost asks for all rows several times."""
+        self._ranges = row_ranges(self._codes)
+
+    def next(self, input_data: Callable[..., Any]) -> bool:
+        """Hand over one block; return False after the last."""
+        rows = next(self._ranges, None)
+        if rows is None:
+            return False
+        input_data(data=self._layout.columns(self._codes[rows]), feature_types=self._kinds)
+        return True
+
+
+def _matrix_of(codes: NDArray[Any], layout: Layout, threads: int) -> xgb.QuantileDMatrix:
+    """Build XGBoost's matrix from bins. The bin numbers are its bins too: it finds no edges of its own."""
+    values, kinds = layout.values()
+    options: dict[str, Any] = {
+        "enable_categorical": True,
+        "max_bin": len(values) + 1,
+        "nthread": threads,
+    }
+    reference = xgb.QuantileDMatrix(values, feature_types=kinds, **options)
+    # An interrupt in the middle of the rows would make XGBoost take the rows so far for all.
+    with deferred_interrupts():
+        blocks = _Blocks(codes, layout, kinds)
+        return xgb.QuantileDMatrix(blocks, ref=reference, **options)
+
+
+def _choose_bins(train: RankingData, max_bin: int, threads: int) -> Bins:
+    keys = np.repeat(train.queries.keys, train.queries.sizes)
+    categorical = [train.feature_names.index(name) for name in train.categories]
+    return Bins.of(RowSample.of(train.X, keys, threads=threads), max_bin, categorical)
+
+
+def _check_categories(bins: Bins, names: Sequence[str]) -> None:
+    column = int(bins.n_bins.argmax())
+    if bins.n_bins[column] > MOST_BINS:
         raise ValueError(
-            f"the column {train.feature_names[column]!r} has {bins.n_bins[column]} categories, and XGBoost keeps a sum "
+            f"the column {names[column]!r} has {bins.n_bins[column]} categories, and XGBoost keeps a sum "
             f"for each: at most {MOST_BINS} are possible. Join the rare ones, or leave the column out."
         )
-    return bins
-
-
-def _codes_of(X: Any, bins: Bins, threads: int) -> NDArray[Any] | PagedRows:
-    if isinstance(X, BinnedMatrix):
-        assert X.bins is bins or X.codes.dtype == bins.dtype, (
-            "parts have the bins of the training set"
-        )
-        return X.codes
-    return bins.encode_to_keep(X, threads=threads)
 
 
 @contextmanager

@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rankwright.data.paged_rows import PagedRows
 from rankwright.engines.xgboost.binned import Layout
 from rankwright.engines.xgboost.forest import GrownTree
 from rankwright.kernels.bins import leaves_of_bins
@@ -114,16 +113,9 @@ class LeafFinder:
             if tree.default_left[i]:
                 self._child[first + self._n_bins[i] + 1] = tree.left[i]
 
-    def leaves(self, codes: NDArray[Any] | PagedRows, threads: int) -> NDArray[np.int64]:
-        """Return the leaf of each row."""
+    def leaves(self, codes: NDArray[Any], threads: int) -> NDArray[np.int64]:
+        """Return the leaf of each row of bins."""
         leaves = np.empty(len(codes), dtype=np.int64)
-        done = 0
-        for block in codes.blocks() if isinstance(codes, PagedRows) else (codes,):
-            self._find(block, threads, leaves[done : done + len(block)])
-            done += len(block)
-        return leaves
-
-    def _find(self, codes: NDArray[Any], threads: int, out: NDArray[np.int64]) -> None:
         find = partial(
             leaves_of_bins,
             codes=codes,
@@ -131,6 +123,8 @@ class LeafFinder:
             n_bins=self._n_bins,
             first=self._first,
             child=self._child,
-            out=out,
+            out=leaves,
         )
-        run_ranges(find, equal_ranges(len(codes), min(threads, 1 + len(codes) // _ROWS_PER_THREAD)))
+        n_threads = min(threads, 1 + len(codes) // _ROWS_PER_THREAD)
+        run_ranges(find, equal_ranges(len(codes), n_threads))
+        return leaves
