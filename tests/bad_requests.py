@@ -26,7 +26,7 @@ class Bad:
     half_close
         Close the sending side afterwards.
     may_close
-        The server may close the connection without an answer, because this is not whole HTTP.
+        The server may close the connection without a reason, because this is not whole HTTP.
     """
 
     kind: str
@@ -109,7 +109,7 @@ def faults(bad: Bad, status: int, reason: str) -> str | None:
     """Say what is wrong with an answer; None if it is as it should be."""
     if 400 <= status < 500 and len(reason) > 10:
         return None
-    if bad.may_close and status == 0 and reason != "timeout":
+    if bad.may_close and status in (0, 400) and reason != "timeout":
         return None
     return f"{bad.kind}: status {status}, reason {reason!r}, for {bad.parts[0][:200]!r}"
 
@@ -403,12 +403,6 @@ def _slow_body(choose: Choose, shape: Shape) -> tuple[tuple[bytes, ...], bool, b
     return (framed[:cut], framed[cut : cut + 1], b""), False, False
 
 
-def _slow_head(choose: Choose, shape: Shape) -> tuple[tuple[bytes, ...], bool, bool]:
-    framed = http(b"{}", shape)
-    cut = choose.randrange(1, framed.index(b"\r\n\r\n"))
-    return (framed[:cut], b""), False, False
-
-
 def _cut_off(choose: Choose, shape: Shape) -> tuple[tuple[bytes, ...], bool, bool]:
     framed = http(_dump(good(choose, shape)), shape)
     return (framed[: choose.randrange(1, len(framed))],), True, True
@@ -444,6 +438,5 @@ _CONNECTIONS: dict[str, Callable[[Choose, Shape], tuple[tuple[bytes, ...], bool,
     "compressed": _compressed,
     "broken HTTP": _broken_http,
     "slow body": _slow_body,
-    "slow head": _slow_head,
     "cut off": _cut_off,
 }

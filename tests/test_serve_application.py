@@ -176,11 +176,11 @@ def test_tokens_of_a_file_and_the_environment(
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"port": 70000}, "port must be from 0"),
-        ({"max_rows": 0}, "max_rows must be at least 1"),
-        ({"max_body": 0}, "max_body must be at least 1"),
-        ({"time_limit": float("nan")}, "time_limit must be a positive"),
-        ({"watch": -1.0}, "watch must be a non-negative"),
+        ({"port": 70000}, "port must be a whole number from 0 to 65535"),
+        ({"max_rows": 0}, "max_rows must be a whole number from 1"),
+        ({"max_body": 0}, "max_body must be a whole number from 1"),
+        ({"time_limit": float("nan")}, "time_limit must be a number above 0"),
+        ({"watch": -1.0}, "watch must be a number from 0"),
     ],
 )
 def test_settings_that_are_refused(options: dict[str, Any], message: str) -> None:

@@ -1,11 +1,13 @@
 """Load, soak and bad requests on a ranking service on the loopback interface: 300 trees of 31 leaves, 46 features.
 
-Run: python benchmarks/serve.py load [--rate 300] [--seconds 60]    latencies at a fixed rate, 100 documents each
-     python benchmarks/serve.py soak [--rate 20] [--seconds 600]    memory every 10 seconds
-     python benchmarks/serve.py bad [--number 2000]                 generated bad requests, good ones in between
+Run: python lab/benchmarks/serve.py                                    all three, with their defaults
+     python lab/benchmarks/serve.py load [--rate 300] [--seconds 60]   latencies at a fixed rate, 100 documents each
+     python lab/benchmarks/serve.py soak [--rate 20] [--seconds 600]   memory every 10 seconds
+     python lab/benchmarks/serve.py bad [--number 2000]                generated bad requests, good ones in between
 
 Requests are sent when they are due, whether or not earlier ones were answered, and latency counts from then: a service
-that stalls cannot hide it. Every answer is compared, byte by byte, with what the model predicts.
+that stalls cannot hide it. Every answer is compared, byte by byte, with the predictions of the model. On a machine with
+other work, latencies say little; the processor time of a request (``service_cpu_ms_per_request``) changes less.
 """
 
 from __future__ import annotations
@@ -147,6 +149,7 @@ def load(service: Service, pairs: list[Any], rate: float, seconds: float) -> dic
         "service_cpu_ms_per_request": round(
             1000 * (after[1] - before[1]) / len(client.latencies), 3
         ),
+        "memory_mb": round(resident_mb(service.process.pid), 1),
         "generator_cpu_share": round(
             (after[0].user + after[0].system - before[0].user - before[0].system) / took, 3
         ),
@@ -228,41 +231,46 @@ def bad(
     }
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("what", choices=["load", "soak", "bad"])
-    parser.add_argument("--rate", type=float, help="requests a second [300, or 20 for soak]")
-    parser.add_argument("--seconds", type=float, help="[60, or 600 for soak]")
-    parser.add_argument("--number", type=int, default=2000, help="bad requests")
-    parser.add_argument("--out", type=Path, help="JSON file for the result")
-    options = parser.parse_args()
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # the service is stopped too
-    rate = options.rate or (20.0 if options.what == "soak" else 300.0)
-    seconds = options.seconds or (600.0 if options.what == "soak" else 60.0)
+def measure(what: str, options: argparse.Namespace) -> dict[str, Any]:
+    """Start a service, and do one of the three measurements."""
+    rate = options.rate or (20.0 if what == "soak" else 300.0)
+    seconds = options.seconds or (600.0 if what == "soak" else 60.0)
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         path, X = make_model(folder)
         model = rw.load(path)
-        limits = ("--time-limit", "1", "--max-body", "200000") if options.what == "bad" else ()
+        limits = ("--time-limit", "1", "--max-body", "200000") if what == "bad" else ()
         with Service(path, folder / "access.log", *limits) as service:
-            if options.what == "bad":
+            if what == "bad":
                 shape = Shape(model.feature_names, max_rows=1000, max_body=200_000)
                 result = bad(service, model, options.number, shape, limit=1.0)
             else:
-                run = load if options.what == "load" else soak
+                run = load if what == "load" else soak
                 result = run(service, messages(model, X), rate, seconds)
             result["exit_code"] = service.stop()
-    result = {
-        "what": options.what,
-        **result,
-        "environment": environment(["rankwright", "numpy", "numba", "uvicorn"]),
-    }
-    print(json.dumps(result, indent=1))
+    return result
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("what", nargs="?", choices=["all", "load", "soak", "bad"], default="all")
+    parser.add_argument("--rate", type=float, help="requests a second [300, or 20 for soak]")
+    parser.add_argument("--seconds", type=float, help="[60, or 600 for soak]")
+    parser.add_argument("--number", type=int, default=2000, help="bad requests")
+    parser.add_argument("--out", type=Path, help="JSON file for the results")
+    options = parser.parse_args()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # the service is stopped too
+    names = ["load", "bad", "soak"] if options.what == "all" else [options.what]
+    results: dict[str, Any] = {}
+    for what in names:
+        results[what] = measure(what, options)
+        print(json.dumps({what: results[what]}, indent=1), flush=True)
+    results["environment"] = environment(["rankwright", "numpy", "numba", "starlette", "uvicorn"])
     if options.out is not None:
         with replacing(options.out) as file:
-            file.write((json.dumps(result, indent=1) + "\n").encode())
+            file.write((json.dumps(results, indent=1) + "\n").encode())
 
 
 if __name__ == "__main__":

@@ -44,12 +44,14 @@ def serve(
 
     Example: rankwright serve run --port 8000
     """
+    from rankwright.serve import check_libraries
+
+    check_libraries()
+
     from rankwright.serve.log import JsonLog
-    from rankwright.serve.server import check_library
     from rankwright.serve.server import serve as run_service
     from rankwright.serve.settings import ServiceSettings, read_token
 
-    check_library()
     settings = ServiceSettings(
         host, port, read_token(token_file), max_rows, max_body, time_limit, watch
     )

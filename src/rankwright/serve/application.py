@@ -9,64 +9,43 @@ import secrets
 import time
 from collections.abc import Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, TypeVar
 
-from rankwright.serve import openapi, page
-from rankwright.serve.bodies import Body, MemoryBudget, Receive
+from starlette.applications import Starlette
+from starlette.datastructures import Headers
+from starlette.exceptions import HTTPException
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import HTMLResponse, JSONResponse, Response
+from starlette.routing import Route
+from starlette.types import Message, Receive, Scope, Send
+
+from rankwright.serve import metrics, openapi
+from rankwright.serve.bodies import BodyReceiver, MemoryBudget
 from rankwright.serve.log import JsonLog
-from rankwright.serve.metrics import CONTENT_TYPE as METRICS_TYPE
-from rankwright.serve.metrics import Metrics
 from rankwright.serve.model_holder import ModelHolder
-from rankwright.serve.refusals import Disconnected, Refusal, shown
+from rankwright.serve.refusals import Refusal, shown
 from rankwright.serve.requests import parse_query
 from rankwright.serve.settings import ServiceSettings
 
-Send = Callable[[Any], Awaitable[None]]
-Headers = tuple[tuple[bytes, bytes], ...]
 T = TypeVar("T")
+Endpoint = Callable[[Request], Awaitable[Response]]
 
-# Less work than this is done in the event loop: a change of threads would take longer than others have to wait.
+# Less work than this is done in the event loop, because a change of threads would take longer.
 _DIRECT_BYTES = 256 << 10
 _DIRECT_SECONDS = 0.001
 _WORKERS = 2
 _MOST_WAITING = 64  # jobs for the workers
 _BODIES_AT_ONCE = 16  # of the largest size: the memory that all bodies may take
-_REQUEST_ID = re.compile(rb"[\w.:/+=-]{1,64}")
-_JSON = b"application/json"
-_CLIENT_LEFT = 499  # in the log; nothing is sent
+_REQUEST_ID = re.compile(r"[\w.:/+=-]{1,64}", re.ASCII)
+_CLIENT_LEFT = 499  # in the log; no answer is sent
+_LATER = {"retry-after": "1"}
 
 
-class Answer(NamedTuple):
-    """What is sent."""
+class _Json(JSONResponse):
+    """An answer in ASCII, because ids in requests may hold surrogates that UTF-8 cannot encode."""
 
-    status: int
-    body: bytes
-    content_type: bytes = _JSON
-    headers: Headers = ()
-
-
-class Request:
-    """One request with what the log says of it."""
-
-    def __init__(
-        self,
-        scope: dict[str, Any],
-        receive: Receive,
-        settings: ServiceSettings,
-        budget: MemoryBudget,
-    ) -> None:
-        self.start = time.perf_counter()
-        self.method: str = scope["method"]
-        self.path: str = scope["path"]
-        self.client = None if scope.get("client") is None else str(scope["client"][0])
-        self.headers: dict[bytes, bytes] = dict(scope["headers"])
-        self.body = Body(receive, self.headers, settings.max_body, budget)
-        name = self.headers.get(b"x-request-id", b"")
-        self.id = name.decode() if _REQUEST_ID.fullmatch(name) else secrets.token_hex(8)
-        self.details: dict[str, Any] = {}
-
-
-Handler = Callable[[Request], Awaitable[Answer]]
+    def render(self, content: Any) -> bytes:
+        return json.dumps(content, allow_nan=False).encode()
 
 
 class Application:
@@ -79,59 +58,92 @@ class Application:
     settings
         Limits and the token.
     log
-        Where requests are logged.
+        Receives a line for each request.
     """
 
     def __init__(self, holder: ModelHolder, settings: ServiceSettings, log: JsonLog) -> None:
         self.holder = holder
         self.settings = settings
         self.log = log
-        self.metrics = Metrics()
+        self.metrics = metrics.Metrics()
         self._budget = MemoryBudget(_BODIES_AT_ONCE * settings.max_body)
         self._workers = ThreadPoolExecutor(_WORKERS, thread_name_prefix="rankwright")
         self._waiting = 0
-        document = openapi.document(settings)
-        self._document = Answer(200, json.dumps(document).encode())
-        self._page = Answer(200, page.render(document), b"text/html; charset=utf-8", page.HEADERS)
-        self._routes: dict[str, dict[str, Handler]] = {
-            "/rank": {"POST": self._rank},
-            "/model": {"GET": self._model},
-            "/reload": {"POST": self._reload},
-            "/metrics": {"GET": self._metrics},
-            "/health": {"GET": self._health},
-            "/ready": {"GET": self._ready},
-            "/openapi.json": {"GET": self._openapi},
-            "/docs": {"GET": self._docs},
-        }
-        self._open = ("/health", "/ready", "/openapi.json", "/docs")  # need no token
+        # A new model must have the same columns, so the description stays true.
+        self._description = openapi.document(settings, holder.current.model.columns)
+        routes = [
+            Route("/rank", self._protected(self._rank), methods=["POST"]),
+            Route("/model", self._protected(self._model)),
+            Route("/reload", self._protected(self._reload), methods=["POST"]),
+            Route("/metrics", self._protected(self._metrics)),
+            Route("/health", self._health),
+            Route("/ready", self._ready),
+            Route("/openapi.json", self._openapi),
+            Route("/docs", self._docs),
+        ]
+        self._methods = {route.path: ", ".join(sorted(route.methods or ())) for route in routes}
+        self._app = Starlette(
+            routes=routes,
+            exception_handlers={
+                Refusal: self._answer_error,
+                HTTPException: self._answer_error,
+                ClientDisconnect: self._answer_error,
+                Exception: self._answer_error,
+            },
+        )
+        self._app.router.redirect_slashes = False
 
-    async def __call__(self, scope: dict[str, Any], receive: Receive, send: Send) -> None:
-        """Serve one request."""
-        if scope["type"] != "http":
-            raise RuntimeError(f"the service speaks HTTP; got {scope['type']}.")
-        request = Request(scope, receive, self.settings, self._budget)
-        self.metrics.in_progress += 1
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Serve one request, count it, and log it."""
+        start = time.perf_counter()
+        headers = Headers(scope=scope)
+        body = BodyReceiver(receive, headers)
+        request_id = headers.get("x-request-id", "")
+        if not _REQUEST_ID.fullmatch(request_id):
+            request_id = secrets.token_hex(8)
+        details: dict[str, Any] = {}  # further fields of the line in the log
+        scope["state"] = {"request_id": request_id, "body": body, "details": details}
         status = _CLIENT_LEFT
+
+        async def send_with_id(message: Message) -> None:
+            nonlocal status
+            if message["type"] == "http.response.start":
+                status = message["status"]
+                message["headers"].append((b"x-request-id", request_id.encode()))
+            await send(message)
+
+        self.metrics.in_progress.inc()
         try:
-            answer = await self._answer(request)
-            status = answer.status
-            await self._send(answer, request, send)
-        except Disconnected:
-            self.metrics.disconnects += 1
+            await self._app(scope, body, send_with_id)
+        except Exception as error:
+            # Starlette has answered with status 500, and raises the error again for the log.
+            reason = f"{type(error).__name__}: {error}"
+            self.log.event("failure", level="error", request=request_id, reason=reason)
         finally:
-            self.metrics.in_progress -= 1
-            self._record(request, status)
+            self.metrics.in_progress.dec()
+            seconds = time.perf_counter() - start
+            self._count(scope["path"], status, seconds)
+            client = scope.get("client")
+            self.log.event(
+                "access",
+                request=request_id,
+                client=None if client is None else client[0],
+                method=scope["method"][:16],
+                path=scope["path"][:200],
+                status=status,
+                ms=round(1000 * seconds, 3),
+                bytes=body.size,
+                **details,
+            )
 
     def close(self) -> None:
         """End the worker threads."""
         self._workers.shutdown(cancel_futures=True)
 
     async def in_worker(self, work: Callable[..., T], *arguments: Any) -> T:
-        """Call a function in a thread; refused if too many calls are waiting."""
+        """Call a function in a thread, or raise Refusal if too many calls are waiting."""
         if self._waiting >= _MOST_WAITING:
-            raise Refusal(
-                503, "too many requests are waiting; try again.", ((b"retry-after", b"1"),)
-            )
+            raise Refusal(503, "too many requests are waiting; try again.", _LATER)
         self._waiting += 1
         try:
             return await asyncio.get_running_loop().run_in_executor(self._workers, work, *arguments)
@@ -139,115 +151,103 @@ class Application:
             self._waiting -= 1
 
     async def reload(self, cause: str) -> bool:
-        """Read the model again, and log the outcome; True if it was replaced."""
+        """Read the model again, log the outcome, and return True if the model was replaced."""
         try:
             changed = await self.in_worker(self.holder.reload)
         except (ValueError, OSError) as error:
-            self.metrics.swaps["failed"] += 1
-            self.log.event(
-                "model",
-                level="error",
-                cause=cause,
-                reason=str(error),
-                model=self.holder.current.version,
-            )
+            self.metrics.swaps.labels("failed").inc()
+            version = self.holder.current.version
+            self.log.event("model", level="error", cause=cause, reason=str(error), model=version)
             raise
         if changed:
-            self.metrics.swaps["done"] += 1
-        self.log.event(
-            "model", level="info", cause=cause, changed=changed, model=self.holder.current.version
-        )
+            self.metrics.swaps.labels("done").inc()
+        version = self.holder.current.version
+        self.log.event("model", level="info", cause=cause, changed=changed, model=version)
         return changed
 
-    async def _answer(self, request: Request) -> Answer:
-        """Find the answer; everything that goes wrong becomes one."""
-        try:
-            async with asyncio.timeout(self.settings.time_limit):
-                return await self._route(request)
-        except Refusal as problem:
-            return self._refusal(request, problem)
-        except TimeoutError:
-            limit = f"{self.settings.time_limit:g} seconds"
-            if request.body.complete:
-                return self._refusal(
-                    request, Refusal(503, f"the answer was not ready within {limit}.")
-                )
-            return self._refusal(request, Refusal(408, f"the body did not arrive within {limit}."))
-        except Disconnected:
-            raise
-        except Exception as error:
-            self.log.event(
-                "failure",
-                level="error",
-                request=request.id,
-                reason=f"{type(error).__name__}: {error}",
-            )
-            return self._refusal(
-                request, Refusal(500, f"internal error; the log has it as request {request.id}.")
-            )
-        finally:
-            request.body.release()
+    def _protected(self, endpoint: Endpoint) -> Endpoint:
+        """Return the endpoint behind the token and the time limit."""
 
-    def _refusal(self, request: Request, problem: Refusal) -> Answer:
-        request.details["reason"] = problem.reason
-        return Answer(problem.status, _dump({"error": problem.reason}), headers=problem.headers)
-
-    async def _route(self, request: Request) -> Answer:
-        methods = self._routes.get(request.path)
-        if methods is None:
-            raise Refusal(404, f"there is nothing at {shown(request.path)}; see /docs.")
-        method = "GET" if request.method == "HEAD" else request.method
-        if method not in methods:
-            allowed = ", ".join(["GET", "HEAD"] if "GET" in methods else methods)
-            reason = f"{request.path} takes {allowed}, not {shown(request.method)}."
-            raise Refusal(405, reason, ((b"allow", allowed.encode()),))
-        if request.path not in self._open:
+        async def protected(request: Request) -> Response:
             self._authorise(request)
-        return await methods[method](request)
+            try:
+                async with asyncio.timeout(self.settings.time_limit):
+                    return await endpoint(request)
+            except TimeoutError:
+                limit = f"{self.settings.time_limit:g} seconds"
+                if not request.state.body.complete:
+                    raise Refusal(408, f"the body did not arrive within {limit}.") from None
+                raise Refusal(503, f"the answer was not ready within {limit}.") from None
+
+        return protected
 
     def _authorise(self, request: Request) -> None:
         token = self.settings.token
         if token is None:
             return
-        kind, _, guess = request.headers.get(b"authorization", b"").partition(b" ")
-        if kind.lower() != b"bearer" or not token.matches(guess.strip()):
-            reason = "a valid token is needed: send the header Authorization: Bearer TOKEN."
-            raise Refusal(401, reason, ((b"www-authenticate", b"Bearer"),))
+        scheme, _, guess = request.headers.get("authorization", "").partition(" ")
+        # Headers are bytes, which Starlette decodes as Latin-1.
+        if scheme.lower() != "bearer" or not token.matches(guess.strip().encode("latin-1")):
+            raise Refusal(
+                401,
+                "a valid token is needed: send the header Authorization: Bearer TOKEN.",
+                {"www-authenticate": "Bearer"},
+            )
 
-    async def _rank(self, request: Request) -> Answer:
-        self._check_form(request)
-        if not self.holder.ready:
-            raise Refusal(503, "the service is starting; try again.", ((b"retry-after", b"1"),))
-        body = await request.body.read()
-        served = self.holder.current
-        parsing = (parse_query, body, served.table, self.settings.max_rows)
-        query = await self._run(len(body) <= _DIRECT_BYTES, *parsing)
-        request.details.update(rows=len(query.matrix), model=served.version)
-        is_quick = (
-            len(query.matrix) * served.seconds_per_row <= _DIRECT_SECONDS
-            and not query.contributions
-        )
-        answer = await self._run(is_quick, served.rank, query)
-        self.metrics.rows += len(query.matrix)
-        self.metrics.unknown_levels += query.unknown_levels
-        return Answer(200, _dump(answer))
-
-    async def _run(self, direct: bool, work: Callable[..., T], *arguments: Any) -> T:
-        return work(*arguments) if direct else await self.in_worker(work, *arguments)
-
-    @staticmethod
-    def _check_form(request: Request) -> None:
-        kind = request.headers.get(b"content-type", b"").partition(b";")[0].strip().lower()
-        if kind != _JSON:
-            got = shown(kind.decode("latin-1")) if kind else "nothing"
+    async def _rank(self, request: Request) -> Response:
+        content_type = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+        if content_type != "application/json":
+            got = shown(content_type) if content_type else "nothing"
             raise Refusal(415, f"send the header Content-Type: application/json; got {got}.")
-        if b"content-encoding" in request.headers:
+        if "content-encoding" in request.headers:
             raise Refusal(415, "a compressed body is not accepted; leave out Content-Encoding.")
+        if not self.holder.ready:
+            raise Refusal(503, "the service is starting; try again.", _LATER)
+        body = bytearray()
+        try:
+            await self._read(request, body)
+            return _Json(await self._ranking(request, bytes(body)))
+        finally:
+            self._budget.free += len(body)
 
-    async def _model(self, request: Request) -> Answer:
-        return Answer(200, _dump(self.holder.current.describe()))
+    async def _read(self, request: Request, body: bytearray) -> None:
+        """Append the body of a request, for which memory is reserved, to an array."""
+        max_body = self.settings.max_body
+        too_large = Refusal(
+            413, f"the body is larger than the {max_body} bytes that this service takes."
+        )
+        # Without this a client that waits for status 100 would be asked for its whole body.
+        if int(request.headers.get("content-length", 0)) > max_body:
+            raise too_large
+        async for part in request.stream():
+            if len(body) + len(part) > max_body:
+                raise too_large
+            self._budget.take(len(part))
+            body += part
 
-    async def _reload(self, request: Request) -> Answer:
+    async def _ranking(self, request: Request, body: bytes) -> dict[str, Any]:
+        # The whole request is served by one model, also if it is replaced meanwhile.
+        served = self.holder.current
+        is_quick = len(body) <= _DIRECT_BYTES
+        query = await self._run(is_quick, parse_query, body, served.table, self.settings.max_rows)
+        n_rows = len(query.matrix)
+        request.state.details.update(rows=n_rows, model=served.version)
+        is_quick = n_rows * served.seconds_per_row <= _DIRECT_SECONDS and not query.contributions
+        ranking = await self._run(is_quick, served.rank, query)
+        self.metrics.rows.inc(n_rows)
+        self.metrics.unknown_levels.inc(query.unknown_levels)
+        return ranking
+
+    async def _run(self, is_quick: bool, work: Callable[..., T], *arguments: Any) -> T:
+        """Call a function: in the event loop if it is quick, otherwise in a thread."""
+        if is_quick:
+            return work(*arguments)
+        return await self.in_worker(work, *arguments)
+
+    async def _model(self, request: Request) -> Response:
+        return _Json(self.holder.current.describe())
+
+    async def _reload(self, request: Request) -> Response:
         if self.settings.token is None:
             raise Refusal(
                 403, "/reload needs a service with a token; start it with one, or send SIGHUP."
@@ -256,69 +256,61 @@ class Application:
             changed = await self.reload("request")
         except (ValueError, OSError) as error:
             raise Refusal(409, f"the model was kept: {error}") from None
-        return Answer(200, _dump({"changed": changed, "model": self.holder.current.version}))
+        return _Json({"changed": changed, "model": self.holder.current.version})
 
-    async def _metrics(self, request: Request) -> Answer:
-        return Answer(
-            200, self.metrics.render(self.holder.current, self.holder.ready), METRICS_TYPE
-        )
+    async def _metrics(self, request: Request) -> Response:
+        text = self.metrics.render(self.holder.current, self.holder.ready)
+        return Response(text, headers={"content-type": metrics.CONTENT_TYPE})
 
-    async def _health(self, request: Request) -> Answer:
-        return Answer(200, _dump({"status": "alive"}))
+    async def _health(self, request: Request) -> Response:
+        return _Json({"status": "alive"})
 
-    async def _ready(self, request: Request) -> Answer:
+    async def _ready(self, request: Request) -> Response:
         if not self.holder.ready:
-            raise Refusal(
-                503,
-                "the service is starting: its kernels are being compiled.",
-                ((b"retry-after", b"1"),),
-            )
-        return Answer(200, _dump({"status": "ready", "model": self.holder.current.version}))
+            raise Refusal(503, "the service is starting: its kernels are being compiled.", _LATER)
+        return _Json({"status": "ready", "model": self.holder.current.version})
 
-    async def _openapi(self, request: Request) -> Answer:
-        return self._document
+    async def _openapi(self, request: Request) -> Response:
+        return _Json(self._description)
 
-    async def _docs(self, request: Request) -> Answer:
-        return self._page
+    async def _docs(self, request: Request) -> Response:
+        return HTMLResponse(openapi.PAGE, headers=openapi.PAGE_HEADERS)
 
-    async def _send(self, answer: Answer, request: Request, send: Send) -> None:
-        headers = [
-            (b"content-type", answer.content_type),
-            (b"content-length", str(len(answer.body)).encode()),
-            (b"x-request-id", request.id.encode()),
-            *answer.headers,
-        ]
-        if request.body.complete:
-            await send({"type": "http.response.start", "status": answer.status, "headers": headers})
-            await send({"type": "http.response.body", "body": answer.body})
+    async def _answer_error(self, request: Request, error: Exception) -> Response:
+        """Return the answer to a request that could not be served."""
+        if isinstance(error, ClientDisconnect):
+            self.metrics.disconnects.inc()
+            return Response(status_code=_CLIENT_LEFT)
+        refusal = self._refusal(request, error)
+        request.state.details["reason"] = refusal.reason
+        body = request.state.body
+        if refusal.status != 408:
+            await body.drain()
+        answer = _Json({"error": refusal.reason}, refusal.status, refusal.headers)
+        if not body.complete:
+            answer.headers["connection"] = "close"
+        return answer
+
+    def _refusal(self, request: Request, error: Exception) -> Refusal:
+        """Return the reason that a client is told."""
+        if isinstance(error, Refusal):
+            return error
+        if not isinstance(error, HTTPException):
+            reason = f"internal error; the log has it as request {request.state.request_id}."
+            return Refusal(500, reason)
+        # Starlette has found no route for the path, or none for the method.
+        path, method = request.scope["path"], request.scope["method"]
+        if error.status_code == 404:
+            return Refusal(404, f"there is nothing at {shown(path)}; see /docs.")
+        allowed = self._methods[path]
+        reason = f"{path} takes {allowed}, not {shown(method)}."
+        return Refusal(405, reason, {"allow": allowed})
+
+    def _count(self, path: str, status: int, seconds: float) -> None:
+        if status == _CLIENT_LEFT:
             return
-        # The answer is sent whole, but the connection stays open until the client has sent its body.
-        headers.append((b"connection", b"close"))
-        await send({"type": "http.response.start", "status": answer.status, "headers": headers})
-        await send({"type": "http.response.body", "body": answer.body, "more_body": True})
-        if answer.status != 408:
-            await request.body.drain()
-        await send({"type": "http.response.body", "body": b""})
-
-    def _record(self, request: Request, status: int) -> None:
-        seconds = time.perf_counter() - request.start
-        path = request.path if request.path in self._routes else "other"
-        if status != _CLIENT_LEFT:
-            self.metrics.requests[path, status] += 1
-            if path == "/rank":
-                self.metrics.seconds.add(seconds)
-        self.log.event(
-            "access",
-            request=request.id,
-            client=request.client,
-            method=request.method[:16],
-            path=request.path[:200],
-            status=status,
-            ms=round(1000 * seconds, 3),
-            bytes=request.body.size,
-            **request.details,
-        )
-
-
-def _dump(value: Any) -> bytes:
-    return json.dumps(value, allow_nan=False).encode()
+        # Paths that do not exist share a label, because a client could invent any number.
+        label = path if path in self._methods else "other"
+        self.metrics.requests.labels(label, status).inc()
+        if path == "/rank":
+            self.metrics.seconds.observe(seconds)

@@ -1,96 +1,74 @@
-"""Reading the body of a request within limits."""
+"""The bodies of requests: their bytes are counted and limited."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
-from typing import Any
 
-from rankwright.serve.refusals import Disconnected, Refusal
+from starlette.datastructures import Headers
+from starlette.types import Message, Receive
 
-Receive = Callable[[], Awaitable[Any]]
+from rankwright.serve.refusals import Refusal
 
-_DRAIN_SECONDS = 2.0  # to read what a client still sends after it was refused
+_DRAIN_SECONDS = 2.0
 _DRAIN_BYTES = 64 << 20
 
 
 class MemoryBudget:
-    """Bytes of bodies that may be held at the same time by all requests together.
+    """Bytes of bodies that all requests together may hold at the same time.
 
-    It counts bytes, not requests: many slow clients that have sent little keep nobody out.
+    Examples
+    --------
+    >>> budget = MemoryBudget(100)
+    >>> budget.take(60)
+    >>> budget.free
+    40
     """
 
     def __init__(self, total: int) -> None:
         self.free = total
 
     def take(self, n_bytes: int) -> None:
-        """Reserve bytes; raise Refusal where there are too few."""
+        """Reserve bytes, or raise Refusal if there are too few."""
         if n_bytes > self.free:
-            raise Refusal(
-                503, "too many requests are being read; try again.", ((b"retry-after", b"1"),)
-            )
+            raise Refusal(503, "too many requests are being read; try again.", {"retry-after": "1"})
         self.free -= n_bytes
 
 
-class Body:
-    """The body of one request."""
+class BodyReceiver:
+    """The ``receive`` of an ASGI request, which counts the bytes of the body.
 
-    def __init__(
-        self, receive: Receive, headers: Mapping[bytes, bytes], max_body: int, budget: MemoryBudget
-    ) -> None:
+    Parameters
+    ----------
+    receive
+        The ``receive`` of the server.
+    headers
+        Headers of the request. They say whether it has a body.
+    """
+
+    def __init__(self, receive: Receive, headers: Headers) -> None:
         self._receive = receive
-        self._headers = headers
-        self._max_body = max_body
-        self._budget = budget
-        self._reserved = 0
+        # A client that expects a status 100 sends its body only after it was asked for it.
+        self._is_held_back = "expect" in headers
         self.size = 0
-        self.complete = b"content-length" not in headers and b"transfer-encoding" not in headers
-        self.complete = self.complete or headers.get(b"content-length") == b"0"
+        has_body = headers.get("content-length", "0") != "0" or "transfer-encoding" in headers
+        self.complete = not has_body
 
-    async def read(self) -> bytes:
-        """Return the body; raise Refusal if it is too large, and Disconnected if the client leaves."""
-        declared = int(self._headers.get(b"content-length", b"0"))
-        if declared > self._max_body:
-            raise self._too_large()
-        parts: list[bytes] = []
-        while not self.complete:
-            message = await self._receive()
-            if message["type"] == "http.disconnect":
-                raise Disconnected
-            part = message.get("body", b"")
-            self.size += len(part)
-            self.complete = not message.get("more_body", False)
-            if self.size > self._max_body:
-                raise self._too_large()
-            self._budget.take(len(part))
-            self._reserved += len(part)
-            parts.append(part)
-        return b"".join(parts)
+    async def __call__(self) -> Message:
+        """Return the next message of the server."""
+        message = await self._receive()
+        self.size += len(message.get("body", b""))
+        self.complete = not message.get("more_body", False)
+        return message
 
     async def drain(self) -> None:
-        """Read what the client still sends, for a while.
+        """Read and drop the rest of a refused request for a while.
 
-        A connection that is closed with bytes unread is reset, and the client would not see why it was refused.
+        A connection that is closed with bytes unread is reset. The client would then not see why
+        its request was refused.
         """
-        if b"expect" in self._headers:  # it waits for the answer before it sends
-            return
-        n_bytes = 0
+        limit = self.size + _DRAIN_BYTES
         with suppress(TimeoutError):
             async with asyncio.timeout(_DRAIN_SECONDS):
-                while not self.complete and n_bytes < _DRAIN_BYTES:
-                    message = await self._receive()
-                    if message["type"] == "http.disconnect":
-                        return
-                    n_bytes += len(message.get("body", b""))
-                    self.complete = not message.get("more_body", False)
-
-    def release(self) -> None:
-        """Return the memory to the budget."""
-        self._budget.free += self._reserved
-        self._reserved = 0
-
-    def _too_large(self) -> Refusal:
-        return Refusal(
-            413, f"the body is larger than the {self._max_body} bytes that this service takes."
-        )
+                while not (self.complete or self._is_held_back) and self.size < limit:
+                    await self()

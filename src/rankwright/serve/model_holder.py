@@ -1,7 +1,8 @@
 """The model that is served, and its replacement while requests are under way.
 
-A request takes `ModelHolder.current` once and uses it to its end. A new model is read, checked and warmed up in a
-thread; then one assignment puts it in place. So no request is dropped, and none sees two models.
+A request takes `ModelHolder.current` once and uses it to its end. A new model is read, checked and
+warmed up in a thread; then one assignment puts it in place. So no request is dropped, and no
+request sees two models.
 """
 
 from __future__ import annotations
@@ -19,9 +20,9 @@ from rankwright.model import Model, load
 from rankwright.serve.refusals import Refusal
 from rankwright.serve.requests import ColumnTable, Query
 
-_DIGITS = 12  # of the hash of the trees, which tells models apart
-_ROWS_TO_WARM_UP = (1, 1000, 100)
+_DIGITS = 12  # of the hash of the trees, by which clients recognise a model
 _TIMINGS = 5
+_ROWS_TO_WARM_UP = (1, 1000, *[100] * (1 + _TIMINGS))  # the last ones are timed
 
 Fingerprint = tuple[tuple[str, int, int, int], ...]
 
@@ -40,62 +41,67 @@ class ServedModel:
     def warm_up(self) -> None:
         """Compile the kernels, or read them from their cache, and measure how long a row takes."""
         seconds = []
-        for n_rows in (*_ROWS_TO_WARM_UP, *_ROWS_TO_WARM_UP[-1:] * _TIMINGS):
+        for n_rows in _ROWS_TO_WARM_UP:
             rows = np.zeros((n_rows, len(self.table.names)))
             start = time.perf_counter()
-            self.model.predict(rows, group=self._one_query(rows), threads=1)
+            self.model.forest.predict(self._encode(rows), threads=1)
             seconds.append((time.perf_counter() - start) / n_rows)
         self.seconds_per_row = min(seconds[-_TIMINGS:])
 
     def rank(self, query: Query) -> dict[str, Any]:
-        """Score a query and return the answer: documents by descending score, ties in the order of the request."""
+        """Return the documents by descending score; equal scores keep the order of the request."""
         calibration = self.model.calibration
         if query.calibrated and calibration is None:
             raise Refusal(
                 422,
                 "the model is not calibrated; leave out calibrated, or calibrate the model first.",
             )
-        scores = self._scores(query.matrix)
-        order = np.argsort(-scores, kind="stable")[: query.top]
-        numbers = order.tolist()
-        results: list[dict[str, Any]] = [
+        answer: dict[str, Any] = {"model": self.version, "results": []}
+        if not len(query.matrix):
+            return answer
+        try:
+            rows = self._encode(query.matrix)
+            scores = self.model.forest.predict(rows, threads=1)
+        except ValueError as error:
+            # The values have the form of the model's columns, and the model refuses them.
+            raise Refusal(422, str(error)) from None
+        best = np.argsort(-scores, kind="stable")[: query.top]
+        answer["results"] = results = [
             {"id": query.ids[number], "score": score}
-            for number, score in zip(numbers, scores[order].tolist(), strict=True)
+            for number, score in zip(best.tolist(), scores[best].tolist(), strict=True)
         ]
-        answer: dict[str, Any] = {"model": self.version, "results": results}
         if query.calibrated and calibration is not None:
-            for result, value in zip(results, calibration(scores[order]).tolist(), strict=True):
+            for result, value in zip(results, calibration(scores[best]).tolist(), strict=True):
                 result["calibrated"] = value
-        if query.contributions and results:
-            values = self._contributions(query.matrix, order)
-            answer["expected_score"] = float(values[0, -1])
-            for result, row in zip(results, values[:, :-1].tolist(), strict=True):
-                result["contributions"] = dict(zip(self.model.feature_names, row, strict=True))
+        if query.contributions:
+            contributions = self.model.forest.contributions(rows[best], threads=1)
+            answer["expected_score"] = float(contributions[0, -1])
+            for result, values in zip(results, contributions[:, :-1].tolist(), strict=True):
+                names = self.model.feature_names
+                result["contributions"] = dict(zip(names, values, strict=True))
         return answer
 
-    def _scores(self, matrix: NDArray[np.float64]) -> NDArray[np.float64]:
-        if not len(matrix):
-            return np.empty(0)
-        try:
-            return self.model.predict(matrix, group=self._one_query(matrix), threads=1)
-        except (
-            ValueError
-        ) as error:  # the model's own refusals; those of a request's form come first
-            raise Refusal(422, str(error)) from None
+    def _encode(self, matrix: NDArray[np.float64]) -> Any:
+        """Return rows as the trees see them. All rows of a request are one query."""
+        group = [len(matrix)] if self.model.recipe else None
+        return self.model.encode(matrix, group=group, threads=1)
 
-    def _contributions(
-        self, matrix: NDArray[np.float64], chosen: NDArray[np.int64]
-    ) -> NDArray[np.float64]:
-        rows = self.model.encode(matrix, group=self._one_query(matrix), threads=1)[chosen]
-        return self.model.forest.contributions(rows, threads=1)
+    def answers_as(self, reference: ServedModel) -> bool:
+        """Return True if the reference gives the same answers."""
+        return (
+            self.version == reference.version
+            and self.model.columns == reference.model.columns
+            and self.model.recipe == reference.model.recipe
+            and self._calibration == reference._calibration
+        )
 
-    def _one_query(self, matrix: NDArray[np.float64]) -> list[int] | None:
-        """The rows of a request are one query, which matters to models with features within the query."""
-        return [len(matrix)] if self.model.recipe else None
+    @property
+    def _calibration(self) -> Any:
+        return self.model.manifest.get("calibration")
 
     def describe(self) -> dict[str, Any]:
-        """Return what clients need to know of the model."""
-        categories, calibration = self.model.columns.categories, self.model.calibration
+        """Return the answer of ``/model``: the columns that clients send, and the version."""
+        calibration = self.model.calibration
         return {
             "model": self.version,
             "trees": self.model.n_trees,
@@ -103,21 +109,18 @@ class ServedModel:
             "loaded_at": self.loaded_at,
             "features": self.table.names,
             "within_query": self.model.recipe.names,
-            "categories": {
-                name: None if levels is None else list(levels)
-                for name, levels in categories.items()
-            },
+            "categories": self.model.columns.categories,
             "calibration": None if calibration is None else calibration.describe(),
         }
 
 
 class ModelHolder:
-    """The current model of a folder; `reload` is for one thread at a time and waits for its turn.
+    """The current model of a folder. Only one thread at a time reloads it.
 
     Parameters
     ----------
     path
-        Run folder or saved model. It may be a link that is changed to point to another.
+        Run folder or saved model, or a link to it, which may be changed.
     """
 
     def __init__(self, path: Path) -> None:
@@ -128,55 +131,49 @@ class ModelHolder:
         self.ready = False
 
     def warm_up(self) -> None:
-        """Prepare the first model; it may be used from then on."""
+        """Prepare the first model, and allow its use."""
         self.current.warm_up()
         self.ready = True
 
     def has_news(self) -> bool:
-        """Tell whether the files have changed since the current model, or one that was refused, was read."""
+        """Return True if the files have changed since they were read last, with or without success."""
         seen = fingerprint(self.path)
         return bool(seen) and seen not in (self.current.fingerprint, self._refused)
 
     def reload(self) -> bool:
-        """Read the files again; True if they hold another model, which has then taken its place.
+        """Read the files again, and return True if they hold another model, which is served from now on.
 
-        Raises ValueError or OSError, and keeps the current model, if the new one cannot be read or has other columns:
-        clients that send rows would get scores of mixed-up columns.
+        Raise ValueError or OSError, and keep the current model, if the new model cannot be read or
+        has other columns: clients that send rows would get scores of mixed-up columns.
         """
         with self._turn:
             seen = fingerprint(self.path)
             try:
-                new = self._read()
-                old = self.current
-                if new.table.names != old.table.names:
+                model = self._read()
+                if model.table.names != self.current.table.names:
                     raise ValueError(
                         f"{self.path}: the new model has other columns than the one that is served. Start another "
                         "service for it, because clients must change what they send."
                     )
-                same = (
-                    new.model.columns == old.model.columns and new.model.recipe == old.model.recipe
-                )
-                same &= new.model.manifest.get("calibration") == old.model.manifest.get(
-                    "calibration"
-                )
-                if new.version == old.version and same:
-                    old.fingerprint = seen
+                if model.answers_as(self.current):
+                    self.current.fingerprint = seen
                     return False
-                new.warm_up()
+                model.warm_up()
             except (ValueError, OSError):
                 self._refused = seen
                 raise
-            self.current = new
+            self.current = model
             self._refused = None
             return True
 
     def _read(self) -> ServedModel:
-        seen = fingerprint(self.path)  # before reading: files that change meanwhile are read again
+        # Before reading, so that files that change meanwhile are read again.
+        seen = fingerprint(self.path)
         return ServedModel(load(self.path), seen)
 
 
 def fingerprint(path: Path) -> Fingerprint:
-    """Return name, place, size and time of the files of a model; empty while there is none."""
+    """Return name, place, size and time of the files of a model, or nothing while there are none."""
     folder = path / "model" if (path / "model").is_dir() else path
     try:
         files = sorted(folder.iterdir()) if folder.is_dir() else [folder]

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
+
+_LONGEST_VALUE = 40  # characters of a value in a reason
 
 
 class Refusal(Exception):
@@ -18,21 +21,15 @@ class Refusal(Exception):
         Further headers of the answer.
     """
 
-    def __init__(
-        self, status: int, reason: str, headers: tuple[tuple[bytes, bytes], ...] = ()
-    ) -> None:
+    def __init__(self, status: int, reason: str, headers: Mapping[str, str] | None = None) -> None:
         super().__init__(reason)
         self.status = status
         self.reason = reason
         self.headers = headers
 
 
-class Disconnected(Exception):
-    """The client left before its request was complete."""
-
-
-def shown(value: Any, length: int = 40) -> str:
-    """Return a value of a request as short text for a reason, whatever it is.
+def shown(value: Any) -> str:
+    """Return a value of a request as short text for a reason.
 
     Examples
     --------
@@ -41,15 +38,18 @@ def shown(value: Any, length: int = 40) -> str:
     >>> shown([1, 2])
     'a list'
     """
-    kinds = {
-        list: "a list",
-        dict: "an object",
-        type(None): "null",
-        bool: "true" if value is True else "false",
-    }
-    if type(value) in kinds:
-        return kinds[type(value)]
-    if isinstance(value, int) and abs(value) >= 10**length:
+    if value is None or isinstance(value, bool):
+        return {None: "null", True: "true", False: "false"}[value]
+    if isinstance(value, list):
+        return "a list"
+    if isinstance(value, dict):
+        return "an object"
+    if isinstance(value, str):
+        value = value[:_LONGEST_VALUE]
+    elif isinstance(value, int) and abs(value) >= 10**_LONGEST_VALUE:
+        # Python refuses to write integers of thousands of digits as text.
         return "a number of many digits"
-    text = repr(value[:length] if isinstance(value, str) else value)
-    return text if len(text) <= length else text[:length] + "..."
+    text = repr(value)
+    if len(text) > _LONGEST_VALUE:
+        return text[:_LONGEST_VALUE] + "..."
+    return text

@@ -1,16 +1,17 @@
 """The body of a request to rank: JSON, checked against the columns of the model.
 
-Rows are lists of numbers in the order of the model's columns; documents are objects by the names of the columns. Values
-mean what they mean to `Model.predict`: rows as an array, where categories are codes; documents as a data frame, where
-categories with levels are levels, and a level that training has not seen is missing.
+Rows are lists of numbers in the order of the model's columns. Documents are objects by the names
+of the columns. Values mean the same as for `Model.predict`: rows are like an array, with codes for
+categories; documents are like a data frame, with levels for categories that have levels. A level
+that training has not seen is a missing value.
 """
 
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Sequence
 from itertools import chain
-from operator import itemgetter
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -20,7 +21,7 @@ from rankwright.data.matching import Columns
 from rankwright.serve.refusals import Refusal, shown
 
 _KEYS = ("rows", "documents", "ids", "top", "contributions", "calibrated", "allow_missing")
-_NUMBERS = {float, int, bool}
+_NUMBERS = frozenset({float, int, bool})
 
 
 class Query(NamedTuple):
@@ -35,7 +36,7 @@ class Query(NamedTuple):
 
 
 def parse_query(body: bytes, columns: ColumnTable, max_rows: int) -> Query:
-    """Check a request, and raise Refusal with status 400 (not of the form) or 422 (does not fit the model).
+    """Check a request. Raise Refusal with status 400 for a wrong form, or 422 if it does not fit the model.
 
     Examples
     --------
@@ -60,24 +61,28 @@ def parse_query(body: bytes, columns: ColumnTable, max_rows: int) -> Query:
         raise Refusal(
             400, "give either rows (lists of numbers) or documents (objects by feature name)."
         )
-    name = "rows" if "rows" in request else "documents"
-    items = request[name]
+
+    kind = "rows" if "rows" in request else "documents"
+    items = request[kind]
     if not isinstance(items, list):
-        raise Refusal(400, f"{name} must be a list; got {shown(items)}.")
-    if len(items) > max_rows:
+        raise Refusal(400, f"{kind} must be a list; got {shown(items)}.")
+    n_documents = len(items)
+    if n_documents > max_rows:
         raise Refusal(
             413,
-            f"{name} has {len(items)} entries; this service takes at most {max_rows} in a request.",
+            f"{kind} has {n_documents} entries; this service takes at most {max_rows} in a request.",
         )
+
     allow_missing = _flag(request, "allow_missing")
-    if name == "rows":
-        matrix, unknown_levels = columns.of_rows(items, allow_missing), 0
+    unknown_levels = 0
+    if kind == "rows":
+        matrix = columns.of_rows(items, allow_missing)
     else:
         matrix, unknown_levels = columns.of_documents(items, allow_missing)
     return Query(
         matrix,
-        _ids(request, len(items)),
-        min(_top(request, len(items)), len(items)),
+        _ids(request, n_documents),
+        _top(request, n_documents),
         _flag(request, "contributions"),
         _flag(request, "calibrated"),
         unknown_levels,
@@ -85,177 +90,151 @@ def parse_query(body: bytes, columns: ColumnTable, max_rows: int) -> Query:
 
 
 class ColumnTable:
-    """The columns of a model, prepared to read requests."""
+    """The columns of a model, prepared to read requests.
+
+    Examples
+    --------
+    >>> table = ColumnTable(Columns(["price", "brand"], {"brand": ("acme", "best")}))
+    >>> table.of_documents([{"brand": "best", "price": 2}], allow_missing=False)
+    (array([[2., 1.]]), 0)
+    """
 
     def __init__(self, columns: Columns) -> None:
         self.names = columns.feature_names
-        self._known = frozenset(self.names)
-        numbers = {name: number for number, name in enumerate(self.names)}
-        # Columns of codes, and columns of levels with the code of each.
-        self._coded = [numbers[name] for name in columns.categories]
-        self._levels = {
-            numbers[name]: {level: float(code) for code, level in enumerate(levels)}
-            for name, levels in columns.categories.items()
-            if levels is not None
-        }
-        self._get = (
-            itemgetter(*self.names)
-            if len(self.names) > 1
-            else lambda document: (document[self.names[0]],)
-        )
+        self._name_set = frozenset(self.names)
+        # For each categorical column, by its number: the code of each level, or None if the
+        # values are codes already.
+        self._categories: dict[int, dict[Any, float] | None] = {}
+        for name, levels in columns.categories.items():
+            codes = None
+            if levels is not None:
+                codes = {level: float(code) for code, level in enumerate(levels)}
+            self._categories[self.names.index(name)] = codes
 
     def of_rows(self, rows: list[Any], allow_missing: bool) -> NDArray[np.float64]:
         """Return lists of numbers as a matrix."""
-        n_columns = len(self.names)
-        if not {list}.issuperset(map(type, rows)) or not {n_columns}.issuperset(map(len, rows)):
-            for number, row in enumerate(rows):
-                if not isinstance(row, list):
-                    raise Refusal(
-                        422, f"rows[{number}] must be a list of numbers; got {shown(row)}."
-                    )
-                if len(row) != n_columns:
-                    raise Refusal(
-                        422,
-                        f"rows[{number}] has {len(row)} values; the model has {n_columns} columns.",
-                    )
-        matrix = self._matrix(rows, "rows", allow_missing)
-        self._check_codes(matrix, self._coded, "rows")
-        return matrix
+        for number, row in enumerate(rows):
+            if not isinstance(row, list):
+                raise Refusal(422, f"rows[{number}] must be a list of numbers; got {shown(row)}.")
+            if len(row) != len(self.names):
+                raise Refusal(
+                    422,
+                    f"rows[{number}] has {len(row)} values; the model has {len(self.names)} columns.",
+                )
+        return self._matrix(rows, "rows", allow_missing)
 
     def of_documents(
         self, documents: list[Any], allow_missing: bool
     ) -> tuple[NDArray[np.float64], int]:
         """Return objects as a matrix, and the number of levels that training has not seen."""
-        rows: Sequence[Sequence[Any]] = [
+        rows = [
             self._row(document, number, allow_missing) for number, document in enumerate(documents)
         ]
-        unknown = 0
-        if self._levels:
-            encoded = [list(row) for row in rows]
-            for column, codes in self._levels.items():
-                for number, row in enumerate(encoded):
-                    unknown += self._encode(row, column, codes, number, allow_missing)
-            rows = encoded
-        # Unknown levels are missing values whether the request allows them or not, as in a data frame.
-        matrix = self._matrix(rows, "documents", allow_missing)
-        self._check_codes(
-            matrix, [column for column in self._coded if column not in self._levels], "documents"
-        )
-        return matrix, unknown
+        n_unknown = 0
+        for column, codes in self._categories.items():
+            if codes is not None:
+                n_unknown += self._encode(rows, column, codes)
+        return self._matrix(rows, "documents", allow_missing), n_unknown
 
-    def _row(self, document: Any, number: int, allow_missing: bool) -> Sequence[Any]:
-        """The values of a document in the order of the columns."""
+    def _row(self, document: Any, number: int, allow_missing: bool) -> list[Any]:
+        """Return the values of a document in the order of the columns."""
         if not isinstance(document, dict):
             raise Refusal(
                 422,
                 f"documents[{number}] must be an object of features by name; got {shown(document)}.",
             )
-        if len(document) == len(self.names):
-            try:
-                row: Sequence[Any] = self._get(document)
-            except KeyError:
-                pass
-            else:
-                return row
-        for name in document:
-            if name not in self._known:
+        row = list(map(document.get, self.names))
+        # Most documents have all features and no others, and need no look at each name.
+        if len(document) != len(row) or None in row:
+            for name in document:
+                if name not in self._name_set:
+                    raise Refusal(
+                        422,
+                        f"documents[{number}] has the feature {shown(name)}, which is not one of the model's columns.",
+                    )
+            for name in self.names:
+                if name not in document and not allow_missing:
+                    raise Refusal(
+                        422,
+                        f"documents[{number}] lacks the feature {name!r}. Give every feature, or allow_missing: true "
+                        "if a feature that is not given is a missing value.",
+                    )
+        return row
+
+    def _encode(self, rows: list[list[Any]], column: int, codes: dict[Any, float]) -> int:
+        """Replace the levels of a column by their codes, and return how many levels are unknown."""
+        n_unknown = 0
+        for number, row in enumerate(rows):
+            level = row[column]
+            if isinstance(level, list | dict):
                 raise Refusal(
                     422,
-                    f"documents[{number}] has the feature {shown(name)}, which is not one of the model's columns.",
+                    f"documents[{number}], feature {self.names[column]!r}: expected a category; got {shown(level)}.",
                 )
-        if not allow_missing:
-            name = next(name for name in self.names if name not in document)
-            raise Refusal(
-                422,
-                f"documents[{number}] lacks the feature {name!r}. Give every feature, or allow_missing: true if a "
-                "feature that is not given is a missing value.",
-            )
-        return [document.get(name) for name in self.names]
+            # Null stays, because the request may forbid missing values. Unknown levels are always
+            # allowed, as in a data frame.
+            if level is not None:
+                row[column] = codes.get(level, np.nan)
+                n_unknown += level not in codes
+        return n_unknown
 
-    def _encode(
-        self, row: list[Any], column: int, codes: dict[Any, float], number: int, allow_missing: bool
-    ) -> bool:
-        """Put the code of a level in its place, and return whether training has not seen it."""
-        level = row[column]
-        if level is None:
-            if not allow_missing:
-                raise self._missing("documents", number, column)
-            row[column] = np.nan
-            return False
-        if isinstance(level, list | dict):
-            raise Refusal(
-                422,
-                f"documents[{number}], feature {self.names[column]!r}: expected a category; got {shown(level)}.",
-            )
-        row[column] = codes.get(level, np.nan)
-        return level not in codes
-
-    def _matrix(
-        self, rows: Sequence[Sequence[Any]], kind: str, allow_missing: bool
-    ) -> NDArray[np.float64]:
-        """Numbers as an array; only types are looked at first, because NumPy would also read numbers in text."""
+    def _matrix(self, rows: list[list[Any]], kind: str, allow_missing: bool) -> NDArray[np.float64]:
+        """Return numbers as a matrix, with null as NaN."""
+        # Only the types are looked at first: NumPy would also read numbers in text, and a look at
+        # each value would take longer than scoring it.
+        allowed = _NUMBERS | {type(None)} if allow_missing else _NUMBERS
         shape = (len(rows), len(self.names))
-        if not _NUMBERS.issuperset(map(type, chain.from_iterable(rows))):
-            rows = [
-                self._numbers(row, kind, number, allow_missing) for number, row in enumerate(rows)
-            ]
-        try:
-            matrix = np.fromiter(
-                chain.from_iterable(rows), np.float64, shape[0] * shape[1]
-            ).reshape(shape)
-        except OverflowError:  # an integer of more than 308 digits
-            matrix = np.array([[_float(value) for value in row] for row in rows]).reshape(shape)
-        if np.isinf(matrix).any():
-            number, column = (int(index[0]) for index in np.nonzero(np.isinf(matrix)))
-            raise Refusal(
-                422,
-                f"{kind}[{number}], feature {self.names[column]!r}: the number is too large for 64 bits; send a "
-                "smaller one, or a missing value.",
-            )
+        matrix = None
+        if allowed.issuperset(map(type, chain.from_iterable(rows))):
+            try:
+                matrix = np.array(rows, dtype=np.float64).reshape(shape)
+            except OverflowError:  # an integer of more than 308 digits
+                matrix = None
+        if matrix is None or np.isinf(matrix).any():
+            raise self._wrong_value(rows, kind, allow_missing)
+        self._check_codes(matrix, kind)
         return matrix
 
-    def _numbers(
-        self, row: Sequence[Any], kind: str, number: int, allow_missing: bool
-    ) -> list[float]:
-        """Replace null by NaN, and refuse everything that is not a number."""
-        values = []
-        for column, value in enumerate(row):
-            if value is None:
-                if not allow_missing:
-                    raise self._missing(kind, number, column)
-                values.append(np.nan)
-            elif type(value) in _NUMBERS:
-                values.append(value)
-            else:
-                hint = " Rows hold codes of categories; send documents to use their levels."
-                raise Refusal(
-                    422,
-                    f"{kind}[{number}], feature {self.names[column]!r}: expected a number; got {shown(value)}."
-                    + (hint if kind == "rows" and column in self._levels else ""),
-                )
-        return values
+    def _wrong_value(self, rows: list[list[Any]], kind: str, allow_missing: bool) -> Refusal:
+        """Return the refusal of the first value that is not a number of 64 bits."""
+        for number, row in enumerate(rows):
+            for column, value in enumerate(row):
+                place = f"{kind}[{number}], feature {self.names[column]!r}"
+                if value is None:
+                    if not allow_missing:
+                        return Refusal(
+                            422,
+                            f"{place} is null. Give a number, or allow_missing: true if null is a missing value.",
+                        )
+                elif type(value) not in _NUMBERS:
+                    reason = f"{place}: expected a number; got {shown(value)}."
+                    if kind == "rows" and self._categories.get(column) is not None:
+                        reason += (
+                            " Rows hold codes of categories; send documents to use their levels."
+                        )
+                    return Refusal(422, reason)
+                elif abs(value) > sys.float_info.max:
+                    return Refusal(
+                        422,
+                        f"{place}: the number is too large for 64 bits; send a smaller one, or a missing value.",
+                    )
+        raise AssertionError("all values are numbers of 64 bits")
 
-    def _missing(self, kind: str, number: int, column: int) -> Refusal:
-        return Refusal(
-            422,
-            f"{kind}[{number}], feature {self.names[column]!r} is null. Give a number, or allow_missing: true if null "
-            "is a missing value.",
-        )
-
-    def _check_codes(self, matrix: NDArray[np.float64], columns: Sequence[int], kind: str) -> None:
-        for column in columns:
+    def _check_codes(self, matrix: NDArray[np.float64], kind: str) -> None:
+        for column, codes in self._categories.items():
             values = matrix[:, column]
-            levels = self._levels.get(column)
-            beyond = np.inf if levels is None else len(levels)
-            wrong = ~np.isnan(values) & (
-                (values < 0) | (values != np.trunc(values)) | (values >= beyond)
-            )
+            wrong = (values < 0) | (values != np.trunc(values))
+            limit = ""
+            if codes is not None:
+                wrong |= values >= len(codes)
+                limit = f" to {len(codes) - 1}"
+            wrong &= ~np.isnan(values)
             if wrong.any():
-                number = int(np.flatnonzero(wrong)[0])
+                number = int(np.argmax(wrong))
                 raise Refusal(
                     422,
                     f"{kind}[{number}], feature {self.names[column]!r}: a code of a category must be a whole number "
-                    f"from 0{'' if levels is None else f' to {len(levels) - 1}'}; got {values[number]:g}.",
+                    f"from 0{limit}; got {values[number]:g}.",
                 )
 
 
@@ -279,19 +258,15 @@ def _refuse_constant(text: str) -> None:
 
 
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    values = dict(pairs)
+    """Return an object of JSON, or raise Refusal if a key is repeated."""
+    values: dict[str, Any] = dict(pairs)
     if len(values) < len(pairs):
-        seen: set[str] = set()
-        repeated = next(key for key, _ in pairs if key in seen or seen.add(key))  # type: ignore[func-returns-value]
-        raise Refusal(400, f"the key {shown(repeated)} occurs twice in an object.")
+        seen = set()
+        for key, _ in pairs:
+            if key in seen:
+                raise Refusal(400, f"the key {shown(key)} occurs twice in an object.")
+            seen.add(key)
     return values
-
-
-def _float(value: Any) -> float:
-    try:
-        return float(value)
-    except OverflowError:
-        return np.inf
 
 
 def _flag(request: dict[str, Any], key: str) -> bool:
@@ -302,10 +277,13 @@ def _flag(request: dict[str, Any], key: str) -> bool:
 
 
 def _top(request: dict[str, Any], n_documents: int) -> int:
-    top = request.get("top", n_documents)
-    if type(top) is not int or (top < 1 and "top" in request):
+    if "top" not in request:
+        return n_documents
+    top = request["top"]
+    # Booleans are integers in Python.
+    if type(top) is not int or top < 1:
         raise Refusal(400, f"top must be a whole number from 1; got {shown(top)}.")
-    return top
+    return min(top, n_documents)
 
 
 def _ids(request: dict[str, Any], n_documents: int) -> Sequence[str | int]:
@@ -316,9 +294,11 @@ def _ids(request: dict[str, Any], n_documents: int) -> Sequence[str | int]:
         raise Refusal(400, f"ids must be a list; got {shown(ids)}.")
     if len(ids) != n_documents:
         raise Refusal(422, f"there are {len(ids)} ids for {n_documents} documents; give one each.")
-    for number, value in enumerate(ids):
-        if type(value) not in (str, int):
-            raise Refusal(422, f"ids[{number}] must be text or a whole number; got {shown(value)}.")
+    for number, document_id in enumerate(ids):
+        if type(document_id) not in (str, int):
+            raise Refusal(
+                422, f"ids[{number}] must be text or a whole number; got {shown(document_id)}."
+            )
     if len(set(ids)) < n_documents:
         raise Refusal(422, "an id occurs twice; give each document its own.")
     return ids

@@ -1,31 +1,32 @@
-"""What a user decides about a service."""
+"""Options of a service."""
 
 from __future__ import annotations
 
 import hashlib
 import hmac
 import ipaddress
-import math
 import os
 import re
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from rankwright.support import checks
+
 TOKEN_VARIABLE = "RANKWRIGHT_TOKEN"
 SHORTEST_TOKEN = 16
-_TOKEN = re.compile(r"[\x21-\x7e]+")
+_TOKEN = re.compile(rf"[\x21-\x7e]{{{SHORTEST_TOKEN},}}")
 
 
 @dataclass(frozen=True)
 class Token:
-    """A bearer token, held as a hash; comparing takes the same time wherever a guess differs."""
+    """A bearer token, held as a hash so that it appears in no log or traceback."""
 
     digest: bytes = field(repr=False)
 
     @classmethod
     def of(cls, text: str, source: str) -> Token:
-        """Check a token; errors name its ``source``."""
-        if not _TOKEN.fullmatch(text) or len(text) < SHORTEST_TOKEN:
+        """Return the token of a text, or raise ValueError with its ``source`` if it is not secure."""
+        if not _TOKEN.fullmatch(text):
             raise ValueError(
                 f"the token of {source} must be at least {SHORTEST_TOKEN} printable ASCII characters without spaces; "
                 "`openssl rand -hex 32` makes one."
@@ -33,19 +34,17 @@ class Token:
         return cls(hashlib.sha256(text.encode()).digest())
 
     def matches(self, guess: bytes) -> bool:
-        """Compare in constant time."""
+        """Return True if the guess is the token. All guesses take the same time."""
         return hmac.compare_digest(self.digest, hashlib.sha256(guess).digest())
 
 
 def read_token(file: Path | None) -> Token | None:
-    """Return the token of a file or of the environment; None where neither has one."""
+    """Return the token of a file or of the environment, or None if neither has a token."""
     text = os.environ.get(TOKEN_VARIABLE)
     if file is None:
-        return (
-            None
-            if text is None
-            else Token.of(text.strip(), f"the environment variable {TOKEN_VARIABLE}")
-        )
+        if text is None:
+            return None
+        return Token.of(text.strip(), f"the environment variable {TOKEN_VARIABLE}")
     if text is not None:
         raise ValueError(
             f"a token is given twice: unset {TOKEN_VARIABLE}, or leave out --token-file."
@@ -60,7 +59,7 @@ class ServiceSettings:
     Parameters
     ----------
     host, port
-        Address to listen on; port 0 takes a free one.
+        Address to listen on; port 0 takes a free port.
     token
         Bearer token that requests must carry; None for no check.
     max_rows
@@ -71,6 +70,11 @@ class ServiceSettings:
         Seconds that a request may take, reading its body included; also how long a stop waits for requests.
     watch
         Seconds between looks at the model's files; 0 never looks.
+
+    Examples
+    --------
+    >>> ServiceSettings(port=8080, max_rows=500).is_loopback
+    True
     """
 
     host: str = "127.0.0.1"
@@ -82,17 +86,11 @@ class ServiceSettings:
     watch: float = 2.0
 
     def __post_init__(self) -> None:
-        if not 0 <= self.port <= 65535:
-            raise ValueError(f"port must be from 0 to 65535; got {self.port}.")
-        for name, value, least in (("max_rows", self.max_rows, 1), ("max_body", self.max_body, 1)):
-            if value < least:
-                raise ValueError(f"{name} must be at least {least}; got {value}.")
-        if not (math.isfinite(self.time_limit) and self.time_limit > 0):
-            raise ValueError(
-                f"time_limit must be a positive number of seconds; got {self.time_limit}."
-            )
-        if not (math.isfinite(self.watch) and self.watch >= 0):
-            raise ValueError(f"watch must be a non-negative number of seconds; got {self.watch}.")
+        checks.whole("port", self.port, least=0, most=65535)
+        checks.whole("max_rows", self.max_rows, least=1)
+        checks.whole("max_body", self.max_body, least=1)
+        checks.positive("time_limit", self.time_limit)
+        checks.number("watch", self.watch, least=0)
 
     @property
     def is_loopback(self) -> bool:
