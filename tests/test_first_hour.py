@@ -597,21 +597,19 @@ def test_curves_mark_the_best_tree_and_count_earlier_ones(tmp_path: Path) -> Non
     second = quick(n_estimators=3, metric=["ndcg@10", "map"])
     second.fit(X, Y, qid=QID, init_model=first, eval_set=[(X[:, ::-1], Y, QID)])
     chart = rw.plot_curves(first, second, names=["a", "b"], metric="map")
-    rows = values_of(chart, 0)
-    assert [row["tree"] for row in rows if row["model"] == "b"] == [5, 6, 7]
     curve = second.evals_result_["valid_0"]["map"]
-    assert [row["value"] for row in rows if row["model"] == "b"] == curve
-    best = [row for row in values_of(chart, 1) if row["model"] == "b"]
-    assert best == [
-        {"tree": 5 + int(np.argmax(curve)), "value": max(curve), "model": "b", "data": "valid_0"}
-    ]
+    rows = [row for row in values_of(chart) if row["model"] == "b"]
+    best = rows.pop()
+    assert [(row["trees"], row["value"]) for row in rows] == list(enumerate(curve, start=5))
+    assert (best["trees"], best["value"]) == (5 + int(np.argmax(curve)), max(curve))
+    assert best["data"] == "valid_0"
     lower = quick(n_estimators=3, metric="arp").fit(X, Y, qid=QID, eval_set=[(X, Y, QID)])
-    assert values_of(rw.plot_curves(lower), 1)[0]["value"] == min(
+    assert values_of(rw.plot_curves(lower))[-1]["value"] == min(
         lower.evals_result_["valid_0"]["arp"]
     )
     data = RankingData(X, Y, qid=QID)
     run = rw.train_run(tmp_path / "run", data, data, parameters={"n_estimators": 3}, verbose=0)
-    assert {(row["model"], row["data"]) for row in values_of(rw.plot_curves(run), 0)} == {
+    assert {(row["model"], row["data"]) for row in values_of(rw.plot_curves(run))} == {
         ("run", "valid"),
         ("run", "train"),
     }
@@ -646,7 +644,7 @@ def test_queries_of_one_evaluation_and_of_two() -> None:
     assert sum(bar["queries"] for bar in bars) == 12
     assert bars[0]["low"] == first.per_query["map"].min()
     points = values_of(rw.plot_queries(first, second, names=["a", "b"]), 1)
-    assert [point["qid"] for point in points] == [str(qid) for qid in first.query_ids]
+    assert [point["query"] for point in points] == [str(qid) for qid in first.query_ids]
     assert [point["difference"] for point in points] == (
         second.per_query["ndcg@10"] - first.per_query["ndcg@10"]
     ).tolist()

@@ -125,7 +125,7 @@ def test_the_page_shows_the_front() -> None:
     page = goals_report(SWEEP)
     layers = page.figures()[0].specification()
     values = layers.get("data", layers)["values"]
-    assert [value["f"] for value in values] == [
+    assert [value["front"] for value in values] == [
         "on the front",
         "on the front",
         "dominated",

@@ -187,7 +187,6 @@ def test_the_plot_and_the_report_show_it(folder: Path, tmp_path: Path) -> None:
     assert looks == run.ranker.examination_["position"]
     assert [figure.title for figure in figures] == ["Bias of position", "Examination of position"]
     for figure, expected in zip(figures, (drawn, looks), strict=True):
-        shown = {row["p"]: row["b"] for row in values_of(figure.chart)}
-        assert shown == {level: round(value, 5) for level, value in expected.items()}
+        assert {row["level"]: row["bias"] for row in values_of(figure.chart)} == expected
     plain = train_run(tmp_path / "plain", log(), parameters=QUICK, verbose=0)
     assert "Position bias" not in [one.title for one in run_report([plain], log()).sections]

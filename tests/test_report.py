@@ -17,10 +17,12 @@ from typing import Any
 
 import altair as alt
 import numpy as np
+import pandas as pd
 import pytest
 from typer.testing import CliRunner
 
 from rankwright import RankingData, compare, evaluate
+from rankwright.charts.theme import COLOURS, merged, on_paper
 from rankwright.cli import app
 from rankwright.report import Figure, Page, Section, Table, Text, run_report, save_page
 from rankwright.report.explorer import QueryExplorer
@@ -32,7 +34,6 @@ from rankwright.report.scored_runs import (
     groups_of,
     mean_interval,
 )
-from rankwright.report.theme import COLOURS, merged, on_paper
 from rankwright.runs import Run, train_run
 from small import QUICK, TRAIN, VALID
 
@@ -443,16 +444,14 @@ def test_learning_curves_are_the_history(page: Page, runs: list[Run]) -> None:
     assert [figure.title for figure in section.blocks if isinstance(figure, Figure)] == METRICS
     for figure in section.blocks:
         assert isinstance(figure, Figure)
-        rows = [
-            row for row in rows_of(figure) if "b" not in row
-        ]  # the best trees are there already
+        # The best trees are in the rows a second time.
+        rows = [row for row in rows_of(figure) if "best" not in row]
         assert len(rows) == len(runs) * 2 * QUICK["n_estimators"]
         for row in rows:
-            run = next(one for one in runs if one.name == row["r"])
-            part = {"training": "train", "validation": "valid"}[row["s"]]
-            assert row["v"] == pytest.approx(
-                run.history[row["i"] - 1][part][figure.title], abs=1e-6
-            )
+            run = next(run for run in runs if run.name == row["model"])
+            part = {"training": "train", "validation": "valid"}[row["data"]]
+            expected = run.history[row["trees"] - 1][part][figure.title]
+            assert row["value"] == pytest.approx(expected, abs=1e-6)
 
 
 def test_features_are_the_twenty_largest(page: Page, runs: list[Run]) -> None:
@@ -460,7 +459,7 @@ def test_features_are_the_twenty_largest(page: Page, runs: list[Run]) -> None:
     for figure, run in zip(features.blocks, runs, strict=True):
         assert isinstance(figure, Figure)
         shares = sorted(run.ranker.feature_importances_, reverse=True)[:20]
-        assert [row["s"] for row in rows_of(figure)] == pytest.approx(shares, abs=1e-5)
+        assert [row["share"] for row in rows_of(figure)] == pytest.approx(shares, abs=1e-5)
 
 
 def test_times_and_manifest(page: Page, runs: list[Run]) -> None:
@@ -560,10 +559,10 @@ def test_rankings_are_those_that_the_metric_counts() -> None:
     rankings = explorer_data(explorer)["rankings"]
     assert len(points) == len(rankings) == 8
     for point in points:
-        rows = range(25 * int(point["q"]), 25 * int(point["q"]) + 25)
-        assert point["n"] == 25
-        assert point["r"] == sum(data.y[row] > 0 for row in rows)
-        for system, (documents, labels, shown) in enumerate(rankings[point["k"]]):
+        rows = range(25 * int(point["query"]), 25 * int(point["query"]) + 25)
+        assert point["documents"] == 25
+        assert point["relevant"] == sum(data.y[row] > 0 for row in rows)
+        for system, (documents, labels, shown) in enumerate(rankings[point["ranking"]]):
             order = sorted(rows, key=lambda row, s=scores[system]: (-s[row], data.y[row]))[:20]  # type: ignore[misc]
             assert documents == [row - rows[0] + 1 for row in order]
             assert labels == [data.y[row] for row in order]
@@ -571,7 +570,7 @@ def test_rankings_are_those_that_the_metric_counts() -> None:
             gains = [2**label - 1 for label in labels[:5]]
             ideal = sorted((2 ** data.y[row] - 1 for row in rows), reverse=True)[:5]
             discounts = 1 / np.log2(np.arange(2, 7))
-            assert point["v"][0][system] == pytest.approx(
+            assert point["values"][0][system] == pytest.approx(
                 np.dot(gains, discounts) / np.dot(ideal, discounts), abs=1e-5
             )
 
@@ -583,13 +582,13 @@ def test_the_histogram_counts_all_queries_of_each_pair() -> None:
     )
     scored = scored_runs(data, *(draw.normal(size=900) for _ in range(3)), metric="mrr")
     _, pairs = explorer_figures(QueryExplorer(scored))
-    assert [(pair["a"], pair["b"]) for pair in pairs] == [(0, 1), (0, 2), (1, 2)]
+    assert [(pair["first"], pair["second"]) for pair in pairs] == [(0, 1), (0, 2), (1, 2)]
     width = 2 * max(np.ptp(scored.values, axis=0)) / 40
     for pair in pairs:
-        difference = scored.values[pair["b"]] - scored.values[pair["a"]]
-        assert sum(pair["c"]) == len(scored.counted)
+        difference = scored.values[pair["second"]] - scored.values[pair["first"]]
+        assert sum(pair["queries"]) == len(scored.counted)
         assert (pair["larger"], pair["smaller"]) == (sum(difference > 0), sum(difference < 0))
-        for place, count in enumerate(pair["c"]):
+        for place, count in enumerate(pair["queries"]):
             middle = (place - 20) * width
             inside = sum(abs(difference - middle) < width / 2 * (1 - 1e-9))
             touching = sum(abs(difference - middle) <= width / 2 * (1 + 1e-9))
@@ -619,10 +618,10 @@ def test_the_query_view_has_every_metric() -> None:
         values = np.array(
             [evaluation.per_query[metric["name"]] for evaluation in scored.evaluations]
         )
-        shown = {int(point["q"]): point["v"][number] for point in points}
+        shown = {int(point["query"]): point["values"][number] for point in points}
         assert all(shown[query] == pytest.approx(values[:, query], abs=1e-5) for query in range(6))
         assert metric["ends"][0] < values.min() <= values.max() < metric["ends"][1]
-        (pair,) = (pair for pair in pairs if pair["m"] == number)
+        (pair,) = (pair for pair in pairs if pair["metric"] == number)
         assert (pair["larger"], pair["smaller"]) == (
             sum(values[1] > values[0]),
             sum(values[1] < values[0]),
@@ -637,7 +636,7 @@ def test_queries_without_a_value_are_not_offered() -> None:
     data = RankingData(np.zeros((6, 1)), [0, 1, 0, 0, 1, 0], qid=list("aabbcc"))
     scores = np.arange(6.0)
     points, _ = explorer_figures(QueryExplorer(scored_runs(data, scores, -scores)))
-    assert sorted(point["q"] for point in points) == ["a", "c"]
+    assert sorted(point["query"] for point in points) == ["a", "c"]
 
 
 def perfect(labels: Any) -> Any:
@@ -681,6 +680,7 @@ def fakes(scorers: Sequence[Any]) -> list[Any]:
             manifest_={"objective": "lambdamart", "chosen": {}},
             model_=SimpleNamespace(
                 feature_names=names,
+                columns=SimpleNamespace(categories={}),
                 encode=lambda data: np.zeros((data.n_rows, 700)),
                 forest=SimpleNamespace(
                     contributions=lambda rows: np.tile(np.append(shares, 0), (len(rows), 1))
@@ -710,16 +710,18 @@ def test_large_data_stays_below_two_megabytes(n_runs: int) -> None:
     assert len(page.html().encode()) < 2_000_000
     (explorer,) = (block for block in page.sections[2].blocks if isinstance(block, QueryExplorer))
     points, pairs = explorer_figures(explorer)
-    assert all(sum(pair["c"]) == 3000 for pair in pairs)
+    assert all(sum(pair["queries"]) == 3000 for pair in pairs)
     assert len(points) == min(2000, 12000 // n_runs)
     rankings = explorer_data(explorer)["rankings"]
     assert len(rankings) >= 100
-    assert [point["k"] for point in points if point["k"] >= 0] == list(range(len(rankings)))
+    assert [point["ranking"] for point in points if point["ranking"] >= 0] == list(
+        range(len(rankings))
+    )
     assert f"{len(points):,} of 3,000 queries" in explorer.html()
     assert f"for {len(rankings):,} of" in explorer.html()
     # The query that changed most of all is there.
     spread = np.ptp(explorer.scored.values, axis=0)
-    assert max(np.ptp(point["v"][0]) for point in points[: len(rankings)]) == pytest.approx(
+    assert max(np.ptp(point["values"][0]) for point in points[: len(rankings)]) == pytest.approx(
         spread.max(), abs=1e-5
     )
 
@@ -752,22 +754,23 @@ def test_reasons_are_the_contributions_of_the_first_documents(page: Page, runs: 
     block = reasons_of(page)
     assert len(block.queries) == block.n_queries
     for item in block.queries:
-        query = [str(one) for one in VALID.query_ids].index(item["q"])
+        query = [str(one) for one in VALID.query_ids].index(item["query"])
         start, stop = VALID.boundaries[query : query + 2]
         for run, ranking in zip(runs, item["runs"], strict=True):
             scores = run.ranker.predict(VALID.X[start:stop])
             shap = run.ranker.predict(VALID.X[start:stop], contributions=True)
             order = np.lexsort((VALID.y[start:stop], -scores))[:12]
-            assert ranking["d"] == (order + 1).tolist()
-            assert ranking["l"] == VALID.y[start:stop][order].tolist()
-            np.testing.assert_allclose(ranking["s"], scores[order], rtol=1e-5)
-            columns = [VALID.feature_names.index(name) for name in ranking["f"]]
-            np.testing.assert_allclose(ranking["c"], shap[order][:, columns], rtol=1e-3)
+            assert ranking["documents"] == [f"document {place + 1}" for place in order]
+            assert ranking["labels"] == VALID.y[start:stop][order].tolist()
+            np.testing.assert_allclose(ranking["scores"], scores[order], rtol=1e-5)
+            columns = [VALID.feature_names.index(name) for name in ranking["features"]]
+            np.testing.assert_allclose(ranking["contributions"], shap[order][:, columns], rtol=1e-3)
             spread = np.ptp(shap[order][:, :-1], axis=0)
             assert spread[columns].min() >= np.sort(spread)[-10]
     found = json.loads(Elements(block.html()).texts("script", **{"class": "reasons-data"})[0])
     first = found["queries"][0]["runs"][1]
-    assert [found["names"][number] for number in first["f"]] == block.queries[0]["runs"][1]["f"]
+    names = [found["names"][number] for number in first["features"]]
+    assert names == block.queries[0]["runs"][1]["features"]
 
 
 def test_reasons_start_with_the_worst_query_and_a_wrong_pair(page: Page, runs: list[Run]) -> None:
@@ -781,30 +784,59 @@ def test_reasons_start_with_the_worst_query_and_a_wrong_pair(page: Page, runs: l
         ],
         axis=0,
     )
-    assert block.queries[0]["q"] == str(VALID.query_ids[int(np.nanargmin(values))])
+    assert block.queries[0]["query"] == str(VALID.query_ids[int(np.nanargmin(values))])
     ranking, (a, b) = block.queries[0]["runs"][0], block.queries[0]["pairs"][0]
     assert b == a + 1
-    assert ranking["l"][b] > ranking["l"][a]
+    assert ranking["labels"][b] > ranking["labels"][a]
     text = page.markdown().split("## Reasons")[1].split("## Kinds")[0]
     cells = [line.split("|")[-2].strip() for line in text.splitlines() if line.startswith("| ")][1:]
-    assert sum(map(float, cells)) == pytest.approx(ranking["s"][a] - ranking["s"][b], abs=1e-3)
+    assert sum(map(float, cells)) == pytest.approx(
+        ranking["scores"][a] - ranking["scores"][b], abs=1e-3
+    )
 
 
-def test_no_reasons_without_pairs_or_without_the_library(
+def test_no_reasons_without_pairs_or_with_trees_that_are_too_deep(
     runs: list[Run], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     alone = RankingData(VALID.X[:3], [1, 1, 1], qid=[1, 2, 3], reference=VALID)
     titles = [section.title for section in run_report(runs[:1], alone, metrics="mrr").sections]
     assert "Reasons" not in titles
 
-    def without(self: Any, X: Any, *, threads: int = 1) -> Any:
-        raise ImportError("No module named 'lightgbm'")
+    def refuse(self: Any, X: Any, *, threads: int = 1) -> Any:
+        raise ValueError("SHAP values need trees of at most 1024 levels.")
 
-    monkeypatch.setattr(type(runs[0].ranker.forest_), "contributions", without)
-    (block,) = next(
-        one for one in run_report(runs[:1], VALID).sections if one.title == "Reasons"
-    ).blocks
-    assert block.html() == "<p>There are no reasons to show: No module named &#39;lightgbm&#39;</p>"
+    monkeypatch.setattr(type(runs[0].ranker.forest_), "contributions", refuse)
+    page = run_report(runs[:1], VALID)
+    (block,) = next(one for one in page.sections if one.title == "Reasons").blocks
+    assert isinstance(block, Text)
+    assert block.text.startswith("There are no reasons to show: SHAP values need trees")
+
+
+def test_texts_ids_and_categories_are_shown_where_the_data_has_them(tmp_path: Path) -> None:
+    draw = np.random.default_rng(3)
+    n, brands = 240, np.array(["acme", "<b>"])
+    brand = draw.integers(0, 2, n)
+    frame = pd.DataFrame({"brand": pd.Categorical(brands[brand]), "x": draw.random(n)})
+    query = np.arange(n) // 8
+    fields = {
+        "docid": [f"item-{row}" for row in range(n)],
+        "query_text": [f"text {number}" for number in query],
+    }
+    data = RankingData(frame, brand + draw.integers(0, 2, n), qid=query, fields=fields)
+    run = train_run(tmp_path / "run", data, parameters=QUICK, verbose=0)
+    page = run_report([run], data)
+    worst = tables(page, "Query by query")["Worst queries"]
+    assert list(worst.columns)[:2] == ["query", "text"]
+    assert worst.rows[0][1] == f"text {worst.rows[0][0]}"
+    (ranking,) = reasons_of(page).queries[0]["runs"]
+    assert all(name.startswith("item-") for name in ranking["documents"])
+    values = dict(zip(ranking["features"], zip(*ranking["values"], strict=True), strict=True))
+    assert set(values["brand"]) <= set(brands)
+    assert "why item-" in page.markdown()
+
+
+def test_the_number_of_rows_that_differ_is_said_in_words(page: Page) -> None:
+    assert tables(page, "Manifest")["Parameters"].note == "The first row differs between the runs."
 
 
 # Calibration
@@ -824,7 +856,7 @@ def test_calibrated_runs_have_a_section(runs: list[Run], tmp_path: Path) -> None
     (figure,) = next(one for one in page.sections if one.title == "Calibration").blocks[1:2]
     assert isinstance(figure, Figure)
     points = rows_of(figure)
-    assert [point["o"] for point in points] == curve.observed.tolist()
+    assert [point["observed"] for point in points] == curve.observed.tolist()
     assert str(curve) in figure.alt
     assert "Calibration" not in [section.title for section in run_report(runs, VALID).sections]
 
@@ -882,12 +914,12 @@ def test_the_headline_says_who_is_best(page: Page, runs: list[Run]) -> None:
 def test_curves_mark_the_best_tree(page: Page, runs: list[Run]) -> None:
     section = next(section for section in page.sections if section.title == "Learning curves")
     figure = next(block for block in section.blocks if isinstance(block, Figure))
-    marks = [row for row in rows_of(figure) if "b" in row]
-    assert [mark["r"] for mark in marks] == [run.name for run in runs]
+    marks = [row for row in rows_of(figure) if "best" in row]
+    assert [mark["model"] for mark in marks] == [run.name for run in runs]
     for mark in marks:
-        run = next(run for run in runs if run.name == mark["r"])
+        run = next(run for run in runs if run.name == mark["model"])
         curve = [row["valid"][figure.title] for row in run.history]
-        assert (mark["i"], mark["v"]) == (curve.index(max(curve)) + 1, round(max(curve), 6))
+        assert (mark["trees"], mark["value"]) == (curve.index(max(curve)) + 1, round(max(curve), 6))
 
 
 def test_what_is_the_same_for_all_runs_is_shown_once(page: Page) -> None:

@@ -320,7 +320,7 @@ def test_values_appear_under_the_pointer(opened: Opened) -> None:
     box.hover()
     opened.page.wait_for_selector("#vg-tooltip-element.visible")
     shown = opened.page.locator("#vg-tooltip-element").inner_text()
-    assert all(word in shown for word in ("run", "data", "trees", "ndcg@5"))
+    assert all(word in shown for word in ("model", "data", "trees", "ndcg@5"))
 
 
 def background(page: Any) -> str:

@@ -792,8 +792,8 @@ def test_the_report_shows_the_search() -> None:
     )
     values = page.figures()[0].specification()["data"]["values"]
     complete = [trial.value for trial in tuning.trials if trial.value is not None]
-    assert [one["v"] for one in values] == complete
-    assert [one["b"] for one in values] == np.maximum.accumulate(complete).tolist()
+    assert [row["value"] for row in values] == complete
+    assert [row["best"] for row in values] == np.maximum.accumulate(complete).tolist()
     assert page.markdown().count("\n| ") > 16
 
 

@@ -19,7 +19,7 @@ from typing import Any
 import altair as alt
 import vl_convert
 
-from rankwright.report.theme import chart_config, merged, on_paper
+from rankwright.charts.theme import chart_config, merged, on_paper
 
 ROOT = Path(__file__).parents[2]
 RESULTS = Path(__file__).parent / "results"

@@ -1,79 +1,44 @@
-"""The section of a report on position bias that trainings found."""
+"""The section of a report on the position bias that trainings found."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from rankwright.report.page import Block, Figure, Section, Text, require
+from rankwright.charts.theme import PAGE
+from rankwright.charts.training import position_bias_chart
+from rankwright.report.page import Figure, Section, Text
 from rankwright.report.scored_runs import distinct_names
-from rankwright.report.theme import SERIES
 
 if TYPE_CHECKING:
     from rankwright.runs import Run
 
+_TEXT = (
+    "How much a document gains or loses, as a score, by its position. The bias was learned beside the trees, and "
+    "predictions leave it out. Examination is how likely a position is looked at, from the click rates of documents "
+    "that are alike."
+)
+
 
 def bias_sections(runs: Sequence[Run]) -> list[Section]:
-    """One section with a chart for each bias column; none where no run was trained with ``position``."""
+    """Return a section with a chart for each bias column; none if no run was trained with ``position``."""
     names = distinct_names(runs)
-    stored = {
+    biases = {
         name: run.ranker.manifest_.get("position_bias", {})
         for name, run in zip(names, runs, strict=True)
     }
-    columns = dict.fromkeys(column for biases in stored.values() for column in biases)
+    columns = dict.fromkeys(column for bias in biases.values() for column in bias)
     if not columns:
         return []
-    text = Text(
-        "What a document gains or loses, as a score, by where it was shown. It was learned beside the trees, and "
-        "predictions leave it out. Examination is how likely a place is looked at: click rates of documents that are "
-        "alike."
-    )
-    charts = [
-        chart
-        for column in columns
-        for quantity in ("values", "examination")
-        if (chart := _chart(column, stored, quantity)) is not None
-    ]
-    return [Section("Position bias", [text, *charts])]
-
-
-def _chart(column: str, found: dict[str, dict[str, Any]], quantity: str) -> Block | None:
-    alt = require("altair")
-    title = "bias" if quantity == "values" else "examination"
-    having = {
-        name: biases[column] for name, biases in found.items() if quantity in biases.get(column, {})
-    }
-    if not having:
-        return None
-    values = [
-        {"r": name, "p": level, "b": round(value, 5), "n": documents}
-        for name, bias_of in having.items()
-        for level, value, documents in zip(
-            bias_of["levels"], bias_of[quantity], bias_of["documents"], strict=True
-        )
-        if value is not None
-    ]
-    colours = [SERIES[number % len(SERIES)] for number, name in enumerate(found) if name in having]
-    base = alt.Chart(alt.Data(values=values)).encode(
-        y=alt.Y("b:Q", title=title),
-        color=alt.Color(
-            "r:N", title=None, sort=None, scale=alt.Scale(domain=list(having), range=colours)
-        ),
-        tooltip=[
-            alt.Tooltip("r:N", title="run"),
-            alt.Tooltip("p:N", title=column),
-            alt.Tooltip("b:Q", title=title, format=".3f"),
-            alt.Tooltip("n:Q", title="documents", format=","),
-        ],
-    )
-    if all(bias_of["ordered"] for bias_of in having.values()):
-        chart = base.mark_line(point=True).encode(
-            x=alt.X("p:Q", title=column, axis=alt.Axis(tickMinStep=1))
-        )
-        note = "Relative to the first position; the last stands for all from there on."
-    else:
-        chart = base.mark_bar(cornerRadiusEnd=2).encode(
-            x=alt.X("p:N", title=column, sort=None), xOffset="r:N"
-        )
-        note = "Relative to the most frequent category."
-    return Figure(f"{title.capitalize()} of {column}", chart.properties(height=240), note)
+    figures = []
+    for column in columns:
+        for quantity, title in (("values", "Bias"), ("examination", "Examination")):
+            stored = [bias[column] for bias in biases.values() if quantity in bias.get(column, {})]
+            if not stored:
+                continue
+            note = "Relative to the most frequent category."
+            if all(bias["ordered"] for bias in stored):
+                note = "Relative to the first position; the last one stands for all later ones."
+            chart = position_bias_chart(biases, column, quantity, PAGE).properties(height=240)
+            figures.append(Figure(f"{title} of {column}", chart, note))
+    return [Section("Position bias", [Text(_TEXT), *figures])]

@@ -3,76 +3,51 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from rankwright.calibration import targets_of
-from rankwright.evaluation.reliability import Reliability, reliability
-from rankwright.report.page import Block, Cell, Figure, Section, Table, Text, require
+from rankwright.charts.evaluations import reliability_chart
+from rankwright.charts.theme import PAGE
+from rankwright.evaluation.reliability import reliability
+from rankwright.report.page import Cell, Figure, Section, Table, Text
 from rankwright.report.scored_runs import ScoredRuns
-from rankwright.report.theme import SERIES
 
 if TYPE_CHECKING:
     from rankwright.runs import Run
 
+_TEXT = (
+    "Calibrated values are meant to be expected labels, or probabilities of relevance. The charts compare them with "
+    "the labels of the test data: a perfect value is on the diagonal."
+)
+_NOTE = (
+    "Expected calibration error: the mean difference between value and target over bins of equal numbers of documents; "
+    "then the largest difference."
+)
+
 
 def calibration_section(scored: ScoredRuns, runs: Sequence[Run]) -> list[Section]:
-    """Return the section, or nothing if no run is calibrated."""
-    data, rows, figures = scored.data, [], []
+    """Return the section, or an empty list if no run is calibrated."""
+    data = scored.data
+    rows: list[list[Cell]] = []
+    figures: list[Figure] = []
     for number, (name, run) in enumerate(zip(scored.names, runs, strict=True)):
         calibration = run.ranker.calibration_
         if calibration is None:
             continue
+        values = calibration(scored.scores[number])
         targets = targets_of(data.y, calibration.target, calibration.threshold)
-        curve = reliability(
-            calibration(scored.scores[number]), targets, group=data.group, weights=data.weights
+        curve = reliability(values, targets, group=data.group, weights=data.weights)
+        rows.append([name, calibration.describe(), curve.error, curve.largest])
+        is_label = calibration.target == "label"
+        target = "mean label" if is_label else "share of relevant documents"
+        chart = reliability_chart({name: curve}, target, PAGE, first=number)
+        description = (
+            f"The {target} of documents by their calibrated value, in {len(curve.predicted)} bins with 95% "
+            f"intervals; {curve}."
         )
-        cells: list[Cell] = [name, calibration.describe(), curve.error, curve.largest]
-        rows.append(cells)
-        figures.append(_curve(name, curve, calibration.target, SERIES[number % len(SERIES)]))
+        figures.append(Figure(f"Reliability of {name}", chart.properties(height=320), description))
     if not rows:
         return []
-    text = Text(
-        "Calibrated values claim to be expected labels, or probabilities of relevance. Here they are compared with the "
-        "labels of the test data: on the diagonal they are what they claim to be."
-    )
-    note = (
-        "Expected calibration error: the mean difference between value and target over bins of equal numbers of "
-        "documents; then the largest."
-    )
-    table = Table("Calibration errors", ["run", "values", "expected error", "largest"], rows, note)
-    blocks: list[Block] = [text, *figures, table]
-    return [Section("Calibration", blocks)]
-
-
-def _curve(name: str, curve: Reliability, target: str, colour: str) -> Figure:
-    alt = require("altair")
-    values: list[dict[str, Any]] = [
-        {"p": float(p), "o": float(o), "l": float(low), "h": float(high), "n": int(n)}
-        for p, o, low, high, n in zip(*curve._columns().values(), strict=True)
-    ]
-    observed = "mean label" if target == "label" else "share of relevant documents"
-    ends = [f(point[key] for point in values for key in ("p", "o")) for f in (min, max)]
-    x = alt.X("p:Q", title="mean calibrated value", scale=alt.Scale(zero=False, padding=8))
-    base = alt.Chart(alt.Data(values=values)).encode(x=x)
-    diagonal = (
-        alt.Chart(alt.Data(values=[{"p": end, "o": end} for end in ends]))
-        .mark_line(color="var(--faint)", strokeDash=[4, 4], strokeWidth=1)
-        .encode(x=x, y="o:Q")
-    )
-    tooltip = [
-        alt.Tooltip("p:Q", title="mean value", format=".4f"),
-        alt.Tooltip("o:Q", title=observed, format=".4f"),
-        alt.Tooltip("l:Q", title="from", format=".4f"),
-        alt.Tooltip("h:Q", title="to", format=".4f"),
-        alt.Tooltip("n:Q", title="documents"),
-    ]
-    y = alt.Y("l:Q", title=observed, scale=alt.Scale(zero=False))
-    intervals = base.mark_rule(strokeWidth=3, opacity=0.45, color=colour).encode(y=y, y2="h:Q")
-    points = base.mark_point(filled=True, size=60, opacity=1, color=colour).encode(
-        y="o:Q", tooltip=tooltip
-    )
-    return Figure(
-        f"Reliability of {name}",
-        alt.layer(diagonal, intervals, points).properties(height=320),
-        f"The {observed} of documents by their calibrated value, in {len(values)} bins with 95% intervals; {curve}.",
-    )
+    header = ["run", "values", "expected error", "largest"]
+    table = Table("Calibration errors", header, rows, _NOTE)
+    return [Section("Calibration", [Text(_TEXT), *figures, table])]

@@ -1,8 +1,8 @@
 """A block in which a reader picks two systems, a metric and a query, and sees both rankings side by side.
 
 The page contains all the data, so their size is limited: rankings of the queries that changed most and of a sample of
-the others, up to a number of bytes; points of the scatter plot up to a number of values. The histogram counts all
-queries.
+the other queries, up to a number of bytes; points of the scatter plot up to a number of values. The histogram counts
+all queries.
 """
 
 from __future__ import annotations
@@ -16,31 +16,22 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from rankwright.report.page import (
-    Cell,
-    Figure,
-    Interactive,
-    Table,
-    embedded_json,
-    render,
-    require,
-    shortened,
-)
-from rankwright.report.scored_runs import Floats, ScoredRuns, direction
-from rankwright.report.theme import SERIES
+from rankwright.charts.parts import dashed_line, direction, tooltip
+from rankwright.charts.theme import PAGE, require
+from rankwright.report.page import Cell, Figure, Interactive, Table, embedded_json, render
+from rankwright.report.scored_runs import Floats, ScoredRuns
 
-_N_CHANGED, _N_SAMPLE = 200, 100  # queries whose rankings are shown
+_N_CHANGED, _N_SAMPLE = 200, 100  # queries with rankings
 _DEPTH = 20  # documents of a ranking
 _RANKING_BYTES = 350_000
 _POINTS, _POINT_VALUES = 2000, 12_000
 _BINS = 41  # odd: the middle bin holds the queries that hardly changed
 _ROUNDING = 1e-12  # differences up to this are rounding errors
-_ID_LENGTH = 60
 
 
 @dataclass(frozen=True, eq=False)
 class QueryExplorer(Interactive):
-    """Two systems query by query: scatter plot, histogram of differences, and the rankings of a chosen query.
+    """Two systems query by query: scatter plot, histogram of differences, and the rankings of a picked query.
 
     Parameters
     ----------
@@ -53,24 +44,26 @@ class QueryExplorer(Interactive):
 
     def html(self) -> str:
         """Return the figures, the controls and their data."""
+        metrics = [
+            {"name": name, "better": direction(name), "ends": list(ends), "widest": widest}
+            for name, ends, widest in zip(
+                self.scored.metrics, self._ends, self._widest, strict=True
+            )
+        ]
+        data = {
+            "systems": self.scored.names,
+            "metrics": metrics,
+            "rankings": [self._rankings(query) for query in self._ranked],
+            "names": [self._names(query) for query in self._ranked],
+            "top": max(1.0, float(self.scored.data.y.max())),
+        }
         return render(
             "explorer.html",
             scatter=self._scatter,
             histogram=self._histogram,
             systems=self.scored.names,
             metrics=self.scored.metrics,
-            data={
-                "systems": self.scored.names,
-                "metrics": [
-                    {"name": name, "better": direction(name), "ends": list(ends), "widest": widest}
-                    for name, ends, widest in zip(
-                        self.scored.metrics, self._ends, self._widest, strict=True
-                    )
-                ],
-                "rankings": [self._ranking(query) for query in self._chosen],
-                "names": [self._names(query) for query in self._chosen],
-                "top": max(1.0, float(self.scored.data.y.max())),
-            },
+            data=data,
             note=self._note(),
         )
 
@@ -78,33 +71,30 @@ class QueryExplorer(Interactive):
         """Return the figures for the first two systems, and the queries that changed most between them."""
         first, second = self.scored.values[:2]
         difference = second - first
-        rows: list[list[Cell]] = [
-            [
-                self._id(query),
-                float(first[query]),
-                float(second[query]),
-                f"{difference[query]:+.4f}",
-            ]
-            for query in np.argsort(-np.abs(difference), kind="stable")[:_DEPTH]
-        ]
-        table = Table(
-            "Queries that changed most", ["query", *self.scored.names[:2], "difference"], rows
-        )
-        return "\n\n".join(
-            block.markdown(files) for block in (self._scatter, self._histogram, table)
-        )
+        rows: list[list[Cell]] = []
+        for place in np.argsort(-np.abs(difference), kind="stable")[:_DEPTH]:
+            query = self.scored.query_id(self.scored.counted[place])
+            change = f"{difference[place]:+.4f}"
+            rows.append([query, float(first[place]), float(second[place]), change])
+        header = ["query", *self.scored.names[:2], "difference"]
+        table = Table("Queries that changed most", header, rows)
+        blocks = (self._scatter, self._histogram, table)
+        return "\n\n".join(block.markdown(files) for block in blocks)
 
     def figures(self) -> Sequence[Figure]:
         """Return the scatter plot and the histogram of the first two systems."""
         return (self._scatter, self._histogram)
 
     @cached_property
-    def _chosen(self) -> NDArray[np.int64]:
-        """Queries whose rankings are on the page, up to a number of bytes: those that changed most, and a sample."""
+    def _ranked(self) -> NDArray[np.int64]:
+        """Places among the counted queries of the queries with rankings on the page, up to a number of bytes.
+
+        These are the queries that changed most, and a sample of the other queries.
+        """
         spread = np.ptp(self.scored.values, axis=0)
-        changed, others = np.split(np.argsort(-spread, kind="stable"), [_N_CHANGED])
-        sample = np.random.default_rng(0).permutation(others)[:_N_SAMPLE]
-        # Interleaved, so that both kinds are included if not all fit.
+        changed, rest = np.split(np.argsort(-spread, kind="stable"), [_N_CHANGED])
+        sample = np.random.default_rng(0).permutation(rest)[:_N_SAMPLE]
+        # Both kinds are interleaved, so that both are on the page if not all fit.
         order = np.concatenate(
             [np.arange(len(changed)) / _N_CHANGED, (np.arange(len(sample)) + 0.5) / _N_SAMPLE]
         )
@@ -112,8 +102,9 @@ class QueryExplorer(Interactive):
         sizes = np.cumsum([self._bytes(query) for query in queries])
         return queries[: max(1, int(np.searchsorted(sizes, _RANKING_BYTES, side="right")))]
 
-    def _bytes(self, query: int) -> int:
-        return len(embedded_json(self._ranking(query))) + len(embedded_json(self._names(query))) + 2
+    def _bytes(self, place: int) -> int:
+        rankings, names = self._rankings(place), self._names(place)
+        return len(embedded_json(rankings)) + len(embedded_json(names)) + 2
 
     @cached_property
     def _values(self) -> list[Floats]:
@@ -137,76 +128,67 @@ class QueryExplorer(Interactive):
 
     @cached_property
     def _points(self) -> list[dict[str, Any]]:
-        """Queries of the scatter plot: ``v`` by metric and system; ``k`` the number of the ranking, -1 without one."""
-        n_systems, n_queries = self.scored.values.shape
-        others = np.setdiff1d(np.arange(n_queries), self._chosen)
-        room = max(
-            0, min(_POINTS, _POINT_VALUES // (n_systems * len(self._values))) - len(self._chosen)
-        )
-        sample = np.sort(np.random.default_rng(1).permutation(others)[:room])
-        relevant = self.scored.relevant
-        return [
-            {
-                "q": self._id(query),
-                **({"t": self._text(query)} if "query_text" in self.scored.data.fields else {}),
-                "n": int(self.scored.data.group[self.scored.counted[query]]),
-                "r": int(relevant[self.scored.counted[query]]),
-                "v": [[_rounded(value) for value in values[:, query]] for values in self._values],
-                "k": place if place < len(self._chosen) else -1,
-            }
-            for place, query in enumerate([*self._chosen, *sample])
-        ]
+        """Return the queries of the scatter plot.
 
-    def _ranking(self, query: int) -> list[list[list[float]]]:
+        ``values`` are by metric and system; ``ranking`` is the number of the query's rankings, or -1 without rankings.
+        """
+        scored = self.scored
+        n_systems, n_queries = scored.values.shape
+        at_most = min(_POINTS, _POINT_VALUES // (n_systems * len(self._values)))
+        rest = np.setdiff1d(np.arange(n_queries), self._ranked)
+        room = max(0, at_most - len(self._ranked))
+        sample = np.sort(np.random.default_rng(1).permutation(rest)[:room])
+        points = []
+        for number, place in enumerate([*self._ranked, *sample]):
+            query = scored.counted[place]
+            point = {
+                "query": scored.query_id(query),
+                "documents": int(scored.data.group[query]),
+                "relevant": int(scored.relevant[query]),
+                "values": [[_rounded(v) for v in values[:, place]] for values in self._values],
+                "ranking": number if number < len(self._ranked) else -1,
+            }
+            if scored.has_texts:
+                point["text"] = scored.query_text(query)
+            points.append(point)
+        return points
+
+    def _rankings(self, place: int) -> list[list[list[float]]]:
         """Return the first documents (numbered from 1 in the query), their labels and scores, for each system."""
-        data = self.scored.data
-        start, stop = data.boundaries[self.scored.counted[query] :][:2]
-        labels = data.y[start:stop]
+        scored = self.scored
+        query = scored.counted[place]
         rankings = []
-        for scores in self.scored.scores:
-            # Ties as the metric counts them: the lower label first.
-            order = np.lexsort((labels, -scores[start:stop]))[:_DEPTH]
-            rounded = [float(f"{score:.5g}") for score in scores[start:stop][order]]
-            rankings.append(
-                [(order + 1).tolist(), [_whole(label) for label in labels[order]], rounded]
-            )
+        for run, scores in enumerate(scored.scores):
+            rows = scored.ranking(run, query, _DEPTH)
+            numbers = (rows - scored.data.boundaries[query] + 1).tolist()
+            labels = [_whole(label) for label in scored.data.y[rows]]
+            rankings.append([numbers, labels, [float(f"{score:.5g}") for score in scores[rows]]])
         return rankings
 
-    def _names(self, query: int) -> dict[int, str]:
-        """Return the ids of the documents in a query's rankings, by their numbers, where the data has ids."""
-        data = self.scored.data
-        if "docid" not in data.fields:
-            return {}
-        start = data.boundaries[self.scored.counted[query]]
-        numbers = sorted(
-            {number for documents, _, _ in self._ranking(query) for number in map(int, documents)}
-        )
-        names = {
-            number: shortened(str(data.fields["docid"][start + number - 1]), _ID_LENGTH)
-            for number in numbers
-        }
-        return {number: name for number, name in names.items() if name}
-
-    def _text(self, query: int) -> str:
-        """Return the text of a query, "" where the data has none."""
-        data = self.scored.data
-        if "query_text" not in data.fields:
-            return ""
-        return shortened(
-            str(data.fields["query_text"][data.boundaries[self.scored.counted[query]]]), _ID_LENGTH
-        )
-
-    def _id(self, query: int) -> str:
-        return shortened(str(self.scored.data.query_ids[self.scored.counted[query]]), _ID_LENGTH)
+    def _names(self, place: int) -> dict[int, str]:
+        """Return the ids of the documents in a query's rankings by their numbers, if the data has ids."""
+        scored = self.scored
+        query = scored.counted[place]
+        rankings = [scored.ranking(run, query, _DEPTH) for run in range(len(scored.scores))]
+        rows = np.unique(np.concatenate(rankings))
+        numbers = (rows - scored.data.boundaries[query] + 1).tolist()
+        names = zip(numbers, scored.document_ids(rows), strict=True)
+        return {number: name for number, name in names if name}
 
     def _note(self) -> str:
-        rankings, points, total = len(self._chosen), len(self._points), len(self.scored.counted)
-        if rankings == total:
-            return f"Rankings show the first {_DEPTH} documents, numbered in the order of the data."
-        which = f"{points:,} of {total:,} queries" if points < total else f"all {total:,} queries"
+        n_rankings, n_points = len(self._ranked), len(self._points)
+        n_queries = len(self.scored.counted)
+        has_ids = "docid" in self.scored.data.fields
+        numbering = "" if has_ids else " Documents are numbered in the order of the data."
+        if n_rankings == n_queries:
+            return f"Rankings show the first {_DEPTH} documents.{numbering}"
+        shown = f"all {n_queries:,} queries"
+        if n_points < n_queries:
+            shown = f"{n_points:,} of {n_queries:,} queries"
         return (
-            f"The scatter plot shows {which}. Rankings of the first {_DEPTH} documents are available for {rankings:,} "
-            "of them, the filled points: those that changed most, and a sample of the others. The histogram counts all."
+            f"The scatter plot shows {shown}. Rankings of the first {_DEPTH} documents are available for "
+            f"{n_rankings:,} of them, the filled points: the queries that changed most, and a sample of the other "
+            f"queries. The histogram counts all queries.{numbering}"
         )
 
     @cached_property
@@ -214,23 +196,21 @@ class QueryExplorer(Interactive):
         alt = require("altair")
         metric, names = self.scored.metrics[0], self.scored.names
         scale = alt.Scale(domain=list(self._ends[0]), nice=False, zero=False)
-        corners = min(low for low, _ in self._ends), max(high for _, high in self._ends)
         x = alt.X("x:Q", title=f"{metric}, {names[0]}", scale=scale)
         y = alt.Y("y:Q", title=f"{metric}, {names[1]}", scale=scale)
-        diagonal = (
-            alt.Chart(alt.Data(values=[{"x": end, "y": end} for end in corners]))
-            .mark_line(color="var(--faint)", strokeDash=[4, 4], strokeWidth=1, clip=True)
-            .encode(x=x, y=y)
-        )
+        corners = min(low for low, _ in self._ends), max(high for _, high in self._ends)
+        diagonal = dashed_line([{"x": end, "y": end} for end in corners], PAGE).encode(x=x, y=y)
+        texts = ["query", "text"] if self.scored.has_texts else ["query"]
+        numbers = {"x": ".4f", "y": ".4f", "documents": ",", "relevant": ","}
         points = (
             alt.Chart(alt.NamedData("points"))
-            .transform_calculate(x="datum.v[m][a]", y="datum.v[m][b]")
+            .transform_calculate(x="datum.values[metric][first]", y="datum.values[metric][second]")
             .transform_filter("isValid(datum.x)")
-            .transform_calculate(d="better * (datum.y - datum.x)")
+            .transform_calculate(gain="better * (datum.y - datum.x)")
             .transform_calculate(
-                colour=f"datum.d > {_ROUNDING} ? colours[b] : datum.d < -{_ROUNDING} ? colours[a] : 'var(--faint)'",
-                fill="datum.k < 0 ? 'transparent' : datum.colour",
-                picked="datum.k >= 0 && datum.k == picked",
+                colour=_colour(f"datum.gain > {_ROUNDING}", f"datum.gain < -{_ROUNDING}"),
+                fill="datum.ranking < 0 ? 'transparent' : datum.colour",
+                picked="datum.ranking >= 0 && datum.ranking == picked",
             )
             .mark_point(opacity=0.75, cursor="pointer", strokeWidth=1.2)
             .encode(
@@ -240,26 +220,13 @@ class QueryExplorer(Interactive):
                 fill=alt.Fill("fill:N", scale=None),
                 size=alt.condition("datum.picked", alt.value(260), alt.value(36)),
                 strokeWidth=alt.condition("datum.picked", alt.value(3), alt.value(1.2)),
-                tooltip=[
-                    alt.Tooltip("q:N", title="query"),
-                    *(
-                        [alt.Tooltip("t:N", title="text")]
-                        if "query_text" in self.scored.data.fields
-                        else []
-                    ),
-                    alt.Tooltip("x:Q", title="first", format=".4f"),
-                    alt.Tooltip("y:Q", title="second", format=".4f"),
-                    alt.Tooltip("n:Q", title="documents"),
-                    alt.Tooltip("r:Q", title="relevant"),
-                ],
+                tooltip=tooltip(texts, numbers, {"x": "first", "y": "second"}),
             )
         )
-        chart = alt.layer(diagonal, points, datasets={"points": self._points}).add_params(
-            *self._params()
-        )
+        chart = alt.layer(diagonal, points, datasets={"points": self._points})
         return Figure(
             f"{metric} of each query",
-            chart.properties(height=380),
+            chart.add_params(*self._params()).properties(height=380),
             f"Scatter plot: {metric} of each query, first system on the x axis, second on the y axis. Above the "
             "diagonal the second is larger. The list below the charts has the same queries.",
         )
@@ -268,35 +235,28 @@ class QueryExplorer(Interactive):
     def _histogram(self) -> Figure:
         alt = require("altair")
         metric, names = self.scored.metrics[0], self.scored.names
-        rows = []
-        for number, (values, widest) in enumerate(zip(self._values, self._widest, strict=True)):
-            width = 2 * widest / (_BINS - 1)
-            for a, b in combinations(range(len(values)), 2):
-                difference = values[b] - values[a]
-                difference = difference[~np.isnan(difference)]
-                places = np.rint(difference / width).astype(int) + _BINS // 2
-                counts = np.bincount(places, minlength=_BINS).tolist()
-                larger, smaller = (
-                    int(np.sum(difference > _ROUNDING)),
-                    int(np.sum(difference < -_ROUNDING)),
-                )
-                pair = {"m": number, "a": a, "b": b, "w": width}
-                rows.append({**pair, "c": counts, "larger": larger, "smaller": smaller})
         end = self._widest[0] * (1 + 2 / (_BINS - 1))
         chart = (
             alt.Chart(alt.NamedData("pairs"))
-            .transform_filter("datum.m == m && datum.a == min(a, b) && datum.b == max(a, b)")
-            .transform_flatten(["c"])
-            .transform_window(place="row_number()")
-            .transform_calculate(d=f"(a < b ? 1 : -1) * (datum.place - {_BINS // 2 + 1}) * datum.w")
-            .transform_filter("datum.c > 0")
-            .transform_calculate(
-                low="datum.d - datum.w / 2",
-                high="datum.d + datum.w / 2",
-                colour="better * datum.d > datum.w / 2 ? colours[b] : better * datum.d < -datum.w / 2 ? colours[a] "
-                ": 'var(--faint)'",
+            .transform_filter(
+                "datum.metric == metric"
+                " && datum.first == min(first, second) && datum.second == max(first, second)"
             )
-            .mark_bar(stroke="var(--paper)", strokeWidth=0.5)
+            .transform_flatten(["queries"])
+            .transform_window(place="row_number()")
+            .transform_calculate(
+                middle=f"(first < second ? 1 : -1) * (datum.place - {_BINS // 2 + 1}) * datum.width"
+            )
+            .transform_filter("datum.queries > 0")
+            .transform_calculate(
+                low="datum.middle - datum.width / 2",
+                high="datum.middle + datum.width / 2",
+                colour=_colour(
+                    "better * datum.middle > datum.width / 2",
+                    "better * datum.middle < -datum.width / 2",
+                ),
+            )
+            .mark_bar(stroke=PAGE.paper, strokeWidth=0.5)
             .encode(
                 x=alt.X(
                     "low:Q",
@@ -305,16 +265,12 @@ class QueryExplorer(Interactive):
                     scale=alt.Scale(domain=[-end, end], nice=False),
                 ),
                 x2="high:Q",
-                y=alt.Y("c:Q", title="queries", axis=alt.Axis(tickMinStep=1)),
+                y=alt.Y("queries:Q", title="queries", axis=alt.Axis(tickMinStep=1)),
                 color=alt.Color("colour:N", scale=None),
-                tooltip=[
-                    alt.Tooltip("low:Q", title="from", format="+.4f"),
-                    alt.Tooltip("high:Q", title="to", format="+.4f"),
-                    alt.Tooltip("c:Q", title="queries"),
-                ],
+                tooltip=tooltip([], {"low": "+.4f", "high": "+.4f", "queries": ","}),
             )
             .add_params(*self._params())
-            .properties(height=380, datasets={"pairs": rows})
+            .properties(height=380, datasets={"pairs": self._pairs()})
         )
         return Figure(
             f"Differences in {metric}",
@@ -323,19 +279,48 @@ class QueryExplorer(Interactive):
             "middle holds the queries that hardly changed.",
         )
 
+    def _pairs(self) -> list[dict[str, Any]]:
+        """Return the histogram of the differences of each pair of systems, for each metric."""
+        pairs = []
+        for number, (values, widest) in enumerate(zip(self._values, self._widest, strict=True)):
+            width = 2 * widest / (_BINS - 1)
+            for first, second in combinations(range(len(values)), 2):
+                difference = values[second] - values[first]
+                difference = difference[~np.isnan(difference)]
+                places = np.rint(difference / width).astype(int) + _BINS // 2
+                pairs.append(
+                    {
+                        "metric": number,
+                        "first": first,
+                        "second": second,
+                        "width": width,
+                        "queries": np.bincount(places, minlength=_BINS).tolist(),
+                        "larger": int(np.sum(difference > _ROUNDING)),
+                        "smaller": int(np.sum(difference < -_ROUNDING)),
+                    }
+                )
+        return pairs
+
     def _params(self) -> list[Any]:
-        """Parameters that the page's script changes: the two systems, the metric, and the picked query."""
+        """Return the parameters that the page's script changes: systems, metric and picked query."""
         alt = require("altair")
-        colours = [SERIES[number % len(SERIES)] for number in range(len(self.scored.names))]
         values = {
-            "a": 0,
-            "b": 1,
-            "m": 0,
+            "first": 0,
+            "second": 1,
+            "metric": 0,
             "picked": -1,
             "better": self.scored.better,
-            "colours": colours,
+            "colours": [PAGE.colour(number) for number in range(len(self.scored.names))],
         }
         return [alt.param(name=name, value=value) for name, value in values.items()]
+
+
+def _colour(second_is_better: str, first_is_better: str) -> str:
+    """Return the expression for the colour of the better system."""
+    return (
+        f"{second_is_better} ? colours[second] : {first_is_better} ? colours[first]"
+        f" : '{PAGE.faint}'"
+    )
 
 
 def _rounded(value: float) -> float | None:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
-
+from rankwright.charts.parts import chart_of, tooltip
+from rankwright.charts.theme import PAGE, require
 from rankwright.metrics import metric as parse_metric
-from rankwright.report.page import Cell, Figure, Page, Section, Table, Text, require
+from rankwright.report.page import Cell, Figure, Page, Section, Table, Text
 from rankwright.tuning.goals import GoalSweep
 
 
@@ -27,60 +27,57 @@ def goals_report(sweep: GoalSweep, *, title: str = "Goals") -> Page:
     >>> [section.title for section in page.sections]
     ['Front', 'Trainings']
     """
-    front = sweep.front()
     text = (
-        f"{len(front)} of {len(sweep.points)} trainings are on the Pareto front: no other is at least as good in every "
-        "metric and better in one. All have the same number of trees. Choose a point, and train with its objective."
+        f"{len(sweep.front())} of {len(sweep.points)} trainings are on the Pareto front: no other training is at least "
+        "as good in every metric and better in at least one metric. All have the same number of trees. Choose a point, "
+        "and train with its objective."
     )
-    return Page(
-        title,
-        [Section("Front", [Text(text), _chart(sweep)]), Section("Trainings", [_table(sweep)])],
-        f"{' and '.join(sweep.metrics)} on validation queries",
-    )
+    sections = [
+        Section("Front", [Text(text), _chart(sweep)]),
+        Section("Trainings", [_table(sweep)]),
+    ]
+    return Page(title, sections, f"{' and '.join(sweep.metrics)} on validation queries")
 
 
 def _chart(sweep: GoalSweep) -> Figure:
+    """Draw each training by its first two metrics, and the front as a line."""
     alt = require("altair")
-    x, y = sweep.metrics[:2]
     front = sweep.front()
-    values: list[dict[str, Any]] = [
+    rows = [
         {
+            "shares": " : ".join(f"{share:g}" for share in point.shares),
             "x": point.values[0],
             "y": point.values[1],
-            "s": " : ".join(f"{share:g}" for share in point.shares),
-            "f": "on the front" if point in front else "dominated",
-            "o": point.objective,
+            "front": "on the front" if point in front else "dominated",
+            "objective": point.objective,
         }
         for point in sweep.points
     ]
-    base = alt.Chart(alt.Data(values=values)).encode(
+    x, y = sweep.metrics[:2]
+    base = chart_of(rows).encode(
         x=alt.X("x:Q", title=_axis(x), scale=alt.Scale(zero=False)),
         y=alt.Y("y:Q", title=_axis(y), scale=alt.Scale(zero=False)),
     )
-    tooltip = [
-        alt.Tooltip("s:N", title="shares"),
-        alt.Tooltip("x:Q", title=x, format=".4f"),
-        alt.Tooltip("y:Q", title=y, format=".4f"),
-        alt.Tooltip("f:N", title="front"),
-        alt.Tooltip("o:N", title="objective"),
-    ]
-    filled = alt.condition("datum.f == 'on the front'", alt.value(1), alt.value(0))
+    is_on_front = "datum.front == 'on the front'"
+    texts = ["shares", "front", "objective"]
     points = base.mark_point(filled=True, size=60, strokeWidth=1).encode(
-        tooltip=tooltip, fillOpacity=filled
+        tooltip=tooltip(texts, {"x": ".4f", "y": ".4f"}, {"x": x, "y": y}),
+        fillOpacity=alt.condition(is_on_front, alt.value(1), alt.value(0)),
     )
-    line = base.transform_filter("datum.f == 'on the front'").mark_line(
-        strokeWidth=1.5, color="var(--faint)"
-    )
-    labels = base.mark_text(align="left", dx=8, dy=-6, fontSize=11).encode(text="s:N")
-    layers = [line, points, labels] if len(sweep.goals) == 2 else [points]
-    ends = ", ".join(
-        f"{name} from {_least(sweep, n):.4f} to {_most(sweep, n):.4f}"
-        for n, name in enumerate((x, y))
-    )
+    layers = [points]
+    if len(sweep.goals) == 2:
+        # With more goals, the front of all metrics is no line in the plane of the first two.
+        line = base.transform_filter(is_on_front).mark_line(strokeWidth=1.5, color=PAGE.faint)
+        labels = base.mark_text(align="left", dx=8, dy=-6, fontSize=11).encode(text="shares:N")
+        layers = [line, points, labels]
+    ends = []
+    for number, name in enumerate((x, y)):
+        values = [point.values[number] for point in sweep.points]
+        ends.append(f"{name} from {min(values):.4f} to {max(values):.4f}")
     return Figure(
         f"{x} and {y}, by the shares of the goals",
         alt.layer(*layers).properties(height=340),
-        f"Each training as a point, filled where it is on the front; {ends}.",
+        f"Each training as a point, filled if it is on the front; {', '.join(ends)}.",
     )
 
 
@@ -88,24 +85,12 @@ def _axis(name: str) -> str:
     return name if parse_metric(name).higher_is_better else f"{name}, lower is better"
 
 
-def _least(sweep: GoalSweep, number: int) -> float:
-    return min(point.values[number] for point in sweep.points)
-
-
-def _most(sweep: GoalSweep, number: int) -> float:
-    return max(point.values[number] for point in sweep.points)
-
-
 def _table(sweep: GoalSweep) -> Table:
     front = sweep.front()
-    rows: list[list[Cell]] = [
-        [
-            *(f"{share:g}" for share in point.shares),
-            *point.values,
-            "yes" if point in front else "",
-            point.objective,
-        ]
-        for point in sweep.points
-    ]
+    rows: list[list[Cell]] = []
+    for point in sweep.points:
+        shares = [f"{share:g}" for share in point.shares]
+        is_on_front = "yes" if point in front else ""
+        rows.append([*shares, *point.values, is_on_front, point.objective])
     header = [*(f"share of {goal}" for goal in sweep.goals), *sweep.metrics, "front", "objective"]
     return Table("All trainings", header, rows, "In the order of the sweep.")

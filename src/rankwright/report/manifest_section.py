@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from rankwright.data.dataset import RankingData
-from rankwright.report.page import Block, Table, shortened
+from rankwright.report.page import Block, Cell, Table, shortened
 from rankwright.report.scored_runs import distinct_names
 
 if TYPE_CHECKING:
@@ -18,13 +18,13 @@ _HIDDEN_KEYS = ("times", "run_version", "status")
 
 
 def manifest_tables(runs: Sequence[Run], data: RankingData) -> list[Block]:
-    """Show parameters, what the data chose, provenance and environment, each once where all runs agree."""
+    """Show parameters, settings that the data chose, provenance and environment, once if all runs agree."""
     from rankwright.training.checkpoint import fingerprint
 
     names = distinct_names(runs)
     parts = {
         "Parameters": [run.config for run in runs],
-        "Settings that the data chose": [_chosen(run) for run in runs],
+        "Settings that the data chose": [_settings(run) for run in runs],
         "Runs and data": [
             {
                 "folder": str(run.path),
@@ -41,15 +41,12 @@ def manifest_tables(runs: Sequence[Run], data: RankingData) -> list[Block]:
     ]
 
 
-def _chosen(run: Run) -> dict[str, Any]:
-    """Return what took effect where a parameter left the choice to the data."""
+def _settings(run: Run) -> dict[str, Any]:
+    """Return the settings that took effect if a parameter left the choice to the data."""
     manifest = run.ranker.manifest_
-    chosen = {
-        name: value
-        for name, value in manifest.get("chosen", {}).items()
-        if name != "learning_rates"
-    }
-    return {"objective": manifest["objective"], **chosen}
+    settings = {"objective": manifest["objective"], **manifest.get("chosen", {})}
+    settings.pop("learning_rates", None)
+    return settings
 
 
 def _side_by_side(title: str, names: Sequence[str], contents: Sequence[Mapping[str, Any]]) -> Table:
@@ -58,17 +55,22 @@ def _side_by_side(title: str, names: Sequence[str], contents: Sequence[Mapping[s
     rows = {key: [_cell_text(content.get(key)) for content in contents] for key in keys}
     differing = [key for key in keys if len(set(rows[key])) > 1]
     ordered = [*differing, *(key for key in keys if key not in differing)]
-    if len(names) > 1 and not differing:  # once is enough
+    if len(names) > 1 and not differing:
+        # Once is enough.
         names = ["all runs"]
         rows = {key: cells[:1] for key, cells in rows.items()}
     notes = []
-    if differing:
+    if len(differing) == 1:
+        notes.append("The first row differs between the runs.")
+    elif differing:
         notes.append(f"The first {len(differing)} rows differ between the runs.")
-    if len(ordered) > _ROWS:
-        notes.append(f"{len(ordered) - _ROWS} more rows are in the run folders.")
-    return Table(
-        title, ["", *names], [[key, *rows[key]] for key in ordered[:_ROWS]], " ".join(notes)
-    )
+    omitted = len(ordered) - _ROWS
+    if omitted == 1:
+        notes.append("One more row is in the run folders.")
+    elif omitted > 1:
+        notes.append(f"{omitted} more rows are in the run folders.")
+    cells: list[list[Cell]] = [[key, *rows[key]] for key in ordered[:_ROWS]]
+    return Table(title, ["", *names], cells, " ".join(notes))
 
 
 def _flat(content: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:

@@ -18,11 +18,10 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
-from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
-from rankwright.report.theme import COLOURS, chart_config, merged, on_paper
+from rankwright.charts.theme import COLOURS, chart_config, merged, on_paper, require
 from rankwright.support.files import write_together
 from rankwright.support.tables import Cell as Cell
 from rankwright.support.tables import Table as Table
@@ -384,13 +383,3 @@ def _vega_lite() -> str:
 def _hashes(scripts: Sequence[str]) -> str:
     digests = (hashlib.sha256(script.encode()).digest() for script in scripts)
     return " ".join(f"'sha256-{base64.b64encode(digest).decode()}'" for digest in digests)
-
-
-def require(module: str) -> Any:
-    """Import a library that only reports need, or say how to install it."""
-    try:
-        return import_module(module)
-    except ImportError as error:
-        raise ImportError(
-            f'a report needs {module}, which is not installed: pip install "rankwright[report]".'
-        ) from error

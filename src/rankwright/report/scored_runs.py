@@ -1,4 +1,4 @@
-"""Runs scored on test data: values per query, groups of queries, ties; the names and colours of runs on a page."""
+"""Runs scored on test data: values per query, names of queries and documents, groups of queries, and ties."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import stats
 
+from rankwright.charts.parts import direction
 from rankwright.data.dataset import RankingData
 from rankwright.evaluation.per_query import Evaluation, evaluate
 from rankwright.metrics import Metric
-from rankwright.metrics import metric as parse_metric
-from rankwright.report.page import require
-from rankwright.report.theme import SERIES
+from rankwright.report.page import shortened
 
 if TYPE_CHECKING:
     from rankwright.runs import Run
 
 Floats = NDArray[np.float64]
 TOP = 10  # positions that readers see first
+_ID_LENGTH = 60
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,16 +53,14 @@ class ScoredRuns:
         data: RankingData,
         metrics: str | Metric | Iterable[str | Metric] | None = None,
     ) -> ScoredRuns:
-        """Score the data with every run; by default the metrics are those of the runs' training."""
+        """Score the data with every run; the default metrics are the metrics of the runs' training."""
         if metrics is None:
             metrics = {str(metric): None for run in runs for metric in run.ranker.metrics_}
-        chosen = [metrics] if isinstance(metrics, str | Metric) else list(metrics)
+        listed = [metrics] if isinstance(metrics, str | Metric) else list(metrics)
         scores = [run.ranker.predict(data) for run in runs]
+        options: dict[str, Any] = {"group": data.group, "weights": data.weights}
         evaluations = [
-            evaluate(
-                run_scores, data.labels, group=data.group, metrics=chosen, weights=data.weights
-            )
-            for run_scores in scores
+            evaluate(run_scores, data.labels, metrics=listed, **options) for run_scores in scores
         ]
         return cls(distinct_names(runs), data, scores, evaluations)
 
@@ -73,7 +71,7 @@ class ScoredRuns:
 
     @property
     def better(self) -> int:
-        """1 if larger values of the first metric are better, -1 if smaller ones are."""
+        """1 if larger values of the first metric are better, -1 if smaller values are better."""
         return direction(self.metrics[0])
 
     @cached_property
@@ -87,35 +85,55 @@ class ScoredRuns:
         return self.values_of(self.metrics[0])
 
     def values_of(self, metric: str) -> Floats:
-        """Return the values of a metric for the same queries [runs, counted queries], NaN where it has none."""
+        """Return the values of a metric for the counted queries [runs, queries]; NaN if a query has none."""
         return np.stack(
             [evaluation.per_query[metric][self.counted] for evaluation in self.evaluations]
         )
 
-    @property
+    @cached_property
     def relevant(self) -> NDArray[np.int64]:
         """Number of documents with a label above 0 [queries]."""
         return np.add.reduceat(self.data.y > 0, self.data.boundaries[:-1], dtype=np.int64)
 
+    def query_id(self, query: int) -> str:
+        """Return the id of a query, cut if it is long."""
+        return shortened(str(self.data.query_ids[query]), _ID_LENGTH)
+
+    @property
+    def has_texts(self) -> bool:
+        """Whether the data has the texts of the queries."""
+        return "query_text" in self.data.fields
+
+    def query_text(self, query: int) -> str:
+        """Return the text of a query, cut if it is long; "" if the data has none."""
+        if not self.has_texts:
+            return ""
+        text = self.data.fields["query_text"][self.data.boundaries[query]]
+        return shortened(str(text), _ID_LENGTH)
+
+    def document_ids(self, rows: NDArray[np.int64]) -> list[str]:
+        """Return the ids of rows; "" if the data has none."""
+        if "docid" not in self.data.fields:
+            return [""] * len(rows)
+        ids = np.asarray(self.data.fields["docid"])[rows]
+        return [shortened(str(name), _ID_LENGTH) for name in ids]
+
+    def ranking(self, run: int, query: int, depth: int) -> NDArray[np.int64]:
+        """Return the first rows of a query's ranking by a run.
+
+        Ties are ranked as metrics rank them by default: the lower label first.
+        """
+        start, stop = self.data.boundaries[query : query + 2]
+        scores, labels = self.scores[run][start:stop], self.data.y[start:stop]
+        order: NDArray[np.int64] = start + np.lexsort((labels, -scores))[:depth]
+        return order
+
     def mean_with_ties(self, run: int, ties: str) -> float:
         """Return the mean of the first metric with a tie policy of `evaluate`."""
         data, metric = self.data, self.metrics[0]
-        return evaluate(
-            self.scores[run],
-            data.labels,
-            group=data.group,
-            metrics=metric,
-            ties=ties,
-            weights=data.weights,
-        ).mean[metric]
-
-
-def direction(metric: str) -> int:
-    """Return 1 if more is better, -1 if less is, 0 where the class of a metric is not defined in this process."""
-    try:
-        return 1 if parse_metric(metric).higher_is_better else -1
-    except ValueError:
-        return 0
+        options: dict[str, Any] = {"group": data.group, "weights": data.weights}
+        result = evaluate(self.scores[run], data.labels, metrics=metric, ties=ties, **options)
+        return result.mean[metric]
 
 
 @dataclass(frozen=True)
@@ -125,7 +143,7 @@ class TieCounts:
     Attributes
     ----------
     pairs, tied, tied_across_labels : int
-        Pairs of documents of a query, pairs of equal scores, and those of them whose labels differ.
+        Pairs of documents of a query, pairs with equal scores, and pairs with equal scores but different labels.
     queries_at_top : int
         Queries in which one of the first ten documents has the same score as another document.
     """
@@ -162,9 +180,8 @@ def _pairs_in_blocks(same_block: NDArray[np.bool_]) -> int:
 
 def groups_of(values: NDArray[Any], at_most: int = 6) -> list[tuple[str, NDArray[np.int64]]]:
     """Divide queries by a count into groups of about equal size: the range of each group as text, and its members."""
-    edges = np.unique(
-        np.quantile(values, np.linspace(0, 1, at_most + 1)[1:], method="inverted_cdf")
-    )
+    shares = np.linspace(0, 1, at_most + 1)[1:]
+    edges = np.unique(np.quantile(values, shares, method="inverted_cdf"))
     group = np.searchsorted(edges, values)
     members = [np.flatnonzero(group == number) for number in range(len(edges))]
     return [(_range(values[rows].min(), values[rows].max()), rows) for rows in members if len(rows)]
@@ -177,13 +194,11 @@ def _range(low: Any, high: Any) -> str:
 def mean_interval(values: Floats, confidence: float = 0.95) -> tuple[float, float, float]:
     """Return the mean and Student's interval; a single value has an interval of zero width."""
     mean = float(np.mean(values))
-    if len(values) < 2:
+    n = len(values)
+    if n < 2:
         return mean, mean, mean
-    half = float(
-        stats.t.ppf((1 + confidence) / 2, len(values) - 1)
-        * np.std(values, ddof=1)
-        / np.sqrt(len(values))
-    )
+    quantile = stats.t.ppf((1 + confidence) / 2, n - 1)
+    half = float(quantile * np.std(values, ddof=1) / np.sqrt(n))
     return mean, mean - half, mean + half
 
 
@@ -198,19 +213,3 @@ def distinct_names(runs: Sequence[Run]) -> list[str]:
         if seen[name] > 1:
             names[number] = f"{name} ({seen[name]})"
     return names
-
-
-def run_colours(names: Sequence[str], *, without_first: bool = False) -> Any:
-    """Give each run one colour on the whole page; a single run has no legend."""
-    alt = require("altair")
-    colours = [SERIES[number % len(SERIES)] for number in range(len(names))]
-    start = 1 if without_first else 0
-    legend = {} if len(names) > 1 else {"legend": None}
-    field = "s:N" if without_first else "r:N"
-    return alt.Color(
-        field,
-        title=None,
-        sort=None,
-        scale=alt.Scale(domain=list(names[start:]), range=colours[start:]),
-        **legend,
-    )

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from rankwright.report.page import Block, Cell, Figure, Page, Section, Table, Text, require
+from rankwright.charts.theme import require
+from rankwright.report.page import Block, Cell, Figure, Page, Section, Table, Text
 from rankwright_lab.bench.result_files import SCALING
 
 _Result = Mapping[str, Any]

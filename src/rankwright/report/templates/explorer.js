@@ -7,13 +7,13 @@ for (const root of document.querySelectorAll(".explorer")) {
   const boxes = { scatter: part("scatter").querySelector(".chart"), histogram: part("histogram").querySelector(".chart") };
   const specs = { scatter: page.data(boxes.scatter), histogram: page.data(boxes.histogram) };
   const points = specs.scatter.datasets.points;
-  const queries = points.filter((point) => point.k >= 0);
-  let [first, second, chosen, picked] = [0, 1, 0, -1];
+  const queries = points.filter((point) => point.ranking >= 0);
+  let [first, second, metric, picked] = [0, 1, 0, -1];
   const views = {};
 
-  const metric = () => metrics[chosen].name;
-  const valued = (point) => point.v[chosen][first] !== null;
-  const difference = (point) => point.v[chosen][second] - point.v[chosen][first];
+  const metricName = () => metrics[metric].name;
+  const valued = (point) => point.values[metric][first] !== null;
+  const difference = (point) => point.values[metric][second] - point.values[metric][first];
   const signed = (value) => (value < 0 ? "\u2212" : "+") + Math.abs(value).toFixed(4);
   const element = (tag, text, name) => {
     const node = document.createElement(tag);
@@ -24,38 +24,39 @@ for (const root of document.querySelectorAll(".explorer")) {
   const colour = (system) => `var(--series-${(system % 8) + 1})`;
 
   async function drawPair() {
-    const { better, ends, widest } = metrics[chosen];
-    const changed = { a: first, b: second, m: chosen, better, picked };
+    const { better, ends, widest } = metrics[metric];
+    const changed = { first, second, metric, better, picked };
     for (const spec of Object.values(specs)) {
       for (const param of spec.params) if (param.name in changed) param.value = changed[param.name];
     }
     for (const layer of specs.scatter.layer) {
-      layer.encoding.x.title = `${metric()}, ${systems[first]}`;
-      layer.encoding.y.title = `${metric()}, ${systems[second]}`;
+      layer.encoding.x.title = `${metricName()}, ${systems[first]}`;
+      layer.encoding.y.title = `${metricName()}, ${systems[second]}`;
       for (const axis of ["x", "y"]) layer.encoding[axis].scale.domain = ends;
       for (const line of layer.encoding.tooltip ?? []) {
         if (line.field === "x") line.title = systems[first];
         if (line.field === "y") line.title = systems[second];
       }
     }
-    specs.histogram.encoding.x.title = `${metric()}, ${systems[second]} minus ${systems[first]}`;
+    specs.histogram.encoding.x.title = `${metricName()}, ${systems[second]} minus ${systems[first]}`;
     specs.histogram.encoding.x.scale.domain = [-1.05 * widest, 1.05 * widest];
-    part("scatter").querySelector("figcaption").textContent = `${metric()} of each query`;
-    part("histogram").querySelector("figcaption").textContent = `Differences in ${metric()}`;
+    part("scatter").querySelector("figcaption").textContent = `${metricName()} of each query`;
+    part("histogram").querySelector("figcaption").textContent = `Differences in ${metricName()}`;
     for (const name of ["scatter", "histogram"]) views[name] = await page.draw(boxes[name], specs[name]);
     views.scatter?.addEventListener("click", (event, item) => {
-      if (item && item.datum && item.datum.k >= 0) pick(item.datum.k);
+      if (item && item.datum && item.datum.ranking >= 0) pick(item.datum.ranking);
     });
   }
 
   function summarise() {
     const pair = specs.histogram.datasets.pairs.find(
-      (one) => one.m === chosen && one.a === Math.min(first, second) && one.b === Math.max(first, second)
+      (candidate) =>
+        candidate.metric === metric && candidate.first === Math.min(first, second) && candidate.second === Math.max(first, second)
     );
     const [larger, smaller] = first < second ? [pair.larger, pair.smaller] : [pair.smaller, pair.larger];
-    const total = pair.c.reduce((sum, count) => sum + count, 0);
+    const total = pair.queries.reduce((sum, count) => sum + count, 0);
     part("summary").textContent =
-      `${metric()} of ${systems[second]} is larger than that of ${systems[first]} on ${larger} queries, smaller on ` +
+      `${metricName()} of ${systems[second]} is larger than ${metricName()} of ${systems[first]} on ${larger} queries, smaller on ` +
       `${smaller} and the same on ${total - larger - smaller}.`;
   }
 
@@ -63,17 +64,17 @@ for (const root of document.querySelectorAll(".explorer")) {
     change: (p, q) => Math.abs(difference(q)) - Math.abs(difference(p)),
     gain: (p, q) => difference(q) - difference(p),
     loss: (p, q) => difference(p) - difference(q),
-    id: (p, q) => p.q.localeCompare(q.q, undefined, { numeric: true }),
+    id: (p, q) => p.query.localeCompare(q.query, undefined, { numeric: true }),
   };
 
   function list() {
     const wanted = part("find").value.trim().toLowerCase();
-    const shown = queries.filter((point) => valued(point) && `${point.q} ${point.t ?? ""}`.toLowerCase().includes(wanted)).sort(orders[part("order").value]);
+    const shown = queries.filter((point) => valued(point) && `${point.query} ${point.text ?? ""}`.toLowerCase().includes(wanted)).sort(orders[part("order").value]);
     part("queries").replaceChildren(
       ...shown.map((point) => {
-        const option = element("option", `${point.q}   ${signed(difference(point))}   ${point.t ?? ""}`.trimEnd());
-        option.value = point.k;
-        option.selected = point.k === picked;
+        const option = element("option", `${point.query}   ${signed(difference(point))}   ${point.text ?? ""}`.trimEnd());
+        option.value = point.ranking;
+        option.selected = point.ranking === picked;
         return option;
       })
     );
@@ -82,9 +83,9 @@ for (const root of document.querySelectorAll(".explorer")) {
 
   function fill(name, system, other, ranking) {
     const table = root.querySelector(`.ranking.${name}`);
-    const value = points.find((point) => point.k === picked).v[chosen][system];
+    const value = points.find((point) => point.ranking === picked).values[metric][system];
     const caption = table.querySelector("caption");
-    caption.replaceChildren(element("b", systems[system]), element("span", value === null ? "" : `${metric()} ${value.toFixed(4)}`));
+    caption.replaceChildren(element("b", systems[system]), element("span", value === null ? "" : `${metricName()} ${value.toFixed(4)}`));
     caption.style.borderColor = colour(system);
     const [documents, labels, scores] = ranking[system];
     table.tBodies[0].replaceChildren(
@@ -108,19 +109,19 @@ for (const root of document.querySelectorAll(".explorer")) {
     );
   }
 
-  function pick(k) {
-    picked = k;
-    const point = points.find((one) => one.k === k);
-    const text = point.t ? ` \u201c${point.t}\u201d` : "";
-    part("title").textContent = `Query ${point.q}${text}: ${point.n} documents, ${point.r} relevant`;
-    fill("first", first, second, rankings[k]);
-    fill("second", second, first, rankings[k]);
-    for (const option of part("queries").options) option.selected = Number(option.value) === k;
-    views.scatter?.signal("picked", k).runAsync();
+  function pick(ranking) {
+    picked = ranking;
+    const point = points.find((candidate) => candidate.ranking === ranking);
+    const text = point.text ? ` \u201c${point.text}\u201d` : "";
+    part("title").textContent = `Query ${point.query}${text}: ${point.documents} documents, ${point.relevant} relevant`;
+    fill("first", first, second, rankings[ranking]);
+    fill("second", second, first, rankings[ranking]);
+    for (const option of part("queries").options) option.selected = Number(option.value) === ranking;
+    views.scatter?.signal("picked", ranking).runAsync();
   }
 
   function choose(changed) {
-    chosen = Number(part("metric").value);
+    metric = Number(part("metric").value);
     [first, second] = [Number(part("first").value), Number(part("second").value)];
     if (first === second) {
       // Two equal choices compare nothing: advance the other one.
@@ -130,7 +131,7 @@ for (const root of document.querySelectorAll(".explorer")) {
     }
     summarise();
     const shown = list();
-    pick(picked < 0 ? (shown[0] ?? queries[0]).k : picked);
+    pick(picked < 0 ? (shown[0] ?? queries[0]).ranking : picked);
     return drawPair();
   }
 

@@ -26,30 +26,30 @@ for (const root of document.querySelectorAll(".reasons")) {
   const shown = (number) => (number === null ? "missing" : String(number));
 
   function offerDocuments() {
-    const { d, l, s } = ranking();
+    const { documents, labels, scores } = ranking();
     const [a, b] = queries[value("query")].pairs[value("system")];
-    const texts = d.map((document_, place) => `${place + 1}. doc ${document_}, label ${l[place]}, score ${s[place].toPrecision(5)}`);
+    const texts = documents.map((name, place) => `${place + 1}. ${name}, label ${labels[place]}, score ${scores[place].toPrecision(5)}`);
     options(part("above"), texts, a);
     options(part("below"), texts, b);
     explain();
   }
 
   function explain() {
-    const { d, f, c, x, s } = ranking();
+    const { documents, features, contributions, values, scores } = ranking();
     const [a, b] = [value("above"), value("below")];
-    const total = s[a] - s[b];
-    const rows = f.map((feature, place) => ({
+    const total = scores[a] - scores[b];
+    const rows = features.map((feature, place) => ({
       name: names[feature],
-      first: shown(x[a][place]),
-      second: shown(x[b][place]),
-      difference: c[a][place] - c[b][place],
+      first: shown(values[a][place]),
+      second: shown(values[b][place]),
+      difference: contributions[a][place] - contributions[b][place],
     }));
     rows.sort((p, q) => Math.abs(q.difference) - Math.abs(p.difference));
     const rest = total - rows.reduce((sum, row) => sum + row.difference, 0);
     rows.push({ name: "all others", first: "", second: "", difference: rest });
     const widest = Math.max(...rows.map((row) => Math.abs(row.difference))) || 1;
-    root.querySelector("th.first").textContent = `doc ${d[a]}`;
-    root.querySelector("th.second").textContent = `doc ${d[b]}`;
+    root.querySelector("th.first").textContent = documents[a];
+    root.querySelector("th.second").textContent = documents[b];
     part("bars").tBodies[0].replaceChildren(
       ...rows.map((row) => {
         const line = document.createElement("tr");
@@ -66,11 +66,11 @@ for (const root of document.querySelectorAll(".reasons")) {
     part("explained").textContent =
       a === b
         ? "Choose two different documents."
-        : `Document ${d[a]} has the score ${s[a].toPrecision(5)}, document ${d[b]} ${s[b].toPrecision(5)}: ` +
+        : `Score of ${documents[a]}: ${scores[a].toPrecision(5)}. Score of ${documents[b]}: ${scores[b].toPrecision(5)}. That is ` +
           `a difference of ${signed(total)}, which the rows add up to.`;
   }
 
-  options(part("query"), queries.map((query) => query.q), 0);
+  options(part("query"), queries.map((query) => query.query), 0);
   for (const name of ["system", "query"]) part(name).addEventListener("change", offerDocuments);
   for (const name of ["above", "below"]) part(name).addEventListener("change", explain);
   offerDocuments();
