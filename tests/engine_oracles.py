@@ -103,3 +103,22 @@ def leaf_depths(node: Any, depth: int) -> list[int]:
     if "leaf_value" in node:
         return [depth]
     return leaf_depths(node["left_child"], depth + 1) + leaf_depths(node["right_child"], depth + 1)
+
+
+# Elasticsearch's own: the constant that it adds, and the score that it serves.
+
+
+def elastic_served(content: bytes, document: Document) -> tuple[float, float]:
+    total, constant = 0.0, 0.0
+    for model in json.loads(content)["trained_model"]["ensemble"]["trained_models"]:
+        tree = model["tree"]
+        nodes = tree["tree_structure"]
+        constant -= min(node["leaf_value"][0] for node in nodes if "leaf_value" in node)
+        node = nodes[0]
+        while "leaf_value" not in node:
+            x = document.get(tree["feature_names"][node["split_feature"]], math.nan)
+            left = node["default_left"] if math.isnan(x) else x <= node["threshold"]
+            node = nodes[node["left_child" if left else "right_child"]]
+        total += node["leaf_value"][0]
+    constant = max(constant, 0.0)
+    return constant, float(F(total + constant))

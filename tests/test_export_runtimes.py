@@ -31,12 +31,12 @@ from rankwright.exporting import (
     json_form,
     lightgbm_text,
     onnx_graph,
-    simple_trees,
     treelite_model,
     xgboost_json,
 )
 from rankwright.exporting.contract import Exported, ExportOptions, Target
 from rankwright.exporting.float32 import largest_float32_at_most, smallest_float32_above
+from rankwright.exporting.nodes import Form, PlainTree, plain_trees
 from rankwright.kernels.tree_arrays import (
     AMONG,
     AS_ZERO,
@@ -55,6 +55,10 @@ MODULES = (json_form, lightgbm_text, xgboost_json, onnx_graph, treelite_model, c
 TARGETS: dict[str, Target] = {module.TARGET.name: module.TARGET for module in MODULES}
 NAMES = ["plain", "with space", 'pr"ix é*/', "kind"]
 COMPILE = ["cc", "-std=c99", "-Wall", "-Wextra", "-Werror", "-pedantic", "-O2", "-shared", "-fPIC"]
+
+
+# The targets that compute with 32-bit numbers.
+SINGLE = {"xgboost", "onnx"}
 
 
 def own_scores(trees: Sequence[TreeArrays], X: Any) -> Any:
@@ -113,7 +117,7 @@ def check(
     target: str, trees: Sequence[TreeArrays], X: Any, folder: Path, names: Sequence[str] = NAMES
 ) -> Exported:
     """Export, and compare the runtime and the evaluator with the model's own scores."""
-    single = TARGETS[target].single_precision
+    single = target in SINGLE
     exported = TARGETS[target].write(trees, names, ExportOptions())
     expected = own_scores(trees, X)
     evaluated = TARGETS[target].score(exported.content, X, names, ExportOptions())
@@ -184,7 +188,7 @@ def test_trained_models(
     target: str, forest: tuple[list[TreeArrays], RankingData], tmp_path: Path
 ) -> None:
     trees, data = forest
-    single = TARGETS[target].single_precision
+    single = target in SINGLE
     probes = probe_rows(trees, 5, single=single)
     rows = data.X.astype(np.float32) if single else data.X
     X = np.concatenate([rows, probes]).astype(np.float64)
@@ -197,7 +201,7 @@ def test_trained_models(
 def test_numbers_of_trees(target: str, n_trees: int, tmp_path: Path) -> None:
     few = [random_tree(seed, 8, [AT_MOST], [NAN_TO_DEFAULT]) for seed in range(min(n_trees, 50))]
     trees = (few * n_trees)[:n_trees]
-    check(target, trees, probe_rows(few, single=TARGETS[target].single_precision), tmp_path)
+    check(target, trees, probe_rows(few, single=(target in SINGLE)), tmp_path)
 
 
 @pytest.mark.parametrize("target", TARGETS)
@@ -205,7 +209,7 @@ def test_numbers_of_trees(target: str, n_trees: int, tmp_path: Path) -> None:
     "trees", [[], [leaf(0.5)], [leaf(0.5), random_tree(1, 3, [AT_MOST]), leaf(-2.0)]]
 )
 def test_trees_of_one_leaf_and_none(target: str, trees: list[TreeArrays], tmp_path: Path) -> None:
-    check(target, trees, probe_rows(trees, single=TARGETS[target].single_precision), tmp_path)
+    check(target, trees, probe_rows(trees, single=(target in SINGLE)), tmp_path)
 
 
 # Trees made by hand: every rule, at every place.
@@ -217,7 +221,7 @@ def test_every_rule_of_random_trees(
     target: str, decisions: tuple[int, ...], tmp_path: Path
 ) -> None:
     trees = [random_tree(seed, 14, decisions) for seed in range(15)]
-    X = probe_rows(trees, single=TARGETS[target].single_precision)
+    X = probe_rows(trees, single=(target in SINGLE))
     check(target, trees, X, tmp_path)
     check_each_leaf(target, trees[:6], X, tmp_path)
 
@@ -239,7 +243,7 @@ def test_special_thresholds(target: str, missing: int, default_left: bool, tmp_p
         )
         for number, threshold in enumerate(thresholds)
     ]
-    X = probe_rows(trees, single=TARGETS[target].single_precision)
+    X = probe_rows(trees, single=(target in SINGLE))
     check(target, trees, X, tmp_path)
     check_each_leaf(target, trees[:: 4 if target in ("c", "xgboost") else 1], X, tmp_path)
 
@@ -261,10 +265,10 @@ def test_decisions_of_single_precision(target: str, tmp_path: Path) -> None:
         for seed in range(20, 26)
         if target != "lightgbm"
     ]
-    single = TARGETS[target].single_precision
+    single = target in SINGLE
     X = probe_rows(trees, single=single)
     check_each_leaf(target, trees[:8], X, tmp_path)
-    assert check(target, trees, X, tmp_path).notes == ()
+    assert check(target, trees, X, tmp_path, ["a", "b", "c", "d"]).notes == ()
 
 
 def test_what_lightgbm_reads_as_zero_is_counted(tmp_path: Path) -> None:
@@ -297,28 +301,20 @@ def test_zeros_apart_from_their_neighbours_become_several_nodes(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     tree = stump(0.5, AT_MOST, ZERO_TO_DEFAULT, default_left=False)
-    plain = simple_trees.plain_tree(tree, NAMES)
-    assert plain.bound.tolist() == [0.5, np.nextafter(-ZERO, -1), ZERO]
-    assert plain.value.tolist().count(1.0) == plain.value.tolist().count(2.0) == 2
-    assert (
-        len(
-            simple_trees.plain_tree(
-                stump(0.5, AT_MOST, ZERO_TO_DEFAULT, default_left=True), NAMES
-            ).bound
-        )
-        == 1
-    )
-    assert (
-        len(
-            simple_trees.plain_tree(
-                stump(1e-35, AT_MOST, ZERO_TO_DEFAULT, default_left=False), NAMES
-            ).bound
-        )
-        == 1
-    )
-    monkeypatch.setattr(simple_trees, "MOST_NODES", 2)
-    with pytest.raises(ValueError, match="feature 'plain': a tree would need more than 2 nodes"):
-        simple_trees.plain_tree(tree, NAMES)
+    plain = plain_tree(tree)
+    assert plain.bound == [0.5, ZERO, np.nextafter(-ZERO, -1)]
+    assert plain.value.count(1.0) == plain.value.count(2.0) == 2
+    for threshold, default_left in ((0.5, True), (1e-35, False)):
+        simple = stump(threshold, AT_MOST, ZERO_TO_DEFAULT, default_left=default_left)
+        assert len(plain_tree(simple).bound) == 1
+    monkeypatch.setattr("rankwright.exporting.nodes.MOST_SPLITS", 1)
+    with pytest.raises(ValueError, match="more than 2 splits; tree 0 is at 'plain'"):
+        plain_tree(tree)
+
+
+def plain_tree(tree: TreeArrays) -> PlainTree:
+    (plain,) = plain_trees([tree], NAMES, Form())
+    return plain
 
 
 def test_a_path_that_knows_a_value_leaves_nodes_out() -> None:
@@ -336,8 +332,7 @@ def test_a_path_that_knows_a_value_leaves_nodes_out() -> None:
         np.arange(chain + 1.0),
         np.ones(chain),
     )
-    plain = simple_trees.plain_tree(tree, NAMES)
-    assert len(plain.feature) == 3 + 2 * (chain - 1)
+    assert len(plain_tree(tree).feature) == 3 + (chain - 1)
 
 
 # Forms and names.
@@ -385,8 +380,18 @@ def test_the_text_of_lightgbm_keeps_names_apart_and_says_the_objective() -> None
     assert len(set(booster.feature_name())) == 4
     assert {"a_b", "é"} < set(booster.feature_name())
     assert booster.dump_model()["objective"] == "lambdarank"
-    gains = np.bincount(random_tree(1).feature, random_tree(1).gain, minlength=4)
-    np.testing.assert_allclose(booster.feature_importance("gain"), gains, rtol=1e-6)
+
+
+def test_the_text_of_lightgbm_has_the_gains() -> None:
+    """Also if a split becomes several: its gain is counted once."""
+    trees = [
+        stump(0.5, missing=ZERO_TO_DEFAULT, column=0)._replace(gain=np.array([3.0])),
+        stump(0.5, column=1)._replace(gain=np.array([0.25])),
+        stump(0.0, AMONG, default_left=True, categories=[1, 3], column=3),
+    ]
+    content = lightgbm_text.TARGET.write(trees, NAMES, ExportOptions()).content
+    booster = lgb.Booster(model_str=content.decode())
+    assert booster.feature_importance("gain").tolist() == [3.0, 0.25, 0.0, 1.0]
 
 
 def test_xgboost_writes_the_same_model_again() -> None:

@@ -35,13 +35,14 @@ def export(
         ),
     ] = None,
     target_version: options.TargetVersion = None,
+    evaluator: options.Evaluator = None,
     feature_set: options.FeatureSetFile = None,
     name: Annotated[str, typer.Option(help="Name of the model in the target.")] = "rankwright",
 ) -> None:
     """Write a model for a search engine or a runtime.
 
-    Warns of what means something else there, such as missing values, with the number of splits it concerns. Check the
-    file with `verify-export`.
+    A warning counts the splits that mean something else there, for example for missing values. Check the file with
+    `verify-export`.
 
     Example: rankwright export run --to opensearch --target-version 3.5 --feature-set features.json --out model.json
     """
@@ -49,7 +50,7 @@ def export(
 
     target = load_target(to)
     model = light_model(run)
-    choices = export_options(model, target_version, feature_set, name)
+    choices = export_options(model, target_version, feature_set, name, evaluator)
     file, notes = write_export(
         model, target, Path(target.file_name) if out is None else out, choices
     )

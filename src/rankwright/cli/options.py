@@ -32,7 +32,17 @@ Threads = Annotated[
 TargetVersion = Annotated[
     str | None,
     typer.Option(
-        metavar="V", help="Version of the search engine [the newest].", show_default=False
+        metavar="V",
+        help="Version of the search engine; of Elasticsearch or of its LTR plug-in [the newest].",
+        show_default=False,
+    ),
+]
+Evaluator = Annotated[
+    str | None,
+    typer.Option(
+        metavar="NAME",
+        help="How Vespa computes the forest: llvm, vmforest or fastforest [Vespa's choice].",
+        show_default=False,
     ),
 ]
 FeatureSetFile = Annotated[

@@ -42,6 +42,7 @@ def verify_export(
         ),
     ] = None,
     target_version: options.TargetVersion = None,
+    evaluator: options.Evaluator = None,
     feature_set: options.FeatureSetFile = None,
     json: options.AsJson = False,
     *,
@@ -49,9 +50,9 @@ def verify_export(
 ) -> None:
     """Compare an exported file with its model.
 
-    Scores the file by the documented rules of its target, on the data and on probes at, just below and just above every
-    threshold, with zeros and with missing values. For targets that compute with 32-bit numbers the features are
-    rounded first, and sums may differ by the rounding. The exit code is 1 if the file is not exact.
+    Scores the file by the rules of its target's code, on the data and on probes at, just below and just above every
+    threshold, with zeros, the largest numbers and missing values. For targets that compute with 32-bit numbers the
+    features are rounded first, and sums may differ by the rounding. The exit code is 1 if the file is not exact.
 
     Example: rankwright verify-export opensearch-ltr.json --model run --data test.txt
     """
@@ -65,7 +66,7 @@ def verify_export(
     rows = scoring.DataFile(data, reading).read(
         **training_options, labelled=False, reference=ranker.columns_
     )
-    choices = export_options(ranker.model_, target_version, feature_set)
+    choices = export_options(ranker.model_, target_version, feature_set, evaluator=evaluator)
     try:
         result = verify_content(
             content, ranker.model_, target, choices, ranker.model_.encode(rows), rows.qid

@@ -19,7 +19,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from rankwright.exporting.contract import ExportOptions, Target, check_version
+from rankwright.exporting.contract import ExportOptions, Target
 from rankwright.model import Model, load
 from rankwright.support.files import PathLike, write_together
 
@@ -40,18 +40,25 @@ TARGETS = {
 }
 
 
+_CALIBRATED = (
+    "the model is calibrated, and the file gives raw scores. The order is the same; to serve calibrated values, apply "
+    "the model's calibration to the scores."
+)
+
+
 def export(
     model: Any,
     target: str,
     path: PathLike,
     *,
     target_version: str | None = None,
+    evaluator: str | None = None,
     feature_set: PathLike | None = None,
     name: str = "rankwright",
 ) -> Path:
     """Write a model in the form of a search engine or another runtime.
 
-    What means something else there, such as missing values, is warned about with the number of splits it concerns.
+    A warning counts the splits that mean something else in the target, for example for missing values.
     ``rankwright verify-export`` compares a file with its model.
 
     Parameters
@@ -64,13 +71,17 @@ def export(
     path
         File to write; in a folder that exists, the file gets the target's usual name.
     target_version
-        Version of the search engine, such as ``"3.2"``: versions of OpenSearch and Solr treat missing values
-        differently. The newest by default.
+        Version of the search engine, for example ``"3.2"``, because versions of OpenSearch, Elasticsearch and Solr
+        treat missing values differently; the newest by default. For ``"elasticsearch-ltr"`` the version of
+        Elasticsearch, for example ``"8.11.4"``, or of the plug-in, for example ``"1.5.9"``.
+    evaluator
+        How Vespa computes the forest: ``"llvm"`` (64 bits), ``"vmforest"`` or ``"fastforest"`` (32 bits). By default
+        the one that Vespa chooses by the size of the forest.
     feature_set
         JSON file with the features that the search engine computes: a list of names, a feature set of OpenSearch or
-        Elasticsearch, or a feature store of Solr. The export is refused unless they are those of the model.
+        Elasticsearch, or a feature store of Solr. The export is refused if the model has other features.
     name
-        Name of the model inside the target, where it has one.
+        Name of the model inside the target, if it has one.
 
     Returns
     -------
@@ -88,7 +99,7 @@ def export(
     'solr-model.json'
     """
     light = light_model(model)
-    options = export_options(light, target_version, feature_set, name)
+    options = export_options(light, target_version, feature_set, name, evaluator)
     file, notes = write_export(light, load_target(target), path, options)
     for note in notes:
         warnings.warn(note, stacklevel=2)
@@ -105,7 +116,7 @@ def load_target(name: str) -> Target:
 
 
 def light_model(model: Any) -> Model:
-    """Return the `Model` of what the user gave: one, a fitted `Ranker`, or a path."""
+    """Return the `Model` of a `Model`, a fitted `Ranker`, or a path."""
     if isinstance(model, Model):
         return model
     if isinstance(model, str | os.PathLike):
@@ -123,6 +134,7 @@ def export_options(
     target_version: str | None = None,
     feature_set: PathLike | None = None,
     name: str = "rankwright",
+    evaluator: str | None = None,
 ) -> ExportOptions:
     """Gather the options of a target; the feature set is read, and compared with the model."""
     features = None
@@ -131,15 +143,17 @@ def export_options(
 
         features = read_feature_set(feature_set)
         check_feature_set(model.columns.feature_names, features, str(feature_set))
-    return ExportOptions(name, target_version, features, model.columns.categories, model.recipe)
+    return ExportOptions(
+        name, target_version, evaluator, features, model.columns.categories, model.recipe
+    )
 
 
 def write_export(
     model: Model, target: Target, path: PathLike, options: ExportOptions
 ) -> tuple[Path, tuple[str, ...]]:
-    """Write a model's file, complete or not at all; returns its path and what to warn of."""
-    check_version(target, options)
-    if model.recipe and not getattr(target, "whole_queries", False):
+    """Write a model's file, complete or not at all; return its path and the warnings."""
+    target.check(options)
+    if model.recipe and not target.whole_queries:
         raise ValueError(
             f"{target.name} scores documents one by one, but the model has features within the query "
             f"({model.recipe.names[0]}), which need all documents of a query at once. Export to c, use rankwright "
@@ -148,4 +162,6 @@ def write_export(
     file = Path(path) / target.file_name if Path(path).is_dir() else Path(path)
     exported = target.write(list(model.forest.trees()), model.feature_names, options)
     write_together({file: exported.content})
-    return file, exported.notes
+    if model.calibration is None:
+        return file, exported.notes
+    return file, (*exported.notes, _CALIBRATED)

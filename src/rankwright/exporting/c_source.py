@@ -24,10 +24,10 @@ import numpy as np
 
 from rankwright.data.within_query import Recipe
 from rankwright.exporting import c_within_query
-from rankwright.exporting.contract import Exported, ExportOptions, Floats
-from rankwright.exporting.simple_trees import missing_category_left
-from rankwright.exporting.walk import Rows, dense, leaves
-from rankwright.kernels.tree_arrays import MISSING_LEFT, SPECIAL, TreeArrays, pack
+from rankwright.exporting.contract import Exported, ExportOptions, Floats, Support, Target
+from rankwright.exporting.nodes import missing_left
+from rankwright.exporting.walk import Decision, Rows, dense, walk
+from rankwright.kernels.tree_arrays import SPECIAL, TreeArrays, pack
 
 _MISSING_LEFT, _ZERO_IS_MISSING, _IS_SET = 1, 2, 4
 
@@ -109,12 +109,12 @@ void {name}_score_rows(const double *features, size_t n_rows, double *scores)
 """
 
 
-class CSource:
+class CSource(Target):
     """A C file with tables."""
 
     name = "c"
     file_name = "model.c"
-    single_precision = False
+    support = (Support("C compilers", "as NaN", "exact"),)
     whole_queries = True
 
     def write(
@@ -123,22 +123,12 @@ class CSource:
         """Write the tables and the functions that read them."""
         packed = pack(trees, len(feature_names))
         among = (packed.rule & 3) == 2
-        category_left = np.concatenate(
-            [np.empty(0, dtype=bool), *map(missing_category_left, trees)]
-        ).astype(bool)
-        # What is special and not a set has zeros that are missing.
+        # A node that is special and has no categories has zeros that are missing.
         zero_is_missing = ~among & (packed.kind == SPECIAL)
-        default_left = (packed.rule & 16) != 0
-        missing_left = np.where(
-            among,
-            category_left,
-            np.where(zero_is_missing, default_left, packed.kind == MISSING_LEFT),
-        )
-        rule = _MISSING_LEFT * missing_left + _ZERO_IS_MISSING * zero_is_missing + _IS_SET * among
-        name, given = (
-            identifier(options.name),
-            feature_names[: len(feature_names) - len(options.recipe.names)],
-        )
+        goes_left = np.concatenate([np.empty(0, dtype=bool), *map(missing_left, trees)])
+        rule = _MISSING_LEFT * goes_left + _ZERO_IS_MISSING * zero_is_missing + _IS_SET * among
+        name = identifier(options.name)
+        given = feature_names[: len(feature_names) - len(options.recipe.names)]
         text = _TEMPLATE.format(
             name=name,
             **_functions(name, given, options.recipe),
@@ -153,7 +143,7 @@ class CSource:
             set_start=_table("int32_t", "set_start", packed.set_start),
             sets=_table("uint32_t", "sets", packed.sets),
             value=_table("double", "value", packed.value),
-            names=",\n".join(f'    "{_escaped(one)}"' for one in given) or "    0",
+            names=",\n".join(f'    "{_escaped(column)}"' for column in given) or "    0",
         )
         return Exported(text.encode("ascii"))
 
@@ -162,7 +152,7 @@ class CSource:
     ) -> Floats:
         """Score rows by the tables, as the functions of the file do; nothing is compiled or executed."""
         text = content.decode()
-        rows = dense(X, int(re.findall(r"#define N_FEATURES (\d+)", text)[0]), np.float64)
+        rows = dense(X, int(re.findall(r"#define N_FEATURES (\d+)", text)[0]))
         tables = {
             name: [_read(number) for number in numbers.replace("\n", " ").split(",")]
             for name, numbers in re.findall(
@@ -241,29 +231,29 @@ def _read(number: str) -> float:
 def _values(tables: dict[str, list[float]], root: int, rows: Floats) -> Floats:
     """Leaf values of rows in the tree of a root."""
 
-    def goes_left(node: int, some: Rows) -> Any:
+    def leaf(node: int) -> float | None:
+        return tables["value"][~node] if node < 0 else None
+
+    def decide(node: int, some: Rows) -> Decision:
         x = rows[some, int(tables["feature"][node])]
         rule = int(tables["rule"][node])
         missing = np.isnan(x) | ((np.abs(x) <= 1.0000000180025095e-35) & bool(rule & 2))
         if rule & 4:
-            words = tables["sets"][
-                int(tables["set_start"][node]) : int(tables["set_start"][node + 1])
-            ]
-            chosen = [
+            first, last = (int(tables["set_start"][node + step]) for step in (0, 1))
+            words = tables["sets"][first:last]
+            categories = [
                 32 * i + bit
                 for i, word in enumerate(words)
                 for bit in range(32)
                 if int(word) >> bit & 1
             ]
-            left = np.isin(np.trunc(x), chosen)
+            goes_left = np.isin(np.trunc(x), categories)
         else:
-            left = x <= tables["bound"][node]
-        return np.where(missing, bool(rule & 1), left)
+            goes_left = x <= tables["bound"][node]
+        goes_left = np.where(missing, bool(rule & 1), goes_left)
+        return goes_left, int(tables["left"][node]), int(tables["right"][node])
 
-    def children(node: int) -> tuple[int, int] | None:
-        return None if node < 0 else (int(tables["left"][node]), int(tables["right"][node]))
-
-    return np.array(tables["value"])[-1 - leaves(len(rows), root, children, goes_left)]
+    return walk(root, len(rows), leaf, decide)
 
 
 TARGET = CSource()

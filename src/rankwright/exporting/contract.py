@@ -1,15 +1,14 @@
 """What a deployment target is: it writes a model in a search engine's form, and scores by that engine's rules.
 
-A target reads plain arrays (`rankwright.kernels.tree_arrays`), never an engine's text. Its evaluator is written from
-the documented rules of the search engine and shares no code with its writer, so that `rankwright verify-export` finds
-what the writer gets wrong.
+A target reads plain arrays (`rankwright.kernels.tree_arrays`), never an engine's text. Its evaluator follows the code
+of the search engine and shares nothing with its writer, so that `rankwright verify-export` finds the writer's mistakes.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,6 +17,7 @@ from rankwright.data.within_query import Recipe
 from rankwright.kernels.tree_arrays import TreeArrays
 
 Floats = NDArray[np.float64]
+Blur = Callable[[float], tuple[float, float] | None]
 
 
 @dataclass(frozen=True)
@@ -27,9 +27,9 @@ class FeatureSet:
     Parameters
     ----------
     names
-        Their names, in the order of the set: RankLib knows features by it.
+        Their names, in the order of the set: RankLib knows features by this order.
     store
-        Name of the store that holds them, where there is one (Solr).
+        Name of the store that holds them, if there is one (Solr).
     """
 
     names: tuple[str, ...]
@@ -38,14 +38,16 @@ class FeatureSet:
 
 @dataclass(frozen=True)
 class ExportOptions:
-    """What a user may choose, and what a target may need to know of the model besides its trees.
+    """The choices of a user, and what a target may need to know of the model besides its trees.
 
     Parameters
     ----------
     name
-        Name of the model inside the target, where it has one.
+        Name of the model inside the target, if it has one.
     target_version
-        Version of the search engine, such as ``"3.2"``; None for the newest one known here.
+        Version of the search engine, for example ``"3.2"``; None for the newest one known here.
+    evaluator
+        The target's evaluator, for example ``"vmforest"`` of Vespa; None for the one that the target chooses.
     feature_set
         The search engine's features; None if the user did not give them.
     categories
@@ -56,6 +58,7 @@ class ExportOptions:
 
     name: str = "rankwright"
     target_version: str | None = None
+    evaluator: str | None = None
     feature_set: FeatureSet | None = None
     categories: Mapping[str, tuple[Any, ...] | None] = field(default_factory=dict)
     recipe: Recipe = field(default_factory=Recipe)
@@ -70,44 +73,94 @@ class Exported:
     content
         The file.
     notes
-        Sentences to warn the user with: what means something else in the target, and how many splits it concerns.
+        Sentences to warn the user with, for example how many splits mean something else in the target.
     """
 
     content: bytes
     notes: tuple[str, ...] = ()
 
 
-class Target(Protocol):
-    """A form of model files.
+@dataclass(frozen=True)
+class Precision:
+    """How exactly a target computes with a file.
 
-    A target that computes features within the query says so by ``whole_queries = True``; others, which score documents
-    one by one, cannot take a model that has them. One whose versions differ has ``has_versions = True``.
+    Parameters
+    ----------
+    single_features
+        Features are rounded to 32 bits before they are compared.
+    single_scores
+        Leaves, sums or scores are rounded to 32 bits.
+    offset
+        Size of a constant that is added to the score before it is rounded.
+    blur
+        For a bound, the range low < x <= high of values that may go to the wrong side, or None if there are none.
     """
 
-    @property
-    def name(self) -> str:
-        """Its name in ``rankwright export --to``."""
+    single_features: bool = False
+    single_scores: bool = False
+    offset: float = 0.0
+    blur: Blur | None = None
 
-    @property
-    def file_name(self) -> str:
-        """Usual name of the file."""
 
-    @property
-    def single_precision(self) -> bool:
-        """Whether the target computes with 32-bit numbers: features are rounded, and sums differ in the last digits."""
+SINGLE = Precision(single_features=True, single_scores=True)
+DOUBLE = Precision()
+
+
+class Support(NamedTuple):
+    """How the scores of an engine agree with the model's, for the table in docs/deploy.md."""
+
+    engine: str  # and its versions
+    missing: str  # what becomes of a missing value
+    result: str  # "exact", or "exact, but for" and the exceptions
+    refused: str = ""  # models that the export refuses
+
+
+class Target:
+    """A form of model files; each target is a subclass with one instance in the registry."""
+
+    name: str
+    """Its name in ``rankwright export --to``."""
+
+    file_name: str
+    """Usual name of the file."""
+
+    support: tuple[Support, ...]
+    """Its engines and versions."""
+
+    has_versions = False
+    """Whether the versions of the engine differ."""
+
+    evaluators: tuple[str, ...] = ()
+    """Names of the engine's evaluators, if they differ."""
+
+    whole_queries = False
+    """Whether it scores all documents of a query together, and computes features within the query."""
 
     def write(
         self, trees: Sequence[TreeArrays], feature_names: Sequence[str], options: ExportOptions
     ) -> Exported:
-        """Write the trees; raise ValueError, naming the feature, where the target cannot express a split."""
+        """Write the trees; raise ValueError, naming the feature, if the target cannot express a split."""
+        raise NotImplementedError
 
     def score(
         self, content: bytes, X: Any, feature_names: Sequence[str], options: ExportOptions
     ) -> Floats:
-        """Score rows [rows, columns] with an exported file, by the target's documented rules; NaN is missing."""
+        """Score rows [rows, columns] with an exported file, by the rules of the engine's code; NaN is missing."""
+        raise NotImplementedError
 
+    def precision(self, content: bytes, options: ExportOptions) -> Precision:
+        """Return how exactly the target computes with a file."""
+        return DOUBLE
 
-def check_version(target: Target, options: ExportOptions) -> None:
-    """Raise ValueError if a version was given for a target whose versions behave alike."""
-    if options.target_version is not None and not getattr(target, "has_versions", False):
-        raise ValueError(f"{target.name} is the same for all versions; leave out target_version=.")
+    def check(self, options: ExportOptions) -> None:
+        """Raise ValueError if a version or an evaluator is given that decides nothing, or that is not known."""
+        if options.target_version is not None and not self.has_versions:
+            raise ValueError(
+                f"{self.name} is the same for all versions; leave out target_version=."
+            )
+        evaluator = options.evaluator
+        if evaluator is not None and not self.evaluators:
+            raise ValueError(f"{self.name} has one evaluator; leave out evaluator=.")
+        if evaluator is not None and evaluator not in self.evaluators:
+            known = ", ".join(self.evaluators)
+            raise ValueError(f"evaluator={evaluator!r} is not known; {self.name} has {known}.")

@@ -7,8 +7,15 @@
             "left_child", "right_child"}
     leaf   {"node_index", "leaf_value": [value]}
 
-A document goes left if its feature is at most the threshold, in double precision; a feature that was not extracted goes
-to the default side. The parser refuses other keys, and a node that is the child of two.
+The engine's rules, from ``Tree``, ``TreeNode`` and ``Ensemble`` (``org.elasticsearch.xpack.core.ml.inference``),
+``BoundedWindowInferenceModel`` and ``LearningToRankRescorer`` of Elasticsearch 9.2 and 9.4:
+
+    parser              refuses other keys, and a node that is the child of two
+    a present feature   goes left if feature <= threshold, in doubles
+    a missing feature   goes to the default side
+    sum                 leaves are added as doubles
+    served score        since April 2025 the sum of the least leaves of all trees is subtracted if it is negative,
+                        so that scores are not negative; the result is rounded to a float
 """
 
 from __future__ import annotations
@@ -19,18 +26,34 @@ from typing import Any
 
 import numpy as np
 
-from rankwright.exporting.contract import Exported, ExportOptions, Floats
-from rankwright.exporting.plain_trees import Leaf, Node, plain_trees, refuse_categories
-from rankwright.exporting.walking import Decision, Rows, leaf_values
+from rankwright.exporting.contract import (
+    Exported,
+    ExportOptions,
+    Floats,
+    Precision,
+    Support,
+    Target,
+)
+from rankwright.exporting.nodes import Form, PlainTree, plain_trees, refuse_categories
+from rankwright.exporting.walk import Decision, Rows, walk
 from rankwright.kernels.tree_arrays import TreeArrays
 
+_LARGEST = float(np.finfo(np.float64).max)
 
-class Elastic:
-    """Elasticsearch's tree ensemble; see `rankwright.exporting.contract.Target`."""
+
+class Elastic(Target):
+    """Elasticsearch's tree ensemble."""
 
     name = "elastic"
     file_name = "elastic-model.json"
-    single_precision = False
+    support = (
+        Support(
+            "Elasticsearch's own, 8.12 and newer",
+            "where `default_left` says",
+            "exact, but for a constant that newer versions add and rounding to 32 bits at the end",
+            "categories",
+        ),
+    )
 
     def write(
         self, trees: Sequence[TreeArrays], feature_names: Sequence[str], options: ExportOptions
@@ -38,12 +61,12 @@ class Elastic:
         """Write the trees."""
         refuse_categories(trees, feature_names, "Elasticsearch's own learning to rank")
         common = {"feature_names": list(feature_names), "target_type": "regression"}
-        roots = plain_trees(trees, feature_names, single=False)
+        plain = plain_trees(trees, feature_names, Form(nested=True))
         ensemble = {
             **common,
             "aggregate_output": {"weighted_sum": {}},
             "trained_models": [
-                {"tree": {**common, "tree_structure": _structure(root)}} for root in roots
+                {"tree": {**common, "tree_structure": _structure(tree)}} for tree in plain
             ],
         }
         document = {"trained_model": {"ensemble": ensemble}}
@@ -52,15 +75,34 @@ class Elastic:
     def score(
         self, content: bytes, X: Any, feature_names: Sequence[str], options: ExportOptions
     ) -> Floats:
-        """Score rows as Elasticsearch does."""
-        ensemble = json.loads(content)["trained_model"]["ensemble"]
+        """Score rows as Elasticsearch does, without the constant that it adds."""
+        ensemble = _ensemble(content)
         names = list(feature_names)
         values = np.asarray(X, dtype=np.float64)
         total = np.zeros(len(values))
         for model in ensemble["trained_models"]:
             columns = [names.index(name) for name in model["tree"]["feature_names"]]
             total += _tree_values(model["tree"]["tree_structure"], values[:, columns])
-        return total
+        lowest = _lowest_score(ensemble)
+        served = (total - lowest).astype(np.float32)
+        return served.astype(np.float64) + lowest
+
+    def precision(self, content: bytes, options: ExportOptions) -> Precision:
+        """Return that the score, with the constant, is rounded to 32 bits."""
+        return Precision(single_scores=True, offset=-_lowest_score(_ensemble(content)))
+
+
+def _ensemble(content: bytes) -> Any:
+    return json.loads(content)["trained_model"]["ensemble"]
+
+
+def _lowest_score(ensemble: Any) -> float:
+    """Return the sum of the least leaves of all trees, or 0 if it is positive."""
+    lowest = 0.0
+    for model in ensemble["trained_models"]:
+        nodes = model["tree"]["tree_structure"]
+        lowest += min(node["leaf_value"][0] for node in nodes if "leaf_value" in node)
+    return min(lowest, 0.0)
 
 
 def _tree_values(nodes: list[dict[str, Any]], values: Floats) -> Floats:
@@ -85,30 +127,30 @@ def _tree_values(nodes: list[dict[str, Any]], values: Floats) -> Floats:
         goes_left = np.where(np.isfinite(x), compare(x, node["threshold"]), node["default_left"])
         return goes_left, nodes[node["left_child"]], nodes[node["right_child"]]
 
-    return leaf_values(nodes[0], len(values), leaf, decide)
+    return walk(nodes[0], len(values), leaf, decide)
 
 
-def _structure(root: Node) -> list[dict[str, Any]]:
-    """The nodes of a tree in one list; parents stand before their children."""
+def _structure(tree: PlainTree) -> list[dict[str, Any]]:
+    """Return the nodes of a tree in one list, with parents before their children."""
     nodes: list[dict[str, Any]] = []
 
-    def add(node: Node) -> int:
+    def add(node: int) -> int:
         index = len(nodes)
         nodes.append({"node_index": index})
-        if isinstance(node, Leaf):
-            nodes[index]["leaf_value"] = [node.value]
+        if node < 0:
+            nodes[index]["leaf_value"] = [tree.value[~node]]
         else:
             nodes[index] |= {
-                "split_feature": node.feature,
+                "split_feature": tree.feature[node],
                 "decision_type": "lte",
-                "threshold": node.threshold,
-                "default_left": node.missing_left,
-                "left_child": add(node.left),
-                "right_child": add(node.right),
+                "threshold": min(tree.bound[node], _LARGEST),
+                "default_left": tree.missing_left[node],
+                "left_child": add(tree.left[node]),
+                "right_child": add(tree.right[node]),
             }
         return index
 
-    add(root)
+    add(tree.root)
     return nodes
 
 

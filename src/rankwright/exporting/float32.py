@@ -21,9 +21,8 @@ def largest_float32_at_most(x: ArrayLike) -> Floats32:
     values = np.asarray(x, dtype=np.float64)
     with np.errstate(over="ignore"):
         rounded = values.astype(np.float32)
-    return np.where(
-        rounded.astype(np.float64) > values, np.nextafter(rounded, _MINUS_INFINITY), rounded
-    )
+        before = np.nextafter(rounded, _MINUS_INFINITY)
+    return np.where(rounded.astype(np.float64) > values, before, rounded)
 
 
 def smallest_float32_above(x: ArrayLike) -> Floats32:

@@ -40,8 +40,8 @@ from typing import Any
 
 import numpy as np
 
-from rankwright.exporting.contract import Exported, ExportOptions, Floats
-from rankwright.exporting.walk import Rows, columns_by_name, dense, leaves
+from rankwright.exporting.contract import Exported, ExportOptions, Floats, Support, Target
+from rankwright.exporting.walk import Decision, Rows, columns_by_name, dense, walk
 from rankwright.kernels.tree_arrays import ZERO, TreeArrays
 
 FORMAT, VERSION = "rankwright-trees", 1
@@ -49,12 +49,12 @@ _DECISIONS = ("at_most", "below", "among")
 _MISSING = ("as_zero", "nan_to_default", "zero_to_default")
 
 
-class JsonForm:
+class JsonForm(Target):
     """Our own documented form."""
 
     name = "json"
     file_name = "model.json"
-    single_precision = False
+    support = (Support("your own program", "as the file says", "exact"),)
 
     def write(
         self, trees: Sequence[TreeArrays], feature_names: Sequence[str], options: ExportOptions
@@ -80,9 +80,8 @@ class JsonForm:
             raise ValueError(
                 f"the file is not of the form {FORMAT!r}, version {VERSION}; export the model again."
             )
-        rows = dense(X, len(feature_names), np.float64)[
-            :, columns_by_name(model["features"], feature_names)
-        ]
+        order = columns_by_name(model["features"], feature_names)
+        rows = dense(X, len(feature_names))[:, order]
         scores = np.zeros(len(rows))
         for tree in model["trees"]:
             scores += _values(tree, model["zero"], rows)
@@ -116,7 +115,10 @@ def _number(threshold: float) -> float | str:
 def _values(tree: dict[str, Any], zero: float, rows: Floats) -> Floats:
     """Leaf values of rows in a tree of the parsed file."""
 
-    def goes_left(node: int, some: Rows) -> Any:
+    def leaf(node: int) -> float | None:
+        return float(tree["value"][~node]) if node < 0 else None
+
+    def decide(node: int, some: Rows) -> Decision:
         x = rows[some, tree["feature"][node]]
         missing, decision = tree["missing"][node], tree["decision"][node]
         to_default = np.isnan(x) & (missing != "as_zero")
@@ -129,13 +131,10 @@ def _values(tree: dict[str, Any], zero: float, rows: Floats) -> Floats:
             left = x.astype(np.float32) < np.float32(tree["threshold"][node])
         else:
             left = np.isin(np.trunc(x), tree["categories"][node])
-        return np.where(to_default, tree["default_left"][node], left)
+        goes_left = np.where(to_default, tree["default_left"][node], left)
+        return goes_left, tree["left"][node], tree["right"][node]
 
-    def children(node: int) -> tuple[int, int] | None:
-        return None if node < 0 else (tree["left"][node], tree["right"][node])
-
-    reached = leaves(len(rows), 0 if tree["feature"] else -1, children, goes_left)
-    return np.array(tree["value"], dtype=np.float64)[-1 - reached]
+    return walk(0 if tree["feature"] else ~0, len(rows), leaf, decide)
 
 
 TARGET = JsonForm()

@@ -1,7 +1,16 @@
 """Target ``lightgbm``: LightGBM's model text, for everything that reads it, of a forest of any engine.
 
-Scores are those of LightGBM to the last bit. The file holds what a prediction needs. It has no counts of training
-rows, which `TreeArrays` do not hold either, so LightGBM computes no SHAP values from it.
+The library's rules, from ``Tree`` and ``Predictor`` of LightGBM 3 and 4:
+
+    numbers             features, thresholds and leaves are doubles, and are added as doubles
+    a present feature   is 0 if it is not larger than 1e-35 (as a float), and goes left if feature <= threshold
+    a category          goes left if it is in the node's set of bits
+    a missing feature   by the decision type: it is 0, goes to the default side, or goes there together with zeros;
+                        a missing category goes right
+    names               have no spaces and no signs of JSON
+
+The file holds what a prediction needs. It has no counts of training rows, which `TreeArrays` do not hold either, so
+LightGBM computes no SHAP values from it.
 """
 
 from __future__ import annotations
@@ -12,44 +21,46 @@ from typing import Any
 
 import numpy as np
 
-from rankwright.exporting.contract import Exported, ExportOptions, Floats
-from rankwright.exporting.simple_trees import expanded
-from rankwright.exporting.walk import Rows, dense, leaves
-from rankwright.kernels.tree_arrays import (
-    AMONG,
-    AS_ZERO,
-    BELOW,
-    NAN_TO_DEFAULT,
-    WORD,
-    ZERO,
-    ZERO_TO_DEFAULT,
-    TreeArrays,
-    largest_that_rounds_below,
-)
+from rankwright.exporting.contract import Exported, ExportOptions, Floats, Support, Target
+from rankwright.exporting.nodes import Form, PlainTree, plain_trees
+from rankwright.exporting.walk import Decision, Rows, dense, walk
+from rankwright.kernels.tree_arrays import ZERO, TreeArrays, bits_of
 
-_MISSING_BITS = {AS_ZERO: 0, ZERO_TO_DEFAULT: 4, NAN_TO_DEFAULT: 8}
+# The bits of a node's decision type.
+_IS_SET, _DEFAULT_LEFT, _ZERO_IS_MISSING, _NAN_IS_MISSING = 1, 2, 4, 8
 
 
-class LightgbmText:
+class LightGBMText(Target):
     """LightGBM's model text."""
 
     name = "lightgbm"
     file_name = "model.txt"
-    single_precision = False
+    support = (Support("LightGBM 3 and newer", "by the decision type", "exact"),)
 
     def write(
         self, trees: Sequence[TreeArrays], feature_names: Sequence[str], options: ExportOptions
     ) -> Exported:
         """Write the trees; a missing category goes right in LightGBM, so nodes that send it left become two."""
-        every = [expanded(tree, feature_names, missing_categories=True) for tree in trees]
+        form = Form(missing_category_right=True, zero_is_missing=True)
+        every = plain_trees(trees, feature_names, form) if trees else []
         notes = []
-        blurred = sum(_blurred(tree) for tree in every)
+        blurred = sum(
+            codes is None and -ZERO <= bound < ZERO
+            for tree in every
+            for bound, codes in zip(tree.bound, tree.categories, strict=True)
+        )
         if blurred:
             notes.append(
                 f"{blurred} splits have a threshold closer to zero than {ZERO:.3g}: LightGBM reads such small values "
                 "as zero, and only they may go to the other side."
             )
         names = _plain_names(feature_names)
+        changed = [name for name, plain in zip(feature_names, names, strict=True) if name != plain]
+        if changed:
+            notes.append(
+                f"{len(changed)} names of features, such as {changed[0]!r}, have signs that LightGBM's text cannot "
+                "hold; underscores replace them."
+            )
         blocks = [f"Tree={number}\n{_tree(tree)}\n\n" for number, tree in enumerate(every)]
         head = [
             "tree",
@@ -76,7 +87,7 @@ class LightgbmText:
     ) -> Floats:
         """Score rows by LightGBM's rules."""
         text = content.decode()
-        rows = dense(X, int(re.findall(r"(?m)^max_feature_idx=(\d+)$", text)[0]) + 1, np.float64)
+        rows = dense(X, int(re.findall(r"(?m)^max_feature_idx=(\d+)$", text)[0]) + 1)
         # Values this close to zero are not stored in a row that LightGBM predicts, and absent values are 0.
         rows[np.abs(rows) <= 1.0000000180025095e-35] = 0.0
         scores = np.zeros(len(rows))
@@ -85,13 +96,6 @@ class LightgbmText:
                 dict(line.split("=", 1) for line in block.splitlines() if "=" in line), rows
             )
         return scores
-
-
-def _blurred(tree: TreeArrays) -> int:
-    """Splits of single precision that lie between numbers which LightGBM reads as zero."""
-    below = np.asarray(tree.decision) == BELOW
-    bound = largest_that_rounds_below(np.asarray(tree.threshold, dtype=np.float64)[below])
-    return int(np.sum((bound >= -ZERO) & (bound < ZERO)))
 
 
 def _plain_names(feature_names: Sequence[str]) -> list[str]:
@@ -108,62 +112,61 @@ def _plain_names(feature_names: Sequence[str]) -> list[str]:
     return names
 
 
-def _infos(trees: Sequence[TreeArrays], n_features: int) -> list[str]:
-    """What is known of the columns: unused, any numbers, or the categories that occur in a split."""
+def _infos(trees: Sequence[PlainTree], n_features: int) -> list[str]:
+    """Return what LightGBM records of columns: unused, any numbers, or the categories that occur in a split."""
     infos = ["none"] * n_features
     categories: dict[int, set[int]] = {}
     for tree in trees:
-        for node, column in enumerate(np.asarray(tree.feature).tolist()):
+        for column, codes in zip(tree.feature, tree.categories, strict=True):
             infos[column] = "[-inf:inf]"
-            if tree.decision[node] == AMONG:
-                categories.setdefault(column, set()).update(tree.categories[node].tolist())
+            if codes is not None:
+                categories.setdefault(column, set()).update(codes)
     for column, values in categories.items():
         infos[column] = ":".join(map(str, sorted(values)))
     return infos
 
 
-def _tree(tree: TreeArrays) -> str:
-    decision = np.asarray(tree.decision)
-    is_set = decision == AMONG
-    threshold = np.asarray(tree.threshold, dtype=np.float64).copy()
-    below = decision == BELOW
-    threshold[below] = largest_that_rounds_below(threshold[below])
-    rule = np.array([_MISSING_BITS[int(missing)] for missing in tree.missing], dtype=np.int64)
-    rule += 2 * np.asarray(tree.default_left, dtype=np.int64)
-    # Only at thresholds "at most" are small numbers zeros that may be missing.
-    rule[below & (np.asarray(tree.missing) == ZERO_TO_DEFAULT)] += 4
-    rule[is_set] = 1 + _MISSING_BITS[NAN_TO_DEFAULT]
-    words = [_words(tree.categories[node]) for node in np.flatnonzero(is_set)]
-    threshold[is_set] = np.arange(len(words))
-    lines = [f"num_leaves={len(tree.value)}", f"num_cat={len(words)}"]
-    if len(decision):
+def _tree(tree: PlainTree) -> str:
+    sets = [bits_of(np.array(codes)) for codes in tree.categories if codes is not None]
+    lines = [f"num_leaves={len(tree.value)}", f"num_cat={len(sets)}"]
+    if tree.feature:
         lines += [
-            "split_feature=" + _joined(np.asarray(tree.feature).tolist()),
-            "split_gain=" + _joined(np.asarray(tree.gain, dtype=np.float64).tolist()),
-            "threshold=" + _joined(threshold.tolist()),
-            "decision_type=" + _joined(rule.tolist()),
-            "left_child=" + _joined(np.asarray(tree.left).tolist()),
-            "right_child=" + _joined(np.asarray(tree.right).tolist()),
+            "split_feature=" + _joined(tree.feature),
+            "split_gain=" + _joined(tree.gain),
+            "threshold=" + _joined(_thresholds(tree)),
+            "decision_type=" + _joined([_decision_type(tree, i) for i in range(len(tree.feature))]),
+            "left_child=" + _joined(tree.left),
+            "right_child=" + _joined(tree.right),
         ]
-    lines.append("leaf_value=" + _joined(np.asarray(tree.value, dtype=np.float64).tolist()))
-    if words:
-        bounds = np.append(0, np.cumsum([len(each) for each in words])).tolist()
+    lines.append("leaf_value=" + _joined(tree.value))
+    if sets:
+        bounds = np.cumsum([0, *map(len, sets)]).tolist()
         lines += [
             "cat_boundaries=" + _joined(bounds),
-            "cat_threshold=" + _joined(np.concatenate(words).tolist()),
+            "cat_threshold=" + _joined(np.concatenate(sets).tolist()),
         ]
     return "\n".join([*lines, "is_linear=0", "shrinkage=1", "", ""])
 
 
+def _thresholds(tree: PlainTree) -> list[float]:
+    """Return the bound of each node, or the number of its set."""
+    n_sets = 0
+    thresholds = []
+    for bound, codes in zip(tree.bound, tree.categories, strict=True):
+        thresholds.append(bound if codes is None else float(n_sets))
+        n_sets += codes is not None
+    return thresholds
+
+
+def _decision_type(tree: PlainTree, node: int) -> int:
+    if tree.categories[node] is not None:
+        return _IS_SET + _NAN_IS_MISSING
+    kind = _ZERO_IS_MISSING if tree.zero_is_missing[node] else _NAN_IS_MISSING
+    return kind + _DEFAULT_LEFT * tree.missing_left[node]
+
+
 def _joined(values: list[Any]) -> str:
     return " ".join(map(repr, values))
-
-
-def _words(categories: Any) -> Any:
-    words = np.zeros(int(categories[-1]) // WORD + 1 if len(categories) else 1, dtype=np.uint32)
-    for category in np.asarray(categories).tolist():
-        words[category // WORD] |= np.uint32(1 << category % WORD)
-    return words
 
 
 def _values(fields: dict[str, str], rows: Floats) -> Floats:
@@ -172,35 +175,31 @@ def _values(fields: dict[str, str], rows: Floats) -> Floats:
     def numbers(name: str) -> list[float]:
         return [float(number) for number in fields.get(name, "").split()]
 
-    feature, kind = (
-        [int(x) for x in numbers("split_feature")],
-        [int(x) for x in numbers("decision_type")],
-    )
-    threshold, bounds, sets = (
-        numbers("threshold"),
-        numbers("cat_boundaries"),
-        fields.get("cat_threshold", "").split(),
-    )
+    feature = [int(number) for number in numbers("split_feature")]
+    kind = [int(number) for number in numbers("decision_type")]
+    threshold, bounds = numbers("threshold"), numbers("cat_boundaries")
+    sets = fields.get("cat_threshold", "").split()
     left, right = numbers("left_child"), numbers("right_child")
+    value = numbers("leaf_value")
 
-    def goes_left(node: int, some: Rows) -> Any:
+    def leaf(node: int) -> float | None:
+        return value[~node] if node < 0 else None
+
+    def decide(node: int, some: Rows) -> Decision:
         x = rows[some, feature[node]]
         default, missing = bool(kind[node] & 2), kind[node] >> 2 & 3
+        children = int(left[node]), int(right[node])
         if kind[node] & 1:
             first, last = (int(bounds[int(threshold[node]) + step]) for step in (0, 1))
             bits = "".join(format(int(word), "032b")[::-1] for word in sets[first:last])
-            chosen = [category for category, bit in enumerate(bits) if bit == "1"]
-            return ~np.isnan(x) & np.isin(np.trunc(x), chosen)
+            codes = [category for category, bit in enumerate(bits) if bit == "1"]
+            return ~np.isnan(x) & np.isin(np.trunc(x), codes), *children
         if missing != 2:
             x = np.where(np.isnan(x), 0.0, x)
         to_default = (x == 0) if missing == 1 else np.isnan(x)
-        return np.where(to_default, default, x <= threshold[node])
+        return np.where(to_default, default, x <= threshold[node]), *children
 
-    def children(node: int) -> tuple[int, int] | None:
-        return None if node < 0 else (int(left[node]), int(right[node]))
-
-    reached = leaves(len(rows), 0 if feature else -1, children, goes_left)
-    return np.array(numbers("leaf_value"))[-1 - reached]
+    return walk(0 if feature else ~0, len(rows), leaf, decide)
 
 
-TARGET = LightgbmText()
+TARGET = LightGBMText()

@@ -1,8 +1,14 @@
 """Target ``onnx``: one ``TreeEnsembleRegressor`` of the operators ``ai.onnx.ml``, from features to a score.
 
-The input ``features`` [rows, columns] and the output ``score`` [rows, 1] are 32-bit numbers; NaN is missing. A node
-goes to its true branch if x <= value (BRANCH_LEQ) or x = value (BRANCH_EQ). Sets of categories are chains of
-BRANCH_EQ nodes that share their true branch, as other converters write them and as onnxruntime expects.
+The operator's rules, from its specification (``ai.onnx.ml`` 3) and onnxruntime:
+
+    numbers             the input ``features`` [rows, columns], values and the output ``score`` [rows, 1] are floats
+    a present feature   takes the true branch if x <= value (BRANCH_LEQ) or x = value (BRANCH_EQ)
+    a missing feature   is NaN, and goes by ``missing_value_tracks_true``
+    sum                 leaves are added as floats; onnxruntime adds one row and a batch in different orders
+
+Sets of categories are chains of BRANCH_EQ nodes that share their true branch, as other converters write them and as
+onnxruntime expects.
 """
 
 from __future__ import annotations
@@ -14,32 +20,42 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rankwright.exporting.contract import Exported, ExportOptions, Floats
-from rankwright.exporting.float32 import largest_float32_at_most
+from rankwright.exporting.contract import (
+    SINGLE,
+    Exported,
+    ExportOptions,
+    Floats,
+    Precision,
+    Support,
+    Target,
+)
 from rankwright.exporting.library import require
-from rankwright.exporting.simple_trees import PlainTree, plain_tree
-from rankwright.exporting.walk import Rows, dense, leaves
+from rankwright.exporting.nodes import Form, PlainTree, plain_trees
+from rankwright.exporting.walk import Decision, Rows, dense, single, walk
 from rankwright.kernels.tree_arrays import TreeArrays
 
 _OPERATORS, _ML_OPERATORS, _IR_VERSION = 15, 3, 8  # of 2022: runtimes of the years since read them
 LARGEST_CATEGORY = (1 << 24) - 1  # a 32-bit number holds no larger one exactly
 
 
-class OnnxGraph:
+class OnnxGraph(Target):
     """A graph of one node."""
 
     name = "onnx"
     file_name = "model.onnx"
-    single_precision = True
+    support = (
+        Support(
+            "ONNX runtimes", "where the file says", "exact in 32 bits, in the order of the sum"
+        ),
+    )
 
     def write(
         self, trees: Sequence[TreeArrays], feature_names: Sequence[str], options: ExportOptions
     ) -> Exported:
         """Write the trees with thresholds and leaf values of 32 bits."""
         onnx = require("onnx", self.name, "onnx")
-        plain = [plain_tree(tree, feature_names) for tree in trees] or [_NOTHING]
         lists: dict[str, list[Any]] = {name: [] for name in _LISTS}
-        for number, tree in enumerate(plain):
+        for number, tree in enumerate(plain_trees(trees, feature_names, Form(single=True))):
             _add_tree(lists, number, tree, feature_names)
         node = onnx.helper.make_node(
             "TreeEnsembleRegressor",
@@ -75,8 +91,11 @@ class OnnxGraph:
         """Score rows by the rules of the operator."""
         onnx = require("onnx", self.name, "onnx")
         (node,) = onnx.load_from_string(content).graph.node
-        lists = {one.name: onnx.helper.get_attribute_value(one) for one in node.attribute}
-        rows = dense(X, len(feature_names), np.float32)
+        lists = {
+            attribute.name: onnx.helper.get_attribute_value(attribute)
+            for attribute in node.attribute
+        }
+        rows = single(dense(X, len(feature_names)))
         tree_ids = np.array(lists["nodes_treeids"])
         weight = dict(
             zip(
@@ -88,9 +107,13 @@ class OnnxGraph:
         scores = np.zeros(len(rows), dtype=np.float32)
         for tree in np.unique(tree_ids):
             at = {int(lists["nodes_nodeids"][i]): int(i) for i in np.flatnonzero(tree_ids == tree)}
-            reached = _leaves(lists, at, rows)
-            scores += np.array([weight[tree, leaf] for leaf in reached.tolist()], dtype=np.float32)
+            weights = {node: weight.get((tree, node), 0.0) for node in at}
+            scores += _values(lists, at, weights, rows)
         return scores.astype(np.float64)
+
+    def precision(self, content: bytes, options: ExportOptions) -> Precision:
+        """Return that features and sums have 32 bits."""
+        return SINGLE
 
 
 _NODE_LISTS = (
@@ -105,79 +128,65 @@ _NODE_LISTS = (
 )
 _LEAF_LISTS = ("target_treeids", "target_nodeids", "target_ids", "target_weights")
 _LISTS = (*_NODE_LISTS, *_LEAF_LISTS)
-_EMPTY: NDArray[Any] = np.empty(0)
-_NOTHING = PlainTree(
-    _EMPTY.astype(np.int32),
-    _EMPTY,
-    _EMPTY.astype(bool),
-    _EMPTY.astype(bool),
-    (),
-    _EMPTY.astype(np.int32),
-    _EMPTY.astype(np.int32),
-    np.zeros(1),
-)
 
 
 def _add_tree(
     lists: dict[str, list[Any]], tree_id: int, tree: PlainTree, feature_names: Sequence[str]
 ) -> None:
-    """Append nodes: those of the tree, its leaves, and the further ones of chains."""
+    """Append the nodes of a tree, its leaves, and the further nodes of chains."""
     n_nodes, n_leaves = len(tree.feature), len(tree.value)
-    left, right = (
-        np.where(child >= 0, child, n_nodes + ~child) for child in (tree.left, tree.right)
-    )
-    bound = largest_float32_at_most(tree.bound)
     first: list[tuple[Any, ...]] = []
     further: list[tuple[Any, ...]] = []
+
+    def key(child: int) -> int:
+        return child if child >= 0 else n_nodes + ~child
+
     for node in range(n_nodes):
-        feature, missing_left = int(tree.feature[node]), int(tree.missing_left[node])
-        if not tree.is_set[node]:
-            branches = int(left[node]), int(right[node])
-            first.append(
-                (tree_id, node, feature, "BRANCH_LEQ", float(bound[node]), *branches, missing_left)
-            )
+        feature, missing_left = tree.feature[node], int(tree.missing_left[node])
+        left, right = key(tree.left[node]), key(tree.right[node])
+        categories = tree.categories[node]
+        if categories is None:
+            bound = tree.bound[node]
+            first.append((tree_id, node, feature, "BRANCH_LEQ", bound, left, right, missing_left))
             continue
-        chain = [int(category) for category in tree.categories[node]] or [-1]
-        if chain[-1] > LARGEST_CATEGORY:
+        if categories[-1] > LARGEST_CATEGORY:
             raise ValueError(
-                f"feature {feature_names[feature]!r} has the category {chain[-1]}; a 32-bit number holds categories "
-                f"up to {LARGEST_CATEGORY}. Number the categories from 0."
+                f"feature {feature_names[feature]!r} has the category {categories[-1]}; a 32-bit number holds "
+                f"categories up to {LARGEST_CATEGORY}. Number the categories from 0."
             )
-        ids = [node, *(n_nodes + n_leaves + len(further) + step for step in range(len(chain) - 1))]
-        for position, category in enumerate(chain):
-            otherwise = int(right[node]) if position == len(chain) - 1 else ids[position + 1]
-            link = (
-                tree_id, ids[position], feature, "BRANCH_EQ", float(category), int(left[node]), otherwise, missing_left,
-            )  # fmt: skip
-            (first if position == 0 else further).append(link)
+        next_free = n_nodes + n_leaves + len(further)
+        ids = [node, *range(next_free, next_free + len(categories) - 1)]
+        for position, category in enumerate(categories):
+            is_last = position == len(categories) - 1
+            otherwise = right if is_last else ids[position + 1]
+            rule = (feature, "BRANCH_EQ", float(category), left, otherwise, missing_left)
+            (further if position else first).append((tree_id, ids[position], *rule))
     ends = [(tree_id, n_nodes + leaf, 0, "LEAF", 0.0, 0, 0, 0) for leaf in range(n_leaves)]
     for node_row in [*first, *ends, *further]:
-        for name, value in zip(_NODE_LISTS, node_row, strict=True):
-            lists[name].append(value)
-    for leaf, weight in enumerate(tree.value.astype(np.float32)):
-        for name, value in zip(
-            _LEAF_LISTS, (tree_id, n_nodes + leaf, 0, float(weight)), strict=True
-        ):
-            lists[name].append(value)
+        for name, entry in zip(_NODE_LISTS, node_row, strict=True):
+            lists[name].append(entry)
+    for leaf, weight in enumerate(np.array(tree.value).astype(np.float32).tolist()):
+        for name, entry in zip(_LEAF_LISTS, (tree_id, n_nodes + leaf, 0, weight), strict=True):
+            lists[name].append(entry)
 
 
-def _leaves(lists: dict[str, Any], at: dict[int, int], rows: NDArray[np.float32]) -> Rows:
-    """Leaves of rows in one tree of the operator's attributes."""
+def _values(
+    lists: dict[str, Any], at: dict[int, int], weights: dict[int, float], rows: NDArray[np.float32]
+) -> NDArray[np.float32]:
+    """Leaf values of rows in one tree of the operator's attributes."""
 
-    def goes_left(node: int, some: Rows) -> Any:
+    def leaf(node: int) -> float | None:
+        return weights[node] if lists["nodes_modes"][at[node]] == b"LEAF" else None
+
+    def decide(node: int, some: Rows) -> Decision:
         i = at[node]
         x, value = rows[some, lists["nodes_featureids"][i]], np.float32(lists["nodes_values"][i])
         mode = lists["nodes_modes"][i].decode()
-        taken = {"BRANCH_LEQ": x <= value, "BRANCH_EQ": x == value}[mode]
-        return taken | (np.isnan(x) & bool(lists["nodes_missing_value_tracks_true"][i]))
+        goes_left = {"BRANCH_LEQ": x <= value, "BRANCH_EQ": x == value}[mode]
+        goes_left |= np.isnan(x) & bool(lists["nodes_missing_value_tracks_true"][i])
+        return goes_left, lists["nodes_truenodeids"][i], lists["nodes_falsenodeids"][i]
 
-    def children(node: int) -> tuple[int, int] | None:
-        i = at[node]
-        return None if lists["nodes_modes"][i] == b"LEAF" else (
-            lists["nodes_truenodeids"][i], lists["nodes_falsenodeids"][i]
-        )  # fmt: skip
-
-    return leaves(len(rows), 0, children, goes_left)
+    return walk(0, len(rows), leaf, decide).astype(np.float32)
 
 
 TARGET = OnnxGraph()

@@ -33,19 +33,26 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rankwright.exporting.contract import Exported, ExportOptions, Floats
-from rankwright.exporting.plain_trees import (
-    Leaf,
-    Node,
-    n_missing_left,
-    n_splits,
+from rankwright.exporting.contract import (
+    SINGLE,
+    Exported,
+    ExportOptions,
+    Floats,
+    Precision,
+    Support,
+    Target,
+)
+from rankwright.exporting.float32 import smallest_float32_above
+from rankwright.exporting.nodes import (
+    Form,
+    PlainTree,
+    missing_left,
     plain_trees,
     refuse_categories,
     zero_note,
 )
-from rankwright.exporting.thresholds import below
 from rankwright.exporting.versions import parse_version
-from rankwright.exporting.walking import Decision, Rows, leaf_values, single
+from rankwright.exporting.walk import Decision, Rows, single, walk
 from rankwright.kernels.tree_arrays import TreeArrays
 
 Version = tuple[int, int, int]
@@ -55,16 +62,25 @@ _IDENTITY = {"binary:logitraw", "rank:ndcg", "rank:map", "rank:pairwise", "reg:l
 _SPLIT_KEYS = {"nodeid", "depth", "split", "split_condition", "yes", "no", "children"}
 
 
-class XGBoostJson:
-    """``model/xgboost+json``; see `rankwright.exporting.contract.Target`."""
+# The number that parsers of floats read as infinity: x < infinity is true of all numbers, and false of NaN.
+_INFINITY = 1e39
 
-    single_precision = True
+
+class LtrPlugin(Target):
+    """A learning-to-rank plug-in, with ``model/xgboost+json``."""
 
     has_versions = True
 
-    def __init__(self, name: str, title: str, rule_of_missing: Callable[[Version], str]) -> None:
+    def __init__(
+        self,
+        name: str,
+        title: str,
+        rule_of_missing: Callable[[Version], str],
+        support: tuple[Support, ...],
+    ) -> None:
         self.name = name
         self.file_name = f"{name.removesuffix('-ltr')}-ltr.json"
+        self.support = support
         self._title = title
         self._rule_of_missing = rule_of_missing
 
@@ -74,26 +90,25 @@ class XGBoostJson:
         """Write the trees."""
         missing = self._missing(options)
         refuse_categories(trees, feature_names, self._title)
-        roots = plain_trees(
-            trees, feature_names, single=True, missing_always_right=missing == _RIGHT
-        )
-        definition = [_Numbering(feature_names).written(root, 0) for root in roots]
+        form = Form(single=True, missing_right=missing == _RIGHT, nested=True)
+        plain = plain_trees(trees, feature_names, form)
+        definition = [_Numbering(feature_names, tree).written(tree.root, 0) for tree in plain]
         notes = zero_note(trees, self._title) if missing == _ZERO else []
-        rewritten = n_missing_left(trees) if missing == _RIGHT else 0
-        if rewritten:
+        n_left = sum(int(missing_left(tree).sum()) for tree in trees)
+        if missing == _RIGHT and n_left:
+            n_written = sum(len(tree.feature) for tree in plain)
             notes.append(
-                f"OpenSearch 3.2 to 3.7 sends missing values to the right always: {rewritten} of "
+                f"OpenSearch 3.2 to 3.7 sends missing values to the right always: {n_left} of "
                 f"{sum(len(tree.feature) for tree in trees)} splits send them left and are written with further splits "
-                f"({sum(map(n_splits, roots))} in all). From 3.8 on this is not necessary: give target_version='3.8'."
+                f"({n_written} in all). From 3.8 on this is not necessary: give target_version='3.8'."
             )
-        return Exported(
-            json.dumps(definition, separators=(",", ":"), allow_nan=False).encode(), tuple(notes)
-        )
+        text = json.dumps(definition, separators=(",", ":"), allow_nan=False)
+        return Exported(text.encode(), tuple(notes))
 
     def score(
         self, content: bytes, X: Any, feature_names: Sequence[str], options: ExportOptions
     ) -> Floats:
-        """Score rows as the plugin does."""
+        """Score rows as the plug-in does."""
         document = json.loads(content)
         missing = self._missing(options)
         trees = document
@@ -109,21 +124,24 @@ class XGBoostJson:
         values = single(X)
         if missing == _ZERO:
             values = np.where(np.isnan(values), np.float32(0), values)
+
+        def decide(node: Any, rows: Rows) -> Decision:
+            x = values[rows, columns[node["split"]]]
+            goes_left: NDArray[np.bool_] = _float(node["split_condition"]) > x
+            if missing == _HONOURED and node.get("missing") == node["yes"]:
+                goes_left |= np.isnan(x)
+            return goes_left, node["children"][0], node["children"][1]
+
         total = np.zeros(len(values), dtype=np.float32)
         for tree in trees:
             _check_node(tree, columns)
-
-            def decide(node: Any, rows: Rows) -> Decision:
-                x = values[rows, columns[node["split"]]]
-                goes_left: NDArray[np.bool_] = np.float32(node["split_condition"]) > x
-                if missing == _HONOURED and node.get("missing") == node["yes"]:
-                    goes_left |= np.isnan(x)
-                return goes_left, node["children"][0], node["children"][1]
-
-            total += leaf_values(tree, len(values), lambda node: node.get("leaf"), decide).astype(
-                np.float32
-            )
+            leaves = walk(tree, len(values), lambda node: node.get("leaf"), decide)
+            total += leaves.astype(np.float32)
         return total.astype(np.float64)
+
+    def precision(self, content: bytes, options: ExportOptions) -> Precision:
+        """Return that features and sums have 32 bits."""
+        return SINGLE
 
     def _version(self, options: ExportOptions) -> Version:
         return parse_version(options.target_version)
@@ -133,28 +151,37 @@ class XGBoostJson:
 
 
 class _Numbering:
-    """Writes one tree; nodes are numbered as they are met."""
+    """Writes one tree; nodes are numbered in the order in which they are written."""
 
-    def __init__(self, feature_names: Sequence[str]) -> None:
+    def __init__(self, feature_names: Sequence[str], tree: PlainTree) -> None:
         self._names = feature_names
+        self._tree = tree
         self._next = 0
 
-    def written(self, node: Node, depth: int) -> dict[str, Any]:
-        number = self._next
+    def written(self, node: int, depth: int) -> dict[str, Any]:
+        tree, number = self._tree, self._next
         self._next += 1
-        if isinstance(node, Leaf):
-            return {"nodeid": number, "leaf": float(np.float32(node.value))}
-        left, right = self.written(node.left, depth + 1), self.written(node.right, depth + 1)
+        if node < 0:
+            return {"nodeid": number, "leaf": float(np.float32(tree.value[~node]))}
+        left = self.written(tree.left[node], depth + 1)
+        right = self.written(tree.right[node], depth + 1)
+        condition = float(smallest_float32_above(tree.bound[node]))
         return {
             "nodeid": number,
             "depth": depth,
-            "split": self._names[node.feature],
-            "split_condition": below(node.threshold, single=True),
+            "split": self._names[tree.feature[node]],
+            "split_condition": min(condition, _INFINITY),
             "yes": left["nodeid"],
             "no": right["nodeid"],
-            "missing": (left if node.missing_left else right)["nodeid"],
+            "missing": (left if tree.missing_left[node] else right)["nodeid"],
             "children": [left, right],
         }
+
+
+@np.errstate(over="ignore")
+def _float(number: float) -> np.float32:
+    """Return a number as Java's floats hold it."""
+    return np.float32(number)
 
 
 def _read_object(document: dict[str, Any], knows_missing_as_zero: bool) -> Any:
@@ -217,7 +244,26 @@ def _missing_in_elasticsearch(version: Version) -> str:
     return _ZERO if version < first else _HONOURED
 
 
-OPENSEARCH = XGBoostJson("opensearch", "OpenSearch", _missing_in_opensearch)
-ELASTICSEARCH_LTR = XGBoostJson(
-    "elasticsearch-ltr", "the Elasticsearch LTR plugin", _missing_in_elasticsearch
+_IF_ZERO = "exact, but for missing values that were not 0 in training"
+_READ_AS_ZERO, _HONOURS, _CATEGORIES = "read as 0", "where `missing` says", "categories"
+OPENSEARCH = LtrPlugin(
+    "opensearch",
+    "OpenSearch",
+    _missing_in_opensearch,
+    (
+        Support("OpenSearch before 3.2", _READ_AS_ZERO, _IF_ZERO, _CATEGORIES),
+        Support(
+            "OpenSearch 3.2 to 3.7", "always to `no`", "exact, with further splits", _CATEGORIES
+        ),
+        Support("OpenSearch 3.8 and newer", _HONOURS, "exact", _CATEGORIES),
+    ),
+)
+ELASTICSEARCH_LTR = LtrPlugin(
+    "elasticsearch-ltr",
+    "the Elasticsearch LTR plugin",
+    _missing_in_elasticsearch,
+    (
+        Support("Elasticsearch before 8.11.4", _READ_AS_ZERO, _IF_ZERO, _CATEGORIES),
+        Support("Elasticsearch 8.11.4 and newer", _HONOURS, "exact", _CATEGORIES),
+    ),
 )

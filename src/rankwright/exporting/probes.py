@@ -1,34 +1,44 @@
-"""Rows that tell an exported model from the one it should be: at, next to and on either side of every threshold."""
+"""Rows that show a difference between an exported file and its model: at, next to and around every threshold."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from typing import Any
+from collections.abc import Iterator, Mapping, Sequence
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from rankwright.kernels.tree_arrays import AMONG, ZERO, ZERO_TO_DEFAULT, TreeArrays
-
-Floats = NDArray[np.float64]
-Blur = Callable[[float], tuple[float, float] | None]
+from rankwright.exporting.contract import Blur, Floats
+from rankwright.exporting.nodes import numeric_bounds
+from rankwright.kernels.tree_arrays import AMONG, ZERO, TreeArrays
 
 _ROWS_AT_ONCE = 20_000
 _MOST_CATEGORIES = 12  # of a set that are tried
-# The last numbers before the largest one: engines that compare by < have no threshold above it.
-_LIMIT = {True: 3.4e38, False: 1.7e308}
+_LARGEST = {True: float(np.finfo(np.float32).max), False: float(np.finfo(np.float64).max)}
 _SPECIAL = (np.nan, 0.0, -0.0, 1e-36, -1e-36, ZERO, -ZERO, 2 * ZERO, -2 * ZERO)
 
 
+class Probes(NamedTuple):
+    """A block of rows, and which of them have a value that the target may send to the wrong side."""
+
+    rows: Floats
+    blurred: NDArray[np.bool_]
+
+
 def probe_rows(
-    trees: Sequence[TreeArrays], rows: Floats, *, single: bool, blur: Blur | None = None
-) -> Iterator[Floats]:
+    trees: Sequence[TreeArrays],
+    rows: Floats,
+    *,
+    single: bool,
+    blur: Blur | None = None,
+    levels: Mapping[int, int] | None = None,
+) -> Iterator[Probes]:
     """Yield blocks of rows that reach every node of every tree with values around its threshold.
 
     The rows start as rows of the data. The features that decide on the way to a node get values that lead there; the
     feature of the node gets its threshold, the numbers just below and just above it, in double and in single
-    precision, zeros, numbers so small that they count as zeros, and a missing value. Sets of categories get members
-    and others.
+    precision, the largest numbers, zeros, numbers so small that they count as zeros, and a missing value. Sets of
+    categories get members and others.
 
     Parameters
     ----------
@@ -39,52 +49,58 @@ def probe_rows(
     single
         Whether the target holds features in 32 bits; the values are then rounded.
     blur
-        For a threshold, the range of values that the target is known to send the wrong way, if any: not probed.
+        For a bound, the range of values that the target may send to the wrong side, if any.
+    levels
+        Number of levels of the columns with named categories; other columns may have any code.
     """
     blurred = _blurred_ranges(trees, blur)
     block: list[Floats] = []
     for number, tree in enumerate(trees):
-        start = np.random.default_rng(number)
+        draw = np.random.default_rng(number)
         for node, way in _ways(tree):
-            base = rows[start.integers(len(rows))].copy()
+            base = rows[draw.integers(len(rows))].copy()
             for feature, value in way.items():
                 base[feature] = value
             feature = int(tree.feature[node])
-            values = _values(tree, node, single)
+            values = _values(tree, node, single, (levels or {}).get(feature))
             copies = np.repeat(base[None], len(values), axis=0)
             copies[:, feature] = values
-            for column in {*way, feature}:
-                for low, high in blurred.get(column, ()):
-                    x = copies[:, column]
-                    copies = copies[~((x > low) & (x <= high) & (x != 0))]
             block += list(copies)
             if len(block) >= _ROWS_AT_ONCE:
-                yield _limited(block, single)
+                yield _finished(block, single, blurred)
                 block = []
     if block or not trees:
-        yield _limited(block or [rows[0]], single)
+        yield _finished(block or [rows[0]], single, blurred)
 
 
-def _limited(block: list[Floats], single: bool) -> Floats:
-    rows = np.clip(np.array(block), -_LIMIT[single], _LIMIT[single])
-    return rows.astype(np.float32).astype(np.float64) if single else rows
+def _finished(block: list[Floats], single: bool, blurred: Mapping[int, Floats]) -> Probes:
+    """Round a block of rows, and mark the rows with a value in one of the ranges [column, low and high]."""
+    rows = np.clip(np.array(block), -_LARGEST[single], _LARGEST[single])
+    if single:
+        rows = rows.astype(np.float32).astype(np.float64)
+    marked = np.zeros(len(rows), dtype=bool)
+    for column, ranges in blurred.items():
+        x = rows[:, column]
+        # The ranges are sorted by their start; only the last one that starts below x can hold it.
+        position = np.searchsorted(ranges[:, 0], x) - 1
+        marked |= (position >= 0) & (x <= ranges[position, 1]) & (x != 0)
+    return Probes(rows, marked)
 
 
-def _values(tree: TreeArrays, node: int, single: bool) -> Floats:
-    """Values of a node's feature to try."""
+def _values(tree: TreeArrays, node: int, single: bool, n_levels: int | None) -> Floats:
+    """Return values of a node's feature to try."""
     if tree.decision[node] == AMONG:
-        members = tree.categories[node][:_MOST_CATEGORIES].tolist()
-        largest = max([0, *tree.categories[node].tolist()])
-        others = [
-            code for code in range(largest + 3) if code not in set(tree.categories[node].tolist())
-        ]
-        return np.array([np.nan, *members, *others[:_MOST_CATEGORIES], largest + 1])
-    limit = _LIMIT[single]
+        members = tree.categories[node].tolist()
+        n_codes = max([0, *members]) + 3 if n_levels is None else n_levels
+        others = [code for code in range(n_codes) if code not in set(members)]
+        return np.array([np.nan, *members[:_MOST_CATEGORIES], *others[:_MOST_CATEGORIES]])
+    limit = _LARGEST[single]
     threshold = float(np.clip(tree.threshold[node], -limit, limit))
-    around = [threshold, np.nextafter(threshold, -np.inf), np.nextafter(threshold, np.inf)]
-    nearest = np.float32(np.clip(threshold, -_LIMIT[True], _LIMIT[True]))
-    around += [float(np.nextafter(nearest, np.float32(side))) for side in (-np.inf, np.inf)]
-    around += [float(nearest), threshold - 1.0, threshold + 1.0, *_SPECIAL]
+    nearest = np.float32(np.clip(threshold, -_LARGEST[True], _LARGEST[True]))
+    with np.errstate(over="ignore"):
+        around = [threshold, np.nextafter(threshold, -np.inf), np.nextafter(threshold, np.inf)]
+        around += [float(np.nextafter(nearest, np.float32(side))) for side in (-np.inf, np.inf)]
+    around += [float(nearest), threshold - 1.0, threshold + 1.0, -limit, limit, *_SPECIAL]
     values: Floats = np.clip(np.array(around), -limit, limit)
     return values.astype(np.float32).astype(np.float64) if single else values
 
@@ -120,7 +136,7 @@ def _category(tree: TreeArrays, node: int, member: bool) -> float:
 
 
 def _inside(low: float, high: float) -> float:
-    """A number between two bounds, of which either may be infinite."""
+    """Return a number between two bounds; either may be infinite."""
     if np.isinf(low) and np.isinf(high):
         return 1.0
     if np.isinf(low):
@@ -130,26 +146,17 @@ def _inside(low: float, high: float) -> float:
     return low / 2 + high / 2
 
 
-def _blurred_ranges(
-    trees: Sequence[TreeArrays], blur: Blur | None
-) -> dict[int, list[tuple[float, float]]]:
-    """Ranges of each feature that a target sends the wrong way."""
-    ranges: dict[int, list[tuple[float, float]]] = {}
+def _blurred_ranges(trees: Sequence[TreeArrays], blur: Blur | None) -> dict[int, Floats]:
+    """Return the ranges of each feature that a target may send the wrong way [ranges, low and high], ascending."""
     if blur is None:
-        return ranges
-    seen: set[tuple[int, float]] = set()
+        return {}
+    bounds: dict[int, set[float]] = {}
     for tree in trees:
-        pairs: list[tuple[Any, Any]] = list(
-            zip(tree.feature.tolist(), tree.threshold.tolist(), strict=True)
-        )
-        # Zeros that count as missing are split from the other numbers, as by a threshold.
-        pairs += [
-            (feature, 0.0) for feature in tree.feature[tree.missing == ZERO_TO_DEFAULT].tolist()
-        ]
-        for feature, threshold in pairs:
-            if (feature, threshold) not in seen:
-                seen.add((feature, threshold))
-                bounds = blur(threshold)
-                if bounds is not None:
-                    ranges.setdefault(feature, []).append(bounds)
+        for feature, bound in zip(*numeric_bounds(tree), strict=True):
+            bounds.setdefault(int(feature), set()).add(float(bound))
+    ranges = {}
+    for feature, values in bounds.items():
+        found = [limits for limits in map(blur, sorted(values)) if limits is not None]
+        if found:
+            ranges[feature] = np.array(found)
     return ranges

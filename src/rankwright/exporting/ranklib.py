@@ -5,9 +5,14 @@
     <split pos="left"><output>-1.0</output></split><split pos="right"><output>1.0</output></split>
     </split></tree></ensemble>
 
-A document goes left if its feature, in 32 bits, is at most the threshold. Features are numbered from 1 in the order of
-the feature set. A missing feature is 0. The parser takes children by their position, so there is no space between
-tags. Outputs are added in 32 bits.
+The engine's rules, from ``Ensemble``, ``RegressionTree`` and ``Split`` (``ciir.umass.edu.learning.tree``) of RankLib
+2.2 and 2.10.1, and ``RanklibModelParser`` of the plug-ins:
+
+    parser              takes children by their position, so there is no space between tags
+    features            are numbered from 1 in the order of the feature set, and are floats
+    a present feature   goes left if feature <= threshold
+    a missing feature   is 0, in all versions
+    sum                 leaves times weights are added as floats
 """
 
 from __future__ import annotations
@@ -18,18 +23,35 @@ from xml.etree import ElementTree
 
 import numpy as np
 
-from rankwright.exporting.contract import Exported, ExportOptions, Floats
-from rankwright.exporting.plain_trees import Leaf, Node, plain_trees, refuse_categories, zero_note
-from rankwright.exporting.walking import Decision, Rows, leaf_values, single
+from rankwright.exporting.contract import (
+    SINGLE,
+    Exported,
+    ExportOptions,
+    Floats,
+    Precision,
+    Support,
+    Target,
+)
+from rankwright.exporting.nodes import Form, PlainTree, plain_trees, refuse_categories, zero_note
+from rankwright.exporting.walk import Decision, Rows, single, walk
 from rankwright.kernels.tree_arrays import TreeArrays
 
+_LARGEST = float(np.finfo(np.float32).max)
 
-class RankLib:
-    """RankLib's LambdaMART; see `rankwright.exporting.contract.Target`."""
+
+class RankLib(Target):
+    """RankLib's LambdaMART."""
 
     name = "ranklib"
     file_name = "ranklib.txt"
-    single_precision = True
+    support = (
+        Support(
+            "RankLib in both plug-ins",
+            "read as 0",
+            "exact, but for missing values that were not 0 in training",
+            "categories",
+        ),
+    )
 
     def write(
         self, trees: Sequence[TreeArrays], feature_names: Sequence[str], options: ExportOptions
@@ -40,13 +62,13 @@ class RankLib:
             name: position for position, name in enumerate(_order(feature_names, options), start=1)
         }
         numbers = [number[name] for name in feature_names]
-        roots = plain_trees(trees, feature_names, single=True)
+        plain = plain_trees(trees, feature_names, Form(single=True, nested=True))
         body = "".join(
-            f'<tree id="{position}" weight="1"><split>{_inside(root, numbers)}</split></tree>'
-            for position, root in enumerate(roots, start=1)
+            f'<tree id="{position}" weight="1"><split>{_inside(tree, tree.root, numbers)}</split></tree>'
+            for position, tree in enumerate(plain, start=1)
         )
         # No newline at the end: RankLib looks for the closing tag in the last line.
-        text = f"## LambdaMART\n## No. of trees = {len(roots)}\n<ensemble>{body}</ensemble>"
+        text = f"## LambdaMART\n## No. of trees = {len(plain)}\n<ensemble>{body}</ensemble>"
         return Exported(text.encode(), tuple(zero_note(trees, "RankLib")))
 
     def score(
@@ -82,24 +104,28 @@ class RankLib:
         total = np.zeros(len(values), dtype=np.float32)
         for tree in ensemble.iter("tree"):
             weight = np.float32(tree.attrib["weight"])
-            total = (
-                total + leaf_values(tree[0], len(values), leaf, decide) * float(weight)
-            ).astype(np.float32)
+            leaves = walk(tree[0], len(values), leaf, decide)
+            total = (total + leaves * float(weight)).astype(np.float32)
         return total.astype(np.float64)
+
+    def precision(self, content: bytes, options: ExportOptions) -> Precision:
+        """Return that features and sums have 32 bits."""
+        return SINGLE
 
 
 def _order(feature_names: Sequence[str], options: ExportOptions) -> Sequence[str]:
     return feature_names if options.feature_set is None else options.feature_set.names
 
 
-def _inside(node: Node, numbers: Sequence[int]) -> str:
-    """What stands between the tags of a split."""
-    if isinstance(node, Leaf):
-        return f"<output>{float(np.float32(node.value))!r}</output>"
+def _inside(tree: PlainTree, node: int, numbers: Sequence[int]) -> str:
+    """Return the text between the tags of a split."""
+    if node < 0:
+        return f"<output>{float(np.float32(tree.value[~node]))!r}</output>"
+    threshold = min(tree.bound[node], _LARGEST)
     return (
-        f"<feature>{numbers[node.feature]}</feature><threshold>{node.threshold!r}</threshold>"
-        f'<split pos="left">{_inside(node.left, numbers)}</split>'
-        f'<split pos="right">{_inside(node.right, numbers)}</split>'
+        f"<feature>{numbers[tree.feature[node]]}</feature><threshold>{threshold!r}</threshold>"
+        f'<split pos="left">{_inside(tree, tree.left[node], numbers)}</split>'
+        f'<split pos="right">{_inside(tree, tree.right[node], numbers)}</split>'
     )
 
 

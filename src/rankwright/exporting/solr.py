@@ -5,9 +5,13 @@
     split  {"feature", "threshold", "missing": "left" or "right", "left", "right"}
     leaf   {"value"}
 
-Numbers are strings. A document goes left if its feature, in 32 bits, is at most threshold + 0.000001, computed in 32
-bits. Missing values (NaN) go by ``missing`` where ``isNullSameAsZero`` is false, from Solr 9.2 on (SOLR-16596); before,
-there is neither key, and a missing feature is its default value, 0.
+The engine's rules, from ``MultipleAdditiveTreesModel`` (package ``org.apache.solr.ltr.model``, Solr 9.1, 9.2 and main):
+
+    numbers             are strings, read as floats
+    a present feature   goes left if feature <= threshold + 0.000001, all floats
+    a missing feature   Solr before 9.2              it is its default value, 0; the file has no keys for it
+                        Solr 9.2 (SOLR-16596)        NaN goes by ``missing`` if ``isNullSameAsZero`` is false
+    sum                 leaves times weights are added as floats
 
 The slack of 0.000001 blurs thresholds: sums of a 32-bit number and 0.000001 are 2^-43 apart near zero. A threshold that
 is not such a sum is written as the largest sum below it, so that zeros, and all larger values, go the right way.
@@ -20,25 +24,49 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from rankwright.exporting.contract import Exported, ExportOptions, Floats
-from rankwright.exporting.plain_trees import Leaf, Node, plain_trees, refuse_categories, zero_note
+from rankwright.exporting.contract import (
+    Exported,
+    ExportOptions,
+    Floats,
+    Precision,
+    Support,
+    Target,
+)
+from rankwright.exporting.float32 import largest_float32_at_most
+from rankwright.exporting.nodes import Form, PlainTree, plain_trees, refuse_categories, zero_note
 from rankwright.exporting.versions import parse_version
-from rankwright.exporting.walking import Decision, Rows, leaf_values, single
+from rankwright.exporting.walk import Decision, Rows, single, walk
 from rankwright.kernels.tree_arrays import ZERO, TreeArrays
 
 _CLASS = "org.apache.solr.ltr.model.MultipleAdditiveTreesModel"
 _SLACK = np.float32(1e-6)
 
 
-class Solr:
-    """Solr's MultipleAdditiveTreesModel; see `rankwright.exporting.contract.Target`."""
+_LARGEST = float(np.finfo(np.float32).max)
+_NEAR_ZERO = "values less than 1.2e-13 from zero"
+
+
+class Solr(Target):
+    """Solr's MultipleAdditiveTreesModel."""
 
     name = "solr"
     file_name = "solr-model.json"
-    single_precision = True
     has_versions = True
+    support = (
+        Support(
+            "Solr before 9.2",
+            "read as 0",
+            f"exact, but for missing values that were not 0 in training, and {_NEAR_ZERO}",
+            "categories",
+        ),
+        Support(
+            "Solr 9.2 and newer",
+            "where `missing` says",
+            f"exact, but for {_NEAR_ZERO}",
+            "categories",
+        ),
+    )
 
     def write(
         self, trees: Sequence[TreeArrays], feature_names: Sequence[str], options: ExportOptions
@@ -46,15 +74,17 @@ class Solr:
         """Write the trees."""
         refuse_categories(trees, feature_names, "Solr")
         has_missing = _has_missing(options)
-        roots = plain_trees(trees, feature_names, single=True)
+        plain = plain_trees(trees, feature_names, Form(single=True, nested=True))
         writer = _Writer(feature_names, has_missing)
+        roots = [{"weight": "1", "root": writer.written(tree, tree.root)} for tree in plain]
         document: dict[str, Any] = {
             "class": _CLASS,
             "name": options.name,
             "features": [{"name": name} for name in feature_names],
-            "params": ({"isNullSameAsZero": False} if has_missing else {})
-            | {"trees": [{"weight": "1", "root": writer.written(root)} for root in roots]},
+            "params": {"trees": roots},
         }
+        if has_missing:
+            document["params"]["isNullSameAsZero"] = False
         if options.feature_set is not None and options.feature_set.store is not None:
             document["store"] = options.feature_set.store
         notes = [] if has_missing else zero_note(trees, "Solr before 9.2")
@@ -81,7 +111,9 @@ class Solr:
                 "isNullSameAsZero is known from Solr 9.2 on; export again with this target_version."
             )
         names = list(feature_names)
-        columns = {one["name"]: names.index(one["name"]) for one in document["features"]}
+        columns = {
+            feature["name"]: names.index(feature["name"]) for feature in document["features"]
+        }
         values = single(X)
         if not with_missing:
             values = np.where(np.isnan(values), np.float32(0), values)
@@ -100,22 +132,20 @@ class Solr:
 
         total = np.zeros(len(values), dtype=np.float32)
         for tree in params["trees"]:
-            total += np.float32(tree["weight"]) * leaf_values(
-                tree["root"], len(values), leaf, decide
-            ).astype(np.float32)
+            leaves = walk(tree["root"], len(values), leaf, decide)
+            total += np.float32(tree["weight"]) * leaves.astype(np.float32)
         return total.astype(np.float64)
 
-    def blur(self, threshold: float) -> tuple[float, float] | None:
-        """Return low and high if values x, not 0, with low < x <= high may go the wrong way; None if all go right."""
-        with np.errstate(over="ignore"):
-            nearest = np.float32(np.clip(threshold, -3.4e38, 3.4e38))
-        bounds = (
-            (np.float32(-2 * ZERO), np.float32(ZERO))
-            if abs(threshold) <= ZERO
-            else _neighbours(nearest)
-        )
-        sums = [_largest_sum(bound) for bound in bounds]
-        return None if sums == list(bounds) else (float(sums[0]), float(bounds[-1]))
+    def precision(self, content: bytes, options: ExportOptions) -> Precision:
+        """Return that features and sums have 32 bits, and that bounds near zero are blurred."""
+        return Precision(single_features=True, single_scores=True, blur=blur)
+
+
+def blur(bound: float) -> tuple[float, float] | None:
+    """Return the range low < x <= high of values that the slack sends the wrong way; None if there are none."""
+    number = np.float32(largest_float32_at_most(np.clip(bound, -_LARGEST, _LARGEST)))
+    _, effective = without_slack(float(number))
+    return None if effective == number else (effective, float(number))
 
 
 class _Writer:
@@ -126,19 +156,22 @@ class _Writer:
         self._has_missing = has_missing
         self.n_blurred = 0
 
-    def written(self, node: Node) -> dict[str, Any]:
-        if isinstance(node, Leaf):
-            return {"value": repr(float(np.float32(node.value)))}
-        threshold, effective = without_slack(node.threshold)
-        # Splits of zeros from the rest are common, and moved only among numbers that nobody has.
-        self.n_blurred += effective != node.threshold and abs(node.threshold) > 2 * ZERO
-        return {
-            "feature": self._names[node.feature],
+    def written(self, tree: PlainTree, node: int) -> dict[str, Any]:
+        if node < 0:
+            return {"value": repr(float(np.float32(tree.value[~node])))}
+        bound = min(tree.bound[node], _LARGEST)
+        threshold, effective = without_slack(bound)
+        # Splits of zeros from the rest are common, and no real feature has the values between.
+        self.n_blurred += effective != bound and abs(bound) > 2 * ZERO
+        split: dict[str, Any] = {
+            "feature": self._names[tree.feature[node]],
             "threshold": repr(threshold),
-            **({"missing": "left" if node.missing_left else "right"} if self._has_missing else {}),
-            "left": self.written(node.left),
-            "right": self.written(node.right),
         }
+        if self._has_missing:
+            split["missing"] = "left" if tree.missing_left[node] else "right"
+        split["left"] = self.written(tree, tree.left[node])
+        split["right"] = self.written(tree, tree.right[node])
+        return split
 
 
 def without_slack(threshold: float) -> tuple[float, float]:
@@ -159,22 +192,6 @@ def without_slack(threshold: float) -> tuple[float, float]:
     while number + _SLACK > bound:
         number = np.nextafter(number, np.float32(-np.inf))
     return float(number), float(number + _SLACK)
-
-
-def _neighbours(number: np.float32) -> tuple[np.float32, np.float32, np.float32]:
-    return (
-        np.nextafter(number, np.float32(-np.inf)),
-        number,
-        np.nextafter(number, np.float32(np.inf)),
-    )
-
-
-def _largest_sum(bound: np.float32) -> np.float32:
-    """The largest sum of a 32-bit number and the slack that is at most a bound."""
-    middle = bound - _SLACK
-    near = middle + np.spacing(np.abs(middle)) * np.arange(-8, 9, dtype=np.float32)
-    sums: NDArray[np.float32] = near + _SLACK
-    return np.float32(sums[sums <= bound].max())
 
 
 def _has_missing(options: ExportOptions) -> bool:

@@ -1,6 +1,10 @@
 """Target ``treelite``: a checkpoint of treelite, for its runtimes and for Triton's FIL backend.
 
-Thresholds and leaf values are doubles: treelite's GTIL gives the model's scores to the last bit for rows of doubles.
+The library's rules, from ``gtil`` and ``ModelBuilder`` of treelite 4:
+
+    numbers             features, thresholds and leaves are doubles, and are added as doubles
+    a present feature   goes left if feature <= threshold; a category goes left if it is in the node's list
+    a missing feature   goes to the default side
 """
 
 from __future__ import annotations
@@ -11,21 +15,21 @@ from typing import Any
 
 import numpy as np
 
-from rankwright.exporting.contract import Exported, ExportOptions, Floats
+from rankwright.exporting.contract import Exported, ExportOptions, Floats, Support, Target
 from rankwright.exporting.library import require
-from rankwright.exporting.simple_trees import PlainTree, plain_tree
-from rankwright.exporting.walk import Rows, dense, leaves
+from rankwright.exporting.nodes import Form, PlainTree, plain_trees
+from rankwright.exporting.walk import Decision, Rows, dense, walk
 from rankwright.kernels.tree_arrays import TreeArrays
 
 _LARGEST = float(np.finfo(np.float64).max)
 
 
-class TreeliteModel:
+class TreeliteModel(Target):
     """A treelite checkpoint."""
 
     name = "treelite"
     file_name = "checkpoint.tl"
-    single_precision = False
+    support = (Support("treelite 4; Triton's FIL backend", "where `default_left` says", "exact"),)
 
     def write(
         self, trees: Sequence[TreeArrays], feature_names: Sequence[str], options: ExportOptions
@@ -34,8 +38,8 @@ class TreeliteModel:
         require("treelite", self.name, "treelite")
         from treelite.model_builder import Metadata, ModelBuilder, PostProcessorFunc, TreeAnnotation
 
-        plain = [plain_tree(tree, feature_names) for tree in trees]
-        n = max(len(plain), 1)
+        plain = plain_trees(trees, feature_names, Form())
+        n = len(plain)
         builder: Any = ModelBuilder(
             threshold_type="float64",
             leaf_output_type="float64",
@@ -53,12 +57,6 @@ class TreeliteModel:
         )
         for tree in plain:
             _build(builder, tree)
-        if not plain:  # treelite has no model without trees
-            builder.start_tree()
-            builder.start_node(0)
-            builder.leaf(0.0)
-            builder.end_node()
-            builder.end_tree()
         return Exported(builder.commit().serialize_bytes())
 
     def score(
@@ -69,7 +67,7 @@ class TreeliteModel:
         model = json.loads(
             treelite.Model.deserialize_bytes(content).dump_as_json(pretty_print=False)
         )
-        rows = dense(X, model["num_feature"], np.float64)
+        rows = dense(X, model["num_feature"])
         scores = np.zeros(len(rows))
         for tree in model["trees"]:
             scores += _values(tree, rows)
@@ -78,31 +76,29 @@ class TreeliteModel:
 
 def _build(builder: Any, tree: PlainTree) -> None:
     n_nodes = len(tree.feature)
-    left, right = (
-        np.where(child >= 0, child, n_nodes + ~child).tolist() for child in (tree.left, tree.right)
-    )
+
+    def key(child: int) -> int:
+        return child if child >= 0 else n_nodes + ~child
+
     builder.start_tree()
     for node in range(n_nodes):
         builder.start_node(node)
         rule = {
-            "feature_id": int(tree.feature[node]),
-            "default_left": bool(tree.missing_left[node]),
-            "left_child_key": left[node],
-            "right_child_key": right[node],
+            "feature_id": tree.feature[node],
+            "default_left": tree.missing_left[node],
+            "left_child_key": key(tree.left[node]),
+            "right_child_key": key(tree.right[node]),
         }
-        if tree.is_set[node]:
-            categories = [int(category) for category in tree.categories[node]]
-            builder.categorical_test(
-                **rule, category_list=categories, category_list_right_child=False
-            )
-        elif np.isneginf(tree.bound[node]):  # no number is below the least one
-            builder.numerical_test(**rule, threshold=-_LARGEST, opname="<")
+        categories = tree.categories[node]
+        if categories is None:
+            threshold = min(tree.bound[node], _LARGEST)
+            builder.numerical_test(**rule, threshold=threshold, opname="<=")
         else:
-            builder.numerical_test(
-                **rule, threshold=min(float(tree.bound[node]), _LARGEST), opname="<="
+            builder.categorical_test(
+                **rule, category_list=list(categories), category_list_right_child=False
             )
         builder.end_node()
-    for leaf, value in enumerate(tree.value.tolist()):
+    for leaf, value in enumerate(tree.value):
         builder.start_node(n_nodes + leaf)
         builder.leaf(value)
         builder.end_node()
@@ -113,24 +109,23 @@ def _values(tree: dict[str, Any], rows: Floats) -> Floats:
     """Leaf values of rows in a tree of the description."""
     nodes = {int(node["node_id"]): node for node in tree["nodes"]}
 
-    def goes_left(node: int, some: Rows) -> Any:
+    def leaf(node: int) -> float | None:
+        record = nodes[node]
+        return float(record["leaf_value"]) if "leaf_value" in record else None
+
+    def decide(node: int, some: Rows) -> Decision:
         record = nodes[node]
         x = rows[some, record["split_feature_id"]]
         if "comparison_op" in record:
             threshold = float(record["threshold"])
-            left = x <= threshold if record["comparison_op"] == "<=" else x < threshold
+            goes_left = x <= threshold if record["comparison_op"] == "<=" else x < threshold
         else:
-            left = (
-                np.isin(np.trunc(x), record["category_list"]) != record["category_list_right_child"]
-            )
-        return np.where(np.isnan(x), bool(record["default_left"]), left)
+            is_listed = np.isin(np.trunc(x), record["category_list"])
+            goes_left = is_listed != record["category_list_right_child"]
+        goes_left = np.where(np.isnan(x), bool(record["default_left"]), goes_left)
+        return goes_left, record["left_child"], record["right_child"]
 
-    def children(node: int) -> tuple[int, int] | None:
-        record = nodes[node]
-        return None if "leaf_value" in record else (record["left_child"], record["right_child"])
-
-    reached = leaves(len(rows), int(tree.get("root_id", 0)), children, goes_left)
-    return np.array([float(nodes[leaf]["leaf_value"]) for leaf in reached.tolist()])
+    return walk(int(tree.get("root_id", 0)), len(rows), leaf, decide)
 
 
 TARGET = TreeliteModel()

@@ -1,20 +1,24 @@
-"""Whether an exported file scores as its model does, by the documented rules of its target."""
+"""Compare the scores of an exported file, by the rules of its target's code, with the scores of its model."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from rankwright.exporting import TARGETS, load_target
-from rankwright.exporting.contract import ExportOptions, Floats, Target, check_version
+from rankwright.exporting.contract import ExportOptions, Floats, Target
 from rankwright.exporting.probes import probe_rows
+from rankwright.exporting.walk import single
 from rankwright.kernels.tree_arrays import PackedTrees, pack
 from rankwright.model import Model
 from rankwright.support.files import PathLike
+
+Result = TypeVar("Result")
 
 _ROWS_AT_ONCE = 20_000
 
@@ -31,6 +35,8 @@ class Verification:
         Rows of the data that were compared.
     probes
         Rows around thresholds that were compared.
+    left_out
+        Further rows with a value so close to a threshold that the target is known not to tell them apart.
     largest_difference
         Largest difference of a score.
     largest_rounding
@@ -47,6 +53,7 @@ class Verification:
     target: str
     rows: int = 0
     probes: int = 0
+    left_out: int = 0
     largest_difference: float = 0.0
     largest_rounding: float = 0.0
     different: int = 0
@@ -67,6 +74,7 @@ class Verification:
             f"{self.target}: {'exact' if self.exact else 'NOT exact'}",
             f"rows                {self.rows}",
             f"probes              {self.probes}",
+            f"left out            {self.left_out} (too close to a threshold for the target)",
             f"largest difference  {self.largest_difference:.3g} (rounding explains up to {self.largest_rounding:.3g})",
             f"different scores    {self.different}, of these with missing values {self.different_with_missing}",
             f"order changes       {self.order_changes}",
@@ -96,28 +104,23 @@ def verify_content(
     """
     if X.shape[0] == 0:
         raise ValueError("the data has no rows; give at least one.")
-    check_version(target, options)
+    target.check(options)
     comparison = _Comparison(content, model, target, options)
-    queries = (
-        np.zeros(X.shape[0], dtype=np.int64)
-        if qid is None
-        else np.unique(np.asarray(qid), return_inverse=True)[1]
-    )
-    for low in range(0, X.shape[0], _ROWS_AT_ONCE):
+    n_rows = X.shape[0]
+    queries = np.zeros(n_rows, dtype=np.int64)
+    if qid is not None:
+        queries = np.unique(np.asarray(qid), return_inverse=True)[1]
+    for low in range(0, n_rows, _ROWS_AT_ONCE):
         rows = X[low : low + _ROWS_AT_ONCE]
-        comparison.add(
-            rows.toarray() if hasattr(rows, "toarray") else rows, queries[low : low + _ROWS_AT_ONCE]
-        )
-    comparison.result.rows = X.shape[0]
-    some = X[: _ROWS_AT_ONCE // 10]
-    base = np.asarray(some.toarray() if hasattr(some, "toarray") else some, dtype=np.float64)
-    blur = getattr(
-        target, "blur", None
-    )  # what a target is known not to tell apart; most have nothing to say
-    for block in probe_rows(comparison.trees, base, single=target.single_precision, blur=blur):
-        comparison.add(block, np.zeros(len(block), dtype=np.int64))
-        comparison.result.probes += len(block)
+        comparison.add(_dense(rows), queries[low : low + _ROWS_AT_ONCE])
+    comparison.result.rows = n_rows
+    comparison.add_probes(_dense(X[: _ROWS_AT_ONCE // 10]))
     return comparison.result
+
+
+def _dense(rows: Any) -> Floats:
+    matrix: Floats = np.asarray(rows.toarray() if hasattr(rows, "toarray") else rows, np.float64)
+    return matrix
 
 
 def target_of_file(path: PathLike) -> str:
@@ -137,27 +140,37 @@ class _Comparison:
         self, content: bytes, model: Model, target: Target, options: ExportOptions
     ) -> None:
         self._content, self._model, self._target, self._options = content, model, target, options
-        self.trees = list(model.forest.trees())
-        sizes = [tree._replace(value=np.abs(tree.value)) for tree in self.trees]
+        self._precision = self._read(lambda: target.precision(content, options))
+        self._trees = list(model.forest.trees())
+        sizes = [tree._replace(value=np.abs(tree.value)) for tree in self._trees]
         self._sizes = pack(sizes, model.forest.n_features)
         self.result = Verification(target.name)
 
-    def add(self, rows: Any, queries: NDArray[np.int64]) -> None:
-        values = np.asarray(rows, dtype=np.float64)
-        if self._target.single_precision:
-            with np.errstate(over="ignore"):
-                values = values.astype(np.float32).astype(np.float64)
+    def add_probes(self, rows: Floats) -> None:
+        levels = {
+            column: len(known)
+            for column, name in enumerate(self._model.feature_names)
+            if (known := self._options.categories.get(name)) is not None
+        }
+        for probes in probe_rows(
+            self._trees,
+            rows,
+            single=self._precision.single_features,
+            blur=self._precision.blur,
+            levels=levels,
+        ):
+            compared = probes.rows[~probes.blurred]
+            self.result.probes += len(compared)
+            self.result.left_out += int(probes.blurred.sum())
+            if len(compared):
+                self.add(compared, np.zeros(len(compared), dtype=np.int64))
+
+    def add(self, values: Floats, queries: NDArray[np.int64]) -> None:
+        if self._precision.single_features:
+            values = single(values).astype(np.float64)
         expected = self._model.forest.predict(values)
-        try:
-            scores = self._target.score(
-                self._content, values, self._model.feature_names, self._options
-            )
-        except (ValueError, ImportError, MemoryError):
-            raise
-        except Exception as error:  # whatever a damaged file leads to
-            raise ValueError(
-                f"not a file for {self._target.name}: {type(error).__name__}, {error}."
-            ) from None
+        names = self._model.feature_names
+        scores = self._read(lambda: self._target.score(self._content, values, names, self._options))
         rounding = self._rounding(values)
         difference = np.abs(scores - expected)
         wrong = ~(difference <= rounding)  # a score that is NaN too
@@ -168,12 +181,23 @@ class _Comparison:
         result.different_with_missing += int(np.isnan(values[wrong]).any(axis=1).sum())
         result.order_changes += _order_changes(expected, scores, rounding, queries)
 
+    def _read(self, reading: Callable[[], Result]) -> Result:
+        """Return what a reading of the file gives; raise ValueError if the file is damaged."""
+        try:
+            return reading()
+        except (ValueError, ImportError, MemoryError):
+            raise
+        except Exception as error:  # whatever a damaged file leads to
+            raise ValueError(
+                f"not a file for {self._target.name}: {type(error).__name__}, {error}."
+            ) from None
+
     def _rounding(self, values: Floats) -> Floats:
         """By how much the sum of the leaves of each row may differ, whatever the order they are added in."""
-        unit = (
-            2.0**-24 if self._target.single_precision else 2.0**-53
-        )  # of one operation, relative to its result
-        return unit * (len(self.trees) + 1) * _sums(self._sizes, values, len(self.trees))
+        # The unit of an operation, relative to its result.
+        unit = 2.0**-24 if self._precision.single_scores else 2.0**-53
+        sizes = _sums(self._sizes, values, len(self._trees))
+        return unit * ((len(self._trees) + 1) * sizes + self._precision.offset)
 
 
 def _sums(trees: PackedTrees, rows: Floats, n_trees: int) -> Floats:

@@ -1,44 +1,90 @@
 """Vespa: the JSON form of LightGBM, for ``lightgbm("model.json")`` in a rank profile.
 
-Vespa reads ``objective`` and ``pandas_categorical`` (both must exist), ``feature_names``, ``feature_infos`` and the
-``tree_structure`` of each tree. A node becomes, in double precision,
+The engine's rules, from ``LightGBMParser`` of the importer (model-integration), ``RankingExpressionParser.jj``
+(searchlib), and ``gbdt.cpp``, ``vm_forest.cpp`` and ``fast_forest.cpp`` of the content nodes (eval/src/vespa/eval/eval,
+2024 to 2026):
 
-    <=  default_left false    if (feature < threshold, left, right)
-    <=  default_left true     if (!(feature >= threshold), left, right)
-    ==                        if (feature in ["a", "b"], left, right), or with isNan(feature) || where default_left
+    keys                ``objective``, ``pandas_categorical``, ``feature_names`` and ``tree_info`` must exist
+    names and texts     are pasted into an expression: a name must be a rank feature, and a text the inside of a string
+                        literal; C++ refuses the escapes that Java writes for characters outside of ASCII
+    <=  default_left false      if (feature < threshold, left, right)
+    <=  default_left true       if (!(feature >= threshold), left, right)
+    ==  default_left false      if (feature in ["a", "b"], left, right)
+    a missing number    is NaN; ``missing_type`` is not read
+    a missing text      is "" (``attributefeature.cpp`` of searchlib), so ``isNan`` of it is never true
+    llvm                64 bits; also Java's evaluator
+    vmforest            thresholds and leaves are floats, features and sums doubles. Taken if the largest tree has more
+                        than 12 leaves and the average path lengths of all trees sum to more than 2500, or (newer
+                        versions) if there are more than 25 000 leaves; not if a set has more than 255 texts
+    fastforest          features are floats too; only with ``vespa.eval.use_fast_forest``, and without categories
 
-so the comparison is ``<`` where LightGBM means ``<=``, ``missing_type`` is not read, and categories are compared as
-text: those of ``pandas_categorical``, whose lists belong to the columns that have ``values`` in ``feature_infos``.
+``pandas_categorical`` has a list of texts for each column with ``values`` in ``feature_infos``.
 """
 
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
-from rankwright.exporting.contract import Exported, ExportOptions, Floats
-from rankwright.exporting.plain_trees import Leaf, Node, plain_trees
-from rankwright.exporting.thresholds import below
-from rankwright.exporting.walking import Decision, Rows, leaf_values
-from rankwright.kernels.tree_arrays import AMONG, TreeArrays
+from rankwright.exporting.contract import (
+    DOUBLE,
+    Exported,
+    ExportOptions,
+    Floats,
+    Precision,
+    Support,
+    Target,
+)
+from rankwright.exporting.float32 import smallest_float32_above
+from rankwright.exporting.nodes import Form, PlainTree, plain_trees
+from rankwright.exporting.walk import Decision, Rows, single, walk
+from rankwright.kernels.tree_arrays import TreeArrays
+
+_LARGEST = float(np.finfo(np.float64).max)
+_LLVM, _VMFOREST, _FASTFOREST = "llvm", "vmforest", "fastforest"
+_FEW_LEAVES, _LONG_PATHS, _MANY_LEAVES, _LARGE_SET = 12, 2500.0, 25_000, 255
 
 
-class Vespa:
-    """LightGBM's JSON as Vespa reads it; see `rankwright.exporting.contract.Target`."""
+class Vespa(Target):
+    """LightGBM's JSON as Vespa reads it."""
 
     name = "vespa"
     file_name = "vespa-lightgbm.json"
-    single_precision = False
+    evaluators = (_LLVM, _VMFOREST, _FASTFOREST)
+    support = (
+        Support(
+            "Vespa, up to some 400 trees of 31 leaves", "as NaN, and as an empty text", "exact"
+        ),
+        Support(
+            "Vespa, larger forests",
+            "as NaN, and as an empty text",
+            "exact, but for values between a threshold and the next 32-bit number",
+        ),
+    )
 
     def write(
         self, trees: Sequence[TreeArrays], feature_names: Sequence[str], options: ExportOptions
     ) -> Exported:
         """Write the trees."""
-        texts = _category_texts(trees, feature_names, options)
-        roots = plain_trees(trees, feature_names, single=False)
+        plain = plain_trees(trees, feature_names, Form(nested=True))
+        for column in sorted({column for tree in plain for column in tree.feature}):
+            _check_name(feature_names[column])
+        texts = _Texts(plain, feature_names, options)
+        writer = _Writer(texts, single=False)
+        roots = [writer.written(tree, tree.root) for tree in plain]
+        notes = texts.notes()
+        if (options.evaluator or _usual_evaluator(roots)) != _LLVM:
+            writer = _Writer(texts, single=True)
+            roots = [writer.written(tree, tree.root) for tree in plain]
+            notes.append(
+                "Vespa computes a forest of this size in 32 bits: thresholds are written as 32-bit numbers. Features "
+                "that are 32-bit numbers, such as float attributes and whole numbers up to 16,777,216, are compared "
+                "exactly; another value between a threshold and the next 32-bit number may go to the other side."
+            )
         document = {
             "name": "tree",
             "version": "v4",
@@ -49,131 +95,308 @@ class Vespa:
             "feature_names": list(feature_names),
             "feature_infos": {
                 feature_names[column]: {"values": list(range(len(levels)))}
-                for column, levels in texts.items()
+                for column, levels in texts.lists.items()
             },
             "tree_info": [
-                {"tree_index": number, "tree_structure": _written(root)}
-                for number, root in enumerate(roots)
+                {"tree_index": number, "tree_structure": root} for number, root in enumerate(roots)
             ],
-            "pandas_categorical": list(texts.values()),
+            "pandas_categorical": list(texts.lists.values()),
         }
-        return Exported(
-            json.dumps(
-                document, separators=(",", ":"), allow_nan=False, ensure_ascii=False
-            ).encode(),
-            tuple(_category_notes(texts, feature_names, options)),
-        )
+        text = json.dumps(document, separators=(",", ":"), allow_nan=False, ensure_ascii=False)
+        return Exported(text.encode(), tuple(notes))
 
     def score(
         self, content: bytes, X: Any, feature_names: Sequence[str], options: ExportOptions
     ) -> Floats:
         """Score rows as Vespa does; a code stands for the text of its category."""
-        document = json.loads(content)
-        for key in ("objective", "pandas_categorical", "feature_names", "tree_info"):
-            if key not in document:
-                raise ValueError(f"Vespa needs {key!r}, which the file does not have.")
-        if document["objective"].startswith(
-            ("binary", "cross_entropy", "poisson", "gamma", "tweedie")
-        ):
-            raise ValueError(
-                f"with objective {document['objective']!r} Vespa does not score by the sum of the trees."
-            )
+        document = _read(content)
         names = list(feature_names)
         columns = [names.index(name) for name in document["feature_names"]]
         infos = document["feature_infos"]
         categorical = [
             name for name in document["feature_names"] if infos.get(name, {}).get("values")
         ]
-        levels = dict(zip(categorical, document["pandas_categorical"], strict=False))
+        lists = dict(zip(categorical, document["pandas_categorical"], strict=False))
+        roots = [tree["tree_structure"] for tree in document["tree_info"]]
+        evaluator = options.evaluator or _usual_evaluator(roots)
         values = np.asarray(X, dtype=np.float64)
+        if evaluator == _FASTFOREST:
+            values = single(values).astype(np.float64)
+
+        def leaf(node: Any) -> float | None:
+            value: float | None = node.get("leaf_value")
+            if value is None or evaluator == _LLVM:
+                return value
+            return float(np.float32(value))
 
         def decide(node: Any, rows: Rows) -> Decision:
             column = columns[node["split_feature"]]
-            x = values[rows, column]
+            x, name = values[rows, column], names[column]
+            if _EXPRESSION_NAME.fullmatch(_without_arguments(name)) is None:
+                raise ValueError(f"Vespa's importer refuses {name!r}: it is not a rank feature.")
             if node["decision_type"] == "==":
-                name = names[column]
-                wanted = {levels[name][int(code)] for code in node["threshold"].split("||")}
-                goes_left = np.array(
-                    [_served_text(code, options.categories.get(name)) in wanted for code in x], bool
-                )
-                if node["default_left"]:
-                    goes_left |= np.isnan(x)
-            elif node["default_left"]:
-                goes_left = ~(x >= float(node["threshold"]))
+                wanted = {_literal(lists[name][int(i)]) for i in node["threshold"].split("||")}
+                served = [_served_text(code, options.categories.get(name)) for code in x]
+                goes_left = np.array([text in wanted for text in served], dtype=bool)
             else:
-                goes_left = x < float(node["threshold"])
+                threshold = float(node["threshold"])
+                if evaluator != _LLVM:
+                    threshold = float(single(threshold))
+                goes_left = ~(x >= threshold) if node["default_left"] else x < threshold
             return goes_left, node["left_child"], node["right_child"]
 
         total = np.zeros(len(values))
-        for tree in document["tree_info"]:
-            total += leaf_values(
-                tree["tree_structure"], len(values), lambda node: node.get("leaf_value"), decide
-            )
+        for root in roots:
+            total += walk(root, len(values), leaf, decide)
         return total
 
-
-def _served_text(code: float, levels: Sequence[Any] | None) -> str | None:
-    """The text that a document has for the code of a category; None if it has none."""
-    if np.isnan(code):
-        return None
-    return (
-        str(int(code)) if levels is None else str(levels[int(code)]) if code < len(levels) else None
-    )
-
-
-def _written(node: Node) -> dict[str, Any]:
-    if isinstance(node, Leaf):
-        return {"leaf_value": node.value}
-    threshold: Any = below(node.threshold, single=False)
-    if node.categories is not None:
-        threshold = "||".join(map(str, node.categories))
-    return {
-        "split_feature": node.feature,
-        "threshold": threshold,
-        "decision_type": "<=" if node.categories is None else "==",
-        "default_left": node.missing_left,
-        "left_child": _written(node.left),
-        "right_child": _written(node.right),
-    }
+    def precision(self, content: bytes, options: ExportOptions) -> Precision:
+        """Return the precision of the evaluator: the one of the options, or Vespa's choice by size."""
+        roots = [tree["tree_structure"] for tree in _read(content)["tree_info"]]
+        usual = _usual_evaluator(roots)
+        evaluator = options.evaluator or usual
+        if evaluator == _FASTFOREST:
+            return Precision(single_features=True, single_scores=True)
+        if evaluator == _VMFOREST:
+            return Precision(single_scores=True, blur=blur)
+        # The thresholds of a large forest are 32-bit numbers, whatever computes with them.
+        return Precision(blur=blur) if usual == _VMFOREST else DOUBLE
 
 
-def _category_texts(
-    trees: Sequence[TreeArrays], feature_names: Sequence[str], options: ExportOptions
-) -> dict[int, list[str]]:
-    """Texts of the categories of each column that is split by category, in the order of the columns."""
-    largest: dict[int, int] = {}
-    for tree in trees:
-        for node in np.flatnonzero(tree.decision == AMONG).tolist():
-            column, categories = int(tree.feature[node]), tree.categories[node]
-            if len(categories) == 0:
-                raise ValueError(
-                    f"a split on {feature_names[column]!r} has no categories at all, which Vespa cannot express."
-                )
-            largest[column] = max(largest.get(column, 0), int(categories[-1]))
-    texts = {}
-    for column in sorted(largest):
-        levels = options.categories.get(feature_names[column])
+def blur(bound: float) -> tuple[float, float] | None:
+    """Return the range low < x <= high of values between a bound and the next 32-bit number; None if it is empty."""
+    above = min(float(smallest_float32_above(bound)), _LARGEST)
+    last = _LARGEST if above == _LARGEST else float(np.nextafter(above, -np.inf))
+    return (bound, last) if last > bound else None
+
+
+def _read(content: bytes) -> Any:
+    document = json.loads(content)
+    for key in ("objective", "pandas_categorical", "feature_names", "tree_info"):
+        if key not in document:
+            raise ValueError(f"Vespa needs {key!r}, which the file does not have.")
+    if document["objective"].startswith(("binary", "cross_entropy", "poisson", "gamma", "tweedie")):
+        raise ValueError(
+            f"with objective {document['objective']!r} Vespa does not score by the sum of the trees."
+        )
+    return document
+
+
+# Names.
+
+_IDENTIFIER = r"[A-Za-z_@][\w@$]*"
+_OUTPUT = r"(?:\.[\w@][\w@$]*)*"
+_ARGUMENT = rf'(?:-?\d[\w.]*|"[^"\\]*"|{_IDENTIFIER}{_OUTPUT})'
+_CALL = re.compile(
+    rf"({_IDENTIFIER})\(\s*(?:{_ARGUMENT}(?:\s*,\s*{_ARGUMENT})*)?\s*\)(?![\w@$])", re.ASCII
+)
+_EXPRESSION_NAME = re.compile(_IDENTIFIER + _OUTPUT, re.ASCII)
+
+
+def _without_arguments(name: str) -> str:
+    """Remove the arguments of rank features, the innermost first."""
+    shorter = _CALL.sub(r"\1", name)
+    return name if shorter == name else _without_arguments(shorter)
+
+
+def _check_name(name: str) -> None:
+    """Raise ValueError if a feature's name is not a rank feature or the name of a function."""
+    if _EXPRESSION_NAME.fullmatch(_without_arguments(name)) is None:
+        raise ValueError(
+            f"Vespa puts the name of a feature into an expression, and {name!r} is neither a rank feature, such as "
+            "bm25(title), nor the name of a function, which has only letters, digits and underscores and does not "
+            "begin with a digit. Rename the column."
+        )
+
+
+# Evaluators.
+
+
+def _usual_evaluator(roots: Sequence[Any]) -> str:
+    """Return the evaluator that a content node chooses for trees of a file."""
+    forest: list[list[int]] = []
+    for root in roots:
+        depths, largest_set = _shape(root)
+        if len(depths) < 2:
+            break  # a sum with a constant is no forest, and no tree after it belongs to one
+        if largest_set > _LARGE_SET:
+            return _LLVM
+        forest.append(depths)
+    if not forest:
+        return _LLVM
+    paths = sum(sum(depths) / len(depths) for depths in forest)
+    is_long = max(map(len, forest)) > _FEW_LEAVES and paths > _LONG_PATHS
+    return _VMFOREST if is_long or sum(map(len, forest)) > _MANY_LEAVES else _LLVM
+
+
+def _shape(root: Any) -> tuple[list[int], int]:
+    """Return the depth of each leaf, none if proton knows no such tree, and the size of the largest set of texts."""
+    depths: list[int] = []
+    largest_set = 0
+    waiting = [(root, 0)]
+    while waiting:
+        node, depth = waiting.pop()
+        if "leaf_value" in node:
+            depths.append(depth)
+            continue
+        if node["decision_type"] == "==":
+            if node["default_left"]:
+                return [], 0
+            largest_set = max(largest_set, 1 + node["threshold"].count("||"))
+        waiting += [(node[side], depth + 1) for side in ("left_child", "right_child")]
+    return depths, largest_set
+
+
+# Categories.
+
+
+class _Texts:
+    """The texts of categories that stand in the file, and the sets of them that splits compare with.
+
+    A split that sends missing values left, of a column with levels, is turned around: the levels that go right are its
+    set. Everything else goes left, like a missing category in the model, and so does a level that training has not
+    seen. A split of a column of codes has "" in its set instead, because a code that training has not seen goes right.
+    """
+
+    def __init__(
+        self, trees: Sequence[PlainTree], feature_names: Sequence[str], options: ExportOptions
+    ) -> None:
+        self._names = feature_names
+        self._levels = {
+            column: options.categories.get(feature_names[column])
+            for tree in trees
+            for column, categories in zip(tree.feature, tree.categories, strict=True)
+            if categories is not None
+        }
+        self._empty_level_read: set[str] = set()
+        self.lists: dict[int, list[str]] = {}
+        for column in sorted(self._levels):
+            levels = self._levels[column]
+            if levels is None:
+                sets = [
+                    tree.categories[node] or ()
+                    for tree in trees
+                    for node in range(len(tree.feature))
+                    if tree.feature[node] == column
+                ]
+                codes = range(1 + max((codes[-1] for codes in sets if codes), default=-1))
+                self.lists[column] = [*map(str, codes), ""]
+            else:
+                self.lists[column] = [_escaped(str(level)) for level in levels]
+
+    def numbers(self, column: int, categories: tuple[int, ...], missing_left: bool) -> list[int]:
+        """Return the numbers, in the column's list, of the texts of a split's set."""
+        levels = self._levels[column]
         if levels is None:
-            texts[column] = [str(code) for code in range(largest[column] + 1)]
-        else:
-            texts[column] = [str(level) for level in levels]
-    return texts
+            missing = len(self.lists[column]) - 1
+            return [*categories, missing] if missing_left else list(categories)
+        self._check_empty_level(column, categories, missing_left)
+        numbers = [code for code in range(len(levels)) if (code in categories) != missing_left]
+        for number in numbers:
+            level = str(levels[number])
+            if not (level.isascii() and level.isprintable()):
+                raise ValueError(
+                    f"Vespa refuses the level {level!r} of {self._names[column]!r}: its content nodes read only "
+                    "printable ASCII in the texts of an expression. Rename the level."
+                )
+        return numbers
+
+    def is_turned(self, column: int, missing_left: bool) -> bool:
+        """Return whether the set of a split goes right in the model."""
+        return missing_left and self._levels[column] is not None
+
+    def _check_empty_level(
+        self, column: int, categories: tuple[int, ...], missing_left: bool
+    ) -> None:
+        """Refuse, or remember, that the level "" is what Vespa has for a missing category too."""
+        levels = self._levels[column] or ()
+        empty = [code for code, level in enumerate(levels) if str(level) == ""]
+        if not empty or (empty[0] in categories) == missing_left:
+            return
+        if missing_left:
+            raise ValueError(
+                f"{self._names[column]!r} has missing values and the level '', and Vespa has '' for both. Write "
+                "missing categories as '' in the training data, or rename the level."
+            )
+        self._empty_level_read.add(self._names[column])
+
+    def notes(self) -> list[str]:
+        """Return the warnings, once all sets have been asked for."""
+        notes = []
+        coded = [self._names[column] for column, levels in self._levels.items() if levels is None]
+        if coded:
+            notes.append(
+                f"Vespa compares categories as text: {', '.join(map(repr, sorted(coded)))} must be string attributes "
+                "that hold the codes, such as '3'."
+            )
+        if self._empty_level_read:
+            notes.append(
+                "Vespa has the text '' for a missing category, which is a level of "
+                f"{', '.join(map(repr, sorted(self._empty_level_read)))}: a missing value is scored as this level."
+            )
+        return notes
 
 
-def _category_notes(
-    texts: dict[int, list[str]], feature_names: Sequence[str], options: ExportOptions
-) -> list[str]:
-    coded = [
-        feature_names[column]
-        for column in texts
-        if options.categories.get(feature_names[column]) is None
-    ]
-    if not coded:
-        return []
-    return [
-        f"Vespa compares categories as text: {', '.join(map(repr, coded))} must be string attributes that hold the "
-        "codes, such as '3'."
-    ]
+def _escaped(text: str) -> str:
+    """Return the inside of a string literal."""
+    return text.replace("\\", "\\\\").replace('"', '\\"')
+
+
+def _literal(text: str) -> str:
+    """Return the text that the importer's expression, with a text between quotes, stands for."""
+    if re.fullmatch(r'(?:[^"\\\x00-\x1f\x7f-\U0010ffff]|\\["\\])*', text) is None:
+        raise ValueError(f"Vespa does not read the text {text!r} of a category.")
+    return re.sub(r"\\(.)", r"\1", text)
+
+
+def _served_text(code: float, levels: Sequence[Any] | None) -> str:
+    """Return the text that a document has for the code of a category; a missing one is ''."""
+    if np.isnan(code):
+        return ""
+    return str(int(code)) if levels is None else str(levels[int(code)])
+
+
+class _Writer:
+    """Writes the nodes of trees, with thresholds of 64 or of 32 bits."""
+
+    def __init__(self, texts: _Texts, single: bool) -> None:
+        self._texts = texts
+        self._single = single
+
+    def written(self, tree: PlainTree, node: int) -> dict[str, Any]:
+        if node < 0:
+            return {"leaf_value": tree.value[~node]}
+        column, missing_left = tree.feature[node], tree.missing_left[node]
+        left, right = (self.written(tree, child[node]) for child in (tree.left, tree.right))
+        categories = tree.categories[node]
+        if categories is not None:
+            numbers = self._texts.numbers(column, categories, missing_left)
+            if self._texts.is_turned(column, missing_left):
+                left, right = right, left
+            if not numbers:
+                return right  # no level is in the set
+            return _node(column, "==", "||".join(map(str, numbers)), False, left, right)
+        bound = tree.bound[node]
+        if np.isinf(bound):
+            # No threshold is above the largest number. Turned around, missing values alone go left.
+            return _node(column, "<=", -_LARGEST, True, right, left)
+        above = (
+            float(smallest_float32_above(bound)) if self._single else np.nextafter(bound, np.inf)
+        )
+        return _node(column, "<=", min(float(above), _LARGEST), missing_left, left, right)
+
+
+def _node(
+    column: int, decision: str, threshold: Any, default_left: bool, left: Any, right: Any
+) -> dict[str, Any]:
+    return {
+        "split_feature": column,
+        "threshold": threshold,
+        "decision_type": decision,
+        "default_left": default_left,
+        "left_child": left,
+        "right_child": right,
+    }
 
 
 TARGET = Vespa()

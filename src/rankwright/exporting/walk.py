@@ -1,4 +1,4 @@
-"""What the evaluators of tree formats share: rows sent down a tree, and matrices as the targets take them."""
+"""What the evaluators of exported files share: rows sent down a tree, and matrices as the targets take them."""
 
 from __future__ import annotations
 
@@ -8,60 +8,65 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-Rows = NDArray[np.int64]
+Rows = NDArray[np.intp]
+Decision = tuple[NDArray[np.bool_], Any, Any]  # which rows go left, and the two children
 
 
-def leaves(
+def walk(
+    root: Any,
     n_rows: int,
-    root: int,
-    children: Callable[[int], tuple[int, int] | None],
-    goes_left: Callable[[int, Rows], NDArray[np.bool_]],
-) -> Rows:
-    """Return the leaf of each row.
+    leaf: Callable[[Any], float | None],
+    decide: Callable[[Any, Rows], Decision],
+) -> NDArray[np.float64]:
+    """Return the value of the leaf that each row falls into.
 
     Parameters
     ----------
+    root
+        The first node, in the form that the file has: a number, or an object.
     n_rows
         Number of rows.
-    root
-        Where to start.
-    children
-        The two nodes below a node, left (or true) first; None for a leaf.
-    goes_left
-        Which of some rows go to the first child of a node.
+    leaf
+        Returns the value of a leaf, or None for an inner node.
+    decide
+        For a node and the numbers of the rows that reach it: which of them go left, and the two children.
     """
-    nodes = np.full(n_rows, root, dtype=np.int64)
+    values = np.empty(n_rows)
     waiting = [(root, np.arange(n_rows), 1)]
-    reached: set[int] = set()
+    seen: set[int] = set()
     while waiting:
         node, rows, depth = waiting.pop()
-        reached.add(node)
-        if depth > len(
-            reached
-        ):  # two nodes may share what is below them, but no way has a node twice
+        seen.add(node if isinstance(node, int) else id(node))
+        # Nodes may share what is below them, but no path has more nodes than the tree.
+        if depth > len(seen):
             raise ValueError(f"node {node} leads back to itself: that is not a tree.")
-        below = children(node)
-        if below is None:
-            nodes[rows] = node
+        value = leaf(node)
+        if value is not None:
+            values[rows] = value
         elif len(rows):
-            left = goes_left(node, rows)
-            waiting += [(below[0], rows[left], depth + 1), (below[1], rows[~left], depth + 1)]
-    return nodes
+            goes_left, left, right = decide(node, rows)
+            waiting += [(left, rows[goes_left], depth + 1), (right, rows[~goes_left], depth + 1)]
+    return values
 
 
-def dense(X: Any, n_columns: int, dtype: type) -> NDArray[Any]:
-    """Return rows as a dense matrix of a type."""
+def single(X: Any) -> NDArray[np.float32]:
+    """Round features to 32 bits, as many targets hold them."""
+    with np.errstate(over="ignore"):
+        return np.asarray(X, dtype=np.float64).astype(np.float32)
+
+
+def dense(X: Any, n_columns: int) -> NDArray[np.float64]:
+    """Return rows as a dense matrix; raise ValueError if they do not have the columns of the file."""
     matrix = X.toarray() if hasattr(X, "toarray") else np.asarray(X)
     if matrix.ndim != 2 or matrix.shape[1] != n_columns:
         raise ValueError(
             f"X has the shape {matrix.shape}; the exported model takes {n_columns} columns."
         )
-    with np.errstate(over="ignore"):
-        return matrix.astype(dtype)
+    return matrix.astype(np.float64)
 
 
 def columns_by_name(names: list[str], feature_names: Any) -> list[int]:
-    """Return the positions of the features of a file among those of the rows."""
+    """Return the positions of the features of a file among the columns of the rows."""
     position = {name: column for column, name in enumerate(feature_names)}
     missing = [name for name in names if name not in position]
     if missing:

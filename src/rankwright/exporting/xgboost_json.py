@@ -1,6 +1,11 @@
 """Target ``xgboost``: the JSON of XGBoost's ``save_model``, loaded by ``Booster.load_model``.
 
-XGBoost rounds features to 32 bits, sends a row left if x < threshold, and a category of a node's set to the right.
+The library's rules, from ``RegTree`` and ``JsonReader`` of XGBoost 2.1 to 3.2:
+
+    numbers             features, conditions and leaves are floats, and are added as floats
+    a present feature   goes left if feature < condition; a category goes right if it is in the node's set
+    a missing feature   goes to the default side
+    names               ``DMatrix`` refuses names with [, ] and <
 """
 
 from __future__ import annotations
@@ -12,10 +17,18 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rankwright.exporting.contract import Exported, ExportOptions, Floats
+from rankwright.exporting.contract import (
+    SINGLE,
+    Exported,
+    ExportOptions,
+    Floats,
+    Precision,
+    Support,
+    Target,
+)
 from rankwright.exporting.float32 import smallest_float32_above
-from rankwright.exporting.simple_trees import PlainTree, plain_tree
-from rankwright.exporting.walk import Rows, columns_by_name, dense, leaves
+from rankwright.exporting.nodes import Form, PlainTree, plain_trees
+from rankwright.exporting.walk import Decision, Rows, columns_by_name, dense, single, walk
 from rankwright.kernels.tree_arrays import TreeArrays
 
 LARGEST_CATEGORY = (1 << 24) - 1  # a 32-bit number holds no larger one exactly
@@ -23,22 +36,24 @@ _VERSION = (3, 0, 0)  # of the layout; XGBoost from 2.1 reads it
 _NO_PARENT = 2147483647
 
 
-class XgboostJson:
+class XGBoostModelFile(Target):
     """XGBoost's model file in JSON."""
 
     name = "xgboost"
     file_name = "model.json"
-    single_precision = True
+    support = (Support("XGBoost 2.1 and newer", "where `default_left` says", "exact in 32 bits"),)
 
     def write(
         self, trees: Sequence[TreeArrays], feature_names: Sequence[str], options: ExportOptions
     ) -> Exported:
         """Write the trees with thresholds and leaf values of 32 bits."""
-        plain = [plain_tree(tree, feature_names) for tree in trees]
+        plain = plain_trees(trees, feature_names, Form(single=True)) if trees else []
         is_category = np.zeros(len(feature_names), dtype=bool)
         for tree in plain:
-            is_category[tree.feature[tree.is_set]] = True
-            _check_categories(tree, feature_names)
+            for column, categories in zip(tree.feature, tree.categories, strict=True):
+                if categories is not None:
+                    is_category[column] = True
+                    _check_categories(categories, feature_names[column])
         n = len(plain)
         model = (
             '{"cats":{"enc":[],"feature_segments":[],"sorted_idx":[]},'
@@ -58,7 +73,14 @@ class XgboostJson:
             '"objective":{"lambdarank_param":{},"name":"rank:ndcg"}},'
             f'"version":{_list(_VERSION)}}}\n'
         )
-        return Exported(text.encode())
+        odd_names = [name for name in feature_names if set(name) & set("[]<")]
+        notes = []
+        if odd_names:
+            notes.append(
+                f"xgboost.DMatrix refuses names with [, ] or <, such as {odd_names[0]!r}: give it no feature_names, "
+                "and predict with validate_features=False."
+            )
+        return Exported(text.encode(), tuple(notes))
 
     def score(
         self, content: bytes, X: Any, feature_names: Sequence[str], options: ExportOptions
@@ -66,7 +88,7 @@ class XgboostJson:
         """Score rows by XGBoost's rules."""
         learner = json.loads(content)["learner"]
         order = columns_by_name(learner["feature_names"], feature_names)
-        rows = dense(X, len(feature_names), np.float32)[:, order]
+        rows = single(dense(X, len(feature_names)))[:, order]
         scores = np.full(
             len(rows), np.float32(float(learner["learner_model_param"]["base_score"].strip("[]")))
         )
@@ -74,14 +96,17 @@ class XgboostJson:
             scores += _values(tree, rows)
         return scores.astype(np.float64)
 
+    def precision(self, content: bytes, options: ExportOptions) -> Precision:
+        """Return that features and sums have 32 bits."""
+        return SINGLE
 
-def _check_categories(tree: PlainTree, feature_names: Sequence[str]) -> None:
-    for node in np.flatnonzero(tree.is_set):
-        if len(tree.categories[node]) and tree.categories[node][-1] > LARGEST_CATEGORY:
-            raise ValueError(
-                f"feature {feature_names[tree.feature[node]]!r} has the category {tree.categories[node][-1]}; XGBoost "
-                f"knows categories up to {LARGEST_CATEGORY}. Number the categories from 0."
-            )
+
+def _check_categories(categories: Sequence[int], name: str) -> None:
+    if categories[-1] > LARGEST_CATEGORY:
+        raise ValueError(
+            f"feature {name!r} has the category {categories[-1]}; XGBoost knows categories up to {LARGEST_CATEGORY}. "
+            "Number the categories from 0."
+        )
 
 
 def _list(values: Iterable[Any]) -> str:
@@ -103,31 +128,38 @@ def _number(value: np.float32) -> str:
 def _tree(number: int, tree: PlainTree, n_features: int) -> str:
     source, left, parents = _numbered_in_pairs(tree)
     size, is_leaf = len(source), source < 0
-    node = np.where(is_leaf, 0, source)
-
-    def of_nodes(values: NDArray[Any], at_leaves: Any = 0) -> NDArray[Any]:
-        return np.where(is_leaf, at_leaves, values[node] if len(values) else at_leaves)
-
-    is_set = of_nodes(tree.is_set, False).astype(bool)
-    values = np.where(is_leaf, tree.value[np.where(is_leaf, ~source, 0)], 0.0).astype(np.float32)
-    bounds = np.where(
-        is_set, np.float32(0), of_nodes(smallest_float32_above(tree.bound)).astype(np.float32)
-    )
-    set_nodes = np.flatnonzero(is_set)
-    sets = [tree.categories[source[one]].tolist() for one in set_nodes]
-    sizes = [len(one) for one in sets]
-    starts = (np.cumsum(sizes, dtype=np.int64) - sizes).tolist() if sizes else []
+    inner = np.flatnonzero(~is_leaf)
+    nodes = source[inner]
+    condition = np.zeros(size, dtype=np.float32)
+    condition[is_leaf] = np.array(tree.value)[~source[is_leaf]]
+    weights = condition.copy()
+    condition[inner] = smallest_float32_above(np.array(tree.bound)[nodes])
+    feature = np.zeros(size, dtype=np.int64)
+    feature[inner] = np.array(tree.feature, dtype=np.int64)[nodes]
+    default_left = np.zeros(size, dtype=np.int64)
+    default_left[inner] = np.array(tree.missing_left, dtype=np.int64)[nodes]
+    set_nodes, sets = [], []
+    for new, node in zip(inner.tolist(), nodes.tolist(), strict=True):
+        categories = tree.categories[node]
+        if categories is not None:
+            set_nodes.append(new)
+            sets.append(categories)
+    is_set = np.zeros(size, dtype=np.int64)
+    is_set[set_nodes] = 1
+    condition[set_nodes] = 0
+    default_left[set_nodes] ^= 1  # the categories of a set go right here
+    sizes = [len(categories) for categories in sets]
+    starts = np.cumsum([0, *sizes])[:-1].tolist()
     zeros = _list(["0E0"] * size)
-    # Categories of a node's set go right here.
-    default_left = of_nodes(tree.missing_left != tree.is_set, False).astype(int)
     return (
-        f'{{"base_weights":{_numbers(values)},"categories":{_list(category for one in sets for category in one)},'
+        f'{{"base_weights":{_numbers(weights)},'
+        f'"categories":{_list(category for categories in sets for category in categories)},'
         f'"categories_nodes":{_list(set_nodes)},"categories_segments":{_list(starts)},"categories_sizes":{_list(sizes)},'
         f'"default_left":{_list(default_left)},"id":{number},'
         f'"left_children":{_list(left)},"loss_changes":{zeros},"parents":{_list(parents)},'
         f'"right_children":{_list(np.where(left < 0, -1, left + 1))},'
-        f'"split_conditions":{_numbers(np.where(is_leaf, values, bounds))},'
-        f'"split_indices":{_list(of_nodes(tree.feature))},"split_type":{_list(is_set.astype(int))},'
+        f'"split_conditions":{_numbers(condition)},'
+        f'"split_indices":{_list(feature)},"split_type":{_list(is_set)},'
         f'"sum_hessian":{zeros},"tree_param":{{"num_deleted":"0","num_feature":"{n_features}",'
         f'"num_nodes":"{size}","size_leaf_vector":"1"}}}}'
     )
@@ -136,20 +168,20 @@ def _tree(number: int, tree: PlainTree, n_features: int) -> str:
 def _numbered_in_pairs(
     tree: PlainTree,
 ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
-    """Number nodes and leaves so that the right child follows the left one, which XGBoost takes for granted.
+    """Number nodes and leaves so that the right child follows the left one, because XGBoost takes that for granted.
 
     Returns, by the new numbers, the node or ~leaf of the tree, the left child (-1 for leaves) and the parent.
     """
-    source = [0 if len(tree.feature) else ~0]
+    source = [tree.root]
     left: list[int] = []
     parents = [_NO_PARENT]
-    for number, one in enumerate(source):  # grows while it is read
-        if one < 0:
+    for number, node in enumerate(source):  # grows while it is read
+        if node < 0:
             left.append(-1)
             continue
         left.append(len(source))
-        pair = [int(tree.left[one]), int(tree.right[one])]
-        source += reversed(pair) if tree.is_set[one] else pair
+        pair = [tree.left[node], tree.right[node]]
+        source += pair if tree.categories[node] is None else reversed(pair)
         parents += [number, number]
     return (
         np.array(source, dtype=np.int64),
@@ -161,28 +193,23 @@ def _numbered_in_pairs(
 def _values(tree: dict[str, Any], rows: NDArray[np.float32]) -> NDArray[np.float32]:
     """Leaf values of rows in a tree of the parsed file."""
     condition = np.array([float(value) for value in tree["split_conditions"]], dtype=np.float32)
-    sets = {
-        node: tree["categories"][start : start + size]
-        for node, start, size in zip(
-            tree["categories_nodes"],
-            tree["categories_segments"],
-            tree["categories_sizes"],
-            strict=True,
-        )
-    }
+    segments = zip(
+        tree["categories_nodes"], tree["categories_segments"], tree["categories_sizes"], strict=True
+    )
+    sets = {node: tree["categories"][start : start + size] for node, start, size in segments}
 
-    def goes_left(node: int, some: Rows) -> Any:
+    def leaf(node: int) -> float | None:
+        return float(condition[node]) if tree["left_children"][node] == -1 else None
+
+    def decide(node: int, some: Rows) -> Decision:
         x = rows[some, tree["split_indices"][node]]
-        left = (
-            ~np.isin(np.trunc(x), sets[node]) if tree["split_type"][node] else x < condition[node]
-        )
-        return np.where(np.isnan(x), bool(tree["default_left"][node]), left)
+        goes_left = x < condition[node]
+        if node in sets:
+            goes_left = ~np.isin(np.trunc(x), sets[node])
+        goes_left = np.where(np.isnan(x), bool(tree["default_left"][node]), goes_left)
+        return goes_left, tree["left_children"][node], tree["right_children"][node]
 
-    def children(node: int) -> tuple[int, int] | None:
-        left, right = tree["left_children"][node], tree["right_children"][node]
-        return None if left == -1 else (left, right)
-
-    return condition[leaves(len(rows), 0, children, goes_left)]
+    return walk(0, len(rows), leaf, decide).astype(np.float32)
 
 
-TARGET = XgboostJson()
+TARGET = XGBoostModelFile()
