@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import runpy
 from pathlib import Path
 from types import FunctionType
 from typing import Any
@@ -148,3 +149,12 @@ def test_other_features_are_listed(tmp_path: Path) -> None:
 def test_invalid_feature_sets(content: Any, message: str, tmp_path: Path) -> None:
     with pytest.raises(ValueError, match=message):
         read_feature_set(written(tmp_path, content))
+
+
+def test_the_table_of_engines_is_the_registry() -> None:
+    """docs/deploy.md has the table that tools/export_table.py writes."""
+    tool = Path(__file__).parents[1] / "tools" / "export_table.py"
+    names = runpy.run_path(str(tool))
+    assert names["page"]() == names["PAGE"].read_text(), "run tools/export_table.py"
+    engines = [support.engine for name in TARGETS for support in load_target(name).support]
+    assert len(engines) == len(set(engines)) >= len(TARGETS)

@@ -114,7 +114,7 @@ class CSource(Target):
 
     name = "c"
     file_name = "model.c"
-    support = (Support("C compilers", "as NaN", "exact"),)
+    support = (Support("C99 compilers", "NaN"),)
     whole_queries = True
 
     def write(

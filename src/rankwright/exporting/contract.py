@@ -107,11 +107,11 @@ DOUBLE = Precision()
 
 
 class Support(NamedTuple):
-    """How the scores of an engine agree with the model's, for the table in docs/deploy.md."""
+    """How the scores of an engine agree with the model's: a row of the table in docs/deploy.md."""
 
-    engine: str  # and its versions
-    missing: str  # what becomes of a missing value
-    result: str  # "exact", or "exact, but for" and the exceptions
+    engine: str  # with its versions
+    missing: str  # how the engine reads a missing value
+    scores: str = "exact"  # or "exact, but for" and the exceptions
     refused: str = ""  # models that the export refuses
 
 

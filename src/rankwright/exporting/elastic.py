@@ -49,8 +49,8 @@ class Elastic(Target):
     support = (
         Support(
             "Elasticsearch's own, 8.12 and newer",
-            "where `default_left` says",
-            "exact, but for a constant that newer versions add and rounding to 32 bits at the end",
+            "sent where `default_left` says",
+            "exact, but for a constant and a rounding to 32 bits at the end",
             "categories",
         ),
     )

@@ -54,7 +54,7 @@ class JsonForm(Target):
 
     name = "json"
     file_name = "model.json"
-    support = (Support("your own program", "as the file says", "exact"),)
+    support = (Support("your own program", "sent where the file says"),)
 
     def write(
         self, trees: Sequence[TreeArrays], feature_names: Sequence[str], options: ExportOptions

@@ -35,7 +35,7 @@ class LightGBMText(Target):
 
     name = "lightgbm"
     file_name = "model.txt"
-    support = (Support("LightGBM 3 and newer", "by the decision type", "exact"),)
+    support = (Support("LightGBM 3 and newer", "sent where the file says"),)
 
     def write(
         self, trees: Sequence[TreeArrays], feature_names: Sequence[str], options: ExportOptions

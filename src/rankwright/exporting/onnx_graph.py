@@ -43,11 +43,7 @@ class OnnxGraph(Target):
 
     name = "onnx"
     file_name = "model.onnx"
-    support = (
-        Support(
-            "ONNX runtimes", "where the file says", "exact in 32 bits, in the order of the sum"
-        ),
-    )
+    support = (Support("ONNX runtimes", "sent where the file says"),)
 
     def write(
         self, trees: Sequence[TreeArrays], feature_names: Sequence[str], options: ExportOptions

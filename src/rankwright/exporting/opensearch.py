@@ -245,17 +245,15 @@ def _missing_in_elasticsearch(version: Version) -> str:
 
 
 _IF_ZERO = "exact, but for missing values that were not 0 in training"
-_READ_AS_ZERO, _HONOURS, _CATEGORIES = "read as 0", "where `missing` says", "categories"
+_READ_AS_ZERO, _SENT, _CATEGORIES = "read as 0", "sent where `missing` says", "categories"
 OPENSEARCH = LtrPlugin(
     "opensearch",
     "OpenSearch",
     _missing_in_opensearch,
     (
         Support("OpenSearch before 3.2", _READ_AS_ZERO, _IF_ZERO, _CATEGORIES),
-        Support(
-            "OpenSearch 3.2 to 3.7", "always to `no`", "exact, with further splits", _CATEGORIES
-        ),
-        Support("OpenSearch 3.8 and newer", _HONOURS, "exact", _CATEGORIES),
+        Support("OpenSearch 3.2 to 3.7", "sent right", "exact, with further splits", _CATEGORIES),
+        Support("OpenSearch 3.8 and newer", _SENT, "exact", _CATEGORIES),
     ),
 )
 ELASTICSEARCH_LTR = LtrPlugin(
@@ -263,7 +261,9 @@ ELASTICSEARCH_LTR = LtrPlugin(
     "the Elasticsearch LTR plugin",
     _missing_in_elasticsearch,
     (
-        Support("Elasticsearch before 8.11.4", _READ_AS_ZERO, _IF_ZERO, _CATEGORIES),
-        Support("Elasticsearch 8.11.4 and newer", _HONOURS, "exact", _CATEGORIES),
+        Support(
+            "the plug-in for Elasticsearch before 8.11.4", _READ_AS_ZERO, _IF_ZERO, _CATEGORIES
+        ),
+        Support("the plug-in for Elasticsearch 8.11.4 and newer", _SENT, "exact", _CATEGORIES),
     ),
 )

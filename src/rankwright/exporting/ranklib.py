@@ -46,7 +46,7 @@ class RankLib(Target):
     file_name = "ranklib.txt"
     support = (
         Support(
-            "RankLib in both plug-ins",
+            "RankLib 2, alone and in both plug-ins",
             "read as 0",
             "exact, but for missing values that were not 0 in training",
             "categories",

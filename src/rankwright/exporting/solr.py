@@ -62,7 +62,7 @@ class Solr(Target):
         ),
         Support(
             "Solr 9.2 and newer",
-            "where `missing` says",
+            "sent where `missing` says",
             f"exact, but for {_NEAR_ZERO}",
             "categories",
         ),

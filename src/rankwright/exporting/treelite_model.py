@@ -29,7 +29,7 @@ class TreeliteModel(Target):
 
     name = "treelite"
     file_name = "checkpoint.tl"
-    support = (Support("treelite 4; Triton's FIL backend", "where `default_left` says", "exact"),)
+    support = (Support("treelite 4, Triton's FIL backend", "sent where the file says"),)
 
     def write(
         self, trees: Sequence[TreeArrays], feature_names: Sequence[str], options: ExportOptions

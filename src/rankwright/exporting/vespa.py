@@ -49,6 +49,9 @@ _LLVM, _VMFOREST, _FASTFOREST = "llvm", "vmforest", "fastforest"
 _FEW_LEAVES, _LONG_PATHS, _MANY_LEAVES, _LARGE_SET = 12, 2500.0, 25_000, 255
 
 
+_MISSING, _REFUSED = "NaN, or an empty text", "some names and levels, see below"
+
+
 class Vespa(Target):
     """LightGBM's JSON as Vespa reads it."""
 
@@ -56,13 +59,12 @@ class Vespa(Target):
     file_name = "vespa-lightgbm.json"
     evaluators = (_LLVM, _VMFOREST, _FASTFOREST)
     support = (
-        Support(
-            "Vespa, up to some 400 trees of 31 leaves", "as NaN, and as an empty text", "exact"
-        ),
+        Support("Vespa, up to some 400 trees of 31 leaves", _MISSING, "exact", _REFUSED),
         Support(
             "Vespa, larger forests",
-            "as NaN, and as an empty text",
+            _MISSING,
             "exact, but for values between a threshold and the next 32-bit number",
+            _REFUSED,
         ),
     )
 

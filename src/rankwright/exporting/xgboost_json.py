@@ -41,7 +41,7 @@ class XGBoostModelFile(Target):
 
     name = "xgboost"
     file_name = "model.json"
-    support = (Support("XGBoost 2.1 and newer", "where `default_left` says", "exact in 32 bits"),)
+    support = (Support("XGBoost 2.1 and newer", "sent where the file says"),)
 
     def write(
         self, trees: Sequence[TreeArrays], feature_names: Sequence[str], options: ExportOptions
