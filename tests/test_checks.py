@@ -39,3 +39,13 @@ def test_an_error_keeps_the_name_apart_also_between_processes():
     error = pickle.loads(pickle.dumps(checks.ArgumentError("bins", "must be positive.")))
     assert (error.argument, error.reason) == ("bins", "must be positive.")
     assert str(error) == "bins must be positive."
+
+
+def test_fractions_and_choices() -> None:
+    assert checks.fraction("level", 0.05) == 0.05
+    for value in (0, 1, -0.1, float("nan"), "0.5", True):
+        with pytest.raises(checks.ArgumentError, match="level must be between 0 and 1; got "):
+            checks.fraction("level", value)
+    checks.choice("by", None, ("query", None))
+    with pytest.raises(checks.ArgumentError, match="by must be one of 'query', None; got 'row'"):
+        checks.choice("by", "row", ("query", None))

@@ -232,7 +232,7 @@ def test_queries_that_are_not_in_the_log_do_not_count():
     [
         ({"estimators": ["magic"]}, "estimators must be of ips, snips, dr"),
         ({"estimators": []}, "estimators must be of ips"),
-        ({"clip": 2.0}, "clip is the smallest propensity to divide by"),
+        ({"clip": 2.0}, "clip must be a number from 0 to 1; got 2.0"),
         ({"confidence": 0.0}, "confidence must be between 0 and 1"),
         ({"propensities": [1.0, 0.0]}, "the propensity of position 2 is 0"),
         ({"propensities": [1.2, 1.0]}, "the propensity of position 1 is 1.2"),

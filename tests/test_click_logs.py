@@ -116,7 +116,7 @@ NAN = float("nan")
         (without(position=[1, 1, 2, -1, 1, 2]), "at row 3, query b, is -1; positions start at 1"),
         (
             without(position=[1, 1, 2, 1.5, 1, 2]),
-            "position at row 3 is 1.5; positions are whole numbers",
+            "position at row 3, query b, is 1.5; positions are whole numbers",
         ),
         (
             without(position=[1, 1, 1, 2, 1, 2]),
@@ -302,9 +302,9 @@ def test_sessions_become_queries(simulated, examined_only):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"by": "user"}, "by must be 'query' or 'session'"),
-        ({"weights": "all"}, "weights must be 'queries', 'rows' or None"),
-        ({"smoothing": -1}, "smoothing is a number of impressions, finite and non-negative"),
+        ({"by": "user"}, "by must be one of 'query', 'session'; got 'user'"),
+        ({"weights": "all"}, "weights must be one of 'queries', 'rows', None; got 'all'"),
+        ({"smoothing": -1}, "smoothing must be a number from 0; got -1"),
         ({"by": "session", "smoothing": 1.0}, "smoothing is about click rates"),
         ({"by": "session", "propensities": np.ones_like}, "leave out examined_only and by"),
         ({"examined_only": True, "propensities": np.ones_like}, "leave out examined_only and by"),
@@ -325,7 +325,7 @@ def test_a_log_without_clicks_has_nothing_to_learn():
 @pytest.mark.parametrize("position", [2**31, 1e300, float("inf")])
 def test_positions_beyond_all_lists_are_refused(position: float) -> None:
     with pytest.raises(
-        ValueError, match=r"the position at row 1 is .*; positions are at most 2147483647"
+        ValueError, match=r"the position at row 1, query a, is .*; positions are at most 2147483647"
     ):
         rw.ClickLog.of(["a", "a"], ["x", "y"], [1, position], [0, 1])
 

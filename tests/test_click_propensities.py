@@ -209,13 +209,17 @@ OVERLAP = log_of([("a", "xy", (1,), 2), ("a", "yx", (2,), 1)])
 @pytest.mark.parametrize(
     ("log", "arguments", "message"),
     [
-        (OVERLAP, {"method": "magic"}, "unknown method 'magic'; choose one of swaps, harvest, em"),
+        (
+            OVERLAP,
+            {"method": "magic"},
+            "method must be one of 'swaps', 'harvest', 'em'; got 'magic'",
+        ),
         (OVERLAP, {"confidence": 1.0}, "confidence must be between 0 and 1"),
         (OVERLAP, {"method": "swaps"}, "no field 'randomised' that marks documents"),
         (OVERLAP, {"method": "em"}, "method='em' needs the features of the documents"),
-        (OVERLAP, {"limit": 1}, "limit must be a whole number, at least 2; got 1"),
-        (OVERLAP, {"limit": 2.5}, "limit must be a whole number, at least 2; got 2.5"),
-        (OVERLAP, {"resamples": -1}, "resamples must be a whole number, at least 0; got -1"),
+        (OVERLAP, {"limit": 1}, "limit must be a whole number from 2; got 1"),
+        (OVERLAP, {"limit": 2.5}, "limit must be a whole number from 2; got 2.5"),
+        (OVERLAP, {"resamples": -1}, "resamples must be a whole number from 0; got -1"),
         (OVERLAP, {"resamples": 1}, "one resample has no spread"),
         (
             log_of([("a", "x", (1,), 2)]),

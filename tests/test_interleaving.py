@@ -79,7 +79,7 @@ def test_lists_know_the_ranks_and_rankings_may_have_other_documents():
 @pytest.mark.parametrize(
     ("a", "b", "options", "message"),
     [
-        (["x"], ["x"], {"method": "magic"}, "method must be 'team-draft' or 'balanced'"),
+        (["x"], ["x"], {"method": "magic"}, "method must be one of 'team-draft', 'balanced'"),
         (["x", "x"], ["x", "y"], {}, "ranking a has a document twice"),
         (
             ["x"],
@@ -242,7 +242,7 @@ def test_sample_size_by_the_formula_and_by_power():
     [
         ({"effect": 0.0}, "effect must not be 0"),
         ({"effect": 0.6}, "at most the share of impressions with a winner"),
-        ({"effect": 0.1, "power": 1.0}, "power and level must be between 0 and 1"),
+        ({"effect": 0.1, "power": 1.0}, "power must be between 0 and 1; got 1.0"),
     ],
 )
 def test_impossible_sample_sizes_are_refused(options, message):

@@ -33,57 +33,48 @@ class Cells(NamedTuple):
     n_positions: int
 
     def tables(self, query_weight: Floats | None = None) -> tuple[Floats, Floats]:
-        """Return shows and clicks [groups, positions], each query counted as often as its weight says."""
+        """Return shows and clicks [groups, positions], with the weight of their query as a factor."""
         shape = (int(self.group.max()) + 1, self.n_positions)
         weight = 1.0 if query_weight is None else query_weight[self.query]
         place = self.group * self.n_positions + self.position
-        shows, clicks = (
-            sums_by(place, values * weight, shape[0] * shape[1]).reshape(shape)
-            for values in (self.shows, self.clicks)
-        )
-        return shows, clicks
+        shows = sums_by(place, self.shows * weight, shape[0] * shape[1])
+        clicks = sums_by(place, self.clicks * weight, shape[0] * shape[1])
+        return shows.reshape(shape), clicks.reshape(shape)
 
-    def chosen(self, rows: NDArray[np.bool_]) -> Cells:
+    def by_position(self) -> tuple[Floats, Floats]:
+        """Return shows and clicks [positions]."""
+        shows = sums_by(self.position, self.shows, self.n_positions)
+        return shows, sums_by(self.position, self.clicks, self.n_positions)
+
+    def subset(self, rows: NDArray[np.bool_]) -> Cells:
         """Keep some cells, and number their groups anew."""
         group = np.unique(self.group[rows], return_inverse=True)[1]
-        return Cells(
-            self.query[rows],
-            group,
-            self.position[rows],
-            self.shows[rows],
-            self.clicks[rows],
-            self.n_positions,
-        )
+        query, position = self.query[rows], self.position[rows]
+        return Cells(query, group, position, self.shows[rows], self.clicks[rows], self.n_positions)
 
 
 def count(
     log: ClickLog, group: Integers, position: Integers, rows: NDArray[np.bool_] | None = None
 ) -> Cells:
-    """Count shows and clicks; groups and positions are numbers from 0."""
-    n_positions = int(position.max()) + 1
-    query = log.queries.query_of_row
-    chosen = slice(None) if rows is None else rows
-    keys, cell = np.unique(
-        (query * (int(group.max()) + 1) + group)[chosen] * n_positions + position[chosen],
-        return_inverse=True,
-    )
-    shows, clicks = (
-        sums_by(cell, values, len(keys)) for values in (np.ones(len(cell)), log.click[chosen])
-    )
-    first = np.unique(cell, return_index=True)[1]
-    return Cells(
-        query[chosen][first], group[chosen][first], keys % n_positions, shows, clicks, n_positions
-    )
+    """Count shows and clicks of the given rows, or of all."""
+    n_groups, n_positions = int(group.max()) + 1, int(position.max()) + 1
+    counted = slice(None) if rows is None else rows
+    keys = (log.queries.query_of_row * n_groups + group) * n_positions + position
+    keys, cell = np.unique(keys[counted], return_inverse=True)
+    query, key_in_query = np.divmod(keys, n_groups * n_positions)
+    shows = sums_by(cell, np.ones(len(cell)), len(keys))
+    clicks = sums_by(cell, log.click[counted], len(keys))
+    return Cells(query, *np.divmod(key_in_query, n_positions), shows, clicks, n_positions)
 
 
 def limited(log: ClickLog, limit: int) -> Integers:
-    """Return the positions from 0; those past ``limit`` are one."""
+    """Return the positions from 0. Positions past ``limit`` share a number."""
     positions: Integers = np.minimum(log.position, limit) - 1
     return positions
 
 
 def by_document(log: ClickLog, position: Integers) -> Cells:
-    """Count by document: the same one in two queries counts as two."""
+    """Count by document. A document in two queries counts as two."""
     documents = Queries.from_qid(log.document)
     code = documents.ungroup(documents.query_of_row)
     pair = np.unique(log.queries.query_of_row * documents.n_queries + code, return_inverse=True)[1]
@@ -93,7 +84,7 @@ def by_document(log: ClickLog, position: Integers) -> Cells:
 def by_randomised_positions(log: ClickLog, position: Integers) -> Cells:
     """Count the randomised rows by the set of positions that took part in their list.
 
-    Chance decided which document of the set stood where, so all positions of a set had the same relevance on average.
+    All positions of a set have the same relevance on average, because chance decided which document stood where.
     """
     if "randomised" not in log.fields:
         raise ValueError(

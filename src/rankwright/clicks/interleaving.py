@@ -1,11 +1,11 @@
-"""Interleaving: one list from two rankers, and which of them the clicks prefer.
+"""Interleaving: one list from two rankers, and the clicks that count for each.
 
 Team draft: in rounds, a coin decides which ranker picks first; each picks its best document that is not in the list
 yet, and clicks count for the ranker that picked the document (Radlinski, Kurup and Joachims, CIKM 2008).
 
 Balanced: a coin decides once which ranker starts; the list then takes from both so that its first k documents contain
-about as many of the best of either. With k the better of the two ranks of the lowest clicked document, clicks on the
-best k documents of each ranker count for it (Joachims, KDD 2002).
+about as many of the best documents of each. Let k be the better of the two ranks of the lowest clicked document: clicks
+on the best k documents of a ranker count for it (Joachims, KDD 2002).
 """
 
 from __future__ import annotations
@@ -21,8 +21,9 @@ from rankwright.clicks.log import ClickLog
 from rankwright.clicks.simulation import Candidates, score_rows, simulated_log
 from rankwright.clicks.users import user_model
 from rankwright.data.dataset import RankingData
-from rankwright.data.queries import query_keys
+from rankwright.data.queries import as_floats, query_keys
 from rankwright.data.streams import Purpose, random_stream
+from rankwright.support import checks
 
 Floats = NDArray[np.float64]
 _Integers = NDArray[np.int64]
@@ -41,7 +42,7 @@ class InterleavedList:
     team : list of str
         Ranker that picked each document, ``"a"`` or ``"b"``: team draft credits it.
     rank_a, rank_b : list of int
-        Rank of each document in either ranking, 0 if it is not there: balanced interleaving credits by them.
+        Rank of each document in each ranking, 0 if it is not there: balanced interleaving credits by them.
 
     Examples
     --------
@@ -77,9 +78,9 @@ def interleave(
     method
         ``"team-draft"`` or ``"balanced"``; the head of `rankwright.clicks.interleaving` explains them.
     length
-        Length of the list, at most that of the shorter ranking; by default that, but not more than 10.
+        Length of the list, at most the length of the shorter ranking; by default this length or 10.
     key
-        Decides the coins together with the seed: give each list that is shown its own, such as (query, session).
+        Decides the coins together with the seed. Give each list a key of its own, for example (query, session).
     seed
         Equal seeds and keys give equal coins.
 
@@ -97,29 +98,28 @@ def interleave(
     shorter = min(len(a), len(b))
     if length is None:
         length = min(_LENGTH, shorter)
-    if isinstance(length, bool) or not isinstance(length, int | np.integer):
-        raise ValueError(f"length must be a whole number; got {length!r}.")
+    checks.whole("length", length)
     if not 1 <= length <= shorter:
         raise ValueError(
             f"a list of {length} documents needs rankings of at least as many, and at least 1; they have {len(a)} and "
             f"{len(b)}."
         )
-    documents = list(dict.fromkeys([*a, *b]))
-    number = {document: i for i, document in enumerate(documents)}
+    candidates = list(dict.fromkeys([*a, *b]))
+    number = {document: i for i, document in enumerate(candidates)}
     ids = np.empty(1, dtype=object)
     ids[0] = key
     coins = random_stream(seed, Purpose.INTERLEAVING, int(query_keys(ids)[0])).random((1, length))
     order_a, order_b = (np.array([number[document] for document in ranking]) for ranking in (a, b))
-    lists, by_b = _interleaved(order_a, order_b, coins, length, method)
-    chosen = [documents[i] for i in lists[0].tolist()]
+    lists, by_b = _MAKERS[method](order_a, order_b, coins, length)
+    documents = [candidates[i] for i in lists[0].tolist()]
     rank_a, rank_b = (
-        {document: k for k, document in enumerate(ranking, start=1)} for ranking in (a, b)
+        {document: rank for rank, document in enumerate(ranking, 1)} for ranking in (a, b)
     )
     return InterleavedList(
-        chosen,
-        ["b" if flag else "a" for flag in by_b[0].tolist()],
-        [rank_a.get(document, 0) for document in chosen],
-        [rank_b.get(document, 0) for document in chosen],
+        documents,
+        np.where(by_b[0], "b", "a").tolist(),
+        [rank_a.get(document, 0) for document in documents],
+        [rank_b.get(document, 0) for document in documents],
     )
 
 
@@ -174,7 +174,7 @@ def simulate_interleaving(
 
     def show(query: Candidates) -> tuple[_Integers, dict[str, NDArray[Any]]]:
         orders = np.argsort(-scores[:, query.rows], axis=1, kind="stable")
-        lists, by_b = _interleaved(orders[0], orders[1], query.shuffle, query.n_shown, method)
+        lists, by_b = _MAKERS[method](orders[0], orders[1], query.shuffle, query.n_shown)
         ranks = np.argsort(orders, axis=1) + 1
         return lists, {
             "team": np.where(by_b, "b", "a"),
@@ -186,7 +186,7 @@ def simulate_interleaving(
 
 
 def click_credit(log: ClickLog, method: Method) -> tuple[_Integers, _Integers]:
-    """Return the clicks that count for either ranker [impressions]."""
+    """Return the clicks that count for each ranker [impressions]."""
     _check_method(method)
     impression, n = log.impression, log.n_impressions
     if method == "team-draft":
@@ -196,26 +196,17 @@ def click_credit(log: ClickLog, method: Method) -> tuple[_Integers, _Integers]:
             raise ValueError("the field 'team' must be 'a' or 'b' in every row.")
     else:
         rank_a, rank_b = (_ranks(log, name, method) for name in ("rank_a", "rank_b"))
-        lowest = np.zeros(n, dtype=np.int64)
-        np.maximum.at(lowest, impression, np.where(log.click, log.position, 0))
-        is_lowest = log.position == lowest[impression]
+        is_lowest = log.position == log.last_click[impression]
         depth = np.zeros(n)
         depth[impression[is_lowest]] = np.minimum(rank_a, rank_b)[is_lowest]
         for_a, for_b = (log.click & (rank <= depth[impression]) for rank in (rank_a, rank_b))
-    counts = [np.bincount(impression[flags], minlength=n) for flags in (for_a, for_b)]
-    return counts[0], counts[1]
-
-
-def _interleaved(
-    order_a: _Integers, order_b: _Integers, coins: Floats, length: int, method: str
-) -> tuple[_Integers, NDArray[np.bool_]]:
-    """Return lists of documents, and whether b picked each [lists, length]; coins are uniform [lists, length]."""
-    return (_team_draft if method == "team-draft" else _balanced)(order_a, order_b, coins, length)
+    return np.bincount(impression[for_a], minlength=n), np.bincount(impression[for_b], minlength=n)
 
 
 def _team_draft(
     order_a: _Integers, order_b: _Integers, coins: Floats, length: int
 ) -> tuple[_Integers, NDArray[np.bool_]]:
+    """Return lists of documents, and whether b picked each [lists, length]; coins are uniform [lists, length]."""
     n_lists = len(coins)
     used = np.zeros((n_lists, max(order_a.max(), order_b.max()) + 1), dtype=bool)
     lists = np.empty((n_lists, length), dtype=np.int64)
@@ -231,7 +222,7 @@ def _team_draft(
 def _balanced(
     order_a: _Integers, order_b: _Integers, coins: Floats, length: int
 ) -> tuple[_Integers, NDArray[np.bool_]]:
-    """Only the first coin counts, so there are two lists."""
+    """Return the same as `_team_draft`. Only the first coin counts, so there are two different lists."""
     both = []
     for b_first in (False, True):
         picked: dict[int, bool] = {}
@@ -243,13 +234,15 @@ def _balanced(
         both.append(picked)
     starts = (coins[:, 0] < 0.5).astype(np.int64)
     lists = np.array([list(picked) for picked in both])[starts]
-    by = np.array([list(picked.values()) for picked in both])[starts]
-    return lists, by
+    by_ranker_b = np.array([list(picked.values()) for picked in both])[starts]
+    return lists, by_ranker_b
+
+
+_MAKERS = {"team-draft": _team_draft, "balanced": _balanced}
 
 
 def _check_method(method: str) -> None:
-    if method not in ("team-draft", "balanced"):
-        raise ValueError(f"method must be 'team-draft' or 'balanced'; got {method!r}.")
+    checks.choice("method", method, _MAKERS)
 
 
 def _field(log: ClickLog, name: str, method: str) -> NDArray[Any]:
@@ -261,12 +254,9 @@ def _field(log: ClickLog, name: str, method: str) -> NDArray[Any]:
 
 
 def _ranks(log: ClickLog, name: str, method: str) -> Floats:
-    """Return ranks; a document that a ranking does not have comes after all."""
+    """Return ranks. A document that a ranking does not have comes after all others."""
     values = _field(log, name, method)
-    try:
-        ranks = np.asarray(values, dtype=np.float64)
-    except (TypeError, ValueError):
-        raise ValueError(
-            f"the field {name!r} must hold ranks, 0 where the ranking lacks the document."
-        ) from None
+    ranks = as_floats(
+        values, f"the field {name!r} must hold ranks, 0 where the ranking lacks the document."
+    )
     return np.where(ranks > 0, ranks, np.inf)

@@ -1,4 +1,4 @@
-"""Click logs: which document was shown where, and was it clicked."""
+"""Click logs: the position of each document in each list that was shown, and the clicks."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ class ClickLog:
     queries
         The queries and their rows.
     document
-        Row in `data` of each document; its id where there is no `data` [rows].
+        Row in `data` of each document, or its id if there is no `data` [rows].
     position
-        Position at which it was shown, 1 for the top [rows].
+        Position of the document in the list, 1 for the top [rows].
     click
-        Whether it was clicked [rows].
+        Whether the document was clicked [rows].
     session
         Id of the session [rows].
     fields
@@ -78,28 +78,34 @@ class ClickLog:
         numbers = as_numbers(position, "position", queries.n_rows)
         query_code = _codes(queries)
         if session is None:
+            # A list starts where the query changes or the position does not grow.
             starts = np.ones(queries.n_rows, dtype=bool)
             starts[1:] = (query_code[1:] != query_code[:-1]) | ~(numbers[1:] > numbers[:-1])
             session = np.cumsum(starts) - 1
         sessions = _grouped_by(session, "session", queries.n_rows)
-        list_code = query_code * sessions.n_queries + _codes(sessions)
+        session_code = _codes(sessions)
+        list_code = query_code * sessions.n_queries + session_code
         positions = as_positions(numbers, clicks, queries, list_code, first_position)
         documents = _grouped_by(document, "document", queries.n_rows)
-        order = np.lexsort((positions, _codes(sessions), query_code))
-        ids = documents.ids if documents.ids.dtype.kind != "U" else documents.ids.astype(object)
+        order = np.lexsort((positions, session_code, query_code))
+        document_code = _codes(documents)[order]
+        ids = documents.ids
+        if ids.dtype.kind == "U":
+            # Fixed-width text would take the width of the longest id for each row.
+            ids = ids.astype(object)
         log = cls(
             queries=queries.grouped(),
-            document=ids[_codes(documents)[order]],
+            document=ids[document_code],
             position=positions[order],
             click=clicks[order],
-            session=sessions.ids[_codes(sessions)[order]],
+            session=sessions.ids[session_code[order]],
             fields={
                 name: _field(name, values, queries.n_rows)[order]
                 for name, values in (fields or {}).items()
             },
             data=data,
         )
-        check_lists(log, _codes(documents)[order], first_position)
+        check_lists(log, document_code, first_position)
         return log
 
     @property
@@ -126,6 +132,18 @@ class ClickLog:
         return np.cumsum(starts) - 1
 
     @property
+    def first_rows(self) -> NDArray[np.int64]:
+        """Row at the top of each impression [impressions]."""
+        return np.flatnonzero(np.diff(self.impression, prepend=-1))
+
+    @property
+    def last_click(self) -> NDArray[np.int64]:
+        """Position of the lowest click of each impression, 0 without a click [impressions]."""
+        positions = np.zeros(self.n_impressions, dtype=np.int64)
+        np.maximum.at(positions, self.impression, np.where(self.click, self.position, 0))
+        return positions
+
+    @property
     def impressions_by_query(self) -> NDArray[np.int64]:
         """Number of impressions of each query [queries]."""
         last = self.impression[self.queries.boundaries[1:] - 1]
@@ -150,33 +168,30 @@ class ClickLog:
         [1, 0]
         """
         if document not in data.fields:
-            has = f"its fields are {', '.join(data.fields)}" if data.fields else "it has no fields"
+            has = "it has no fields"
+            if data.fields:
+                has = f"its fields are {', '.join(data.fields)}"
             raise ValueError(
                 f"the data has no field {document!r} with the ids of documents; {has}. Create it with fields="
                 f"[{document!r}], and name the field in document=."
             )
         row_of: dict[Any, int] = {}
-        for row, key in enumerate(
-            zip(plain_ids(data.qid), plain_ids(data.fields[document]), strict=True)
-        ):
-            if row_of.setdefault(key, row) != row:
+        keys = zip(plain_ids(data.qid), plain_ids(data.fields[document]), strict=True)
+        for row, (query, name) in enumerate(keys):
+            if row_of.setdefault((query, name), row) != row:
                 raise ValueError(
-                    f"the data has document {key[1]!s} of query {key[0]!s} twice; give each one row."
+                    f"the data has document {name!s} of query {query!s} twice; give each one row."
                 )
         shown = list(zip(plain_ids(self.query), plain_ids(self.document), strict=True))
-        rows = np.fromiter((row_of.get(key, -1) for key in shown), np.int64, self.n_rows)
+        rows = np.array([row_of.get(key, -1) for key in shown])
         if (rows < 0).any():
-            missing = {key for key, row in zip(shown, rows.tolist(), strict=True) if row < 0}
-            query, name = next(key for key in shown if key in missing)
-            as_text = (str(query), str(name)) in {(str(q), str(d)) for q, d in row_of}
-            remedy = (
-                "its ids are the same as text, so make both numbers or both text"
-                if as_text
-                else "add their features, or drop their rows of the log"
-            )
+            query, name = shown[int(np.argmax(rows < 0))]
+            remedy = "add their features, or drop their rows of the log"
+            if (str(query), str(name)) in {(str(q), str(d)) for q, d in row_of}:
+                remedy = "its ids are the same as text, so make both numbers or both text"
             raise ValueError(
-                f"{len(missing)} of {len(set(shown))} shown documents are not in the data, such as {name!s} of query "
-                f"{query!s}; {remedy}."
+                f"{len(set(shown) - row_of.keys())} of {len(set(shown))} shown documents are not in the data, such as "
+                f"{name!s} of query {query!s}; {remedy}."
             )
         return replace(self, document=rows, data=data)
 
@@ -193,27 +208,29 @@ class ClickLog:
     ) -> RankingData:
         """Return the log as training data.
 
-        Documents that were never shown are left out: nothing is known about them. By default a document without a
-        click is a negative only where it stood above the last click of its list, so that it was probably examined.
-        A training that corrects the position bias, `Ranker.fit` with ``position`` or ``propensity``, needs every shown
-        document instead: ``examined_only=False``. With ``propensities`` the labels themselves are corrected.
+        Documents that were never shown are left out, because nothing is known about them. By default a document
+        without a click is a negative only if it stood above the last click of its list, because users probably
+        examined it. A training that corrects the position bias, `Ranker.fit` with ``position`` or ``propensity``,
+        needs every shown document instead: ``examined_only=False``. With ``propensities`` the labels themselves are
+        corrected.
 
         Parameters
         ----------
         data, document
             As in `attach`, for a log that has no data yet.
         by
-            ``"query"``: a row for each query, document and position, whose label is the click rate. ``"session"``: each
-            list is a query of its own, with the id ``"query/session"`` and the clicks as labels.
+            ``"query"``: a row for each query, document and position, with the click rate as its label. ``"session"``:
+            each list is a query of its own, with the id ``"query/session"`` and the clicks as labels.
         smoothing
             With ``by="query"``: number of imaginary impressions at the mean rate of the position, added to each row;
             with propensities, of imaginary examinations at the mean rate.
         examined_only
-            Whether only documents at or above the last click of their list count: true, unless there are propensities.
+            Whether only documents at or above the last click of their list count. The default is True without
+            propensities, and False with them.
         propensities
-            What `estimate_propensities` returns, or probabilities that position 1, 2, ... is examined. There is then
-            a row for each query and document, and its label is the number of its clicks divided by that of its expected
-            examinations, at most 1. Labels of few examinations are noisy: smoothing helps.
+            The result of `estimate_propensities`, or probabilities that position 1, 2, ... is examined. There is then
+            a row for each query and document, and its label is its clicks divided by its expected examinations, at
+            most 1. Labels of few examinations are noisy: smoothing helps.
         weights
             With ``by="query"``: weights of rows, the number of impressions of their query (``"queries"``, which every
             objective can use) or of the row (``"rows"``, for objectives that look at one document at a time).
@@ -243,19 +260,19 @@ class ClickLog:
         log = self if data is None else self.attach(data, document=document)
         propensity = None
         if propensities is not None:
-            from rankwright.clicks.propensities import (
-                Propensities,  # which estimates them from logs
-            )
+            # That module imports this one.
+            from rankwright.clicks.propensities import Propensities
 
-            curve = propensities if callable(propensities) else Propensities.known(propensities)
-            propensity = curve(log.position)
+            if not callable(propensities):
+                propensities = Propensities.known(propensities)
+            propensity = propensities(log.position)
         return training_data(log, by, smoothing, examined_only, weights, propensity)
 
-    def require_data(self, what: str) -> RankingData:
-        """Return `data`, and raise ValueError where it is missing."""
+    def require_data(self, caller: str) -> RankingData:
+        """Return `data`, or raise ValueError with the name of the caller if the log has none."""
         if self.data is None:
             raise ValueError(
-                f"{what} needs the features of the documents; call log.attach(data) first."
+                f"{caller} needs the features of the documents; call log.attach(data) first."
             )
         return self.data
 
@@ -274,13 +291,13 @@ def _codes(queries: Queries) -> NDArray[np.int64]:
     return queries.ungroup(queries.query_of_row)
 
 
-def _grouped_by(values: Any, what: str, n_rows: int) -> Queries:
+def _grouped_by(values: Any, column: str, n_rows: int) -> Queries:
+    """Group rows by another id than the query's, and name its column in errors."""
     try:
         return Queries.of(n_rows, values)
     except ValueError as error:
-        raise ValueError(
-            str(error).replace("query id", f"{what} id").replace("qid", what)
-        ) from None
+        message = str(error).replace("query id", f"{column} id").replace("qid", column)
+        raise ValueError(message) from None
 
 
 def _field(name: str, values: ArrayLike, n_rows: int) -> NDArray[Any]:

@@ -12,6 +12,7 @@ Econometrics 1999). A position is identified if groups with clicks connect it wi
 from __future__ import annotations
 
 import numpy as np
+from scipy.sparse.csgraph import connected_components
 
 from rankwright.clicks.cells import Cells, Floats, sums_by
 
@@ -46,10 +47,10 @@ def fit_curve(shows: Floats, clicks: Floats, start: Floats | None = None) -> Flo
         step = np.zeros_like(log_curve)
         step[1:] = np.linalg.solve(curvature[1:, 1:], gradient[1:])
         size = 1.0
-        while (
-            reached := value(log_curve + size * step)
-        ) < current - _TOLERANCE and size > _TOLERANCE:
+        reached = value(log_curve + step)
+        while reached < current - _TOLERANCE and size > _TOLERANCE:
             size /= 2
+            reached = value(log_curve + size * step)
         log_curve, current = log_curve + size * step, reached
         if np.abs(step).max() < _TOLERANCE:
             break
@@ -59,8 +60,8 @@ def fit_curve(shows: Floats, clicks: Floats, start: Floats | None = None) -> Flo
 def curve_errors(shows: Floats, clicks: Floats, log_curve: Floats) -> Floats:
     """Return the standard errors of log θ, 0 at the first position; clicks of a group may depend on each other.
 
-    They are those of a maximum of a sum over groups: H⁻¹ (Σ_g s_g s_g') H⁻¹, s_g the gradient of a group and H the
-    curvature of all.
+    The errors belong to the maximum of a sum over groups: H⁻¹ (Σ_g s_g s_g') H⁻¹, with s_g the gradient of a group
+    and H the curvature of the sum.
 
     Examples
     --------
@@ -80,22 +81,18 @@ def curve_errors(shows: Floats, clicks: Floats, log_curve: Floats) -> Floats:
 
 
 def informative(cells: Cells) -> Cells:
-    """Keep groups that were clicked and shown at several positions; the others say nothing about θ."""
+    """Keep groups that were clicked and shown at several positions. No other group informs about θ."""
     n_groups = int(cells.group.max()) + 1
     places = np.unique(cells.group * cells.n_positions + cells.position)
     several = np.bincount(places // cells.n_positions, minlength=n_groups) > 1
     useful = several & (sums_by(cells.group, cells.clicks, n_groups) > 0)
-    return cells.chosen(useful[cells.group])
+    return cells.subset(useful[cells.group])
 
 
 def unreachable(cells: Cells) -> list[int]:
     """Return the positions, from 1, that no chain of groups connects with the first one."""
-    shows = (
-        cells.tables()[0] > 0 if len(cells.group) else np.zeros((1, cells.n_positions), dtype=bool)
-    )
-    connected = shows.T.astype(np.float64) @ shows.astype(np.float64) > 0
-    reached = np.zeros(cells.n_positions, dtype=bool)
-    reached[0] = True
-    for _ in range(cells.n_positions):
-        reached |= connected[reached].any(axis=0)
-    return (np.flatnonzero(~reached) + 1).tolist()
+    if not len(cells.group):
+        return list(range(2, cells.n_positions + 1))
+    shows, _ = cells.tables()
+    _, component = connected_components(shows.T @ shows, directed=False)
+    return (np.flatnonzero(component != component[0]) + 1).tolist()

@@ -1,17 +1,17 @@
-"""What a new ranking would be worth, estimated from the clicks in lists of another one.
+"""Estimate metrics of a new ranking from the clicks in lists of another ranking.
 
-An additive metric is M = Σ_d w(rank of d) g(d) / Z, see the head of `rankwright.kernels.exchange`. Clicks tell the gain
-of a document up to whether it was examined: with θ the propensity of its position, a click has probability θ γ, and γ,
-the probability of a click if examined, is the gain here, times the metric's gain of label 1. Of the N impressions of a
-query, n show document d; sums are over these, and c is 1 for a click:
+An additive metric is M = Σ_d w(rank of d) g(d) / Z, see the head of `rankwright.kernels.exchange`. A document at a
+position of propensity θ is clicked with probability θ γ. The gain here is γ, the probability of a click if examined,
+times the metric's gain of label 1. Of the N impressions of a query, n show document d. Sums are over these, and c is 1
+for a click:
 
     ips     γ̂ = (1/n) Σ c/θ                             unbiased; Joachims et al., WSDM 2017
-    snips   Σ_q N_q Σ_d w γ̂ / Σ_q N_q Σ_d γ̂              self-normalised: the mean weight w where relevance stands
+    snips   Σ_q N_q Σ_d w γ̂ / Σ_q N_q Σ_d γ̂              self-normalised: the mean weight w at relevant documents
     dr      γ̂ = γ̃ + Σ (c - θ γ̃) / (N ρ),  ρ = Σ θ / N    doubly robust; Oosterhuis, TOIS 2023
 
-γ̃ is a model of relevance. `clip` takes the place of θ or ρ where these are smaller. `dr` then takes from the model what
-clipping leaves out, and documents that were never shown; without clipping it is Σ c / Σ θ for the others. `snips` does
-not depend on the scale of propensities, of which only ratios can be learned, but is another quantity than the metric.
+γ̃ is a model of relevance. `clip` replaces smaller values of θ or ρ. `dr` then uses the model for the part that clipping
+leaves out, and for documents that were never shown; for other documents it is Σ c / Σ θ without clipping. `snips` does
+not depend on the scale of propensities, because only their ratios can be learned, but it is not the metric itself.
 
 Queries are independent, so intervals come from a bootstrap over queries.
 """
@@ -28,12 +28,13 @@ from numpy.typing import ArrayLike, NDArray
 from rankwright.clicks.cells import by_document, sums_by
 from rankwright.clicks.log import ClickLog
 from rankwright.clicks.propensities import Propensities, check_propensities
-from rankwright.clicks.relevance import fit_relevance
+from rankwright.clicks.relevance import fit_relevance, take_rows
 from rankwright.clicks.simulation import score_rows
 from rankwright.data.dataset import RankingData
 from rankwright.evaluation.per_query import ranks_within_queries
 from rankwright.evaluation.significance import bootstrap_interval
 from rankwright.metrics import Metric, metric, metric_texts
+from rankwright.support import checks
 from rankwright.support.tables import Table, Tabular, columns_of, interval_text
 
 Floats = NDArray[np.float64]
@@ -51,7 +52,7 @@ class ClickEstimate:
     value, low, high : float
         The estimate and its interval.
     effective_clicks : float
-        Effective sample size: (Σ a)² / Σ a² of the weights a = w/θ of the clicks. Few: one click decides.
+        Effective sample size: (Σ a)² / Σ a² of the weights a = w/θ of the clicks. If it is small, few clicks decide.
     """
 
     metric: str
@@ -77,8 +78,8 @@ class ClickEvaluation(Tabular):
     query_ids, weights : ndarray
         Ids and impressions of the queries.
     coverage : dict
-        For each metric the share of the weight w of the new lists that is on documents of the log. What is missing
-        counts as not relevant in "ips" and as predicted in "dr".
+        For each metric the share of the weight w of the new lists that is on documents of the log. Other documents
+        count as not relevant in "ips" and as predicted in "dr".
     n_clicks, confidence
         Clicks in the log, and the level of the intervals.
 
@@ -127,10 +128,9 @@ class ClickEvaluation(Tabular):
         return "\n".join(self._table().lines())
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the estimates and what they rest on, without values per query."""
-        rows = [vars(row) for row in self.rows]
+        """Return the estimates with their coverage and sample sizes, without values per query."""
         return {
-            "rows": rows,
+            "rows": [vars(row) for row in self.rows],
             "coverage": self.coverage,
             "clicks": self.n_clicks,
             "queries": len(self.query_ids),
@@ -150,7 +150,7 @@ def evaluate_clicks(
     resamples: int = 2000,
     seed: int = 0,
 ) -> ClickEvaluation:
-    """Estimate what a new ranking is worth from the clicks in lists of another one.
+    """Estimate metrics of a new ranking from the clicks in lists of another ranking.
 
     Parameters
     ----------
@@ -159,15 +159,15 @@ def evaluate_clicks(
     scores
         The new ranking: a ranker, or a score for each row of ``log.data``. Ties count with the mean over all orders.
     propensities
-        What `estimate_propensities` returns, or probabilities of examination: of position 1, 2, ..., or one for each
-        row of the log.
+        The result of `estimate_propensities`, or probabilities of examination: of position 1, 2, ..., or for each row
+        of the log.
     metrics
         Additive metrics whose normaliser does not depend on labels, such as ``dcg@10``, ``rbp``, ``precision@5``.
     estimators
         One or several of ``"ips"``, ``"snips"`` and ``"dr"``; `rankwright.clicks.offline` has their formulas.
     clip
-        Smallest propensity to divide by. Clipping trades variance for a bias towards 0, which "dr" corrects as far as
-        its model of relevance is right.
+        Smallest propensity to divide by. Clipping trades variance for a bias towards 0. "dr" corrects this bias as
+        far as its model of relevance is right.
     relevance
         For "dr": probability of a click if examined, for each row of ``log.data``. By default it is learned from the
         clicks and features, for each half of the queries from the other half.
@@ -192,69 +192,59 @@ def evaluate_clicks(
     """
     data = log.require_data("evaluate_clicks")
     estimators = estimators.split() if isinstance(estimators, str) else estimators
-    unknown = [name for name in estimators if name not in ESTIMATORS]
-    if unknown or not estimators:
+    if not estimators or not set(estimators).issubset(ESTIMATORS):
         raise ValueError(
             f"estimators must be of {', '.join(ESTIMATORS)}; got {list(estimators)!r}."
         )
-    if not 0 <= clip <= 1:
-        raise ValueError(f"clip is the smallest propensity to divide by, from 0 to 1; got {clip}.")
-    if not 0 < confidence < 1 or resamples < 1:
-        raise ValueError(
-            f"confidence must be between 0 and 1 and resamples at least 1; got {confidence}, {resamples}."
-        )
+    checks.number("clip", clip, least=0, most=1)
+    checks.fraction("confidence", confidence)
+    checks.whole("resamples", resamples, least=1)
     values = {str(text).strip(): metric(text) for text in metric_texts(metrics)}
-    new_scores, *others = score_rows(data, scores) if scores is not None else (None, None)
-    if new_scores is None or others:
+    rankers = score_rows(data, scores)
+    if len(rankers) != 1:
         raise ValueError(
             "scores must be one ranker, or one score for each row of log.data; evaluate each on its own."
         )
     theta = _row_propensities(log, propensities)
     counts = _Counts.of(log, data, theta, clip)
-    model = None
+    gains = {"ips": counts.ips, "snips": counts.ips}
     if "dr" in estimators:
-        model = (
-            _relevance(log, data, theta, seed)
-            if relevance is None
-            else _given_relevance(relevance, data)
-        )
+        gains["dr"] = counts.doubly_robust(_relevance(log, data, theta, relevance, seed))
     rows: list[ClickEstimate] = []
     per_query: dict[str, Floats] = {}
     coverage: dict[str, float] = {}
     impressions = counts.impressions[counts.logged]
     for name, value in values.items():
-        weight = place_weights(value, new_scores, data)
-        covered = counts.per_query(weight * (counts.shows > 0))[counts.logged]
-        total = counts.per_query(weight)[counts.logged]
-        coverage[name] = float(impressions @ covered / (impressions @ total))
+        weight = place_weights(value, rankers[0], data)
+        covered = impressions @ counts.per_query(weight * (counts.shows > 0))
+        coverage[name] = float(covered / (impressions @ counts.per_query(weight)))
         if coverage[name] == 0:
             raise ValueError(
                 f"no document that the new ranking places where {name} has weight is in the log: there is no overlap, "
                 "so clicks say nothing about it. Log lists that show such documents."
             )
         click_weight = (weight[log.document] / np.maximum(theta, clip))[log.click]
-        effective = float(
-            click_weight.sum() ** 2 / np.maximum((click_weight**2).sum(), np.finfo(float).tiny)
-        )
+        squares = np.maximum((click_weight**2).sum(), np.finfo(float).tiny)
+        effective_clicks = float(click_weight.sum() ** 2 / squares)
         for estimator in estimators:
-            gain = (
-                counts.doubly_robust(model)
-                if estimator == "dr" and model is not None
-                else counts.ips
-            )
-            worth = counts.per_query(weight * gain)[counts.logged]
-            of_mean = impressions
+            query_values = counts.per_query(weight * gains[estimator])
+            query_weights = impressions
             if estimator == "snips":
-                relevant = counts.per_query(gain)[counts.logged]
-                of_mean = impressions * relevant
-                if not of_mean.any():
+                relevant = counts.per_query(counts.ips)
+                query_weights = impressions * relevant
+                if not query_weights.any():
                     raise ValueError("the log has no click, so there is nothing to estimate from.")
-                worth = np.divide(worth, relevant, out=np.zeros_like(worth), where=relevant > 0)
+                no_relevance = np.zeros_like(query_values)
+                query_values = np.divide(
+                    query_values, relevant, out=no_relevance, where=relevant > 0
+                )
             else:
-                per_query[f"{name} {estimator}"] = worth
-            low, high = bootstrap_interval(worth, of_mean, resamples, confidence, (seed, 0))
-            mean = float(np.average(worth, weights=of_mean))
-            rows.append(ClickEstimate(name, estimator, mean, low, high, effective))
+                per_query[f"{name} {estimator}"] = query_values
+            low, high = bootstrap_interval(
+                query_values, query_weights, resamples, confidence, (seed, 0)
+            )
+            mean = float(np.average(query_values, weights=query_weights))
+            rows.append(ClickEstimate(name, estimator, mean, low, high, effective_clicks))
     ids = data.query_ids[counts.logged]
     return ClickEvaluation(
         tuple(rows), per_query, ids, impressions, coverage, int(log.click.sum()), confidence
@@ -263,7 +253,7 @@ def evaluate_clicks(
 
 @dataclass(frozen=True, eq=False)
 class _Counts:
-    """What the log says about each row of the data."""
+    """Counts of the log for each row of the data."""
 
     data: RankingData
     clip: float
@@ -281,35 +271,28 @@ class _Counts:
             sums_by(log.document, values, data.n_rows)
             for values in (np.ones(log.n_rows), log.click, theta, weighted)
         )
-        first = np.flatnonzero(np.diff(log.impression, prepend=-1))
-        query = np.searchsorted(data.boundaries, log.document[first], side="right") - 1
+        ips /= np.maximum(shows, 1.0)
+        query = data.queries.query_of_row[log.document[log.first_rows]]
         impressions = np.bincount(query, minlength=data.n_queries).astype(np.float64)
-        return cls(
-            data,
-            clip,
-            shows,
-            clicks,
-            examined,
-            ips / np.maximum(shows, 1.0),
-            impressions,
-            impressions > 0,
-        )
+        return cls(data, clip, shows, clicks, examined, ips, impressions, impressions > 0)
 
     def doubly_robust(self, model: Floats) -> Floats:
+        """Return the gain of each row, for relevances of a model [rows]."""
         n = np.repeat(self.impressions, self.data.group)
         residual = self.clicks - self.examined * model
         divisor = np.maximum(self.examined, self.clip * n)
         return model + np.divide(residual, divisor, out=np.zeros_like(model), where=self.shows > 0)
 
     def per_query(self, values: Floats) -> Floats:
-        sums: Floats = np.add.reduceat(values, self.data.boundaries[:-1])
+        """Return sums of the rows of each query in the log."""
+        sums: Floats = np.add.reduceat(values, self.data.boundaries[:-1])[self.logged]
         return sums
 
 
 def place_weights(value: Metric, scores: Floats, data: RankingData) -> Floats:
-    """Return what each row adds to a metric per unit of click probability, at its place by the scores.
+    """Return the value that each row adds to a metric per unit of click probability.
 
-    Rows with equal scores share the mean weight of their places.
+    A row has the place that its score gives it. Rows with equal scores share the mean weight of their places.
     """
     relevant = np.ones(data.n_rows)
     chain = value.bind(relevant, data.boundaries)
@@ -334,8 +317,8 @@ def place_weights(value: Metric, scores: Floats, data: RankingData) -> Floats:
     starts[1:] = (query[order][1:] != query[order][:-1]) | (scores[order][1:] != scores[order][:-1])
     tie = np.empty(data.n_rows, dtype=np.int64)
     tie[order] = np.cumsum(starts) - 1
-    means: Floats = (np.bincount(tie, weights=weight) / np.bincount(tie))[tie]
-    return means
+    means: Floats = np.bincount(tie, weights=weight) / np.bincount(tie)
+    return means[tie]
 
 
 def _row_propensities(log: ClickLog, propensities: Propensities | ArrayLike) -> Floats:
@@ -348,18 +331,19 @@ def _row_propensities(log: ClickLog, propensities: Propensities | ArrayLike) -> 
     return Propensities.known(values)(log.position)
 
 
-def _given_relevance(relevance: ArrayLike, data: RankingData) -> Floats:
-    values = np.asarray(relevance, dtype=np.float64)
-    if values.shape != (data.n_rows,) or not ((values >= 0) & (values <= 1)).all():
-        raise ValueError(
-            f"relevance must be a probability for each of the {data.n_rows} rows of the data."
-        )
-    return values
-
-
-def _relevance(log: ClickLog, data: RankingData, theta: Floats, seed: int) -> Floats:
-    """Learn relevance from clicks, for each half of the queries from the other half."""
-    levels, level = np.unique(theta, return_inverse=True)  # positions stand for propensities here
+def _relevance(
+    log: ClickLog, data: RankingData, theta: Floats, given: ArrayLike | None, seed: int
+) -> Floats:
+    """Return the given relevance, or learn it from clicks, for each half of the queries from the other half."""
+    if given is not None:
+        values = np.asarray(given, dtype=np.float64)
+        if values.shape != (data.n_rows,) or not ((values >= 0) & (values <= 1)).all():
+            raise ValueError(
+                f"relevance must be a probability for each of the {data.n_rows} rows of the data."
+            )
+        return values
+    # Each propensity counts as a position.
+    levels, level = np.unique(theta, return_inverse=True)
     cells = by_document(log, level)
     shown = np.unique(log.document)
     query = data.queries.query_of_row
@@ -369,16 +353,14 @@ def _relevance(log: ClickLog, data: RankingData, theta: Floats, seed: int) -> Fl
             "the estimator 'dr' learns relevance from other queries, and the log has one only; give relevance=, or "
             "leave 'dr' out of estimators."
         )
-    half = np.zeros(data.n_queries, dtype=np.int64)  # the others are not evaluated
+    # Queries that are not in the log are not evaluated, so their half does not matter.
+    half = np.zeros(data.n_queries, dtype=np.int64)
     half[logged] = np.random.default_rng(seed).permutation(len(logged)) % 2
     relevance = np.empty(data.n_rows)
     for side in (0, 1):
         learned = half[query[shown]] != side
-        part = data.with_rows(
-            data.X[shown[learned]], data.y[shown[learned]], data.qid[shown[learned]], None, {}
-        )
-        model = fit_relevance(part, cells.chosen(learned[cells.group]), levels, seed)
+        part = take_rows(data, shown[learned])
+        model = fit_relevance(part, cells.subset(learned[cells.group]), levels, seed)
         rows = np.flatnonzero(half[query] == side)
-        if len(rows):
-            relevance[rows] = model.relevance(data.X[rows])
+        relevance[rows] = model.relevance(data.X[rows])
     return relevance

@@ -1,4 +1,4 @@
-"""Which of two interleaved rankers users prefer: the test, and the sample it needs."""
+"""Test which of two interleaved rankers users prefer, and how many impressions the test needs."""
 
 from __future__ import annotations
 
@@ -13,11 +13,12 @@ from numpy.typing import NDArray
 from rankwright.clicks.interleaving import Method, click_credit
 from rankwright.clicks.log import ClickLog
 from rankwright.evaluation.significance import bootstrap_interval, fisher
+from rankwright.support import checks
 
 
 @dataclass(frozen=True)
 class InterleavingResult:
-    """Which of two rankers the clicks in interleaved lists prefer, as returned by `compare_interleaved`.
+    """Preference of clicks in interleaved lists for one of two rankers, as returned by `compare_interleaved`.
 
     Attributes
     ----------
@@ -26,13 +27,13 @@ class InterleavingResult:
     preference : float
         (wins_b - wins_a) / impressions: above 0 if b is preferred.
     low, high : float
-        Bootstrap interval of the preference, over queries; NaN for one query, which has no spread.
+        Bootstrap interval of the preference, over queries. NaN for one query, because it has no spread.
     p : float
         Two-sided p-value of Fisher's randomisation test over queries.
     n_impressions, n_queries : int
         Sizes.
     design_effect : float
-        Variance of the preference relative to independent impressions: above 1 where the impressions of a query agree,
+        Variance of the preference relative to independent impressions: above 1 if the impressions of a query agree,
         below 1 by chance. NaN for one query.
     method, confidence
         The arguments.
@@ -61,7 +62,7 @@ class InterleavingResult:
     confidence: float
 
     def sample_size(self, effect: float, *, power: float = 0.8, level: float = 0.05) -> int:
-        """Return the impressions that a test needs, with as many ties and as similar impressions as in this one.
+        """Return the impressions that a test needs if ties and design effect are as in this result.
 
         A design effect below 1 counts as 1.
         """
@@ -71,9 +72,9 @@ class InterleavingResult:
                 "one query does not tell how much its impressions agree; use interleaving_sample_size with a "
                 "design_effect, or a log of several queries."
             )
-        design = max(self.design_effect, 1.0)
+        design_effect = max(self.design_effect, 1.0)
         return interleaving_sample_size(
-            effect, ties=ties, design_effect=design, power=power, level=level
+            effect, ties=ties, design_effect=design_effect, power=power, level=level
         )
 
     def to_dict(self) -> dict[str, Any]:
@@ -100,8 +101,8 @@ def compare_interleaved(
 ) -> InterleavingResult:
     """Test which of two rankers users prefer, from clicks in lists that `interleave` made.
 
-    An impression is won by the ranker with more credit. Impressions of one query are alike, so the test is over
-    queries: it asks how often a preference of this size appears if, in each query, chance decides which ranker is a.
+    An impression is won by the ranker with more credit. The test is over queries, because impressions of one query
+    are alike: it asks how often a preference of this size appears if chance decides in each query which ranker is a.
 
     Parameters
     ----------
@@ -121,23 +122,21 @@ def compare_interleaved(
     >>> result.preference > 0, result.p < 0.01
     (True, True)
     """
-    if not 0 < confidence < 1 or permutations < 1 or resamples < 1:
-        raise ValueError(
-            "confidence must be between 0 and 1, permutations and resamples at least 1."
-        )
+    checks.fraction("confidence", confidence)
+    checks.whole("permutations", permutations, least=1)
+    checks.whole("resamples", resamples, least=1)
     for_a, for_b = click_credit(log, method)
     outcome = np.sign(for_b - for_a).astype(np.float64)
-    query_of = log.queries.query_of_row[np.flatnonzero(np.diff(log.impression, prepend=-1))]
-    impressions = np.bincount(query_of).astype(np.float64)
-    mean = np.bincount(query_of, weights=outcome) / impressions
-    preference = float(outcome.mean())
+    query = log.queries.query_of_row[log.first_rows]
+    impressions = np.bincount(query).astype(np.float64)
+    mean = np.bincount(query, weights=outcome) / impressions
     key = (seed, 0)
     low, high = bootstrap_interval(mean, impressions, resamples, confidence, key)
     return InterleavingResult(
         wins_a=int((outcome < 0).sum()),
         ties=int((outcome == 0).sum()),
         wins_b=int((outcome > 0).sum()),
-        preference=preference,
+        preference=float(outcome.mean()),
         low=low,
         high=high,
         p=fisher(mean, impressions, permutations, key),
@@ -152,7 +151,7 @@ def compare_interleaved(
 def _design_effect(
     outcome: NDArray[np.float64], mean: NDArray[np.float64], impressions: NDArray[np.float64]
 ) -> float:
-    """Return the variance of the mean outcome over queries, relative to that of independent impressions."""
+    """Return the variance of the mean outcome over queries, relative to independent impressions."""
     if len(mean) == 1:
         return math.nan
     center = float(outcome.mean())
@@ -179,7 +178,8 @@ def interleaving_sample_size(
     effect
         Preference to find: wins of one ranker less those of the other, as a share of all impressions.
     ties
-        Share of impressions without a winner. Most lists get no click, so it may be far above 1/2; a pilot tells.
+        Share of impressions without a winner. Most lists get no click, so it may be far above 1/2: a small test
+        first shows its size.
     design_effect
         Variance relative to independent impressions.
     power
@@ -197,12 +197,10 @@ def interleaving_sample_size(
             f"effect must not be 0 and at most the share of impressions with a winner, 1 - ties; got effect={effect}, "
             f"ties={ties}."
         )
-    if not (0 < power < 1 and 0 < level < 1 and design_effect > 0):
-        raise ValueError(
-            f"power and level must be between 0 and 1, design_effect above 0; got {power}, {level}, {design_effect}."
-        )
+    checks.fraction("power", power)
+    checks.fraction("level", level)
+    checks.positive("design_effect", design_effect)
     z = NormalDist().inv_cdf
     variance = 1 - ties - effect**2
-    return max(
-        1, math.ceil((z(1 - level / 2) + z(power)) ** 2 * variance * design_effect / effect**2)
-    )
+    n = (z(1 - level / 2) + z(power)) ** 2 * variance * design_effect / effect**2
+    return max(1, math.ceil(n))

@@ -12,17 +12,11 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from rankwright.clicks.cells import (
-    Cells,
-    Floats,
-    by_document,
-    by_randomised_positions,
-    limited,
-    sums_by,
-)
+from rankwright.clicks.cells import Cells, Floats, by_document, by_randomised_positions, limited
 from rankwright.clicks.log import ClickLog
 from rankwright.clicks.multiplicative import fit_curve, informative, unreachable
-from rankwright.clicks.relevance import curve_given, learn_curve
+from rankwright.clicks.relevance import curve_given, learn_curve, take_rows
+from rankwright.support import checks
 from rankwright.support.tables import Table, Tabular, interval_text
 
 _METHODS = {
@@ -36,17 +30,17 @@ _METHODS = {
 class Propensities(Tabular):
     """Examination of positions relative to the first, with intervals.
 
-    Called with positions it returns theirs as probabilities: where another position than the first is examined most,
-    all are divided by the propensity of that one.
+    Call it with positions to get their propensities as probabilities. If another position than the first is examined
+    most, all propensities are divided by the largest one.
 
     Parameters
     ----------
     values
-        Propensity of position 1, 2, ...; later positions have the last one [positions].
+        Propensity of position 1, 2, ...; later positions have the last value [positions].
     low, high
         Bounds of the intervals [positions].
     shows, clicks
-        What the estimate rests on: shows and clicks at each position [positions].
+        Shows and clicks at each position, from which the values are estimated [positions].
     method, confidence
         The arguments of `estimate_propensities`.
 
@@ -67,35 +61,37 @@ class Propensities(Tabular):
 
     @classmethod
     def known(cls, values: ArrayLike) -> Propensities:
-        """Create propensities that are known: probabilities above 0 and up to 1, of position 1, 2, ..."""
+        """Create propensities from probabilities above 0 and up to 1, for position 1, 2, ..."""
         curve = np.asarray(values, dtype=np.float64)
         if curve.ndim != 1 or len(curve) == 0:
             raise ValueError(
                 f"give the propensities of position 1, 2, ... as a list; got shape {curve.shape}."
             )
         check_propensities(curve)
-        nothing = np.zeros(len(curve))
-        return cls(curve, curve, curve, nothing, nothing, "known", 1.0)
+        no_counts = np.zeros(len(curve))
+        return cls(curve, curve, curve, no_counts, no_counts, "known", 1.0)
 
     def __call__(self, position: ArrayLike) -> Floats:
         """Return the propensity of each position, counted from 1."""
         places = np.asarray(position)
-        if places.size and not (
-            places.dtype.kind in "iuf" and np.all(places % 1 == 0)
-        ):  # false for NaN too
-            raise ValueError("positions are whole numbers from 1, and one of them is not.")
-        if places.size and places.min() < 1:
-            raise ValueError(f"positions start at 1; got {places.min()}.")
-        # Only ratios are known, so the most examined position may stand for 1 where it is not the first.
+        if places.size:
+            # The remainder of NaN is NaN, so NaN is refused too.
+            if places.dtype.kind not in "iuf" or not np.all(places % 1 == 0):
+                raise ValueError("positions are whole numbers from 1, and one of them is not.")
+            if places.min() < 1:
+                raise ValueError(f"positions start at 1; got {places.min()}.")
+        # Only ratios are known, so the most examined position may have probability 1.
         curve = self.values / max(1.0, self.values.max())
         values: Floats = curve[np.minimum(places, len(curve)).astype(np.int64) - 1]
         return values
 
     def to_dict(self) -> dict[str, Any]:
         """Return the attributes, arrays as lists."""
-        return {
-            name: v.tolist() if isinstance(v, np.ndarray) else v for name, v in asdict(self).items()
-        }
+        values = asdict(self)
+        for name, value in values.items():
+            if isinstance(value, np.ndarray):
+                values[name] = value.tolist()
+        return values
 
     def _columns(self) -> dict[str, Any]:
         """Return a row per position."""
@@ -148,13 +144,13 @@ def estimate_propensities(
     Parameters
     ----------
     log
-        A click log. Users are taken to follow the position-based model: a click needs an examined position and a
-        document that attracts, independently.
+        A click log. The methods assume the position-based model: a click needs an examined position and,
+        independently, an attractive document.
     method
-        ``"swaps"`` uses documents whose places were exchanged by chance, which the field ``"randomised"`` marks.
-        ``"harvest"`` uses documents that were shown at several positions, as when two rankers answer the same queries,
-        which of them being independent of relevance. ``"em"`` needs neither, but features: it learns the relevance of
-        documents from them, and takes for position bias what features do not explain.
+        ``"swaps"`` uses documents whose places were exchanged by chance. The field ``"randomised"`` marks them.
+        ``"harvest"`` uses documents that were shown at several positions for reasons other than relevance, for example
+        because two rankers answer the same queries. ``"em"`` needs neither, but features: it learns the relevance of
+        documents from them, and attributes to position bias the clicks that features do not explain.
     limit
         Positions past this one share a propensity.
     resamples
@@ -183,13 +179,10 @@ def estimate_propensities(
     position  propensity         95% interval  shows  clicks
     ...
     """
-    if method not in _METHODS:
-        raise ValueError(f"unknown method {method!r}; choose one of {', '.join(_METHODS)}.")
-    if not 0 < confidence < 1:
-        raise ValueError(f"confidence must be between 0 and 1; got {confidence}.")
-    for name, number, least in (("limit", limit, 2), ("resamples", resamples, 0)):
-        if isinstance(number, bool) or not isinstance(number, int | np.integer) or number < least:
-            raise ValueError(f"{name} must be a whole number, at least {least}; got {number!r}.")
+    checks.choice("method", method, _METHODS)
+    checks.fraction("confidence", confidence)
+    checks.whole("limit", limit, least=2)
+    checks.whole("resamples", resamples, least=0)
     if resamples == 1:
         raise ValueError(
             "one resample has no spread, so there would be no interval; give more, or 0 for none."
@@ -198,18 +191,17 @@ def estimate_propensities(
         raise ValueError(
             "the log has one position only, so position bias and relevance cannot be told apart."
         )
-    cells, estimate = (
-        _by_features(log, limit, seed) if method == "em" else _by_shows(log, method, limit)
-    )
+    if method == "em":
+        cells, estimate = _by_features(log, limit, seed)
+    else:
+        cells, estimate = _by_shows(log, method, limit)
     log_curve = estimate(None)
     low = high = np.full(cells.n_positions, np.nan)
     if resamples:
         deviation = _deviations(estimate, log.queries.n_queries, resamples, seed)
         half = NormalDist().inv_cdf((1 + confidence) / 2) * deviation
         low, high = np.exp(log_curve - half), np.exp(log_curve + half)
-    shows, clicks = (
-        sums_by(cells.position, v, cells.n_positions) for v in (cells.shows, cells.clicks)
-    )
+    shows, clicks = cells.by_position()
     return Propensities(np.exp(log_curve), low, high, shows, clicks, method, confidence)
 
 
@@ -221,14 +213,14 @@ def _by_shows(log: ClickLog, method: str, limit: int) -> tuple[Cells, _Estimate]
     cells = informative(table_of(log, limited(log, limit)))
     lost = unreachable(cells)
     if lost:
-        what = (
-            "lists whose places were exchanged" if method == "swaps" else "documents shown at both"
-        )
+        link = "documents shown at both"
+        if method == "swaps":
+            link = "lists whose places were exchanged"
+        use = "Lower limit, or use" if lost[0] > 2 else "Use"
         raise ValueError(
-            f"position {lost[0]} is not connected with position 1 by {what} and clicked, so its bias and the relevance "
-            "of what stood there cannot be told apart: the log has no overlap. "
-            + ("Lower limit, or use" if lost[0] > 2 else "Use")
-            + " the method 'em', or log lists of several rankers or with exchanged places."
+            f"position {lost[0]} is not connected with position 1 by {link} and clicked, so its bias and the relevance "
+            f"of its documents cannot be told apart: the log has no overlap. {use} the method 'em', or log lists of "
+            "several rankers or with exchanged places."
         )
     _require_clicks(cells)
 
@@ -250,8 +242,7 @@ def _by_features(log: ClickLog, limit: int, seed: int) -> tuple[Cells, _Estimate
             "features alone, as far as these explain relevance.",
             stacklevel=4,
         )
-    rows = np.unique(log.document)
-    shown = data.with_rows(data.X[rows], data.y[rows], data.qid[rows], None, {})
+    shown = take_rows(data, np.unique(log.document))
     if shown.n_queries < 2:
         raise ValueError(
             "method='em' learns relevance from other queries, so it needs at least two."
@@ -266,7 +257,7 @@ def _by_features(log: ClickLog, limit: int, seed: int) -> tuple[Cells, _Estimate
 
 
 def _require_clicks(cells: Cells) -> None:
-    clicks = sums_by(cells.position, cells.clicks, cells.n_positions)
+    _, clicks = cells.by_position()
     if not clicks.all():
         raise ValueError(
             f"there is no click at position {int(np.argmin(clicks)) + 1} to learn from; lower limit, so that late "
@@ -277,9 +268,10 @@ def _require_clicks(cells: Cells) -> None:
 def _deviations(estimate: _Estimate, n_queries: int, resamples: int, seed: int) -> Floats:
     """Return the standard deviation of log propensities over resamples of queries."""
     rng = np.random.default_rng(seed)
-    draws = [
-        estimate(rng.multinomial(n_queries, np.full(n_queries, 1 / n_queries)).astype(np.float64))
-        for _ in range(resamples)
-    ]
-    deviation: Floats = np.std(draws, axis=0, ddof=1 if resamples > 1 else 0)
+    chances = np.full(n_queries, 1 / n_queries)
+    draws = []
+    for _ in range(resamples):
+        times = rng.multinomial(n_queries, chances).astype(np.float64)
+        draws.append(estimate(times))
+    deviation: Floats = np.std(draws, axis=0, ddof=1)
     return deviation

@@ -44,7 +44,7 @@ def read_clicks(
     fields
         Further columns to keep; by default all.
     first_position
-        Number of the top position: 1, or 0 where positions are counted from 0.
+        Number of the top position, 1 or 0.
 
     Examples
     --------
@@ -56,37 +56,35 @@ def read_clicks(
     ([0, 0, 1, 1], [False, True, True, False])
     """
     columns = _columns(source, query)
-    for argument, name in (
-        ("query", query),
-        ("document", document),
-        ("position", position),
-        ("click", click),
-    ):
+    has = f"it has {', '.join(columns)}"
+    names = {"query": query, "document": document, "position": position, "click": click}
+    for argument, name in names.items():
         if name not in columns:
             raise ValueError(
-                f"the log has no column {name!r}; it has {', '.join(columns)}. Name one of them in {argument}=."
+                f"the log has no column {name!r}; {has}. Name one of them in {argument}=."
             )
     if session not in (None, "session", *columns):
         raise ValueError(
-            f"the log has no column {session!r}; it has {', '.join(columns)}. Name one of them in session=, or None "
-            "where lists follow each other."
+            f"the log has no column {session!r}; {has}. Name one of them in session=, or None where lists follow each "
+            "other."
         )
-    required = [query, document, position, click, session]
     if fields is None:
-        fields = [name for name in columns if name not in required]
-    missing = [name for name in fields if name not in columns]
-    if missing:
-        raise ValueError(f"the log has no column {missing[0]!r}; it has {', '.join(columns)}.")
+        fields = [name for name in columns if name not in (*names.values(), session)]
+    for name in fields:
+        if name not in columns:
+            raise ValueError(f"the log has no column {name!r}; {has}.")
     log = ClickLog.of(
         columns[query],
         columns[document],
         columns[position],
         columns[click],
-        columns.get(session) if session is not None else None,
+        columns.get(session or ""),
         fields={name: _array(columns[name]) for name in fields},
         first_position=first_position,
     )
-    return log if data is None else log.attach(data, document=document)
+    if data is None:
+        return log
+    return log.attach(data, document=document)
 
 
 def _columns(source: Any, query: str) -> dict[str, Any]:

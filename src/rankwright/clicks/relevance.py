@@ -1,16 +1,16 @@
 """Relevance learned from clicks: a boosted model of the probability that an examined document is clicked.
 
 Clicks follow the position-based model, click rate = θ_k γ(x), with γ = 1 / (1 + exp(-F(x))) and F a sum of trees. A
-tree is grown from the gradient and the Fisher information of the likelihood of the clicks: of each document
+tree is grown from the gradient and the Fisher information of the likelihood of the clicks. For a document these are
 
     Σ_k (c_k - n_k θ_k γ) (1 - γ) / (1 - θ_k γ)        Σ_k n_k θ_k γ (1 - γ)² / (1 - θ_k γ),
 
-n_k its shows and c_k its clicks at position k. Where θ is not known it is learned in turn, between trees:
+with n_k its shows and c_k its clicks at position k. If θ is not known it is learned in turn, between trees:
 
     θ_k = m_k / m_1,        m_k = Σ c_k / Σ n_k γ̂,
 
 with γ̂ of a query from a model that was trained on other queries. So neither noise that the trees fit nor a wrong scale
-of γ̂ distorts θ; what remains is relevance that features do not explain and that the logged lists nevertheless follow.
+of γ̂ distorts θ. θ is still wrong if the logged lists follow relevance that the features do not explain.
 
 Reference: Wang et al., "Position Bias Estimation for Unbiased Learning to Rank in Personal Search", WSDM 2018.
 
@@ -23,6 +23,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from rankwright.clicks.cells import Cells, Floats, Integers, sums_by
 from rankwright.data.dataset import RankingData
@@ -56,20 +57,19 @@ class RelevanceModel(NamedTuple):
 
 
 def fit_relevance(data: RankingData, cells: Cells, curve: Floats, seed: int = 0) -> RelevanceModel:
-    """Fit γ where θ is known.
+    """Fit γ for a known θ.
 
-    ``cells`` count by row of ``data``. The number of trees is chosen on a fifth of the queries, left out, and all
-    queries are then used.
+    ``cells`` count by row of ``data``. The number of trees is chosen on a fifth of the queries. All queries are then
+    used.
     """
-    queries = data.queries.query_of_row
-    is_left_out = np.random.default_rng(seed).permutation(data.n_queries) < data.n_queries // 5
-    base, everything = _base(cells, curve), np.arange(data.n_rows)
+    is_held_out = np.random.default_rng(seed).permutation(data.n_queries) < data.n_queries // 5
+    base = _base(cells, curve)
     rounds = _ROUNDS
-    if is_left_out.any():
-        left_out = is_left_out[queries]
-        trial = _Boosting(data, everything[~left_out], everything[left_out], base, seed)
-        rounds = _best_round(trial, cells, curve, left_out[cells.group])
-    final = _Boosting(data, everything, everything[:0], base, seed)
+    if is_held_out.any():
+        held_out = is_held_out[data.queries.query_of_row]
+        trial = _Boosting(data, ~held_out, base, seed)
+        rounds = _best_round(trial, cells, curve, held_out[cells.group])
+    final = _Boosting(data, np.ones(data.n_rows, dtype=bool), base, seed)
     for _ in range(rounds):
         if not final.step(cells, curve):
             break
@@ -80,16 +80,12 @@ def learn_curve(data: RankingData, cells: Cells, seed: int = 0) -> tuple[Floats,
     """Learn θ and γ in turn; return γ̂ of each cell, from queries other than its own, and θ."""
     half = np.random.default_rng(seed).permutation(data.n_queries) % 2
     side = half[data.queries.query_of_row]
-    shows, clicks = (
-        sums_by(cells.position, v, cells.n_positions) for v in (cells.shows, cells.clicks)
-    )
+    shows, clicks = cells.by_position()
     rate = np.clip(clicks / shows, _FLOOR, 1.0)
     curve = rate / rate[0]
     base = _base(cells, curve)
-    models = [
-        _Boosting(data, np.flatnonzero(side != s), np.flatnonzero(side == s), base, seed)
-        for s in (0, 1)
-    ]
+    # The relevance of a half comes from the model of the other half.
+    models = [_Boosting(data, side != s, base, seed) for s in (0, 1)]
     for _ in range(_ROUNDS):
         grown = [model.step(cells, curve) for model in models]
         F = np.where(side == 0, models[0].F, models[1].F)
@@ -102,40 +98,41 @@ def learn_curve(data: RankingData, cells: Cells, seed: int = 0) -> tuple[Floats,
 
 def curve_given(cells: Cells, gamma: Floats, weight: Floats) -> Floats:
     """Return θ for relevances and weights of cells."""
-    clicks, expected = (
-        sums_by(cells.position, weight * values, cells.n_positions)
-        for values in (cells.clicks, cells.shows * gamma)
-    )
+    clicks = sums_by(cells.position, weight * cells.clicks, cells.n_positions)
+    expected = sums_by(cells.position, weight * (cells.shows * gamma), cells.n_positions)
     rate: Floats = np.maximum(clicks, _FLOOR) / np.maximum(expected, _FLOOR)
     curve: Floats = rate / rate[0]
     return curve
 
 
+def take_rows(data: RankingData, rows: Integers) -> RankingData:
+    """Return some rows of data, without weights and fields."""
+    return data.with_rows(data.X[rows], data.y[rows], data.qid[rows], None, {})
+
+
 class _Boosting:
-    """Trees grown on some rows of data, and F of these and others."""
+    """Trees grown on some rows of data, and F of all rows."""
 
     def __init__(
-        self, data: RankingData, inside: Integers, outside: Integers, base: float, seed: int
+        self, data: RankingData, is_inside: NDArray[np.bool_], base: float, seed: int
     ) -> None:
-        self._parts = [rows for rows in (inside, outside) if len(rows)]
-        sets = [
-            data.with_rows(data.X[rows], data.y[rows], data.qid[rows], None, {})
-            for rows in self._parts
-        ]
+        self._parts = [np.flatnonzero(is_inside)]
+        if not is_inside.all():
+            self._parts.append(np.flatnonzero(~is_inside))
+        sets = [take_rows(data, rows) for rows in self._parts]
         self._grower = load_engine("lightgbm").grower(Growth(sets, _OPTIONS, {}, seed, threads=1))
         self._grower.resume(0)
         self.F = np.full(data.n_rows, base)
 
     def step(self, cells: Cells, curve: Floats) -> bool:
-        """Add a tree; return whether there was a split worth it."""
+        """Add a tree, or return False if no split improves the likelihood."""
         gamma = _sigmoid(self.F)[cells.group]
         p = np.minimum(curve[cells.position] * gamma, 1 - _FLOOR)
         score = (cells.clicks - cells.shows * p) * (1 - gamma) / (1 - p)
         information = cells.shows * p * (1 - gamma) ** 2 / (1 - p)
         inside = self._parts[0]
-        gradient, curvature = (
-            sums_by(cells.group, v, len(self.F))[inside] for v in (score, information)
-        )
+        gradient = sums_by(cells.group, score, len(self.F))[inside]
+        curvature = sums_by(cells.group, information, len(self.F))[inside]
         tree = self._grower.grow(
             (-gradient).astype(np.float32), np.maximum(curvature, _FLOOR).astype(np.float32)
         )
@@ -158,16 +155,15 @@ def _base(cells: Cells, curve: Floats) -> float:
     return float(np.log(mean / (1 - mean)))
 
 
-def _best_round(model: _Boosting, cells: Cells, curve: Floats, tested: Any) -> int:
+def _best_round(model: _Boosting, cells: Cells, curve: Floats, tested: NDArray[np.bool_]) -> int:
     """Return the number of trees with the best likelihood of the tested cells."""
+    clicks, shows = cells.clicks[tested], cells.shows[tested]
     best, best_round = -np.inf, 0
     for n_trees in range(1, _ROUNDS + 1):
         if not model.step(cells, curve) or n_trees - best_round > _PATIENCE:
             break
-        p = np.clip(curve[cells.position] * _sigmoid(model.F)[cells.group], _FLOOR, 1 - _FLOOR)[
-            tested
-        ]
-        clicks, shows = cells.clicks[tested], cells.shows[tested]
+        rate = curve[cells.position] * _sigmoid(model.F)[cells.group]
+        p = np.clip(rate[tested], _FLOOR, 1 - _FLOOR)
         reached = float((clicks * np.log(p) + (shows - clicks) * np.log1p(-p)).sum())
         if reached > best:
             best, best_round = reached, n_trees

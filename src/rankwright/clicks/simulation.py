@@ -1,8 +1,8 @@
 """Simulated click logs: lists that rankers show, and the clicks of simulated users.
 
-All draws of an impression come from a random stream of (seed, query key), in an order that gives each impression its
-own draws: more impressions, other queries or another order of rows change none of them. Draws about a document go
-with the document, so that two rankers meet the same users.
+All draws of an impression come from a random stream of (seed, query key). Each impression has draws of its own, so
+more impressions, other queries or another order of rows do not change them. Draws about a document belong to the
+document, so that two rankers meet the same users.
 """
 
 from __future__ import annotations
@@ -14,11 +14,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankwright.clicks.log import ClickLog
-from rankwright.clicks.users import Lists, UserModel, require_probability, user_model
+from rankwright.clicks.users import Lists, UserModel, user_model
 from rankwright.data.dataset import RankingData
 from rankwright.data.queries import Queries
 from rankwright.data.row_order import canonical_order
 from rankwright.data.streams import Purpose, random_stream
+from rankwright.support import checks
 
 Floats = NDArray[np.float64]
 _Integers = NDArray[np.int64]
@@ -97,10 +98,8 @@ def simulate_clicks(
     True
     """
     user = user_model(examination, exponent=exponent, persistence=persistence, trust=trust)
-    if randomise not in (None, "swap", "shuffle"):
-        raise ValueError(f"randomise must be 'swap', 'shuffle' or None; got {randomise!r}.")
-    if not (np.isfinite(temperature) and temperature >= 0):
-        raise ValueError(f"temperature must be finite and non-negative; got {temperature}.")
+    checks.choice("randomise", randomise, ("swap", "shuffle", None))
+    checks.number("temperature", temperature, least=0)
     if scores is None and (temperature or randomise):
         option = "temperature" if temperature else "randomise"
         raise ValueError(
@@ -115,7 +114,7 @@ def simulate_clicks(
 
 
 class Candidates(NamedTuple):
-    """The documents of one query, in an order that does not depend on that of the rows, and random draws."""
+    """The documents of one query, in an order that does not depend on the order of rows, and random draws."""
 
     rows: _Integers  # rows of the data [documents]
     n_shown: int
@@ -135,10 +134,10 @@ def simulated_log(
     seed: int,
 ) -> ClickLog:
     """Simulate clicks in lists that ``show`` makes: numbers of candidates [impressions, positions], and fields."""
-    require_probability("noise", noise)
-    for name, number in (("impressions", impressions), ("shown", shown)):
-        if number is not None and not (isinstance(number, int | np.integer) and number >= 1):
-            raise ValueError(f"{name} must be a whole number, at least 1; got {number!r}.")
+    checks.number("noise", noise, least=0, most=1)
+    checks.whole("impressions", impressions, least=1)
+    if shown is not None:
+        checks.whole("shown", shown, least=1)
     relevance = relevance_of(data, max_label)
     order = canonical_order(data, None)
     parts: list[dict[str, NDArray[Any]]] = []
@@ -153,8 +152,9 @@ def simulated_log(
             gumbel = -np.log(-np.log(np.maximum(by_document[:, 0], np.finfo(float).tiny)))
             query = Candidates(rows, n_shown, uniform[:, :_PER_LIST], gumbel, by_document[:, 1])
             lists, fields = show(query)
-            like, satisfy = (np.take_along_axis(by_document[:, i], lists, axis=1) for i in (3, 4))
             look = by_document[:, 2, : lists.shape[1]]
+            like = np.take_along_axis(by_document[:, 3], lists, axis=1)
+            satisfy = np.take_along_axis(by_document[:, 4], lists, axis=1)
             click = user.clicks(Lists(relevance[rows][lists], look, like, satisfy), noise)
             places: _Integers = np.indices(lists.shape)
             fields |= {
@@ -199,26 +199,26 @@ def score_rows(data: RankingData, scores: Any) -> Floats:
     """Return the scores of the rows by one or several rankers [rankers, rows]; no rankers for None."""
     if scores is None:
         return np.empty((0, data.n_rows))
-    several = (
-        isinstance(scores, list | tuple)
-        and len(scores)
-        and (hasattr(scores[0], "predict") or np.ndim(scores[0]))
-    )
-    values = [
-        np.asarray(item.predict(data) if hasattr(item, "predict") else item, dtype=np.float64)
-        for item in (scores if several else [scores])
-    ]
-    for item in values:
-        if item.shape != (data.n_rows,):
+    # A list of numbers is one ranker; a list of lists or models has several.
+    is_list = isinstance(scores, list | tuple) and len(scores) > 0
+    if not is_list or (np.ndim(scores[0]) == 0 and not hasattr(scores[0], "predict")):
+        scores = [scores]
+    rows = []
+    for ranker in scores:
+        if hasattr(ranker, "predict"):
+            ranker = ranker.predict(data)
+        values = np.asarray(ranker, dtype=np.float64)
+        if values.shape != (data.n_rows,):
             raise ValueError(
-                f"scores have shape {item.shape} for {data.n_rows} rows; give one per row."
+                f"scores have shape {values.shape} for {data.n_rows} rows; give one per row."
             )
-        if np.isnan(item).any():
-            where = data.queries.where(int(np.argmax(np.isnan(item))))
+        if np.isnan(values).any():
+            where = data.queries.where(int(np.argmax(np.isnan(values))))
             raise ValueError(
                 f"the score at {where} is NaN and cannot be ranked; check the model's output."
             )
-    return np.stack(values)
+        rows.append(values)
+    return np.stack(rows)
 
 
 def _draws(seed: int, key: int, impressions: int, n: int) -> Iterator[tuple[int, Floats]]:
@@ -236,9 +236,7 @@ def _lists(
     """Return lists of the rankers, and the fields that say how they were made."""
     n_lists = len(query.per_list)
     fields: dict[str, NDArray[Any]] = {}
-    ranker = np.minimum(
-        (query.per_list[:, 0] * len(rankers)).astype(np.int64), max(len(rankers) - 1, 0)
-    )
+    ranker = (query.per_list[:, 0] * len(rankers)).astype(np.int64)
     if len(rankers) == 0:
         lists = np.argsort(-query.gumbel, axis=1)
     elif temperature:
@@ -254,13 +252,13 @@ def _lists(
         by_chance = np.argsort(np.take_along_axis(query.shuffle, lists, axis=1), axis=1)
         lists = np.take_along_axis(lists, by_chance, axis=1)
     elif randomise == "swap":
-        chosen = np.zeros(lists.shape, dtype=bool)
+        took_part = np.zeros(lists.shape, dtype=bool)
         if query.n_shown > 1:
-            other = 1 + (query.per_list[:, 1] * (query.n_shown - 1)).astype(np.int64)
-            chosen[:, 0] = chosen[np.arange(n_lists), other] = True
+            place = 1 + (query.per_list[:, 1] * (query.n_shown - 1)).astype(np.int64)
+            took_part[:, 0] = took_part[np.arange(n_lists), place] = True
             swapped = np.flatnonzero(query.per_list[:, 2] < 0.5)
-            upper, lower = lists[swapped, 0], lists[swapped, other[swapped]]
+            upper, lower = lists[swapped, 0], lists[swapped, place[swapped]]
             lists = lists.copy()
-            lists[swapped, 0], lists[swapped, other[swapped]] = lower, upper
-        fields["randomised"] = chosen
+            lists[swapped, 0], lists[swapped, place[swapped]] = lower, upper
+        fields["randomised"] = took_part
     return lists, fields

@@ -1,7 +1,7 @@
-"""How simulated users look at a list and click.
+"""Models of users who look at a list and click.
 
-Every user model has two parts: which positions are examined, and which examined documents are clicked. A document of
-relevance r is clicked, if examined, with probability
+A user model has two parts: the positions that are examined, and the examined documents that are clicked. An examined
+document of relevance r is clicked with probability
 
     a = ε + (1 - ε) r,        r = (2^label - 1) / (2^max_label - 1),        ε the noise.
 
@@ -18,6 +18,8 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from rankwright.support import checks
+
 Floats = NDArray[np.float64]
 Flags = NDArray[np.bool_]
 
@@ -32,13 +34,13 @@ class Lists(NamedTuple):
 
 
 class UserModel(ABC):
-    """A user who clicks in lists; subclasses say which positions are examined."""
+    """A user who clicks in lists. Subclasses decide which positions are examined."""
 
     name: ClassVar[str]
 
     @abstractmethod
     def clicks(self, lists: Lists, noise: float) -> Flags:
-        """Return which documents are clicked."""
+        """Return True for the documents that are clicked [impressions, positions]."""
 
 
 @dataclass(frozen=True)
@@ -49,14 +51,11 @@ class PositionBased(UserModel):
     exponent: float = 1.0
 
     def __post_init__(self) -> None:
-        if not (np.isfinite(self.exponent) and self.exponent >= 0):
-            raise ValueError(
-                f"exponent must be finite and non-negative; got {self.exponent}. Use 0 for no bias."
-            )
+        checks.number("exponent", self.exponent, least=0)
 
     def clicks(self, lists: Lists, noise: float) -> Flags:
-        """Examined and liked."""
-        position = _positions(lists)
+        """Return the documents that are examined and liked."""
+        position = np.arange(1.0, lists.relevance.shape[1] + 1)
         examined: Flags = lists.look < position**-self.exponent
         return examined & (lists.like < self._attraction(lists.relevance, noise, position))
 
@@ -66,14 +65,14 @@ class PositionBased(UserModel):
 
 @dataclass(frozen=True)
 class Trusting(PositionBased):
-    """Position-based, and what stands high is trusted: at position k the noise is ε + (1 - ε) trust / k."""
+    """Position-based, with trust in the top positions: at position k the noise is ε + (1 - ε) trust / k."""
 
     name: ClassVar[str] = "trust"
     trust: float = 0.65
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        require_probability("trust", self.trust)
+        checks.number("trust", self.trust, least=0, most=1)
 
     def _attraction(self, relevance: Floats, noise: float, position: Floats) -> Floats:
         noise_at = noise + (1 - noise) * self.trust / position
@@ -87,7 +86,7 @@ class Cascade(UserModel):
     name: ClassVar[str] = "cascade"
 
     def clicks(self, lists: Lists, noise: float) -> Flags:
-        """Clicks before which the user did not leave."""
+        """Return the liked documents above the place where the user left."""
         liked = lists.like < noise + (1 - noise) * lists.relevance
         left = self._leaves(liked, lists)
         examined = np.ones_like(left)
@@ -95,7 +94,7 @@ class Cascade(UserModel):
         return examined & liked
 
     def _leaves(self, liked: Flags, lists: Lists) -> Flags:
-        """Return whether the user, having examined a position, leaves there."""
+        """Return True where the user leaves if the position is examined."""
         return liked
 
 
@@ -107,7 +106,7 @@ class DynamicBayesian(Cascade):
     persistence: float = 0.9
 
     def __post_init__(self) -> None:
-        require_probability("persistence", self.persistence)
+        checks.number("persistence", self.persistence, least=0, most=1)
 
     def _leaves(self, liked: Flags, lists: Lists) -> Flags:
         satisfied = liked & (lists.satisfy < lists.relevance)
@@ -128,22 +127,13 @@ def user_model(name: str, **options: Any) -> UserModel:
     >>> user_model("position", exponent=2.0, trust=None)
     PositionBased(exponent=2.0)
     """
-    if name not in USERS:
-        raise ValueError(f"unknown examination {name!r}; choose one of {', '.join(USERS)}.")
+    checks.choice("examination", name, USERS)
     given = {option: value for option, value in options.items() if value is not None}
-    known = [field.name for field in fields(USERS[name])]
+    model_options = [field.name for field in fields(USERS[name])]
     for option in given:
-        if option not in known:
-            has = f"its options are {', '.join(known)}" if known else "it has no options"
+        if option not in model_options:
+            has = "it has no options"
+            if model_options:
+                has = f"its options are {', '.join(model_options)}"
             raise ValueError(f"examination={name!r} has no {option}; {has}.")
     return USERS[name](**given)
-
-
-def require_probability(name: str, value: float) -> None:
-    """Raise ValueError unless a value is a probability."""
-    if not 0 <= value <= 1:
-        raise ValueError(f"{name} is a probability and must be from 0 to 1; got {value}.")
-
-
-def _positions(lists: Lists) -> Floats:
-    return np.arange(1.0, lists.relevance.shape[1] + 1)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import reprlib
+from collections.abc import Iterable
 from numbers import Integral, Real
 from typing import Any
 
@@ -76,6 +77,33 @@ def positive(name: str, value: Any) -> float:
     if not is_number or not _is_finite(value) or value <= 0:
         raise ArgumentError(name, f"must be a number above 0; got {reprlib.repr(value)}.")
     return float(value)
+
+
+def fraction(name: str, value: Any) -> float:
+    """Return the value as a float, or raise ArgumentError if it is not between 0 and 1.
+
+    Examples
+    --------
+    >>> fraction("confidence", 0.95)
+    0.95
+    """
+    is_number = isinstance(value, Real) and not isinstance(value, bool)
+    if not is_number or not 0 < value < 1:
+        raise ArgumentError(name, f"must be between 0 and 1; got {reprlib.repr(value)}.")
+    return float(value)
+
+
+def choice(name: str, value: Any, allowed: Iterable[Any]) -> None:
+    """Raise ArgumentError if the value is not one of those allowed.
+
+    Examples
+    --------
+    >>> choice("ties", "mean", ["mean", "worst"])
+    """
+    choices = list(allowed)
+    if value not in choices:
+        expected = ", ".join(map(repr, choices))
+        raise ArgumentError(name, f"must be one of {expected}; got {reprlib.repr(value)}.")
 
 
 def _is_finite(value: Real) -> bool:

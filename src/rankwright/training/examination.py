@@ -199,7 +199,7 @@ def _at(cells: Cells, positions: Integers) -> Cells:
     """Keep some positions, and number them anew."""
     rows = np.isin(cells.position, positions)
     position = np.searchsorted(positions, cells.position[rows])
-    return informative(cells.chosen(rows)._replace(position=position, n_positions=len(positions)))
+    return informative(cells.subset(rows)._replace(position=position, n_positions=len(positions)))
 
 
 def _largest(cells: Cells) -> Cells:
@@ -209,7 +209,7 @@ def _largest(cells: Cells) -> Cells:
     if len(by_group) <= most:
         return cells
     order = np.argsort(-by_group, kind="stable")[:most]
-    return cells.chosen(np.isin(cells.group, order))
+    return cells.subset(np.isin(cells.group, order))
 
 
 def _swapped(level: Integers, reference: int) -> Integers:
