@@ -14,10 +14,9 @@ from rankwright.engines import ENGINES
 from rankwright.engines.contract import Growth
 from rankwright.engines.lightgbm.grower import Grower
 from rankwright.ranker import Progress
-from rankwright.training.boosting import Boosting
 from rankwright.training.defaults import for_data
-from rankwright.training.draws import DrawPurpose, QueryDraws
-from rankwright.training.parameters import read_parameters
+from rankwright.training.loop import Boosting, DrawPurpose, QueryDraws
+from rankwright.training.plan import read_plan
 from small import TRAIN, VALID, WHOLE, quick, rows
 
 LANGEVIN: dict[str, Any] = {"langevin": True, "diffusion_temperature": 500.0, "shrink_rate": 2.0}
@@ -34,7 +33,7 @@ def drawn(iteration: int, *, independent: bool) -> Any:
 
 
 def own_bootstrap(self: QueryDraws, iteration: int) -> Any:
-    return weights_of(iteration) if self._settings.bagging_temperature else None
+    return weights_of(iteration) if self._plan.bagging_temperature else None
 
 
 def weights_of(iteration: int) -> Any:
@@ -189,7 +188,7 @@ def test_halves_belong_to_iteration_seed_and_query() -> None:
 
 
 def draws(ranker: Ranker, data: RankingData = TRAIN) -> QueryDraws:
-    return QueryDraws(data.queries, for_data(read_parameters(ranker.get_params()), data).settings)
+    return QueryDraws(data.queries, for_data(read_plan(ranker.get_params()), data))
 
 
 def test_noise_has_the_stated_deviation_and_belongs_to_iteration_purpose_seed_and_query() -> None:
@@ -336,7 +335,7 @@ def test_how_far_earlier_trees_may_be_shrunk(engine: str) -> None:
 
 
 def test_the_default_temperature() -> None:
-    langevin = read_parameters(quick(langevin=True).get_params()).settings.langevin
+    langevin = read_plan(quick(langevin=True).get_params()).langevin
     assert langevin is not None
     assert (langevin.temperature, langevin.shrink_rate, langevin.independent) == (1e8, 1e-3, False)
 

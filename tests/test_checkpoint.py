@@ -265,7 +265,7 @@ def test_an_interrupt_keeps_a_valid_model(tmp_path: Path, caplog: pytest.LogCapt
 def test_an_interrupt_within_an_iteration_drops_that_iteration(
     monkeypatch: pytest.MonkeyPatch, where: str, changes: dict[str, Any]
 ) -> None:
-    from rankwright.training.boosting import Boosting
+    from rankwright.training.loop import Boosting
 
     plain = getattr(Boosting, where)
     calls = 0
@@ -286,7 +286,7 @@ def test_an_interrupt_within_an_iteration_drops_that_iteration(
 
 
 def test_an_interrupt_before_the_first_tree_is_passed_on(monkeypatch: pytest.MonkeyPatch) -> None:
-    from rankwright.training.boosting import Boosting
+    from rankwright.training.loop import Boosting
 
     def interrupted(*_: Any) -> None:
         raise KeyboardInterrupt("too early")

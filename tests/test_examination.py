@@ -11,7 +11,7 @@ import pytest
 import rankwright as rw
 from rankwright.clicks.multiplicative import curve_errors, fit_curve
 from rankwright.evaluation.per_query import ranks_within_queries
-from rankwright.training.bias_columns import BiasColumn
+from rankwright.training.bias import BiasColumn
 from rankwright.training.examination import Examination, estimate_examination
 
 

@@ -240,7 +240,7 @@ def test_importances_that_cannot_be_measured(trained):
             ranker.permutation_importance(data, columns=columns)
     with pytest.raises(ValueError, match="repeats must be a whole number from 1"):
         ranker.permutation_importance(data, repeats=0)
-    with pytest.raises(ValueError, match=r"confidence must be a number from 0\.5 up to 0\.9999"):
+    with pytest.raises(ValueError, match=r"confidence must be a number from 0\.5 to 0\.9999"):
         ranker.permutation_importance(data, confidence=1)
     with pytest.raises(ValueError, match="no query ids"):
         ranker.permutation_importance(data.X, data.y)

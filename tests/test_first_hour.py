@@ -163,49 +163,6 @@ def test_the_old_message_about_equal_numbers_is_gone() -> None:
     assert "4 features where the training data has 4" not in str(caught.value)
 
 
-def as_saved_before(path: Path, *, named: bool) -> None:
-    """Rewrite a manifest as the first versions wrote it: columns f0, f1, ... and nothing about LETOR text."""
-    import json
-
-    file = path / "manifest.json"
-    manifest = json.loads(file.read_text())
-    for name in ("first_index", "classes", "initial_trees"):
-        del manifest[name]
-    manifest["feature_names"], manifest["named"] = [f"f{i}" for i in range(4)], named
-    file.write_text(json.dumps(manifest))
-
-
-@pytest.mark.parametrize(
-    "named", [False, True]
-)  # those of a split were recorded as if they had been given
-def test_models_saved_before_score_letor_text_by_position(
-    tmp_path: Path, call: Command, named: bool
-) -> None:
-    text = letor(tmp_path / "a.txt", X)
-    ranker = quick().fit(rw.read_letor(text))
-    ranker.save(tmp_path / "old")
-    as_saved_before(tmp_path / "old", named=named)
-    old, data = Ranker.load(tmp_path / "old"), rw.read_letor(text)
-    assert np.array_equal(data.ungroup(old.predict(data)), ranker.predict(X))
-    assert old.score(data) == ranker.score(X, Y, QID)
-    code, out, error = call("evaluate", tmp_path / "old", text, "--metrics", "ndcg@10")
-    assert (code, error) == (0, "")
-    assert out.split() == ["ndcg@10", f"{ranker.score(X, Y, QID):.4f}"]
-    code, _, error = call("evaluate", tmp_path / "old", letor(tmp_path / "narrow.txt", X[:, :3]))
-    assert (code, "has no feature 4 of the training data" in error) == (0, True)
-
-
-def test_a_run_folder_of_version_0_1_0_scores_letor_text(tmp_path: Path, call: Command) -> None:
-    data = rw.make_web_search(5, seed=3)
-    rw.write_letor(data, tmp_path / "test.txt")
-    run = TESTS / "fixtures" / "format1" / "run"
-    code, _, error = call("predict", run, tmp_path / "test.txt", "--out", tmp_path / "scores.txt")
-    assert code == 0, error
-    assert "136 features are matched with the columns of the training data by position" in error
-    scores = [float(line) for line in (tmp_path / "scores.txt").read_text().split()]
-    assert scores == rw.Run.open(run).ranker.predict(data.X).tolist()
-
-
 # Trees of an earlier model
 
 
@@ -230,11 +187,6 @@ def test_best_iteration_with_early_stopping_after_an_earlier_model(tmp_path: Pat
     assert curve[kept - 1] == max(curve)
     assert len(curve) == kept + 3
     second.save(tmp_path / "model")
-    manifest = (tmp_path / "model/manifest.json").read_text()
-    # The first versions counted the new trees only.
-    (tmp_path / "model/manifest.json").write_text(
-        manifest.replace(f'"best_iteration": {4 + kept}', f'"best_iteration": {kept}')
-    )
     assert Ranker.load(tmp_path / "model").best_iteration_ == 4 + kept
 
 

@@ -39,8 +39,10 @@ STOPPED = {
     "rule": "best",
     "best_iteration": 1,
     "chosen_iteration": 1,
+    "last_within_error": 1,
     "difference": 0.0,
     "error": 0.0,
+    "standard_errors": 1.0,
 }
 STOPPING: dict[str, Any] = {
     "early_stopping_rounds": 4,
@@ -207,7 +209,7 @@ def test_folds_need_labels_to_evaluate_by():
 
 
 def test_an_interrupted_fold_is_resumed(tmp_path, monkeypatch):
-    from rankwright.training.boosting import Boosting
+    from rankwright.training.loop import Boosting
 
     whole = ranker(early_stopping="cv", n_estimators=8).fit(TRAIN)
     iterate, count = Boosting._iterate, [0]

@@ -358,7 +358,7 @@ def test_a_crash_between_two_moves_leaves_the_old_model_or_the_new_one(
 ) -> None:
     """In each save the n-th move fails; 0 stands for a crash while the new manifest is being written."""
     path = tmp_path / name
-    write_model(path, b"text 0\n", {"number": 0})
+    write_model(path, b"text 0\n", {"number": 0}, "model.txt")
     latest = 0
     real_replace = os.replace
     for number, crash in enumerate(crashes, start=1):
@@ -379,14 +379,14 @@ def test_a_crash_between_two_moves_leaves_the_old_model_or_the_new_one(
             if crash == 0:
                 patch.setattr(os, "fsync", fail_to_write)
             with contextlib.suppress(OSError):
-                write_model(path, f"text {number}\n".encode(), {"number": number})
+                write_model(path, f"text {number}\n".encode(), {"number": number}, "model.txt")
             if crash == 0 and path.is_dir():
                 (path / "manifest.json.new").write_text('{"model_sha')
         text, manifest = read_model(path)
         assert text == f"text {manifest['number']}\n".encode()
         assert latest <= manifest["number"] <= number
         latest = manifest["number"]
-    write_model(path, b"last\n", {"number": 99})
+    write_model(path, b"last\n", {"number": 99}, "model.txt")
     assert read_model(path)[1]["number"] == 99
     assert [file.name for file in tmp_path.iterdir()] == [name]
     if path.is_dir():
@@ -397,7 +397,7 @@ def test_a_crash_between_two_moves_leaves_the_old_model_or_the_new_one(
 def test_a_full_disk_leaves_the_old_model_or_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:
-    write_model(tmp_path / name, b"old\n", {"number": 0})
+    write_model(tmp_path / name, b"old\n", {"number": 0}, "model.txt")
     before = sorted(tmp_path.rglob("*"))
 
     def full(handle: int) -> None:
@@ -406,7 +406,7 @@ def test_a_full_disk_leaves_the_old_model_or_nothing(
     monkeypatch.setattr(os, "fsync", full)
     for target in (name, f"new-{name}"):
         with pytest.raises(OSError, match="No space"):
-            write_model(tmp_path / target, b"new\n", {"number": 1})
+            write_model(tmp_path / target, b"new\n", {"number": 1}, "model.txt")
     assert sorted(tmp_path.rglob("*")) == before
     assert read_model(tmp_path / name)[0] == b"old\n"
 
@@ -416,7 +416,7 @@ import sys
 from rankwright.persistence import write_model
 number = 0
 while True:
-    write_model(sys.argv[1], f"text {number}\\n".encode() * 2000, {"number": number})
+    write_model(sys.argv[1], f"text {number}\\n".encode() * 2000, {"number": number}, "model.txt")
     if number == 0:
         print("first", flush=True)
     number += 1

@@ -14,8 +14,9 @@ import pytest
 import objective_oracles as oracle
 from rankwright import Ranker, RankingData
 from rankwright.objectives import bind, bound
-from rankwright.training.position_bias import PositionBias
-from rankwright.training.settings import BiasSettings
+from rankwright.training.bias import PositionBias
+from rankwright.training.checkpoint import hash_of
+from rankwright.training.plan import BiasSettings
 from rankwright.training.state import Progress
 
 QUERIES, SHOWN = 120, 8
@@ -309,7 +310,7 @@ def test_a_damaged_bias_in_a_checkpoint_is_refused(tmp_path: Path, biases: Any) 
     path = tmp_path / "save" / "manifest.json"
     manifest = json.loads(path.read_text())
     manifest["state"]["biases"] = biases
-    del manifest["state_sha256"]
+    manifest["state_sha256"] = hash_of(manifest["state"])
     path.write_text(json.dumps(manifest))
     with pytest.raises(ValueError, match=r"holds a damaged checkpoint: .*bias"):
         ranker.set_params(n_estimators=6).fit(log(), position="position")

@@ -244,7 +244,7 @@ def test_categories_keep_their_codes_between_training_and_prediction(kind: str) 
 @pytest.fixture
 def shared_work(monkeypatch: pytest.MonkeyPatch) -> None:
     """Use as many threads as asked for on small data too."""
-    monkeypatch.setattr("rankwright.training.boosting.ROWS_TO_SHARE", 0)
+    monkeypatch.setattr("rankwright.training.loop.ROWS_TO_SHARE", 0)
     monkeypatch.setattr("rankwright.engines.lightgbm.grower.VALUES_TO_SHARE", 0)
 
 

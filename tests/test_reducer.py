@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import asdict
 from typing import Any
 
 import numpy as np
@@ -14,10 +15,9 @@ from rankwright import RankingData, make_web_search
 from rankwright.evaluation.per_query import Evaluator
 from rankwright.objectives import bind
 from rankwright.support.reducer import ALONE, EXACT_ALONE, rounding
-from rankwright.training.boosting import Boosting
 from rankwright.training.defaults import for_data
-from rankwright.training.grid import to_grid
-from rankwright.training.parameters import read_parameters
+from rankwright.training.loop import Boosting, to_grid
+from rankwright.training.plan import read_plan
 from small import quick
 
 WHOLE = make_web_search(60, kind="short", n_features=20, seed=4)
@@ -90,9 +90,9 @@ def test_the_grid_is_that_of_the_largest_gradient_anywhere() -> None:
 @pytest.mark.parametrize("objective", ["auto", "stochasticrank"])
 def test_settings_are_chosen_from_the_counts_of_all(objective: str) -> None:
     def chosen(data: RankingData, machine: Any) -> Any:
-        plan = read_parameters(quick(objective=objective, learning_rate=None).get_params())
+        plan = read_plan(quick(objective=objective, learning_rate=None).get_params())
         plan = for_data(plan, data, machine)
-        return str(plan.objective), plan.settings.tree_options, plan.settings.bagging_temperature
+        return str(plan.objective), asdict(plan.tree_options), plan.bagging_temperature
 
     expected = chosen(WHOLE, ALONE)
     for seen in on_both(chosen):
@@ -116,9 +116,9 @@ SETTINGS: dict[str, dict[str, Any]] = {
 
 def leaf_values(name: str, data: RankingData, machine: Any) -> Any:
     ranker = quick(objective="lambdamart", engine="xgboost", **SETTINGS[name])
-    plan = for_data(read_parameters(ranker.get_params()), data, machine)
-    boosting = Boosting(plan.objective, plan.metrics, data, [], plan.settings, machine)
-    point = boosting.gradient.at(data.X[:, 1], 3, leaves=plan.settings.full_leaves)
+    plan = for_data(read_plan(ranker.get_params()), data, machine)
+    boosting = Boosting(plan, data, [], machine)
+    point = boosting.gradient.at(data.X[:, 1], 3, leaves=plan.full_leaves)
     leaf = (data.X[:, 0] > np.median(WHOLE.X[:, 0])) + 2 * (data.X[:, 1] > np.median(WHOLE.X[:, 1]))
     return boosting._leaf_values(3, point, leaf.astype(np.int64), 4, boosting.draws.subsample(3))
 
@@ -177,8 +177,8 @@ def test_exact_means_have_the_same_bits(weighted: bool) -> None:
 
 
 def test_lightgbm_trains_on_one_machine() -> None:
-    plan = for_data(read_parameters(quick().get_params()), WHOLE)
+    plan = for_data(read_plan(quick().get_params()), WHOLE)
     with pytest.raises(
         ValueError, match="engine='lightgbm' trains on one machine; use engine='xgboost'"
     ):
-        Boosting(plan.objective, plan.metrics, WHOLE, [], plan.settings, EXACT_ALONE)
+        Boosting(plan, WHOLE, [], EXACT_ALONE)

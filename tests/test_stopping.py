@@ -172,7 +172,7 @@ def test_a_resumed_training_chooses_the_same_tree(after, tmp_path):
 
 
 def test_a_checkpoint_with_invalid_choices_is_refused(tmp_path):
-    from rankwright.training.checkpoint import _hash
+    from rankwright.training.checkpoint import hash_of
 
     options: dict[str, Any] = {"checkpoint": {"path": tmp_path, "trees": 1}}
     ranker(**options).fit(
@@ -182,7 +182,7 @@ def test_a_checkpoint_with_invalid_choices_is_refused(tmp_path):
     for field, value in [("choices", [9] * 5), ("choices", [1] * 4), ("errors", [-1.0] * 5)]:
         manifest = json.loads(file.read_text())
         state = {**manifest["state"], field: value}
-        changed = {**manifest, "state": state, "state_sha256": _hash(state)}
+        changed = {**manifest, "state": state, "state_sha256": hash_of(state)}
         (tmp_path / "manifest.json").write_text(json.dumps(changed))
         with pytest.raises(ValueError, match="damaged checkpoint"):
             ranker(**options).fit(TRAIN, eval_set=VALID)

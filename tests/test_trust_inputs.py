@@ -113,13 +113,13 @@ def test_threads_that_are_no_whole_number_are_refused(threads: Any) -> None:
 
 
 def test_too_many_threads_are_refused(tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match="n_jobs must be a whole number from 1 up to 1024"):
+    with pytest.raises(ValueError, match="n_jobs must be a whole number from 1 to 1024"):
         quick(n_jobs=100_000).fit(TRAIN)
     quick(n_estimators=2).fit(TRAIN).save(tmp_path / "model")
     manifest = json.loads((tmp_path / "model" / "manifest.json").read_text())
     manifest["parameters"]["n_jobs"] = 100_000
     (tmp_path / "model" / "manifest.json").write_text(json.dumps(manifest))
-    with pytest.raises(ValueError, match="n_jobs must be a whole number from 1 up to 1024"):
+    with pytest.raises(ValueError, match="n_jobs must be a whole number from 1 to 1024"):
         Ranker.load(tmp_path / "model").predict(TRAIN)
     with pytest.raises(ValueError, match="threads must be at most 1024"):
         load(tmp_path / "model").predict(TRAIN, threads=100_000)
@@ -317,7 +317,7 @@ def test_what_unpacks_to_far_more_than_its_size_is_refused(
     with pytest.raises(ValueError, match=r"manifest\.json unpacks to more than 1 MB"):
         load(tmp_path / "bomb.zip")
     with zipfile.ZipFile(tmp_path / "other.zip", "w", zipfile.ZIP_DEFLATED) as archive:
-        archive.writestr("manifest.json", b'{"format_version": 1}')
+        archive.writestr("manifest.json", b'{"format_version": 1, "model_file": "model.txt"}')
         archive.writestr("model.txt", b"\0" * (4 << 20))
     with pytest.raises(ValueError, match=r"model\.txt unpacks to more than 1 MB"):
         load(tmp_path / "other.zip")

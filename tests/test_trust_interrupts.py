@@ -20,6 +20,7 @@ from rankwright import Ranker, Run
 from rankwright.runs import train_run
 from rankwright.support.interrupts import deferred_interrupts
 from rankwright.support.locks import locked_folder
+from rankwright.training.checkpoint import hash_of
 from small import QUICK, TRAIN, VALID, quick
 from waiting import wait_for
 
@@ -179,7 +180,7 @@ def test_a_second_training_with_the_checkpoint_is_refused(tmp_path: Path) -> Non
 def change(folder: Path, name: str, value: Any) -> None:
     manifest = json.loads((folder / "manifest.json").read_text())
     manifest["state"][name] = value
-    del manifest["state_sha256"]  # as in the first checkpoints
+    manifest["state_sha256"] = hash_of(manifest["state"])
     (folder / "manifest.json").write_text(json.dumps(manifest))
 
 
@@ -235,7 +236,7 @@ def test_a_checkpoint_with_other_trees_than_it_counts_is_refused(tmp_path: Path)
     ranker = quick(checkpoint=tmp_path, n_estimators=6).fit(TRAIN)
     _, manifest = read_model(tmp_path)
     rest = {k: manifest[k] for k in ("checkpoint_of", "state", "state_sha256")}
-    write_model(tmp_path, ranker.forest_.first(4).dump(), rest)
+    write_model(tmp_path, ranker.forest_.first(4).dump(), rest, "model.txt")
     with pytest.raises(ValueError, match="it counts 6 trees and has 4"):
         quick(checkpoint=tmp_path, n_estimators=8).fit(TRAIN)
 

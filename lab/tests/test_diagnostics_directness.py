@@ -123,13 +123,6 @@ def test_corrected_bound():
     assert (beyond.holds, beyond.bound) == (False, math.inf)
 
 
-@pytest.mark.parametrize(("old", "new"), [("mended", "corrected"), ("printed", "published")])
-def test_older_names_of_the_versions(old, new):
-    assert softrank_bound(0.3, 1.0, 7, 3, version=old) == softrank_bound(
-        0.3, 1.0, 7, 3, version=new
-    )
-
-
 def test_errors_of_the_published_theorem():
     """For few documents its condition admits σ for which its formula has no value; for many its ε3 is too small."""
     published, corrected = (

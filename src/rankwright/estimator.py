@@ -29,15 +29,25 @@ from rankwright.metrics import metric as parse_metric
 from rankwright.model import Model, load
 from rankwright.objectives import Objective
 from rankwright.objectives import objective as parse_objective
+from rankwright.support import checks
 from rankwright.support.notation import UnknownName
-from rankwright.training.checkpoint import fingerprint
-from rankwright.training.cross_fitting import cross_fitted, held_out
-from rankwright.training.outcome import naming_classes
-from rankwright.training.parameters import Number, read_threads
+from rankwright.training.plan import read_threads
+from rankwright.training.result import naming_classes
 from rankwright.training.stopping import read_stopping
-from rankwright.training.summary import fitted_html
 
 Floats = NDArray[np.float64]
+
+# Settings in a manifest that become fitted attributes.
+_CHOSEN = {
+    "learning_rate",
+    "learning_rates",
+    "num_leaves",
+    "max_bin",
+    "subsample",
+    "colsample",
+    "bagging_temperature",
+    "leaf_values",
+}
 
 
 class FittedRanker(BaseEstimator):  # type: ignore[misc]
@@ -87,7 +97,7 @@ class FittedRanker(BaseEstimator):  # type: ignore[misc]
         With Langevin boosting they are those of the training at that point up to a positive factor, which changes no
         ranking: the trees have already been shrunk as often as in the final model.
         """
-        Number(1, whole=True).check("every", every)
+        checks.whole("every", every, least=1)
         check_is_fitted(self)
         threads = read_threads(self.n_jobs)
         yield from self.model_.staged_predict(X, qid=qid, group=group, every=every, threads=threads)
@@ -184,6 +194,8 @@ class FittedRanker(BaseEstimator):  # type: ignore[misc]
         True
         """
         check_is_fitted(self)
+        from rankwright.training.cross_fitting import cross_fitted, held_out
+
         check_options(method, target, threshold)
         data = self._labelled(X, y, qid, group, sample_weight)
         if folds is None and self._was_trained_on(data):
@@ -261,9 +273,9 @@ class FittedRanker(BaseEstimator):  # type: ignore[misc]
         confidence
             Of the intervals, which are bootstrapped over queries.
         """
-        Number(1, whole=True).check("repeats", repeats)
-        Number(0, whole=True).check("seed", seed)
-        Number(0.5, 0.9999).check("confidence", confidence)
+        checks.whole("repeats", repeats, least=1)
+        checks.whole("seed", seed, least=0)
+        checks.number("confidence", confidence, least=0.5, most=0.9999)
         data = self._labelled(X, y, qid, group, sample_weight)
         names = self.columns_.feature_names
         wanted = names if columns is None else list(columns)
@@ -345,21 +357,17 @@ class FittedRanker(BaseEstimator):  # type: ignore[misc]
         """
         model = load(path)
         manifest = model.manifest
-        if not isinstance(manifest.get("parameters", {}), dict):
+        if not isinstance(manifest.get("parameters"), dict):
             raise ValueError(f"{path}: the manifest lacks or garbles 'parameters'; it was damaged.")
         try:
             # The file does not decide where a later fit would write.
             ranker = cls(**{k: v for k, v in manifest["parameters"].items() if k != "checkpoint"})
-            ranker.label_column_, ranker.qid_column_ = (
-                manifest["label_column"],
-                manifest["qid_column"],
-            )
-            ranker._set_model(model, None, None)
+            ranker._set_model(model)
             try:
                 _ = ranker.metrics_, ranker.objective_
             except UnknownName:
-                # The user's own class is needed to score and to train, not to predict. The first models name no class.
-                if manifest.get("classes", True) == {}:
+                # The user's own class is needed to score and to train, not to predict.
+                if not manifest["classes"]:
                     raise
         except (KeyError, TypeError, AttributeError) as error:
             raise ValueError(
@@ -384,6 +392,8 @@ class FittedRanker(BaseEstimator):  # type: ignore[misc]
         diagram: str = super()._html_repr()
         if not hasattr(self, "model_"):
             return diagram
+        from rankwright.training.summary import fitted_html
+
         return diagram + fitted_html(self)
 
     @property
@@ -395,7 +405,9 @@ class FittedRanker(BaseEstimator):  # type: ignore[misc]
         )
 
     def _was_trained_on(self, data: RankingData) -> bool:
-        """Whether this is the training data or, with a refit, the validation data."""
+        """Return True for the training data and, with a refit, the validation data."""
+        from rankwright.training.checkpoint import fingerprint
+
         parts = self.manifest_.get("trained_on", [])
         seen = [self.manifest_.get("data_fingerprint"), *(parts if isinstance(parts, list) else [])]
         names, threads = self.columns_.feature_names, read_threads(self.n_jobs)
@@ -439,49 +451,46 @@ class FittedRanker(BaseEstimator):  # type: ignore[misc]
         )
 
     def _set_model(
-        self, model: Model, metrics: list[Metric] | None, objective: Objective | None
+        self,
+        model: Model,
+        metrics: list[Metric] | None = None,
+        objective: Objective | None = None,
+        out_of_sample: Floats | None = None,
     ) -> None:
-        """Set the fitted attributes; metrics and objective that are None are read from the manifest on first use."""
-        self._metrics, self._objective = metrics, objective
+        """Set the fitted attributes.
+
+        Metrics and objective that are None are read from the manifest on first use.
+        """
         manifest = model.manifest
-        # The first models did not record all of these.
-        first = {"learning_rates": [], "max_bin": 255, "bagging_temperature": 0.0}
-        first |= {"subsample": self.subsample, "colsample": self.colsample}
-        chosen = {**first, **manifest["chosen"]}
-        if unknown := chosen.keys() - first.keys() - {"learning_rate", "num_leaves", "leaf_values"}:
-            # Any other name would set an attribute of the file's choice.
+        self.label_column_, self.qid_column_ = manifest["label_column"], manifest["qid_column"]
+        self._metrics, self._objective = metrics, objective
+        chosen = manifest["chosen"]
+        # Any other name would set an attribute of the file's choice.
+        if set(chosen) != _CHOSEN:
+            name = min(set(chosen) ^ _CHOSEN)
             raise ValueError(
-                f"the manifest has {min(unknown)!r} among the chosen settings; it was damaged."
+                f"the manifest lacks or garbles {name!r} among the chosen settings; it was damaged."
             )
         for name, value in chosen.items():
             setattr(self, f"{name}_", value)
-        if type(manifest["best_iteration"]) is not int:
+        if manifest["best_iteration"] != model.n_trees:
             raise ValueError("the manifest lacks or garbles 'best_iteration'; it was damaged.")
-        self.best_iteration_ = (
-            model.n_trees
-        )  # the first models did not count the trees of init_model in the manifest's
-        self.stopping_ = read_stopping(manifest.get("stopping"))
+        self.best_iteration_ = model.n_trees
+        self.stopping_ = read_stopping(manifest["stopping"])
         self.evals_result_ = manifest["evals_result"]
         self.interrupted_ = bool(manifest["interrupted"])
-        self.times_ = dict(manifest.get("times", {}))
-        biases = manifest.get("position_bias", {})
-        self.position_bias_ = {
-            name: dict(zip(found["levels"], found["values"], strict=True))
-            for name, found in biases.items()
-        }
-        self.examination_ = {
-            name: {
-                level: value
-                for level, value in zip(found["levels"], found["examination"], strict=True)
-                if value is not None
-            }
-            for name, found in biases.items()
-            if "examination" in found
-        }
+        self.times_ = dict(manifest["times"])
+        self.position_bias_ = {}
+        self.examination_ = {}
+        for name, found in manifest["position_bias"].items():
+            self.position_bias_[name] = dict(zip(found["levels"], found["values"], strict=True))
+            if "examination" in found:
+                levels = zip(found["levels"], found["examination"], strict=True)
+                self.examination_[name] = {k: value for k, value in levels if value is not None}
         self.n_features_in_ = len(model.columns.feature_names)
-        if manifest.get("named"):
+        if manifest["named"]:
             self.feature_names_in_ = np.array(model.columns.feature_names, dtype=object)
         elif hasattr(self, "feature_names_in_"):
             del self.feature_names_in_
+        self.out_of_sample_ = out_of_sample
         self.model_ = model
-        self.out_of_sample_: Floats | None = None

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from rankwright.calibration import Calibration
 from rankwright.data.encoding import drop_columns, encode_features, frame_columns, named_column
 from rankwright.data.files import is_path
-from rankwright.data.matching import Columns, generated_names
+from rankwright.data.matching import Columns
 from rankwright.data.queries import Queries
 from rankwright.data.within_query import Recipe, stored_recipe
 from rankwright.engines import load_engine
@@ -431,12 +431,11 @@ class Model:
 
     def _given(self, X: Any, leave_out: Sequence[str] = ()) -> Any:
         """Turn rows into the matrix of the columns of the data."""
-        label, qid = (self.manifest.get(f"{name}_column") for name in ("label", "qid"))
-        others = [*(label if isinstance(label, list) else [label]), qid, *leave_out]
-        others += self.manifest.get("other_columns", [])
-        return encode_features(
-            drop_columns(X, [name for name in others if name is not None]), self.columns
-        )
+        label, qid = self.manifest.get("label_column"), self.manifest.get("qid_column")
+        labels = label if isinstance(label, list) else [label]
+        ignored = [*labels, qid, *leave_out, *self.manifest.get("other_columns", [])]
+        X = drop_columns(X, [name for name in ignored if name is not None])
+        return encode_features(X, self.columns)
 
     def save(self, path: PathLike) -> None:
         """Write the model to a folder, or to a file that ends in ``.zip``; see `rankwright.persistence`."""
@@ -496,21 +495,17 @@ def load(path: PathLike) -> Model:
 
 def _columns(manifest: dict[str, Any]) -> Columns:
     """Read the columns, after a look at every entry: values of other types would fail later, and less clearly."""
-    names, categories, label = (
-        manifest["feature_names"],
-        manifest["categories"],
-        manifest.get("label_column"),
-    )
-    engine = manifest["engine"]
+    names, categories = manifest["feature_names"], manifest["categories"]
+    label, engine = manifest["label_column"], manifest["engine"]
     checks = {
         "engine": isinstance(engine, dict) and isinstance(engine.get("name"), str),
         "feature_names": _is_texts(names),
         "categories": isinstance(categories, dict) and all(map(_is_levels, categories.values())),
-        "named": isinstance(manifest.get("named", True), bool),
-        "first_index": manifest.get("first_index") in (None, 0, 1),
+        "named": isinstance(manifest["named"], bool),
+        "first_index": manifest["first_index"] in (None, 0, 1),
         "label_column": isinstance(label, str | None) or (_is_texts(label) and len(label) > 0),
-        "qid_column": isinstance(manifest.get("qid_column"), str | None),
-        "other_columns": _is_texts(manifest.get("other_columns", [])),
+        "qid_column": isinstance(manifest["qid_column"], str | None),
+        "other_columns": _is_texts(manifest["other_columns"]),
     }
     for name, valid in checks.items():
         if not valid:
@@ -520,11 +515,7 @@ def _columns(manifest: dict[str, Any]) -> Columns:
             "the manifest names a column twice, or categories of none; it was damaged."
         )
     levels = {name: None if known is None else tuple(known) for name, known in categories.items()}
-    # The first models called the columns of arrays and of LETOR text f0, f1, ... alike, some as if they were given.
-    named = bool(manifest.get("named", True)) and (
-        "first_index" in manifest or names != generated_names(len(names))
-    )
-    return Columns(list(names), levels, named, manifest.get("first_index", None if named else 1))
+    return Columns(list(names), levels, manifest["named"], manifest["first_index"])
 
 
 def _is_texts(values: Any) -> bool:

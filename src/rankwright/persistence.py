@@ -22,16 +22,13 @@ from rankwright.support.files import PathLike, naming, read_plain, replacing, sy
 
 FORMAT_VERSION = 1
 MANIFEST = "manifest.json"
-_FIRST_MODEL_FILE = "model.txt"  # of the first models, whose manifests do not name it
 _WAITING = f"{MANIFEST}.new"
 _MOST_MANIFEST_BYTES = 1 << 28
 _MOST_MODEL_BYTES = 1 << 32
 _LONGEST_NAME = 60  # characters of a file name, at most four bytes each
 
 
-def write_model(
-    path: PathLike, content: bytes, manifest: dict[str, Any], file_name: str = _FIRST_MODEL_FILE
-) -> None:
+def write_model(path: PathLike, content: bytes, manifest: dict[str, Any], file_name: str) -> None:
     """Write a model; the manifest gets the format version, and name and hash of the file of trees."""
     target = Path(path)
     complete = {
@@ -135,7 +132,7 @@ def has_model(folder: PathLike) -> bool:
 
 
 def _model_file(manifest: dict[str, Any], source: Path) -> str:
-    name = manifest.get("model_file", _FIRST_MODEL_FILE)
+    name = manifest.get("model_file")
     is_name = isinstance(name, str) and len(name) <= _LONGEST_NAME and Path(name).name == name
     if not is_name or name in ("", ".", "..", MANIFEST):
         raise ValueError(

@@ -9,9 +9,9 @@ from typing import Any, Self
 from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_is_fitted
 
-from rankwright.cluster.options import check_on_cluster
 from rankwright.data.arguments import check_paths, evaluation_sets, ranking_data
 from rankwright.data.columns import names_columns
+from rankwright.data.dataset import RankingData
 from rankwright.data.encoding import frame_columns
 from rankwright.data.files import is_path
 from rankwright.data.within_query import Option, read_recipe
@@ -19,15 +19,12 @@ from rankwright.estimator import FittedRanker
 from rankwright.kernels.compilation import announcing
 from rankwright.metrics import Metric
 from rankwright.objectives import Objective
-from rankwright.training.fitting import check_callbacks
-from rankwright.training.from_clicks import ClickColumns
-from rankwright.training.outcome import model_of, naming_classes
-from rankwright.training.parameters import read_parameters
-from rankwright.training.passes import Fitted, Task, train
-from rankwright.training.progress import show_notice
-from rankwright.training.reading_bar import ReadingBar
-from rankwright.training.settings import Plan
+from rankwright.support.interrupts import deferred_interrupts
+from rankwright.training.plan import AfterFolds, ClickColumns, Members, Plan, read_plan
+from rankwright.training.progress import ReadingBar, show_notice
+from rankwright.training.result import naming_classes
 from rankwright.training.state import Progress, no_times, timed
+from rankwright.training.strategies import Training, check_callbacks, train
 
 
 class Ranker(FittedRanker):
@@ -321,76 +318,69 @@ class Ranker(FittedRanker):
         """
         earlier = _fitted(init_model)
         with naming_classes(getattr(earlier or self, "model_", None)):
-            plan = read_parameters(self.get_params(deep=False))
+            plan = read_plan(self.get_params(deep=False))
         check_callbacks(callbacks)
+        _check_watched(plan, eval_set)
         if cluster is not None:
-            arguments = {
+            asked = {
                 "pairs": pairs,
                 "position": position,
                 "propensity": propensity,
+                "clip": clip,
+                "self_normalised": self_normalised,
                 "eval_group": eval_group,
             }
-            arguments |= {"clip": clip, "self_normalised": self_normalised}
-            check_on_cluster({**self.get_params(deep=False), **arguments}, X)
             return self._fit_on(
-                cluster, plan, (X, y, qid, group, sample_weight), eval_set, earlier, callbacks
+                cluster,
+                plan,
+                (X, y, qid, group, sample_weight),
+                eval_set,
+                asked,
+                earlier,
+                callbacks,
             )
-        _check_watched(plan, eval_set)
         if eval_group is None:
             check_paths(eval_set)
-        clicks, times = ClickColumns.of(position, propensity, clip, self_normalised), no_times()
+        clicks = ClickColumns.of(position, propensity, clip, self_normalised)
+        not_features = list(clicks.named.values())
+        if isinstance(document, str):
+            not_features.append(document)
+        times, show = no_times(), ReadingBar(self.verbose)
         with announcing(show_notice(self.verbose)), timed(times, "preparation"):
-            others = [*clicks.names, *([document] if isinstance(document, str) else [])]
             reference = None if earlier is None else earlier.columns_
-            show = ReadingBar(self.verbose)
-            given = ranking_data(
+            data = ranking_data(
                 X, y, qid, group, sample_weight, reference, pairs, document, clicks.fields, show
             )
-            plan = clicks.add_to(plan, given)
-            recipe = read_recipe(self.within_query, given)
+            plan = clicks.add_to(plan, data)
+            recipe = read_recipe(plan.within_query, data)
             if earlier is not None:
                 earlier.model_.check_same_recipe(recipe)
-            fields = (
-                clicks.named if self.refit else {}
-            )  # a second training corrects for clicks in both
-            sets = evaluation_sets(eval_set, given, y, qid, eval_group, others, fields, show)
-            evaluated = [given if data is X else data for data in sets]
-        columns = {
-            "label_column": _names(X, y),
-            "qid_column": _names(X, qid),
-            "other_columns": others,
-        }
-        if is_path(X) and given.named:
-            labels = list(given.label_names)
-            columns |= {
-                "label_column": labels[0] if len(labels) == 1 else labels,
-                "qid_column": qid or "qid",
-            }
-
-        def finish(fitted: Fitted) -> None:
-            self.label_column_, self.qid_column_ = columns["label_column"], columns["qid_column"]
-            self._set_model(fitted.model, list(plan.metrics.values()), fitted.plan.objective)
+            # A refit trains on the first evaluation set too, so it needs the columns about clicks.
+            fields = clicks.named if self.refit else {}
+            sets = evaluation_sets(eval_set, data, y, qid, eval_group, not_features, fields, show)
+        with deferred_interrupts() as interrupts:
+            fitted = train(
+                Training(
+                    plan=plan,
+                    data=data,
+                    valid=[data if valid is X else valid for valid in sets],
+                    recipe=recipe,
+                    initial=None if earlier is None else earlier.forest_,
+                    callbacks=tuple(callbacks or ()),
+                    columns=_columns(X, y, qid, data, not_features),
+                    times=times,
+                    interrupts=interrupts,
+                )
+            )
             scores = fitted.out_of_sample
-            self.out_of_sample_ = scores if scores is None or given is X else given.ungroup(scores)
-
-        task = Task(
-            plan,
-            given,
-            evaluated,
-            recipe,
-            None if earlier is None else earlier.forest_,
-            times=times,
-            checkpoint=self.checkpoint,
-            verbose=self.verbose,
-            callbacks=tuple(callbacks or ()),
-            columns=columns,
-        )
-        train(task, finish)
+            if scores is not None and data is not X:
+                scores = data.ungroup(scores)
+            self._set_model(fitted.model, list(plan.metrics.values()), fitted.objective, scores)
         return self
 
     def check_params(self) -> None:
-        """Raise ValueError where a parameter cannot be used, as ``fit`` does before any work."""
-        read_parameters(self.get_params(deep=False))
+        """Raise ValueError if a parameter cannot be used, as ``fit`` does before any work."""
+        read_plan(self.get_params(deep=False))
 
     def _fit_on(
         self,
@@ -398,57 +388,55 @@ class Ranker(FittedRanker):
         plan: Plan,
         data: tuple[Any, ...],
         eval_set: Any,
+        asked: dict[str, Any],
         earlier: Ranker | None,
-        callbacks: Any,
+        callbacks: Sequence[Callable[[Progress], object]] | None,
     ) -> Self:
         """Train on several machines."""
-        from rankwright.cluster import arguments, training
-        from rankwright.cluster.options import Cluster
+        from rankwright.cluster.training import train_on
 
-        where = Cluster.of(cluster)
-        training.check(plan.settings.engine)
-        _check_watched(plan, eval_set)
-        X, y, qid, group, weights = data
-        names = arguments.column_names(X, y, qid, weights)
-        valid = arguments.spread_sets(eval_set, X, y, qid)
-        request = training.ClusterFit(
+        model, objective = train_on(
+            cluster,
             plan,
-            where,
-            arguments.spread_data(X, y, qid, group, weights),
-            valid,
-            names,
+            data,
+            eval_set,
+            asked,
             earlier=None if earlier is None else earlier.model_,
-            checkpoint=self.checkpoint,
-            verbose=self.verbose,
-            callbacks=callbacks or (),
+            callbacks=tuple(callbacks or ()),
         )
-        fitted = training.fit(request)
-        label, query = (arguments.column_of(value) for value in (y, qid))
-        more: dict[str, Any] = {
-            "label_column": label,
-            "qid_column": query,
-            "interrupted": fitted.interrupted,
-        }
-        model = model_of(
-            fitted.state, fitted.plan, fitted.columns, fitted.fingerprint, fitted.recipe, **more
-        )
-        self.label_column_, self.qid_column_ = more["label_column"], more["qid_column"]
-        self._set_model(model, list(fitted.plan.metrics.values()), fitted.plan.objective)
-        self.out_of_sample_ = None
+        self._set_model(model, list(plan.metrics.values()), objective)
         return self
 
 
+def _columns(
+    X: Any, y: Any, qid: Any, data: RankingData, not_features: list[str]
+) -> dict[str, Any]:
+    """Return the names of the columns of labels and queries, for the manifest."""
+    columns = {
+        "label_column": _names(X, y),
+        "qid_column": _names(X, qid),
+        "other_columns": not_features,
+    }
+    if is_path(X) and data.named:
+        labels = list(data.label_names)
+        columns["label_column"] = labels[0] if len(labels) == 1 else labels
+        columns["qid_column"] = qid or "qid"
+    return columns
+
+
 def _names(X: Any, value: Any) -> Any:
-    """Return the name of a column, or a list of names, where a value is that; otherwise None."""
+    """Return the value if it is the name of a column or a list of names, otherwise None."""
     if isinstance(value, str):
         return value
     return list(value) if names_columns(value, frame_columns(X)) else None
 
 
 def _check_watched(plan: Plan, eval_set: Any) -> None:
-    """Raise ValueError where early stopping has nothing to watch."""
-    missing = eval_set is None or (isinstance(eval_set, list | tuple) and len(eval_set) == 0)
-    if plan.settings.patience is not None and plan.parameters["early_stopping"] != "cv" and missing:
+    """Raise ValueError if early stopping has no evaluation set to watch."""
+    strategy = plan.strategy.each if isinstance(plan.strategy, Members) else plan.strategy
+    if plan.patience is None or isinstance(strategy, AfterFolds):
+        return
+    if eval_set is None or (isinstance(eval_set, list | tuple) and len(eval_set) == 0):
         raise ValueError(
             "early_stopping_rounds needs an eval_set to watch; pass eval_set=[(X, y, qid)]."
         )

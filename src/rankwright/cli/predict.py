@@ -122,7 +122,7 @@ def _write_scores(
 ) -> None:
     """Write one score per line while rows are read."""
     from rankwright.support.files import replacing
-    from rankwright.training.reading_bar import ReadingBar
+    from rankwright.training.progress import ReadingBar
 
     drop = [
         name

@@ -343,7 +343,7 @@ def _streamed(
     """Data whose features stay in the files; those fields that are of both are read from validation data too."""
     from rankwright import stream_data
     from rankwright.data.files import DataFiles
-    from rankwright.training.reading_bar import ReadingBar
+    from rankwright.training.progress import ReadingBar
 
     chosen = {name: value for name, value in reading.items() if name not in ("docid", "query_text")}
     drop = [

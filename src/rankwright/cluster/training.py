@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import hashlib
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 
-from rankwright.cluster import dask, worker
-from rankwright.cluster.options import Cluster
+from rankwright.cluster import arguments, dask, worker
+from rankwright.cluster.options import Cluster, check_on_cluster
 from rankwright.cluster.pieces import (
     Piece,
     assemble,
@@ -27,34 +27,21 @@ from rankwright.cluster.pieces import (
 from rankwright.data.bins import SAMPLE_ROWS, Bins, RowSample
 from rankwright.data.matching import Columns
 from rankwright.data.on_disk import to_disk
-from rankwright.data.within_query import Recipe, read_recipe
+from rankwright.data.within_query import read_recipe
 from rankwright.engines import load_engine
 from rankwright.engines.contract import Forest
 from rankwright.model import Model
+from rankwright.objectives import Objective
 from rankwright.support.locks import locked_folder
 from rankwright.training.checkpoint import Checkpoint
-from rankwright.training.fitting import Callbacks
+from rankwright.training.plan import Plan
 from rankwright.training.progress import Display
-from rankwright.training.settings import Plan
+from rankwright.training.result import model_of
 from rankwright.training.state import Progress, State
+from rankwright.training.strategies import Callbacks
 
 _LOG = logging.getLogger("rankwright")
 _INTERVAL = (50, 10.0)  # trees and seconds between the states that the client receives
-
-
-@dataclass(frozen=True, eq=False)
-class ClusterOutcome:
-    """The result of a fit: what the caller needs to describe its model.
-
-    ``columns`` are those of the data and, behind them, those of the recipe.
-    """
-
-    state: State
-    plan: Plan
-    columns: Columns
-    recipe: Recipe
-    fingerprint: str
-    interrupted: bool
 
 
 @dataclass
@@ -84,8 +71,10 @@ class ClusterFit:
         Names of columns, in the form of a piece without a source.
     earlier
         A model to add trees to.
-    checkpoint, verbose, callbacks
-        As for `Ranker`; callbacks are called by the client.
+    described
+        Entries of the manifest about columns of labels and queries.
+    callbacks
+        As for `Ranker`; the client calls them.
     """
 
     plan: Plan
@@ -94,8 +83,7 @@ class ClusterFit:
     valid: Sequence[Any]
     names: Piece
     earlier: Model | None
-    checkpoint: Any
-    verbose: int
+    described: Mapping[str, Any]
     callbacks: Callbacks
 
     @property
@@ -116,20 +104,62 @@ class _Led:
     interrupted: bool = False
 
 
-def check(engine: str) -> None:
-    """Raise an error, before any work, where a library is missing or an engine trains on one machine."""
+def train_on(
+    cluster: Any,
+    plan: Plan,
+    data: tuple[Any, ...],
+    eval_set: Any,
+    asked: Mapping[str, Any],
+    *,
+    earlier: Model | None,
+    callbacks: Callbacks,
+) -> tuple[Model, Objective]:
+    """Train on the workers of a cluster, and return the model and its objective.
+
+    Parameters
+    ----------
+    cluster
+        The argument of ``Ranker.fit``.
+    plan
+        What to train.
+    data
+        The arguments X, y, qid, group and sample_weight of ``Ranker.fit``.
+    eval_set
+        As for ``Ranker.fit``.
+    asked
+        Further arguments of ``Ranker.fit``, which only one machine can do.
+    earlier
+        A model to add trees to.
+    callbacks
+        Functions to call after each tree.
+    """
+    X, y, qid, group, weights = data
+    check_on_cluster({**plan.parameters, **asked}, X)
+    where = Cluster.of(cluster)
     dask.require()
-    if not load_engine(engine).several_machines:
+    if not load_engine(plan.engine).several_machines:
         raise ValueError(
-            f"engine={engine!r} trains on one machine; a cluster needs engine='xgboost', which trains on several."
+            f"engine={plan.engine!r} trains on one machine; a cluster needs engine='xgboost', "
+            "which trains on several."
         )
+    request = ClusterFit(
+        plan,
+        where,
+        arguments.spread_data(X, y, qid, group, weights),
+        arguments.spread_sets(eval_set, X, y, qid),
+        arguments.column_names(X, y, qid, weights),
+        earlier,
+        {"label_column": arguments.column_of(y), "qid_column": arguments.column_of(qid)},
+        callbacks,
+    )
+    return fit(request)
 
 
-def fit(request: ClusterFit) -> ClusterOutcome:
-    """Train on the workers of a cluster."""
-    cluster, settings = request.cluster, request.plan.settings
+def fit(request: ClusterFit) -> tuple[Model, Objective]:
+    """Train, and start again from the last state if a worker is lost."""
+    cluster, plan = request.cluster, request.plan
     led = _Led()
-    with dask.connect(cluster.where, settings.threads) as client:
+    with dask.connect(cluster.where, plan.threads) as client:
         for attempt in range(cluster.retries + 1):
             try:
                 workers = dask.workers_of(client)
@@ -144,20 +174,16 @@ def fit(request: ClusterFit) -> ClusterOutcome:
                 _LOG.warning("%s after %d trees; %s", lost, led.iteration, left)
                 last = str(lost)
     n_saved = 0 if led.saved is None else len(led.saved.rest["trees"])
-    path = (
-        request.checkpoint.get("path")
-        if isinstance(request.checkpoint, dict)
-        else request.checkpoint
-    )
-    remains = (
-        f"{path} has the first {n_saved} trees, and the same fit resumes from there"
-        if path is not None
-        else "nothing was kept; give the Ranker a checkpoint folder to resume from"
-    )
+    remains = "nothing was kept; give the Ranker a checkpoint folder to resume from"
+    if plan.checkpoint is not None:
+        path = plan.checkpoint.path
+        remains = f"{path} has the first {n_saved} trees, and the same fit resumes from there"
     raise RuntimeError(f"{last}, and {cluster.retries} retries are used up: {remains}.")
 
 
-def _attempt(client: Any, workers: Sequence[Any], request: ClusterFit, led: _Led) -> ClusterOutcome:
+def _attempt(
+    client: Any, workers: Sequence[Any], request: ClusterFit, led: _Led
+) -> tuple[Model, Objective]:
     dask.check_versions(client, workers)
     names, exact = request.names, request.cluster.exact
     train = _spread(
@@ -172,7 +198,7 @@ def _attempt(client: Any, workers: Sequence[Any], request: ClusterFit, led: _Led
         None if one is None else _spread_set(client, workers, one, number, names, train)
         for number, one in enumerate(request.valid)
     ]
-    recipe = read_recipe(request.plan.parameters["within_query"], train.columns)
+    recipe = read_recipe(request.plan.within_query, train.columns)
     if request.earlier is not None:
         request.earlier.check_same_recipe(recipe)
     if recipe:
@@ -184,7 +210,7 @@ def _attempt(client: Any, workers: Sequence[Any], request: ClusterFit, led: _Led
                     part.columns, feature_names=[*part.columns.feature_names, *recipe.names]
                 )
     threads = min(one.threads for one in workers)
-    plan = request.plan._replace(settings=replace(request.plan.settings, threads=threads))
+    plan = replace(request.plan, threads=threads)
     plan = dask.together(
         client, workers, _settle, [(plan, one, len(recipe.names), exact) for one in train.futures]
     )
@@ -193,15 +219,16 @@ def _attempt(client: Any, workers: Sequence[Any], request: ClusterFit, led: _Led
         train.fingerprint,
         *(train.fingerprint if one is None else one.fingerprint for one in sets),
     ]
-    saved = Checkpoint.of_prints(
-        request.checkpoint, plan, prints, len(train.columns.feature_names), request.initial
-    )
+    saved = None
+    if plan.checkpoint is not None:
+        n_features = len(train.columns.feature_names)
+        saved = Checkpoint(plan.checkpoint, plan, prints, n_features, request.initial)
     share = ", ".join(f"{rows / sum(train.rows):.0%}" for rows in train.rows)
     _LOG.info("%d rows on %d workers: %s", sum(train.rows), len(workers), share)
     with nullcontext() if saved is None else locked_folder(saved.path, "a training"):
         if saved is not None and led.saved is None and (state := saved.load()) is not None:
             led.saved = worker.save_state(
-                state.first(plan.settings.n_trees)
+                state.first(plan.n_trees)
             )  # it may have more trees than are wanted
         state = _train(client, workers, request, plan, train, sets, bins, saved, led)
     if led.interrupted:
@@ -209,7 +236,16 @@ def _attempt(client: Any, workers: Sequence[Any], request: ClusterFit, led: _Led
             "training was interrupted after %d iterations; the model has the trees so far",
             state.iteration,
         )
-    return ClusterOutcome(state, plan, train.columns, recipe, train.fingerprint, led.interrupted)
+    model = model_of(
+        state,
+        plan,
+        train.columns,
+        train.fingerprint,
+        recipe,
+        **request.described,
+        interrupted=led.interrupted,
+    )
+    return model, plan.objective
 
 
 def _pairs(
@@ -255,7 +291,7 @@ def _train(
     """Train from the last state that is known, and follow what the first worker reports."""
     n_initial = 0 if request.initial is None else request.initial.n_trees
     content = b"" if request.initial is None else request.initial.dump()
-    interval = _INTERVAL if saved is None else saved.interval
+    interval = _INTERVAL if saved is None else (saved.place.trees, saved.place.seconds)
     led.history = [{name: [] for name in plan.metrics} for _ in sets]
     led.iteration = 0
     if led.saved is not None:
@@ -269,7 +305,7 @@ def _train(
         arguments.append(
             (plan, part, valid, bins, led.saved, content, interval, request.cluster.exact)
         )
-    with Display(request.verbose, plan.settings.n_trees, plan.target) as display:
+    with Display(plan.verbose, plan.n_trees, plan.target) as display:
 
         def on_message(kind: str, content: Any) -> bool:
             if kind == "interrupted":
@@ -304,7 +340,7 @@ def _follow(
     led.reported = step.iteration
     progress = Progress(
         iteration=step.iteration,
-        n_estimators=plan.settings.n_trees,
+        n_estimators=plan.n_trees,
         done=step.done,
         history=led.history,
         seconds=step.seconds,
@@ -377,7 +413,8 @@ def _assemble(parts: Sequence[Any], columns: Columns, labels: Sequence[str]) -> 
     data = assemble(parts, columns)
     if data is None:
         return without_rows(columns, labels)
-    # Trees grow from bins. The features are read for bins and scores alone, so they need not stay in memory.
+    # Trees grow from bins. The features are read for bins and scores alone, so they need not stay
+    # in memory.
     data.X = to_disk(data.X)
     return data
 
@@ -406,4 +443,5 @@ def _bins(client: Any, workers: Sequence[Any], train: _Spread, plan: Plan) -> Bi
     assert sample is not None
     names = train.columns.feature_names
     categorical = [names.index(name) for name in train.columns.categories]
-    return Bins.of(sample, plan.settings.tree_options["max_bin"], categorical)
+    assert plan.tree_options.max_bin is not None
+    return Bins.of(sample, plan.tree_options.max_bin, categorical)

@@ -14,11 +14,11 @@ from rankwright.data.bins import Bins, RowSample
 from rankwright.data.dataset import RankingData
 from rankwright.data.within_query import Recipe
 from rankwright.engines import load_engine
-from rankwright.training.boosting import Boosting
+from rankwright.training.checkpoint import describe_state, read_state
 from rankwright.training.defaults import for_data
-from rankwright.training.settings import Plan
+from rankwright.training.loop import Boosting
+from rankwright.training.plan import Plan
 from rankwright.training.state import Progress, State
-from rankwright.training.state_file import describe_state, read_state
 
 _SECONDS_BETWEEN_MESSAGES = 0.2
 
@@ -82,8 +82,8 @@ def save_state(state: State) -> Saved:
 
 def load_state(saved: Saved, plan: Plan, initial_trees: int, n_sets: int) -> State:
     """Read a state back."""
-    forest = load_engine(plan.settings.engine).load(saved.trees)
-    return read_state(saved.rest, forest, initial_trees, [list(plan.metrics)] * n_sets)
+    forest = load_engine(plan.engine).load(saved.trees)
+    return read_state(saved.rest, forest, initial_trees, plan, n_sets)
 
 
 def train(
@@ -119,16 +119,14 @@ def train(
     stopped
         Whether the user wants training to end.
     """
-    forest = load_engine(plan.settings.engine).load(initial) if initial else None
-    n_initial = 0 if forest is None else forest.n_trees
-    state = State(forest=forest, initial_trees=n_initial)
+    state = State.initial(load_engine(plan.engine).load(initial) if initial else None)
     if start is not None:
-        state = load_state(start, plan, n_initial, len(valid))
+        state = load_state(start, plan, state.initial_trees, len(valid))
     with connected(place.tracker, place.number):
         reducer = Collective(place.exact)
         is_first = reducer.rank == 0
         sets = [data if part is None else part for part in valid]
-        boosting = Boosting(plan.objective, plan.metrics, data, sets, plan.settings, reducer, bins)
+        boosting = Boosting(plan, data, sets, reducer, bins)
         steps: list[Step] = []
         last_message = last_state = time.perf_counter()
         saved_iteration = state.iteration

@@ -65,8 +65,10 @@ def number(
     return float(value)
 
 
-def positive(name: str, value: Any) -> float:
+def positive(name: str, value: Any, *, most: float | None = None) -> float:
     """Return the value as a float, or raise ArgumentError if it is not a finite number above 0.
+
+    With ``most`` larger numbers are refused too.
 
     Examples
     --------
@@ -74,8 +76,9 @@ def positive(name: str, value: Any) -> float:
     1.5
     """
     is_number = isinstance(value, Real) and not isinstance(value, bool)
-    if not is_number or not _is_finite(value) or value <= 0:
-        raise ArgumentError(name, f"must be a number above 0; got {reprlib.repr(value)}.")
+    if not is_number or not _is_finite(value) or value <= 0 or not _within(value, None, most):
+        expected = f"a number above 0{_limits(None, most)}"
+        raise ArgumentError(name, f"must be {expected}; got {reprlib.repr(value)}.")
     return float(value)
 
 

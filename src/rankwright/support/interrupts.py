@@ -4,24 +4,57 @@ from __future__ import annotations
 
 import signal
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import FrameType
 from typing import Any
 
 
+class Interrupts(list[Any]):
+    """The Ctrl-Cs that have arrived in a block of `deferred_interrupts`."""
+
+    _at_once = False
+    _handler: Callable[..., Any] | None = None
+
+    @contextmanager
+    def allowed(self) -> Iterator[None]:
+        """Let Ctrl-C take effect at once in this block, for work that may take long.
+
+        A Ctrl-C that has arrived before takes effect now. After the first one, further ones wait
+        again: they must not interrupt the code that deals with the first.
+        """
+        self._at_once = True
+        try:
+            if self:
+                self._receive(*self.pop(0))
+            yield
+        finally:
+            self._at_once = False
+
+    def _receive(self, number: int, frame: FrameType | None) -> None:
+        if not self._at_once:
+            self.append((number, frame))
+            return
+        self._at_once = False
+        assert self._handler is not None
+        self._handler(number, frame)
+        # The handler did not raise: the program deals with Ctrl-C in another way.
+        self._at_once = True
+
+
 @contextmanager
-def deferred_interrupts() -> Iterator[list[Any]]:
+def deferred_interrupts() -> Iterator[Interrupts]:
     """Let Ctrl-C wait until the end of the block, and take effect then.
 
-    Yields a list that is empty until a Ctrl-C arrives, so that a block that waits for something can give up. Python
-    runs handlers of signals in the main thread only: in other threads nothing is changed, and nothing arrives.
+    Yields a list that is empty until a Ctrl-C arrives, so that a block that waits for something can
+    give up. Work in the block that may take long belongs into a block of `Interrupts.allowed`.
+    Python runs handlers of signals in the main thread only: in other threads nothing changes.
 
     Examples
     --------
     >>> steps = []
     >>> try:
-    ...     with deferred_interrupts():
+    ...     with deferred_interrupts() as interrupts:
     ...         signal.raise_signal(signal.SIGINT)
     ...         steps.append("complete")
     ... except KeyboardInterrupt:
@@ -29,22 +62,20 @@ def deferred_interrupts() -> Iterator[list[Any]]:
     >>> steps
     ['complete', 'interrupted']
     """
-    arrived: list[Any] = []
+    interrupts = Interrupts()
     if threading.current_thread() is not threading.main_thread():
-        yield arrived
+        yield interrupts
         return
     handler = signal.getsignal(signal.SIGINT)
-    if not callable(handler):  # ignored, left to the system, or not set from Python
-        yield arrived
+    if not callable(handler):
+        # Ctrl-C is ignored, left to the system, or was not set from Python.
+        yield interrupts
         return
-
-    def remember(number: int, frame: FrameType | None) -> None:
-        arrived.append((number, frame))
-
-    signal.signal(signal.SIGINT, remember)
+    interrupts._handler = handler
+    signal.signal(signal.SIGINT, interrupts._receive)
     try:
-        yield arrived
+        yield interrupts
     finally:
         signal.signal(signal.SIGINT, handler)
-        if arrived:
-            handler(*arrived[0])
+        if interrupts:
+            handler(*interrupts[0])

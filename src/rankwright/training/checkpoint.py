@@ -1,15 +1,17 @@
-"""Checkpoints: the state of a training saved in a folder at intervals, tied to its data and settings by a key."""
+"""Checkpoints: the state of a training saved in a folder at intervals.
+
+A key made of the data and the plan ties a checkpoint to its training.
+"""
 
 from __future__ import annotations
 
 import hashlib
 import json
 import logging
-import os
+import math
 import time
-from collections.abc import Sequence
-from dataclasses import asdict
-from pathlib import Path
+from collections.abc import Iterator, Sequence
+from dataclasses import fields
 from typing import Any
 
 import numpy as np
@@ -17,18 +19,31 @@ import numpy as np
 from rankwright.data.dataset import RankingData
 from rankwright.data.matrices import is_sparse
 from rankwright.engines import load_engine
-from rankwright.engines.contract import Engine, Forest
+from rankwright.engines.contract import Forest
 from rankwright.persistence import has_model, read_model, write_model
-from rankwright.training.boosting import Boosting
-from rankwright.training.parameters import Number
-from rankwright.training.settings import Plan
-from rankwright.training.state import State
-from rankwright.training.state_file import describe_state, read_state
+from rankwright.training.loop import Boosting
+from rankwright.training.plan import CheckpointPlace, Plan
+from rankwright.training.state import PHASES, State
 
 _LOG = logging.getLogger("rankwright")
-_TREES, _SECONDS = 100, 60.0
 _ROWS_AT_ONCE = 16_384
 _REMEDY = "delete the folder to start again"
+
+# Entries of a plan that do not decide which trees are grown, or that the key has in another form.
+_NOT_IN_KEY = {
+    "parameters",
+    "strategy",
+    "auto_objective",
+    "within_query",
+    "objective",
+    "metrics",
+    "full_leaves_required",
+    "n_trees",
+    "threads",
+    "verbose",
+    "checkpoint",
+}
+_STOPPING = {"stopping_rule", "stopping_errors"}
 
 
 class Checkpoint:
@@ -36,109 +51,63 @@ class Checkpoint:
 
     Parameters
     ----------
-    path
-        The folder.
-    trees, seconds
-        It is due after this many trees or seconds, whichever comes first.
-    key
-        Identifies the training.
-    engine
-        Reads and writes the trees.
+    place
+        The folder and the intervals.
+    plan
+        The training, with the settings that the data decides filled in.
+    fingerprints
+        `fingerprint` of the training data and of each evaluation set.
     n_features
-        Columns of the data.
-    initial_trees
+        Number of columns of the data.
+    initial
         Trees of an earlier model that the training starts from.
-    curves
-        Names of the metrics on each evaluation set.
     """
 
     def __init__(
         self,
-        path: Path,
-        trees: int,
-        seconds: float,
-        key: str,
-        engine: Engine,
+        place: CheckpointPlace,
+        plan: Plan,
+        fingerprints: Sequence[str],
         n_features: int,
-        initial_trees: int,
-        curves: Sequence[Sequence[str]],
+        initial: Forest | None,
     ) -> None:
-        self.path = path
-        self._trees = trees
-        self._seconds = seconds
-        self._key = key
-        self._engine = engine
+        self.place = place
+        self.path = place.path
+        self._key = _key_of(plan, fingerprints, initial)
+        self._engine = load_engine(plan.engine)
         self._n_features = n_features
-        self._initial_trees = initial_trees
-        self._curves = curves
+        self._initial_trees = 0 if initial is None else initial.n_trees
+        self._plan = plan
+        self._n_sets = len(fingerprints) - 1
         self._saved_iteration = 0
         self._saved_at = time.perf_counter()
 
     @classmethod
     def of(
-        cls, option: Any, plan: Plan, parts: Sequence[RankingData], initial: Forest | None
+        cls, plan: Plan, parts: Sequence[RankingData], initial: Forest | None
     ) -> Checkpoint | None:
-        """Read the estimator's option ``checkpoint``: a folder, or a dict of path, trees and seconds."""
-        if option is None:
+        """Return the checkpoint of a training on data in memory, or None if none is wanted."""
+        if plan.checkpoint is None:
             return None
-        prints = [
-            fingerprint(parts[0], _click_fields(plan)),
-            *(fingerprint(part) for part in parts[1:]),
-        ]
-        return cls.of_prints(option, plan, prints, len(parts[0].feature_names), initial)
-
-    @classmethod
-    def of_prints(
-        cls, option: Any, plan: Plan, prints: Sequence[str], n_features: int, initial: Forest | None
-    ) -> Checkpoint | None:
-        """Do the same for data that is known by the fingerprints of its parts."""
-        if option is None:
-            return None
-        chosen: dict[str, Any] = option if isinstance(option, dict) else {"path": option}
-        if not isinstance(chosen.get("path"), str | os.PathLike) or chosen.keys() - {
-            "path",
-            "trees",
-            "seconds",
-        }:
-            raise ValueError(
-                f"checkpoint must be a folder, or a dict of path and, optionally, trees and seconds; got {chosen!r}."
-            )
-        trees, seconds = chosen.get("trees", _TREES), chosen.get("seconds", _SECONDS)
-        Number(1, whole=True).check("trees of checkpoint", trees)
-        Number(0).check("seconds of checkpoint", seconds)
-        engine = load_engine(plan.settings.engine)
-        return cls(
-            Path(chosen["path"]),
-            trees,
-            seconds,
-            _key_of(plan, prints, initial),
-            engine,
-            n_features,
-            0 if initial is None else initial.n_trees,
-            [list(plan.metrics)] * (len(prints) - 1),
-        )
-
-    @property
-    def interval(self) -> tuple[int, float]:
-        """Trees and seconds after which it is due."""
-        return self._trees, self._seconds
+        train, *valid = parts
+        prints = [fingerprint(train, plan.click_fields), *map(fingerprint, valid)]
+        return cls(plan.checkpoint, plan, prints, len(train.feature_names), initial)
 
     def load(self) -> State | None:
-        """Read the state, or None where there is none yet."""
+        """Read the state, or return None if there is none yet."""
         if not has_model(self.path) and not (self.path / self._engine.file_name).exists():
             return None
         content, manifest = read_model(self.path)
-        state = manifest.get("state")
-        if manifest.get("state_sha256", _hash(state)) != _hash(
-            state
-        ):  # the first checkpoints had none
-            raise ValueError(
-                f"{self.path}: the state does not have the hash that the manifest states; {_REMEDY}."
-            )
         if manifest.get("checkpoint_of") != self._key:
             raise ValueError(
-                f"{self.path} holds a checkpoint of another training (other data, objective or parameters); "
-                "choose another folder or delete it."
+                f"{self.path} holds a checkpoint of another training (other data, objective or "
+                "parameters); choose another folder or delete it."
+            )
+        values = manifest.get("state")
+        if manifest.get("state_sha256") != hash_of(values):
+            raise ValueError(
+                f"{self.path}: the state does not have the hash that the manifest states; "
+                f"{_REMEDY}."
             )
         try:
             forest = self._engine.load(content)
@@ -146,98 +115,227 @@ class Checkpoint:
                 raise ValueError(
                     f"its trees are over {forest.n_features} columns, not {self._n_features}"
                 )
-            read = read_state(state, forest, self._initial_trees, self._curves)
+            state = read_state(values, forest, self._initial_trees, self._plan, self._n_sets)
         except ValueError as error:
+            reason = str(error).rstrip(".")
             raise ValueError(
-                f"{self.path} holds a damaged checkpoint: {str(error).rstrip('.')}; {_REMEDY}."
+                f"{self.path} holds a damaged checkpoint: {reason}; {_REMEDY}."
             ) from None
-        self._saved_iteration = read.iteration
-        _LOG.info("resuming from %s after %d iterations", self.path, read.iteration)
-        return read
+        self._saved_iteration = state.iteration
+        _LOG.info("resuming from %s after %d iterations", self.path, state.iteration)
+        return state
 
     def save_if_due(self, boosting: Boosting) -> None:
         """Save if enough trees were grown or enough time has passed."""
         trees = boosting.iteration - self._saved_iteration
-        if trees >= self._trees or time.perf_counter() - self._saved_at >= self._seconds:
+        seconds = time.perf_counter() - self._saved_at
+        if trees >= self.place.trees or seconds >= self.place.seconds:
             self.save(boosting.snapshot())
 
     def save(self, state: State) -> None:
-        """Write the state, unless the folder has one of more iterations already."""
+        """Write the state, unless the folder already has a state of more iterations."""
         assert state.forest is not None
         if state.iteration >= self._saved_iteration:
-            rest = describe_state(state)
-            manifest = {"checkpoint_of": self._key, "state": rest, "state_sha256": _hash(rest)}
+            values = describe_state(state)
+            manifest = {
+                "checkpoint_of": self._key,
+                "state": values,
+                "state_sha256": hash_of(values),
+            }
             write_model(self.path, state.forest.dump(), manifest, self._engine.file_name)
             self._saved_iteration = state.iteration
         self._saved_at = time.perf_counter()
 
 
-def _hash(state: Any) -> str:
-    """Hash of a state as JSON writes it, where NaN and the digits of a number have one spelling."""
-    return hashlib.sha256(json.dumps(state, sort_keys=True).encode()).hexdigest()
+def hash_of(values: Any) -> str:
+    """Hash a state as JSON writes it: NaN and the digits of a number have one spelling there."""
+    return hashlib.sha256(json.dumps(values, sort_keys=True).encode()).hexdigest()
 
 
-def _key_of(plan: Plan, data: Sequence[str], initial: Forest | None) -> str:
-    """Hash what decides about a training; neither the number of trees nor that of threads does."""
-    unused = (
-        "n_trees",
-        "threads",
-        *(["stopping_rule", "stopping_errors"] if plan.settings.patience is None else []),
-    )
-    settings = {k: repr(v) for k, v in asdict(plan.settings).items() if k not in unused}
-    if not _click_fields(plan):
-        del settings["bias"], settings["propensity"]  # the first checkpoints had none
-    data = list(data)
-    start = None if initial is None else initial.dump().decode("utf-8", "backslashreplace")
-    key = repr((str(plan.objective), list(plan.metrics), sorted(settings.items()), data, start))
+def _key_of(plan: Plan, fingerprints: Sequence[str], initial: Forest | None) -> str:
+    """Hash everything that decides which trees are grown."""
+    unused = set(_NOT_IN_KEY)
+    if plan.patience is None:
+        unused |= _STOPPING
+    settings = [
+        (entry.name, repr(getattr(plan, entry.name)))
+        for entry in fields(plan)
+        if entry.name not in unused
+    ]
+    start = None if initial is None else hashlib.sha256(initial.dump()).hexdigest()
+    key = repr((str(plan.objective), list(plan.metrics), settings, list(fingerprints), start))
     return hashlib.sha256(key.encode()).hexdigest()
 
 
-def _click_fields(plan: Plan) -> list[str]:
-    """Fields of the training data that decide about a training."""
-    bias, propensity = plan.settings.bias, plan.settings.propensity
-    return [
-        *(() if bias is None else bias.columns),
-        *(() if propensity is None else (propensity.column,)),
-    ]
-
-
-def fingerprint(data: RankingData, fields: Sequence[str] = ()) -> str:
-    """Hash of the features, labels, queries, weights, pairs and columns, and of the fields that are named."""
-    # Columns without names of their own are told apart by position, whatever a reader calls them.
-    names: list[Any] = (
-        data.feature_names
-        if data.named
-        else [f"f{number}" for number in range(len(data.feature_names))]
-    )
+def fingerprint(data: RankingData, field_names: Sequence[str] = ()) -> str:
+    """Hash the features, labels, queries, weights, pairs and columns, and the named fields."""
+    digest = hashlib.blake2b(digest_size=16)
+    names: list[Any] = data.feature_names
+    if not data.named:
+        # Columns without names are told apart by position, whatever a reader calls them.
+        names = [f"f{number}" for number in range(len(names))]
     if len(data.label_names) > 1:
         names = [*names, data.label_names]
-    digest = hashlib.blake2b(
-        repr((names, sorted(data.categories.items()))).encode(), digest_size=16
-    )
-    arrays = (data.X.data, data.X.indices, data.X.indptr) if is_sparse(data.X) else (data.X,)
-    for array in (
-        *arrays,
-        data.y,
-        data.queries.keys,
-        data.group,
-        np.zeros(0) if data.weights is None else data.weights,
-        *(data.labels[name] for name in data.label_names[1:]),
-        *(() if data.pairs is None else data.pairs.arrays),
-    ):
+    digest.update(repr((names, sorted(data.categories.items()))).encode())
+    for array in _arrays_of(data):
         digest.update(repr((array.shape, array.dtype.str)).encode())
         for start in range(0, len(array), _ROWS_AT_ONCE):
             rows = array[start : start + _ROWS_AT_ONCE]
-            rows = (
-                rows + 0.0 if rows.dtype.kind == "f" else rows
-            )  # -0.0 is 0.0 for every part of a training
+            if rows.dtype.kind == "f":
+                # Adding 0.0 turns -0.0 into 0.0, because training treats them alike.
+                rows = rows + 0.0
             digest.update(np.ascontiguousarray(rows).data)
-    for name in fields:
+    for name in field_names:
         values = data.fields[name]
         digest.update(repr((name, values.dtype.str)).encode())
-        digest.update(
-            repr(values.tolist()).encode()
-            if values.dtype == object
-            else np.ascontiguousarray(values).data
-        )
+        if values.dtype == object:
+            digest.update(repr(values.tolist()).encode())
+        else:
+            digest.update(np.ascontiguousarray(values).data)
     return digest.hexdigest()
+
+
+def _arrays_of(data: RankingData) -> Iterator[Any]:
+    X = data.X
+    yield from (X.data, X.indices, X.indptr) if is_sparse(X) else (X,)
+    yield from (data.y, data.queries.keys, data.group)
+    yield np.zeros(0) if data.weights is None else data.weights
+    for name in data.label_names[1:]:
+        yield data.labels[name]
+    if data.pairs is not None:
+        yield from data.pairs.arrays
+
+
+_LISTS = ("trees", "factors", "rates", "biases", "history", "choices", "errors")
+_ENTRIES = {"initial_trees", *_LISTS, "finished", "times"}
+
+
+def describe_state(state: State) -> dict[str, Any]:
+    """Return everything but the forest as values that JSON can hold."""
+    lists = {name: getattr(state, name) for name in _LISTS}
+    return {
+        "initial_trees": state.initial_trees,
+        **lists,
+        "finished": state.finished,
+        "times": state.times,
+    }
+
+
+def read_state(values: Any, forest: Forest, initial_trees: int, plan: Plan, n_sets: int) -> State:
+    """Check every value of a state and its agreement with the forest.
+
+    Raise ValueError with the reason if a value is wrong.
+
+    Parameters
+    ----------
+    values
+        A result of `describe_state`.
+    forest
+        The trees that belong to it.
+    initial_trees
+        How many of them belong to an earlier model.
+    plan
+        The training.
+    n_sets
+        Number of evaluation sets.
+    """
+    if not isinstance(values, dict) or values.keys() != _ENTRIES:
+        raise ValueError(f"a state consists of {', '.join(sorted(_ENTRIES))}")
+    if not _is_whole(values["initial_trees"]) or values["initial_trees"] != initial_trees:
+        raise ValueError(
+            f"it starts from {values['initial_trees']!r} trees of an earlier model, not "
+            f"{initial_trees}"
+        )
+    trees = _read_trees(values["trees"], initial_trees, forest)
+    n = len(trees)
+    factors = _finite("factors", values["factors"], n)
+    rates = _finite("rates", values["rates"], n if values["rates"] else 0)
+    if not all(rate > 0 for rate in rates):
+        raise ValueError("a learning rate is not a positive number")
+    errors = _finite("errors", values["errors"], n if values["errors"] else 0)
+    if not all(error >= 0 for error in errors):
+        raise ValueError("an error is not a number from 0")
+    if not isinstance(values["finished"], bool):
+        raise ValueError("finished is neither true nor false")
+    times = values["times"]
+    if not isinstance(times, dict) or set(times) != set(PHASES):
+        raise ValueError(f"times are not those of {', '.join(PHASES)}")
+    seconds = _finite("times", [times[phase] for phase in PHASES], len(PHASES))
+    if any(number < 0 for number in seconds):
+        raise ValueError("a time is not a number from 0")
+    return State(
+        forest=forest,
+        initial_trees=initial_trees,
+        trees=trees,
+        factors=factors,
+        rates=rates,
+        biases=_read_biases(values["biases"], n if plan.bias.columns else 0),
+        history=_read_history(values["history"], list(plan.metrics), n_sets, n),
+        choices=_read_choices(values["choices"], len(errors)),
+        errors=errors,
+        finished_after=n if values["finished"] else None,
+        times=dict(zip(PHASES, seconds, strict=True)),
+    )
+
+
+def _read_trees(trees: Any, initial_trees: int, forest: Forest) -> list[int]:
+    if not isinstance(trees, list) or not all(map(_is_whole, trees)):
+        raise ValueError("its numbers of trees are not whole numbers from 0")
+    counts = [initial_trees, *trees]
+    if any(later - earlier not in (0, 1) for earlier, later in zip(counts, trees, strict=False)):
+        raise ValueError("its numbers of trees do not grow by one tree or none")
+    if forest.n_trees != counts[-1]:
+        raise ValueError(f"it counts {counts[-1]} trees and has {forest.n_trees}")
+    return list(trees)
+
+
+def _read_choices(choices: Any, n: int) -> list[int]:
+    is_list = isinstance(choices, list) and len(choices) == n and all(map(_is_whole, choices))
+    if not is_list or any(
+        not 1 <= choice <= number for number, choice in enumerate(choices, start=1)
+    ):
+        raise ValueError("a choice is not one of the iterations so far")
+    return list(choices)
+
+
+def _read_biases(biases: Any, n: int) -> list[list[float]]:
+    is_list = isinstance(biases, list) and all(isinstance(values, list) for values in biases)
+    if not is_list or len(biases) != n:
+        raise ValueError(f"biases has not one list for each of {n} iterations")
+    return [_finite("biases", values, len(biases[0])) for values in biases]
+
+
+def _read_history(
+    history: Any, metrics: Sequence[str], n_sets: int, n: int
+) -> list[dict[str, list[float]]]:
+    if not isinstance(history, list) or not all(isinstance(item, dict) for item in history):
+        raise ValueError("its history is not a list of curves")
+    if [set(curves) for curves in history] != [set(metrics)] * n_sets:
+        raise ValueError("its history has other metrics or evaluation sets")
+    # The file has the metrics in alphabetical order, and the first one is special.
+    read = [{name: _numbers(name, curves[name], n) for name in metrics} for curves in history]
+    if any(math.isinf(number) for item in read for curve in item.values() for number in curve):
+        raise ValueError("a metric is infinite")
+    return read
+
+
+def _finite(name: str, values: Any, n: int) -> list[float]:
+    numbers = _numbers(name, values, n)
+    if not all(map(math.isfinite, numbers)):
+        raise ValueError(f"{name} has a number that is not finite")
+    return numbers
+
+
+def _numbers(name: str, values: Any, n: int) -> list[float]:
+    if not isinstance(values, list) or len(values) != n:
+        raise ValueError(f"{name} has not one number for each of {n} iterations")
+    if not all(isinstance(value, int | float) and not isinstance(value, bool) for value in values):
+        raise ValueError(f"{name} has an entry that is not a number")
+    try:
+        return [float(value) for value in values]
+    except OverflowError:
+        raise ValueError(f"{name} has a number that is too large") from None
+
+
+def _is_whole(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and value >= 0

@@ -40,17 +40,14 @@ def cross_fitted(ranker: Any, data: RankingData, folds: int) -> HeldOut:
             f"there are {data.n_queries} queries for {folds} folds; give more data, or fewer folds."
         )
     manifest = ranker.manifest_
-    if manifest.get("initial_trees", 0):
+    if manifest["initial_trees"]:
         raise ValueError(
             "the trees of init_model may have seen every query, so cross-fitting would not be honest; calibrate on "
             "held-out queries instead of with folds."
         )
     # With several members the first one's rates are recorded, and each has about as many trees.
-    trees = (
-        len(ranker.learning_rates_) or ranker.best_iteration_
-    )  # the first models recorded no rates
     changes = {
-        "n_estimators": trees,
+        "n_estimators": len(ranker.learning_rates_),
         "early_stopping_rounds": None,
         "early_stopping": "valid",
         "refit": False,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -15,53 +15,65 @@ from rankwright.objectives import Objective
 from rankwright.objectives import objective as parse_objective
 from rankwright.objectives.bound import BoundObjective
 from rankwright.support.reducer import ALONE, Reducer, addable
-from rankwright.training.from_clicks import document_weights
-from rankwright.training.settings import Langevin, Plan
 from rankwright.training.steering import Steering
 from rankwright.training.stopping import errors_allowed
 
-DEFAULTS_VERSION = (
-    2  # increase it when a choice made here changes: stored outcomes are then computed again
-)
-_FEW = 0.1  # of the documents: a smaller share of relevant ones is few
-# Weights of 0.03 make the default reg_lambda of 0.3 count as 10 would, which measured better. Where few documents are
-# relevant, squared error would mostly fit the others, so its weight falls with their share.
+if TYPE_CHECKING:
+    from rankwright.training.plan import Langevin, Plan, TreeOptions
+
+# Increase it when a choice made here changes: stored outcomes are then computed again.
+DEFAULTS_VERSION = 2
+# A smaller share of relevant documents counts as few.
+_FEW = 0.1
+# Weights of 0.03 make the default reg_lambda of 0.3 count as 10 would, and this measured better. If
+# few documents are relevant, squared error would mostly fit the other documents. So its weight
+# falls with the share of relevant documents.
 _AUTO = "0.03 yetiloss(permutations=2, neighbours=3) + {} n^-0.5 queryrmse"
-AUTO_PAIRS = "ranknet(pairs)"  # where there are pairs and no labels
 _AUTO_WEIGHT = 0.03
-_FIRST_RATE = 0.03  # of a training whose learning rate is steered
-_ENOUGH_QUERIES = 20  # to steer by: halves of fewer say nothing about each other
-_TEMPERATURE = 0.7  # of the queries' random weights
-_COLUMNS = 0.7  # share of the columns in a tree
-_OF_GIVEN = (
-    0.6  # power of the share of given columns, by which it falls with features within the query
-)
-_ROWS = 0.7  # share of the rows in a tree, where queries have no random weights
-_MOST_SHRINKING = (
-    30.0  # engines hold gains in 32 bits, and those of the last tree grow with exp(2 * shrinking)
-)
+# The objective "auto" for pairs without labels.
+AUTO_PAIRS = "ranknet(pairs)"
+# The rate at which a steered training starts.
+_FIRST_RATE = 0.03
+# Halves of fewer queries say too little about each other to steer by.
+_ENOUGH_QUERIES = 20
+# Temperature of the random weights of queries.
+_TEMPERATURE = 0.7
+# Shares of the columns and, without random weights of queries, of the rows in a tree.
+_COLUMNS = 0.7
+_ROWS = 0.7
+# With features within the query, the share of columns falls by this power of the given columns'
+# share.
+_OF_GIVEN = 0.6
+# Engines hold gains in 32 bits, and the last tree's gains grow with exp(2 * shrinking).
+_MOST_SHRINKING = 30.0
 
 
 def is_auto(objective: str | Objective) -> bool:
-    """Tell whether the objective is left to the data."""
+    """Return True if the objective is left to the data."""
     return isinstance(objective, str) and objective.strip() == "auto"
 
 
 def resolve_objective(
     objective: str | Objective, metric: Metric, relevant_share: float = 1.0
 ) -> Objective:
-    """Read an objective; ``"auto"`` is the one for the metric and the share of relevant documents."""
+    """Read an objective; ``"auto"`` depends on the metric and the share of relevant documents."""
     if is_auto(objective):
-        weight = _AUTO_WEIGHT * min(
-            1.0, max(relevant_share / _FEW, 1e-4)
-        )  # a weight must be above 0
-        objective = "stochasticrank" if metric.selects else _AUTO.format(f"{weight:.2g}")
+        return auto_objective(metric, relevant_share)
     return parse_objective(objective)
+
+
+def auto_objective(metric: Metric, relevant_share: float) -> Objective:
+    """Return the objective for a metric and a share of relevant documents."""
+    if metric.selects:
+        return parse_objective("stochasticrank")
+    # A weight must be above 0.
+    weight = _AUTO_WEIGHT * min(1.0, max(relevant_share / _FEW, 1e-4))
+    return parse_objective(_AUTO.format(f"{weight:.2g}"))
 
 
 @dataclass(frozen=True)
 class Counts:
-    """What settings are chosen by, over all machines."""
+    """The counts that settings are chosen by, over all machines."""
 
     rows: int
     queries: int
@@ -70,8 +82,10 @@ class Counts:
 
     @classmethod
     def of(cls, train: RankingData, label: str | None, reducer: Reducer) -> Counts:
-        """Count rows, queries and documents relevant by a label; see whether weights are the same within each query."""
-        relevant = np.count_nonzero(choose_label(train.labels, label) > 0) if train.labels else 0
+        """Count rows, queries and relevant documents, and check the weights of each query."""
+        relevant = 0
+        if train.labels:
+            relevant = int(np.count_nonzero(choose_label(train.labels, label) > 0))
         local = (train.n_rows, train.n_queries, relevant, not train.one_weight_per_query)
         rows, queries, relevant, uneven = reducer.sum(np.array(local, dtype=np.float64)).tolist()
         return cls(int(rows), int(queries), int(relevant), uneven == 0)
@@ -81,91 +95,132 @@ class Counts:
         """Share of the documents that are relevant."""
         return self.relevant / self.rows
 
+    @property
+    def few_relevant(self) -> bool:
+        """Whether few documents are relevant."""
+        return self.relevant_share < _FEW
+
+    @property
+    def ten_thousands(self) -> float:
+        """Rows in units of 10 000, and at least 1: the size that defaults grow with."""
+        return max(1.0, self.rows / 10_000)
+
 
 def for_data(plan: Plan, train: RankingData, reducer: Reducer = ALONE, *, derived: int = 0) -> Plan:
-    """Fill in what the data decides: the objective, tree options that are None, the bootstrap, and the steering.
+    """Fill in the settings that the data decides.
 
-    ``derived`` of the columns are features within the query. Full leaf values need the same weight for all rows of a
-    query; without it they become diagonal, or, if the user asked for them, training refuses later.
+    These are the objective, tree options that are None, the bootstrap, and the learning rate with
+    its steering. Full leaf values need the same weight for all rows of a query. Without it they
+    become diagonal, or, if the user asked for them, training refuses later.
+
+    Parameters
+    ----------
+    plan
+        The plan as the parameters say.
+    train
+        Training data of this machine.
+    reducer
+        Sums over all machines.
+    derived
+        Number of columns that are features within the query.
     """
-    settings, counts = plan.settings, Counts.of(train, plan.target.first.label, reducer)
-    objective = resolve_objective(plan.parameters["objective"], plan.target, counts.relevant_share)
-    if is_auto(plan.parameters["objective"]) and not train.labels:
-        objective = parse_objective(AUTO_PAIRS)
-    if train.pairs is not None and not any(term.from_pairs for _, _, term in objective.terms()):
-        raise ValueError(
-            f"there are pairs, and the objective {plan.parameters['objective']} does not learn from them; add a term "
-            "that does, as in 'yetiloss + 0.1 ranknet(pairs)'."
-        )
-    options = settings.tree_options
-    rate, leaves, bins, rows = (
-        options[name] for name in ("learning_rate", "num_leaves", "max_bin", "subsample")
+    counts = Counts.of(train, plan.target.first.label, reducer)
+    full_leaves = plan.full_leaves and (plan.full_leaves_required or counts.even_weights)
+    plan = replace(plan, objective=_objective(plan, train, counts), full_leaves=full_leaves)
+    temperature = _bagging_temperature(plan, counts)
+    steered = (
+        plan.learning_rate is None
+        and full_leaves
+        and plan.langevin is None
+        and counts.queries >= _ENOUGH_QUERIES
     )
-    columns = options["colsample"]
-    temperature = plan.parameters["bagging_temperature"]
-    ratio = max(1.0, counts.rows / 10_000)
-    full = settings.full_leaves and (
-        plan.parameters["leaf_values"] == "full" or counts.even_weights
-    )
-    if leaves is None:
-        leaves = min(64, round(16 * ratio**0.5))
-    if bins is None:
-        bins = min(255, round(63 * ratio**0.5))
-    if temperature is None:
-        temperature = (
-            _TEMPERATURE if full and rows is None and counts.relevant_share >= _FEW else 0.0
-        )
-    if rows is None:
-        rows = 1.0 if temperature > 0 else _ROWS
-    if columns is None:
-        columns = _COLUMNS * (1 - derived / len(train.feature_names)) ** _OF_GIVEN
-    langevin, steering = settings.langevin, None
-    if rate is None and full and langevin is None and counts.queries >= _ENOUGH_QUERIES:
-        rate, steering = _FIRST_RATE, Steering()
+    rate = plan.learning_rate
+    if steered:
+        rate = _FIRST_RATE
     elif rate is None:
-        rate = min(0.1, 0.06 * ratio**0.25)
-        if objective.first_order:
-            inverse, queries = document_weights(settings.propensity, train), train.queries.grouped()
-            shared: dict[str, Any] = {
-                "seed": settings.seed,
-                "pairs": train.pairs,
-                "inverse": inverse,
-            }
-            bound = BoundObjective(objective, train.labels, queries, plan.target, **shared)
-            squares = addable(
-                np.square(bound(np.zeros(train.n_rows))[0]), counts.rows, reducer
-            ).sum()
-            size = float(np.sqrt(reducer.sum(np.array([squares]))[0] / counts.rows))
-            rate = 0.03 * rate / size if size > 0 else rate
-    if langevin is not None:
-        _check_shrinking(langevin, rate, settings.n_trees)
-    chosen = {
-        "learning_rate": rate,
-        "num_leaves": leaves,
-        "max_bin": bins,
-        "subsample": rows,
-        "colsample": columns,
-    }
-    settings = replace(
-        settings,
-        tree_options={**options, **chosen},
-        full_leaves=full,
-        steering=steering,
-        stopping_errors=errors_allowed(steered=steering is not None),
-        bagging_temperature=float(temperature),
+        rate = _constant_rate(plan, train, counts, reducer)
+    if plan.langevin is not None:
+        _check_shrinking(plan.langevin, rate, plan.n_trees)
+    given_share = 1 - derived / len(train.feature_names)
+    return replace(
+        plan,
+        learning_rate=rate,
+        tree_options=_tree_options(plan.tree_options, counts, temperature, given_share),
+        bagging_temperature=temperature,
+        steering=Steering() if steered else None,
+        stopping_errors=errors_allowed(steered=steered),
     )
-    return plan._replace(objective=objective, settings=settings)
+
+
+def _objective(plan: Plan, train: RankingData, counts: Counts) -> Objective:
+    objective = plan.objective
+    if plan.auto_objective and not train.labels:
+        objective = parse_objective(AUTO_PAIRS)
+    elif plan.auto_objective:
+        objective = auto_objective(plan.target, counts.relevant_share)
+    if train.pairs is not None and not any(term.from_pairs for _, _, term in objective.terms()):
+        name = "auto" if plan.auto_objective else objective
+        raise ValueError(
+            f"there are pairs, and the objective {name} does not learn from them; add a term that "
+            "does, as in 'yetiloss + 0.1 ranknet(pairs)'."
+        )
+    return objective
+
+
+def _bagging_temperature(plan: Plan, counts: Counts) -> float:
+    if plan.bagging_temperature is not None:
+        return plan.bagging_temperature
+    if plan.full_leaves and plan.tree_options.subsample is None and not counts.few_relevant:
+        return _TEMPERATURE
+    return 0.0
+
+
+def _tree_options(
+    options: TreeOptions, counts: Counts, temperature: float, given_share: float
+) -> TreeOptions:
+    root = counts.ten_thousands**0.5
+    if options.num_leaves is None:
+        options = replace(options, num_leaves=min(64, round(16 * root)))
+    if options.max_bin is None:
+        options = replace(options, max_bin=min(255, round(63 * root)))
+    if options.subsample is None:
+        options = replace(options, subsample=1.0 if temperature > 0 else _ROWS)
+    if options.colsample is None:
+        options = replace(options, colsample=_COLUMNS * given_share**_OF_GIVEN)
+    return options
+
+
+def _constant_rate(plan: Plan, train: RankingData, counts: Counts, reducer: Reducer) -> float:
+    rate = float(min(0.1, 0.06 * counts.ten_thousands**0.25))
+    if not plan.objective.first_order:
+        return rate
+    # Steps are as long as the gradient here, so the rate is divided by its size at the start.
+    inverse = None if plan.propensity is None else plan.propensity.document_weights(train)
+    bound = BoundObjective(
+        plan.objective,
+        train.labels,
+        train.queries.grouped(),
+        plan.target,
+        seed=plan.seed,
+        pairs=train.pairs,
+        inverse=inverse,
+    )
+    gradient, _ = bound(np.zeros(train.n_rows))
+    squares = addable(np.square(gradient), counts.rows, reducer).sum()
+    size = float(np.sqrt(reducer.sum(np.array([squares]))[0] / counts.rows))
+    return 0.03 * rate / size if size > 0 else rate
 
 
 def _check_shrinking(langevin: Langevin, rate: float, n_trees: int) -> None:
-    """Raise ValueError if the first tree would be shrunk away, or so far that an engine could not grow the last one."""
+    """Raise ValueError if shrinking would end the first tree, or leave the last one no gain."""
     share = langevin.shrink_rate * rate
     if share >= 1:
         raise ValueError(f"shrink_rate * learning_rate must be below 1; got {share:g}.")
     each = -math.log1p(-share)
     if n_trees * each > _MOST_SHRINKING:
         raise ValueError(
-            f"shrink_rate={langevin.shrink_rate:g} at a learning rate of {rate:g} shrinks the first of {n_trees} trees "
-            f"by exp(-{n_trees * each:.3g}), and exp(-{_MOST_SHRINKING:g}) is the most that an engine's numbers of 32 "
-            f"bits allow; use a smaller shrink_rate or at most {int(_MOST_SHRINKING / each)} trees."
+            f"shrink_rate={langevin.shrink_rate:g} at a learning rate of {rate:g} shrinks the "
+            f"first of {n_trees} trees by exp(-{n_trees * each:.3g}), and "
+            f"exp(-{_MOST_SHRINKING:g}) is the most that an engine's numbers of 32 bits allow; use "
+            f"a smaller shrink_rate or at most {int(_MOST_SHRINKING / each)} trees."
         )

@@ -29,8 +29,8 @@ from rankwright.clicks.cells import Cells, sums_by
 from rankwright.clicks.multiplicative import curve_errors, fit_curve, informative, unreachable
 from rankwright.data.dataset import RankingData
 from rankwright.data.row_order import row_hashes
-from rankwright.training.bias_columns import BiasColumn, read_columns
-from rankwright.training.settings import BiasSettings
+from rankwright.training.bias import BiasColumn, read_columns
+from rankwright.training.plan import BiasSettings
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]

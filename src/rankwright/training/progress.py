@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import html
+import sys
 import time
 from collections.abc import Callable
 from contextlib import ExitStack
 from types import TracebackType
-from typing import Self
+from typing import Any, Self
 
 from rich.console import Console
 from rich.progress import BarColumn, TextColumn
@@ -15,10 +17,12 @@ from rich.table import Column
 
 from rankwright.kernels.compilation import announcing
 from rankwright.metrics import Metric
-from rankwright.training.notebook_bar import NotebookBar, in_notebook
 from rankwright.training.state import Progress
 
 _SECONDS_BETWEEN_LINES = 5.0
+_SECONDS_BETWEEN_UPDATES = 0.1
+_SECONDS_BETWEEN_NOTEBOOK_UPDATES = 0.2
+_READING_BAR_WIDTH = 20
 _LONGEST_NAME = 18  # characters of a metric's name, so that the bar fits 80 columns
 
 
@@ -140,3 +144,81 @@ def _objective_share(times: dict[str, float]) -> float:
     """Share of the time spent on gradients and leaf values, not on the engine's trees."""
     loop = sum(times[phase] for phase in ("gradients", "trees", "leaves", "evaluation"))
     return (times["gradients"] + times["leaves"]) / (loop or 1.0)
+
+
+class ReadingBar:
+    """Shows on standard error how much of the files has been read; silent with ``verbose=0``.
+
+    It is called with what is read, the bytes so far, and the bytes in all, and needs no end: a pass over the files may
+    break off at any time.
+
+    Examples
+    --------
+    >>> ReadingBar(0)("rows", 5, 10)
+    """
+
+    def __init__(self, verbose: int) -> None:
+        self._console = Console(stderr=True, markup=False)
+        self._verbose = verbose
+        self._notebook: NotebookBar | None = None
+        self._last = time.perf_counter()
+
+    def __call__(self, purpose: str, done: int, total: int) -> None:
+        """Show the current state."""
+        now, finished = time.perf_counter(), done >= total
+        if not self._verbose:
+            return
+        text = f"reading {purpose}: {done / 1e6:.0f} of {total / 1e6:.0f} MB"
+        if in_notebook():
+            if self._notebook is None:
+                self._notebook = NotebookBar(100)
+            self._notebook.update(100 * done // max(1, total), text)
+        elif not self._console.is_terminal:
+            if now - self._last >= _SECONDS_BETWEEN_LINES:
+                self._last = now
+                self._console.print(text, highlight=False, soft_wrap=True)
+        elif finished or now - self._last >= _SECONDS_BETWEEN_UPDATES:
+            self._last = now
+            filled = _READING_BAR_WIDTH * done // max(1, total)
+            line = f"{'━' * filled}{'╌' * (_READING_BAR_WIDTH - filled)} {text}"
+            self._console.file.write("\r\x1b[K" + ("" if finished else line))
+            self._console.file.flush()
+
+
+def in_notebook() -> bool:
+    """Tell whether this process is the kernel of a notebook."""
+    ipython = sys.modules.get("IPython")
+    shell = None if ipython is None else ipython.get_ipython()
+    return getattr(shell, "kernel", None) is not None
+
+
+class NotebookBar:
+    """A bar with a line of text; it needs nothing but IPython, which is there in every notebook.
+
+    Parameters
+    ----------
+    total
+        Number of steps.
+    """
+
+    def __init__(self, total: int) -> None:
+        self._total = total
+        self._handle: Any = None
+        self._last = 0.0
+
+    def update(self, completed: int, text: str) -> None:
+        """Show the current state, at most a few times a second."""
+        if (
+            time.perf_counter() - self._last < _SECONDS_BETWEEN_NOTEBOOK_UPDATES
+            and completed < self._total
+        ):
+            return
+        self._last = time.perf_counter()
+        from IPython.display import HTML, display
+
+        bar = f'<progress max="{self._total}" value="{completed}" style="width: 20em"></progress>'
+        content = HTML(f"{bar} <span>{html.escape(text)}</span>")
+        if self._handle is None:
+            self._handle = display(content, display_id=True)
+        else:
+            self._handle.update(content)

@@ -1,4 +1,4 @@
-"""Where a training stands, and what callbacks learn of it."""
+"""The state of a training, and its progress as callbacks receive it."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def no_times() -> dict[str, float]:
 
 @contextmanager
 def timed(times: dict[str, float], phase: str) -> Iterator[None]:
-    """Add the seconds of the block to a phase, and those in which kernels were compiled to the phase of compilation."""
+    """Add the seconds of the block to a phase, and seconds of compiling kernels to compilation."""
     start, compiled = time.perf_counter(), compile_seconds()
     yield
     compiling = compile_seconds() - compiled
@@ -38,7 +38,7 @@ class State:
     Parameters
     ----------
     forest
-        The trees, whose scores are to be multiplied by ``factor``; None before the first snapshot.
+        The trees, to be multiplied by ``factor``; None before the first snapshot.
     initial_trees
         How many of them belong to an earlier model.
     trees
@@ -46,14 +46,15 @@ class State:
     factors
         Common factor of all trees after each iteration.
     rates
-        Where the learning rate is steered: that of the next tree, after each iteration.
+        If the learning rate is steered: the rate of the next tree, after each iteration.
     biases
-        Where position bias is learned: its values, all columns in a row, after each iteration.
+        If position bias is learned: its values, all columns in a row, after each iteration.
     history
         Metrics of each evaluation set after each iteration, by name.
     choices, errors
-        Where an evaluation set is watched: the iteration, from 1, that the model would end with after each iteration,
-        and the standard error of each iteration's difference from the best (`rankwright.training.stopping`).
+        If an evaluation set is watched: the iteration, from 1, that the model would end with after
+        each iteration, and the standard error of each iteration's difference from the best
+        (`rankwright.training.stopping`).
     finished_after
         The iteration, from 1, after which more would change nothing; None if it is not known yet.
     times
@@ -72,9 +73,14 @@ class State:
     finished_after: int | None = None
     times: dict[str, float] = field(default_factory=no_times)
 
+    @classmethod
+    def initial(cls, forest: Forest | None) -> State:
+        """Return the state before the first iteration, with the trees of an earlier model if any."""
+        return cls() if forest is None else cls(forest=forest, initial_trees=forest.n_trees)
+
     @property
     def iteration(self) -> int:
-        """Number of complete iterations: one is complete, whatever else is recorded of it, once ``trees`` has it."""
+        """Number of complete iterations: an iteration is complete once ``trees`` has it."""
         return len(self.trees)
 
     @property
@@ -93,17 +99,18 @@ class State:
         return self.trees[-1] if self.trees else self.initial_trees
 
     def first(self, iterations: int, forest: Forest | None = None) -> State:
-        """Return a copy that ends after the first iterations, without what an incomplete one left behind.
+        """Return a copy that ends after the first iterations, without parts of an incomplete one.
 
-        Its trees are those of ``forest``, by default of its own. As this object is not changed, it does not matter
-        where an interrupt hits.
+        Its trees are taken from ``forest``, by default from its own forest. This object is not
+        changed, so it does not matter when an interrupt hits.
         """
         forest = self.forest if forest is None else forest
         trees = self.trees[:iterations]
+        if forest is not None:
+            forest = forest.first(trees[-1] if trees else self.initial_trees)
+        keeps_end = self.finished and iterations >= self.iteration
         return State(
-            forest=None
-            if forest is None
-            else forest.first(trees[-1] if trees else self.initial_trees),
+            forest=forest,
             initial_trees=self.initial_trees,
             trees=trees,
             factors=self.factors[:iterations],
@@ -115,9 +122,7 @@ class State:
             ],
             choices=self.choices[:iterations],
             errors=self.errors[:iterations],
-            finished_after=self.finished_after
-            if self.finished and iterations >= self.iteration
-            else None,
+            finished_after=self.finished_after if keeps_end else None,
             times=dict(self.times),
         )
 
@@ -133,26 +138,28 @@ class State:
 
 @dataclass(frozen=True)
 class Progress:
-    """What a callback learns after each iteration.
+    """The progress of a training, as a callback receives it after each iteration.
 
     Parameters
     ----------
     iteration, n_estimators
         Iterations so far, and in all.
     done
-        Iterations of this run, without those before it resumed.
+        Iterations of this run, without iterations before it resumed.
     history
         Metrics of each evaluation set after each iteration, by name.
     seconds
         Time of this run so far.
     times
-        Seconds in each phase, with those before it resumed: ``"preparation"`` of the data, ``"compilation"`` of
-        kernels (first run only), ``"gradients"``, ``"trees"``, ``"leaves"`` (values that are not computed by the
-        engine) and ``"evaluation"``.
+        Seconds in each phase, with the time before it resumed: ``"preparation"`` of the data,
+        ``"compilation"`` of kernels (first run only), ``"gradients"``, ``"trees"``, ``"leaves"``
+        (values that are not computed by the engine) and ``"evaluation"``.
     compile_seconds
-        The part of ``seconds`` in which kernels were compiled: it says nothing about the time that is left.
+        The part of ``seconds`` in which kernels were compiled. It does not help to estimate the
+        time that is left.
     stage
-        Name of the pass of a training that has several, such as ``"refit"``; empty for the one whose curves are kept.
+        Name of the pass, if a training has several, for example ``"refit"``; empty for the pass
+        with the curves that are kept.
     """
 
     iteration: int

@@ -1,16 +1,18 @@
-"""Which tree a model ends with: early stopping that keeps the noise of the validation queries in mind.
+"""Early stopping that keeps the noise of the validation queries in mind.
 
-The best of 300 values of a noisy curve is the luckiest one, often after few trees. Two models are compared query by
-query: with the difference d of the best tree's value and that of tree t in each query, the mean of d is uncertain by
-its standard error
+The best of 300 values of a noisy curve is the luckiest value, often after few trees. So two models
+are compared query by query: with the difference d of the best tree's value and tree t's value in
+each query, the mean of d is uncertain by its standard error
 
-    se = sqrt(sum w^2 (d - mean d)^2) / sum w * sqrt(n / (n - 1)),        w the weights of the n queries.
+    se = sqrt(sum w^2 (d - mean d)^2) / sum w * sqrt(n / (n - 1)),        w the weights of n queries.
 
-The rule ``"within_error"`` ends with the last tree whose mean of d is at most a few standard errors (`errors_allowed`):
-trees as good as the best, as far as anyone can tell, are kept, since more trees measured better where nothing speaks
-against them (docs/defaults.md). The rule ``"best"`` ends with the best tree.
+The rule ``"within_error"`` ends with the last tree whose mean of d is at most a few standard errors
+(`errors_allowed`). It keeps trees that cannot be told apart from the best one, because more trees
+measured better if nothing speaks against them (docs/defaults.md). The rule ``"best"`` ends with the
+best tree.
 
-Only the best tree's values have to be remembered: a new best tree is the last one within its own error.
+Only the best tree's values have to be remembered: a new best tree is the last one within its own
+error.
 """
 
 from __future__ import annotations
@@ -30,16 +32,16 @@ RULES = ("within_error", "best")
 
 
 def errors_allowed(*, steered: bool) -> float:
-    """By how many standard errors a tree may be below the best and still count as equal to it.
+    """Return the standard errors that a tree may be below the best and still count as equal to it.
 
-    A steered learning rate slows down by itself where queries disagree, so later trees do little harm and it takes more
-    to leave them out; with a constant rate they overfit.
+    A steered learning rate slows down by itself when queries disagree. Later trees then do little
+    harm, so it takes more to leave them out. With a constant rate they overfit.
     """
     return 1.5 if steered else 1.0
 
 
 class TreesChosen(NamedTuple):
-    """What a rule says after an iteration: the iteration to end with, and the error of this one's difference."""
+    """The iteration to end with, after an iteration, and the error of its difference to the best."""
 
     iteration: int
     error: float
@@ -53,9 +55,9 @@ class Watch:
     rule
         One of `RULES`.
     higher_is_better
-        Of the metric.
+        Whether higher values of the metric are better.
     weights
-        Of the queries, or None.
+        Weights of the queries, or None.
     errors
         Standard errors that a tree may be below the best.
     reducer
@@ -90,10 +92,11 @@ class Watch:
         self._choice = 0
 
     def see(self, iteration: int, values: Floats, mean: float) -> TreesChosen:
-        """Take the value of each query after an iteration, NaN for queries that do not count, and their mean.
+        """Take the value of each query after an iteration, and their mean.
 
-        Which tree is best is decided by the mean, as everywhere else that reads the curve: the mean of the differences
-        may say otherwise in its last digit where two trees are level.
+        Values of queries that do not count are NaN. The mean decides which tree is best, as in
+        everything else that reads the curve. The mean of the differences may say otherwise in its
+        last digit when two trees are level.
         """
         better = self._best is None or self._sign * mean > self._highest
         difference, error = (0.0, 0.0) if better else self._compared(values)
@@ -104,11 +107,11 @@ class Watch:
         return TreesChosen(self._choice, error)
 
     def resume(self, best: Floats, mean: float, choice: int) -> None:
-        """Continue after iterations whose best one had these values and this mean, and whose choice is known."""
+        """Continue after iterations with the best one's values and mean, and their choice."""
         self._best, self._highest, self._choice = best, self._sign * mean, choice
 
     def _compared(self, values: Floats) -> tuple[float, float]:
-        """By how much the best tree is better, and the standard error of that."""
+        """Return by how much the best tree is better, and the standard error of the difference."""
         assert self._best is not None
         d = self._sign * (self._best - values)
         w = np.ones(len(d)) if self._weights is None else self._weights
@@ -126,29 +129,29 @@ class Watch:
 def describe_stopping(
     rule: str, best: int, choice: int, curve: Any, errors: Sequence[float], allowed: float = 1.0
 ) -> dict[str, Any]:
-    """What the manifest says about the end of a training: the rule, and how flat the curve is.
+    """Describe the end of a training for the manifest: the rule, and how flat the curve is.
 
-    ``difference`` is what the validation metric loses from its best value to the tree that the model ends with, and
-    ``error`` the standard error of that, over queries. ``last_within_error`` is the last iteration that is within
-    ``standard_errors`` of the best, whatever the rule.
+    ``difference`` is the loss of the validation metric from its best value to the tree that the
+    model ends with, and ``error`` its standard error over queries. ``last_within_error`` is the
+    last iteration that is within ``standard_errors`` of the best, whatever the rule.
 
     Parameters
     ----------
     rule
         One of `RULES`.
     best, choice
-        The iterations with the best value and of the rule, from 1.
+        The iteration with the best value and the iteration of the rule, from 1.
     curve, errors
-        Value after each iteration, and the standard error of its difference from the best one so far.
+        Value after each iteration, and the standard error of its difference from the best value so
+        far.
     allowed
         Standard errors that a tree may be below the best.
     """
-    after = range(best, len(curve) + 1)
-    level = [
-        i
-        for i in after
-        if i == choice or abs(curve[best - 1] - curve[i - 1]) <= allowed * errors[i - 1]
-    ]
+
+    def is_level(iteration: int) -> bool:
+        difference = abs(curve[best - 1] - curve[iteration - 1])
+        return iteration == choice or difference <= allowed * errors[iteration - 1]
+
     return {
         "rule": rule,
         "best_iteration": best,
@@ -156,34 +159,36 @@ def describe_stopping(
         "difference": float(abs(curve[best - 1] - curve[choice - 1])),
         "error": float(errors[choice - 1]),
         "standard_errors": allowed,
-        "last_within_error": max(level),
+        "last_within_error": max(filter(is_level, range(best, len(curve) + 1))),
     }
 
 
 def read_stopping(values: Any) -> dict[str, Any] | None:
-    """Check what a manifest says about the end of a training; raise ValueError where it is damaged."""
+    """Check the manifest's entry about early stopping; raise ValueError if it is damaged."""
     if values is None:
         return None
-    numbers = ("best_iteration", "chosen_iteration", "difference", "error")
-    if (
-        not isinstance(values, dict)
-        or values.get("rule") not in RULES
-        or not all(isinstance(values.get(name), int | float) for name in numbers)
-        or not all(type(values[name]) is int and values[name] >= 1 for name in numbers[:2])
-        or type(values.get("last_within_error", 1)) is not int  # the first models lack it
-        or not isinstance(values.get("standard_errors", 1.0), int | float)  # likewise
-    ):
+    if not isinstance(values, dict) or not _is_description(values):
         raise ValueError("the manifest's entry about early stopping is not one; it was damaged.")
     return values
 
 
+def _is_description(values: dict[str, Any]) -> bool:
+    iterations = ("best_iteration", "chosen_iteration", "last_within_error")
+    numbers = ("difference", "error", "standard_errors")
+    return (
+        values.get("rule") in RULES
+        and all(type(values.get(name)) is int and values[name] >= 1 for name in iterations)
+        and all(isinstance(values.get(name), int | float) for name in numbers)
+    )
+
+
 def stopping_sentence(stopping: dict[str, Any], *, refit: bool = False) -> str:
-    """Say in a sentence which tree a training ended with, and how flat the curve is.
+    """Return a sentence about the tree that a training ended with, and how flat the curve is.
 
     Parameters
     ----------
     stopping
-        As `describe_stopping` returns it, with the number of ``folds`` if these chose.
+        As `describe_stopping` returns it, with the number of ``folds`` if folds chose.
     refit
         Whether the model comes from a second training.
 
@@ -195,19 +200,20 @@ def stopping_sentence(stopping: dict[str, Any], *, refit: bool = False) -> str:
     'It ends with the best tree, 2 (rule: best); the last within 1.5 standard errors of it is tree 3.'
     """
     best, choice = stopping["best_iteration"], stopping["chosen_iteration"]
-    where = "Before the refit it" if refit else "It"
-    where = f"Over {stopping['folds']} folds it" if "folds" in stopping else where
-    allowed = stopping.get("standard_errors", 1.0)
+    where = "It"
+    if "folds" in stopping:
+        where = f"Over {stopping['folds']} folds it"
+    elif refit:
+        where = "Before the refit it"
+    allowed = stopping["standard_errors"]
     within = "within one standard error" if allowed == 1 else f"within {allowed:g} standard errors"
     if best != choice:
         return (
             f"{where} ends with tree {choice}, the last {within} of the best, tree {best}: "
             f"{stopping['difference']:.4f} ± {stopping['error']:.4f} apart."
         )
-    last = stopping.get("last_within_error", best)
-    flat = (
-        f"the last {within} of it is tree {last}"
-        if last > best
-        else f"no later tree is {within} of it"
-    )
+    last = stopping["last_within_error"]
+    flat = f"no later tree is {within} of it"
+    if last > best:
+        flat = f"the last {within} of it is tree {last}"
     return f"{where} ends with the best tree, {best} (rule: {stopping['rule']}); {flat}."

@@ -74,7 +74,7 @@ def softrank_bound(
     classes
         Number K of grades, counted from 0: K - 1 is the highest label.
     version
-        ``"corrected"`` or ``"published"``; ``"mended"`` and ``"printed"`` are older names of the two.
+        ``"corrected"`` or ``"published"``.
 
     Examples
     --------
@@ -87,7 +87,6 @@ def softrank_bound(
     """
     from scipy.special import erfcinv
 
-    version = {"mended": "corrected", "printed": "published"}.get(version, version)
     if version not in ("corrected", "published"):
         raise ValueError(f"version must be 'corrected' or 'published'; got {version!r}.")
     whole = all(
