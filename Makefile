@@ -25,6 +25,7 @@ lint: setup
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+	$(BIN)/lint-imports --no-cache
 
 docs: setup
 	$(BIN)/python -m zensical build --strict

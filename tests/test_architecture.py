@@ -1,10 +1,13 @@
-"""Kernels that know no metric, and an example on every public name."""
+"""Layers, kernels that know no metric, and an example on every public name."""
 
 from __future__ import annotations
 
 import ast
 import inspect
+import os
 import re
+import shutil
+import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -16,6 +19,7 @@ from rankwright.metrics import known_metrics
 from rankwright.objectives import OBJECTIVES
 
 ROOT = Path(rankwright.__file__).parent
+REPOSITORY = Path(__file__).parents[1]
 MODULES = {
     ".".join(("rankwright", *path.relative_to(ROOT).with_suffix("").parts)).removesuffix(
         ".__init__"
@@ -61,6 +65,28 @@ def imported(source: str, *, deferred: bool) -> set[str]:
 
 def below(name: str, layer: str) -> bool:
     return name == f"rankwright.{layer}" or name.startswith(f"rankwright.{layer}.")
+
+
+def check_layers(folder: Path) -> subprocess.CompletedProcess[str]:
+    """Run import-linter with the contracts of pyproject.toml on a copy of the package."""
+    command = [str(Path(sys.executable).parent / "lint-imports")]
+    environment = {**os.environ, "PYTHONPATH": f"{folder}{os.pathsep}{REPOSITORY / 'lab' / 'src'}"}
+    command += ["--no-cache", "--config", str(REPOSITORY / "pyproject.toml")]
+    return subprocess.run(
+        command, cwd=folder, env=environment, capture_output=True, text=True, check=False
+    )
+
+
+def test_each_layer_imports_from_the_layers_below_it(tmp_path: Path) -> None:
+    shutil.copytree(ROOT, tmp_path / "rankwright", ignore=shutil.ignore_patterns("__pycache__"))
+    done = check_layers(tmp_path)
+    assert done.returncode == 0, done.stdout
+    # A function of a kernel that reads a metric is found, too.
+    kernel = tmp_path / "rankwright" / "kernels" / "ties.py"
+    kernel.write_text(kernel.read_text() + "\n\ndef f():\n    import rankwright.metrics\n")
+    done = check_layers(tmp_path)
+    assert done.returncode == 1
+    assert "rankwright.kernels.ties -> rankwright.metrics" in done.stdout
 
 
 @pytest.mark.parametrize("module", [name for name in MODULES if below(name, "kernels")])
