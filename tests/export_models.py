@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 import rankwright as rw
-from rankwright.data.matching import Columns
+from rankwright.data.columns import Columns
 from rankwright.engines.scoring import score
 from rankwright.kernels.tree_arrays import (
     AMONG,

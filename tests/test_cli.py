@@ -22,7 +22,7 @@ import pytest
 import rankwright as rw
 from commands import Outcome
 from rankwright.cli.options import DATA_OPTIONS
-from rankwright.data.tables import document_names
+from rankwright.data.documents import document_names
 from waiting import wait_for
 
 COMMANDS = ["demo", "train", "evaluate", "compare", "predict", "convert"]

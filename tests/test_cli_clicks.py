@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 
 import rankwright as rw
-from rankwright.data.tables import document_names
+from rankwright.data.documents import document_names
 
 
 @pytest.fixture(scope="module")
@@ -19,10 +19,11 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("clicks")
     data = rw.make_web_search(40, kind="short", n_features=20, seed=6)
     urls = np.array([f"url{i}" for i in range(data.n_rows)], dtype=object)
-    rw.RankingData(
+    named = rw.RankingData(
         data.X, data.y, qid=data.qid, feature_names=data.feature_names, fields={"url": urls}
-    ).to_parquet(path / "named.parquet")
-    data.to_parquet(path / "plain.parquet")
+    )
+    rw.write_data(named, path / "named.parquet")
+    rw.write_data(data, path / "plain.parquet")
     for name, trees in (("old", 2), ("new", 20)):
         ranker = rw.Ranker(n_estimators=trees, min_child_samples=5, n_jobs=1, verbose=0).fit(data)
         ranker.save(path / name)
@@ -50,7 +51,7 @@ def test_evaluate_from_clicks_is_what_the_library_says(folder, call):
         "evaluate", folder / "new", folder / "named.parquet", *log, *metrics, "--json"
     )
     assert code == 0, err
-    data = rw.RankingData.from_parquet(folder / "named.parquet")
+    data = rw.read_data(folder / "named.parquet")
     log = rw.read_clicks(folder / "named-log.parquet").attach(data, document="url")
     scores = rw.load(folder / "new").predict(data)
     expected = rw.evaluate_clicks(
@@ -61,7 +62,7 @@ def test_evaluate_from_clicks_is_what_the_library_says(folder, call):
 
 
 def test_ids_of_documents_may_be_in_a_column_that_is_not_a_feature(folder, call, tmp_path):
-    rw.write_data(rw.RankingData.from_parquet(folder / "named.parquet"), tmp_path / "named.csv")
+    rw.write_data(rw.read_data(folder / "named.parquet"), tmp_path / "named.csv")
     run, data = tmp_path / "run", tmp_path / "named.csv"
     settings = [
         word
@@ -166,7 +167,7 @@ def test_lists_are_made_shown_and_tested(folder, call, tmp_path, method):
     assert made == (0, f"120 lists written to {lists}\n", "")
     frame = pd.read_parquet(lists)
     assert frame.groupby(["query", "session"]).size().eq(4).all()
-    data = rw.RankingData.from_parquet(folder / "named.parquet")
+    data = rw.read_data(folder / "named.parquet")
     label = dict(zip(data.fields["url"], data.y, strict=True))
     frame["click"] = [int(label[url] >= 3) for url in frame["document"]]
     frame.to_csv(tmp_path / "log.csv", index=False)
@@ -226,6 +227,6 @@ def test_lists_go_to_tables_only(folder, call, tmp_path):
     systems = folder / "old", folder / "new", folder / "plain.parquet"
     code, _, err = call("interleave", *systems, "--out", tmp_path / "lists.txt")
     assert code == 1
-    assert "must end in .parquet, .csv or .tsv" in err
+    assert "the name must end in .parquet, .pq, .arrow" in err
     assert call("interleave", *systems, "--out", tmp_path / "lists.tsv")[0] == 0
     assert pd.read_csv(tmp_path / "lists.tsv", sep="\t")["document"][0].startswith("1-")

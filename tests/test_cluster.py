@@ -19,7 +19,7 @@ from rankwright.cli import main
 from rankwright.cluster import dask as dask_room
 from rankwright.cluster import pieces
 from rankwright.cluster.options import check_on_cluster
-from rankwright.data.matching import Columns
+from rankwright.data.columns import Columns
 
 pytest.importorskip("distributed")
 
@@ -163,7 +163,7 @@ def test_categories_of_all_parts(client: Any, tmp_path: Path) -> None:
     for number, rows in enumerate(np.array_split(order, 3)):
         part = table(rows).append_column("colour", pa.array(colours[rows]).dictionary_encode())
         write(tmp_path / "data", f"{number}.parquet", part)
-    expected = ranker().fit(RankingData.from_arrow(whole))
+    expected = ranker().fit(RankingData(whole, "label", qid="qid"))
     found = ranker().fit(tmp_path / "data", cluster=client)
     assert found.manifest_["categories"] == {"colour": ["blue", "green", "grey", "red"]}
     assert found.forest_.dump() == expected.forest_.dump()

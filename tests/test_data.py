@@ -20,9 +20,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from rankwright import RankingData
-from rankwright.data.encoding import encode_features
-from rankwright.data.matching import Columns
+from rankwright import RankingData, read_data, write_data
+from rankwright.data.columns import Columns, encode_features
 
 FEATURES = np.array([[0.5, 0.0], [np.nan, 2.0], [-1.5, 0.0], [4.0, 8.0], [3.0, 0.0]])
 LABELS = [1.0, 0.0, 2.5, 3.0, 0.0]
@@ -828,16 +827,16 @@ IDS: dict[str, Any] = {
 @pytest.mark.parametrize("name", IDS)
 def test_parquet_round_trip_of_ids(name: str, tmp_path: Path) -> None:
     data = RankingData([[1.0], [2.0], [3.0]], [0, 1, 2], qid=IDS[name])
-    data.to_parquet(tmp_path / "data.parquet")
-    same(RankingData.from_parquet(tmp_path / "data.parquet"), data)
+    write_data(data, tmp_path / "data.parquet")
+    same(read_data(tmp_path / "data.parquet"), data)
 
 
 @pytest.mark.parametrize("options", [{}, {"weights": None}, {"categorical": None}], ids=str)
 def test_parquet_round_trip_bit_by_bit(options: dict[str, Any], tmp_path: Path) -> None:
     data = sample(**options)
     data.X[0, 0], data.X[1, 0] = 5e-324, -0.0
-    data.to_parquet(str(tmp_path / "data.parquet"))
-    same(RankingData.from_parquet(str(tmp_path / "data.parquet")), data)
+    write_data(data, str(tmp_path / "data.parquet"))
+    same(read_data(str(tmp_path / "data.parquet")), data)
     assert os.listdir(tmp_path) == ["data.parquet"]
 
 
@@ -848,8 +847,8 @@ def test_parquet_keeps_levels_that_no_row_has(tmp_path: Path) -> None:
         qid=[1, 2, 3],
         categorical=["c"],
     )
-    train.subset([0, 2]).to_parquet(tmp_path / "part.parquet")
-    part = RankingData.from_parquet(tmp_path / "part.parquet")
+    write_data(train.subset([0, 2]), tmp_path / "part.parquet")
+    part = read_data(tmp_path / "part.parquet")
     same(part, train.subset([0, 2]))
     assert part.categories == {"c": ("r", "s", "t"), "n": (7, 8, 9)}
 
@@ -864,18 +863,18 @@ def test_parquet_is_recoded_for_a_reference(tmp_path: Path) -> None:
         group=[3],
         categorical=["c"],
     )
-    other.to_parquet(tmp_path / "other.parquet")
-    data = RankingData.from_parquet(tmp_path / "other.parquet", reference=train)
+    write_data(other, tmp_path / "other.parquet")
+    data = read_data(tmp_path / "other.parquet", reference=train)
     assert np.array_equal(data.X, [[1, 5], [np.nan, 6], [np.nan, 7]], equal_nan=True)
     assert data.categories == train.categories
-    CODES.to_parquet(tmp_path / "codes.parquet")
-    same(RankingData.from_parquet(tmp_path / "codes.parquet", reference=CODES), CODES)
+    write_data(CODES, tmp_path / "codes.parquet")
+    same(read_data(tmp_path / "codes.parquet", reference=CODES), CODES)
 
 
 def test_a_feature_named_weight_stays_a_feature(tmp_path: Path) -> None:
     data = RankingData([[1.0], [2.0]], [0, 1], group=[2], feature_names=["weight"])
-    data.to_parquet(tmp_path / "data.parquet")
-    same(RankingData.from_parquet(tmp_path / "data.parquet"), data)
+    write_data(data, tmp_path / "data.parquet")
+    same(read_data(tmp_path / "data.parquet"), data)
 
 
 def test_foreign_parquet_with_other_names(tmp_path: Path) -> None:
@@ -887,9 +886,7 @@ def test_foreign_parquet_with_other_names(tmp_path: Path) -> None:
         "weight": [7, 8, 9],
     }
     pq.write_table(pa.table(table), tmp_path / "foreign.parquet")
-    data = RankingData.from_parquet(
-        tmp_path / "foreign.parquet", label="grade", qid="topic", weight="w"
-    )
+    data = read_data(tmp_path / "foreign.parquet", label="grade", qid="topic", weight="w")
     same(
         data,
         RankingData(
@@ -905,14 +902,14 @@ def test_foreign_parquet_with_other_names(tmp_path: Path) -> None:
 def test_the_index_that_pandas_stores_is_not_a_feature(tmp_path: Path) -> None:
     frame = pd.DataFrame({"x": [1.0, 2.0], "label": [0, 1], "qid": [5, 5]}, index=[40, 30])
     frame.to_parquet(tmp_path / "numbered.parquet")
-    assert RankingData.from_parquet(tmp_path / "numbered.parquet").feature_names == ["x"]
+    assert read_data(tmp_path / "numbered.parquet").feature_names == ["x"]
     frame.set_index("qid").to_parquet(tmp_path / "named.parquet")
-    assert RankingData.from_parquet(tmp_path / "named.parquet").qid.tolist() == [5, 5]
+    assert read_data(tmp_path / "named.parquet").qid.tolist() == [5, 5]
 
 
 def test_a_failing_write_leaves_the_old_file_and_no_litter(tmp_path: Path) -> None:
     path = tmp_path / "data.parquet"
-    sample(seed=1).to_parquet(path)
+    write_data(sample(seed=1), path)
     old = path.read_bytes()
 
     def half(table: Any, where: Any) -> None:
@@ -920,15 +917,15 @@ def test_a_failing_write_leaves_the_old_file_and_no_litter(tmp_path: Path) -> No
         raise OSError("disk full")
 
     with mock.patch("pyarrow.parquet.write_table", half), pytest.raises(OSError, match="disk full"):
-        sample(seed=2).to_parquet(path)
+        write_data(sample(seed=2), path)
     assert path.read_bytes() == old
     assert os.listdir(tmp_path) == ["data.parquet"]
-    sample(seed=2).to_parquet(path)
-    same(RankingData.from_parquet(path), sample(seed=2))
+    write_data(sample(seed=2), path)
+    same(read_data(path), sample(seed=2))
 
 
 def test_written_files_are_readable_by_whom_the_folder_lets(tmp_path: Path) -> None:
-    sample().to_parquet(tmp_path / "data.parquet")
+    write_data(sample(), tmp_path / "data.parquet")
     (tmp_path / "plain").write_bytes(b"")
     assert (tmp_path / "data.parquet").stat().st_mode == (tmp_path / "plain").stat().st_mode
 
@@ -962,15 +959,15 @@ PARQUET_REFUSALS: dict[str, tuple[Callable[[], RankingData], str]] = {
 def test_what_parquet_cannot_hold(name: str, tmp_path: Path) -> None:
     make, message = PARQUET_REFUSALS[name]
     with pytest.raises(ValueError, match=message):
-        make().to_parquet(tmp_path / "data.parquet")
+        write_data(make(), tmp_path / "data.parquet")
     assert os.listdir(tmp_path) == []
 
 
 def test_parquet_columns_that_do_not_exist(tmp_path: Path) -> None:
-    sample().to_parquet(tmp_path / "data.parquet")
+    write_data(sample(), tmp_path / "data.parquet")
     for option in ("label", "qid", "weight"):
-        with pytest.raises(ValueError, match="='nothing' is not a column of the data; it has"):
-            RankingData.from_parquet(tmp_path / "data.parquet", **{option: "nothing"})
+        with pytest.raises(ValueError, match="has no column 'nothing'; it has"):
+            read_data(tmp_path / "data.parquet", **{option: "nothing"})
 
 
 @pytest.mark.parametrize("library", [pd, pl])

@@ -13,7 +13,7 @@ import pandas as pd
 import pytest
 
 import rankwright as rw
-from rankwright.data.tables import document_names
+from rankwright.data.documents import document_names
 from test_first_hour import Command
 
 X = np.random.default_rng(3).normal(size=(40, 3)).round(3)

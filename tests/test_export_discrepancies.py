@@ -20,7 +20,7 @@ from engine_oracles import (
     vespa_score,
 )
 from export_models import QID, X, Y, categorical, model_of, stump, trained
-from rankwright.data.matching import Columns
+from rankwright.data.columns import Columns
 from rankwright.exporting import export_options, load_target
 from rankwright.exporting.probes import probe_rows
 from rankwright.exporting.verify import Verification, verify_content

@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from rankwright import RankingData
+from rankwright import RankingData, read_data, write_data
 
 FRAME = pd.DataFrame(
     {
@@ -49,8 +49,8 @@ def test_they_are_no_features_and_stay_with_their_row() -> None:
 
 
 def test_a_parquet_file_keeps_them(tmp_path: Path) -> None:
-    data().to_parquet(tmp_path / "data.parquet")
-    assert rows(RankingData.from_parquet(tmp_path / "data.parquet")) == rows(data())
+    write_data(data(), tmp_path / "data.parquet")
+    assert rows(read_data(tmp_path / "data.parquet")) == rows(data())
 
 
 def test_rows_alike_but_for_a_number_are_ordered_by_it() -> None:

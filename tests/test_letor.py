@@ -19,10 +19,10 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from sklearn.datasets import load_svmlight_file
 
-from rankwright.data import letor, letor_parser
 from rankwright.data.dataset import RankingData
-from rankwright.data.letor import read_letor, write_letor
-from rankwright.data.letor_parser import parse_letor
+from rankwright.data.formats import letor, letor_parser
+from rankwright.data.formats.letor import read_letor, write_letor
+from rankwright.data.formats.letor_parser import parse_letor
 
 _NUMBER = re.compile(rb"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
 _NAN = re.compile(rb"[+-]?nan", re.IGNORECASE)
@@ -530,8 +530,8 @@ def test_weights_are_not_dropped_in_silence(tmp_path: Path) -> None:
 
 _MEASURE = """
 import re, sys
-from rankwright.data.letor import read_letor
-from rankwright.data.letor_parser import parse_letor
+from rankwright.data.formats.letor import read_letor
+from rankwright.data.formats.letor_parser import parse_letor
 
 def peak(what):
     with open("/proc/self/status") as status:

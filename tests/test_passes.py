@@ -283,7 +283,7 @@ def test_a_loaded_average_knows_the_query_column_of_a_frame(tmp_path):
         average.save(tmp_path / f"model {option}")
         model = rw.load(tmp_path / f"model {option}")
         np.testing.assert_array_equal(model.spread(test), average.spread(test, "query"))
-    TEST.to_parquet(tmp_path / "test.parquet")
+    rw.write_data(TEST, tmp_path / "test.parquet")
     with pytest.raises(ValueError, match=r"give stream_data\(path\)"):
         average.spread(tmp_path / "test.parquet")
 

@@ -27,7 +27,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A log with positions, devices and propensities, in Parquet, and a run that was trained on it."""
     path = tmp_path_factory.mktemp("bias")
     data = log()
-    data.with_fields({"seen": 1 / data.fields["position"]}).to_parquet(path / "log.parquet")
+    rw.write_data(data.with_fields({"seen": 1 / data.fields["position"]}), path / "log.parquet")
     flags = [
         "--objective",
         "queryrmse",
@@ -134,8 +134,8 @@ def test_a_second_training_needs_the_column_in_the_validation_data(folder: Path)
         "device": data.fields["device"],
         "seen": 1 / data.fields["position"],
     }
-    valid.with_fields(shown).to_parquet(folder / "valid.parquet")
-    valid.to_parquet(folder / "judged.parquet")
+    rw.write_data(valid.with_fields(shown), folder / "valid.parquet")
+    rw.write_data(valid, folder / "judged.parquet")
     flags = ["--objective", "queryrmse", "--trees", 2, "--early-stopping", 2, "--refit", "--quiet"]
     train = ["train", folder / "log.parquet", "--position", "position", *flags]
     models = []

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from rankwright import Ranker, RankingData, bind, gradients
+from rankwright import Ranker, RankingData, bind, gradients, write_data
 from small import TRAIN, VALID, quick
 
 QID = np.array(["b", "a", "b", "a", "a", "b", "b"])
@@ -322,10 +322,7 @@ REFUSALS: dict[str, tuple[Any, str]] = {
         lambda: RankingData(X, None, qid=QID),
         "there are no labels; give y, one per row, or pairs.",
     ),
-    "extension": (
-        lambda: data("pairs.json"),
-        "'pairs.json' is not a file of pairs by its extension",
-    ),
+    "extension": (lambda: data("pairs.json"), "'pairs.json' has no known file extension"),
     "not learned": (
         lambda: quick().fit(TRAIN.with_pairs(PAIRS)),
         "there are pairs, and the objective auto does not learn from them; add a term",
@@ -355,7 +352,7 @@ REFUSALS: dict[str, tuple[Any, str]] = {
         "eval_set[1] has no labels to evaluate with",
     ),
     "file": (
-        lambda: data([(0, 2)]).to_parquet("x.parquet"),
+        lambda: write_data(data([(0, 2)]), "x.parquet"),
         "the data has pairs, which a file of rows cannot hold",
     ),
 }

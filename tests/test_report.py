@@ -21,7 +21,7 @@ import pandas as pd
 import pytest
 from typer.testing import CliRunner
 
-from rankwright import RankingData, compare, evaluate
+from rankwright import RankingData, compare, evaluate, write_data
 from rankwright.charts.theme import COLOURS, merged, on_paper
 from rankwright.cli import app
 from rankwright.report import Figure, Page, Section, Table, Text, run_report, save_page
@@ -865,7 +865,7 @@ def test_calibrated_runs_have_a_section(runs: list[Run], tmp_path: Path) -> None
 
 
 def test_the_command(tmp_path: Path, runs: list[Run]) -> None:
-    VALID.to_parquet(tmp_path / "test.parquet")
+    write_data(VALID, tmp_path / "test.parquet")
     arguments = [
         "report",
         *(str(run.path) for run in runs),

@@ -15,11 +15,15 @@ import pytest
 
 import rankwright as rw
 from rankwright.cli import app
-from rankwright.data import blocks, on_disk, within_query
+from rankwright.data import on_disk, within_query
 from rankwright.data.bins import Bins
 from rankwright.data.dataset import RankingData
-from rankwright.data.files import DataFiles, is_path, rows_in_memory
+from rankwright.data.files import DataFiles, rows_in_memory
+from rankwright.data.formats import contract
+from rankwright.data.formats.contract import ReadOptions
+from rankwright.data.formats.tables import TableBlocks, data_of_table, resolved
 from rankwright.data.on_disk import is_on_disk
+from rankwright.support.files import is_path
 from rankwright.training.checkpoint import fingerprint
 
 ENGINES = ("lightgbm", "xgboost")
@@ -51,8 +55,12 @@ TRAIN, VALID = table(), table(20, seed=1, first=1000)
 NAMES: dict[str, Any] = {"label": "grade", "qid": "query", "weight": "w"}
 
 
+def from_arrow(rows: Any, **options: Any) -> RankingData:
+    return data_of_table(rows, resolved(ReadOptions(**options), "rows", rows.schema))
+
+
 def in_memory(rows: Any = TRAIN, **options: Any) -> RankingData:
-    return RankingData.from_arrow(rows, **{**NAMES, **options})
+    return from_arrow(rows, **{**NAMES, **options})
 
 
 def write(folder: Path, rows: Any, n_files: int = 3, order: Any = None, **options: Any) -> Path:
@@ -67,8 +75,8 @@ def write(folder: Path, rows: Any, n_files: int = 3, order: Any = None, **option
 @pytest.fixture(autouse=True)
 def small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
     """Many blocks of few rows."""
-    monkeypatch.setattr(blocks, "BLOCK_BYTES", 1 << 13)
-    monkeypatch.setattr(blocks, "_LEAST_ROWS", 50)
+    monkeypatch.setattr(contract, "BLOCK_BYTES", 1 << 13)
+    monkeypatch.setattr(contract, "LEAST_ROWS", 50)
     monkeypatch.setattr(on_disk, "BLOCK_BYTES", 1 << 10)
     monkeypatch.setattr(within_query, "BLOCK_BYTES", 1 << 13)
 
@@ -309,13 +317,13 @@ def test_codes_that_files_explain(tmp_path: Path) -> None:
         for part in range(2)
     ]
     for number, frame in enumerate(frames):
-        RankingData.from_arrow(pa.table(frame), categorical=["kind"]).to_parquet(
-            tmp_path / f"{number}.parquet"
+        rw.write_data(
+            from_arrow(pa.table(frame), categorical=["kind"]), tmp_path / f"{number}.parquet"
         )
     streamed = rw.stream_data(tmp_path)
     assert streamed.categories == {"kind": ("x", "y", "z")}
     whole = pa.concat_tables([pa.table(frame) for frame in frames])
-    known = RankingData.from_arrow(whole, categorical=["kind"])
+    known = from_arrow(whole, categorical=["kind"])
     assert same(ranker("xgboost").fit(streamed), ranker("xgboost").fit(known))
 
 
@@ -451,7 +459,7 @@ def test_what_cannot_be_used_is_refused_before_rows_are_read(
     files: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     data, names = rw.stream_data(files, **NAMES), {"y": "grade", "qid": "query"}
-    monkeypatch.setattr(blocks.ParquetBlocks, "parts", lambda *_: pytest.fail("rows were read"))
+    monkeypatch.setattr(TableBlocks, "parts", lambda *_: pytest.fail("rows were read"))
     nothing = str(tmp_path / "none")
     for options, arguments, reason in (
         ({"early_stopping_rounds": 3}, {"X": files, **names}, "needs an eval_set to watch"),

@@ -12,7 +12,8 @@ import pyarrow.csv
 import pytest
 
 from rankwright import RankingData, read_data, read_letor, write_data
-from rankwright.data.tables import document_names, read_parts, write_table
+from rankwright.data.documents import document_names
+from rankwright.data.reading import read_parts, write_table
 
 NAN = float("nan")
 X = [
@@ -25,7 +26,7 @@ X = [
 Y = [0, 2, 1, 0.5, 3]
 LETOR = ["a.txt", "a.letor", "a.svm.gz"]
 TEXT_FORMATS = [*LETOR, "a.csv", "a.tsv", "a.csv.gz"]
-FORMATS = [*TEXT_FORMATS, "a.parquet", "a.pq"]
+FORMATS = [*TEXT_FORMATS, "a.parquet", "a.pq", "a.arrow", "a.feather"]
 
 
 def bits(matrix: Any) -> Any:
@@ -69,7 +70,7 @@ def test_gz_text_is_compressed(tmp_path: Path) -> None:
     assert gzip.decompress((tmp_path / "a.csv.gz").read_bytes()).startswith(b'"label","qid","f0"')
 
 
-@pytest.mark.parametrize("name", ["a.csv", "a.parquet"])
+@pytest.mark.parametrize("name", ["a.csv", "a.parquet", "a.arrow"])
 def test_weights_are_kept_by_formats_that_hold_them(tmp_path: Path, name: str) -> None:
     data = RankingData(X, Y, qid=[1, 1, 1, 2, 2], weights=[0.1, 0.7])
     write_data(data, tmp_path / name)
@@ -91,7 +92,7 @@ def test_names_of_columns(tmp_path: Path) -> None:
     assert data.query_ids.tolist() == ["q1"]
 
 
-@pytest.mark.parametrize("name", ["a.csv", "a.parquet"])
+@pytest.mark.parametrize("name", ["a.csv", "a.parquet", "a.arrow"])
 @pytest.mark.parametrize("option", ["label", "qid", "weight", "drop", "categorical"])
 def test_a_missing_column(tmp_path: Path, name: str, option: str) -> None:
     write_data(RankingData(X, Y, qid=[1, 1, 1, 2, 2]), tmp_path / name)
@@ -132,7 +133,7 @@ def test_categories(tmp_path: Path) -> None:
     train = read_data(path, categorical=["site"])
     assert train.categories == {"site": ("NA", "com", "org")}
     assert np.array_equal(train.X[:, 0], [2, 0, 1, NAN], equal_nan=True)
-    for name in ("b.csv", "b.parquet"):
+    for name in ("b.csv", "b.parquet", "b.arrow"):
         write_data(train, tmp_path / name)
         again = read_data(tmp_path / name, categorical=["site"])
         assert same(train, again)
@@ -224,6 +225,8 @@ DAMAGED = {
     "cut.csv.gz": gzip.compress(b"label,qid,a\n" + b"0,1,2.5\n" * 1000)[:-20],
     "cut.txt.gz": gzip.compress(b"0 qid:1 1:2.5\n" * 1000)[:-20],
     "not.parquet": b"label,qid,a\n0,1,2\n",
+    "not.arrow": b"label,qid,a\n0,1,2\n",
+    "empty.arrow": b"",
     "empty.csv": b"",
     "ragged.csv": b"label,qid,a\n0,1,2\n0,1\n",
     "twice.csv": b"label,qid,a,a\n0,1,2,3\n",
@@ -286,15 +289,15 @@ def test_a_column_whose_name_is_not_utf8_names_the_file_and_the_remedy(tmp_path:
         read_data(tmp_path / "a.csv")
 
 
-@pytest.mark.parametrize("name", ["a.csv", "a.tsv", "a.parquet"])
+@pytest.mark.parametrize("name", ["a.csv", "a.tsv", "a.parquet", "a.arrow"])
 def test_a_plain_table_is_written_by_its_extension(tmp_path: Path, name: str) -> None:
     columns = {"query": ["q", "q"], "position": [1, 2]}
     write_table(columns, tmp_path / name)
     content = (tmp_path / name).read_bytes()
-    assert content.startswith(b"PAR1" if name.endswith("parquet") else b'"query"')
-    for wrong in ("a.txt", "a.csv.gz"):
-        with pytest.raises(ValueError, match=r"must end in \.parquet, \.csv or \.tsv"):
-            write_table(columns, tmp_path / wrong)
+    beginning = {"a.parquet": b"PAR1", "a.arrow": b"ARROW1"}.get(name, b'"query"')
+    assert content.startswith(beginning)
+    with pytest.raises(ValueError, match=r"the name must end in \.parquet, .* \.csv, \.tsv"):
+        write_table(columns, tmp_path / "a.txt")
 
 
 HEAD, ROWS = "qid,label,a,text\n", "".join(f"q{i // 5},{i % 3},{i},t\n" for i in range(20))

@@ -14,7 +14,8 @@ import pyarrow.parquet as pq
 import pytest
 
 import rankwright as rw
-from rankwright.data import blocks, streaming
+from rankwright.data import streaming
+from rankwright.data.formats import contract, letor
 
 ROWS = 40
 
@@ -59,7 +60,7 @@ def test_another_number_of_rows_is_refused_whatever_the_clock_says(
 ) -> None:
     path = tmp_path / "a.txt"
     path.write_bytes(text(2))
-    of = blocks.LetorBlocks.of
+    of = letor.Letor.blocks
 
     def change(*arguments: Any) -> Any:
         reader, status = of(*arguments), os.stat(path)
@@ -68,7 +69,7 @@ def test_another_number_of_rows_is_refused_whatever_the_clock_says(
         os.utime(path, ns=(status.st_atime_ns, status.st_mtime_ns))
         return reader
 
-    monkeypatch.setattr(blocks.LetorBlocks, "of", change)
+    monkeypatch.setattr(letor.Letor, "blocks", change)
     with pytest.raises(ValueError, match=f"there are {n_rows} rows, and there were 40"):
         rw.stream_data(path)
 
@@ -77,8 +78,8 @@ def test_another_number_of_rows_is_refused_whatever_the_clock_says(
 def test_files_that_change_while_they_are_read_are_refused(
     tmp_path: Path, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(blocks, "_LEAST_ROWS", 10)
-    monkeypatch.setattr(blocks, "BLOCK_BYTES", 160)
+    monkeypatch.setattr(contract, "LEAST_ROWS", 10)
+    monkeypatch.setattr(contract, "BLOCK_BYTES", 160)
     path = write(tmp_path / name, 2)
 
     def change(*_: Any) -> None:
@@ -93,8 +94,8 @@ def test_rows_of_few_entries_come_in_blocks_of_bounded_memory(
 ) -> None:
     path = tmp_path / "sparse.txt"
     path.write_text("\n" + "".join(f"1 qid:{row} {row % 50 + 1}:{row}\n\n" for row in range(1000)))
-    monkeypatch.setattr(blocks, "_LEAST_ROWS", 16)
-    monkeypatch.setattr(blocks, "BLOCK_BYTES", 50 * 8 * 100)
+    monkeypatch.setattr(contract, "LEAST_ROWS", 16)
+    monkeypatch.setattr(contract, "BLOCK_BYTES", 50 * 8 * 100)
     sizes: list[int] = []
     write_rows = streaming.write_rows
 
@@ -170,7 +171,7 @@ def test_a_damaged_description_is_refused_in_pieces_as_at_once(tmp_path: Path) -
         ):
             read(path)
     path.write_bytes(content.replace(b'["x", "y"]', b'\xae"x", "y"]'))
-    for read in (rw.read_data, rw.stream_data, rw.RankingData.from_parquet):
+    for read in (rw.read_data, rw.stream_data):
         assert read(path).categories == {"kind": ("x", "y")}
 
 
@@ -182,7 +183,9 @@ def test_rows_that_cannot_be_read_are_not_left_out(
     pq.write_table(table(), path)
     whole = pq.ParquetFile.iter_batches
 
-    def shorter(file: Any, _: int) -> Any:  # as Arrow does where the chunk of a column is damaged
+    def shorter(
+        file: Any, _: int, columns: Any = None
+    ) -> Any:  # as Arrow does where the chunk of a column is damaged
         return islice(whole(file, 10), kept)
 
     monkeypatch.setattr(pq.ParquetFile, "iter_batches", shorter)
@@ -230,5 +233,5 @@ def test_files_without_rows_are_one_error(tmp_path: Path) -> None:
 def test_whole_numbers_beyond_floats_are_rounded_in_every_container() -> None:
     numbers = np.array([2**53 + 1, 2**63 + 2**11, 3], dtype=np.uint64)
     frame = pa.table({"x": numbers, "label": [1.0, 0.0, 0.0], "qid": [1, 1, 1]})
-    data = rw.RankingData.from_arrow(frame, label="label", qid="qid")
+    data = rw.RankingData(frame, "label", qid="qid")
     assert np.array_equal(data.X.ravel(), numbers.astype(np.float64))

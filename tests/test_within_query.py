@@ -17,7 +17,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 import rankwright as rw
-from rankwright.data.matching import Columns
+from rankwright.data.columns import Columns
 from rankwright.data.within_query import KINDS, Recipe, read_recipe
 
 ALL = list(KINDS)

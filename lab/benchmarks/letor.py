@@ -16,8 +16,8 @@ from typing import Any
 import numpy as np
 from sklearn.datasets import load_svmlight_file
 
-from rankwright.data.letor import read_letor
-from rankwright.data.letor_parser import parse_letor
+from rankwright.data.formats.letor import read_letor
+from rankwright.data.formats.letor_parser import parse_letor
 from rankwright.support.files import read_text
 
 FEATURES = 136

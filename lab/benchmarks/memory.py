@@ -61,7 +61,7 @@ def train(folder: str, engine: str, way: str, trees: int) -> dict[str, Any]:
     else:
         import pyarrow.parquet as pq
 
-        data = rw.RankingData.from_arrow(pq.read_table(folder))
+        data = rw.RankingData(pq.read_table(folder), "label", qid="qid")
         rows = data.n_rows
         ranker.fit(data)
     return {

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from rankwright import RankingData, make_web_search, write_letor
-from rankwright.data.tables import write_data
+from rankwright.data.reading import write_data
 from rankwright_lab.folds import Fold, count_folds, fold_files, folds_by_query, read_folds
 
 DATA = make_web_search(20, kind="short", n_features=20, mean_length=10, seed=1)

@@ -22,12 +22,12 @@ from .clicks.reading import read_clicks as read_clicks
 from .clicks.simulation import simulate_clicks as simulate_clicks
 from .cluster.options import Cluster as Cluster
 from .data.dataset import RankingData as RankingData
-from .data.letor import read_letor as read_letor
-from .data.letor import write_letor as write_letor
+from .data.formats.letor import read_letor as read_letor
+from .data.formats.letor import write_letor as write_letor
+from .data.reading import read_data as read_data
+from .data.reading import write_data as write_data
 from .data.streaming import stream_data as stream_data
 from .data.synthetic import make_web_search as make_web_search
-from .data.tables import read_data as read_data
-from .data.tables import write_data as write_data
 from .data.trec import align as align
 from .data.trec import read_qrels as read_qrels
 from .data.trec import read_trec_run as read_trec_run

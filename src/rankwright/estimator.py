@@ -13,11 +13,14 @@ from sklearn.utils.validation import check_is_fitted
 
 from rankwright.calibration import Calibration, check_options, fit_calibration, targets_of
 from rankwright.data.arguments import named_labels_of, ranking_data
-from rankwright.data.columns import names_columns
+from rankwright.data.columns import (
+    Columns,
+    drop_columns,
+    frame_columns,
+    named_column,
+    names_columns,
+)
 from rankwright.data.dataset import RankingData
-from rankwright.data.encoding import drop_columns, frame_columns, named_column
-from rankwright.data.files import is_path
-from rankwright.data.matching import Columns
 from rankwright.data.queries import Queries
 from rankwright.engines.contract import Forest
 from rankwright.evaluation.per_query import evaluate, ranks_within_queries
@@ -30,6 +33,7 @@ from rankwright.model import Model, load
 from rankwright.objectives import Objective
 from rankwright.objectives import objective as parse_objective
 from rankwright.support import checks
+from rankwright.support.files import is_path
 from rankwright.support.notation import UnknownName
 from rankwright.training.plan import read_threads
 from rankwright.training.result import naming_classes

@@ -10,9 +10,13 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from rankwright.calibration import Calibration
-from rankwright.data.encoding import drop_columns, encode_features, frame_columns, named_column
-from rankwright.data.files import is_path
-from rankwright.data.matching import Columns
+from rankwright.data.columns import (
+    Columns,
+    drop_columns,
+    encode_features,
+    frame_columns,
+    named_column,
+)
 from rankwright.data.queries import Queries
 from rankwright.data.within_query import Recipe, stored_recipe
 from rankwright.engines import load_engine
@@ -20,7 +24,7 @@ from rankwright.engines.contract import Forest
 from rankwright.explanation import Explanation, check_rows, explain_pair
 from rankwright.kernels.threads import available_threads
 from rankwright.persistence import has_model, read_model, write_model
-from rankwright.support.files import PathLike
+from rankwright.support.files import PathLike, is_path
 
 Floats = NDArray[np.float64]
 
@@ -159,7 +163,8 @@ class Model:
         options
             Names of columns, as for `rankwright.stream_data`.
         """
-        from rankwright.data.blocks import blocks_of, silent
+        from rankwright.data.formats import blocks_of
+        from rankwright.data.formats.contract import silent
         from rankwright.data.streaming import stream_data
 
         n_threads = available_threads(threads)

@@ -10,15 +10,14 @@ from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_is_fitted
 
 from rankwright.data.arguments import check_paths, evaluation_sets, ranking_data
-from rankwright.data.columns import names_columns
+from rankwright.data.columns import frame_columns, names_columns
 from rankwright.data.dataset import RankingData
-from rankwright.data.encoding import frame_columns
-from rankwright.data.files import is_path
 from rankwright.data.within_query import Option, read_recipe
 from rankwright.estimator import FittedRanker
 from rankwright.kernels.compilation import announcing
 from rankwright.metrics import Metric
 from rankwright.objectives import Objective
+from rankwright.support.files import is_path
 from rankwright.support.interrupts import deferred_interrupts
 from rankwright.training.plan import AfterFolds, ClickColumns, Members, Plan, read_plan
 from rankwright.training.progress import ReadingBar, show_notice

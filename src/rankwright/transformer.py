@@ -9,8 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
-from rankwright.data.encoding import encode_features, encode_frame, encode_matrix
-from rankwright.data.matching import Columns
+from rankwright.data.columns import Columns, encode, encode_features
 from rankwright.data.queries import Queries
 from rankwright.data.within_query import Option, Recipe, read_recipe
 from rankwright.support.frames import as_frame
@@ -58,12 +57,8 @@ class WithinQuery(TransformerMixin, BaseEstimator):  # type: ignore[misc]
 
     def fit(self, X: Any, y: Any = None, *, qid: Any = None) -> Self:
         """Learn the columns; labels and queries are not needed."""
-        frame = as_frame(X)
-        named = frame is not None
-        if frame is not None:
-            _, names, levels = encode_frame(frame, None, None, None)
-        else:
-            _, names, levels = encode_matrix(X, None, None, None)
+        _, names, levels = encode(X)
+        named = as_frame(X) is not None
         self.columns_ = Columns(names, levels, named)
         if self.features is None:
             raise ValueError("features is None; name at least one, such as 'rank'.")

@@ -18,7 +18,7 @@ import pyarrow.parquet as pq
 
 import rankwright as rw
 from folders import Folder, changed_folder
-from rankwright.data.tables import write_table
+from rankwright.data.reading import write_table
 from rankwright.exporting import export_options, load_target
 from rankwright.exporting.feature_sets import read_feature_set
 from rankwright.exporting.verify import verify_content
@@ -71,9 +71,13 @@ def readers() -> dict[str, Callable[[Path], Reader]]:
         "table.parquet": lambda folder: file_reader(
             folder / "table.parquet", data(), lambda path: rw.read_data(path, reference=data())
         ),
+        "table.arrow": lambda folder: file_reader(
+            folder / "table.arrow", data(), lambda path: rw.read_data(path, reference=data())
+        ),
         "table metadata.json": metadata_reader,
         "streamed.txt": lambda folder: stream_reader(folder / "streamed.txt", plain()),
         "streamed.parquet": lambda folder: stream_reader(folder / "streamed.parquet", data()),
+        "streamed.arrow": lambda folder: stream_reader(folder / "streamed.arrow", data()),
         "pairs.csv": lambda folder: table_reader(folder / "pairs.csv", PAIRS, use_pairs),
         "pairs.parquet": lambda folder: table_reader(folder / "pairs.parquet", PAIRS, use_pairs),
         "clicks.csv": lambda folder: table_reader(folder / "clicks.csv", CLICKS, use_clicks),

@@ -93,7 +93,7 @@ def evaluation_json(result: ClickEvaluation, curve: Propensities) -> str:
 
 def _named(rows: RankingData) -> RankingData:
     """Name documents as in TREC run files: QID-1, QID-2, ... in the order of the rows."""
-    from rankwright.data.tables import document_names
+    from rankwright.data.documents import document_names
 
     return rows.with_rows(
         rows.X,

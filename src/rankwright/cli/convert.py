@@ -33,6 +33,6 @@ def convert(
 
     Example: rankwright convert train.txt.gz train.parquet
     """
-    from rankwright.data.tables import read_data, write_data
+    from rankwright.data.reading import read_data, write_data
 
     write_data(read_data(source, **reading), target)

@@ -58,7 +58,7 @@ def demo(
     from rich.console import Console
 
     import rankwright as rw
-    from rankwright.data.tables import read_data
+    from rankwright.data.reading import read_data
 
     console = Console(quiet=quiet, highlight=False, soft_wrap=True, markup=False)
     if data is None and reading:

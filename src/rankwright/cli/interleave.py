@@ -177,8 +177,9 @@ def _make_lists(
     import numpy as np
 
     import rankwright as rw
+    from rankwright.data.documents import document_names
     from rankwright.data.queries import plain_ids
-    from rankwright.data.tables import document_names, write_table
+    from rankwright.data.reading import write_table
 
     data = scoring.DataFile(paths[2], reading)
     (scores_a, rows), (scores_b, _) = (

@@ -225,7 +225,8 @@ def literal(text: str) -> Any:
 
 def streams(choice: bool | None, paths: Sequence[Path]) -> bool:
     """Whether to read files in blocks: as the user says, or because they are many or large."""
-    from rankwright.data.files import CSV, extension_of, rows_in_memory
+    from rankwright.data.files import rows_in_memory
+    from rankwright.data.formats import format_of
     from rankwright.support.environment import memory_bytes
 
     several = any(
@@ -238,7 +239,7 @@ def streams(choice: bool | None, paths: Sequence[Path]) -> bool:
         )
     if choice is not None or several:
         return bool(choice or several)
-    if any(path.suffix in CSV or extension_of(path) in CSV for path in paths):
+    if not all(format_of(path).in_blocks for path in paths):
         return False
     return 4 * sum(rows_in_memory(path) for path in paths) > memory_bytes() > 0
 

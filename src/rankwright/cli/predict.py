@@ -62,7 +62,7 @@ def predict(
     Example: rankwright predict run test.txt --out test.trec
     """
     import rankwright as rw
-    from rankwright.data.tables import document_names
+    from rankwright.data.documents import document_names
     from rankwright.data.trec import TrecRun
     from rankwright.support.files import replacing
 

@@ -48,8 +48,8 @@ class DataFile:
 
     def read(self, **options: Any) -> RankingData:
         """Read the file with these options, unless the user gave others."""
-        from rankwright.data.files import check_column_options
-        from rankwright.data.tables import read_data
+        from rankwright.data.formats import check_column_options
+        from rankwright.data.reading import read_data
 
         check_column_options(self.path, self._reading)
         options |= self._reading
@@ -129,7 +129,7 @@ def _scores_in_run(run: TrecRun, data: RankingData, source: Path) -> Any:
     """Look up the scores of the data's rows in a run; documents that it did not retrieve come last."""
     import numpy as np
 
-    from rankwright.data.tables import document_names, numbered_names
+    from rankwright.data.documents import document_names, numbered_names
 
     def rows_by(names: list[str]) -> dict[tuple[str, str], int]:
         return {

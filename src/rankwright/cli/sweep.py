@@ -89,7 +89,7 @@ def sweep(
 
     Example: rankwright sweep data.parquet --label relevance --label margin --trees 100 --report goals.html
     """
-    from rankwright.data.tables import read_parts
+    from rankwright.data.reading import read_parts
     from rankwright.tuning.goals import sweep_goals
 
     names = None if metrics is None else options.split_metrics(metrics)

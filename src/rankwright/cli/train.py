@@ -178,7 +178,7 @@ def train(
 
     Example: rankwright train train.txt --valid vali.txt --metric "map ndcg@10" --set num_leaves=31 --out run
     """
-    from rankwright.data.tables import read_parts
+    from rankwright.data.reading import read_parts
     from rankwright.runs import Run, check_same, run_config, train_run
 
     flags = {

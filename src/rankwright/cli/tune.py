@@ -111,7 +111,7 @@ def tune(
 
     Example: rankwright tune train.txt --valid vali.txt --metric map --time 10m --set subsample=1 --out best.toml
     """
-    from rankwright.data.tables import read_parts
+    from rankwright.data.reading import read_parts
     from rankwright.tuning.result import is_config
     from rankwright.tuning.search import tune
     from rankwright.tuning.space import PRESETS

@@ -10,7 +10,7 @@ import numpy as np
 
 from rankwright.clicks.log import ClickLog
 from rankwright.data.dataset import RankingData
-from rankwright.data.tables import read_table
+from rankwright.data.reading import read_table
 from rankwright.support.files import PathLike
 from rankwright.support.frames import as_frame
 

@@ -8,8 +8,8 @@ from typing import Any
 from rankwright.cluster.dask import is_collection, names_of
 from rankwright.cluster.pieces import Piece
 from rankwright.data.arguments import ranking_data
+from rankwright.data.columns import frame_columns
 from rankwright.data.dataset import RankingData
-from rankwright.data.encoding import frame_columns
 from rankwright.data.files import DataFiles, check_columns_of_files
 
 
@@ -45,7 +45,7 @@ def spread_data(X: Any, y: Any, qid: Any, group: Any, weights: Any) -> Any:
 
 
 def _parquet(files: DataFiles) -> DataFiles:
-    if files.is_letor:
+    if not files.format.has_columns:
         raise ValueError(
             f"{files.files[0]} is LETOR text, and workers read Parquet files; convert it first."
         )

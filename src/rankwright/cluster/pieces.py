@@ -15,10 +15,12 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from rankwright.data.columns import Columns, HasColumns, matched_names
 from rankwright.data.dataset import RankingData
-from rankwright.data.files import read_parquet
-from rankwright.data.matching import Columns, HasColumns, matched_names
+from rankwright.data.formats.contract import ReadOptions
+from rankwright.data.formats.tables import data_of_table, resolved
 from rankwright.data.queries import mix, plain_ids
+from rankwright.data.reading import read_table
 from rankwright.data.row_order import row_hashes
 
 BUCKETS = (
@@ -82,11 +84,17 @@ def _read(piece: Piece) -> RankingData | None:
             weights=weights,
             categorical=piece.categorical or None,
         )
-    table = read_parquet(source)
+    table = read_table(source)
     if len(table) == 0:
         return None
-    columns: dict[str, Any] = {"label": _label(piece), "qid": piece.qid, "weight": piece.weight}
-    return RankingData.from_arrow(table, **columns, categorical=piece.categorical, drop=piece.drop)
+    options = ReadOptions(
+        label=piece.labels,
+        qid=piece.qid,
+        weight=piece.weight,
+        categorical=tuple(piece.categorical),
+        drop=tuple(piece.drop),
+    )
+    return data_of_table(table, resolved(options, source, table.schema))
 
 
 def _label(piece: Piece) -> str | list[str]:

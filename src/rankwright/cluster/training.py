@@ -25,7 +25,7 @@ from rankwright.cluster.pieces import (
     without_rows,
 )
 from rankwright.data.bins import SAMPLE_ROWS, Bins, RowSample
-from rankwright.data.matching import Columns
+from rankwright.data.columns import Columns
 from rankwright.data.on_disk import to_disk
 from rankwright.data.within_query import read_recipe
 from rankwright.engines import load_engine

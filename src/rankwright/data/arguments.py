@@ -8,13 +8,18 @@ from typing import Any
 
 import numpy as np
 
-from rankwright.data.blocks import Show, silent
-from rankwright.data.columns import names_columns
+from rankwright.data.columns import (
+    HasColumns,
+    drop_columns,
+    frame_columns,
+    named_column,
+    names_columns,
+)
 from rankwright.data.dataset import RankingData
-from rankwright.data.encoding import drop_columns, frame_columns, named_column
-from rankwright.data.files import DataFiles, check_columns_of_files, is_path
-from rankwright.data.matching import HasColumns
+from rankwright.data.files import DataFiles, check_columns_of_files
+from rankwright.data.formats.contract import Show, silent
 from rankwright.data.streaming import stream_data
+from rankwright.support.files import is_path
 
 
 def ranking_data(

@@ -1,89 +1,498 @@
-"""Columns of a data frame that are labels, query ids and fields, and checks of the features that are left."""
+"""Columns of features: take those that an argument names, encode them, and match them with a model's columns.
+
+A feature column becomes a column of floats. A categorical column becomes codes, the positions of its
+values among the *levels*. New data gets the levels of the training data, and an unknown value becomes
+a missing one.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from difflib import get_close_matches
+from typing import TYPE_CHECKING, Any, Protocol
 
-from rankwright.data.encoding import take_column
-from rankwright.data.matrices import Matrix, first_infinite
-from rankwright.data.queries import Queries
+import numpy as np
+from numpy.typing import NDArray
+
+from rankwright.data.matrices import Matrix, checked_csr, dense, first_infinite, is_sparse
+from rankwright.data.queries import is_missing
 from rankwright.support.frames import as_frame
 
 if TYPE_CHECKING:
-    import narwhals as nw
+    import narwhals as nw  # importing it takes a tenth of the time that loading a saved model takes
+
+Levels = dict[str, tuple[Any, ...] | None]
+
+MOST_COLUMNS = 1 << 24  # their names alone take a gigabyte
 
 
-class SplitColumns(NamedTuple):
-    """What a caller gave, with columns in place of their names."""
+@dataclass(frozen=True)
+class Columns:
+    """Names of the columns and levels of the categorical ones, which other data must match.
 
-    frame: nw.DataFrame[Any] | None  # the features; None where they are not a data frame
-    y: Any
-    qid: Any
-    fields: Mapping[str, Any] | None
+    Parameters
+    ----------
+    feature_names, categories
+        Names of the columns, and levels of the categorical ones: None if values were given as codes.
+    named
+        Whether the names were given. Generated names, for arrays and LETOR text, are matched by
+        position.
+    first_index
+        For columns of LETOR text the index of the first column in the file, 1 or 0; None for other
+        data.
+    """
+
+    feature_names: list[str]
+    categories: Levels
+    named: bool = True
+    first_index: int | None = None
+
+    @classmethod
+    def of(cls, data: HasColumns) -> Columns:
+        """Return the columns of data or of a model."""
+        return cls(list(data.feature_names), data.categories, data.named, data.first_index)
 
 
-def split_columns(X: Any, y: Any, qid: Any, fields: Any, document: Any) -> SplitColumns:
-    """Take the columns that other arguments of `RankingData` name out of a data frame.
+class HasColumns(Protocol):
+    """Data or a model with columns that other data must match."""
+
+    @property
+    def feature_names(self) -> list[str]:
+        """Names of the columns."""
+
+    @property
+    def categories(self) -> Levels:
+        """Levels of the categorical columns."""
+
+    @property
+    def named(self) -> bool:
+        """Whether the names were given."""
+
+    @property
+    def first_index(self) -> int | None:
+        """Index of the first column in LETOR text; None for other data."""
+
+
+def shown(names: Sequence[Any]) -> str:
+    """Return the first few names, for errors."""
+    first = ", ".join(str(name) for name in names[:8])
+    return first + ", ..." if len(names) > 8 else first
+
+
+def generated_names(n_columns: int, first: int = 0) -> list[str]:
+    """Name columns without names by their numbers, from ``first``.
+
+    Examples
+    --------
+    >>> generated_names(2), generated_names(2, first=1)
+    (['f0', 'f1'], ['f1', 'f2'])
+    """
+    return [f"f{number}" for number in range(first, first + n_columns)]
+
+
+# Columns that arguments name
+
+
+def frame_columns(X: Any) -> list[str]:
+    """Return the column names of a data frame, and an empty list for other data."""
+    frame = as_frame(X)
+    return [] if frame is None else list(frame.columns)
+
+
+def names_columns(y: Any, columns: Sequence[str]) -> bool:
+    """Return True if y names columns: a text, or a list of texts with at least one of the columns."""
+    if isinstance(y, str):
+        return True
+    if not isinstance(y, list | tuple) or not all(isinstance(name, str) for name in y):
+        return False
+    return any(name in columns for name in y)
+
+
+def named_column(X: Any, value: Any, argument: str) -> Any:
+    """Return the column that a text names, or the value itself if it is not a text."""
+    if not isinstance(value, str):
+        return value
+    if value not in frame_columns(X):
+        text = repr(value) if value == argument else f"{argument}={value!r}"
+        raise ValueError(
+            f"{text} is not a column of X; name one of a data frame, or give an array."
+        )
+    return X[value]
+
+
+def drop_columns(X: Any, names: Sequence[str]) -> Any:
+    """Remove these columns from a data frame if it has them, and return other data unchanged."""
+    frame = as_frame(X)
+    if frame is None:
+        return X
+    present = sorted(set(names) & set(frame.columns))
+    return frame.drop(present).to_native() if present else X
+
+
+def take_column(
+    frame: nw.DataFrame[Any], name: str, argument: str
+) -> tuple[nw.DataFrame[Any], nw.Series[Any]]:
+    """Return a frame without a column, and the column; errors name the ``argument`` that gave its name."""
+    if name not in frame.columns:
+        near = get_close_matches(name, frame.columns, n=1)
+        hint = f"did you mean {near[0]!r}?" if near else f"it has {shown(frame.columns)}."
+        raise ValueError(f"{argument}={name!r} is not a column of the data; {hint}")
+    return frame.drop(name), frame[name]
+
+
+# Matching with the columns of training data
+
+
+def matched_names(names: list[str], named: bool, reference: HasColumns) -> list[str]:
+    """Return the reference's names for columns that match them, or raise ValueError.
+
+    Columns are matched by name if both sides were given names. Otherwise they are matched by position,
+    because generated names have no meaning, and only the number of columns has to agree.
+
+    Examples
+    --------
+    >>> matched_names(["bm25", "length"], True, Columns(["f1", "f2"], {}, named=False))
+    ['f1', 'f2']
+    """
+    expected = list(reference.feature_names)
+    by_name = named and reference.named
+    if by_name or set(names) == set(expected):
+        _check_same_names(names, expected)
+        return expected
+    if len(names) == len(expected):
+        return expected
+    remedy = "Columns without names are matched by position; give as many as in the training data"
+    if reference.first_index is not None and named:
+        remedy = (
+            "The training data was LETOR text, so columns are matched by position; give all, in "
+            "its order"
+        )
+    elif reference.first_index is not None:
+        remedy += f" (read_letor(..., n_features={len(expected)}) for LETOR text)"
+    raise ValueError(
+        f"X has {len(names)} features, but Ranker is expecting {len(expected)} features as input. "
+        f"{remedy}."
+    )
+
+
+def _check_same_names(names: list[str], expected: list[str]) -> None:
+    """Raise ValueError unless the names are the same, in the same order."""
+    if names == expected:
+        return
+    missing = [name for name in expected if name not in names]
+    extra = [name for name in names if name not in expected]
+    if missing or extra:
+        detail = f" Missing: {shown(missing)}." if missing else ""
+        if extra:
+            detail += f" Not expected: {shown(extra)}."
+        raise ValueError(
+            f"the columns of the data ({len(names)}) are not those of the training data "
+            f"({len(expected)}).{detail} Give the same columns."
+        )
+    column = next(number for number, name in enumerate(names) if name != expected[number])
+    raise ValueError(
+        f"column {column} is {names[column]!r}, but {expected[column]!r} in the training data; "
+        "give the columns in the same order."
+    )
+
+
+def _check_same_categories(levels: Levels, expected: Levels) -> None:
+    """Raise ValueError unless the same columns hold categories, given in a way that can be matched.
+
+    Codes may stand for the levels of the training data, but text cannot be turned into its codes.
+    """
+    for name in levels.keys() | expected.keys():
+        if name not in expected:
+            raise ValueError(
+                f"column {name!r} holds categories here but numbers in the training data; use one type in both."
+            )
+        if expected[name] is None and levels.get(name) is not None:
+            raise ValueError(
+                f"column {name!r} holds text here but codes in the training data; give codes in both."
+            )
+
+
+# Encoding as a matrix of floats
+
+
+def encode(
+    X: Any,
+    feature_names: Sequence[str] | None = None,
+    categorical: Sequence[str | int] | None = None,
+    reference: HasColumns | None = None,
+) -> tuple[Matrix, list[str], Levels]:
+    """Turn features of any kind into a matrix, its column names and the levels of its categorical columns.
+
+    With a reference the columns get its names, its order and its levels.
 
     Examples
     --------
     >>> import pandas as pd
-    >>> table = split_columns(pd.DataFrame({"grade": [1], "query": [7], "bm25": [0.5]}), "grade", "query", None, None)
-    >>> table.frame.columns, table.qid.to_list()
-    (['bm25'], [7])
+    >>> matrix, names, levels = encode(pd.DataFrame({"a": [1, 2], "b": ["x", "y"]}), categorical=["b"])
+    >>> matrix.tolist(), names, levels
+    ([[1.0, 0.0], [2.0, 1.0]], ['a', 'b'], {'b': ('x', 'y')})
     """
     frame = as_frame(X)
     if frame is None:
-        _refuse_names(X, y, qid, fields)
-        return SplitColumns(None, y, qid, fields)
-    if names_columns(y, frame.columns):
-        labels = {}
-        for name in [y] if isinstance(y, str) else y:
-            frame, labels[name] = take_column(frame, name, "y")
-        y = labels
-    if isinstance(qid, str):
-        frame, qid = take_column(frame, qid, "qid")
-    if fields is not None and not isinstance(fields, Mapping):
-        columns = {}
-        for name in fields:
-            frame, columns[name] = take_column(frame, name, "fields")
-        fields = columns
-    if isinstance(document, str) and document not in (fields or {}):
-        frame, column = take_column(frame, document, "document")
-        fields = {**(fields or {}), document: column}
-    return SplitColumns(frame, y, qid, fields)
+        matrix, names, levels = _encode_matrix(X, feature_names, categorical, reference)
+    else:
+        matrix, names, levels = _encode_frame(frame, feature_names, categorical, reference)
+    if reference is None:
+        return matrix, names, levels
+    _check_same_categories(levels, reference.categories)
+    return matrix, names, reference.categories
 
 
-def _refuse_names(X: Any, y: Any, qid: Any, fields: Any) -> None:
-    """Raise ValueError where arguments name columns of something that has no names."""
-    for name, value in (("y", y), ("qid", qid)):
-        if isinstance(value, str):
-            raise ValueError(
-                f"{name}={value!r} names a column, but X is a {type(X).__name__} without column "
-                f"names. Pass {name} as an array, or X as a data frame."
-            )
-    if fields is not None and not isinstance(fields, Mapping):
-        raise ValueError(
-            f"fields={list(fields)!r} names columns, but X is a {type(X).__name__} without column names. "
-            "Pass fields as a dict of arrays, or X as a data frame."
-        )
+def encode_features(X: Any, columns: Columns) -> Any:
+    """Turn the features of new rows into the matrix that a model was trained on.
 
-
-def names_columns(y: Any, columns: Sequence[str]) -> bool:
-    """Tell whether y names columns of a frame: a text, or a list of texts of which one is a column."""
-    if isinstance(y, str):
-        return True
-    texts = isinstance(y, list | tuple) and len(y) > 0 and all(isinstance(name, str) for name in y)
-    return texts and any(name in columns for name in y)
-
-
-def check_finite(X: Matrix, names: Sequence[str], queries: Queries) -> None:
-    """Raise ValueError where a feature of grouped rows is infinite; NaN is a missing value."""
-    place = first_infinite(X)
+    Examples
+    --------
+    >>> encode_features([[1, 2]], Columns(["bm25", "length"], {})).tolist()
+    [[1.0, 2.0]]
+    """
+    # Small requests are answered faster because a matrix that needs no encoding is not looked at further.
+    if _is_encoded(X, columns):
+        matrix = X
+    else:
+        matrix, _, _ = encode(X, reference=columns)
+    place = first_infinite(matrix)
     if place is not None:
         row, column = place
         raise ValueError(
-            f"feature {names[column]!r} is infinite at {queries.where(row)}. "
-            "Use NaN for a missing value, or a large finite number."
+            f"X has an infinite value at row {row}, feature {columns.feature_names[column]!r}; use NaN for a "
+            "missing value, or a large finite number."
+        )
+    return matrix
+
+
+def _is_encoded(X: Any, columns: Columns) -> bool:
+    return (
+        type(X) is np.ndarray
+        and X.dtype in (np.float64, np.float32)
+        and X.ndim == 2
+        and X.shape[1] == len(columns.feature_names)
+        and not columns.categories
+    )
+
+
+def _encode_frame(
+    frame: nw.DataFrame[Any],
+    feature_names: Sequence[str] | None,
+    categorical: Sequence[str | int] | None,
+    reference: HasColumns | None,
+) -> tuple[Matrix, list[str], Levels]:
+    import narwhals as nw
+
+    if feature_names is None:
+        feature_names = frame.columns
+    names = _checked_names(feature_names, len(frame.columns))
+    categorical_names = set(_categorical_names(categorical, names))
+    series_of = dict(zip(names, frame.iter_columns(), strict=True))
+    expected: Levels = {}
+    if reference is not None:
+        expected = reference.categories
+        if set(names) == set(reference.feature_names):
+            # Columns of a frame may come in any order, because they are matched by name.
+            names = list(reference.feature_names)
+        matched = matched_names(names, True, reference)
+        new_name = dict(zip(names, matched, strict=True))
+        series_of = {new_name[name]: series for name, series in series_of.items()}
+        categorical_names = {new_name[name] for name in categorical_names}
+        names = matched
+    categorical_names |= expected.keys()
+    for name, series in series_of.items():
+        _check_dictionary(series)
+        if series.dtype in (nw.Categorical, nw.Enum):
+            categorical_names.add(name)
+    numeric = {name: series for name, series in series_of.items() if name not in categorical_names}
+    _check_numeric(numeric, in_training=reference is not None)
+
+    levels: Levels = {}
+    matrix = np.empty((len(frame), len(names)))
+    for number, name in enumerate(names):
+        series = series_of[name]
+        if name in categorical_names:
+            matrix[:, number], levels[name] = _encode_categories(series, name, expected.get(name))
+        else:
+            matrix[:, number] = _floats(series)
+    return matrix, names, levels
+
+
+def _check_dictionary(series: nw.Series[Any]) -> None:
+    """Raise ValueError if an Arrow column has codes outside of its dictionary, which Arrow follows unchecked."""
+    import narwhals as nw
+
+    native = series.to_native()
+    if series.dtype == nw.Categorical and hasattr(native, "validate"):
+        try:
+            native.validate(full=True)
+        except ValueError as error:  # ArrowInvalid
+            raise ValueError(
+                f"column {series.name!r} is not a valid Arrow column: {error}"
+            ) from None
+
+
+def _check_numeric(series_of: dict[str, nw.Series[Any]], in_training: bool) -> None:
+    """Raise ValueError if columns do not hold numbers; name all of them, so that they can be repaired at once."""
+    import narwhals as nw
+
+    wrong = []
+    for name, series in series_of.items():
+        is_number = series.dtype.is_numeric() or series.dtype == nw.Boolean
+        is_empty = series.null_count() == len(series)  # such a column may have any type
+        if is_number or is_empty:
+            continue
+        if in_training:
+            raise ValueError(
+                f"column {name!r} has the type {series.dtype}, but numbers in the training data; convert it."
+            )
+        wrong.append(f"{name!r} has the type {series.dtype}")
+    remedy = "in categorical=, or give it a categorical type, or drop it."
+    if len(wrong) == 1:
+        raise ValueError(f"column {wrong[0]}, not numbers. Name it {remedy}")
+    if wrong:
+        raise ValueError(
+            f"{len(wrong)} columns do not hold numbers: {shown(wrong)}. Name each {remedy}"
+        )
+
+
+def _floats(series: nw.Series[Any]) -> NDArray[np.float64]:
+    import narwhals as nw
+
+    if series.null_count() == len(series):
+        return np.full(len(series), np.nan)
+    try:
+        return np.asarray(series.cast(nw.Float64).to_numpy(), dtype=np.float64)
+    except ValueError:
+        # Arrow refuses to cast whole numbers above 2^53. NumPy and pandas round them, and so do we.
+        return np.array(series.to_list(), dtype=np.float64)
+
+
+def _encode_categories(
+    series: nw.Series[Any], name: str, levels: tuple[Any, ...] | None
+) -> tuple[NDArray[np.float64], tuple[Any, ...] | None]:
+    """Return the codes of a categorical column, and its levels; numbers without known levels are codes already."""
+    if series.dtype.is_numeric() and levels is None:
+        codes = _floats(series)
+        _check_codes(codes, name)
+        return codes, None
+    values = series.to_list()
+    try:
+        present = {value for value in values if not is_missing(value)}
+    except TypeError:  # lists and the like, which have no hash
+        raise ValueError(
+            f"column {series.name!r} has the type {series.dtype}, whose values cannot be categories; turn them into "
+            "text, or drop it."
+        ) from None
+    if levels is None:
+        levels = sorted_levels(present, series.name)
+    levels_are_text = len(levels) > 0 and all(isinstance(level, str) for level in levels)
+    has_text = any(isinstance(value, str) for value in present)
+    if present and levels_are_text and not has_text:
+        raise ValueError(
+            f"column {series.name!r} has the type {series.dtype}, but its categories are text in the training data, "
+            f"such as {levels[0]!r}; give the text."
+        )
+    code = {level: float(number) for number, level in enumerate(levels)}
+    return np.array([code.get(value, np.nan) for value in values]), levels
+
+
+def sorted_levels(present: Collection[Any], name: str) -> tuple[Any, ...]:
+    """Return the categories of a column in the order of their codes.
+
+    Raise ValueError if a category is not text or a number, because a saved model could not hold it.
+
+    Examples
+    --------
+    >>> sorted_levels({"red", "blue"}, "colour")
+    ('blue', 'red')
+    """
+    unsaved = [value for value in present if not isinstance(value, str | int | float)]
+    if unsaved:
+        example = min(unsaved, key=str)
+        raise ValueError(
+            f"column {name!r} has categories of the type {type(example).__name__}, such as {example}, which a saved "
+            "model cannot hold; turn them into text or numbers."
+        )
+    return tuple(sorted(present, key=lambda value: (str(type(value)), value)))
+
+
+def _encode_matrix(
+    X: Any,
+    feature_names: Sequence[str] | None,
+    categorical: Sequence[str | int] | None,
+    reference: HasColumns | None,
+) -> tuple[Matrix, list[str], Levels]:
+    matrix: Matrix = checked_csr(X) if is_sparse(X) else dense(X)
+    n_columns = matrix.shape[1]
+    if n_columns > MOST_COLUMNS:
+        raise ValueError(
+            f"X has {n_columns} columns, more than {MOST_COLUMNS}; leave out or hash those that are rare."
+        )
+    if feature_names is not None:
+        names = _checked_names(feature_names, n_columns)
+    elif reference is not None and len(reference.feature_names) == n_columns:
+        names = list(reference.feature_names)
+    else:
+        names = generated_names(n_columns)
+    categorical_names = _categorical_names(categorical, names)
+    expected: Levels = {}
+    if reference is not None:
+        expected = reference.categories
+        matched = matched_names(names, feature_names is not None, reference)
+        new_name = dict(zip(names, matched, strict=True))
+        categorical_names = [new_name[name] for name in categorical_names]
+        if categorical is None:
+            categorical_names = list(expected)
+        names = matched
+    for name in categorical_names:
+        values = matrix[:, names.index(name)]
+        if is_sparse(values):
+            values = values.toarray().ravel()
+        _check_codes(values, name, expected.get(name))
+    return matrix, names, dict.fromkeys(categorical_names)
+
+
+def _checked_names(feature_names: Sequence[str], n_columns: int) -> list[str]:
+    names = [str(name) for name in feature_names]
+    if len(names) != n_columns:
+        raise ValueError(
+            f"feature_names has {len(names)} names for {n_columns} columns; give one per column."
+        )
+    if len(names) != len(set(names)):
+        repeated = next(name for name in names if names.count(name) > 1)
+        raise ValueError(f"feature name {repeated!r} occurs twice; give each column its own name.")
+    return names
+
+
+def _categorical_names(columns: Sequence[str | int] | None, names: list[str]) -> list[str]:
+    """Return the names of categorical columns, which are given by name or by number."""
+    if isinstance(columns, str):
+        raise ValueError(f"categorical must be a list of columns; write categorical=[{columns!r}].")
+    found = []
+    for column in columns or ():
+        name = column
+        if isinstance(column, int | np.integer) and 0 <= column < len(names):
+            name = names[int(column)]
+        if name not in names:
+            raise ValueError(
+                f"categorical column {column!r} is not a column of the data; it has {shown(names)}."
+            )
+        found.append(str(name))
+    return found
+
+
+def _check_codes(values: NDArray[Any], name: str, levels: tuple[Any, ...] | None = None) -> None:
+    """Raise ValueError unless each value is a code: missing, or a whole number from 0 that has a level."""
+    present = values[~np.isnan(values)]
+    if np.any((present < 0) | (present != np.trunc(present))):
+        raise ValueError(
+            f"categorical column {name!r} must hold whole numbers from 0, or text in a data frame."
+        )
+    if levels is not None and len(present) and present.max() >= len(levels):
+        raise ValueError(
+            f"categorical column {name!r} has the code {present.max():g}, but the training data has {len(levels)} "
+            "categories, whose codes count from 0; give the categories themselves in a data frame."
         )

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -11,19 +10,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from rankwright.data.arrow import read_arrow, to_arrow
-from rankwright.data.columns import check_finite, split_columns
-from rankwright.data.encoding import encode_frame, encode_matrix
-from rankwright.data.files import read_parquet
+from rankwright.data.columns import HasColumns, encode, matched_names
 from rankwright.data.joining import joined
-from rankwright.data.labels import UNNAMED, check_named, named_labels
-from rankwright.data.matching import HasColumns, Levels, check_same_categories, matched_names
+from rankwright.data.labels import grouped_field, grouped_labels, take_named
+from rankwright.data.matrices import first_infinite
 from rankwright.data.on_disk import take_rows
 from rankwright.data.pairs import Pairs, read_pairs
-from rankwright.data.queries import Queries, check_labels
+from rankwright.data.queries import Queries
 from rankwright.data.row_order import canonical_order
 from rankwright.data.within_query import Recipe
-from rankwright.support.files import replacing, require_arrow
+from rankwright.support.frames import as_frame
 
 
 class RankingData:
@@ -127,71 +123,69 @@ class RankingData:
         pairs: Any = None,
         document: Any = None,
     ) -> None:
-        table = split_columns(X, y, qid, fields, document)
-        y, qid, fields = table.y, table.qid, table.fields
-        if table.frame is not None:
-            matrix, names, levels = encode_frame(table.frame, feature_names, categorical, reference)
-        else:
-            matrix, names, levels = encode_matrix(X, feature_names, categorical, reference)
-        if matrix.shape[0] == 0 or matrix.shape[1] == 0:
-            raise ValueError(
-                f"the data is empty: it has {matrix.shape[0]} row(s) and {matrix.shape[1]} feature(s) "
-                f"(shape={matrix.shape}) while a minimum of 1 is required."
-            )
+        given = take_named(X, y, qid, fields, document)
+        matrix, names, levels = encode(given.features, feature_names, categorical, reference)
+        _check_not_empty(matrix)
+        self.feature_names: list[str] = names
+        self.categories = levels
+        # The names of a data frame are given, but the names of an array are generated.
+        self.named: bool = feature_names is not None or as_frame(given.features) is not None
+        self.first_index: int | None = None
         if reference is not None:
-            levels = check_same_categories(levels, reference.categories)
+            self.named = reference.named
+            self.first_index = reference.first_index
+        self.n_derived = 0
 
-        self.queries = Queries.of(matrix.shape[0], qid, group)
-        if y is None and pairs is None:
-            raise ValueError("there are no labels; give y, one per row, or pairs.")
-        labels = named_labels(y)
-        self.label_names: tuple[str, ...] = (UNNAMED,) if labels is None else tuple(labels)
-        if y is None:
-            self.label_names, self.y = (), np.zeros(self.queries.n_rows)
-        elif labels is None:
-            self.y = check_labels(y, self.queries)
-        elif len(labels) == 1:
-            self.y = check_labels(next(iter(labels.values())), self.queries)
-        else:
-            checked = {
-                name: check_named(name, values, self.queries) for name, values in labels.items()
-            }
-            self.y = checked.pop(self.label_names[0])
+        self.queries = Queries.of(matrix.shape[0], given.qid, group)
         self.X = matrix if self.queries.order is None else take_rows(matrix, self.queries.order)
+        _check_finite(self.X, names, self.queries)
         self.weights = None if weights is None else self.queries.per_row(weights)
-        if not isinstance(document, str | None):
-            fields, document = {**(fields or {}), "document": document}, "document"
-        self.fields = {
-            name: _field(name, values, self.queries) for name, values in (fields or {}).items()
-        }
-        if len(self.label_names) > 1:
-            if clash := self.fields.keys() & set(self.label_names):
-                raise ValueError(
-                    f"{sorted(clash)[0]!r} is both a label and a field; rename one of them."
-                )
-            self.fields |= checked
-        self.pairs: Pairs | None = (
-            None if pairs is None else self._read_pairs(pairs, document, self.queries)
-        )
-        if document is not None and pairs is None:
+
+        self._set_labels(given.y, has_pairs=pairs is not None)
+        self._set_fields(given.fields, document)
+        self.pairs: Pairs | None = None
+        if pairs is not None:
+            name = document if isinstance(document, str | None) else "document"
+            self.pairs = self._read_pairs(pairs, name, self.queries)
+        elif document is not None:
             raise ValueError(
                 "document says how pairs name the rows, and there are no pairs; leave it out."
             )
-        given = feature_names is not None or table.frame is not None
-        self.named: bool = given if reference is None else reference.named
-        self.first_index: int | None = None if reference is None else reference.first_index
-        self.feature_names: list[str] = names
-        self.n_derived = 0
-        self.categories: Levels = levels
-        check_finite(self.X, names, self.queries)
+
+    def _set_labels(self, y: Any, has_pairs: bool) -> None:
+        """Check the labels: the main label becomes ``y``, the others become fields."""
+        self.fields: dict[str, NDArray[Any]] = {}
+        if y is None:
+            if not has_pairs:
+                raise ValueError("there are no labels; give y, one per row, or pairs.")
+            self.label_names: tuple[str, ...] = ()
+            self.y: NDArray[np.float64] = np.zeros(self.n_rows)
+            return
+        labels = grouped_labels(y, self.queries)
+        self.label_names = tuple(labels)
+        self.y = labels.pop(self.label_names[0])
+        self.fields |= labels
+
+    def _set_fields(self, fields: Mapping[str, Any], document: Any) -> None:
+        """Check the fields, among them ids of documents that were given as an array."""
+        fields = dict(fields)
+        if not isinstance(document, str | None):
+            fields["document"] = document
+        clash = sorted(fields.keys() & set(self.label_names))
+        if clash and len(self.label_names) > 1:
+            raise ValueError(f"{clash[0]!r} is both a label and a field; rename one of them.")
+        checked = {
+            name: grouped_field(name, values, self.queries) for name, values in fields.items()
+        }
+        self.fields = checked | self.fields
 
     @property
     def labels(self) -> dict[str, NDArray[np.float64]]:
-        """Labels by name, the main one first [rows]; empty where there are pairs alone."""
-        return {
-            name: self.fields[name] if number else self.y
-            for number, name in enumerate(self.label_names)
-        }
+        """Labels by name, the main label first [rows]; empty if there are pairs alone."""
+        if not self.label_names:
+            return {}
+        main, *more = self.label_names
+        return {main: self.y} | {name: self.fields[name] for name in more}
 
     @property
     def qid(self) -> NDArray[Any]:
@@ -354,7 +348,7 @@ class RankingData:
         data = copy.copy(self)
         grouped = self.queries.grouped()
         data.fields = self.fields | {
-            name: _field(name, values, grouped) for name, values in fields.items()
+            name: grouped_field(name, values, grouped) for name, values in fields.items()
         }
         return data
 
@@ -478,89 +472,6 @@ class RankingData:
         """
         return joined(parts)
 
-    def to_parquet(self, path: str | os.PathLike[str]) -> None:
-        """Write one Parquet file: the features, the columns ``label``, ``qid`` and ``weight``, and the fields.
-
-        The file is complete or absent: it is written under another name and then renamed.
-        """
-        require_arrow()
-        import pyarrow.parquet as pq
-
-        table = to_arrow(self)
-        with replacing(path) as file:
-            pq.write_table(table, file)
-
-    @classmethod
-    def from_parquet(
-        cls,
-        path: str | os.PathLike[str],
-        *,
-        label: str | Sequence[str] = "label",
-        qid: str = "qid",
-        weight: str | None = None,
-        reference: HasColumns | None = None,
-    ) -> RankingData:
-        """Read any Parquet file; ``label``, ``qid`` and ``weight`` name its columns.
-
-        Without ``weight``, weights are read only from files that `to_parquet` wrote.
-
-        Examples
-        --------
-        >>> import tempfile
-        >>> data = RankingData([[1.5], [2.5]], [0, 1], qid=[3, 3], feature_names=["bm25"])
-        >>> with tempfile.TemporaryDirectory() as folder:
-        ...     data.to_parquet(folder + "/train.parquet")
-        ...     back = RankingData.from_parquet(folder + "/train.parquet")
-        >>> back.feature_names, back.X.tolist()
-        (['bm25'], [[1.5], [2.5]])
-        """
-        return cls.from_arrow(
-            read_parquet(path), label=label, qid=qid, weight=weight, reference=reference
-        )
-
-    @classmethod
-    def from_arrow(
-        cls,
-        table: Any,
-        *,
-        label: str | Sequence[str] | None = "label",
-        qid: str = "qid",
-        weight: str | None = None,
-        drop: Sequence[str] = (),
-        categorical: Sequence[str] = (),
-        fields: Sequence[str] = (),
-        reference: HasColumns | None = None,
-    ) -> RankingData:
-        """Use the columns of an Arrow table, as `from_parquet` does.
-
-        ``label`` names one column or several. With ``label=None`` there are no labels: rows to predict, or to learn
-        from pairs. ``drop`` names columns to ignore, ``categorical``
-        those that hold categories, ``fields`` those that travel with the rows without being features.
-
-        Examples
-        --------
-        >>> import pyarrow as pa
-        >>> table = pa.table({"label": [0, 1], "qid": [3, 3], "url": ["x", "y"], "bm25": [1.5, 2.5]})
-        >>> RankingData.from_arrow(table, drop=["url"]).X.tolist()
-        [[1.5], [2.5]]
-        """
-        arguments, levels = read_arrow(
-            table,
-            label=label,
-            qid=qid,
-            weight=weight,
-            drop=drop,
-            categorical=categorical,
-            fields=fields,
-            reference=reference,
-        )
-        data = cls(**arguments)
-        if reference is None:
-            data.categories.update(levels)
-        if label is None:
-            data.label_names = ()
-        return data
-
     def with_rows(
         self, X: Any, y: Any, qid: Any, weights: Any, fields: Mapping[str, Any]
     ) -> RankingData:
@@ -591,15 +502,21 @@ class RankingData:
         return f"RankingData({self.n_rows} rows, {self.n_queries} queries, {len(self.feature_names)} features)"
 
 
-def _field(name: str, values: Any, queries: Queries) -> NDArray[Any]:
-    """Put the values of a field into grouped order."""
-    array = np.asarray(values)
-    if array.dtype.kind == "U":
-        array = array.astype(
-            object
-        )  # one long text must not make room for as many characters in every row
-    if array.shape != (queries.n_rows,):
+def _check_not_empty(matrix: Any) -> None:
+    n_rows, n_columns = matrix.shape
+    if n_rows == 0 or n_columns == 0:
         raise ValueError(
-            f"the field {name!r} has shape {array.shape} for {queries.n_rows} rows; give one per row."
+            f"the data is empty: it has {n_rows} row(s) and {n_columns} feature(s) "
+            f"(shape={matrix.shape}) while a minimum of 1 is required."
         )
-    return array if queries.order is None else array[queries.order]
+
+
+def _check_finite(X: Any, names: Sequence[str], queries: Queries) -> None:
+    """Raise ValueError if a feature of grouped rows is infinite; NaN is a missing value."""
+    place = first_infinite(X)
+    if place is not None:
+        row, column = place
+        raise ValueError(
+            f"feature {names[column]!r} is infinite at {queries.where(row)}. "
+            "Use NaN for a missing value, or a large finite number."
+        )

@@ -9,7 +9,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from rankwright.data.matching import matched_names
+from rankwright.data.columns import matched_names
 from rankwright.data.on_disk import is_on_disk, row_ranges, write_rows
 from rankwright.data.pairs import Pairs
 from rankwright.data.queries import Queries, plain_ids

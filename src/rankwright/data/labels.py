@@ -1,19 +1,80 @@
-"""Labels by name: documents may have several, one for each goal, of which the first is the main one."""
+"""Labels, query ids and fields of a table: take the columns that arguments name, and check the values.
+
+Documents may have several labels, one for each goal. The first is the main one.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from rankwright.data.columns import names_columns, take_column
 from rankwright.data.queries import Queries, check_labels
 from rankwright.support.frames import as_frame
 from rankwright.support.notation import check_label_name, nearest
 
 Labels = Mapping[str, NDArray[np.float64]]
-UNNAMED = "label"  # the name of a label that was given without one
+UNNAMED = "label"  # the name of a label that was given without a name
+
+
+class Given(NamedTuple):
+    """What a caller gave, with the values of columns in place of their names."""
+
+    features: Any
+    y: Any
+    qid: Any
+    fields: Mapping[str, Any]
+
+
+def take_named(X: Any, y: Any, qid: Any, fields: Any, document: Any) -> Given:
+    """Take the columns that other arguments of `RankingData` name out of a data frame.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> frame = pd.DataFrame({"grade": [1], "query": [7], "bm25": [0.5]})
+    >>> given = take_named(frame, "grade", "query", None, None)
+    >>> given.features.columns, given.qid.to_list()
+    (['bm25'], [7])
+    """
+    frame = as_frame(X)
+    if frame is None:
+        _refuse_names(X, y, qid, fields)
+        return Given(X, y, qid, dict(fields or {}))
+    if names_columns(y, frame.columns):
+        labels = {}
+        for name in [y] if isinstance(y, str) else y:
+            frame, labels[name] = take_column(frame, name, "y")
+        y = labels
+    if isinstance(qid, str):
+        frame, qid = take_column(frame, qid, "qid")
+    values = {}
+    if isinstance(fields, Mapping):
+        values = dict(fields)
+    else:
+        for name in fields or ():
+            frame, values[name] = take_column(frame, name, "fields")
+    if isinstance(document, str) and document not in values:
+        frame, values[document] = take_column(frame, document, "document")
+    return Given(frame, y, qid, values)
+
+
+def _refuse_names(X: Any, y: Any, qid: Any, fields: Any) -> None:
+    """Raise ValueError if arguments name columns of data without names."""
+    for name, value in (("y", y), ("qid", qid)):
+        if isinstance(value, str):
+            raise ValueError(
+                f"{name}={value!r} names a column, but X is a {type(X).__name__} without column "
+                f"names. Pass {name} as an array, or X as a data frame."
+            )
+    if fields is not None and not isinstance(fields, Mapping):
+        raise ValueError(
+            f"fields={list(fields)!r} names columns, but X is a {type(X).__name__} without column names. "
+            "Pass fields as a dict of arrays, or X as a data frame."
+        )
 
 
 def named_labels(labels: Any) -> dict[str, Any] | None:
@@ -37,7 +98,7 @@ def named_labels(labels: Any) -> dict[str, Any] | None:
 
 
 def grouped_labels(labels: Any, queries: Queries) -> dict[str, NDArray[np.float64]]:
-    """Check one label or several, and put them into grouped order.
+    """Check the label or labels, and return them by name in grouped order.
 
     Examples
     --------
@@ -50,25 +111,41 @@ def grouped_labels(labels: Any, queries: Queries) -> dict[str, NDArray[np.float6
     named = named_labels(labels)
     if named is None:
         return {UNNAMED: check_labels(labels, queries)}
-    return {name: check_named(name, values, queries) for name, values in named.items()}
+    checked = {}
+    for name, values in named.items():
+        try:
+            checked[name] = check_labels(values, queries)
+        except ValueError as error:
+            # A message about the only label needs no name.
+            if len(named) == 1:
+                raise
+            raise ValueError(f"label {name!r}: {error}") from None
+    return checked
 
 
-def check_named(name: str, values: Any, queries: Queries) -> NDArray[np.float64]:
-    """Check a label; an error says which."""
-    try:
-        return check_labels(values, queries)
-    except ValueError as error:
-        raise ValueError(f"label {name!r}: {error}") from None
+def grouped_field(name: str, values: Any, queries: Queries) -> NDArray[Any]:
+    """Check that a field has a value for each row, and return it in grouped order."""
+    array = np.asarray(values)
+    if array.dtype.kind == "U":
+        # In an array of fixed width, a single long text takes as much memory in every row.
+        array = array.astype(object)
+    if array.shape != (queries.n_rows,):
+        raise ValueError(
+            f"the field {name!r} has shape {array.shape} for {queries.n_rows} rows; give one per row."
+        )
+    return queries.group(array)
 
 
 def number_of_rows(labels: Any) -> int:
-    """Return the number of rows of one label or several."""
+    """Return the number of rows of a label, or of several labels by name."""
     named = named_labels(labels)
-    return int(np.size(labels if named is None else next(iter(named.values()))))
+    if named is not None:
+        labels = next(iter(named.values()))
+    return int(np.size(labels))
 
 
 def choose_label(labels: Labels, name: str | None) -> NDArray[np.float64]:
-    """Return the label of a name, or the main one without a name."""
+    """Return the label of a name, or the main label without a name."""
     if not labels:
         raise ValueError(
             "there are no labels, only pairs; give labels as y, or use an objective that learns from pairs, such as "

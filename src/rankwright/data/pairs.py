@@ -9,17 +9,13 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, NoReturn
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from rankwright.data.csv_text import read_csv
-from rankwright.data.files import read_parquet
 from rankwright.data.queries import Queries, plain_ids
 from rankwright.kernels.given_pairs import GivenPairs
-from rankwright.support.files import require_arrow
 from rankwright.support.frames import as_frame
 
 Rows = NDArray[np.int64]
@@ -167,22 +163,10 @@ def _values(column: Any) -> list[Any]:
 
 
 def _read_file(path: str | os.PathLike[str]) -> Any:
-    """Read a table; ids of a CSV file stay text, until what they name says whether they are numbers."""
-    require_arrow()
-    import pyarrow as pa
-    import pyarrow.csv as pc
+    """Read a table; ids of a CSV file stay text, because the ids of the data decide whether they are numbers."""
+    from rankwright.data.reading import read_table  # files hold ranking data, which has pairs
 
-    kind = Path(path).suffix
-    if kind not in (".csv", ".tsv", ".parquet", ".pq"):
-        raise ValueError(
-            f"{os.fspath(path)!r} is not a file of pairs by its extension; use .csv, .tsv or .parquet."
-        )
-    if kind in (".parquet", ".pq"):
-        return read_parquet(path)
-    texts = {name: pa.string() for name in ("winner", "loser", "qid")}
-    return read_csv(
-        path, "," if kind == ".csv" else "\t", lambda _: pc.ConvertOptions(column_types=texts)
-    )
+    return read_table(path, texts=("winner", "loser", "qid"))
 
 
 def _weights(column: list[Any] | None, n: int) -> Floats:

@@ -8,10 +8,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rankwright.data.blocks import RowBlock, Show, blocks_of, silent
+from rankwright.data.columns import HasColumns
 from rankwright.data.dataset import RankingData
 from rankwright.data.files import DataFiles
-from rankwright.data.matching import HasColumns
+from rankwright.data.formats import blocks_of
+from rankwright.data.formats.contract import RowBlock, Show, silent
 from rankwright.data.on_disk import write_rows
 from rankwright.data.queries import Queries, plain_ids
 from rankwright.support.files import PathLike

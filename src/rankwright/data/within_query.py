@@ -24,7 +24,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rankwright.data.matching import HasColumns
+from rankwright.data.columns import HasColumns
 from rankwright.data.matrices import Matrix, is_sparse
 from rankwright.data.on_disk import BLOCK_BYTES, is_on_disk, write_rows
 from rankwright.kernels.threads import available_threads, even_ranges, run_ranges
@@ -261,7 +261,7 @@ def read_recipe(option: Any, columns: HasColumns, called: str = "within_query") 
 
     Examples
     --------
-    >>> from rankwright.data.matching import Columns
+    >>> from rankwright.data.columns import Columns
     >>> read_recipe("rank", Columns(["bm25", "language"], {"language": ("de", "en")})).names
     ['bm25 [rank]']
     >>> read_recipe({"bm25": ["rank", "z"]}, Columns(["length", "bm25"], {})).names

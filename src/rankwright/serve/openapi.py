@@ -9,7 +9,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from rankwright.data.matching import Columns
+from rankwright.data.columns import Columns
 from rankwright.serve.settings import ServiceSettings
 
 _FOLDER = Path(__file__).parent

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from rankwright.data.matching import Columns
+from rankwright.data.columns import Columns
 from rankwright.serve.refusals import Refusal, shown
 
 _KEYS = ("rows", "documents", "ids", "top", "contributions", "calibrated", "allow_missing")

@@ -12,7 +12,7 @@ import zlib
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import IO
+from typing import IO, Any
 
 PathLike = str | os.PathLike[str]
 
@@ -23,6 +23,13 @@ _PART = re.compile(r"\.[0-9a-f]{8}\.part$")
 UNPACKED_FREELY = 1 << 28  # bytes that any file may unpack to
 UNPACKED_RATIO = 200  # more than those: how many times its size
 UNPACKED_MOST = 1 << 36  # and never more than this
+
+
+def is_path(X: Any) -> bool:
+    """Return True if data is given as files: a path, a pattern, or a list of them."""
+    if isinstance(X, list | tuple):
+        return len(X) > 0 and all(isinstance(item, str | os.PathLike) for item in X)
+    return isinstance(X, str | os.PathLike)
 
 
 def require_arrow() -> None:

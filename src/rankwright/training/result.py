@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from rankwright.data.columns import Columns, HasColumns
 from rankwright.data.dataset import RankingData
-from rankwright.data.matching import Columns, HasColumns
 from rankwright.data.within_query import Recipe
 from rankwright.engines import load_engine
 from rankwright.model import Model
