@@ -14,13 +14,11 @@ from typing import Any
 import numpy as np
 import pytest
 from numba import njit
-from numba.core.caching import NullCache
-from numba.core.codegen import JITCodeLibrary
-from numba.core.compiler import Flags
 
 import rankwright as rw
-from rankwright.kernels import compilation, compiler, ordering, shared
-from rankwright.kernels.jit import allocating, internal, jit
+from rankwright.kernels import jit as compilation
+from rankwright.kernels import ordering
+from rankwright.kernels.jit import jit, shared
 from rankwright.objectives.base import Objective
 from rankwright.objectives.gradient import Gradient
 from rankwright.training.progress import Display, seconds_left
@@ -155,10 +153,12 @@ def test_a_shared_function_is_compiled_once_and_called_by_kernels_and_python() -
     assert not any(
         "count_sort" in text for text in order_by_kernel.inspect_llvm().values()
     )  # no copy of it
-    cells = [
-        (function, cell) for function, cell, _ in shared._CELLS.values() if cell.value is not None
+    bound = [
+        (function, types)
+        for function, cell, types in compilation._CELLS.values()
+        if cell.value is not None
     ]
-    assert all(len(function.overloads) == 1 for function, _ in cells)
+    assert all(types in function.overloads for function, types in bound)
 
 
 FIRST = """
@@ -210,108 +210,11 @@ def test_a_first_gradient_compiles_what_it_uses(objective: str, tmp_path: Path) 
 
 
 def test_what_few_files_and_evaluations_need_is_compiled_by_them_alone() -> None:
-    shared_names = {function.py_func.__name__ for function, _, _ in shared._CELLS.values()}
+    shared_names = {function.py_func.__name__ for function, _, _ in compilation._CELLS.values()}
     assert {"expected_value", "_order_ties", "_has_duplicate"} <= shared_names
 
 
-@jit
-def count_positive(values: Any) -> int:
-    count = 0
-    for a in range(values.size):
-        count += values[a] > 0
-    return count
-
-
-@allocating
-def doubled(n: int) -> Any:
-    out = np.empty(n)
-    for i in range(n):
-        out[i] = 2.0 * i
-    return out
-
-
-def test_kernels_count_no_references_unless_they_allocate() -> None:
-    assert count_positive(np.array([1.0, -1.0])) == 1
-    assert doubled(3).tolist() == [0.0, 2.0, 4.0]
-    assert [kernel.targetoptions["_nrt"] for kernel in (count_positive, doubled)] == [False, True]
-
-
-def test_options_are_equal_and_hash_alike_as_numbas_are() -> None:
-    plain = Flags()
-    plain.nrt = True
-    ours = compiler._Options(plain)
-    assert ours == plain
-    assert hash(ours) == hash(plain)
-    ours.nrt = False
-    assert ours != plain
-    assert ours.values() == {**plain.values(), "nrt": False}
-    assert ours.copy() == ours
-
-
-@jit
-def fill(numbers: Any, flags: Any, index: int) -> None:
-    numbers[index] = 2
-    flags[index] = numbers[index - 1] < 1.5
-    numbers[np.uint64(1)] = numbers[-1] + flags[0]
-
-
-@pytest.mark.parametrize("dtype", [np.float64, np.float32, np.int32, np.uint64])
-def test_elements_are_read_and_written_as_python_does(dtype: Any) -> None:
-    results = []
-    for function in (fill, fill.py_func):
-        numbers, flags = np.arange(4).astype(dtype), np.array([True, False, False, False])
-        function(numbers, flags, -2)
-        results.append((numbers.tolist(), flags.tolist()))
-    assert results[0] == results[1] == ([0, 4, 2, 3], [True, False, True, False])
-
-
-BEYOND = """
-import numpy as np
-from rankwright.kernels.jit import jit
-@jit
-def read(values):
-    return values[values.size]
-read(np.zeros(3))
-"""
-
-
-def test_numbas_check_of_bounds_still_works(tmp_path: Path) -> None:
-    script = tmp_path / "beyond.py"
-    script.write_text(BEYOND)
-    checked = os.environ | {"NUMBA_BOUNDSCHECK": "1", "NUMBA_CACHE_DIR": str(tmp_path)}
-    done = subprocess.run(
-        [sys.executable, str(script)], capture_output=True, text=True, check=False, env=checked
-    )
-    assert "IndexError: index is out of bounds" in done.stderr
-
-
-@internal
-def halved(x: float) -> float:
-    return 0.5 * x
-
-
-@jit
-def quartered(x: float) -> float:
-    return halved(halved(x))
-
-
-def test_a_function_that_only_kernels_call_is_compiled_as_a_part_of_them(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    optimised = []
-    optimise = JITCodeLibrary._optimize_final_module
-
-    def note(library: Any) -> None:
-        optimised.append(library.name)
-        optimise(library)
-
-    monkeypatch.setattr(JITCodeLibrary, "_optimize_final_module", note)
-    monkeypatch.setattr(quartered, "_cache", NullCache())
-    assert quartered(8.0) == 2.0
-    assert optimised == ["quartered"]
-
-
-@shared.shared("float64(float64)")
+@shared("float64(float64)")
 def broken(x: float) -> float:
     return x.missing  # type: ignore[attr-defined]  # which Numba finds out when it compiles
 
@@ -351,23 +254,23 @@ def test_ctrl_c_while_a_shared_function_is_compiled_arrives_afterwards() -> None
 
     function, cell = Interrupted(), ctypes.c_void_p()
     address = ctypes.addressof(cell)
-    shared._CELLS[address] = function, cell, ()
+    compilation._CELLS[address] = function, cell, ()
     try:
         with pytest.raises(KeyboardInterrupt):  # noqa: PT011, PT012
-            shared._bind(address)
+            compilation._bind(address)
             bound = function.calls, cell.value
             for _ in range(100):
                 time.sleep(0.02)
         assert bound == (2, 4711)
     finally:
-        del shared._CELLS[address]
+        del compilation._CELLS[address]
 
 
 # The cache
 
 USE = """
 import numpy as np
-from rankwright.kernels.compilation import announcing, compile_seconds
+from rankwright.kernels.jit import announcing, compile_seconds
 with announcing(print):
     from rankwright.kernels.trees import add_leaf_values
     add_leaf_values(0, 3, np.array([0, 1, 0]), np.array([0.5, 2.0]), np.zeros(3))
@@ -427,7 +330,7 @@ def test_the_users_cache_folder_is_named_where_it_is_used(package: Path, tmp_pat
 WARMUP = """
 import importlib, pkgutil, sys
 from rankwright import cli, kernels
-from rankwright.kernels import shared
+from rankwright.kernels import jit
 for module in pkgutil.iter_modules(kernels.__path__):
     importlib.import_module(f"rankwright.kernels.{module.name}")
 sys.argv = ["rankwright", "warmup", "--all"]
@@ -435,7 +338,7 @@ try:
     cli.main()
 except SystemExit as ended:
     assert not ended.code
-print([function.py_func.__name__ for function, cell, _ in shared._CELLS.values() if cell.value is None])
+print([function.py_func.__name__ for function, cell, _ in jit._CELLS.values() if cell.value is None])
 """
 
 
@@ -448,33 +351,3 @@ def test_warmup_binds_every_shared_function() -> None:
     first, unbound = done.stdout.splitlines()
     assert first.startswith("warm: ")
     assert unbound == "[]"
-
-
-# Another version of Numba
-
-OTHER_NUMBA = """
-import numba, sys
-from numba.core import codegen, options
-del codegen.JITCodeLibrary, options.DefaultOptions._nrt, options.DefaultOptions.no_cfunc_wrapper
-numba.version_info = numba.version_info._replace(short=(0, 99))
-import rankwright as rw
-from rankwright.kernels import jit
-assert not jit.KNOWN
-print([array.tolist() for array in rw.gradients("xendcg", [0.5, 0.25, -1.0], [0, 2, 1], group=[3])])
-"""
-
-
-def test_a_version_of_numba_without_the_private_parts_compiles_the_same_kernels(
-    tmp_path: Path,
-) -> None:
-    environment = os.environ | {"NUMBA_CACHE_DIR": str(tmp_path)}
-    printed = subprocess.run(
-        [sys.executable, "-c", OTHER_NUMBA],
-        capture_output=True,
-        text=True,
-        check=False,
-        env=environment,
-    )
-    assert printed.returncode == 0, printed.stderr
-    expected = rw.gradients("xendcg", [0.5, 0.25, -1.0], [0, 2, 1], group=[3])
-    assert printed.stdout.strip() == str([array.tolist() for array in expected])

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rankwright.kernels.ordering import merge_sort, sort_descending, sort_scratch
+from rankwright.kernels.ordering import sort_descending, sort_scratch
 
 SIZES = [0, 1, 2, 7, 8, 9, 16, 17, 31, 47, 48, 62, 63, 64, 65, 66, 255, 1000, 5003]
 
@@ -85,18 +85,3 @@ def test_only_the_first_n_are_sorted_in_scratch_that_may_be_larger():
     order = np.full(9, -7)
     sort_descending(scores, 3, order, sort_scratch(9))
     assert order.tolist() == [1, 2, 0] + [-7] * 6
-
-
-@pytest.mark.parametrize("descending", [True, False])
-@pytest.mark.parametrize("n", [0, 1, 2, 3, 5, 8, 13, 64, 200])
-def test_merge_sort_is_stable_touches_only_the_range_given_and_counts_inversions(n, descending):
-    rng = np.random.default_rng(n)
-    values = rng.integers(0, 5, n + 9).astype(float)
-    items = rng.permutation(n + 9)[: n + 5]
-    expected = items.copy()
-    run = items[2 : n + 2].copy()
-    keys = -values[run] if descending else values[run]
-    expected[2 : n + 2] = run[np.argsort(keys, kind="stable")]
-    inversions = merge_sort(values, descending, items, 2, n + 2)
-    np.testing.assert_array_equal(items, expected)
-    assert inversions == sum(int(np.sum(keys[k + 1 :] < keys[k])) for k in range(n))

@@ -120,7 +120,7 @@ def test_a_process_killed_as_it_stores_a_kernel_leaves_no_code_of_another_source
 
 
 def test_a_kernel_is_compiled_once_for_all_processes(package: Path, tmp_path: Path) -> None:
-    clock = "from rankwright.kernels.compilation import compile_seconds\n"
+    clock = "from rankwright.kernels.jit import compile_seconds\n"
     program = clock + USE_A_KERNEL + "print(compile_seconds() > 0)"
     environment = {
         **os.environ,

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from rankwright_lab.diagnostics import incoherency
+from rankwright_lab.diagnostics.counting import merge_sort
 
 RANKED = {
     "input": lambda scores, labels: sorted(range(len(scores)), key=lambda a: -scores[a]),
@@ -86,3 +87,18 @@ def test_a_long_query_is_counted_and_not_walked_through_by_pairs():
     result = incoherency(-np.arange(n), np.arange(n), np.arange(n), group=[n], k=n // 2)
     assert result.incoherent.tolist() == result.misranked.tolist() == [n * (n - 1) // 2]
     assert result.harmful.tolist() == [(n // 2) ** 2]
+
+
+@pytest.mark.parametrize("descending", [True, False])
+@pytest.mark.parametrize("n", [0, 1, 2, 3, 5, 8, 13, 64, 200])
+def test_merge_sort_is_stable_touches_only_the_range_given_and_counts_inversions(n, descending):
+    rng = np.random.default_rng(n)
+    values = rng.integers(0, 5, n + 9).astype(float)
+    items = rng.permutation(n + 9)[: n + 5]
+    expected = items.copy()
+    run = items[2 : n + 2].copy()
+    keys = -values[run] if descending else values[run]
+    expected[2 : n + 2] = run[np.argsort(keys, kind="stable")]
+    inversions = merge_sort(values, descending, items, 2, n + 2)
+    np.testing.assert_array_equal(items, expected)
+    assert inversions == sum(int(np.sum(keys[k + 1 :] < keys[k])) for k in range(n))

@@ -14,7 +14,7 @@ from rankwright.data.columns import frame_columns, names_columns
 from rankwright.data.dataset import RankingData
 from rankwright.data.within_query import Option, read_recipe
 from rankwright.estimator import FittedRanker
-from rankwright.kernels.compilation import announcing
+from rankwright.kernels.jit import announcing
 from rankwright.metrics import Metric
 from rankwright.objectives import Objective
 from rankwright.support.files import is_path

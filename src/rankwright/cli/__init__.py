@@ -151,7 +151,7 @@ def _announcing_compilation(arguments: list[str]) -> AbstractContextManager[None
         or not sys.stderr.isatty()
     ):
         return nullcontext()
-    from rankwright.kernels.compilation import announcing
+    from rankwright.kernels.jit import announcing
 
     return announcing(lambda message: echo(f"rankwright: {message}", err=True))
 

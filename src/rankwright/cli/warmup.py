@@ -30,7 +30,7 @@ def warmup(
 
     Example: rankwright warmup --all
     """
-    from rankwright.kernels.compilation import compile_seconds
+    from rankwright.kernels.jit import compile_seconds
 
     start = time.perf_counter()
     _use_defaults()
@@ -73,6 +73,7 @@ def _use_all() -> None:
         "lambdamart": [{}, {"extend": "all"}],
         "stochasticrank": [{}, {"estimator": "reinforce"}],
         "yetirank": [{"noise": noise} for noise in NOISES],
+        "yetiloss": [{}, {"neighbours": 2}],
     }
     for name, objective in known_objectives().items():
         if not objective.__module__.startswith("rankwright."):
@@ -96,10 +97,6 @@ def _use_all() -> None:
                     )(scores, 0)
                 if objective().full_curvature:
                     bound.leaf_system(scores, np.zeros(data.n_rows, dtype=np.int64), 1)
-    faint = (
-        np.arange(1024) % 2
-    )  # a long list that many users get through is smoothed in another way
-    bind("stochasticrank", faint, group=[1024], metric="err", threads=1)(np.linspace(0, 1, 1024), 0)
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "unsorted.txt"
         path.write_text("1 qid:1 2:1 1:1\n")

@@ -41,6 +41,17 @@ def float_of(_context: Any, bits: Any) -> Any:
     return types.float64(types.int64), codegen
 
 
+@intrinsic_or(lambda word: np.uint64((int(word) & -int(word)).bit_length() - 1))
+def lowest_bit(_context: Any, word: Any) -> Any:
+    """Return the position of the lowest bit of a word of 64 bits that is not 0, as one instruction."""
+
+    def codegen(context: Any, builder: Any, _signature: Any, args: Any) -> Any:
+        never_zero = context.get_constant(types.boolean, True)
+        return builder.cttz(args[0], never_zero)
+
+    return types.uint64(types.uint64), codegen
+
+
 @inlined
 def exp_negative(x: float) -> float:
     """Compute e^x for x <= 0 to two units in the last place; e^-708 below -708.

@@ -8,8 +8,8 @@ the list without j, so it needs only the list and its states ("StochasticRank" p
 A cascade takes O(n log n), without a cutoff too (the paper's statement 3 has this where the user stops at the first
 relevant document): its state falls along the list, and a sum stops where the state can no longer change its last bit,
 or where all that is left is negligible beside the largest jump of the query. An exchange of two documents of one kind,
-of the same gain, factor and carry, changes nothing, so a document of the *common* kind visits the others only. Long
-lists in which many users get far are summed in another way (`long_cascades`).
+of the same gain, factor and carry, changes nothing, so a document of the *common* kind visits the others only. In a
+long list without a cutoff in which many users get far, all of this does not help, and a query takes O(n^2).
 """
 
 from __future__ import annotations
@@ -23,11 +23,9 @@ from numpy.typing import NDArray
 
 from rankwright.kernels.arithmetic import exp_negative, total
 from rankwright.kernels.exchange import Chain, exchange_neighbours, value, walk
-from rankwright.kernels.jit import allocating, inlined, internal, jit
-from rankwright.kernels.long_cascades import SHORT, cascade_jumps, extent_of, is_faster
+from rankwright.kernels.jit import allocating, inlined, internal, jit, shared
 from rankwright.kernels.ordering import first_at_most, longest_query, sort_descending, sort_scratch
 from rankwright.kernels.random import fill_gaussian
-from rankwright.kernels.shared import shared
 from rankwright.kernels.threads import stop_flag
 
 _REACH = 8.5  # phi(8.5) is below the rounding of phi(0): breakpoints farther away add nothing
@@ -196,14 +194,6 @@ def _chained_jumps(
     floor = 0.0
     if steepest < np.inf:
         floor = _NEGLIGIBLE * steepest * peak[0] * abs(scratch.state[0])
-    if n > SHORT and floor > 0.0 and scratch.state[0] > 0.0 and _keeps_its_sign(n, d):
-        extent = extent_of(last, floor / steepest, peak, d, scratch.state)
-        n_active, live_active = _count_active(n, extent.live, common, g, d, e)
-        if is_faster(n, n_active, live_active, extent, sigma, scratch.b, scratch.c):
-            cascade_jumps(
-                n, common, extent, sigma, w, scratch.b, scratch.c, g, d, scratch.state, jumps, halt
-            )
-            return
     n_active = _find_active(last, common, g, d, e, scratch.active)
     limits = (steepest, floor)
     before = 0  # active positions above i
@@ -330,27 +320,6 @@ def _find_active(last: int, common: int, g: Any, d: Any, e: Any, active: Any) ->
             active[n_active] = i
             n_active += 1
     return n_active
-
-
-@internal
-def _count_active(n: int, live: int, common: int, g: Any, d: Any, e: Any) -> tuple[int, int]:
-    """Return how many of n documents are of another kind than the common one, and how many of the first ``live``."""
-    count = 0
-    above = 0
-    for i in range(n):
-        if common < 0 or not _alike(i, common, g, d, e):
-            count += 1
-            above += 1 if i < live else 0
-    return count, above
-
-
-@internal
-def _keeps_its_sign(n: int, d: Any) -> bool:
-    """Whether the state stays positive or 0."""
-    for i in range(n):
-        if not d[i] >= 0.0:
-            return False
-    return True
 
 
 @internal

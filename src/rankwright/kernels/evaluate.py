@@ -9,9 +9,8 @@ from numba import types
 from numpy.typing import NDArray
 
 from rankwright.kernels.exchange import value
-from rankwright.kernels.jit import allocating, internal, jit
-from rankwright.kernels.ordering import longest_query, merge_sort, sort_descending, sort_scratch
-from rankwright.kernels.shared import shared
+from rankwright.kernels.jit import allocating, internal, jit, shared
+from rankwright.kernels.ordering import longest_query, shell_sort, sort_descending, sort_scratch
 from rankwright.kernels.ties import expected_value
 
 INPUT, WORST, BEST, EXPECTED = range(4)
@@ -32,27 +31,31 @@ def order_queries(
     longest = longest_query(q0, q1, bounds)
     sorting = sort_scratch(longest)
     best = np.empty(_FEW + 1)
+    preferred = np.zeros(longest)  # among equal scores, documents with a higher value come first
+    sign = 0.0
+    if ties == WORST:
+        sign = -1.0
+    elif ties == BEST:
+        sign = 1.0
     for q in range(q0, q1):
         start, stop = bounds[q], bounds[q + 1]
+        n = stop - start
         z = score[start:stop]
-        y = label[start:stop]
         here = order[start - bounds[q0] : stop - bounds[q0]]
+        if sign != 0.0:
+            for a in range(n):
+                preferred[a] = sign * label[start + a]
         if depth <= _FEW and ties != EXPECTED:
-            _pick_first(z, y, ties, min(depth, stop - start), best, here)
+            _pick_first(z, preferred, min(depth, n), best, here)
             continue
-        sort_descending(z, stop - start, here, sorting)
-        if ties == WORST or ties == BEST:
-            _order_ties(z, y, ties == WORST, here)
+        sort_descending(z, n, here, sorting)
+        if sign != 0.0:
+            _order_ties(z, preferred, here)
 
 
 @internal
-def _pick_first(z: Any, y: Any, ties: int, places: int, best: Any, order: Any) -> None:
+def _pick_first(z: Any, preferred: Any, places: int, best: Any, order: Any) -> None:
     """Write the first documents of the order, by insertion into the few best so far."""
-    sign = 0.0
-    if ties == WORST:
-        sign = 1.0
-    elif ties == BEST:
-        sign = -1.0
     filled = 0
     for a in range(z.size):
         score = z[a]
@@ -60,13 +63,13 @@ def _pick_first(z: Any, y: Any, ties: int, places: int, best: Any, order: Any) -
             continue
         i = filled
         if filled == places:
-            if score == best[places - 1] and sign * y[a] >= sign * y[order[places - 1]]:
+            if score == best[places - 1] and preferred[a] <= preferred[order[places - 1]]:
                 continue
             i = places - 1
         else:
             filled += 1
         while i > 0 and (
-            score > best[i - 1] or (score == best[i - 1] and sign * y[a] < sign * y[order[i - 1]])
+            score > best[i - 1] or (score == best[i - 1] and preferred[a] > preferred[order[i - 1]])
         ):
             best[i] = best[i - 1]
             order[i] = order[i - 1]
@@ -75,20 +78,17 @@ def _pick_first(z: Any, y: Any, ties: int, places: int, best: Any, order: Any) -
         order[i] = a
 
 
-_LABELS = types.Array(types.float64, 1, "C", readonly=True)  # or not
-
-
-@shared(types.void(types.float64[::1], _LABELS, types.boolean, types.int64[::1]), allocates=True)
-def _order_ties(z: Any, y: Any, ascending: bool, order: Any) -> None:
-    """Sort the documents of equal scores by label, ascending or descending."""
+@shared(types.void(types.float64[::1], types.float64[::1], types.int64[::1]))
+def _order_ties(z: Any, preferred: Any, order: Any) -> None:
+    """Sort the documents of equal scores by descending preference, equal ones by index."""
     n = order.size
-    low = 0
+    low = np.int64(0)  # with a plain 0, shell_sort would be compiled for a second type
     while low < n:
         high = low + 1
         while high < n and z[order[high]] == z[order[low]]:
             high += 1
         if high - low > 1:
-            merge_sort(y, not ascending, order, low, high)
+            shell_sort(preferred, order, low, high)
         low = high
 
 

@@ -40,8 +40,7 @@ import numpy as np
 from numba import types
 from numpy.typing import NDArray
 
-from rankwright.kernels.jit import inlined, internal
-from rankwright.kernels.shared import shared
+from rankwright.kernels.jit import inlined, internal, shared
 
 
 class Chain(NamedTuple):

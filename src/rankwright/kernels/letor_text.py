@@ -17,9 +17,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from rankwright.kernels.jit import internal, jit
+from rankwright.kernels.jit import internal, jit, shared
 from rankwright.kernels.ordering import shell_sort
-from rankwright.kernels.shared import shared
 
 # Outcomes of parse_rows: all but the first say what is wrong with the token that comes with them.
 OK = 0

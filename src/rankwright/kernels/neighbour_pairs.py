@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from rankwright.kernels.arithmetic import exp_negative
 from rankwright.kernels.exchange import swap_change, walk
-from rankwright.kernels.jit import internal, jit
+from rankwright.kernels.jit import internal, jit, shared
 from rankwright.kernels.ordering import sort_descending, sort_scratch
 from rankwright.kernels.pairs import (
     BETWEEN,
@@ -27,7 +27,6 @@ from rankwright.kernels.pairs import (
     gather_leaves,
 )
 from rankwright.kernels.random import fill_noise
-from rankwright.kernels.shared import shared
 
 
 class Neighbours(NamedTuple):
@@ -187,6 +186,8 @@ def neighbour_pairs(
                     if chain.additive:
                         _exchanges_apart(apart, rows, w, g, curv)
                     else:
+                        if apart > 1:
+                            _lengthen_passages(apart - 1, rows, w, g, d, e, scratch.passage)
                         _chained_exchanges_apart(
                             apart, rows, w, lower, g, d, e, state, worth, through, gathered, curv
                         )
@@ -314,14 +315,22 @@ def _chained_exchanges_apart(
     gathered: Any,
     delta: Any,
 ) -> None:
-    """Write the same in any chain.
-
-    Called for 1, 2, ... places apart in turn: ``worth``, ``through`` and ``gathered`` grow by one position each time.
-    """
+    """Write the same in any chain, with what lies between both positions."""
     step = np.uint64(apart)
     for i in range(np.uint64(rows)):
         j = i + step
         delta[i] = swap_change(i, j, w, lower, g, d, e, state[i], worth[i], through[i], gathered[i])
+
+
+@shared(
+    types.void(types.int64, types.int64, ROW, ROW, ROW, ROW, types.NamedUniTuple(ROW, 3, Passage))
+)
+def _lengthen_passages(last: int, rows: int, w: Any, g: Any, d: Any, e: Any, passage: Any) -> None:
+    """Add the position i + last to what lies between i and the positions below it, i < rows."""
+    worth, through, gathered = passage
+    step = np.uint64(last)
+    for i in range(np.uint64(rows)):
+        j = i + step
         worth[i] += w[j] * g[j] * through[i]
         gathered[i] = d[j] * gathered[i] + e[j]
         through[i] *= d[j]

@@ -1,7 +1,6 @@
 """The order of documents by descending score, ties in input order: exact, and in linear time.
 
-`sort_descending` orders the documents of a query. It is backed by the two general sorts of the package:
-`shell_sort` in place for short runs, and `merge_sort`, which is stable and counts inversions.
+`sort_descending` orders the documents of a query. `shell_sort` sorts short runs in place.
 """
 
 from __future__ import annotations
@@ -10,8 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from rankwright.kernels.jit import allocating, either, inlined, internal, jit
-from rankwright.kernels.shared import shared
+from rankwright.kernels.jit import either, internal, jit, shared
 
 _SMALL = 64  # up to this many documents, comparing each with all, several at a time, beats sorting by digits
 _DIGIT_VALUES = 256  # of a digit of 8 bits, the longest
@@ -80,17 +78,16 @@ def shell_sort(score: Any, order: Any, start: int, stop: int) -> None:
     while gap > 0:
         for i in range(start + gap, stop):
             a = order[i]
+            z = score[a]
             j = i
-            while j >= start + gap and _comes_before(score, a, order[j - gap]):
-                order[j] = order[j - gap]
+            while j >= start + gap:
+                b = order[j - gap]
+                if score[b] > z or (score[b] == z and b < a):
+                    break
+                order[j] = b
                 j -= gap
             order[j] = a
         gap //= 3
-
-
-@inlined
-def _comes_before(score: Any, a: int, b: int) -> bool:
-    return score[a] > score[b] or (score[a] == score[b] and a < b)
 
 
 @internal
@@ -140,45 +137,6 @@ def _count_sort(key: Any, spare: Any, count: Any, n: int, digit_bits: int, n_dig
             target[count[digit]] = source[i]
             count[digit] += one
         source, target = target, source
-
-
-@allocating
-def merge_sort(value: Any, descending: bool, items: Any, start: int, stop: int) -> int:
-    """Sort ``items[start:stop]`` by ``value[item]``, equal values in input order; return the number of inversions.
-
-    An inversion is a pair of items that the sort puts into the opposite order.
-    """
-    n = stop - start
-    source = np.empty(n, np.int64)
-    target = np.empty(n, np.int64)
-    for k in range(n):
-        source[k] = items[start + k]
-    inversions = 0
-    width = 1
-    while width < n:
-        for low in range(0, n, 2 * width):
-            i = low
-            middle = min(low + width, n)
-            j = middle
-            high = min(low + 2 * width, n)
-            for k in range(low, high):
-                left = i < middle
-                if left and j < high:
-                    a = value[source[i]]
-                    b = value[source[j]]
-                    left = a >= b if descending else a <= b
-                if left:
-                    target[k] = source[i]
-                    i += 1
-                else:
-                    target[k] = source[j]
-                    j += 1
-                    inversions += middle - i
-        source, target = target, source
-        width *= 2
-    for k in range(n):
-        items[start + k] = source[k]
-    return inversions
 
 
 @jit

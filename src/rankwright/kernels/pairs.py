@@ -17,8 +17,7 @@ from typing import Any, NamedTuple
 from numba import types
 from numpy.typing import NDArray
 
-from rankwright.kernels.jit import inlined
-from rankwright.kernels.shared import shared
+from rankwright.kernels.jit import inlined, shared
 
 NO_NOISE = -1
 TILE = 1024  # positions that are paired at a time: their arrays stay in the cache

@@ -14,8 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankwright.kernels.arithmetic import log_positive, turn
-from rankwright.kernels.jit import allocating, inlined
-from rankwright.kernels.shared import shared
+from rankwright.kernels.jit import allocating, inlined, shared
 
 LOGISTIC, GAUSSIAN, GUMBEL, UNIFORM = range(4)
 

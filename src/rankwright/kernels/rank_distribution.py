@@ -20,7 +20,7 @@ import numpy as np
 from rankwright.kernels.jit import allocating, inlined, internal
 from rankwright.kernels.ordering import longest_query
 
-_LOOK_EVERY = 64  # steps between two looks for chances that are all 0
+LOOK_EVERY = 64  # steps between two looks for chances that are all 0
 
 
 @allocating
@@ -70,7 +70,7 @@ def expected_rank_gradient(
                         forward[step + 1, r] = forward[step, r - 1] * p + forward[step, r] * (
                             1.0 - p
                         )
-                    if step % _LOOK_EVERY == 0 and _is_zero(forward[step + 1], depth):
+                    if step % LOOK_EVERY == 0 and is_zero(forward[step + 1], depth):
                         possible = step + 1
                         break
                 step += 1
@@ -80,7 +80,7 @@ def expected_rank_gradient(
             for i in range(n - 1, -1, -1):
                 if i == j:
                     continue
-                if step % _LOOK_EVERY == 0 and _is_zero(back, depth):
+                if step % LOOK_EVERY == 0 and is_zero(back, depth):
                     break
                 if step < possible:
                     slope = 0.0  # derivative by the chance that i beats j
@@ -106,46 +106,9 @@ def _chance_to_beat(score: float, other: float, spread: float) -> float:
 
 
 @internal
-def _is_zero(values: Any, n: int) -> bool:
+def is_zero(values: Any, n: int) -> bool:
+    """Return True if the first n values are 0."""
     for r in range(n):
         if values[r] != 0.0:
             return False
     return True
-
-
-@allocating
-def expected_rank_value(
-    q0: int, q1: int, bounds: Any, score: Any, chain: Any, sigma: float, out: Any, stop: Any
-) -> None:
-    """Write E sum w g of each query into ``out`` [queries], for additive chains: O(n^2 depth) per query.
-
-    Nobody reads it once the flag ``stop`` is raised.
-    """
-    places = max(1, min(chain.depth, longest_query(q0, q1, bounds)))
-    chance = np.empty(places)
-    w = chain.weight
-    for q in range(q0, q1):
-        start = bounds[q]
-        n = bounds[q + 1] - start
-        depth = min(places, n)
-        worth = 0.0
-        for j in range(n):
-            gain = chain.gain[start + j]
-            if gain == 0.0:
-                continue
-            if stop[0] != 0:
-                return
-            chance[0] = 1.0
-            chance[1:depth] = 0.0
-            for i in range(n):
-                if i == j:
-                    continue
-                p = 0.5 * math.erfc((score[start + j] - score[start + i]) / (2.0 * sigma))
-                for r in range(depth - 1, 0, -1):
-                    chance[r] = chance[r - 1] * p + chance[r] * (1.0 - p)
-                chance[0] *= 1.0 - p
-                if i % _LOOK_EVERY == 0 and _is_zero(chance, depth):
-                    break
-            for r in range(depth):
-                worth += gain * w[r] * chance[r]
-        out[q] = worth * chain.scale[q]

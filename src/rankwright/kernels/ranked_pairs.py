@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from rankwright.kernels.arithmetic import exp_negative, total
 from rankwright.kernels.exchange import swap_row, walk
-from rankwright.kernels.jit import inlined, jit
+from rankwright.kernels.jit import inlined, jit, shared
 from rankwright.kernels.ordering import shell_sort, sort_descending, sort_scratch
 from rankwright.kernels.pairs import (
     BETWEEN,
@@ -26,7 +26,6 @@ from rankwright.kernels.pairs import (
     gather,
     gather_leaves,
 )
-from rankwright.kernels.shared import shared
 from rankwright.kernels.threads import stop_flag
 
 STATIC, RANDOM, ALL, ALL_STATIC, ALL_RANDOM = range(1, 6)

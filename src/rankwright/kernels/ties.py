@@ -7,8 +7,7 @@ from typing import Any
 import numpy as np
 from numba import types
 
-from rankwright.kernels.jit import allocating
-from rankwright.kernels.shared import shared
+from rankwright.kernels.jit import allocating, shared
 
 _ROW = types.float64[::1]
 

@@ -6,7 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from rankwright.kernels.jit import allocating, inlined, internal, jit, lowest_bit
+from rankwright.kernels.arithmetic import lowest_bit
+from rankwright.kernels.jit import allocating, inlined, internal, jit
 from rankwright.kernels.tree_arrays import (
     AS_ZERO,
     AT_MOST,

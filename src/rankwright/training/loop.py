@@ -42,7 +42,7 @@ from rankwright.engines.contract import Growth
 from rankwright.evaluation.per_query import Evaluator
 from rankwright.kernels.arithmetic import round_to
 from rankwright.kernels.cholesky import solve_positive
-from rankwright.kernels.compilation import compile_seconds
+from rankwright.kernels.jit import compile_seconds
 from rankwright.kernels.random import GAUSSIAN, noise_by_query, stream_of, uniform_by_key
 from rankwright.kernels.trees import add_leaf_values
 from rankwright.objectives.bound import BoundObjective, Point

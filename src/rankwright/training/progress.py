@@ -15,7 +15,7 @@ from rich.progress import BarColumn, TextColumn
 from rich.progress import Progress as Bar
 from rich.table import Column
 
-from rankwright.kernels.compilation import announcing
+from rankwright.kernels.jit import announcing
 from rankwright.metrics import Metric
 from rankwright.training.state import Progress
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from rankwright.engines.contract import Forest
-from rankwright.kernels.compilation import compile_seconds
+from rankwright.kernels.jit import compile_seconds
 from rankwright.metrics import Metric
 
 PHASES = ("preparation", "compilation", "gradients", "trees", "leaves", "evaluation")

@@ -27,7 +27,7 @@ from rankwright.data.within_query import Recipe
 from rankwright.engines import load_engine
 from rankwright.engines.contract import Forest
 from rankwright.evaluation.per_query import Evaluator
-from rankwright.kernels.compilation import announcing
+from rankwright.kernels.jit import announcing
 from rankwright.model import Model
 from rankwright.objectives import Objective
 from rankwright.support.interrupts import Interrupts

@@ -20,13 +20,13 @@ from rankwright.data.labels import choose_label
 from rankwright.data.queries import Queries, check_labels
 from rankwright.evaluation.staged import altair, frame, plain, ranker_of, stages, threads_of
 from rankwright.kernels import evaluate as kernel
-from rankwright.kernels.incoherency import count_incoherent
 from rankwright.kernels.threads import available_threads, even_ranges, run_ranges
 from rankwright.metrics import Metric
 from rankwright.metrics import metric as parse_metric
 from rankwright.objectives import BoundObjective, Objective
 from rankwright.objectives import objective as parse_objective
 from rankwright_lab.diagnostics.common import Floats, grouped_rows
+from rankwright_lab.diagnostics.counting import count_incoherent
 
 if TYPE_CHECKING:
     import pandas as pd

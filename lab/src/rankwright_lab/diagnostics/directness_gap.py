@@ -24,7 +24,6 @@ from rankwright.evaluation.staged import frame, plain
 from rankwright.kernels import evaluate as kernel
 from rankwright.kernels.exchange import Chain
 from rankwright.kernels.random import GAUSSIAN, noise_by_query, stream_of
-from rankwright.kernels.rank_distribution import expected_rank_value
 from rankwright.kernels.threads import (
     LONG_WORK,
     available_threads,
@@ -37,6 +36,7 @@ from rankwright.metrics import metric as parse_metric
 from rankwright.objectives import Objective, SoftRank, StochasticRank
 from rankwright.objectives import objective as parse_objective
 from rankwright_lab.diagnostics.common import Floats, grouped_rows
+from rankwright_lab.diagnostics.rank_value import expected_rank_value
 
 if TYPE_CHECKING:
     import pandas as pd

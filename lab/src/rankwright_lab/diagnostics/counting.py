@@ -1,3 +1,4 @@
+# mypy: disable-error-code="untyped-decorator"
 """Pairs of documents that a gradient drives farther apart in the wrong order, counted without visiting each pair.
 
 A pair is incoherent if the better document stands lower and is pushed up less. Take three orders of a query's
@@ -18,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from rankwright.kernels.jit import allocating, internal
-from rankwright.kernels.ordering import longest_query, merge_sort
+from rankwright.kernels.ordering import longest_query
 
 
 @allocating
@@ -104,3 +105,42 @@ def _harmful(y: Any, relevant: Any, u: Any, order: Any, top: int, least: float, 
                     low = middle + 1
             count += n_false - low
     return count
+
+
+@allocating
+def merge_sort(value: Any, descending: bool, items: Any, start: int, stop: int) -> int:
+    """Sort ``items[start:stop]`` by ``value[item]``, equal values in input order; return the number of inversions.
+
+    An inversion is a pair of items that the sort puts into the opposite order.
+    """
+    n = stop - start
+    source = np.empty(n, np.int64)
+    target = np.empty(n, np.int64)
+    for k in range(n):
+        source[k] = items[start + k]
+    inversions = 0
+    width = 1
+    while width < n:
+        for low in range(0, n, 2 * width):
+            i = low
+            middle = min(low + width, n)
+            j = middle
+            high = min(low + 2 * width, n)
+            for k in range(low, high):
+                left = i < middle
+                if left and j < high:
+                    a = value[source[i]]
+                    b = value[source[j]]
+                    left = a >= b if descending else a <= b
+                if left:
+                    target[k] = source[i]
+                    i += 1
+                else:
+                    target[k] = source[j]
+                    j += 1
+                    inversions += middle - i
+        source, target = target, source
+        width *= 2
+    for k in range(n):
+        items[start + k] = source[k]
+    return inversions
