@@ -12,7 +12,7 @@ import pytest
 from rankwright import RankingData
 from rankwright.engines.contract import Growth, Needs
 from rankwright.engines.lightgbm import ENGINE
-from rankwright.engines.lightgbm.forest import Forest
+from rankwright.engines.lightgbm.forest import LightGBMForest
 from rankwright.engines.lightgbm.grower import Grower
 from small import TRAIN, VALID, WHOLE
 from test_engine_contract import HARD, HARD_PARTS, OPTIONS, gradients, probes
@@ -31,12 +31,12 @@ def grown(iterations: int, data: RankingData = TRAIN, **changes: Any) -> Grower:
     return one
 
 
-def text_of(forest: Forest) -> str:
+def text_of(forest: LightGBMForest) -> str:
     return forest.dump().decode()
 
 
 @pytest.fixture(scope="module")
-def forest() -> Forest:
+def forest() -> LightGBMForest:
     return grown(7).forest()
 
 
@@ -150,10 +150,10 @@ def test_rows_are_sampled_at_all() -> None:
     assert counts == [pytest.approx(TRAIN.n_rows / 2, rel=0.1), TRAIN.n_rows]
 
 
-def test_the_text_is_what_lightgbm_would_write(forest: Forest) -> None:
+def test_the_text_is_what_lightgbm_would_write(forest: LightGBMForest) -> None:
     text = text_of(forest.first(4).joined(forest))
     assert re.findall(r"(?m)^objective=.*$", text) == ["objective=lambdarank"]
-    assert text == text_of(Forest.load(text.encode()))
+    assert text == text_of(LightGBMForest.load(text.encode()))
     sizes = [int(size) for size in re.search(r"tree_sizes=(.*)", text).group(1).split()]  # type: ignore[union-attr]
     body = text[text.index("Tree=0") : text.index("end of trees")].encode()
     starts = [match.start() for match in re.finditer(rb"(?m)^Tree=", body)]
@@ -162,7 +162,7 @@ def test_the_text_is_what_lightgbm_would_write(forest: Forest) -> None:
     assert lgb.Booster(model_str=text).num_trees() == 11
 
 
-def test_the_block_of_importances_counts_the_splits_of_all_trees(forest: Forest) -> None:
+def test_the_block_of_importances_counts_the_splits_of_all_trees(forest: LightGBMForest) -> None:
     text = text_of(forest)
     booster = lgb.Booster(model_str=text)
     counted = dict(zip(booster.feature_name(), booster.feature_importance("split"), strict=True))
@@ -219,12 +219,12 @@ BROKEN = {
 
 
 @pytest.mark.parametrize("why", BROKEN)
-def test_a_broken_tree_is_refused(forest: Forest, why: str) -> None:
+def test_a_broken_tree_is_refused(forest: LightGBMForest, why: str) -> None:
     pattern, replacement, reason = BROKEN[why]
     text, n = re.subn(pattern, replacement, text_of(forest), count=1)
     assert n == 1
     with pytest.raises(ValueError, match=f"cannot be read: .*{reason}|{reason}"):
-        Forest.load(text.encode())
+        LightGBMForest.load(text.encode())
 
 
 def test_parameters_that_are_the_estimators_or_break_a_promise() -> None:

@@ -19,7 +19,7 @@ from rankwright.data.bins import Bins
 from rankwright.engines import load_engine
 from rankwright.engines.contract import Growth, Needs
 from rankwright.engines.xgboost.binned import Layout
-from rankwright.engines.xgboost.forest import Forest, GrownTree
+from rankwright.engines.xgboost.forest import GrownTree, XGBoostForest
 from rankwright.engines.xgboost.grower import _matrix_of
 from rankwright.exporting import TARGETS, export_options, load_target
 from rankwright.exporting.verify import verify_content
@@ -41,7 +41,7 @@ def grower(
     return ENGINE.grower(growth)
 
 
-def grown(parts: Any, iterations: int = 6, params: Any = None, **changes: Any) -> Forest:
+def grown(parts: Any, iterations: int = 6, params: Any = None, **changes: Any) -> XGBoostForest:
     one = grower(parts, params, **changes)
     one.resume(0)
     for iteration in range(iterations):

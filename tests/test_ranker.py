@@ -245,7 +245,7 @@ def test_categories_keep_their_codes_between_training_and_prediction(kind: str) 
 def shared_work(monkeypatch: pytest.MonkeyPatch) -> None:
     """Use as many threads as asked for on small data too."""
     monkeypatch.setattr("rankwright.training.loop.ROWS_TO_SHARE", 0)
-    monkeypatch.setattr("rankwright.engines.lightgbm.grower.VALUES_TO_SHARE", 0)
+    monkeypatch.setattr("rankwright.engines.gate.VALUES_TO_SHARE", 0)
 
 
 def test_the_engine_has_one_thread_on_small_data(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -261,7 +261,7 @@ def test_the_engine_has_one_thread_on_small_data(monkeypatch: pytest.MonkeyPatch
         TRAIN.n_rows * len(TRAIN.feature_names) + 1,
         TRAIN.n_rows * len(TRAIN.feature_names),
     ):
-        monkeypatch.setattr("rankwright.engines.lightgbm.grower.VALUES_TO_SHARE", least)
+        monkeypatch.setattr("rankwright.engines.gate.VALUES_TO_SHARE", least)
         quick(n_jobs=2, n_estimators=1).fit(TRAIN)
     assert seen == [1, 2]
 

@@ -149,7 +149,7 @@ def test_the_bins_are_those_of_lightgbm(files: Path, params: dict[str, Any]) -> 
 def test_lightgbm_has_the_threads_of_the_gate_when_a_set_is_made_by_reference(
     files: Path, valid_files: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("rankwright.engines.lightgbm.grower.VALUES_TO_SHARE", 0)
+    monkeypatch.setattr("rankwright.engines.gate.VALUES_TO_SHARE", 0)
     numbers, by_reference, construct = [0], [], lgb.Dataset.construct
 
     def watched(dataset: lgb.Dataset) -> lgb.Dataset:

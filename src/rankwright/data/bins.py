@@ -1,9 +1,10 @@
-"""Columns as numbers of bins, with edges that depend on the rows alone: not on their order, nor on who holds them.
+"""Columns as numbers of bins. The edges depend on the rows alone, not on their order or on the machine that has them.
 
-Edges come from a sample of the rows, those with the smallest hashes of query and content. Samples of parts of the data
-combine to that of the whole, so any partitioning gives the same edges, and few rows are all taken. A value x is in bin
-b if edge_{b-1} < x <= edge_b: a tree that splits bins splits values at the edge. Missing values have a bin of their
-own, and a category is the bin of its code.
+Edges come from a sample: the rows with the smallest hashes of query and content. Samples of parts of the data combine
+to the sample of the whole, so any partitioning gives the same edges. If there are few rows, the sample has all of them.
+
+A value x is in bin b if edge_{b-1} < x <= edge_b, so a tree that splits bins splits values at an edge. Missing values
+have a bin of their own, and a category is the bin of its code.
 """
 
 from __future__ import annotations
@@ -14,10 +15,9 @@ from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from rankwright.data.matrices import Matrix
+from rankwright.data.matrices import Matrix, dense_blocks, is_sparse
 from rankwright.data.on_disk import is_on_disk, row_ranges, write_rows
 from rankwright.data.queries import mix
 from rankwright.data.row_order import row_hashes
@@ -27,24 +27,23 @@ from rankwright.kernels.tree_arrays import ZERO
 
 Floats = NDArray[np.float64]
 
-SAMPLE_ROWS = 100_000  # that edges are chosen from: about 400 for each of 255 bins
-_ROWS_AT_ONCE = 16_384  # of a sparse matrix that are made dense at a time
+SAMPLE_ROWS = 100_000  # about 400 for each of 255 bins
 _ROWS_PER_THREAD = 10_000
 _WIDTHS = (np.uint8, np.uint16, np.uint32)
 
 
 @dataclass(frozen=True)
 class RowSample:
-    """Rows that edges are chosen from; samples of two parts of the data combine to that of both.
+    """Rows that edges are chosen from. The samples of two parts of the data combine to the sample of both.
 
     Parameters
     ----------
     rows
         Features of the sampled rows [sample, columns].
     hashes
-        Of query and content, ascending [sample].
+        Hashes of query and content, ascending [sample].
     largest
-        Largest value of each column over all rows, 0 where all are missing [columns]. Only categories need it.
+        Largest value of each column over all rows, at least 0 [columns]. It gives the number of categories.
     has_missing
         Whether a column has missing values in any row [columns].
     size
@@ -77,40 +76,40 @@ class RowSample:
         """Sample rows of a matrix; ``keys`` has the key of each row's query."""
         hashes = mix(keys ^ mix(row_hashes(X, threads)))
         if len(hashes) > size:
-            chosen = np.argpartition(hashes, size - 1)[:size]
-            chosen = chosen[np.argsort(hashes[chosen], kind="stable")]
+            sampled = np.argpartition(hashes, size - 1)[:size]
+            sampled = sampled[np.argsort(hashes[sampled], kind="stable")]
         else:
-            chosen = np.argsort(hashes, kind="stable")
-        rows = X[chosen].toarray() if sp.issparse(X) else X[chosen]
-        return cls(rows, hashes[chosen], *_extremes(X), size)
+            sampled = np.argsort(hashes, kind="stable")
+        rows = X[sampled]
+        if is_sparse(rows):
+            rows = rows.toarray()
+        return cls(rows, hashes[sampled], *_extremes(X), size)
 
     def up_to(self, largest: np.uint64) -> RowSample:
-        """Return the rows with hashes up to this one; extremes are still those of all rows."""
-        chosen = self.hashes <= largest
-        return replace(self, rows=self.rows[chosen], hashes=self.hashes[chosen])
+        """Return the rows with hashes up to this one; ``largest`` and ``has_missing`` are still of all rows."""
+        kept = self.hashes <= largest
+        return replace(self, rows=self.rows[kept], hashes=self.hashes[kept])
 
     def joined(self, other: RowSample) -> RowSample:
         """Return the sample of both parts."""
         hashes = np.concatenate([self.hashes, other.hashes])
-        chosen = np.argsort(hashes, kind="stable")[: self.size]
-        rows = np.concatenate([self.rows, other.rows])[chosen]
-        largest, has_missing = (
-            np.maximum(self.largest, other.largest),
-            self.has_missing | other.has_missing,
+        kept = np.argsort(hashes, kind="stable")[: self.size]
+        return RowSample(
+            rows=np.concatenate([self.rows, other.rows])[kept],
+            hashes=hashes[kept],
+            largest=np.maximum(self.largest, other.largest),
+            has_missing=self.has_missing | other.has_missing,
+            size=self.size,
         )
-        return RowSample(rows, hashes[chosen], largest, has_missing, self.size)
 
 
 def _extremes(X: Matrix) -> tuple[Floats, NDArray[np.bool_]]:
-    """Largest value of each column, at least 0, and whether it has missing values."""
+    """Return the largest value of each column, at least 0, and whether it has missing values."""
     largest, has_missing = np.zeros(X.shape[1]), np.zeros(X.shape[1], dtype=bool)
-    for low in range(0, X.shape[0], _ROWS_AT_ONCE):
-        rows = X[low : low + _ROWS_AT_ONCE]
-        dense = rows.toarray() if sp.issparse(rows) else rows
-        np.fmax(largest, np.fmax.reduce(dense, axis=0), out=largest)
-        has_missing |= np.isnan(
-            dense.sum(axis=0, dtype=np.float64)
-        )  # finite but for missing values
+    for _, rows in dense_blocks(X):
+        np.fmax(largest, np.fmax.reduce(rows, axis=0), out=largest)
+        # A sum is finite unless a value is missing, because infinite values are refused.
+        has_missing |= np.isnan(rows.sum(axis=0, dtype=np.float64))
     return largest, has_missing
 
 
@@ -152,7 +151,7 @@ class Bins:
         rows
             A sample, or all rows.
         max_bin
-            The most bins of a column, without that of missing values; or one number for each column.
+            The most bins of a column, missing values apart; or a number for each column.
         categorical
             Numbers of the columns that hold categories.
         """
@@ -166,22 +165,21 @@ class Bins:
             raise ValueError(f"max_bin must be at least 2; got {max_bin!r}.")
         categories = np.zeros(n_columns, dtype=np.int64)
         categories[list(categorical)] = largest[list(categorical)].astype(np.int64) + 1
-        edges = [
-            np.empty(0) if categories[column] else _edges(sample[:, column], int(most[column]))
-            for column in range(n_columns)
-        ]
+        edges = [np.empty(0)] * n_columns
+        for column in np.flatnonzero(categories == 0).tolist():
+            edges[column] = _edges(sample[:, column], int(most[column]))
         return cls(tuple(edges), categories, has_missing)
 
     @cached_property
     def n_bins(self) -> NDArray[np.int64]:
-        """Number of bins of each column, without that of missing values [columns]."""
+        """Number of bins of each column, missing values apart [columns]."""
         return np.where(
             self.categories > 0, self.categories, [len(edges) + 1 for edges in self.edges]
         )
 
     @cached_property
     def dtype(self) -> type[np.unsignedinteger[Any]]:
-        """The narrowest type for bins, a category past those known, and missing values."""
+        """The narrowest type for bins, for a category that was not in training, and for missing values."""
         most = int((self.n_bins + (self.categories > 0)).max())
         return next(width for width in _WIDTHS if most <= np.iinfo(width).max)
 
@@ -192,6 +190,7 @@ class Bins:
 
     @cached_property
     def _table(self) -> Floats:
+        """The edges of all columns, filled up with infinity to a number of edges that can be halved."""
         longest = max(len(edges) for edges in self.edges)
         table = np.full((len(self.edges), (1 << longest.bit_length()) - 1), np.inf)
         for column, edges in enumerate(self.edges):
@@ -205,12 +204,11 @@ class Bins:
         if is_on_disk(X):
             blocks = (self._encode_dense(X[rows], threads) for rows in row_ranges(X))
             return write_rows(blocks, X.shape, self.dtype)
-        if not sp.issparse(X):
+        if not is_sparse(X):
             return self._encode_dense(X, threads)
         codes = np.empty(X.shape, dtype=self.dtype)
-        for start in range(0, X.shape[0], _ROWS_AT_ONCE):
-            rows = slice(start, start + _ROWS_AT_ONCE)
-            codes[rows] = self._encode_dense(X[rows].toarray(), threads)
+        for rows, block in dense_blocks(X):
+            codes[rows] = self._encode_dense(block, threads)
         return codes
 
     def _encode_dense(self, X: NDArray[Any], threads: int | None) -> NDArray[Any]:
@@ -229,6 +227,7 @@ class Bins:
 
 
 def _edges(column: NDArray[Any], most: int) -> Floats:
+    """Choose the edges of at most so many bins from the sampled values of a column."""
     values = column[~np.isnan(column)].astype(np.float64)
     values[np.abs(values) <= ZERO] = 0.0
     distinct, counts = np.unique(values, return_counts=True)

@@ -1,8 +1,9 @@
-"""Matrices of features as they are given: checked, and turned into arrays of floats."""
+"""Matrices of features: how they are checked, and how blocks of their rows are read."""
 
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -12,16 +13,31 @@ from rankwright.data.on_disk import is_on_disk
 
 Matrix = Any  # a NumPy 2-D array, in memory or mapped from a file, or a SciPy CSR matrix
 _ROWS_PER_CHECK = 65_536  # checking for infinities in slices needs less memory
+_ROWS_PER_BLOCK = 16_384
 
 
 def is_sparse(X: Any) -> bool:
-    """Return whether X is a SciPy sparse matrix, without importing SciPy."""
+    """Return True if X is a SciPy sparse matrix, without importing SciPy."""
     sparse = sys.modules.get("scipy.sparse")
     return sparse is not None and bool(sparse.issparse(X))
 
 
+def dense_blocks(X: Matrix, n_rows: int = _ROWS_PER_BLOCK) -> Iterator[tuple[slice, NDArray[Any]]]:
+    """Yield slices of at most ``n_rows`` rows, each with its rows as a dense array.
+
+    Examples
+    --------
+    >>> [(rows.start, block.shape) for rows, block in dense_blocks(np.zeros((5, 2)), 3)]
+    [(0, (3, 2)), (3, (2, 2))]
+    """
+    for start in range(0, X.shape[0], n_rows):
+        rows = slice(start, start + n_rows)
+        block = X[rows]
+        yield rows, block.toarray() if is_sparse(block) else block
+
+
 def first_infinite(matrix: Matrix) -> tuple[int, int] | None:
-    """Return row and column of an infinite value, or None where all are finite or NaN.
+    """Return row and column of an infinite value, or None if all values are finite or NaN.
 
     Examples
     --------
@@ -43,10 +59,10 @@ def first_infinite(matrix: Matrix) -> tuple[int, int] | None:
 
 
 def checked_csr(X: Any) -> Any:
-    """Turn a sparse matrix into a CSR matrix of floats whose entries are where they say.
+    """Turn a sparse matrix into a CSR matrix of floats, and raise ValueError if it is not a valid one.
 
-    SciPy, LightGBM and the kernels follow the indices without looking: one that is out of range ends the process, or
-    reads the memory of something else. Entries that occur twice are added up, as SciPy does.
+    SciPy, LightGBM and the kernels follow indices unchecked. An index that is out of range would end the process, or
+    read other memory. Entries that occur twice are added up, as SciPy does.
     """
     from scipy.sparse import csr_matrix
 
@@ -56,59 +72,68 @@ def checked_csr(X: Any) -> Any:
             f"X must be a table of rows and columns; got a sparse array of shape {X.shape}."
         )
     matrix = csr_matrix(X)
-    _check_sparse(matrix)  # again, for formats that are checked only here
+    _check_sparse(matrix)  # again, because some formats can only be checked as CSR
     if matrix.dtype.kind not in "biuf":
         raise ValueError(f"X holds values of the type {matrix.dtype}, not numbers.")
     if matrix.dtype not in (np.float32, np.float64):
         matrix = matrix.astype(np.float64)
-    steps = np.diff(matrix.indices.astype(np.int64))
-    starts = matrix.indptr[1:-1]
-    ascending = steps > 0
-    ascending[starts[(starts > 0) & (starts <= len(steps))] - 1] = True  # from one row to the next
-    if not ascending.all():
+    if not _is_ascending(matrix):
         matrix = matrix.copy()
-        matrix.has_canonical_format = matrix.has_sorted_indices = (
-            False  # which may have been true once
-        )
+        # SciPy trusts these flags, which are wrong if indices were changed since they were set.
+        matrix.has_canonical_format = matrix.has_sorted_indices = False
         matrix.sum_duplicates()
     return matrix
 
 
+def _is_ascending(matrix: Any) -> bool:
+    """Return True if the columns of each row of a CSR matrix ascend."""
+    ascending = np.diff(matrix.indices.astype(np.int64)) > 0
+    starts = matrix.indptr[1:-1]
+    starts = starts[(starts > 0) & (starts <= len(ascending))]
+    ascending[starts - 1] = True  # a step from one row to the next may go back
+    return bool(ascending.all())
+
+
 def _check_sparse(X: Any) -> None:
-    """Raise ValueError where the arrays of a sparse matrix do not describe one."""
+    """Raise ValueError if the arrays of a sparse matrix do not describe one."""
     if X.format in ("csr", "csc", "bsr"):
-        block = X.blocksize if X.format == "bsr" else (1, 1)
-        major, minor = (X.shape[1], X.shape[0]) if X.format == "csc" else X.shape
-        major, minor = major // block[0], minor // block[1]
-        pointers, indices = np.asarray(X.indptr), np.asarray(X.indices)
-        kinds = {pointers.dtype.kind, indices.dtype.kind}
-        entries = len(X.data)
-        if not kinds <= {"i", "u"} or pointers.shape != (major + 1,) or indices.shape != (entries,):
-            reason = (
-                f"indptr must have {major + 1} entries, and indices as many as data ({entries})"
-            )
-        elif pointers[0] != 0 or pointers[-1] > entries or np.any(pointers[1:] < pointers[:-1]):
-            reason = f"indptr must ascend from 0 to at most {entries}"
-        elif len(indices) and not 0 <= indices.min() <= indices.max() < minor:
-            reason = f"indices must be from 0 to {minor - 1}"
-        else:
-            return
+        reason = _flaw_of_compressed(X)
     elif X.format == "coo":
-        axes = (X.row, X.col) if X.ndim == 2 else X.coords
-        if any(len(axis) != len(X.data) for axis in axes):
-            reason = "row and col must have as many entries as data"
-        elif any(
-            len(axis) and not 0 <= axis.min() <= axis.max() < size
-            for axis, size in zip(axes, X.shape, strict=True)
-        ):
-            reason = "row or col has an index outside of the matrix"
-        else:
-            return
+        reason = _flaw_of_coo(X)
     else:
         return
-    raise ValueError(
-        f"X is not a valid {X.format} matrix: {reason}. Build it again from its entries."
-    )
+    if reason is not None:
+        raise ValueError(
+            f"X is not a valid {X.format} matrix: {reason}. Build it again from its entries."
+        )
+
+
+def _flaw_of_compressed(X: Any) -> str | None:
+    """Return what is wrong with the arrays of a CSR, CSC or BSR matrix, or None."""
+    block = X.blocksize if X.format == "bsr" else (1, 1)
+    n_rows, n_columns = X.shape[0] // block[0], X.shape[1] // block[1]
+    major, minor = (n_columns, n_rows) if X.format == "csc" else (n_rows, n_columns)
+    pointers, indices = np.asarray(X.indptr), np.asarray(X.indices)
+    entries = len(X.data)
+    are_whole = {pointers.dtype.kind, indices.dtype.kind} <= {"i", "u"}
+    if not are_whole or pointers.shape != (major + 1,) or indices.shape != (entries,):
+        return f"indptr must have {major + 1} entries, and indices as many as data ({entries})"
+    if pointers[0] != 0 or pointers[-1] > entries or np.any(pointers[1:] < pointers[:-1]):
+        return f"indptr must ascend from 0 to at most {entries}"
+    if len(indices) and not 0 <= indices.min() <= indices.max() < minor:
+        return f"indices must be from 0 to {minor - 1}"
+    return None
+
+
+def _flaw_of_coo(X: Any) -> str | None:
+    """Return what is wrong with the arrays of a COO matrix, or None."""
+    axes = (X.row, X.col) if X.ndim == 2 else X.coords
+    for axis, size in zip(axes, X.shape, strict=True):
+        if len(axis) != len(X.data):
+            return "row and col must have as many entries as data"
+        if len(axis) and not 0 <= axis.min() <= axis.max() < size:
+            return "row or col has an index outside of the matrix"
+    return None
 
 
 def dense(X: Any) -> NDArray[Any]:

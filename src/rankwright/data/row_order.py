@@ -1,10 +1,12 @@
-"""An order of the rows that depends on their content alone.
+"""The canonical order of rows, which depends on their content alone.
 
-Equal scores are ranked in the order of rows, and engines sample rows by their number: without a canonical order, the
-order in which rows were stored would change the model. Rows are sorted by query and then by a hash of their features.
-Rows with the same features differ at most in labels, weight, fields and pairs. These decide which row is which, and
-chance decides which comes first: an order by label or by a feature would decide every tie its way. Labels and weights
-count by their order alone, so twice the labels, or weights of 1, change nothing.
+Equal scores are ranked in the order of rows, and engines sample rows by their number. Without a canonical order, the
+order in which rows were stored would change the model.
+
+Rows are sorted by query and then by a hash of their features. Rows with the same features differ at most in labels,
+weight, fields and pairs. A hash of the row and of its place among them by these values decides their order, because an
+order by label or by a feature would decide every tie in its favour. Labels and weights count by their order alone, so
+twice the labels, or weights of 1, change nothing.
 """
 
 from __future__ import annotations
@@ -42,7 +44,7 @@ def canonical_order(data: RankingData, threads: int | None) -> NDArray[np.int64]
         number = np.arange(len(order)) - np.repeat(starts, np.diff(starts, append=len(order)))
         chance = mix(hashes[by_value] + mix(number))
         places = np.lexsort((chance, hashes[by_value], query))
-        # Rows alike in everything stay as they were, so that rows in this order are recognised.
+        # Rows that are the same in everything keep their order, so that rows in this order are recognised.
         kind = np.cumsum(groups | _starts(*(value[by_value] for value in values)))
         order = np.empty_like(by_value)
         order[np.argsort(kind[places], kind="stable")] = by_value
@@ -50,7 +52,7 @@ def canonical_order(data: RankingData, threads: int | None) -> NDArray[np.int64]
 
 
 def _pair_hashes(pairs: GivenPairs, hashes: NDArray[np.uint64]) -> NDArray[np.uint64]:
-    """Hash the pairs of each row: whom it beats or loses against, and with which weight."""
+    """Hash the pairs of each row: the rows that it beats or loses against, and the weights."""
     weight = mix(pairs.weight.view(np.uint64))
     total = np.zeros_like(hashes)
     np.add.at(total, pairs.winner, mix(mix(hashes[pairs.loser]) + weight))
@@ -60,15 +62,13 @@ def _pair_hashes(pairs: GivenPairs, hashes: NDArray[np.uint64]) -> NDArray[np.ui
 
 def _sortable(values: NDArray[Any]) -> NDArray[Any]:
     """Return numbers in the order of the values; texts and other objects count as text."""
-    return (
-        values
-        if values.dtype.kind in "iufb"
-        else np.unique(values.astype(str), return_inverse=True)[1]
-    )
+    if values.dtype.kind in "iufb":
+        return values
+    return np.unique(values.astype(str), return_inverse=True)[1]
 
 
 def _starts(*values: NDArray[Any]) -> NDArray[np.bool_]:
-    """Tell where a sorted row differs from the one before it."""
+    """Return True for each sorted row that differs from the row before it."""
     differs = np.ones(len(values[0]), dtype=bool)
     differs[1:] = np.any([value[1:] != value[:-1] for value in values], axis=0)
     return differs
@@ -77,7 +77,7 @@ def _starts(*values: NDArray[Any]) -> NDArray[np.bool_]:
 def row_hashes(
     X: Any, threads: int | None = None, *, n_given: int | None = None
 ) -> NDArray[np.uint64]:
-    """Hash each row of a matrix, dense or of compressed rows; or its first ``n_given`` columns, those of the data.
+    """Hash each row of a matrix, or the first ``n_given`` columns of each row.
 
     Examples
     --------
@@ -97,7 +97,6 @@ def row_hashes(
         add: Any = partial(add_sparse, **rows, salts=salts, hashes=hashes)
     else:
         add = partial(add_dense, X=X, salts=salts, hashes=hashes)
-    run_ranges(
-        add, equal_ranges(n_rows, min(available_threads(threads), 1 + n_rows // _ROWS_PER_THREAD))
-    )
+    n_threads = min(available_threads(threads), 1 + n_rows // _ROWS_PER_THREAD)
+    run_ranges(add, equal_ranges(n_rows, n_threads))
     return hashes

@@ -85,7 +85,10 @@ def _features(reader: Any, blocks: list[RowBlock]) -> Iterator[NDArray[np.float6
         if n_read > reader.n_rows:
             break
         blocks.append(block._replace(X=_NO_FEATURES))
-        yield block.X[np.argsort(block.rows)]  # rows of a block are sorted by query
+        # Rows of a block are sorted by query, and most files already are.
+        order = np.argsort(block.rows)
+        is_sorted = np.array_equal(order, np.arange(len(order)))
+        yield block.X if is_sorted else block.X[order]
     if n_read != reader.n_rows:
         raise ValueError(
             f"the files have changed since they were first read: there are {n_read} rows, and there were "

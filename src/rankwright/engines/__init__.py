@@ -1,4 +1,4 @@
-"""Engines grow trees from gradients; `contract` says what one is. Their libraries are imported on use."""
+"""Engines grow trees from gradients, as `contract` describes. Their libraries are imported when they are used."""
 
 from __future__ import annotations
 

@@ -1,8 +1,10 @@
-"""What an engine is: it grows trees from gradients, and keeps forests.
+"""The contract of an engine: it grows trees from gradients, and keeps forests.
 
-An engine knows nothing of scores, rates, metrics or queries. Everything else about a training happens in
+An engine does not know scores, rates, metrics or queries. Everything else about a training happens in
 `rankwright.training`, once for all engines. `tests/test_engine_contract.py` states the contract as tests that every
 engine passes.
+
+Features are a matrix: an array in memory, an array mapped from a file (`numpy.memmap`) or a CSR matrix.
 """
 
 from __future__ import annotations
@@ -26,14 +28,14 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Needs:
-    """What a training asks of an engine.
+    """The needs of a training that some parameters of an engine would break.
 
     Parameters
     ----------
     own_leaves
-        Leaf values are computed by the training: parameters that act on the engine's own values would be ignored.
+        The training computes leaf values, so parameters that act on the engine's own values would be ignored.
     any_scale
-        Gradients are divided by a factor that changes from tree to tree: trees must not depend on their scale.
+        Gradients are divided by a factor that changes from tree to tree, so trees must not depend on their scale.
     """
 
     own_leaves: bool = False
@@ -42,7 +44,7 @@ class Needs:
 
 @dataclass(frozen=True)
 class Growth:
-    """What trees are grown from, and how.
+    """The data and the parameters that trees are grown with.
 
     Parameters
     ----------
@@ -83,7 +85,7 @@ class Tree(Protocol):
         """Leaf of each row of a part of the data."""
 
     def set(self, values: Floats, gain_factor: float = 1.0) -> None:
-        """Decide the leaf values that the forest will have, and by what to multiply the gains that it records."""
+        """Decide the leaf values that the forest will have, and multiply the gains that it records by a factor."""
 
 
 class Forest(Protocol):
@@ -118,35 +120,35 @@ class Forest(Protocol):
         """Append the trees of another forest of the same engine and columns."""
 
     def trees(self) -> Iterator[TreeArrays]:
-        """Yield each tree as plain arrays: all that exports, scorers and pruning need."""
+        """Yield each tree as plain arrays, for exports, scorers and pruning."""
 
     def dump(self) -> bytes:
         """Return the content of a model file, which `Engine.load` reads."""
 
 
 class Grower(Protocol):
-    """Grows trees on one training set; part 0 of the data is the training set, the others are only evaluated."""
+    """Grows trees on one training set, part 0 of the data; the other parts are only evaluated."""
 
     @property
     def can_split(self) -> bool:
-        """False if no tree can ever have a split: all columns are constant, or leaves would be too small."""
+        """False if no tree can ever have a split, because all columns are constant or leaves would be too small."""
 
     @property
     def draws(self) -> bool:
-        """True if rows or columns are sampled, so that a later tree may split where this one did not."""
+        """True if rows or columns are sampled, so that a tree may have a split although the one before had none."""
 
     def resume(self, iteration: int) -> int:
-        """Prepare to grow the tree number ``iteration`` as if all before it had just been grown.
+        """Prepare to grow the tree number ``iteration`` as if all trees before it had just been grown.
 
-        Returns the last iteration, at most this one, from which training can continue exactly: the caller repeats
-        what follows it.
+        Returns the last iteration up to ``iteration`` from which training can continue exactly. The caller repeats the
+        iterations after it.
         """
 
     def grow(self, grad: NDArray[np.float32], hess: NDArray[np.float32]) -> Tree | None:
-        """Grow one tree from the gradient and curvature of each training row; None where no split was worth it."""
+        """Grow a tree from the gradient and curvature of each training row; return None if no split was worth it."""
 
     def forest(self) -> Forest:
-        """Return the trees grown since `resume`, those that the newest `Tree` belongs to included."""
+        """Return the trees grown since `resume`, the newest tree included."""
 
 
 class Engine(Protocol):
@@ -169,7 +171,7 @@ class Engine(Protocol):
         """Whether growers on several machines, each with some of the queries, can grow the same trees together."""
 
     def check(self, params: Mapping[str, Any], needs: Needs) -> list[str]:
-        """Say why ``engine_params`` cannot be used: one sentence for each reason, none if they can."""
+        """Return one sentence for each reason why ``engine_params`` cannot be used; none if they can."""
 
     def decided_options(self, params: Mapping[str, Any]) -> dict[str, Any]:
         """Return the options of the estimator that ``engine_params`` decide, by the estimator's names."""
@@ -178,4 +180,4 @@ class Engine(Protocol):
         """Prepare to grow trees."""
 
     def load(self, content: bytes) -> Forest:
-        """Read a model file, and raise ValueError with the reason where it is not a valid one."""
+        """Read a model file, and raise ValueError with the reason if it is not valid."""

@@ -10,19 +10,22 @@ from contextlib import contextmanager
 
 from rankwright.support.interrupts import deferred_interrupts
 
+# On smaller data the threads of an engine, which wait for a while in a busy loop, cost more than they gain, and much
+# more if other processes need the cores.
+VALUES_TO_SHARE = 300_000  # rows times columns
 _SECONDS_BETWEEN_LOOKS = 0.05  # for a Ctrl-C, while a call waits
 
 
 class ThreadCountGate:
-    """Lets calls with the same number of threads overlap, and no others.
+    """Lets calls overlap only if they use the same number of threads.
 
     LightGBM keeps one number of threads for the whole process. It sizes buffers by it, then reads it again to fill
     them: if another call changes the number in between, it writes out of bounds and the process dies. Waiters are
     served in order, so that no stream of calls can keep another number out.
 
-    A Ctrl-C takes effect after the call, as it would in a library that Python cannot interrupt; one that comes while
-    the call waits ends the wait. So no call leaves without giving up its place. A forked process starts with an empty
-    gate: the calls of its parent do not return in it.
+    A Ctrl-C takes effect after the call, as it would in a library that Python cannot interrupt, so that each call gives
+    up its place. If a call still waits for its turn, Ctrl-C ends the wait. A forked process starts with an empty gate,
+    because the calls of its parent do not return in it.
 
     Examples
     --------
@@ -53,14 +56,14 @@ class ThreadCountGate:
     def usable(self, threads: int) -> int:
         """Return the number of threads that calls in this process can have.
 
-        The threads of OpenMP do not survive a fork, but the library believes that they did and waits for them for
-        ever. So a process forked from one that used several is left with one.
+        The threads of OpenMP do not survive a fork, but the library waits for them for ever. So a process has one
+        thread if its parent used several before the fork.
         """
         return 1 if self._most_before_fork > 1 else threads
 
     @contextmanager
     def calls_with(self, threads: int) -> Iterator[None]:
-        """Wait until all calls under way use this number of threads, and be one of them."""
+        """Wait until all calls in progress use this number of threads, and join them."""
         entered = False
         while not entered:
             with deferred_interrupts() as interrupts:
@@ -104,3 +107,8 @@ if hasattr(os, "register_at_fork"):  # not on Windows, which has no fork
     os.register_at_fork(after_in_child=_after_fork)
 
 GATE = ThreadCountGate()  # of the process, as LightGBM's number of threads is
+
+
+def threads_for(most: int, n_values: int) -> int:
+    """Return the number of threads to grow trees with, on this many values (rows times columns)."""
+    return GATE.usable(most) if n_values >= VALUES_TO_SHARE else 1

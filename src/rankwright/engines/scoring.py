@@ -1,4 +1,4 @@
-"""Scores of rows by packed trees, for the forests of every engine: no engine's library is needed to predict."""
+"""Scores and SHAP values from packed trees, for the forests of every engine and without any engine's library."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rankwright.data.matrices import is_sparse
+from rankwright.data.matrices import dense_blocks, is_sparse
 from rankwright.kernels.threads import equal_ranges, run_ranges
 from rankwright.kernels.tree_arrays import PackedTrees, TreeArrays, depth, pack
 
@@ -20,11 +20,11 @@ if TYPE_CHECKING:
 # SHAP values take time and memory with the square of the number of nodes from the root to a leaf.
 DEEPEST_EXPLAINED = 1024
 _VISITS_PER_THREAD = 200_000  # rows times trees: fewer are done before another thread has started
-_ROWS_AT_ONCE = 4096  # rows of a sparse matrix that are converted to dense per block
+_ROWS_AT_ONCE = 4096
 
 
 class PackedForest(ABC):
-    """What the forests of all engines have in common, from the plain arrays of their trees."""
+    """The part of a forest that is the same for all engines, computed from the plain arrays of its trees."""
 
     @property
     @abstractmethod
@@ -66,19 +66,16 @@ class PackedForest(ABC):
                 f"the model has one of {levels}."
             )
         out = np.zeros((X.shape[0], self.n_features + 1))
-        for low in range(0, len(out), _ROWS_AT_ONCE):
-            rows = X[low : low + _ROWS_AT_ONCE]
-            if is_sparse(rows):
-                rows = rows.toarray()
+        for rows, block in dense_blocks(X, _ROWS_AT_ONCE):
             add = partial(
                 add_shap_values,
-                X=np.ascontiguousarray(rows, dtype=np.float64),
+                X=np.ascontiguousarray(block, dtype=np.float64),
                 trees=self.packed,
                 covers=self._covers,
                 levels=levels,
-                out=out[low : low + _ROWS_AT_ONCE],
+                out=out[rows],
             )
-            run_ranges(add, equal_ranges(rows.shape[0], threads))
+            run_ranges(add, equal_ranges(len(block), threads))
         return out
 
     @cached_property
@@ -101,15 +98,14 @@ def score(trees: PackedTrees, X: Any, start: int, stop: int, threads: int) -> ND
 
     out = np.zeros(X.shape[0])
     if is_sparse(X):
-        for low in range(0, len(out), _ROWS_AT_ONCE):
-            rows = X[low : low + _ROWS_AT_ONCE].toarray()
-            out[low : low + _ROWS_AT_ONCE] = score(trees, rows, start, stop, threads)
+        for rows, block in dense_blocks(X, _ROWS_AT_ONCE):
+            out[rows] = score(trees, block, start, stop, threads)
         return out
     n_threads = min(threads, 1 + len(out) * (stop - start) // _VISITS_PER_THREAD)
-    rows = np.ascontiguousarray(X)
-    if rows.dtype not in (np.float32, np.float64):
-        rows = rows.astype(np.float64)
+    dense = np.ascontiguousarray(X)
+    if dense.dtype not in (np.float32, np.float64):
+        dense = dense.astype(np.float64)
     if len(out):
-        scoring = partial(score_rows, X=rows, trees=trees, first=start, last=stop, out=out)
+        scoring = partial(score_rows, X=dense, trees=trees, first=start, last=stop, out=out)
         run_ranges(scoring, equal_ranges(len(out), n_threads))
     return out

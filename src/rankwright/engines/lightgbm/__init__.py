@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from rankwright.engines.contract import Engine, Growth, Needs
 from rankwright.engines.lightgbm import parameters
-from rankwright.engines.lightgbm.forest import Forest
+from rankwright.engines.lightgbm.forest import LightGBMForest
 from rankwright.support.reducer import ALONE
 
 if TYPE_CHECKING:
@@ -27,18 +27,17 @@ class LightGBM:
     @property
     def version(self) -> str:
         """Version of the library."""
-        from importlib.metadata import (
-            version,  # a tenth of the time that a saved model takes to load
-        )
+        # Imported here because it is a tenth of the time that a saved model takes to load.
+        from importlib.metadata import version
 
         return version("lightgbm")
 
     def check(self, params: Mapping[str, Any], needs: Needs) -> list[str]:
-        """Say why ``engine_params`` cannot be used."""
-        return parameters.check(params, needs)
+        """Return the reasons why ``engine_params`` cannot be used."""
+        return parameters.RULES.check(params, needs)
 
     def decided_options(self, params: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the number of bins where the parameters set it."""
+        """Return the number of bins if the parameters set it."""
         return parameters.decided_options(params)
 
     def grower(self, growth: Growth) -> Grower:
@@ -51,9 +50,9 @@ class LightGBM:
 
         return Grower(growth)
 
-    def load(self, content: bytes) -> Forest:
+    def load(self, content: bytes) -> LightGBMForest:
         """Read a model file."""
-        return Forest.load(content)
+        return LightGBMForest.load(content)
 
 
 ENGINE: Engine = LightGBM()

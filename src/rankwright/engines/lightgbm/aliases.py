@@ -1,11 +1,8 @@
-"""Other names of LightGBM's parameters, such as those of its scikit-learn classes, and why some cannot be used."""
+"""Aliases of LightGBM's parameters, for example the names of its scikit-learn classes, and why some are refused."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
-# LightGBM has aliases for these among the parameters that the estimator sets or that engine_params may hold.
+# Aliases of the parameters that the estimator sets or that engine_params may have.
 _ALIASES = {
     "bagging_fraction": "bagging sub_row subsample",
     "bagging_freq": "subsample_freq",
@@ -45,11 +42,11 @@ _ALIASES = {
 }
 MAIN_NAMES = {alias: name for name, aliases in _ALIASES.items() for alias in aliases.split()}
 
-# Parameters of LightGBM that people bring along, and why they cannot be used.
+# Parameters that people know from LightGBM, and why they cannot be used.
 _OTHER_BOOSTING = (
     "the boosting is rankwright's own; for samples use subsample=, subsample_queries= or "
+    "bagging_temperature= of the estimator"
 )
-_OTHER_BOOSTING += "bagging_temperature= of the estimator"
 _GRADIENT_OF_ITS_OWN = (
     "gradients come from the estimator's objective=, which has options of its own"
 )
@@ -97,19 +94,3 @@ REFUSED = {
     ),
     "importance_type": "feature_importances_ are shares of the total gain",
 }
-
-
-def main_name(name: str) -> str:
-    """Return LightGBM's main name of a parameter."""
-    return MAIN_NAMES.get(name, name)
-
-
-def main_names(params: Mapping[str, Any]) -> dict[str, Any]:
-    """Return parameters by their main names.
-
-    Examples
-    --------
-    >>> main_names({"reg_alpha": 0.5, "max_bin": 63})
-    {'lambda_l1': 0.5, 'max_bin': 63}
-    """
-    return {main_name(name): value for name, value in params.items()}

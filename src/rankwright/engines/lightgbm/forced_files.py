@@ -1,4 +1,4 @@
-"""Files of forced splits and bins, which LightGBM reads itself and does not check."""
+"""Checks of files of forced splits and bins, because LightGBM reads these files unchecked."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def check_forced_file(
 ) -> None:
     """Raise ValueError unless a file names columns that exist, finite thresholds or bounds, and splits that fit a tree.
 
-    LightGBM would end the process over a column below zero or too many splits, and ignore what it cannot read.
+    Otherwise LightGBM would end the process, for example because of a column below zero, or ignore the file.
     """
     try:
         content = json.loads(read_plain(path, _LARGEST))
@@ -43,7 +43,7 @@ def check_forced_file(
 
 
 def _count_splits(node: Any, n_columns: int) -> int:
-    """Count the splits of a document, 0 if it is none: in a loop, since a document may be nested deeply."""
+    """Count the splits of a document, 0 if it is not valid. A loop, because a document may be nested deeply."""
     nodes, count = [(node, 1)], 0
     while nodes:
         node, depth = nodes.pop()

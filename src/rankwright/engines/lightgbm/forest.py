@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
 from typing import Any
 
@@ -35,7 +35,7 @@ _SPLIT_COUNTS = re.compile(r"^feature_importances:\n(?:[^\n]+\n)*\n", re.M)
 _MISSING = {0: AS_ZERO, 1: ZERO_TO_DEFAULT, 2: NAN_TO_DEFAULT}  # bits 2 and 3 of a decision_type
 
 
-class Forest(PackedForest):
+class LightGBMForest(PackedForest):
     """Trees as LightGBM's model text; `rankwright.engines.contract.Forest` describes each name.
 
     Parameters
@@ -54,7 +54,7 @@ class Forest(PackedForest):
         self._tail = tail
 
     @classmethod
-    def of_text(cls, text: str) -> Forest:
+    def of_text(cls, text: str) -> LightGBMForest:
         """Split a model text into its parts; `load` also checks the trees."""
         head, mark, rest = text.partition("tree_sizes=")
         body, end, tail = rest.partition(_TREES_END)
@@ -66,7 +66,7 @@ class Forest(PackedForest):
         return cls(_with_objective(head), trees, _FREE.sub(r"[\1: 0]", end + tail))
 
     @classmethod
-    def load(cls, content: bytes) -> Forest:
+    def load(cls, content: bytes) -> LightGBMForest:
         """Read a model file and check every tree."""
         try:
             text = content.decode()
@@ -107,41 +107,30 @@ class Forest(PackedForest):
         """Yield the number of training rows in each leaf, tree by tree."""
         return map(leaf_rows, self._trees)
 
-    def first(self, n_trees: int) -> Forest:
+    def first(self, n_trees: int) -> LightGBMForest:
         """Keep the first trees only."""
-        return (
-            self
-            if n_trees >= self.n_trees
-            else Forest(self._head, self._trees[:n_trees], self._tail)
-        )
+        if n_trees >= self.n_trees:
+            return self
+        return LightGBMForest(self._head, self._trees[:n_trees], self._tail)
 
-    def scaled(self, factor: float) -> Forest:
+    def scaled(self, factor: float) -> LightGBMForest:
         """Multiply all leaf values."""
         if factor == 1.0:
             return self
         scaled = [with_values(tree, factor * tree_values(tree)) for tree in self._trees]
-        return Forest(self._head, scaled, self._tail)
+        return LightGBMForest(self._head, scaled, self._tail)
 
-    def joined(self, other: Forest) -> Forest:
+    def joined(self, other: LightGBMForest) -> LightGBMForest:
         """Append the trees of another forest with the same columns."""
-        return Forest(self._head, self._trees + other._trees, other._tail)
+        return LightGBMForest(self._head, self._trees + other._trees, other._tail)
 
-    def with_leaf_values(self, values: Sequence[Floats]) -> Forest:
-        """Give each tree other leaf values."""
-        return Forest(
-            self._head,
-            [with_values(*pair) for pair in zip(self._trees, values, strict=True)],
-            self._tail,
-        )
-
-    def with_gains_scaled(self, factors: Sequence[float]) -> Forest:
-        """Multiply the gains of each tree by a factor of its own."""
-        trees = [with_gains_scaled(*pair) for pair in zip(self._trees, factors, strict=True)]
-        return Forest(self._head, trees, self._tail)
-
-    def chosen(self, trees: Sequence[int]) -> Forest:
-        """Keep some trees, by number."""
-        return Forest(self._head, [self._trees[number] for number in trees], self._tail)
+    def finished(self, trees: Iterable[tuple[int, Floats, float]]) -> LightGBMForest:
+        """Keep some trees, by number, with other leaf values and with gains multiplied by a factor."""
+        texts = [
+            with_gains_scaled(with_values(self._trees[number], values), factor)
+            for number, values, factor in trees
+        ]
+        return LightGBMForest(self._head, texts, self._tail)
 
     def dump(self) -> bytes:
         """Return the model text, as LightGBM would write it."""
@@ -151,7 +140,7 @@ class Forest(PackedForest):
         return f"{self._head}tree_sizes={sizes}\n\n{''.join(blocks)}{tail}".encode()
 
     def _split_counts(self) -> str:
-        """The block of the text that lists how often each column is split."""
+        """Return the block of the text that lists how often each column is split."""
         names = _fields(self._head)["feature_names"].split(" ")
         counts = self.importances("split").astype(int)
         used = sorted(np.flatnonzero(counts), key=lambda column: -counts[column])
@@ -165,8 +154,8 @@ class Forest(PackedForest):
 def _with_objective(head: str) -> str:
     """Name an objective that converters know.
 
-    A model trained by custom gradients has no ``objective``, which breaks ONNX converters and Vespa; ``lambdarank``
-    predicts the plain sum of trees, as wanted.
+    A model trained with custom gradients has no ``objective``, and ONNX converters and Vespa fail without it. A model
+    of ``lambdarank`` predicts the plain sum of trees, as ours does.
     """
     if re.search(r"^objective=", head, re.M):
         return head
@@ -174,12 +163,12 @@ def _with_objective(head: str) -> str:
 
 
 def _fields(text: str) -> dict[str, str]:
-    """The lines ``name=value`` of a text."""
+    """Return the lines ``name=value`` of a text."""
     return dict(line.split("=", 1) for line in text.split("\n") if "=" in line)
 
 
 def tree_values(tree: str) -> Floats:
-    """Leaf values of a tree's text."""
+    """Return the leaf values of a tree's text."""
     match = _LEAF_VALUES.search(tree)
     if match is None:
         raise ValueError("a tree has no leaf values")
@@ -242,28 +231,11 @@ def tree_arrays(tree: str) -> TreeArrays:
     if not _MISSING.keys() >= set(kinds):
         raise ValueError("a node treats missing values in an unknown way")
     missing = [_MISSING[kind] for kind in kinds]
-    sets, bounds = numbers("cat_threshold", int), numbers("cat_boundaries", int)
-    categories = [np.empty(0, dtype=np.int64)] * len(rule)
-    nodes_with_set = np.flatnonzero(is_set)
-    # Each set belongs to one node, or many nodes with one large set would take any amount of memory.
-    if len(set(threshold[nodes_with_set].tolist())) != len(nodes_with_set) or bounds != sorted(
-        bounds
-    ):
-        raise ValueError("two nodes share a set of categories, or sets overlap")
-    for node in nodes_with_set:
-        if not 0 <= threshold[node] < len(bounds) - 1:
-            raise ValueError("a node's set of categories does not exist")
-        number = int(threshold[node])  # of the node's set
-        if not 0 <= bounds[number] <= bounds[number + 1] <= len(sets):
-            raise ValueError("a node's set of categories does not exist")
-        if bounds[number + 1] - bounds[number] > _MOST_WORDS:
-            raise ValueError(f"a node has a category above {LARGEST_CATEGORY}")
-        words = np.array(sets[bounds[number] : bounds[number + 1]], dtype=np.uint32)
-        bits = words[:, None] >> np.arange(WORD, dtype=np.uint32) & 1
-        categories[node] = np.flatnonzero(bits)
-    with np.errstate(
-        over="ignore"
-    ):  # LightGBM holds gains in single precision; larger ones are refused with the others
+    categories = _category_sets(
+        is_set, threshold, numbers("cat_boundaries", int), numbers("cat_threshold", int)
+    )
+    # LightGBM holds gains in single precision. Larger gains become infinite, and `pack` refuses them.
+    with np.errstate(over="ignore"):
         gain = np.array(numbers("split_gain", float), dtype=np.float32).astype(np.float64)
     return TreeArrays(
         feature=np.array(numbers("split_feature", int), dtype=np.int32),
@@ -278,3 +250,29 @@ def tree_arrays(tree: str) -> TreeArrays:
         value=tree_values(tree),
         gain=gain,
     )
+
+
+def _category_sets(
+    is_set: NDArray[np.bool_], threshold: Floats, bounds: list[int], words: list[int]
+) -> list[NDArray[np.int64]]:
+    """Return the categories that go left at each node, none at nodes that split numbers.
+
+    The threshold of a node with a set is the number s of the set, whose bits are in ``words[bounds[s]:bounds[s + 1]]``.
+    """
+    categories = [np.empty(0, dtype=np.int64)] * len(is_set)
+    nodes = np.flatnonzero(is_set)
+    # Each set belongs to one node, or many nodes with one large set would take any amount of memory.
+    if len(set(threshold[nodes].tolist())) != len(nodes) or bounds != sorted(bounds):
+        raise ValueError("two nodes share a set of categories, or sets overlap")
+    for node in nodes:
+        if not 0 <= threshold[node] < len(bounds) - 1:
+            raise ValueError("a node's set of categories does not exist")
+        number = int(threshold[node])
+        start, stop = bounds[number], bounds[number + 1]
+        if not 0 <= start <= stop <= len(words):
+            raise ValueError("a node's set of categories does not exist")
+        if stop - start > _MOST_WORDS:
+            raise ValueError(f"a node has a category above {LARGEST_CATEGORY}")
+        bits = np.array(words[start:stop], dtype=np.uint32)[:, None]
+        categories[node] = np.flatnonzero(bits >> np.arange(WORD, dtype=np.uint32) & 1)
+    return categories

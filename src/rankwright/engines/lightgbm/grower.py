@@ -1,17 +1,18 @@
 """Trees from gradients, by LightGBM.
 
-Only LightGBM's public interface is used. Facts it rests on, each held by a test: the trained scores equal the sum of
-the trees' outputs bit by bit; with gradients whose sums are exact the number of threads changes nothing; which rows and
-columns a tree is grown from depends on the number of trees before it, but not on their gradients.
+Only LightGBM's public interface is used. The code relies on these facts, and a test holds each of them: the trained
+scores equal the sum of the trees' outputs bit by bit; the number of threads changes nothing if sums of gradients are
+exact; the rows and columns that a tree is grown from depend on the number of trees before it, but not on their
+gradients.
 
-LightGBM keeps scores of each part, the sum of its trees, which nothing here reads but to find out the leaf of each row:
-a score changes by the value of the row's leaf.
+LightGBM cannot return the leaf of each training row. It keeps a score of each row, the sum of its trees. A score
+changes by the value of the row's leaf, so the leaf is found from the change.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
 from typing import Any
@@ -21,10 +22,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankwright.data.dataset import RankingData
+from rankwright.data.matrices import Matrix
 from rankwright.data.on_disk import is_on_disk
 from rankwright.engines.contract import Growth
-from rankwright.engines.gate import GATE
-from rankwright.engines.lightgbm.forest import Forest, tree_values
+from rankwright.engines.gate import GATE, threads_for
+from rankwright.engines.lightgbm.forest import LightGBMForest, tree_values
 from rankwright.engines.lightgbm.parameters import (
     SEEDS,
     checked_columns,
@@ -40,11 +42,8 @@ Floats = NDArray[np.float64]
 # Sampling starts afresh with each block of trees. A training that resumes within a block skips the samples of its trees
 # so far, which takes up to a third of the time of growing them, or repeats the trees if samples depend on them.
 BLOCK, BLOCK_TO_REPEAT = 500, 20
-# On smaller data LightGBM's threads, which wait for a while in a busy loop, cost more than they gain, and much more
-# where other processes want the cores.
-VALUES_TO_SHARE = 300_000  # rows times columns
+ROWS_TO_SAMPLE = 200_000  # LightGBM's default number of rows that bins are chosen from
 _ROWS_PER_THREAD = 100_000  # of a look-up: fewer are done before another thread has started
-ROWS_TO_SAMPLE = 200_000  # which LightGBM chooses bins from by default
 
 
 class Grower:
@@ -52,53 +51,51 @@ class Grower:
 
     def __init__(self, growth: Growth) -> None:
         train, options = growth.parts[0], growth.options
-        self.threads = (
-            GATE.usable(growth.threads)
-            if train.n_rows * len(train.feature_names) >= VALUES_TO_SHARE
-            else 1
-        )
-        depth = options["max_depth"]
-        n_leaves = min(options["num_leaves"], 2**depth) if 0 < depth < 31 else options["num_leaves"]
-        params = checked_columns(growth.params, len(train.feature_names), n_leaves)
+        self.threads = threads_for(growth.threads, train.n_rows * len(train.feature_names))
+        params = checked_columns(growth.params, len(train.feature_names), _most_leaves(options))
         self._seed = growth.seed
         self._params = rows_to_sample(train) | lightgbm_parameters(options, params, self.threads)
+        if is_on_disk(train.X):
+            # Otherwise LightGBM makes a second copy of the bins, by rows, to see which copy is faster. Rows are on the
+            # disk because memory is short. The trees are the same.
+            self._params["force_col_wise"] = True
         self._repeats = samples_at_nodes(params)
         self.draws = options["subsample"] < 1 or options["colsample"] < 1 or self._repeats
         self._block = BLOCK_TO_REPEAT if self._repeats else BLOCK
         self._names = plain_names(train.feature_names)
         self._categorical = [train.feature_names.index(name) for name in train.categories]
         self._matrices = [part.X for part in growth.parts]
-        if is_on_disk(train.X):
-            # Otherwise LightGBM makes a second copy of the bins, by rows, to see which one is faster. Rows are on the
-            # disk because memory is short. The trees are the same.
-            self._params["force_col_wise"] = True
         with _refusals(), GATE.calls_with(self.threads):
             set_threads(self.threads)
-            self._sets = [self._dataset(train.X, None)]
-            self._sets += [self._dataset(X, self._sets[0]) for X in self._matrices[1:]]
+            self._sets = [self._training_set(train.X)]
+            self._sets += [self._further_set(X) for X in self._matrices[1:]]
         # LightGBM refuses data in which no column can be split: all are constant, or leaves must be too large.
         self.can_split = any(
             self._sets[0].feature_num_bin(column) > 1 for column in range(len(self._names))
         )
         self._iteration = self._resumed_at = 0
-        self._finished: Forest | None = None  # trees of the blocks before
+        self._finished: LightGBMForest | None = None  # trees of the blocks before
         self._booster: lgb.Booster | None = None  # of this block
         self._trees: list[_Tree] = []  # of this block
         self._newest: _Tree | None = None  # which still knows the leaves of rows
         self._scores: list[Floats] = []  # of each part before the newest tree
         self._largest = 0.0  # no score is larger
 
-    @property
-    def _set_params(self) -> dict[str, Any]:
-        """Parameters of a data set."""
+    def _training_set(self, X: Matrix) -> lgb.Dataset:
+        """Choose bins, and keep the rows as bins."""
         params = {k: v for k, v in self._params.items() if k not in ("objective", "metric")}
-        return params | {"data_random_seed": self._seed % 2**31}
+        params["data_random_seed"] = self._seed % 2**31
+        return self._constructed(X, params, None)
 
-    def _dataset(self, X: Any, reference: lgb.Dataset | None) -> lgb.Dataset:
-        params = self._set_params
-        if reference is not None:
-            # The parameters that the reference states lack the number of threads, and all cores would be used.
-            params = {**reference.get_params(), "num_threads": self.threads}
+    def _further_set(self, X: Matrix) -> lgb.Dataset:
+        """Keep rows as the bins of the training set."""
+        # The training set does not state the number of threads, and without it all cores would be used.
+        params = {**self._sets[0].get_params(), "num_threads": self.threads}
+        return self._constructed(X, params, self._sets[0])
+
+    def _constructed(
+        self, X: Matrix, params: dict[str, Any], reference: lgb.Dataset | None
+    ) -> lgb.Dataset:
         dataset = lgb.Dataset(
             X,
             np.zeros(X.shape[0], dtype=np.float32),
@@ -112,7 +109,7 @@ class Grower:
         return dataset
 
     def resume(self, iteration: int) -> int:
-        """Skip the samples of the trees so far; where samples depend on trees, return to the start of their block."""
+        """Skip the samples of the trees so far, or return to the start of their block if samples depend on trees."""
         self._iteration = iteration - iteration % self._block if self._repeats else iteration
         self._resumed_at = self._iteration
         self._finished, self._trees, self._newest = None, [], None
@@ -136,12 +133,10 @@ class Grower:
                 self._booster.add_valid(dataset, f"part {number}")
         nothing = np.zeros(self._sets[0].num_data(), dtype=np.float32)
         for _ in range(skip):
-            with GATE.calls_with(
-                self.threads
-            ):  # one at a time, so that Ctrl-C need not wait for all
-                self._booster.update(
-                    fobj=lambda *_: (nothing, nothing)
-                )  # draws a sample, and finds no split
+            # Each call passes the gate alone, so that Ctrl-C need not wait for all of them.
+            with GATE.calls_with(self.threads):
+                # Without gradients LightGBM draws a sample, and finds no split.
+                self._booster.update(fobj=lambda *_: (nothing, nothing))
 
     def grow(self, grad: NDArray[np.float32], hess: NDArray[np.float32]) -> _Tree | None:
         """Grow one tree."""
@@ -166,20 +161,20 @@ class Grower:
         self._trees.append(self._newest)
         return self._newest
 
-    def forest(self) -> Forest:
+    def forest(self) -> LightGBMForest:
         """Return the trees since `resume`."""
         if self._booster is None:
-            block = Forest.of_text(_text_without_trees(self._names))
+            block = LightGBMForest.of_text(_text_without_trees(self._names))
         else:
-            block = Forest.of_text(str(self._booster.model_to_string(num_iteration=-1)))
-            block = block.chosen([tree.number for tree in self._trees])
-            block = block.with_leaf_values([tree.final_values for tree in self._trees])
-            block = block.with_gains_scaled([tree.gain_factor for tree in self._trees])
+            block = LightGBMForest.of_text(str(self._booster.model_to_string(num_iteration=-1)))
+            block = block.finished(
+                (tree.number, tree.final_values, tree.gain_factor) for tree in self._trees
+            )
         return block if self._finished is None else self._finished.joined(block)
 
 
 class _Tree:
-    """The newest tree; once another is grown, only its number and what was set are of use."""
+    """The newest tree. Once another tree is grown, only its number and the values that were set are of use."""
 
     def __init__(
         self,
@@ -196,9 +191,8 @@ class _Tree:
         self._booster: lgb.Booster | None = booster
         self._matrices = matrices
         self._before = before
-        self.largest = largest + float(
-            np.abs(self.values).max()
-        )  # no score is larger after this tree
+        # No score is larger after this tree.
+        self.largest = largest + float(np.abs(self.values).max())
         self._threads = threads
 
     def set(self, values: Floats, gain_factor: float = 1.0) -> None:
@@ -208,7 +202,7 @@ class _Tree:
     def leaves(self, part: int) -> NDArray[np.int64]:
         """Look up the change of each score among the sorted leaf values.
 
-        Where two values are too close to tell apart, the tree is asked instead.
+        If two values are too close to tell apart, LightGBM predicts the leaves instead.
         """
         order = np.argsort(self.values)
         ranked = self.values[order]
@@ -245,7 +239,7 @@ class _Tree:
         return np.asarray(leaves).reshape(-1).astype(np.int64)
 
     def _see_scores(self, part: int, see: Callable[[Floats], None]) -> None:
-        """Call ``see`` with LightGBM's own array of the scores of a part with this tree, which is not to be kept."""
+        """Call ``see`` with LightGBM's own array of the scores of a part with this tree; it must not be kept."""
         assert self._booster is not None, "only the newest tree knows the leaves of rows"
         parts = iter([0] if part == 0 else range(1, len(self._matrices)))
 
@@ -257,16 +251,22 @@ class _Tree:
         (self._booster.eval_train if part == 0 else self._booster.eval_valid)(feval=show)
 
     def add_to_scores(self) -> None:
-        """Replace the scores of all parts before this tree by those with it, and let go of what it holds."""
+        """Replace the scores of all parts before this tree by the scores with it, and release the booster."""
         for part, before in enumerate(self._before):
             self._see_scores(part, partial(np.copyto, before))
         self._booster, self._before = None, ()
 
 
+def _most_leaves(options: Mapping[str, Any]) -> int:
+    n_leaves, depth = int(options["num_leaves"]), options["max_depth"]
+    has_limit = 0 < depth < 31  # with more levels 2**depth is beyond LightGBM's whole numbers
+    return min(n_leaves, 2**depth) if has_limit else n_leaves
+
+
 def rows_to_sample(train: RankingData) -> dict[str, int]:
     """Return how many rows LightGBM chooses bins from, if these are fewer than by default.
 
-    With features within the query it sorts as many values as without them.
+    With features within the query fewer rows are used, so that LightGBM sorts as many values as without them.
     """
     n_columns = len(train.feature_names)
     n_drawn = ROWS_TO_SAMPLE * (n_columns - train.n_derived) // n_columns
@@ -287,7 +287,7 @@ def set_threads(threads: int) -> None:
 
 
 def plain_names(names: Sequence[str]) -> list[str]:
-    """Names without the signs that LightGBM's text format cannot hold; the real ones are in the manifest."""
+    """Return names without the signs that LightGBM's text cannot hold; the manifest has the real names."""
     plain = [re.sub(r"[^\w.+-]", "_", name) or "_" for name in names]
     taken: set[str] = set()
     for number, name in enumerate(plain):

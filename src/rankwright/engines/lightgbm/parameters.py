@@ -1,4 +1,4 @@
-"""LightGBM's parameters: the estimator's by LightGBM's names, and which others may be set."""
+"""LightGBM's parameters: the names of the estimator's parameters, and which other parameters may be set."""
 
 from __future__ import annotations
 
@@ -9,10 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from rankwright.engines.contract import Needs
-from rankwright.engines.lightgbm.aliases import MAIN_NAMES, REFUSED, main_name, main_names
+from rankwright.engines.lightgbm.aliases import MAIN_NAMES, REFUSED
 from rankwright.engines.lightgbm.forced_files import check_forced_file
-from rankwright.support.notation import nearest
+from rankwright.engines.parameters import ParameterRules, column_groups
 
 # The estimator's tree parameters by LightGBM's names.
 NAMES = {
@@ -23,9 +22,7 @@ NAMES = {
     "subsample": "bagging_fraction",
     "colsample": "feature_fraction",
 }
-_LARGEST = (
-    2**31 - 1
-)  # of LightGBM's whole numbers; a depth or a count of rows beyond it means the same
+_LARGEST = 2**31 - 1  # LightGBM's whole numbers; a larger depth or count of rows means the same
 SEEDS = ("bagging_seed", "feature_fraction_seed", "extra_seed", "data_random_seed")
 _SET_BY_ESTIMATOR = {
     "objective": "objective=",
@@ -41,9 +38,8 @@ _SET_BY_ESTIMATOR = {
     "early_stopping_round": "early_stopping_rounds=",
     "categorical_feature": "RankingData(..., categorical=...)",
 }
-# What engine_params may hold: what shapes bins and trees. Other parameters would change nothing (those of LightGBM's
-# own objectives, metrics and files) or break what is promised (other boosting, linear trees, threads, penalties that
-# look back at earlier trees).
+# The parameters that shape bins and trees. Others would change nothing, for example those of LightGBM's own objectives,
+# or break a promise, for example linear trees, threads, or penalties that look back at earlier trees.
 _ALLOWED = frozenset(
     {
         "bin_construct_sample_cnt",
@@ -82,61 +78,24 @@ _ALLOWED = frozenset(
 _GROUP = re.compile(r"\[([0-9, ]*)\]")
 _GROUPS = re.compile(rf" *({_GROUP.pattern} *,? *)*")
 _ENDS_A_VALUE = re.compile(r"[\s=\x00]")
-_DEPEND_ON_SCALE = ("lambda_l1", "min_gain_to_split", "max_delta_step", "cegb_penalty_split")
-_ACT_ON_LEAF_VALUES = ("lambda_l1", "max_delta_step", "path_smooth", "monotone_constraints")
 
 
-def check(params: Mapping[str, Any], needs: Needs) -> list[str]:
-    """Say why parameters cannot be used: LightGBM would ignore them, the estimator sets them, or they break it."""
-    reasons = []
-    estimator_names = {
-        theirs: f"the parameter {ours}= of the estimator" for ours, theirs in NAMES.items()
-    }
-    first_names: dict[str, str] = {}
-    for given, value in params.items():
-        name = main_name(given)
-        instead = _SET_BY_ESTIMATOR.get(name) or estimator_names.get(name)
-        if name in first_names:
-            reasons.append(
-                f"engine_params has {first_names[name]!r} and {given!r}, two names of one parameter; keep one."
-            )
-        first_names[name] = given
-        if instead is not None:
-            reasons.append(f"engine_params has {given!r}; use {instead} instead.")
-        elif name in REFUSED:
-            reasons.append(
-                f"engine_params has {given!r}, which cannot be used: {REFUSED[name]}. Leave it out."
-            )
-        elif name not in _ALLOWED:
-            hint = nearest(str(name), [*_ALLOWED, *MAIN_NAMES], cutoff=0.6)
-            reasons.append(
-                f"engine_params has {given!r}, which is not a parameter of LightGBM that can be used here{hint} "
-                f"By their main names, these can: {', '.join(sorted(_ALLOWED))}."
-            )
-        elif not _is_plain(name, value):
-            reasons.append(
-                f"engine_params has {given}={value!r}; LightGBM takes numbers, text without spaces and equals signs, "
-                f"and lists of them{', or the name of a file' if name.endswith('_filename') else ''}."
-            )
-        elif needs.any_scale and name in _DEPEND_ON_SCALE and np.any(value):
-            reasons.append(
-                f"engine_params has {given!r}, which depends on the scale of the gradient and breaks shrinking "
-                "(langevin=True with shrink_rate > 0); leave it out or set shrink_rate=0."
-            )
-        elif needs.own_leaves and name in _ACT_ON_LEAF_VALUES and np.any(value):
-            reasons.append(
-                f"engine_params has {given!r}, which acts on LightGBM's own leaf values, and leaf_values='full' and "
-                "leaf_noise='independent' replace them; leave it out, or use diagonal leaf values with shared noise."
-            )
-        elif name.endswith("_filename") and value and not os.path.isfile(value):
-            reasons.append(
-                f"engine_params has {name}={value!r}, which is not a file; LightGBM would ignore it."
-            )
-    return reasons
+def _wrong_value(name: str, value: Any) -> str | None:
+    """Return why LightGBM would misread a value, or None."""
+    is_file = name.endswith("_filename")
+    if not _is_plain(name, value):
+        or_file = ", or the name of a file" if is_file else ""
+        return (
+            "LightGBM takes numbers, text without spaces and equals signs, and lists of them"
+            f"{or_file}."
+        )
+    if is_file and value and not os.path.isfile(value):
+        return "which is not a file; LightGBM would ignore it."
+    return None
 
 
 def _is_plain(name: str, value: Any) -> bool:
-    """Tell whether a value is one: LightGBM gets all parameters as one text, where a space starts another one."""
+    """Return True if a value is one word: LightGBM gets all parameters as a text, in which a space ends a value."""
     if isinstance(value, str) or (name.endswith("_filename") and value):
         is_text = isinstance(value, str | os.PathLike)
         return is_text and (
@@ -151,56 +110,48 @@ def _is_plain(name: str, value: Any) -> bool:
 def checked_columns(params: Mapping[str, Any], n_columns: int, n_leaves: int) -> dict[str, Any]:
     """Return the parameters, with constraints in the form that LightGBM does not misread.
 
-    Raises ValueError where constraints or a file name a column that does not exist, which LightGBM would not survive.
+    Raises ValueError if constraints or a file name a column that does not exist. LightGBM would end the process.
     """
-    for name, path in main_names(params).items():
+    for name, path in RULES.main_names(params).items():
         if name.endswith("_filename") and path:
             check_forced_file(name, path, n_columns, n_leaves)
     groups = params.get("interaction_constraints")
+    if groups is None:
+        return dict(params)
     if isinstance(groups, str) and _GROUPS.fullmatch(groups):
         groups = [
             [int(column) for column in group.split(",") if column.strip()]
             for group in _GROUP.findall(groups)
         ]
-    if groups is None:
-        return dict(params)
-    if _is_groups(groups, n_columns):
-        return {
-            **params,
-            "interaction_constraints": [[int(column) for column in group] for group in groups],
-        }
-    raise ValueError(
-        f"engine_params has interaction_constraints={params['interaction_constraints']!r}; give a list of lists of "
-        f"column numbers from 0 to {n_columns - 1}, such as [[0, 1], [2]]."
-    )
+    return {**params, "interaction_constraints": column_groups(groups, n_columns)}
 
 
-def _is_groups(groups: Any, n_columns: int) -> bool:
-    """Tell whether a value is a list of lists of columns."""
-    if not isinstance(groups, list | tuple) or not all(
-        isinstance(group, list | tuple) for group in groups
-    ):
-        return False
-    columns = [column for group in groups for column in group]
-    return all(
-        isinstance(column, int | np.integer)
-        and not isinstance(column, bool)
-        and 0 <= column < n_columns
-        for column in columns
-    )
+RULES = ParameterRules(
+    library="LightGBM",
+    aliases=MAIN_NAMES,
+    set_by_estimator={
+        **{theirs: f"the parameter {ours}= of the estimator" for ours, theirs in NAMES.items()},
+        **_SET_BY_ESTIMATOR,
+    },
+    refused=REFUSED,
+    allowed=_ALLOWED,
+    depend_on_scale=("lambda_l1", "min_gain_to_split", "max_delta_step", "cegb_penalty_split"),
+    act_on_leaf_values=("lambda_l1", "max_delta_step", "path_smooth", "monotone_constraints"),
+    wrong_value=_wrong_value,
+)
 
 
 def decided_options(params: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the number of bins where the parameters set it, for all columns or for each."""
-    chosen = main_names(params)
-    bins = chosen.get("max_bin_by_feature", chosen.get("max_bin"))
+    """Return the number of bins if the parameters set it, for all columns or for each."""
+    by_name = RULES.main_names(params)
+    bins = by_name.get("max_bin_by_feature", by_name.get("max_bin"))
     return {} if bins is None else {"max_bin": bins}
 
 
 def lightgbm_parameters(
     options: Mapping[str, Any], params: Mapping[str, Any], threads: int
 ) -> dict[str, Any]:
-    """All parameters of a booster, but for the seeds."""
+    """Return all parameters of a booster except the seeds."""
     every: dict[str, Any] = {
         "objective": "none",
         "metric": "None",
@@ -211,7 +162,7 @@ def lightgbm_parameters(
         # must stand out from rounding errors, which LightGBM would otherwise take for rows, and fail.
         "min_sum_hessian_in_leaf": 1e-6 if options["reg_lambda"] > 0 else 1e-3,
         **{theirs: min(options[ours], _LARGEST) for ours, theirs in NAMES.items()},
-        **main_names(params),
+        **RULES.main_names(params),
     }
     if options["subsample"] < 1:
         every["bagging_freq"] = 1
@@ -221,6 +172,6 @@ def lightgbm_parameters(
 
 
 def samples_at_nodes(params: Mapping[str, Any]) -> bool:
-    """Tell whether each node of a tree draws columns or thresholds of its own."""
-    chosen = main_names(params)
-    return chosen.get("feature_fraction_bynode", 1) < 1 or bool(chosen.get("extra_trees"))
+    """Return True if each node of a tree draws columns or thresholds of its own."""
+    by_name = RULES.main_names(params)
+    return by_name.get("feature_fraction_bynode", 1) < 1 or bool(by_name.get("extra_trees"))

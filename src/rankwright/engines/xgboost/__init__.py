@@ -1,6 +1,6 @@
 """XGBoost as an engine. Only `grower` imports the library; a saved model predicts and explains without it.
 
-This folder is the only place that knows XGBoost's trees and the names of its parameters.
+No other folder knows XGBoost's trees and the names of its parameters.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from rankwright.engines.contract import Engine, Growth, Needs
 from rankwright.engines.xgboost import parameters
-from rankwright.engines.xgboost.forest import Forest
+from rankwright.engines.xgboost.forest import XGBoostForest
 
 if TYPE_CHECKING:
     from rankwright.engines.xgboost.grower import Grower
@@ -35,16 +35,16 @@ class XGBoost:
             return version("xgboost-cpu")
 
     def check(self, params: Mapping[str, Any], needs: Needs) -> list[str]:
-        """Say why ``engine_params``, or the engine itself, cannot be used."""
+        """Return the reasons why ``engine_params``, or the engine itself, cannot be used."""
         if find_spec("xgboost") is None:
             return [
                 "engine='xgboost' needs the library xgboost, which is not installed: "
                 'pip install "rankwright[xgboost]".'
             ]
-        return parameters.check(params, needs)
+        return parameters.RULES.check(params, needs)
 
     def decided_options(self, params: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the number of bins where the parameters set it."""
+        """Return the number of bins if the parameters set it."""
         return parameters.decided_options(params)
 
     def grower(self, growth: Growth) -> Grower:
@@ -53,9 +53,9 @@ class XGBoost:
 
         return Grower(growth)
 
-    def load(self, content: bytes) -> Forest:
+    def load(self, content: bytes) -> XGBoostForest:
         """Read a model file."""
-        return Forest.load(content)
+        return XGBoostForest.load(content)
 
 
 ENGINE: Engine = XGBoost()

@@ -1,8 +1,8 @@
-"""Bins as XGBoost sees them: a dense matrix without missing values.
+"""XGBoost's matrix of bins, which has no missing values.
 
-XGBoost keeps four bytes a value, and is slower, where any value is missing. So a column with missing values becomes
-two: one in which they are above all numbers, and one in which they are below. A split of the first sends them to the
-right, a split of the second to the left. Among categories, missing is one more.
+If any value is missing, XGBoost keeps four bytes a value and is slower. So a column with missing values becomes two
+columns: in the first missing values are above all numbers, in the second below. A split of the first column sends them
+to the right, a split of the second to the left. In a column of categories, missing is a further category.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from rankwright.data.bins import Bins
 
 
 class Layout:
-    """Which columns XGBoost's matrix has, and the values in each.
+    """The columns of XGBoost's matrix, and the values in each of them.
 
     Attributes
     ----------
@@ -34,7 +34,7 @@ class Layout:
 
     @property
     def can_split(self) -> bool:
-        """Whether any column has two different values."""
+        """True if any column has two different values."""
         return bool(np.any(self.bins.n_bins + self.bins.has_missing > 1))
 
     def values(self) -> tuple[NDArray[np.float32], list[str]]:
@@ -67,13 +67,10 @@ class Layout:
         return wide
 
     def _values(self, number: int) -> NDArray[np.float64]:
-        """All values of a column of the matrix, ascending."""
+        """Return all values of a column of the matrix, ascending."""
         bins, column = self.bins, self.column_of[number]
         values = np.arange(bins.n_bins[column] + float(bins.has_missing[column]))
-        if (
-            bins.has_missing[column]
-            and not bins.categories[column]
-            and not self.missing_below[number]
-        ):
+        is_number = not bins.categories[column]
+        if bins.has_missing[column] and is_number and not self.missing_below[number]:
             values[-1] = bins.missing
         return values

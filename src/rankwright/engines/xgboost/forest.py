@@ -16,13 +16,14 @@ from rankwright.kernels.tree_arrays import AMONG, AT_MOST, NAN_TO_DEFAULT, TreeA
 Floats = NDArray[np.float64]
 
 _FORMAT, _VERSION = "rankwright trees", 1
+_DAMAGED = "the model file of trees cannot be read: {}; it was damaged."
 _MOST_FEATURES = 1 << 24
 _LARGEST_COVER = float(np.finfo(np.float32).max)  # XGBoost holds covers in single precision
 _INTEGERS, _NUMBERS, _FLAGS = "whole numbers", "numbers", "0 or 1"
 _FIELDS = {
     "column": _INTEGERS,
-    "threshold": _NUMBERS,  # null where only missing values go right, or where there are categories
-    "categories": "",  # null, or the list of those that go left
+    "threshold": _NUMBERS,  # null if only missing values go right, or if the node splits categories
+    "categories": "",  # null, or the list of the categories that go left
     "missing_left": _FLAGS,
     "left": _INTEGERS,
     "right": _INTEGERS,
@@ -39,7 +40,7 @@ class GrownTree(NamedTuple):
     leaf_cover: Floats  # [leaves]
 
 
-class Forest(PackedForest):
+class XGBoostForest(PackedForest):
     """Trees as plain arrays; `rankwright.engines.contract.Forest` describes each name."""
 
     def __init__(self, trees: Sequence[GrownTree], n_features: int) -> None:
@@ -47,34 +48,18 @@ class Forest(PackedForest):
         self._n_features = n_features
 
     @classmethod
-    def load(cls, content: bytes) -> Forest:
+    def load(cls, content: bytes) -> XGBoostForest:
         """Read a model file and check every tree."""
         try:
             document = json.loads(content.decode())
-            if not isinstance(document, dict) or document.get("format") != _FORMAT:
-                raise ValueError(f"it does not say that its format is {_FORMAT!r}")
-            if document.get("version") != _VERSION:
-                raise ValueError(
-                    f"it has version {document.get('version')!r} of the format, not {_VERSION}"
-                )
-            n_features = document.get("columns")
-            if type(n_features) is not int or not 1 <= n_features <= _MOST_FEATURES:
-                raise ValueError(f"it has {n_features!r} columns")
-            if not isinstance(document.get("trees"), list):
-                raise ValueError("it has no list of trees")
-            forest = cls(
-                [_read(tree, number) for number, tree in enumerate(document["trees"])], n_features
-            )
+            _check_document(document)
+            trees = [_read(tree, number) for number, tree in enumerate(document["trees"])]
+            forest = cls(trees, document["columns"])
             forest.packed  # noqa: B018 (computed, and thereby checked)
-        except (ValueError, OverflowError, RecursionError) as error:
-            reason = (
-                "it is nested too deeply"
-                if isinstance(error, RecursionError)
-                else str(error).rstrip(".")
-            )
-            raise ValueError(
-                f"the model file of trees cannot be read: {reason}; it was damaged."
-            ) from None
+        except RecursionError:
+            raise ValueError(_DAMAGED.format("it is nested too deeply")) from None
+        except (ValueError, OverflowError) as error:
+            raise ValueError(_DAMAGED.format(str(error).rstrip("."))) from None
         return forest
 
     @property
@@ -95,11 +80,13 @@ class Forest(PackedForest):
         """Yield the curvature of the training rows in each leaf, tree by tree."""
         return (tree.leaf_cover for tree in self._trees)
 
-    def first(self, n_trees: int) -> Forest:
+    def first(self, n_trees: int) -> XGBoostForest:
         """Keep the first trees only."""
-        return self if n_trees >= self.n_trees else Forest(self._trees[:n_trees], self.n_features)
+        if n_trees >= self.n_trees:
+            return self
+        return XGBoostForest(self._trees[:n_trees], self.n_features)
 
-    def scaled(self, factor: float) -> Forest:
+    def scaled(self, factor: float) -> XGBoostForest:
         """Multiply all leaf values."""
         if factor == 1.0:
             return self
@@ -107,11 +94,11 @@ class Forest(PackedForest):
             tree._replace(arrays=tree.arrays._replace(value=factor * tree.arrays.value))
             for tree in self._trees
         ]
-        return Forest(scaled, self.n_features)
+        return XGBoostForest(scaled, self.n_features)
 
-    def joined(self, other: Forest) -> Forest:
+    def joined(self, other: XGBoostForest) -> XGBoostForest:
         """Append the trees of another forest with the same columns."""
-        return Forest(self._trees + other._trees, self.n_features)
+        return XGBoostForest(self._trees + other._trees, self.n_features)
 
     def dump(self) -> bytes:
         """Return the content of a model file: a line for each tree."""
@@ -129,14 +116,18 @@ class Forest(PackedForest):
 
 def _written(tree: GrownTree) -> dict[str, Any]:
     arrays = tree.arrays
-    is_set = (arrays.decision == AMONG).tolist()
-    bounds = np.where(is_set, np.inf, arrays.threshold).tolist()
+    thresholds: list[float | None] = arrays.threshold.tolist()
+    categories: list[list[int] | None] = [None] * len(thresholds)
+    for node, decision in enumerate(arrays.decision.tolist()):
+        if decision == AMONG:
+            categories[node] = list(map(int, arrays.categories[node]))
+        # JSON has no infinity.
+        if decision == AMONG or not math.isfinite(arrays.threshold[node]):
+            thresholds[node] = None
     return {
         "column": arrays.feature.tolist(),
-        "threshold": [bound if math.isfinite(bound) else None for bound in bounds],
-        "categories": [
-            list(map(int, arrays.categories[node])) if c else None for node, c in enumerate(is_set)
-        ],
+        "threshold": thresholds,
+        "categories": categories,
         "missing_left": arrays.default_left.astype(int).tolist(),
         "left": arrays.left.tolist(),
         "right": arrays.right.tolist(),
@@ -146,23 +137,30 @@ def _written(tree: GrownTree) -> dict[str, Any]:
     }
 
 
-def _read(tree: Any, number: int) -> GrownTree:
-    if not isinstance(tree, dict) or tree.keys() != _FIELDS.keys():
-        raise ValueError(f"tree {number} does not have the fields {', '.join(_FIELDS)}")
-    for name, kind in _FIELDS.items():
-        values, size = tree[name], len(tree["value"]) - (name not in ("value", "leaf_cover"))
-        if not isinstance(values, list) or len(values) != size:
-            raise ValueError(f"tree {number}: {name} is not a list of {size} entries")
-        if kind and not all(_fits(value, kind, name) for value in values):
-            raise ValueError(f"tree {number}: {name} holds something else than {kind}")
-    is_set = np.array([known is not None for known in tree["categories"]], dtype=bool)
-    for known in tree["categories"]:
-        is_list = isinstance(known, list) and all(
-            type(code) is int and 0 <= code < 2**31 for code in known
+def _check_document(document: Any) -> None:
+    """Raise ValueError unless a model file has the head of this format and a list of trees."""
+    if not isinstance(document, dict) or document.get("format") != _FORMAT:
+        raise ValueError(f"it does not say that its format is {_FORMAT!r}")
+    if document.get("version") != _VERSION:
+        raise ValueError(
+            f"it has version {document.get('version')!r} of the format, not {_VERSION}"
         )
-        if known is not None and not (is_list and known == sorted(set(known))):
-            raise ValueError(f"tree {number}: categories are not ascending numbers from 0")
-    nothing = np.empty(0, dtype=np.int64)
+    n_features = document.get("columns")
+    if type(n_features) is not int or not 1 <= n_features <= _MOST_FEATURES:
+        raise ValueError(f"it has {n_features!r} columns")
+    if not isinstance(document.get("trees"), list):
+        raise ValueError("it has no list of trees")
+
+
+def _read(tree: Any, number: int) -> GrownTree:
+    """Read the tree of this number from its entry in the file."""
+    try:
+        _check_fields(tree)
+        categories = [_category_set(codes) for codes in tree["categories"]]
+        leaf_cover = _covers(tree["leaf_cover"])
+    except ValueError as error:
+        raise ValueError(f"tree {number}{error}") from None
+    is_set = np.array([codes is not None for codes in tree["categories"]], dtype=bool)
     threshold = [math.inf if bound is None else float(bound) for bound in tree["threshold"]]
     arrays = TreeArrays(
         feature=np.array(tree["column"], dtype=np.int32),
@@ -172,25 +170,54 @@ def _read(tree: Any, number: int) -> GrownTree:
         default_left=np.array(tree["missing_left"], dtype=bool),
         left=np.array(tree["left"], dtype=np.int32),
         right=np.array(tree["right"], dtype=np.int32),
-        categories=tuple(
-            nothing if known is None else np.array(known, dtype=np.int64)
-            for known in tree["categories"]
-        ),
+        categories=tuple(categories),
         value=np.array(tree["value"], dtype=np.float64),
         gain=np.array(tree["gain"], dtype=np.float64),
     )
-    leaf_cover = np.array(tree["leaf_cover"], dtype=np.float64)
-    if np.any(leaf_cover < 0):
-        raise ValueError(f"tree {number}: a cover is below 0")
-    if np.any(leaf_cover > _LARGEST_COVER):
-        raise ValueError(f"tree {number}: a cover is not a number of 32 bits")
     return GrownTree(arrays, leaf_cover)
 
 
+def _check_fields(tree: Any) -> None:
+    """Raise ValueError unless a tree has all fields, of the right lengths and types."""
+    if not isinstance(tree, dict) or tree.keys() != _FIELDS.keys():
+        raise ValueError(f" does not have the fields {', '.join(_FIELDS)}")
+    for name, kind in _FIELDS.items():
+        values, size = tree[name], len(tree["value"])
+        if name not in ("value", "leaf_cover"):
+            size -= 1  # a tree has one node fewer than leaves
+        if not isinstance(values, list) or len(values) != size:
+            raise ValueError(f": {name} is not a list of {size} entries")
+        if kind and not all(_fits(value, kind, name) for value in values):
+            raise ValueError(f": {name} holds something else than {kind}")
+
+
+def _category_set(codes: Any) -> NDArray[np.int64]:
+    """Return the categories that go left, none if a node splits numbers."""
+    if codes is None:
+        return np.empty(0, dtype=np.int64)
+    is_list = isinstance(codes, list) and all(
+        type(code) is int and 0 <= code < 2**31 for code in codes
+    )
+    if not is_list or codes != sorted(set(codes)):
+        raise ValueError(": categories are not ascending numbers from 0")
+    return np.array(codes, dtype=np.int64)
+
+
+def _covers(values: list[Any]) -> Floats:
+    covers = np.array(values, dtype=np.float64)
+    if np.any(covers < 0):
+        raise ValueError(": a cover is below 0")
+    if np.any(covers > _LARGEST_COVER):
+        raise ValueError(": a cover is not a number of 32 bits")
+    return covers
+
+
 def _fits(value: Any, kind: str, name: str) -> bool:
-    """Tell whether an entry is of its kind; numbers are finite."""
+    """Return True if an entry is of its kind; numbers must be finite."""
     if kind == _NUMBERS:
         if value is None:
             return name == "threshold"
         return type(value) is int or (type(value) is float and math.isfinite(value))
-    return type(value) is int and (value in (0, 1) if kind == _FLAGS else -(2**31) <= value < 2**31)
+    if kind == _FLAGS:
+        return type(value) is int and value in (0, 1)
+    return type(value) is int and -(2**31) <= value < 2**31

@@ -1,11 +1,11 @@
 """Trees from gradients, by XGBoost, on columns that are bins already.
 
-Facts it rests on, each held by a test: XGBoost makes no bins of its own from bin numbers; a tree depends on the
-gradients and on no earlier tree; with gradients whose sums are exact neither the number of threads nor that of machines
-changes anything; a column of weight 0 is not among the sampled ones. Rows and columns are sampled here, by (seed,
-iteration, query key), so that a training resumes anywhere.
+The code relies on these facts, and a test holds each of them: XGBoost makes no bins of its own from bin numbers; a tree
+depends on the gradients and on no earlier tree; if sums of gradients are exact, the numbers of threads and machines
+change nothing; a column of weight 0 is not sampled. Rows and columns are sampled here, by (seed, iteration, query key),
+so that a training can resume at any iteration.
 
-XGBoost bounds leaves by their curvature, not by their rows. ``min_child_samples`` rows are taken to have the mean
+XGBoost limits the curvature of leaves, not their rows. ``min_child_samples`` rows count as that many times the mean
 curvature of the sampled rows.
 """
 
@@ -24,9 +24,9 @@ from rankwright.data.bins import Bins, RowSample
 from rankwright.data.dataset import RankingData
 from rankwright.data.on_disk import row_ranges
 from rankwright.engines.contract import Growth
-from rankwright.engines.gate import GATE
+from rankwright.engines.gate import GATE, threads_for
 from rankwright.engines.xgboost.binned import Layout
-from rankwright.engines.xgboost.forest import Forest, GrownTree
+from rankwright.engines.xgboost.forest import GrownTree, XGBoostForest
 from rankwright.engines.xgboost.parameters import MOST_BINS, check_columns, xgboost_parameters
 from rankwright.engines.xgboost.tree import LeafFinder, read_tree
 from rankwright.kernels.random import UNIFORM, fill_uniform, noise_by_query, stream_of
@@ -35,10 +35,10 @@ from rankwright.support.memory import release_memory
 
 Floats = NDArray[np.float64]
 
-# On smaller data the threads cost more than they gain.
-VALUES_TO_SHARE = 300_000  # rows times columns
-_ROWS, _COLUMNS = 201, 202  # streams of random numbers: those of the training are below
-_CHOSEN = 1e30  # weight of a sampled column: no draw gives one of weight 0 a place before it
+_ROWS, _COLUMNS = 201, 202  # random streams; the streams of the training have smaller numbers
+_SAMPLED = np.float32(
+    1e30
+)  # weight of a sampled column, so large that no column of weight 0 comes before it
 
 
 class Grower:
@@ -47,9 +47,7 @@ class Grower:
     def __init__(self, growth: Growth) -> None:
         train, options, params = growth.parts[0], growth.options, growth.params
         n_columns = len(train.feature_names)
-        self.threads = (
-            GATE.usable(growth.threads) if train.n_rows * n_columns >= VALUES_TO_SHARE else 1
-        )
+        self.threads = threads_for(growth.threads, train.n_rows * n_columns)
         self._queries = train.queries
         self._seed = growth.seed
         self._reducer = growth.reducer
@@ -115,7 +113,7 @@ class Grower:
         return self._trees[-1]
 
     def _drawn_rows(self, iteration: int) -> NDArray[np.bool_] | None:
-        """Whether each row takes part, or None if all do."""
+        """Return a mask of the rows to grow the tree from, or None for all."""
         if self._subsample >= 1:
             return None
         queries = self._queries
@@ -128,14 +126,14 @@ class Grower:
         return drawn
 
     def _least_curvature(self, hess: NDArray[np.float32], drawn: NDArray[np.bool_] | None) -> float:
-        """Least curvature of a leaf: that of so many mean rows."""
+        """Return the least curvature of a leaf: ``min_child_samples`` times the mean curvature of a row."""
         rows = len(hess) if drawn is None else np.count_nonzero(drawn)
         local = np.array([hess.sum(dtype=np.float64), float(rows)])
         curvature, n_rows = self._reducer.sum(local).tolist()
         return max(self._least_weight, float(self._least_rows * curvature / max(1.0, n_rows)))
 
     def _draw_columns(self, iteration: int) -> dict[str, float]:
-        """Give weights to the columns that take part; returns the parameter that says how many."""
+        """Give weights to the sampled columns, and return the parameter that decides their number."""
         if self._colsample >= 1:
             return {}
         bins = self._layout.bins
@@ -144,21 +142,20 @@ class Grower:
         fill_uniform(
             draws, self._n_features, stream_of(self._seed, iteration, _COLUMNS), np.uint64(0), 0
         )
-        n_chosen = max(1, round(self._colsample * len(usable)))
-        chosen = usable[np.argsort(draws[usable], kind="stable")[:n_chosen]]
-        weights = np.where(
-            np.isin(self._layout.column_of, chosen), np.float32(_CHOSEN), np.float32(0)
-        )
+        n_sampled = max(1, round(self._colsample * len(usable)))
+        sampled = usable[np.argsort(draws[usable], kind="stable")[:n_sampled]]
+        is_sampled = np.isin(self._layout.column_of, sampled)
+        weights = np.where(is_sampled, _SAMPLED, np.float32(0))
         self._matrix.set_info(feature_weights=weights)
         return {"colsample_bytree": (np.count_nonzero(weights) + 0.5) / len(weights)}
 
-    def forest(self) -> Forest:
+    def forest(self) -> XGBoostForest:
         """Return the trees since `resume`."""
-        return Forest([tree.finished() for tree in self._trees], self._n_features)
+        return XGBoostForest([tree.finished() for tree in self._trees], self._n_features)
 
 
 class _Tree:
-    """A grown tree, of which the newest finds the leaves of rows."""
+    """A grown tree, which finds the leaves of rows by their bins."""
 
     def __init__(
         self, tree: GrownTree, finder: LeafFinder, codes: Sequence[NDArray[Any]], threads: int

@@ -1,4 +1,4 @@
-"""XGBoost's parameters: the estimator's by XGBoost's names, and which others may be set."""
+"""XGBoost's parameters: the names of the estimator's parameters, and which other parameters may be set."""
 
 from __future__ import annotations
 
@@ -7,8 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from rankwright.engines.contract import Needs
-from rankwright.support.notation import nearest
+from rankwright.engines.parameters import ParameterRules, column_groups, is_whole
 
 _ALIASES = {
     "eta": "learning_rate",
@@ -64,85 +63,44 @@ _ALLOWED = (
     "monotone_constraints",
     "reg_alpha",
 )
-_DEPEND_ON_SCALE = ("min_split_loss", "reg_alpha", "max_delta_step")
-_ACT_ON_LEAF_VALUES = ("reg_alpha", "max_delta_step", "monotone_constraints")
 MOST_BINS = 65_534  # of a column: two bytes, with a number for missing values
 
 
-def main_names(params: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the parameters by one name each."""
-    return {_ALIASES.get(name, name): value for name, value in params.items()}
+def _wrong_value(name: str, value: Any) -> str | None:
+    """Return why XGBoost could not use a value, or None."""
+    if name == "min_child_weight":
+        is_number = isinstance(value, int | float | np.number) and not isinstance(value, bool)
+        if not is_number or not 0 <= value <= 1e300:
+            return "give a number from 0."
+    if name == "max_bin" and not (is_whole(value) and 2 <= value <= MOST_BINS):
+        return f"give a whole number from 2 to {MOST_BINS}."
+    return None
 
 
-def check(params: Mapping[str, Any], needs: Needs) -> list[str]:
-    """Say why parameters cannot be used: the estimator sets them, they break it, or XGBoost does not know them."""
-    reasons = []
-    first_names: dict[str, str] = {}
-    for given, value in params.items():
-        name = _ALIASES.get(given, given)
-        if name in first_names:
-            reasons.append(
-                f"engine_params has {first_names[name]!r} and {given!r}, two names of one parameter; keep one."
-            )
-        first_names[name] = given
-        if name in _SET_BY_ESTIMATOR:
-            reasons.append(f"engine_params has {given!r}; use {_SET_BY_ESTIMATOR[name]} instead.")
-        elif name in _REFUSED:
-            reasons.append(
-                f"engine_params has {given!r}, which cannot be used: {_REFUSED[name]}. Leave it out."
-            )
-        elif name not in _ALLOWED:
-            hint = nearest(str(name), _ALLOWED, cutoff=0.6)
-            reasons.append(
-                f"engine_params has {given!r}, which is not a parameter of XGBoost that can be used here{hint} "
-                f"These can: {', '.join(_ALLOWED)}."
-            )
-        elif needs.any_scale and name in _DEPEND_ON_SCALE and np.any(value):
-            reasons.append(
-                f"engine_params has {given!r}, which depends on the scale of the gradient and breaks shrinking "
-                "(langevin=True with shrink_rate > 0); leave it out or set shrink_rate=0."
-            )
-        elif needs.own_leaves and name in _ACT_ON_LEAF_VALUES and _is_set(value):
-            reasons.append(
-                f"engine_params has {given!r}, which acts on XGBoost's own leaf values, and leaf_values='full' and "
-                "leaf_noise='independent' replace them; leave it out, or use diagonal leaf values with shared noise."
-            )
-        elif name == "min_child_weight" and not _is_number(value):
-            reasons.append(f"engine_params has {given}={value!r}; give a number from 0.")
-        elif name == "max_bin" and not (_is_whole(value) and 2 <= value <= MOST_BINS):
-            reasons.append(
-                f"engine_params has max_bin={value!r}; give a whole number from 2 to {MOST_BINS}."
-            )
-    return reasons
-
-
-def _is_set(value: Any) -> bool:
-    return any(value.values()) if isinstance(value, Mapping) else bool(np.any(value))
-
-
-def _is_number(value: Any) -> bool:
-    return (
-        isinstance(value, int | float | np.number)
-        and not isinstance(value, bool)
-        and bool(0 <= value <= 1e300)
-    )
-
-
-def _is_whole(value: Any) -> bool:
-    return isinstance(value, int | np.integer) and not isinstance(value, bool)
+RULES = ParameterRules(
+    library="XGBoost",
+    aliases=_ALIASES,
+    set_by_estimator=_SET_BY_ESTIMATOR,
+    refused=_REFUSED,
+    allowed=_ALLOWED,
+    depend_on_scale=("min_split_loss", "reg_alpha", "max_delta_step"),
+    act_on_leaf_values=("reg_alpha", "max_delta_step", "monotone_constraints"),
+    wrong_value=_wrong_value,
+)
 
 
 def decided_options(params: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the number of bins where the parameters set it."""
+    """Return the number of bins if the parameters set it."""
     return {"max_bin": int(params["max_bin"])} if "max_bin" in params else {}
 
 
 def check_columns(params: Mapping[str, Any], names: Sequence[str]) -> None:
-    """Raise ValueError where constraints do not fit the columns of the data."""
-    if "monotone_constraints" in (chosen := main_names(params)):
-        _signs(chosen["monotone_constraints"], names)
-    if "interaction_constraints" in chosen:
-        _groups(chosen["interaction_constraints"], len(names))
+    """Raise ValueError if constraints do not fit the columns of the data."""
+    by_name = RULES.main_names(params)
+    if "monotone_constraints" in by_name:
+        _signs(by_name["monotone_constraints"], names)
+    if "interaction_constraints" in by_name:
+        column_groups(by_name["interaction_constraints"], len(names))
 
 
 def xgboost_parameters(
@@ -152,13 +110,13 @@ def xgboost_parameters(
     column_of: Sequence[int],
     threads: int,
 ) -> dict[str, Any]:
-    """Return all parameters of a booster, but for those that change from tree to tree.
+    """Return all parameters of a booster except those that change from tree to tree.
 
     ``column_of`` has the column of the data that each column of XGBoost's matrix stands for.
     """
-    chosen = main_names(params)
+    by_name = RULES.main_names(params)
     every: dict[str, Any] = {
-        "objective": "reg:squarederror",  # never asked: gradients are given
+        "objective": "reg:squarederror",  # is not used, because gradients are given
         "base_score": 0.0,
         "disable_default_eval_metric": True,
         "tree_method": "hist",
@@ -171,15 +129,15 @@ def xgboost_parameters(
         "max_depth": max(0, options["max_depth"]),
         **{
             name: value
-            for name, value in chosen.items()
+            for name, value in by_name.items()
             if name not in ("max_bin", "min_child_weight")
         },
     }
-    if "monotone_constraints" in chosen:
-        signs = _signs(chosen["monotone_constraints"], names)
+    if "monotone_constraints" in by_name:
+        signs = _signs(by_name["monotone_constraints"], names)
         every["monotone_constraints"] = tuple(signs[column] for column in column_of)
-    if "interaction_constraints" in chosen:
-        groups = _groups(chosen["interaction_constraints"], len(names))
+    if "interaction_constraints" in by_name:
+        groups = column_groups(by_name["interaction_constraints"], len(names))
         # A column that is in no group may still be split twice, by either of the columns that stand for it.
         free = sorted(set(range(len(names))) - {column for group in groups for column in group})
         groups += [[column] for column in free]
@@ -192,28 +150,14 @@ def xgboost_parameters(
 
 
 def _signs(constraints: Any, names: Sequence[str]) -> list[int]:
-    """One of -1, 0 and 1 for each column."""
+    """Return -1, 0 or 1 for each column."""
     signs = constraints
     if isinstance(constraints, Mapping) and set(constraints) <= set(names):
         signs = [constraints.get(name, 0) for name in names]
     is_list = isinstance(signs, list | tuple) and len(signs) == len(names)
-    if not is_list or not all(_is_whole(sign) and -1 <= sign <= 1 for sign in signs):
+    if not is_list or not all(is_whole(sign) and -1 <= sign <= 1 for sign in signs):
         raise ValueError(
             f"engine_params has monotone_constraints={constraints!r}; give -1, 0 or 1 for each of {len(names)} "
             f"columns, or a dict of names such as {{{names[0]!r}: 1}}."
         )
     return [int(sign) for sign in signs]
-
-
-def _groups(constraints: Any, n_columns: int) -> list[list[int]]:
-    is_list = isinstance(constraints, list | tuple) and all(
-        isinstance(group, list | tuple) for group in constraints
-    )
-    if not is_list or not all(
-        _is_whole(c) and 0 <= c < n_columns for group in constraints for c in group
-    ):
-        raise ValueError(
-            f"engine_params has interaction_constraints={constraints!r}; give a list of lists of column numbers from "
-            f"0 to {n_columns - 1}, such as [[0, 1], [2]]."
-        )
-    return [[int(column) for column in group] for group in constraints]

@@ -1,10 +1,10 @@
-"""One tree of XGBoost: from splits of bins to splits of values, and the leaf of each row."""
+"""A tree of XGBoost: its splits of bins as splits of values, and the leaf of each row."""
 
 from __future__ import annotations
 
 import math
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,15 +16,23 @@ from rankwright.kernels.threads import equal_ranges, run_ranges
 from rankwright.kernels.tree_arrays import AMONG, AT_MOST, NAN_TO_DEFAULT, TreeArrays
 
 _ROWS_PER_THREAD = 100_000  # of a look-up: fewer are done before another thread has started
-_NOTHING = np.empty(0, dtype=np.int64)
+
+
+class _Split(NamedTuple):
+    """The rule of one node."""
+
+    threshold: float = 0.0
+    last_bin: int = 0  # on the left; for numbers only
+    categories: tuple[int, ...] | None = None  # on the left; None for numbers
+    missing_left: bool = False
+    swapped: bool = False  # the child that XGBoost calls left is on the right
 
 
 def read_tree(tree: dict[str, Any], layout: Layout) -> tuple[GrownTree, NDArray[np.int64]] | None:
-    """Translate XGBoost's description of a tree; None if it has no split.
+    """Translate XGBoost's description of a tree; return None if it has no split.
 
-    Also returns the last bin on the left of each node, where it splits numbers.
+    Also returns the last bin on the left of each node that splits numbers.
     """
-    bins = layout.bins
     left, right = (
         np.array(tree[name], dtype=np.int64) for name in ("left_children", "right_children")
     )
@@ -35,55 +43,72 @@ def read_tree(tree: dict[str, Any], layout: Layout) -> tuple[GrownTree, NDArray[
     number = np.where(inner, np.cumsum(inner) - 1, ~(np.cumsum(~inner) - 1))
     nodes = np.flatnonzero(inner)
     left, right = number[left[nodes]], number[right[nodes]]
-    parts = np.array(tree["split_indices"], dtype=np.int64)[nodes]
-    column = layout.column_of[parts]
+    # XGBoost holds numbers in single precision.
     condition = np.array(tree["split_conditions"], dtype=np.float32).astype(np.float64)
+    gain = np.array(tree["loss_changes"], dtype=np.float32).astype(np.float64)[nodes]
+    cover = np.array(tree["sum_hessian"], dtype=np.float32).astype(np.float64)
+    columns = np.array(tree["split_indices"], dtype=np.int64)[nodes]  # of XGBoost's matrix
     sets = _sets(tree)
-    n = len(nodes)
-    threshold, last_bin = np.zeros(n), np.zeros(n, dtype=np.int64)
-    decision, missing_left = np.full(n, AT_MOST, dtype=np.uint8), np.zeros(n, dtype=bool)
-    categories = [_NOTHING] * n
-    swapped = np.zeros(n, dtype=bool)  # the child that XGBoost calls left is on the right
-    for i, node in enumerate(nodes.tolist()):
-        n_bins = int(bins.n_bins[column[i]])
-        if node in sets:  # XGBoost sends what is in the set to the right
-            known = sets[node][sets[node] < n_bins]
-            missing_left[i] = len(known) < len(sets[node])
-            swapped[i], decision[i], categories[i] = True, AMONG, known
-            if len(known) == 0:  # missing values alone are in the set
-                swapped[i], decision[i], missing_left[i] = False, AT_MOST, False
-                threshold[i], last_bin[i] = math.inf, n_bins - 1
-            continue
-        below = math.ceil(condition[node]) - 1  # the last value on the left
-        if layout.missing_below[parts[i]]:
-            below -= 1
-            missing_left[i] = True
-        if below < 0:  # missing values alone go left
-            swapped[i], missing_left[i], below = True, False, n_bins - 1
-        last_bin[i] = min(below, n_bins - 1)
-        threshold[i] = bins.edges[column[i]][below] if below < n_bins - 1 else math.inf
-        if not bins.has_missing[column[i]]:
-            # Training says nothing about missing values here. They are read as 0, as LightGBM does,
-            # so that search engines that serve an absent feature as 0 and as NaN agree.
-            missing_left[i] = threshold[i] >= 0
+    splits = []
+    for node, column in zip(nodes.tolist(), columns.tolist(), strict=True):
+        if node in sets:
+            splits.append(_split_of_categories(sets[node], column, layout))
+        else:
+            splits.append(_split_of_numbers(condition[node], column, layout))
+    swapped = np.array([split.swapped for split in splits])
+    is_set = np.array([split.categories is not None for split in splits])
     arrays = TreeArrays(
-        feature=column.astype(np.int32),
-        threshold=threshold,
-        decision=decision,
-        missing=np.full(n, NAN_TO_DEFAULT, dtype=np.uint8),
-        default_left=missing_left,
+        feature=layout.column_of[columns].astype(np.int32),
+        threshold=np.array([split.threshold for split in splits]),
+        decision=np.where(is_set, AMONG, AT_MOST).astype(np.uint8),
+        missing=np.full(len(nodes), NAN_TO_DEFAULT, dtype=np.uint8),
+        default_left=np.array([split.missing_left for split in splits]),
         left=np.where(swapped, right, left).astype(np.int32),
         right=np.where(swapped, left, right).astype(np.int32),
-        categories=tuple(categories),
+        categories=tuple(np.array(split.categories or (), dtype=np.int64) for split in splits),
         value=condition[~inner],
-        gain=np.array(tree["loss_changes"], dtype=np.float32).astype(np.float64)[nodes],
+        gain=gain,
     )
-    cover = np.array(tree["sum_hessian"], dtype=np.float32).astype(np.float64)
+    last_bin = np.array([split.last_bin for split in splits], dtype=np.int64)
     return GrownTree(arrays, cover[~inner]), last_bin
 
 
+def _split_of_categories(categories: NDArray[np.int64], column: int, layout: Layout) -> _Split:
+    """Translate a set of categories. XGBoost sends the set to the right, and `TreeArrays` to the left."""
+    n_bins = int(layout.bins.n_bins[layout.column_of[column]])
+    # Missing values are the category past the last one.
+    has_missing = bool(np.any(categories >= n_bins))
+    real = tuple(categories[categories < n_bins].tolist())
+    if not real:
+        # Missing values alone are in the set, so all numbers go left and missing values go right.
+        return _Split(threshold=math.inf, last_bin=n_bins - 1)
+    return _Split(categories=real, missing_left=has_missing, swapped=True)
+
+
+def _split_of_numbers(condition: float, column: int, layout: Layout) -> _Split:
+    """Translate a split between two bins."""
+    bins, feature = layout.bins, layout.column_of[column]
+    n_bins = int(bins.n_bins[feature])
+    below = math.ceil(condition) - 1  # the last value on the left
+    missing_left = bool(layout.missing_below[column])
+    if missing_left:
+        below -= 1  # in this column missing values are 0, and bins count from 1
+    swapped = below < 0
+    if swapped:
+        # Missing values alone go left, so all numbers go left once the children are swapped.
+        below, missing_left = n_bins - 1, False
+    threshold, last_bin = math.inf, n_bins - 1
+    if below < last_bin:
+        threshold, last_bin = float(bins.edges[feature][below]), below
+    if not bins.has_missing[feature]:
+        # Training says nothing about missing values here. They are read as 0, as LightGBM does,
+        # so that search engines that serve an absent feature as 0 and as NaN agree.
+        missing_left = threshold >= 0
+    return _Split(threshold, last_bin, missing_left=missing_left, swapped=swapped)
+
+
 def _sets(tree: dict[str, Any]) -> dict[int, NDArray[np.int64]]:
-    """The categories of each node that has a set, ascending."""
+    """Return the categories of each node that has a set, ascending."""
     every = np.array(tree["categories"], dtype=np.int64)
     starts, sizes = tree["categories_segments"], tree["categories_sizes"]
     return {
@@ -100,9 +125,8 @@ class LeafFinder:
     ) -> None:
         self._column = tree.feature.astype(np.int64)
         self._n_bins = n_bins[self._column]
-        widths = (
-            self._n_bins + 2
-        )  # one more for a category that is not known, and one for missing values
+        # Two more than bins: for a category that was not in training, and for missing values.
+        widths = self._n_bins + 2
         self._first = np.cumsum(widths) - widths
         self._child = np.repeat(tree.right, widths)
         for i, first in enumerate(self._first.tolist()):
