@@ -407,3 +407,17 @@ def test_examples_are_copied_without_prompts_and_output() -> None:
         )
         browser.close()
     assert copied == ["for i in range(2):\n    print(i)\ni\n", None]
+
+
+@pytest.mark.parametrize("page", ["ARCHITECTURE.md", "CONTRIBUTING.md"])
+def test_files_named_for_contributors_exist(page: str) -> None:
+    package = ROOT / "src" / "rankwright"
+    # An engine has its files in a folder of its own.
+    places = (ROOT, package, package / "engines" / "lightgbm")
+    named = [
+        code
+        for code in inline_code((ROOT / page).read_text())
+        if re.fullmatch(r"[\w./-]+(?:\.(?:py|pyi|md|toml)|/)", code)
+    ]
+    assert len(named) > 10
+    assert [code for code in named if not any((place / code).exists() for place in places)] == []
