@@ -162,7 +162,7 @@ def test_align_refusals() -> None:
     with pytest.raises(ValueError, match=r"no query of the run 'bm25' is judged: it has q1.*01"):
         align(run, Qrels(["01"], ["d"], [1]))
     for bad in (-1, math.nan):
-        with pytest.raises(ValueError, match="unjudged must be a label"):
+        with pytest.raises(ValueError, match="unjudged must be a number from 0"):
             align(run, Qrels(["q1"], ["d"], [1]), unjudged=bad)
 
 

@@ -1,9 +1,10 @@
-"""Arguments of an estimator's methods as ranking data."""
+"""Turn the arguments of an estimator's methods into ranking data."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -24,10 +25,10 @@ from rankwright.support.files import is_path
 
 def ranking_data(
     X: Any,
-    y: Any,
-    qid: Any,
-    group: Any,
-    weights: Any,
+    y: Any = None,
+    qid: Any = None,
+    group: Any = None,
+    weights: Any = None,
     reference: HasColumns | None = None,
     pairs: Any = None,
     document: Any = None,
@@ -36,34 +37,34 @@ def ranking_data(
 ) -> RankingData:
     """Build the data of ``fit`` and ``score``; X may be a `RankingData` already, or paths of files to stream.
 
-    ``fields`` are added to those of the data: arrays, or names of columns of a frame, which are then not features.
-    Of a `RankingData` they are arrays in its own order, or names of its fields. ``show`` reports reading.
+    ``fields`` are added to the fields of the data. They are arrays or names of columns of a frame, which
+    are then not features; for a `RankingData`, arrays in its order or names of its fields.
     """
+    fields = fields or {}
     if is_path(X):
-        others = [*(fields or {}).values(), *([] if document is None else [document])]
-        data = _in_files(X, y, qid, group, weights, reference, others, show)
+        check_columns_of_files(y, qid, weights, group, [*fields.values(), document])
+        names = list(fields.values())
+        if document is not None:
+            names.append(document)
+        data = _streamed(X, y, qid, weights, names, (), reference, show)
         return data if pairs is None else data.with_pairs(pairs, document, as_given=True)
     if isinstance(X, RankingData):
         if any(argument is not None for argument in (y, qid, group, weights)):
             raise ValueError(
-                "X is a RankingData, which has labels, queries and weights; leave out the other arguments."
+                "X is a RankingData, which has labels, queries and weights; leave out the other "
+                "arguments."
             )
         if reference is not None:
             X.check_columns(reference)
-        data = (
-            X.with_fields({name: _field_of(X, value) for name, value in fields.items()})
-            if fields
-            else X
-        )
+        data = X
+        if fields:
+            data = X.with_fields({name: _field_of(X, value) for name, value in fields.items()})
         return data if pairs is None else data.with_pairs(pairs, document)
     if y is None and pairs is None:
         raise ValueError("requires y to be passed, but the target y is None: labels, one per row.")
-    arrays = {
-        name: np.asarray(named_column(X, value, name)) for name, value in (fields or {}).items()
-    }
-    X = drop_columns(X, [value for value in (fields or {}).values() if isinstance(value, str)])
+    arrays = {name: np.asarray(named_column(X, value, name)) for name, value in fields.items()}
     return RankingData(
-        X,
+        drop_columns(X, [value for value in fields.values() if isinstance(value, str)]),
         y,
         qid=qid,
         group=group,
@@ -75,34 +76,50 @@ def ranking_data(
     )
 
 
-def _in_files(
-    X: Any,
+def _streamed(
+    path: Any,
     y: Any,
     qid: Any,
-    group: Any,
-    weights: Any,
+    weight: Any,
+    fields: Sequence[str],
+    drop: Sequence[str],
     reference: HasColumns | None,
-    fields: Sequence[Any],
     show: Show,
-    drop: tuple[str, ...] = (),
 ) -> RankingData:
-    """Stream data from files, whose columns the other arguments name."""
-    check_columns_of_files(y, qid, weights, group, fields)
-    labels = list(y) if isinstance(y, list | tuple) else [] if y is None else [y]
-    options: dict[str, Any] = {
-        "qid": qid,
-        "weight": weights,
-        "fields": tuple(dict.fromkeys(fields)),
-        "drop": drop,
-    }
-    options["label"] = labels[0] if len(labels) == 1 else tuple(labels) or None
-    return stream_data(DataFiles.of(X, **options), reference=reference, show=show)
+    """Stream data from files, whose columns the arguments name."""
+    label = y
+    if isinstance(y, list | tuple):
+        label = tuple(y) or None
+        if len(y) == 1:
+            label = y[0]
+    files = DataFiles.of(
+        path,
+        label=label,
+        qid=qid,
+        weight=weight,
+        fields=tuple(dict.fromkeys(fields)),
+        drop=tuple(drop),
+    )
+    return stream_data(files, reference=reference, show=show)
+
+
+def _field_of(data: RankingData, value: Any) -> Any:
+    """Return a field that is given by its name, or the value itself."""
+    if not isinstance(value, str):
+        return value
+    if value not in data.fields:
+        known = f"it has {', '.join(map(repr, data.fields))}" if data.fields else "it has none"
+        raise ValueError(
+            f"{value!r} is not a field of the RankingData ({known}); create it with "
+            f"fields=[{value!r}], or give an array."
+        )
+    return data.fields[value]
 
 
 def by_column(argument: str, values: Any) -> dict[str, Any]:
-    """Read an argument of ``fit`` that gives columns: arrays or names of columns, by the name that each shall have.
+    """Read an argument of ``fit`` that gives columns, arrays or names, and return them by their new names.
 
-    An array gets the name of the argument; a list of texts names columns.
+    An array gets the name of the argument. A list of texts names columns.
 
     Examples
     --------
@@ -115,43 +132,21 @@ def by_column(argument: str, values: Any) -> dict[str, Any]:
         return {values: values}
     if isinstance(values, Mapping):
         return {str(name): value for name, value in values.items()}
-    if (
-        isinstance(values, list | tuple)
-        and values
-        and all(isinstance(value, str) for value in values)
-    ):
-        return {name: name for name in values}
-    if (width := _n_columns(values)) is not None:
-        raise ValueError(
-            f"{argument} has {width} columns; give several as arrays by name, such as {argument}="
-            "{'first': ..., 'second': ...}, or as a list of names of columns."
-        )
-    return {argument: values}
-
-
-def _n_columns(values: Any) -> int | None:
-    """Return the number of columns of a table or of a list of arrays; None for one column."""
+    n_columns = 1
     shape: tuple[int, ...] = getattr(values, "shape", ())
     if len(shape) == 2:
-        return int(shape[1])
-    arrays = (
-        isinstance(values, list | tuple)
-        and values
-        and all(len(getattr(v, "shape", ())) == 1 for v in values)
-    )
-    return len(values) if arrays else None
-
-
-def _field_of(data: RankingData, value: Any) -> Any:
-    if not isinstance(value, str):
-        return value
-    if value not in data.fields:
-        known = f"it has {', '.join(map(repr, data.fields))}" if data.fields else "it has none"
+        n_columns = int(shape[1])
+    elif isinstance(values, list | tuple) and values:
+        if all(isinstance(value, str) for value in values):
+            return {name: name for name in values}
+        if all(len(getattr(value, "shape", ())) == 1 for value in values):
+            n_columns = len(values)
+    if n_columns > 1 or len(shape) == 2:
         raise ValueError(
-            f"{value!r} is not a field of the RankingData ({known}); create it with fields=[{value!r}], or give an "
-            "array."
+            f"{argument} has {n_columns} columns; give several as arrays by name, such as "
+            f"{argument}={{'first': ..., 'second': ...}}, or as a list of names of columns."
         )
-    return data.fields[value]
+    return {argument: values}
 
 
 def evaluation_sets(
@@ -164,38 +159,94 @@ def evaluation_sets(
     fields: Mapping[str, str] | None = None,
     show: Show = silent,
 ) -> list[RankingData]:
-    """Build the evaluation sets of ``fit``: a list of (X, y, qid), of `RankingData`, frames or paths, or one of them.
+    """Build the evaluation sets of ``fit``: a list of (X, y, qid), `RankingData`, frames or paths, or a single set.
 
-    Frames need the names of their columns, where ``fit`` was given names as ``y`` and ``qid``. With ``eval_group``, the
-    sizes of the queries of each set, sets are (X, y). ``leave_out`` names columns of frames that are not features, and
-    ``fields`` those of them that the first set, if it has names of columns, must have.
+    Parameters
+    ----------
+    eval_set, y, qid, eval_group
+        As given to ``fit``. Frames alone need ``y`` and ``qid`` as names of columns. With ``eval_group``,
+        the sizes of the queries of each set, sets are (X, y).
+    train
+        The training data, with the columns that sets must have.
+    leave_out
+        Names of columns of frames and files that are not features.
+    fields
+        The columns of ``leave_out`` that the first set must have, if its columns have names.
     """
     if eval_group is not None:
         return _sets_by_group(eval_set, eval_group, train)
-    sets = _listed(eval_set)
-    return [
-        _evaluation_set(
-            item, number, train, y, qid, leave_out, {} if number else fields or {}, show
+    sets = []
+    for number, item in enumerate(_listed(eval_set)):
+        set_fields = dict(fields or {}) if number == 0 else {}
+        dropped = [name for name in leave_out if name not in set_fields.values()]
+        with _naming_set(number):
+            if isinstance(item, RankingData):
+                data = ranking_data(item, reference=train, fields=set_fields)
+            elif is_path(item):
+                labels = y if names_columns(y, y) else list(train.label_names)
+                query = qid if isinstance(qid, str) else None
+                names = list(set_fields.values())
+                data = _streamed(item, labels, query, None, names, dropped, train, show)
+            else:
+                X, set_y, set_qid = _triple(item, y, qid)
+                if not frame_columns(X):
+                    set_fields = {}
+                data = ranking_data(
+                    drop_columns(X, dropped), set_y, set_qid, reference=train, fields=set_fields
+                )
+        sets.append(data)
+    return sets
+
+
+def _triple(item: Any, y: Any, qid: Any) -> Sequence[Any]:
+    """Return (X, y, qid) for a set that is not a `RankingData` and not in files."""
+    columns = frame_columns(item)
+    if columns:
+        if not names_columns(y, columns) or not isinstance(qid, str):
+            raise ValueError(
+                "a data frame alone needs y and qid of fit as names of columns; give (X, y, qid)"
+            )
+        return item, y, qid
+    if not isinstance(item, tuple | list) or len(item) != 3:
+        raise ValueError("expected (X, y, qid) or a RankingData; (X, y) needs eval_group")
+    return item
+
+
+def _sets_by_group(eval_set: Any, eval_group: Any, train: RankingData) -> list[RankingData]:
+    """Build evaluation sets of pairs (X, y) and the sizes of their queries."""
+    if not isinstance(eval_set, list | tuple) or not isinstance(eval_group, list | tuple):
+        raise ValueError(
+            "eval_group needs a list of (X, y) as eval_set, and must be a list with the sizes of "
+            "the queries of each."
         )
-        for number, item in enumerate(sets)
-    ]
+    if len(eval_set) != len(eval_group):
+        raise ValueError(
+            f"eval_group has {len(eval_group)} entries for {len(eval_set)} evaluation sets; give "
+            "the sizes of queries of each."
+        )
+    sets = []
+    for number, (item, group) in enumerate(zip(eval_set, eval_group, strict=True)):
+        with _naming_set(number):
+            if not isinstance(item, tuple | list) or len(item) != 2:
+                raise ValueError("expected (X, y), since eval_group has the queries")
+            X, y = item
+            sets.append(ranking_data(X, y, group=group, reference=train))
+    return sets
 
 
 def check_paths(eval_set: Any) -> None:
-    """Raise ValueError where an evaluation set names files that do not exist or cannot be streamed.
+    """Raise ValueError if an evaluation set names files that do not exist or cannot be streamed.
 
-    They are read after the training data, which takes long to find that out.
+    Evaluation sets are read after the training data, so that the error would come late.
     """
     for number, item in enumerate(_listed(eval_set)):
         if is_path(item):
-            try:
-                DataFiles.of(item).files  # noqa: B018 (found, and thereby checked)
-            except ValueError as error:
-                raise ValueError(f"eval_set[{number}]: {error}") from None
+            with _naming_set(number):
+                DataFiles.of(item).files  # noqa: B018 (the property checks the paths)
 
 
 def _listed(eval_set: Any) -> Sequence[Any]:
-    """Return evaluation sets as a list, where one may be given alone."""
+    """Return evaluation sets as a list, because a single set may be given without one."""
     if eval_set is None:
         return []
     is_triple = isinstance(eval_set, tuple) and len(eval_set) == 3 and not is_path(eval_set)
@@ -204,85 +255,23 @@ def _listed(eval_set: Any) -> Sequence[Any]:
         return [eval_set]
     if not isinstance(eval_set, list | tuple):
         raise ValueError(
-            f"eval_set must be a list of (X, y, qid) or of RankingData; got a {type(eval_set).__name__}."
+            "eval_set must be a list of (X, y, qid) or of RankingData; got a "
+            f"{type(eval_set).__name__}."
         )
     return eval_set
 
 
-def _sets_by_group(eval_set: Any, eval_group: Any, train: RankingData) -> list[RankingData]:
-    """Build evaluation sets of pairs (X, y) and the sizes of their queries, one list of sizes for each."""
-    if not isinstance(eval_set, list | tuple) or not isinstance(eval_group, list | tuple):
-        raise ValueError(
-            "eval_group needs a list of (X, y) as eval_set, and must be a list with the sizes of the queries of each."
-        )
-    if len(eval_set) != len(eval_group):
-        raise ValueError(
-            f"eval_group has {len(eval_group)} entries for {len(eval_set)} evaluation sets; give the sizes of queries "
-            "of each."
-        )
-    data = []
-    for number, (item, group) in enumerate(zip(eval_set, eval_group, strict=True)):
-        try:
-            if not isinstance(item, tuple | list) or len(item) != 2:
-                raise ValueError("expected (X, y), since eval_group has the queries")
-            data.append(ranking_data(item[0], item[1], None, group, None, train))
-        except ValueError as error:
-            raise ValueError(f"eval_set[{number}]: {error}") from None
-    return data
-
-
-def _evaluation_set(
-    item: Any,
-    number: int,
-    train: RankingData,
-    label_name: Any,
-    qid_name: Any,
-    leave_out: Sequence[str],
-    fields: Mapping[str, str],
-    show: Show,
-) -> RankingData:
-    others = [name for name in leave_out if name not in fields.values()]
+@contextmanager
+def _naming_set(number: int) -> Iterator[None]:
+    """Let errors about an evaluation set begin with its number."""
     try:
-        if isinstance(item, RankingData):
-            return ranking_data(item, None, None, None, None, train, fields=fields)
-        if is_path(item):
-            names = (
-                label_name
-                if names_columns(label_name, label_name)
-                else list(train.label_names) or None
-            )
-            query = qid_name if isinstance(qid_name, str) else None
-            return _in_files(
-                item,
-                names,
-                query,
-                None,
-                None,
-                train,
-                list(fields.values()),
-                show,
-                drop=tuple(others),
-            )
-        if frame_columns(item):
-            if not (names_columns(label_name, frame_columns(item)) and isinstance(qid_name, str)):
-                raise ValueError(
-                    "a data frame alone needs y and qid of fit as names of columns; give (X, y, qid)"
-                )
-            return ranking_data(
-                drop_columns(item, others), label_name, qid_name, None, None, train, fields=fields
-            )
-        if not isinstance(item, tuple | list) or len(item) != 3:
-            raise ValueError("expected (X, y, qid) or a RankingData; (X, y) needs eval_group")
-        X, y, qid = item
-        if not frame_columns(X):
-            return ranking_data(X, y, qid, None, None, train)
-        return ranking_data(drop_columns(X, others), y, qid, None, None, train, fields=fields)
+        yield
     except ValueError as error:
         raise ValueError(f"eval_set[{number}]: {error}") from None
 
 
 def named_labels_of(X: Any, y: Any) -> Any:
-    """Return the labels that a text names, those by name for a list of texts, or the value itself."""
+    """Return the labels that a text or a list of texts names, or the value itself."""
     if names_columns(y, frame_columns(X)) and not isinstance(y, str):
         return {name: named_column(X, name, "y") for name in y}
     return named_column(X, y, "y")

@@ -205,11 +205,13 @@ def _check_same_categories(levels: Levels, expected: Levels) -> None:
     for name in levels.keys() | expected.keys():
         if name not in expected:
             raise ValueError(
-                f"column {name!r} holds categories here but numbers in the training data; use one type in both."
+                f"column {name!r} holds categories here but numbers in the training data; use one "
+                "type in both."
             )
         if expected[name] is None and levels.get(name) is not None:
             raise ValueError(
-                f"column {name!r} holds text here but codes in the training data; give codes in both."
+                f"column {name!r} holds text here but codes in the training data; give codes in "
+                "both."
             )
 
 
@@ -261,8 +263,8 @@ def encode_features(X: Any, columns: Columns) -> Any:
     if place is not None:
         row, column = place
         raise ValueError(
-            f"X has an infinite value at row {row}, feature {columns.feature_names[column]!r}; use NaN for a "
-            "missing value, or a large finite number."
+            f"X has an infinite value at row {row}, feature {columns.feature_names[column]!r}; use "
+            "NaN for a missing value, or a large finite number."
         )
     return matrix
 
@@ -346,7 +348,8 @@ def _check_numeric(series_of: dict[str, nw.Series[Any]], in_training: bool) -> N
             continue
         if in_training:
             raise ValueError(
-                f"column {name!r} has the type {series.dtype}, but numbers in the training data; convert it."
+                f"column {name!r} has the type {series.dtype}, but numbers in the training data; "
+                "convert it."
             )
         wrong.append(f"{name!r} has the type {series.dtype}")
     remedy = "in categorical=, or give it a categorical type, or drop it."
@@ -383,8 +386,8 @@ def _encode_categories(
         present = {value for value in values if not is_missing(value)}
     except TypeError:  # lists and the like, which have no hash
         raise ValueError(
-            f"column {series.name!r} has the type {series.dtype}, whose values cannot be categories; turn them into "
-            "text, or drop it."
+            f"column {series.name!r} has the type {series.dtype}, whose values cannot be "
+            "categories; turn them into text, or drop it."
         ) from None
     if levels is None:
         levels = sorted_levels(present, series.name)
@@ -392,8 +395,8 @@ def _encode_categories(
     has_text = any(isinstance(value, str) for value in present)
     if present and levels_are_text and not has_text:
         raise ValueError(
-            f"column {series.name!r} has the type {series.dtype}, but its categories are text in the training data, "
-            f"such as {levels[0]!r}; give the text."
+            f"column {series.name!r} has the type {series.dtype}, but its categories are text in "
+            f"the training data, such as {levels[0]!r}; give the text."
         )
     code = {level: float(number) for number, level in enumerate(levels)}
     return np.array([code.get(value, np.nan) for value in values]), levels
@@ -413,8 +416,8 @@ def sorted_levels(present: Collection[Any], name: str) -> tuple[Any, ...]:
     if unsaved:
         example = min(unsaved, key=str)
         raise ValueError(
-            f"column {name!r} has categories of the type {type(example).__name__}, such as {example}, which a saved "
-            "model cannot hold; turn them into text or numbers."
+            f"column {name!r} has categories of the type {type(example).__name__}, such as "
+            f"{example}, which a saved model cannot hold; turn them into text or numbers."
         )
     return tuple(sorted(present, key=lambda value: (str(type(value)), value)))
 
@@ -429,7 +432,8 @@ def _encode_matrix(
     n_columns = matrix.shape[1]
     if n_columns > MOST_COLUMNS:
         raise ValueError(
-            f"X has {n_columns} columns, more than {MOST_COLUMNS}; leave out or hash those that are rare."
+            f"X has {n_columns} columns, more than {MOST_COLUMNS}; leave out or hash those that "
+            "are rare."
         )
     if feature_names is not None:
         names = _checked_names(feature_names, n_columns)
@@ -493,6 +497,7 @@ def _check_codes(values: NDArray[Any], name: str, levels: tuple[Any, ...] | None
         )
     if levels is not None and len(present) and present.max() >= len(levels):
         raise ValueError(
-            f"categorical column {name!r} has the code {present.max():g}, but the training data has {len(levels)} "
-            "categories, whose codes count from 0; give the categories themselves in a data frame."
+            f"categorical column {name!r} has the code {present.max():g}, but the training data "
+            f"has {len(levels)} categories, whose codes count from 0; give the categories "
+            "themselves in a data frame."
         )

@@ -25,7 +25,7 @@ from rankwright.support.frames import as_frame
 class RankingData:
     """Rows of features with labels, grouped by query.
 
-    Rows may come in any order: they are stored sorted by query (stably), and `ungroup` returns results
+    Rows may come in any order. They are stored sorted by query (stably), and `ungroup` returns results
     to the caller's order. Every attribute below is in grouped order.
 
     Parameters
@@ -33,9 +33,9 @@ class RankingData:
     X
         Features: NumPy 2-D, SciPy sparse, pandas, polars or Arrow. NaN means missing.
     y
-        Labels, finite and non-negative, 0 for not relevant; or the name of a column of ``X``. Several labels are a dict
-        or a data frame of them by name, or a list of names of columns of ``X``; the first is the main one. None where
-        there are ``pairs`` alone.
+        Labels, finite and non-negative, 0 for not relevant; or the name of a column of ``X``. Several
+        labels are given as a dict or a data frame by name, or as a list of names of columns of ``X``; the
+        first is the main label. None if there are ``pairs`` alone.
     qid
         Query id per row, of any hashable type; or the name of a column of ``X``.
     group
@@ -43,32 +43,32 @@ class RankingData:
     weights
         One per row, or one per query in the order in which the queries first appear.
     feature_names
-        Names of the columns; by default those of the frame.
+        Names of the columns; by default the names in the frame.
     categorical
-        Columns (names or numbers) that hold categories. Columns of a frame that have a categorical
-        type need not be named. In arrays the values must be whole numbers from 0.
+        Columns (names or numbers) that hold categories. Columns of a frame with a categorical type need
+        not be named. In arrays the values must be whole numbers from 0.
     reference
-        Data with the columns and category codes to use: the training data when this is validation or
-        test data.
+        Data with the columns and category codes to use, for example the training data if this is
+        validation or test data.
     fields
-        Values per row that are not features, by name, such as document ids; or names of columns of ``X``, which are
-        then not features. They travel with the rows.
+        Values per row that are not features, by name, for example document ids; or names of columns of
+        ``X``, which are then not features. They travel with the rows.
     pairs
-        Preferences to learn from: a table with the columns ``winner``, ``loser`` and, optionally, ``weight`` and
-        ``qid`` (a data frame, a dict of columns, or the path of a CSV or Parquet file), or an array of row numbers with
-        two columns, a third for weights.
+        Preferences to learn from: a table with the columns ``winner``, ``loser`` and, optionally,
+        ``weight`` and ``qid`` (a data frame, a dict of columns, or the path of a CSV or Parquet file), or
+        an array of row numbers with two columns, or three with weights.
     document
-        How ``pairs`` name the rows: an id per row, or the name of a field or of a column of ``X`` that holds it (which
-        is then a field). Without it they name rows by number from 0, in the order given here.
+        How ``pairs`` name the rows: an id per row, or the name of a field, or of a column of ``X`` that
+        holds the id and becomes a field. Without it they name rows by number from 0, in the given order.
 
     Attributes
     ----------
     X : ndarray, numpy.memmap or csr_matrix
         Features [rows, columns]; categories as codes. Data from `rankwright.stream_data` has a memmap.
     y : ndarray
-        Labels [rows]; the main one where there are several, 0 where there are none.
+        Labels [rows]; the main label if there are several, 0 if there are none.
     labels : dict
-        Labels by name, the main one first [rows]. One without a name is called ``"label"``.
+        Labels by name, the main label first [rows]. A label without a name is called ``"label"``.
     pairs : Pairs or None
         Preferences, which travel with the rows.
     qid : ndarray
@@ -82,15 +82,15 @@ class RankingData:
     feature_names : list of str
         Names of the columns.
     categories : dict
-        For each categorical column its levels in the order of their codes, or None if the values were
+        For each categorical column the levels in the order of their codes, or None if the values were
         given as codes.
     named : bool
-        Whether the names were given, not generated: f0, f1, ... for arrays, and the file's own indices for LETOR text
-        (feature 39 is f39). Generated names are matched with other data by position.
+        Whether the names were given. Otherwise they are generated, f0, f1, ... for arrays, and by the
+        indices in the file for LETOR text (feature 39 is f39), and matched with other data by position.
     first_index : int or None
         For LETOR text the index of the first feature, 1 or 0; None for other data.
     n_derived : int
-        How many of the columns, the last ones, are features within the query that `with_features` added.
+        Number of columns at the end that are features within the query, which `with_features` added.
     n_queries, n_rows : int
         Sizes.
     queries : Queries
@@ -236,10 +236,10 @@ class RankingData:
         return self.queries.ungroup(grouped)
 
     def canonical(self, *, threads: int | None = None) -> RankingData:
-        """Return the rows of each query in an order that depends on their content alone, as training sees them.
+        """Return the rows of each query in an order that depends on their content alone, as training uses them.
 
-        `ungroup` still returns results to the caller's order. Data in that order already is returned as it is;
-        otherwise the features are copied.
+        `ungroup` still returns results to the caller's order. The features are copied unless they are in
+        this order already.
 
         Examples
         --------
@@ -258,9 +258,10 @@ class RankingData:
         canonical: bool = False,
         threads: int | None = None,
     ) -> RankingData:
-        """Return the rows with features within the query behind their columns, optionally in canonical order.
+        """Return the rows with features within the query as last columns, optionally in canonical order.
 
-        ``names`` are the names by which the recipe knows the columns, if they differ from the names in the data.
+        ``names`` are the names by which the recipe knows the columns, if they differ from the names in
+        the data.
 
         Examples
         --------
@@ -282,7 +283,7 @@ class RankingData:
         threads: int | None,
         names: Sequence[str] = (),
     ) -> RankingData:
-        """Return the rows in an order within their queries (None for the same), with the features of a recipe."""
+        """Return the rows in another order within their queries, with the features of a recipe."""
         if order is None and not recipe:
             return self
         data = copy.copy(self)
@@ -292,28 +293,28 @@ class RankingData:
             data.n_derived = len(recipe.names)
         elif order is not None:
             data.X = take_rows(self.X, order)
-        if order is not None:
-            queries = self.queries
-            rows = order if queries.order is None else queries.order[order]
-            data.queries = Queries(
-                queries.ids, queries.boundaries, queries.keys, rows, queries.first_row
-            )
-            data.y = self.y[order]
-            data.weights = None if self.weights is None else self.weights[order]
-            data.fields = {name: values[order] for name, values in self.fields.items()}
-            if self.pairs is not None:
-                place = np.empty_like(order)
-                place[order] = np.arange(len(order))
-                data.pairs = self.pairs.moved(place, queries)
+        if order is None:
+            return data
+        queries = self.queries
+        caller_rows = order if queries.order is None else queries.order[order]
+        data.queries = replace(queries, order=caller_rows)
+        data.y = self.y[order]
+        if self.weights is not None:
+            data.weights = self.weights[order]
+        data.fields = {name: values[order] for name, values in self.fields.items()}
+        if self.pairs is not None:
+            place = np.empty_like(order)
+            place[order] = np.arange(len(order))
+            data.pairs = self.pairs.moved(place, queries)
         return data
 
     def with_pairs(
         self, pairs: Any, document: str | None = None, *, as_given: bool = False
     ) -> RankingData:
-        """Return the same rows with preferences to learn from; arguments as in the constructor.
+        """Return the same rows with preferences to learn from; ``pairs`` as in the constructor.
 
-        Row numbers are those of this data, in the order of its ``y`` and ``qid``, or with ``as_given`` those of the
-        rows that it was created from, such as a file's. ``document`` names a field.
+        Rows are numbered in the order of ``y`` and ``qid`` of this data, or with ``as_given`` in the order
+        of the rows that it was created from, for example in a file. ``document`` names a field.
 
         Examples
         --------
@@ -323,18 +324,20 @@ class RankingData:
         """
         if self.pairs is not None:
             raise ValueError("the data has pairs already; give them once.")
+        queries = self.queries if as_given else self.queries.grouped()
         data = copy.copy(self)
-        data.pairs = self._read_pairs(
-            pairs, document, self.queries if as_given else self.queries.grouped()
-        )
+        data.pairs = self._read_pairs(pairs, document, queries)
         return data
 
     def _read_pairs(self, pairs: Any, document: str | None, queries: Queries) -> Pairs:
-        if document is not None and document not in self.fields:
+        if document is None:
+            return read_pairs(pairs, queries)
+        if document not in self.fields:
             raise ValueError(
-                f"document={document!r} is not a field of the data; it has {', '.join(self.fields) or 'none'}."
+                f"document={document!r} is not a field of the data; it has "
+                f"{', '.join(self.fields) or 'none'}."
             )
-        return read_pairs(pairs, queries, None if document is None else self.fields[document])
+        return read_pairs(pairs, queries, self.fields[document])
 
     def with_fields(self, fields: Mapping[str, ArrayLike]) -> RankingData:
         """Return the same rows with further fields, whose values are in the order of this data.
@@ -358,19 +361,18 @@ class RankingData:
         Columns are matched by name where both have names, otherwise by position.
         """
         names = matched_names(self.feature_names, self.named, reference)
-        new_names = dict(zip(self.feature_names, names, strict=True))
-        ours = {
-            new_names[name]: levels
-            for name, levels in self.categories.items()
-            if levels is not None
-        }
-        theirs = {
-            name: levels for name, levels in reference.categories.items() if levels is not None
-        }
-        if ours != theirs:
+        new_name = dict(zip(self.feature_names, names, strict=True))
+        levels, expected = {}, {}
+        for name, values in self.categories.items():
+            if values is not None:
+                levels[new_name[name]] = values
+        for name, values in reference.categories.items():
+            if values is not None:
+                expected[name] = values
+        if levels != expected:
             raise ValueError(
-                "the categories differ from those of the training data, so the codes would not match; "
-                "create this data with reference= the training data."
+                "the categories differ from those of the training data, so the codes would not "
+                "match; create this data with reference= the training data."
             )
 
     def subset(self, queries: ArrayLike) -> RankingData:
@@ -382,44 +384,47 @@ class RankingData:
         >>> data.subset([1]).qid.tolist()
         [9]
         """
-        chosen = np.atleast_1d(np.asarray(queries))
-        if chosen.dtype == bool:
-            if chosen.shape != (self.n_queries,):
+        rows = np.repeat(self._mask_of(queries), self.group)
+        weights = None
+        if self.weights is not None:
+            weights = self.weights[rows]
+        fields = {name: values[rows] for name, values in self.fields.items()}
+        X = take_rows(self.X, rows)
+        data = self.with_rows(X, self.y[rows], self.qid[rows], weights, fields)
+        data.queries = replace(data.queries, numbered=self.queries.numbered)
+        if self.pairs is not None:
+            place = np.where(rows, np.cumsum(rows) - 1, -1)
+            data.pairs = self.pairs.moved(place, data.queries)
+        return data
+
+    def _mask_of(self, queries: ArrayLike) -> NDArray[np.bool_]:
+        """Return a mask over the queries for queries that are given by number or by a mask."""
+        given = np.atleast_1d(np.asarray(queries))
+        if given.dtype == bool:
+            if given.shape != (self.n_queries,):
                 raise ValueError(
-                    f"the mask has shape {chosen.shape} for {self.n_queries} queries; give one value per query."
+                    f"the mask has shape {given.shape} for {self.n_queries} queries; give one "
+                    "value per query."
                 )
-            chosen = np.flatnonzero(chosen)
-        if chosen.size == 0:
+            given = np.flatnonzero(given)
+        if given.size == 0:
             raise ValueError("no query was selected; a subset needs at least one.")
-        if chosen.ndim != 1 or chosen.dtype.kind not in "iu":
+        if given.ndim != 1 or given.dtype.kind not in "iu":
             raise ValueError(
                 "queries must be a list of query numbers, or a mask with one value per query."
             )
-        if (
-            chosen.min() < 0
-            or chosen.max() >= self.n_queries
-            or len(np.unique(chosen)) < len(chosen)
-        ):
+        are_numbers = given.min() >= 0 and given.max() < self.n_queries
+        if not are_numbers or len(np.unique(given)) < len(given):
             raise ValueError(
-                f"queries must be distinct numbers from 0 to {self.n_queries - 1}; got {chosen[:5].tolist()}..."
+                f"queries must be distinct numbers from 0 to {self.n_queries - 1}; got "
+                f"{given[:5].tolist()}..."
             )
-        is_chosen = np.zeros(self.n_queries, dtype=bool)
-        is_chosen[chosen] = True
-        rows = np.repeat(is_chosen, self.group)
-        data = self.with_rows(
-            take_rows(self.X, rows),
-            self.y[rows],
-            self.qid[rows],
-            None if self.weights is None else self.weights[rows],
-            {name: values[rows] for name, values in self.fields.items()},
-        )
-        data.queries = replace(data.queries, numbered=self.queries.numbered)
-        if self.pairs is not None:
-            data.pairs = self.pairs.moved(np.where(rows, np.cumsum(rows) - 1, -1), data.queries)
-        return data
+        mask = np.zeros(self.n_queries, dtype=bool)
+        mask[given] = True
+        return mask
 
     def split(self, share: float = 0.2, *, seed: int = 0) -> tuple[RankingData, RankingData]:
-        """Split by query into (the rest, a random ``share`` of the queries); a seed always gives the same split.
+        """Split by query into (the rest, a random ``share`` of the queries).
 
         Examples
         --------
@@ -448,7 +453,8 @@ class RankingData:
         """
         if not 2 <= k <= self.n_queries:
             raise ValueError(
-                f"k={k} folds of {self.n_queries} queries; k must be from 2 to the number of queries."
+                f"k={k} folds of {self.n_queries} queries; k must be from 2 to the number of "
+                "queries."
             )
         parts = np.array_split(np.random.default_rng(seed).permutation(self.n_queries), k)
         for part in parts:
@@ -460,8 +466,8 @@ class RankingData:
     def concatenate(parts: Sequence[RankingData]) -> RankingData:
         """Join data sets with the same columns and different queries.
 
-        Where all were given by the sizes of their queries, whose ids are then mere numbers, the numbers of the later
-        ones continue those of the earlier.
+        If the sizes of the queries were given for all parts, the ids are only numbers, and the numbers of
+        a part continue the numbers of the part before.
 
         Examples
         --------

@@ -1,4 +1,4 @@
-"""Names of documents, for runs in TREC form and for predictions."""
+"""Names of documents, for TREC runs and for predictions."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from rankwright.data.dataset import RankingData
 def document_names(data: RankingData) -> list[str]:
     """Name the documents, in the order of the data's rows, by the field ``"docid"``.
 
-    A row without one is named by query and row, ``qid-1``, ``qid-2``, ..., which does not depend on the order of the
-    queries in the file.
+    A row without a document id is named by query and row, for example ``q7-1``. The name does not
+    depend on the order of the queries in the file.
 
     Examples
     --------
@@ -20,27 +20,25 @@ def document_names(data: RankingData) -> list[str]:
     >>> document_names(RankingData([[1], [2]], [0, 1], qid=["b", "b"], fields={"docid": ["x", ""]}))
     ['x', 'b-2']
     """
-    numbered = numbered_names(data)
+    names = numbered_names(data)
     if "docid" not in data.fields:
-        return numbered
-    names = [
-        str(docid) or number
-        for docid, number in zip(data.fields["docid"].tolist(), numbered, strict=True)
-    ]
+        return names
     seen: set[tuple[Any, str]] = set()
-    for pair in zip(data.qid.tolist(), names, strict=True):
-        if pair in seen:
+    for row, (qid, docid) in enumerate(
+        zip(data.qid.tolist(), data.fields["docid"].tolist(), strict=True)
+    ):
+        names[row] = str(docid) or names[row]
+        if (qid, names[row]) in seen:
             raise ValueError(
-                f"query {pair[0]!r} has two documents with the id {pair[1]!r}; give each its own id."
+                f"query {qid!r} has two documents with the id {names[row]!r}; give each its own id."
             )
-        seen.add(pair)
+        seen.add((qid, names[row]))
     return names
 
 
 def numbered_names(data: RankingData) -> list[str]:
     """Name the documents by query and row, whatever ids they have."""
-    return [
-        f"{qid}-{number}"
-        for qid, size in zip(data.query_ids.tolist(), data.group.tolist(), strict=True)
-        for number in range(1, size + 1)
-    ]
+    names = []
+    for qid, size in zip(data.query_ids.tolist(), data.group.tolist(), strict=True):
+        names += [f"{qid}-{number}" for number in range(1, size + 1)]
+    return names

@@ -112,14 +112,15 @@ class DataFiles:
                 )
             if not format_of(name).in_blocks:
                 raise ValueError(
-                    f"{name} cannot be read batch by batch: Parquet and LETOR text can. Write it as Parquet, or hold "
-                    "it in memory with read_data(path)."
+                    f"{name} cannot be read batch by batch: Parquet and LETOR text can. Write it "
+                    "as Parquet, or hold it in memory with read_data(path)."
                 )
         first = names[0]
         for name in names[1:]:
             if format_of(name) is not format_of(first):
                 raise ValueError(
-                    f"{name} is {format_of(name).name} and {first} is not; give files of one format."
+                    f"{name} is {format_of(name).name} and {first} is not; give files of one "
+                    "format."
                 )
         return names
 
@@ -202,7 +203,7 @@ def _matches(pattern: str) -> list[str]:
             found = [pattern]
     if not found:
         raise ValueError(
-            f"there is no Parquet file and no LETOR text at {pattern}; give a folder, a file or a pattern such as "
-            "data/*.parquet."
+            f"there is no Parquet file and no LETOR text at {pattern}; give a folder, a file or a "
+            "pattern such as data/*.parquet."
         )
     return found

@@ -1,4 +1,4 @@
-"""Data sets with the same columns and different queries, joined into one."""
+"""Join data sets with the same columns and different queries."""
 
 from __future__ import annotations
 
@@ -19,67 +19,75 @@ if TYPE_CHECKING:
 
 
 def joined(parts: Sequence[RankingData]) -> RankingData:
-    """Join data sets; raise ValueError where their columns, categories, fields or labels differ, or queries repeat."""
+    """Join data sets, or raise ValueError as `check_joinable` does."""
     check_joinable(parts)
-    first, qids = parts[0], _row_ids(parts)
-    weighted = any(part.weights is not None for part in parts)
-    weights = [np.ones(p.n_rows) if p.weights is None else p.weights for p in parts]
-    data = first.with_rows(
-        _stacked([part.X for part in parts]),
-        np.concatenate([part.y for part in parts]),
-        np.concatenate(qids)
-        if len({ids.dtype.kind for ids in qids}) == 1
-        else [value for ids in qids for value in plain_ids(ids)],
-        np.concatenate(weights) if weighted else None,
-        {name: np.concatenate([part.fields[name] for part in parts]) for name in first.fields},
-    )
+    first = parts[0]
+    weights = None
+    if any(part.weights is not None for part in parts):
+        weights = np.concatenate(
+            [np.ones(part.n_rows) if part.weights is None else part.weights for part in parts]
+        )
+    fields = {name: np.concatenate([part.fields[name] for part in parts]) for name in first.fields}
+    labels = np.concatenate([part.y for part in parts])
+    X = _stacked([part.X for part in parts])
+    data = first.with_rows(X, labels, _row_ids(parts), weights, fields)
     data.pairs = _joined_pairs(parts, data.queries)
     return data
 
 
 def check_joinable(parts: Sequence[RankingData]) -> None:
-    """Raise ValueError where `joined` would, before any row is copied."""
+    """Raise ValueError if columns, categories, fields or labels differ, or if a query is in two parts."""
     if len(parts) == 0:
         raise ValueError("nothing to concatenate: give at least one data set.")
     first = parts[0]
     for part in parts[1:]:
         names = matched_names(part.feature_names, part.named, first)
-        new_names = dict(zip(part.feature_names, names, strict=True))
-        if {
-            new_names[name]: levels for name, levels in part.categories.items()
-        } != first.categories:
+        new_name = dict(zip(part.feature_names, names, strict=True))
+        categories = {new_name[name]: levels for name, levels in part.categories.items()}
+        if categories != first.categories:
             raise ValueError(
-                "the categories differ between the parts; create the later ones with reference= the first."
+                "the categories differ between the parts; create the later ones with reference= "
+                "the first."
             )
-    ids = [value for part in parts for value in plain_ids(part.query_ids)]
-    if len(set(ids)) < len(ids) and not _numbered(parts):
-        repeated = next(value for value in ids if ids.count(value) > 1)
-        raise ValueError(
-            f"query {repeated!s} is in two of the parts, which would merge them into one query; "
-            "give the queries different ids."
-        )
+    if not _numbered(parts):
+        seen = set()
+        for part in parts:
+            for query in plain_ids(part.query_ids):
+                if query in seen:
+                    raise ValueError(
+                        f"query {query!s} is in two of the parts, which would merge them into one "
+                        "query; give the queries different ids."
+                    )
+                seen.add(query)
     if any(part.fields.keys() != first.fields.keys() for part in parts):
+        different = sorted({tuple(part.fields) for part in parts})
+        raise ValueError(f"the parts have different fields: {different}; give each the same.")
+    # A label alone needs no name.
+    has_several = any(len(part.label_names) != 1 for part in parts)
+    names_of_labels = {part.label_names for part in parts}
+    if has_several and len(names_of_labels) > 1:
         raise ValueError(
-            f"the parts have different fields: {sorted({tuple(part.fields) for part in parts})}; give each the same."
-        )
-    several = any(len(part.label_names) != 1 for part in parts)  # a label alone needs no name
-    if several and any(part.label_names != first.label_names for part in parts):
-        raise ValueError(
-            f"the parts have different labels: {sorted({part.label_names for part in parts})}; give each the same."
+            f"the parts have different labels: {sorted(names_of_labels)}; give each the same."
         )
 
 
 def _numbered(parts: Sequence[RankingData]) -> bool:
+    """Return True if the ids of queries are only numbers, because the sizes of queries were given."""
     return all(part.queries.numbered for part in parts)
 
 
-def _row_ids(parts: Sequence[RankingData]) -> list[NDArray[Any]]:
-    """Query ids of the rows of each part; mere numbers that repeat continue those of the parts before."""
-    distinct = len(set().union(*(plain_ids(part.query_ids) for part in parts)))
-    if not _numbered(parts) or distinct == sum(part.n_queries for part in parts):
-        return [part.qid for part in parts]
-    starts = np.cumsum([0, *(part.query_ids[-1] + 1 for part in parts)])
-    return [part.qid + start for part, start in zip(parts, starts, strict=False)]
+def _row_ids(parts: Sequence[RankingData]) -> Any:
+    """Return the query ids of all rows. If ids are only numbers, later parts continue the numbers of earlier parts."""
+    ids = [part.qid for part in parts]
+    if _numbered(parts):
+        distinct = set().union(*(part.query_ids.tolist() for part in parts))
+        if len(distinct) < sum(part.n_queries for part in parts):
+            starts = np.cumsum([0, *(part.query_ids[-1] + 1 for part in parts)])
+            ids = [part + start for part, start in zip(ids, starts, strict=False)]
+    if len({part.dtype.kind for part in ids}) == 1:
+        return np.concatenate(ids)
+    # NumPy would turn numbers beside text into text.
+    return [value for part in ids for value in plain_ids(part)]
 
 
 def _stacked(matrices: Sequence[Any]) -> Any:
@@ -94,20 +102,22 @@ def _stacked(matrices: Sequence[Any]) -> Any:
 
 
 def _joined_pairs(parts: Sequence[RankingData], queries: Queries) -> Pairs | None:
-    """Join the pairs of parts whose rows follow each other."""
-    if all(part.pairs is None for part in parts):
+    """Join the pairs of parts, with rows that follow each other before they are grouped."""
+    winners: list[NDArray[np.int64]] = []
+    losers: list[NDArray[np.int64]] = []
+    weights: list[NDArray[np.float64]] = []
+    start = 0
+    for part in parts:
+        if part.pairs is not None:
+            _, winner, loser, weight = part.pairs.arrays
+            winners.append(winner + start)
+            losers.append(loser + start)
+            weights.append(weight)
+        start += part.n_rows
+    if not winners:
         return None
-    starts = np.cumsum([0, *(part.n_rows for part in parts)])
-    arrays = [
-        (part.pairs.arrays, start)
-        for part, start in zip(parts, starts, strict=False)
-        if part.pairs is not None
-    ]
-    winner, loser = (
-        np.concatenate([getattr(a, side) + start for a, start in arrays])
-        for side in ("winner", "loser")
-    )
-    place = np.arange(queries.n_rows) if queries.order is None else np.argsort(queries.order)
-    return Pairs.of_rows(
-        place[winner], place[loser], np.concatenate([a.weight for a, _ in arrays]), queries
-    )
+    place = np.arange(queries.n_rows)
+    if queries.order is not None:
+        place = np.argsort(queries.order)
+    winner, loser = place[np.concatenate(winners)], place[np.concatenate(losers)]
+    return Pairs.of_rows(winner, loser, np.concatenate(weights), queries)

@@ -72,8 +72,8 @@ def _refuse_names(X: Any, y: Any, qid: Any, fields: Any) -> None:
             )
     if fields is not None and not isinstance(fields, Mapping):
         raise ValueError(
-            f"fields={list(fields)!r} names columns, but X is a {type(X).__name__} without column names. "
-            "Pass fields as a dict of arrays, or X as a data frame."
+            f"fields={list(fields)!r} names columns, but X is a {type(X).__name__} without column "
+            "names. Pass fields as a dict of arrays, or X as a data frame."
         )
 
 
@@ -131,7 +131,8 @@ def grouped_field(name: str, values: Any, queries: Queries) -> NDArray[Any]:
         array = array.astype(object)
     if array.shape != (queries.n_rows,):
         raise ValueError(
-            f"the field {name!r} has shape {array.shape} for {queries.n_rows} rows; give one per row."
+            f"the field {name!r} has shape {array.shape} for {queries.n_rows} rows; give one per "
+            "row."
         )
     return queries.group(array)
 
@@ -148,14 +149,14 @@ def choose_label(labels: Labels, name: str | None) -> NDArray[np.float64]:
     """Return the label of a name, or the main label without a name."""
     if not labels:
         raise ValueError(
-            "there are no labels, only pairs; give labels as y, or use an objective that learns from pairs, such as "
-            "'ranknet(pairs)'."
+            "there are no labels, only pairs; give labels as y, or use an objective that learns "
+            "from pairs, such as 'ranknet(pairs)'."
         )
     if name is None:
         return next(iter(labels.values()))
     if name not in labels:
         raise ValueError(
-            f"unknown label {name!r}{nearest(name, labels)} The data has {', '.join(map(repr, labels))}: give y as a "
-            "dict or frame of labels by name."
+            f"unknown label {name!r}{nearest(name, labels)} The data has "
+            f"{', '.join(map(repr, labels))}: give y as a dict or frame of labels by name."
         )
     return labels[name]

@@ -1,7 +1,8 @@
-"""Preferences between documents of a query: this one over that one, with a weight.
+"""Preferences between documents of a query: one document is better than another, with a weight.
 
-Given by row numbers or by document ids, as a table (frame, dict, CSV or Parquet file) or an array; checked once, and
-then held as rows in grouped order, sorted, so that the order in which they were given changes nothing.
+Pairs are given by row numbers or by document ids, as a table (frame, dict, CSV or Parquet file) or an
+array. They are checked once and held as rows in grouped order, sorted, so that the order in which they
+were given changes nothing.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, NoReturn
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -23,8 +24,8 @@ Floats = NDArray[np.float64]
 
 _COLUMNS = ("winner", "loser", "weight", "qid")
 _FORMS = (
-    "give a frame, dict, CSV or Parquet file with the columns winner and loser (and optionally weight and qid), or an "
-    "array of row numbers (winner, loser) or (winner, loser, weight)"
+    "give a frame, dict, CSV or Parquet file with the columns winner and loser (and optionally "
+    "weight and qid), or an array of row numbers (winner, loser) or (winner, loser, weight)"
 )
 
 
@@ -55,24 +56,22 @@ class Pairs:
         return cls(GivenPairs(start, winner[order], loser[order], weight[order]))
 
     def moved(self, place: Rows, queries: Queries) -> Pairs:
-        """Return the pairs after row i has moved to ``place[i]``; pairs of rows that moved to -1 are left out."""
+        """Return the pairs after row i has moved to ``place[i]``, without the rows that moved to -1."""
         _, winner, loser, weight = self.arrays
         present = place[winner] >= 0
         return self.of_rows(place[winner][present], place[loser][present], weight[present], queries)
 
     def agreement(self, scores: ArrayLike) -> float:
-        """Share of the pairs, by weight, whose winner has the higher score; equal scores count half.
+        """Return the share of the pairs, by weight, with a higher score for the winner; equal scores count half.
 
         Scores are in the order of the data's rows, as ``ranker.predict(data)`` returns them.
         """
         _, winner, loser, weight = self.arrays
         if not weight.any():
             return float("nan")
-        difference = (
-            np.asarray(scores, dtype=np.float64)[winner]
-            - np.asarray(scores, dtype=np.float64)[loser]
-        )
-        return float(np.average((1 + np.sign(difference)) / 2, weights=weight))
+        values = np.asarray(scores, dtype=np.float64)
+        order = np.sign(values[winner] - values[loser])
+        return float(np.average((1 + order) / 2, weights=weight))
 
     def __len__(self) -> int:
         return len(self.arrays.winner)
@@ -84,34 +83,42 @@ def read_pairs(pairs: Any, queries: Queries, documents: NDArray[Any] | None = No
     Parameters
     ----------
     pairs
-        A table with the columns ``winner``, ``loser`` and, optionally, ``weight`` and ``qid``: a data frame, a dict of
-        columns, or the path of a CSV or Parquet file; or an array of row numbers with two columns, a third for weights.
+        A table with the columns ``winner``, ``loser`` and, optionally, ``weight`` and ``qid``: a data
+        frame, a dict of columns, or the path of a CSV or Parquet file; or an array of row numbers with
+        two columns, or three with weights.
     queries
         The queries of the rows.
     documents
-        Id of each row in grouped order, which winners and losers name; without it they are row numbers from 0, in the
-        order in which the rows were given. An id that several queries share needs the column ``qid``.
+        Id of each row in grouped order, which winners and losers name. Without it they are row numbers
+        from 0, in the order in which the rows were given. If several queries share an id, the column
+        ``qid`` is needed.
     """
     columns = _columns(pairs)
-    n = len(columns["winner"])
-    if n == 0:
+    n_pairs = len(columns["winner"])
+    if n_pairs == 0:
         raise ValueError(f"there are no pairs; {_FORMS}.")
-    weight = _weights(columns.get("weight"), n)
-    qids = columns.get("qid")
-    numbers = None if qids is None else _query_numbers(_like(qids, queries.ids), queries)
-    winner, loser = (
-        _by_row(columns[side], numbers, queries)
-        if documents is None
-        else _by_document(columns[side], numbers, queries, documents)
-        for side in ("winner", "loser")
-    )
-    query = queries.query_of_row
-    if len(same := np.flatnonzero(winner == loser)):
+    weight = _weights(columns.get("weight"), n_pairs)
+    numbers = None
+    if "qid" in columns:
+        numbers = _query_numbers(_numbers_from_text(columns["qid"], queries.ids), queries)
+    sides = []
+    for side in ("winner", "loser"):
+        if documents is None:
+            sides.append(_by_row(columns[side], numbers, queries))
+        else:
+            sides.append(_by_document(columns[side], numbers, queries, documents))
+    winner, loser = sides
+
+    same = np.flatnonzero(winner == loser)
+    if len(same):
         pair = int(same[0])
         raise ValueError(
-            f"pair {pair} has {columns['winner'][pair]!r} as winner and as loser; a pair needs two documents."
+            f"pair {pair} has {columns['winner'][pair]!r} as winner and as loser; a pair needs two "
+            "documents."
         )
-    if len(apart := np.flatnonzero(query[winner] != query[loser])):
+    query = queries.query_of_row
+    apart = np.flatnonzero(query[winner] != query[loser])
+    if len(apart):
         pair = int(apart[0])
         raise ValueError(
             f"pair {pair} is between two queries ({queries.where(int(winner[pair]))}, and "
@@ -122,37 +129,46 @@ def read_pairs(pairs: Any, queries: Queries, documents: NDArray[Any] | None = No
 
 def _columns(pairs: Any) -> dict[str, list[Any]]:
     """Return the columns of pairs in any of their forms as lists of Python values."""
-    if isinstance(pairs, str | os.PathLike):
-        pairs = _read_file(pairs)
-    if isinstance(pairs, Mapping):
-        table = dict(pairs)
-    else:
-        frame = as_frame(pairs)
-        if frame is not None:
-            table = {name: frame[name] for name in frame.columns}
-        else:
-            array = np.asarray(pairs)
-            if array.ndim != 2 or array.shape[1] not in (2, 3) or array.dtype.kind not in "iuf":
-                raise ValueError(
-                    f"pairs have shape {array.shape} and type {array.dtype}; {_FORMS}."
-                )
-            table = dict(zip(_COLUMNS, array.T, strict=False))
-    if missing := [name for name in ("winner", "loser") if name not in table]:
-        raise ValueError(
-            f"pairs have no column {missing[0]!r} but {', '.join(map(repr, table))}; {_FORMS}."
-        )
-    if other := [name for name in table if name not in _COLUMNS]:
-        raise ValueError(f"pairs have a column {other[0]!r}, which means nothing here; {_FORMS}.")
+    table = _table(pairs)
+    for name in ("winner", "loser"):
+        if name not in table:
+            raise ValueError(
+                f"pairs have no column {name!r} but {', '.join(map(repr, table))}; {_FORMS}."
+            )
+    for name in table:
+        if name not in _COLUMNS:
+            raise ValueError(f"pairs have a column {name!r}, which means nothing here; {_FORMS}.")
     columns = {name: _values(column) for name, column in table.items()}
     for name, values in columns.items():
         for value in values:
             if isinstance(value, list | dict | set | np.ndarray):
                 raise ValueError(
-                    f"column {name!r} of the pairs has a {type(value).__name__}; give numbers or text."
+                    f"column {name!r} of the pairs has a {type(value).__name__}; give numbers or "
+                    "text."
                 )
-    if len({len(column) for column in columns.values()}) > 1:
+    if len({len(values) for values in columns.values()}) > 1:
         raise ValueError(f"the columns of pairs differ in length; {_FORMS}.")
     return columns
+
+
+def _table(pairs: Any) -> dict[str, Any]:
+    """Return pairs in any of their forms as columns by name."""
+    if isinstance(pairs, str | os.PathLike):
+        from rankwright.data.reading import (
+            read_table,  # which imports data sets, and so this module
+        )
+
+        # Ids of a CSV file stay text, because the ids of the data decide whether they are numbers.
+        pairs = read_table(pairs, texts=("winner", "loser", "qid"))
+    if isinstance(pairs, Mapping):
+        return dict(pairs)
+    frame = as_frame(pairs)
+    if frame is not None:
+        return {name: frame[name] for name in frame.columns}
+    array = np.asarray(pairs)
+    if array.ndim != 2 or array.shape[1] not in (2, 3) or array.dtype.kind not in "iuf":
+        raise ValueError(f"pairs have shape {array.shape} and type {array.dtype}; {_FORMS}.")
+    return dict(zip(_COLUMNS, array.T, strict=False))
 
 
 def _values(column: Any) -> list[Any]:
@@ -162,16 +178,9 @@ def _values(column: Any) -> list[Any]:
     return plain_ids(native) if isinstance(native, np.ndarray) else list(native)
 
 
-def _read_file(path: str | os.PathLike[str]) -> Any:
-    """Read a table; ids of a CSV file stay text, because the ids of the data decide whether they are numbers."""
-    from rankwright.data.reading import read_table  # files hold ranking data, which has pairs
-
-    return read_table(path, texts=("winner", "loser", "qid"))
-
-
-def _weights(column: list[Any] | None, n: int) -> Floats:
+def _weights(column: list[Any] | None, n_pairs: int) -> Floats:
     if column is None:
-        return np.ones(n)
+        return np.ones(n_pairs)
     try:
         weight = np.array(column, dtype=np.float64)
     except (TypeError, ValueError):
@@ -179,7 +188,8 @@ def _weights(column: list[Any] | None, n: int) -> Floats:
     bad = np.flatnonzero(~(np.isfinite(weight) & (weight >= 0)))
     if len(bad):
         raise ValueError(
-            f"pair {bad[0]} has the weight {weight[bad[0]]:g}; weights must be finite and non-negative."
+            f"pair {bad[0]} has the weight {weight[bad[0]]:g}; weights must be finite and "
+            "non-negative."
         )
     if not weight.any():
         raise ValueError(
@@ -188,8 +198,8 @@ def _weights(column: list[Any] | None, n: int) -> Floats:
     return weight
 
 
-def _like(values: list[Any], ids: NDArray[Any]) -> list[Any]:
-    """Turn text into numbers where it names numbers, as in a CSV file."""
+def _numbers_from_text(values: list[Any], ids: NDArray[Any]) -> list[Any]:
+    """Turn text into numbers if the ids that it names are numbers, as for a CSV file."""
     if ids.dtype.kind not in "iuf":
         return values
     return [_number(value) if isinstance(value, str) else value for value in values]
@@ -206,35 +216,36 @@ def _number(text: str) -> Any:
 
 def _query_numbers(qids: list[Any], queries: Queries) -> list[int]:
     number_of = {qid: number for number, qid in enumerate(plain_ids(queries.ids))}
-    numbers = [number_of.get(qid, -1) for qid in qids]
-    if -1 in numbers:
-        pair = numbers.index(-1)
-        raise ValueError(
-            f"pair {pair} is of query {qids[pair]!r}, which has no rows; name queries of the data."
-        )
+    numbers = []
+    for pair, qid in enumerate(qids):
+        if qid not in number_of:
+            raise ValueError(
+                f"pair {pair} is of query {qid!r}, which has no rows; name queries of the data."
+            )
+        numbers.append(number_of[qid])
     return numbers
 
 
 def _by_row(column: list[Any], numbers: list[int] | None, queries: Queries) -> Rows:
     """Turn the caller's row numbers into grouped rows."""
-    values = _like(column, np.zeros(0))
+    values = _numbers_from_text(column, np.zeros(0))
     for pair, value in enumerate(values):
-        whole = (
-            isinstance(value, int | float) and not isinstance(value, bool) and value == value // 1
-        )
-        if not whole or not 0 <= value < queries.n_rows:
+        is_number = isinstance(value, int | float) and not isinstance(value, bool)
+        if not is_number or value != value // 1 or not 0 <= value < queries.n_rows:
             raise ValueError(
-                f"pair {pair} names {value!r}, which is not a row from 0 to {queries.n_rows - 1}; name the column of "
-                "document ids with document=, or give row numbers."
+                f"pair {pair} names {value!r}, which is not a row from 0 to {queries.n_rows - 1}; "
+                "name the column of document ids with document=, or give row numbers."
             )
     rows = np.array(values, dtype=np.int64)
     if queries.order is not None:
         place = np.empty_like(queries.order)
         place[queries.order] = np.arange(queries.n_rows)
         rows = place[rows]
-    if numbers is not None and len(wrong := np.flatnonzero(queries.query_of_row[rows] != numbers)):
-        pair = int(wrong[0])
-        _refuse_document(pair, column[pair], queries.ids[numbers[pair]])
+    if numbers is not None:
+        wrong = np.flatnonzero(queries.query_of_row[rows] != numbers)
+        if len(wrong):
+            pair = int(wrong[0])
+            raise _unknown_document(pair, column[pair], queries.ids[numbers[pair]])
     return rows
 
 
@@ -242,33 +253,37 @@ def _by_document(
     column: list[Any], numbers: list[int] | None, queries: Queries, documents: NDArray[Any]
 ) -> Rows:
     """Look up documents by id, in the query of the pair if it is given."""
-    values, ids = _like(column, documents), plain_ids(documents)
-    of_row: list[Any] = (
-        ids if numbers is None else list(zip(queries.query_of_row.tolist(), ids, strict=True))
-    )
+    values: list[Any] = _numbers_from_text(column, documents)
+    keys: list[Any] = plain_ids(documents)
+    if numbers is not None:
+        keys = list(zip(queries.query_of_row.tolist(), keys, strict=True))
+        values = list(zip(numbers, values, strict=True))
     row_of: dict[Any, int] = {}
-    for row, key in enumerate(of_row):
-        row_of[key] = row if key not in row_of else -1
+    repeated = set()
+    for row, key in enumerate(keys):
+        if key in row_of:
+            repeated.add(key)
+        row_of[key] = row
     rows = np.empty(len(values), dtype=np.int64)
     for pair, value in enumerate(values):
-        row_number = row_of.get(value if numbers is None else (numbers[pair], value))
-        if row_number is None:
-            _refuse_document(pair, value, None if numbers is None else queries.ids[numbers[pair]])
-        if row_number == -1:
-            remedy = (
-                "give each row of a query its own id"
-                if numbers is not None
-                else "add a column qid to the pairs"
-            )
+        document = value if numbers is None else value[1]
+        if value not in row_of:
+            qid = None if numbers is None else queries.ids[numbers[pair]]
+            raise _unknown_document(pair, document, qid)
+        if value in repeated:
+            remedy = "add a column qid to the pairs"
+            if numbers is not None:
+                remedy = "give each row of a query its own id"
             raise ValueError(
-                f"pair {pair} names the document {value!r}, which is in several rows; {remedy}."
+                f"pair {pair} names the document {document!r}, which is in several rows; {remedy}."
             )
-        rows[pair] = row_number
+        rows[pair] = row_of[value]
     return rows
 
 
-def _refuse_document(pair: int, value: Any, qid: Any) -> NoReturn:
+def _unknown_document(pair: int, document: Any, qid: Any) -> ValueError:
     where = "the data" if qid is None else f"query {qid!s}"
-    raise ValueError(
-        f"pair {pair} names {value!r}, which is not a document of {where}; name documents that have rows."
+    return ValueError(
+        f"pair {pair} names {document!r}, which is not a document of {where}; name documents that "
+        "have rows."
     )

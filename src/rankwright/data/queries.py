@@ -1,9 +1,9 @@
-"""Which rows form which query: boundaries, stable 64-bit keys, and the mapping back to the caller's order.
+"""Group rows by query: boundaries, stable 64-bit keys, and the mapping back to the caller's order.
 
-Rows may come in any order and query ids may be of any hashable type. Inside the package the rows of a query
-are contiguous and the queries are sorted by id, so that the order in which the rows were stored changes
-nothing. The key of a query depends on its id alone: it seeds every random draw for that query, on every
-thread, batch and machine.
+Rows may come in any order and query ids may be of any hashable type. Inside the package the rows of a
+query are contiguous and the queries are sorted by id, so that the order in which the rows were stored
+changes nothing. The key of a query depends on its id alone, because it seeds every random draw for the
+query, on every thread, batch and machine.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-_LONG_ID = 100  # characters; shorter ones waste little
+_LONG_ID = 100  # characters; shorter ids waste little memory
 _GROUP = (
     "group must be a non-empty list of whole numbers, the number of rows of each query; "
     "pass one id per row as qid=."
 )
-_MOST_CHARACTERS = 1 << 24  # of an array of texts with longer ones: 64 megabytes
+_MOST_CHARACTERS = 1 << 24  # in an array of fixed width with longer texts: 64 megabytes
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,11 +44,11 @@ class Queries:
     keys
         64-bit key of each query [queries].
     order
-        Caller's row at each grouped position [rows], or None if the caller's rows are already grouped.
+        Caller's row at each grouped position [rows], or None if the caller's rows are grouped already.
     first_row
         Caller's first row of each query [queries].
     numbered
-        Whether the ids are mere numbers, because the caller gave sizes.
+        Whether the ids are only numbers from 0, because the caller gave sizes.
 
     Examples
     --------
@@ -68,7 +68,7 @@ class Queries:
     def of(cls, n_rows: int, qid: Any = None, group: ArrayLike | None = None) -> Queries:
         """Group ``n_rows`` rows by ``qid`` (an id per row) or ``group`` (sizes in row order); both must agree.
 
-        ``qid`` may be queries already, whose rows are in the caller's order.
+        ``qid`` may be `Queries` already, with rows in the caller's order.
         """
         if qid is None and group is None:
             raise ValueError(
@@ -120,19 +120,18 @@ class Queries:
 
     @classmethod
     def from_group(cls, group: ArrayLike, n_rows: int) -> Queries:
-        """Group rows by sizes in row order; a query's id and key come from its number, from 0."""
+        """Group rows by sizes in row order; the id of a query is its number, from 0."""
         sizes = as_floats(group, _GROUP) if np.ma.isMaskedArray(group) else np.asarray(group)
         if sizes.ndim != 1 or len(sizes) == 0 or sizes.dtype.kind not in "iuf":
             raise ValueError(_GROUP)
-        hint = (
-            "It looks like one id per row: pass it as qid= instead."
-            if len(sizes) == n_rows
-            else "Give the number of rows of each query, in row order."
-        )
+        hint = "Give the number of rows of each query, in row order."
+        if len(sizes) == n_rows:
+            hint = "It looks like one id per row: pass it as qid= instead."
         bad = np.flatnonzero(~((sizes >= 1) & (sizes == np.floor(sizes)) & (sizes < 2**63)))
         if len(bad):
             raise ValueError(
-                f"group[{bad[0]}] is {sizes[bad[0]]}; every query needs a whole number of rows, at least 1. {hint}"
+                f"group[{bad[0]}] is {sizes[bad[0]]}; every query needs a whole number of rows, at "
+                f"least 1. {hint}"
             )
         sizes = sizes.astype(np.int64)
         if sizes.sum() != n_rows:
@@ -195,8 +194,8 @@ class Queries:
         values = as_floats(weights, "weights must be numbers, one per row or one per query.")
         if values.ndim != 1 or len(values) not in (self.n_rows, self.n_queries):
             raise ValueError(
-                f"weights have shape {values.shape}; expected one per row ({self.n_rows}) or one per "
-                f"query ({self.n_queries})."
+                f"weights have shape {values.shape}; expected one per row ({self.n_rows}) or one "
+                f"per query ({self.n_queries})."
             )
         bad = np.flatnonzero(~(np.isfinite(values) & (values >= 0)))
         if len(bad):
@@ -215,16 +214,15 @@ class Queries:
 
 
 def check_labels(labels: ArrayLike, queries: Queries) -> NDArray[np.float64]:
-    """Return labels in grouped order as float64; NaN, infinite and negative ones are an error."""
+    """Return labels in grouped order as float64; raise ValueError for NaN, infinite and negative labels."""
     values = as_floats(labels, "labels must be numbers (relevance grades), one per row.")
     if values.shape != (queries.n_rows,):
         raise ValueError(
             f"labels have shape {values.shape} for {queries.n_rows} rows; give one label per row."
         )
     values = np.ascontiguousarray(queries.group(values))
-    if not (
-        values.min() >= 0 and values.max() < np.inf
-    ):  # false for NaN too, and without temporary arrays
+    # Minimum and maximum need no temporary arrays, and comparisons with NaN are false.
+    if not (values.min() >= 0 and values.max() < np.inf):
         row = int(np.flatnonzero(~(np.isfinite(values) & (values >= 0)))[0])
         raise ValueError(
             f"labels must be finite and non-negative; got {values[row]} at {queries.where(row)}. "
@@ -234,10 +232,11 @@ def check_labels(labels: ArrayLike, queries: Queries) -> NDArray[np.float64]:
 
 
 def as_floats(values: Any, message: str) -> NDArray[np.float64]:
-    """Return numbers as float64, missing and masked ones as NaN; raise ValueError with ``message`` for anything else.
+    """Return numbers as float64, missing and masked values as NaN; raise ValueError with ``message`` for other types.
 
-    Dates and complex numbers are something else, though NumPy would turn them into floats. What cannot be written to,
-    such as a column of pandas, is copied: kernels know one type of array.
+    Dates and complex numbers are refused, although NumPy would turn them into floats. An array that
+    cannot be written to, for example a column of pandas, is copied, because kernels are compiled for
+    writable arrays.
 
     Examples
     --------
@@ -246,9 +245,8 @@ def as_floats(values: Any, message: str) -> NDArray[np.float64]:
     """
     native = values.to_native() if hasattr(values, "to_native") else values
     if hasattr(native, "to_pylist") and native.null_count:
-        values = (
-            native.to_pylist()
-        )  # NumPy gets a repeated value for a missing one in Arrow's dictionary arrays
+        # Arrow's dictionary arrays give NumPy another value in place of a missing value.
+        values = native.to_pylist()
     try:
         if np.ma.isMaskedArray(values):
             values = np.ma.filled(values.astype(np.float64), np.nan)
@@ -264,10 +262,10 @@ def query_keys(ids: NDArray[Any]) -> NDArray[np.uint64]:
     """Return a stable 64-bit key per id: equal ids give equal keys in every process, data set and library."""
     if ids.dtype.kind == "u":
         return mix(ids)
-    whole = ids.dtype.kind in "ib"
-    if whole or (
-        ids.dtype.kind == "f" and np.array_equal(ids, np.trunc(ids)) and np.all(np.abs(ids) < 2**63)
-    ):
+    is_whole = ids.dtype.kind in "ib"
+    if ids.dtype.kind == "f":
+        is_whole = np.array_equal(ids, np.trunc(ids)) and bool(np.all(np.abs(ids) < 2**63))
+    if is_whole:
         return _mix_signed(ids.astype(np.int64))
     return np.fromiter((_key(value) for value in plain_ids(ids)), np.uint64, len(ids))
 
@@ -293,7 +291,7 @@ def mix(values: NDArray[Any]) -> NDArray[np.uint64]:
 
 
 def _mix_signed(values: NDArray[np.int64]) -> NDArray[np.uint64]:
-    """Hash integers; negative ones twice, since unsigned ones from 2^63 on have the same bits."""
+    """Hash integers; negative integers twice, because unsigned integers from 2^63 on have the same bits."""
     mixed = mix(values.view(np.uint64))
     mixed[values < 0] = mix(mixed[values < 0])
     return mixed
@@ -305,10 +303,8 @@ def _key(value: Any) -> int:
         return int(mix(np.array([value], dtype=np.uint64))[0])
     if isinstance(value, int) and -(2**63) <= value < 0:
         return int(_mix_signed(np.array([value], dtype=np.int64))[0])
-    return int.from_bytes(
-        hashlib.blake2b(_spelling(value).encode(errors="surrogatepass"), digest_size=8).digest(),
-        "little",
-    )
+    text = _spelling(value).encode(errors="surrogatepass")
+    return int.from_bytes(hashlib.blake2b(text, digest_size=8).digest(), "little")
 
 
 def _plain(value: Any) -> Any:
@@ -329,14 +325,17 @@ def _spelling(value: Any) -> str:
     if isinstance(value, str):
         return f"str:{str.__str__(value)}"
     if isinstance(value, datetime):
-        return f"datetime:{(value.astimezone(UTC) if value.tzinfo else value).isoformat()}"
+        if value.tzinfo:
+            value = value.astimezone(UTC)
+        return f"datetime:{value.isoformat()}"
     if isinstance(value, tuple | frozenset):
         parts = [_spelling(part) for part in value]
-        # Lengths keep ("a", "b") apart from ("a,b",); the printed order of a set changes between processes.
-        lengths = [
-            f"{len(part)}:{part}" for part in (parts if isinstance(value, tuple) else sorted(parts))
-        ]
-        return f"{'tuple' if isinstance(value, tuple) else 'frozenset'}:{''.join(lengths)}"
+        kind = "tuple"
+        if isinstance(value, frozenset):
+            kind = "frozenset"
+            parts.sort()  # the order of a set changes between processes
+        # Lengths keep ("a", "b") apart from ("a,b",).
+        return f"{kind}:" + "".join(f"{len(part)}:{part}" for part in parts)
     text = repr(value)
     if re.search(r" at 0x[0-9a-fA-F]+>", text):
         raise ValueError(
@@ -347,24 +346,25 @@ def _spelling(value: Any) -> str:
 
 
 def _as_array(qid: Any) -> NDArray[Any]:
-    """Turn ids into an array; NumPy must not merge types: [1, "1"] would become two equal strings."""
+    """Turn ids into an array, without merging types: NumPy would turn [1, "1"] into two equal strings."""
     if hasattr(qid, "to_native"):  # a narwhals column
         qid = qid.to_native()
-    if hasattr(qid, "to_pylist"):  # an Arrow column; only its list shows a missing entry
+    if hasattr(qid, "to_pylist"):  # an Arrow column
         try:
             array = np.asarray(qid)
-            whole = array.dtype.kind in "iufbmM" and qid.null_count == 0
-            values = None if whole else qid.to_pylist()
+            if array.dtype.kind in "iufbmM" and qid.null_count == 0:
+                return array
+            values = qid.to_pylist()  # with None for a missing id
         except Exception as error:  # text that is not UTF-8, dates that Python does not have
             reason = str(error).rstrip(".")
             raise ValueError(
                 f"the ids cannot be read: {reason}; give numbers, or text in UTF-8."
             ) from None
-        return array if whole else _as_array(values)
+        return _as_array(values)
+    if np.ma.is_masked(qid):
+        return _as_objects(qid.tolist())  # a masked id becomes None
     if np.ma.isMaskedArray(qid):
-        return (
-            _as_objects(qid.tolist()) if np.ma.is_masked(qid) else np.asarray(qid)
-        )  # a masked id becomes None
+        return np.asarray(qid)
     if hasattr(qid, "to_numpy"):  # a pandas or polars column
         qid = np.asarray(qid.to_numpy())
     if isinstance(qid, np.ndarray):
@@ -373,21 +373,24 @@ def _as_array(qid: Any) -> NDArray[Any]:
         raise ValueError(f"qid must hold one id per row; got {qid!r}.")
     values = list(qid)
     kinds = {type(value) for value in values}
-    kind = kinds.pop() if len(kinds) == 1 else object
+    if len(kinds) != 1:
+        return _as_objects(values)
+    kind = kinds.pop()
     if kind is str:
         return text_array(values)
     if kind in (bool, int, float) or issubclass(kind, np.generic):
         array = np.asarray(values)
-        if array.dtype.kind != "f" or kind is not int:  # NumPy rounds ints beyond 2^63 to floats
+        # NumPy rounds integers beyond 2^63 to floats.
+        if array.dtype.kind != "f" or kind is not int:
             return array
     return _as_objects(values)
 
 
 def text_array(values: list[str], rows: int = 0) -> NDArray[Any]:
-    r"""Return texts as an array: of a fixed width, or of objects where NumPy's text would lose or waste something.
+    r"""Return texts as an array, of a fixed width if this loses and wastes nothing, otherwise of objects.
 
-    A text of fixed width loses zero bytes at its end, and all entries take the room of the longest one, also in an
-    array of ``rows`` rows that repeats them.
+    A text of fixed width loses zero bytes at its end, and all entries take the memory of the longest
+    text, also in an array of ``rows`` rows that repeats them.
 
     Examples
     --------
@@ -408,9 +411,11 @@ def _as_objects(values: list[Any]) -> NDArray[Any]:
 
 
 def _ascends(values: NDArray[Any]) -> bool:
-    """Return whether ids of a plain type are sorted; a missing id is an error."""
-    if values.dtype.kind in "fcmM" and np.any(missing := values != values):
-        raise _missing_id(int(np.flatnonzero(missing)[0]))
+    """Return True if ids of a plain type are sorted; raise ValueError for a missing id."""
+    if values.dtype.kind in "fcmM":
+        missing = np.flatnonzero(values != values)
+        if len(missing):
+            raise _missing_id(int(missing[0]))
     return bool(np.all(values[1:] >= values[:-1]))
 
 
@@ -445,7 +450,7 @@ def _factorise_objects(values: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.i
 
 
 def is_missing(value: Any) -> bool:
-    """Return whether a value is None, NaN, NaT or pandas.NA."""
+    """Return True if a value is None, NaN, NaT or pandas.NA."""
     if value is None:
         return True
     try:
@@ -461,8 +466,8 @@ def _missing_id(row: int) -> ValueError:
 
 
 def _check_group_matches(queries: Queries, groups: Queries) -> None:
-    number = np.empty(queries.n_rows, dtype=np.int64)
-    number[queries.order if queries.order is not None else slice(None)] = queries.query_of_row
+    """Raise ValueError unless sizes of queries and ids of rows describe the same queries."""
+    number = queries.ungroup(queries.query_of_row)
     same_query = number[1:] == number[:-1]
     starts_group = np.zeros(queries.n_rows, dtype=bool)
     starts_group[groups.boundaries[:-1]] = True
@@ -471,8 +476,8 @@ def _check_group_matches(queries: Queries, groups: Queries) -> None:
     if len(split):
         row = int(split[0]) + 1
         raise ValueError(
-            f"group splits query {queries.ids[number[row]]!s} between rows {row - 1} and {row}. Pass qid alone, or "
-            "sizes that match it."
+            f"group splits query {queries.ids[number[row]]!s} between rows {row - 1} and {row}. "
+            "Pass qid alone, or sizes that match it."
         )
     if len(merged) or groups.n_queries != queries.n_queries:
         row = int(merged[0]) + 1 if len(merged) else 0

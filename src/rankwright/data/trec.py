@@ -1,4 +1,7 @@
-"""TREC files: qrels (judgements), ``qid 0 docno label``, and runs, ``qid Q0 docno rank score tag``."""
+"""TREC files: qrels (judgements) ``qid 0 docno label`` and runs ``qid Q0 docno rank score tag``.
+
+They hold no features, so they are not a format of ranking data.
+"""
 
 from __future__ import annotations
 
@@ -10,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankwright.data.queries import text_array
+from rankwright.support import checks
 from rankwright.support.files import PathLike, read_text, replacing
 
 _QRELS_LINE = "qid 0 docno label"
@@ -25,7 +29,7 @@ class Qrels:
     qid, docno
         Query and document, as text without whitespace [judgements].
     label
-        Whole numbers; less than 1 is not relevant [judgements].
+        Whole numbers, below 1 if the document is not relevant [judgements].
 
     Examples
     --------
@@ -47,7 +51,7 @@ class Qrels:
 
 @dataclass(frozen=True, eq=False)
 class TrecRun:
-    """Documents that a system retrieved for each query, with scores, which give the ranks.
+    """Documents that a system retrieved for each query, with the scores that rank them.
 
     Parameters
     ----------
@@ -75,8 +79,8 @@ class TrecRun:
         if not np.isfinite(scores).all():
             row = int(np.flatnonzero(~np.isfinite(scores))[0])
             raise ValueError(
-                f"scores must be finite; got {scores[row]} at row {row}, query {self.qid[row]}, document "
-                f"{self.docno[row]}."
+                f"scores must be finite; got {scores[row]} at row {row}, query {self.qid[row]}, "
+                f"document {self.docno[row]}."
             )
         object.__setattr__(self, "score", scores)
         _check_word("tag", self.tag)
@@ -85,8 +89,8 @@ class TrecRun:
 def read_qrels(path: PathLike) -> Qrels:
     """Read judgements, plain or gzip, in the order of the lines.
 
-    A line that is not ``qid 0 docno label``, or a document that is judged twice for a query, raises
-    ValueError with the file and line. The second column is ignored.
+    Raise ValueError with the file and line if a line is not ``qid 0 docno label``, or if a document is
+    judged twice for a query. The second column is ignored.
 
     Examples
     --------
@@ -217,8 +221,7 @@ def align(
     >>> labels.tolist(), bool(scores[2] < 4), qid.tolist()
     ([0.0, 1.0, 2.0], True, ['q1', 'q1', 'q1'])
     """
-    if not (np.isfinite(unjudged) and unjudged >= 0):
-        raise ValueError(f"unjudged must be a label, finite and non-negative; got {unjudged}.")
+    checks.number("unjudged", unjudged, least=0)
     judged: dict[str, dict[str, int]] = {}
     for qid, docno, label in zip(qrels.qid, qrels.docno, qrels.label.tolist(), strict=True):
         judged.setdefault(qid, {})[docno] = max(label, 0)
@@ -236,7 +239,8 @@ def align(
             f"judgements have {_some(qrels.qid)}. Check that both use the same query ids."
         )
     for qid, lowest_score in lowest.items():
-        for label in judged[qid].values():  # those left were not retrieved
+        # The documents that are left in `judged` were not retrieved.
+        for label in judged[qid].values():
             if label > 0:
                 scores.append(np.nextafter(lowest_score, -np.inf))
                 labels.append(label)
@@ -245,7 +249,7 @@ def align(
 
 
 def _read_lines(path: PathLike, form: str) -> Iterator[tuple[int, list[str]]]:
-    """Yield the number and words of each non-empty line; a second line for a document is an error."""
+    """Yield the number and words of each non-empty line; raise ValueError for a second line about a document."""
     try:
         text = read_text(path).decode()
     except UnicodeDecodeError as error:
@@ -260,8 +264,13 @@ def _read_lines(path: PathLike, form: str) -> Iterator[tuple[int, list[str]]]:
             raise _bad_line(path, number, f"expected {form!r}, got {_excerpt(line)!r}")
         first = seen.setdefault((words[0], words[2]), number)
         if first != number:
-            reason = f"document {_excerpt(words[2])!r} of query {_excerpt(words[0])!r} is already on line {first}"
-            raise _bad_line(path, number, f"{reason}; keep one of them")
+            document, query = _excerpt(words[2]), _excerpt(words[0])
+            raise _bad_line(
+                path,
+                number,
+                f"document {document!r} of query {query!r} is already on line {first}; keep one "
+                "of them",
+            )
         yield number, words
     if not seen:
         raise ValueError(f"{path} is empty; expected lines of the form {form!r}.")
@@ -282,21 +291,22 @@ def _set_pairs(record: Qrels | TrecRun, values: str) -> None:
     n_values = len(getattr(record, values))
     if not len(qids) == len(docnos) == n_values:
         raise ValueError(
-            f"qid, docno and {values} must have the same length; got {len(qids)}, {len(docnos)} and {n_values}."
+            f"qid, docno and {values} must have the same length; got {len(qids)}, {len(docnos)} "
+            f"and {n_values}."
         )
     if len(set(zip(qids, docnos, strict=True))) < len(qids):
         raise ValueError("a document occurs twice for a query; keep one of them.")
     object.__setattr__(record, "qid", text_array(qids))
-    object.__setattr__(
-        record, "docno", np.array(docnos, dtype=object)
-    )  # their lengths vary too much for np.str_
+    # In an array of fixed width, each document id would take the memory of the longest id.
+    object.__setattr__(record, "docno", np.array(docnos, dtype=object))
 
 
 def _check_word(what: str, word: Any) -> str:
     text = str(word)
     if len(text.split()) != 1 or text != text.strip():
         raise ValueError(
-            f"{what} {text!r} is empty or contains whitespace, which TREC files cannot hold; rename it."
+            f"{what} {text!r} is empty or contains whitespace, which TREC files cannot hold; "
+            "rename it."
         )
     return text
 

@@ -1,14 +1,15 @@
 """Features within the query: columns computed from the values that a column has in the documents of one query.
 
-Whether a score of 12 is high depends on the scores of the other documents of its query, which trees cannot see. For the
-values x of a column in a query, missing ones left out:
+Whether a score of 12 is high depends on the scores of the other documents of its query. Trees look at
+one document at a time, so such a comparison has to be a feature. For the values x of a column in a
+query, missing values left out:
 
-    rank    1 for the largest, equal values share the mean of their ranks
-    z       (x - mean) / standard deviation; 0 where all are equal
+    rank    1 for the largest value, equal values share the mean of their ranks
+    z       (x - mean) / standard deviation; 0 if all are equal
     gap     max - x
-    share   x / sum of |x|; 0 where all are 0
-    mean    of the query, the same for all its documents
-    max     likewise
+    share   x / sum of |x|; 0 if all are 0
+    mean    the mean of the query, the same for all its documents
+    max     the maximum, likewise
 
 A missing value stays missing. A query of one document has rank 1, z 0, gap 0 and the share of its sign.
 """
@@ -24,15 +25,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rankwright.data.columns import HasColumns
+from rankwright.data.columns import HasColumns, shown
 from rankwright.data.matrices import Matrix, is_sparse
 from rankwright.data.on_disk import BLOCK_BYTES, is_on_disk, write_rows
 from rankwright.kernels.threads import available_threads, even_ranges, run_ranges
 
-KINDS = ("rank", "z", "gap", "share", "mean", "max")  # numbered as in the kernel
-_VALUES_PER_THREAD = 200_000  # sorting fewer takes less time than starting a thread
+KINDS = ("rank", "z", "gap", "share", "mean", "max")  # in the order of the kernel
+_VALUES_PER_THREAD = 200_000  # to sort fewer values takes less time than to start a thread
 _ROWS_AT_ONCE = 65_536
-_MOST_OF_SPARSE = 1000  # derived columns of sparse data, which are dense
+_MOST_OF_SPARSE = 1000  # columns added to sparse data, because they are dense
 
 Option = str | Sequence[str] | Mapping[str, str | Sequence[str]] | None
 
@@ -44,8 +45,8 @@ class Recipe:
     Parameters
     ----------
     sources
-        Columns with the kinds of features that are computed from each, in the order of the columns; kinds in the order
-        of `KINDS`.
+        Each column with the kinds of features that are computed from it, in the order of the columns.
+        Kinds are in the order of `KINDS`.
 
     Examples
     --------
@@ -62,17 +63,18 @@ class Recipe:
     @property
     def names(self) -> list[str]:
         """Names of the columns that are added, kind by kind."""
-        return [
-            f"{name} [{kind}]" for kind in KINDS for name, kinds in self.sources if kind in kinds
-        ]
+        names = []
+        for kind in KINDS:
+            names += [f"{name} [{kind}]" for name, kinds in self.sources if kind in kinds]
+        return names
 
     @property
     def table(self) -> dict[str, list[str]]:
-        """Kinds by column: what the manifest of a model holds."""
+        """Kinds by column, as the manifest of a model holds them."""
         return {name: list(kinds) for name, kinds in self.sources}
 
     def describe(self) -> str:
-        """Say which features these are, in a few words.
+        """Describe the features in a few words.
 
         Examples
         --------
@@ -84,10 +86,14 @@ class Recipe:
         names = self.names
         if not names:
             return "no features within the query"
-        return f"{len(names)} features within the query ({names[0]}{', ...' if len(names) > 1 else ''})"
+        more = ", ..." if len(names) > 1 else ""
+        return f"{len(names)} features within the query ({names[0]}{more})"
 
     def steps(self, names: Sequence[str]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Columns to read and columns to write [sources, kinds] behind given columns of these names; -1 for none."""
+        """Return the columns to read, and the columns to write [sources, kinds], -1 for none.
+
+        The columns to write follow the columns of these names.
+        """
         position = {name: number for number, name in enumerate([*names, *self.names])}
         columns = np.array([position[name] for name, _ in self.sources], dtype=np.int64)
         targets = np.full((len(self.sources), len(KINDS)), -1, dtype=np.int64)
@@ -105,7 +111,7 @@ class Recipe:
         order: NDArray[np.int64] | None = None,
         threads: int | None = None,
     ) -> Matrix:
-        """Return the rows, put in an order first if one is given, with the features within the query behind them.
+        """Return the rows, in another order if one is given, with the features within the query as last columns.
 
         Parameters
         ----------
@@ -125,16 +131,15 @@ class Recipe:
             return write_rows(blocks, (len(X), X.shape[1] + len(self.names)), X.dtype)
         columns, targets = self.steps(names)
         if is_sparse(X):
-            return self._extended_sparse(
-                X if order is None else X[order], columns, targets, boundaries, threads
-            )
+            if order is not None:
+                X = X[order]
+            return self._extended_sparse(X, columns, targets, boundaries, threads)
         n_rows, n_given = X.shape
         matrix = np.empty((n_rows, n_given + len(self.names)), dtype=X.dtype)
-        for start in range(
-            0, n_rows, _ROWS_AT_ONCE
-        ):  # so that no second matrix is held while rows are put in order
-            stop = min(start + _ROWS_AT_ONCE, n_rows)
-            matrix[start:stop, :n_given] = X[start:stop] if order is None else X[order[start:stop]]
+        # Rows are copied in blocks, because a copy of all rows in the new order would be a second matrix.
+        for start in range(0, n_rows, _ROWS_AT_ONCE):
+            rows: Any = slice(start, start + _ROWS_AT_ONCE)
+            matrix[rows, :n_given] = X[rows] if order is None else X[order[rows]]
         _fill(matrix, columns, targets, boundaries, threads)
         return matrix
 
@@ -173,8 +178,8 @@ class Recipe:
         derived = len(self.names)
         if derived > _MOST_OF_SPARSE:
             raise ValueError(
-                f"within_query would add {derived} dense columns to a sparse matrix; name the columns that matter, at "
-                f"most {_MOST_OF_SPARSE}: within_query={{'bm25': 'rank'}}."
+                f"within_query would add {derived} dense columns to a sparse matrix; name the "
+                f"columns that matter, at most {_MOST_OF_SPARSE}: within_query={{'bm25': 'rank'}}."
             )
         dense = np.empty((X.shape[0], len(columns) + derived), dtype=X.dtype)
         dense[:, : len(columns)] = X[:, columns].toarray()
@@ -190,18 +195,16 @@ def _fill(
     boundaries: NDArray[np.int64],
     threads: int | None,
 ) -> None:
-    if not len(matrix):
+    if len(matrix) == 0:
         return
-    from rankwright.kernels.within_query import (
-        fill_within_query,  # a model loads without compiled code
-    )
+    # Imported here because a model loads without compiled code.
+    from rankwright.kernels.within_query import fill_within_query
 
     fill = partial(
         fill_within_query, bounds=boundaries, matrix=matrix, columns=columns, targets=targets
     )
-    n_threads = min(
-        available_threads(threads), 1 + len(matrix) * len(columns) // _VALUES_PER_THREAD
-    )
+    most_threads = 1 + len(matrix) * len(columns) // _VALUES_PER_THREAD
+    n_threads = min(available_threads(threads), most_threads)
     run_ranges(fill, even_ranges(np.diff(boundaries).astype(np.float64), n_threads))
 
 
@@ -213,12 +216,14 @@ def read_kinds(option: Any, where: str = "within_query") -> tuple[str, ...]:
     >>> read_kinds("z, rank")
     ('rank', 'z')
     """
-    words = re.findall(r"[^\s,]+", option) if isinstance(option, str) else option
-    if not isinstance(
-        words, list | tuple
-    ):  # a set could not be saved, and an iterator only be read once
+    words = option
+    if isinstance(option, str):
+        words = re.findall(r"[^\s,]+", option)
+    # Sets are refused because they cannot be saved, and iterators because they can be read only once.
+    if not isinstance(words, list | tuple):
         raise ValueError(
-            f"{where} must be names of features, {', '.join(KINDS)}, or a list of them; got {option!r}."
+            f"{where} must be names of features, {', '.join(KINDS)}, or a list of them; got "
+            f"{option!r}."
         )
     for word in words:
         if not isinstance(word, str) or word not in KINDS:
@@ -236,7 +241,8 @@ def check_option(option: Any, called: str = "within_query") -> None:
         for column, kinds in option.items():
             if not isinstance(column, str):
                 raise ValueError(
-                    f"{called} must name columns by their names, 'f0' for the first of an array; got {column!r}."
+                    f"{called} must name columns by their names, 'f0' for the first of an array; "
+                    f"got {column!r}."
                 )
             read_kinds(kinds, f"{called} of column {column!r}")
         if not option:
@@ -253,7 +259,7 @@ def read_recipe(option: Any, columns: HasColumns, called: str = "within_query") 
     Parameters
     ----------
     option
-        Kinds of features for all columns but the categorical ones, or for each column named in a dict; None for none.
+        Kinds of features for all columns that hold no categories, or a dict of kinds by column; None for none.
     columns
         The data, or its columns.
     called
@@ -274,13 +280,14 @@ def read_recipe(option: Any, columns: HasColumns, called: str = "within_query") 
     if isinstance(option, Mapping):
         for name in option:
             if name not in names:
-                shown = ", ".join(names[:8]) + (", ..." if len(names) > 8 else "")
                 raise ValueError(
-                    f"{called} names {name!r}, which is not a column of the data; it has {shown}."
+                    f"{called} names {name!r}, which is not a column of the data; it has "
+                    f"{shown(names)}."
                 )
             if name in columns.categories:
                 raise ValueError(
-                    f"{called} names {name!r}, which holds categories; they have no order to rank by."
+                    f"{called} names {name!r}, which holds categories; they have no order to rank "
+                    "by."
                 )
         sources = [(name, read_kinds(option[name])) for name in names if name in option]
     else:
@@ -288,18 +295,20 @@ def read_recipe(option: Any, columns: HasColumns, called: str = "within_query") 
         sources = [(name, kinds) for name in names if name not in columns.categories]
         if not sources:
             raise ValueError(
-                f"{called} has no column to compute features from: all hold categories; leave it out."
+                f"{called} has no column to compute features from: all hold categories; leave it "
+                "out."
             )
     recipe = Recipe(tuple(sources))
-    if taken := set(recipe.names) & set(names):
+    taken = sorted(set(recipe.names) & set(names))
+    if taken:
         raise ValueError(
-            f"{called} would add a second column {sorted(taken)[0]!r}; rename the one that is there."
+            f"{called} would add a second column {taken[0]!r}; rename the one that is there."
         )
     return recipe
 
 
 def stored_recipe(table: Any, names: Sequence[str]) -> Recipe:
-    """Read the recipe that a manifest holds; raise ValueError where it is not one for these columns."""
+    """Read the recipe that a manifest holds; raise ValueError if it is not a recipe for these columns."""
     if not isinstance(table, dict) or not set(table) <= set(names):
         raise ValueError(
             "the manifest's features within the query name columns that the model does not have."

@@ -42,7 +42,8 @@ def format_of(path: PathLike) -> Format:
             return file_format
     choices = [f"{', '.join(one.suffixes)} ({one.name})" for one in FORMATS]
     raise ValueError(
-        f"{os.fspath(path)!r} has no known file extension; use {', '.join(choices)}. Text may also end in .gz."
+        f"{os.fspath(path)!r} has no known file extension; use {', '.join(choices)}. Text may also "
+        "end in .gz."
     )
 
 
@@ -54,8 +55,8 @@ def table_format_of(path: PathLike) -> TableFormat:
             suffix for one in FORMATS if isinstance(one, TableFormat) for suffix in one.suffixes
         ]
         raise ValueError(
-            f"{os.fspath(path)!r} is {file_format.name}, which has no named columns; the name must end in "
-            f"{', '.join(suffixes)}."
+            f"{os.fspath(path)!r} is {file_format.name}, which has no named columns; the name must "
+            f"end in {', '.join(suffixes)}."
         )
     return file_format
 
@@ -120,6 +121,6 @@ def check_column_options(path: PathLike, given: Mapping[str, Any]) -> None:
         value = given.get(option)
         if value and value != getattr(usual, option):
             raise ValueError(
-                f"{path} is {file_format.name}, whose columns have no names, so {option}= applies to none; give "
-                "Parquet or CSV."
+                f"{path} is {file_format.name}, whose columns have no names, so {option}= applies "
+                "to none; give Parquet or CSV."
             )

@@ -56,7 +56,8 @@ class Csv(TableFormat):
         for field in table.schema:
             if pa.types.is_binary(field.type):
                 raise ValueError(
-                    f"{path}: column {field.name!r} has text that is not UTF-8; save the file as UTF-8."
+                    f"{path}: column {field.name!r} has text that is not UTF-8; save the file as "
+                    "UTF-8."
                 )
         if qid in table.column_names:
             ids = table[qid].to_pylist()
@@ -79,7 +80,8 @@ class Csv(TableFormat):
         if ids.dtype.kind not in "iu":
             if len({str(qid) for qid in data.query_ids.tolist()}) < data.n_queries:
                 raise ValueError(
-                    "two query ids are the same once written as text; give them ids that differ as text."
+                    "two query ids are the same once written as text; give them ids that differ "
+                    "as text."
                 )
             ids = [str(qid) for qid in ids.tolist()]
         columns = columns_beside_features(data, ids)
@@ -159,8 +161,8 @@ def _explain(path: PathLike, content: Any, error: Exception) -> str:
     for number, line in enumerate(bytes(memoryview(content)).split(b"\n"), start=1):
         if len(line) > _BLOCK:
             return (
-                f"{path}: line {number} is longer than {_BLOCK} bytes, the most that a row of CSV may have; write the "
-                "table as Parquet, or fix that line."
+                f"{path}: line {number} is longer than {_BLOCK} bytes, the most that a row of CSV "
+                "may have; write the table as Parquet, or fix that line."
             )
     return f'{path}: a row has a quote (") that is not closed; close it, or remove it.'
 

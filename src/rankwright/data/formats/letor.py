@@ -172,12 +172,13 @@ def write_letor(
         if data.pairs is not None:
             unwritten = "pairs"
         raise ValueError(
-            f"LETOR text holds one label per row, but this data has {unwritten}; write Parquet or CSV."
+            f"LETOR text holds one label per row, but this data has {unwritten}; write Parquet or "
+            "CSV."
         )
     if data.weights is not None:
         raise ValueError(
-            "LETOR text cannot hold weights, but this data has them. Write Parquet or CSV, or create "
-            "the data without weights."
+            "LETOR text cannot hold weights, but this data has them. Write Parquet or CSV, or "
+            "create the data without weights."
         )
     if sparse is None:
         sparse = sp.issparse(data.X)
@@ -347,7 +348,8 @@ def _columns(width: int, zero_based: bool) -> Columns:
 def _check_one_label(path: PathLike, options: ReadOptions) -> None:
     if len(options.labels) > 1:
         raise ValueError(
-            f"{path} is LETOR text, which has one label, not {', '.join(options.labels)}; use Parquet or CSV."
+            f"{path} is LETOR text, which has one label, not {', '.join(options.labels)}; use "
+            "Parquet or CSV."
         )
 
 
@@ -360,8 +362,9 @@ def _match(source: str, width: int, reference: HasColumns, zero_based: bool) -> 
     texts = [name for name, levels in reference.categories.items() if levels is not None]
     if texts:
         raise ValueError(
-            f"{source} is LETOR text, which holds numbers only, but the training data has text in the categorical "
-            f"column {texts[0]!r}; give Parquet or CSV with the columns of the training data."
+            f"{source} is LETOR text, which holds numbers only, but the training data has text in "
+            f"the categorical column {texts[0]!r}; give Parquet or CSV with the columns of the "
+            "training data."
         )
     was_letor = reference.first_index is not None
     if width > expected or (width < expected and not was_letor):
@@ -381,8 +384,8 @@ def _match(source: str, width: int, reference: HasColumns, zero_based: bool) -> 
         return f"{source} has no {indices} of the training data; taken as 0 in all rows."
     if reference.named:
         return (
-            f"{source} has no column names; its {width} features are matched with the columns of the training data "
-            "by position."
+            f"{source} has no column names; its {width} features are matched with the columns of "
+            "the training data by position."
         )
     return None
 
@@ -439,8 +442,8 @@ def _comments(data: RankingData) -> Iterator[bytes]:
         docid = str(value)
         if any(character.isspace() for character in docid):
             raise ValueError(
-                f"document id {docid!r} cannot be written: in LETOR text an id must not contain whitespace. Rename the "
-                "document, or write Parquet."
+                f"document id {docid!r} cannot be written: in LETOR text an id must not contain "
+                "whitespace. Rename the document, or write Parquet."
             )
         yield f" #docid = {docid}".encode() if docid else b""
 
@@ -450,8 +453,8 @@ def _id_texts(query_ids: NDArray[Any]) -> list[str]:
     for text in texts:
         if text == "" or _ENDS_TOKEN.search(text):
             raise ValueError(
-                f"query id {text!r} cannot be written: in LETOR text an id must not be empty or contain "
-                "whitespace or '#'. Rename the query, or write Parquet."
+                f"query id {text!r} cannot be written: in LETOR text an id must not be empty or "
+                "contain whitespace or '#'. Rename the query, or write Parquet."
             )
     distinct: set[Any] = set(texts)
     if all(_INTEGER.fullmatch(text) for text in texts):

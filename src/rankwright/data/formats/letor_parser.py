@@ -1,4 +1,8 @@
-"""Parser of LETOR text: lines ``label qid:ID index:value ... # comment``, in pieces read by several threads."""
+"""Parse LETOR text, lines ``label qid:ID index:value ... # comment``, in pieces by several threads.
+
+A compiled kernel reads the lines into arrays. Python decides the few numbers that the kernel cannot
+round with certainty, and writes the errors.
+"""
 
 from __future__ import annotations
 
@@ -16,16 +20,16 @@ from numpy.typing import DTypeLike, NDArray
 from rankwright.data.queries import text_array
 from rankwright.kernels import letor_text
 
-_BYTES_PER_THREAD = 1 << 20  # for less, starting a thread takes as long as it saves
+_BYTES_PER_THREAD = 1 << 20  # to start a thread for less takes as long as it saves
 _MAX_THREADS = 8
 _PIECES_PER_THREAD = 4  # so that other threads can take over work from a slow one
 _HEAD_BYTES = 1 << 16  # enough of a file to guess the number of features
 _SHORTEST_ENTRY = len("1:2 ")  # bounds the entries of a line by its bytes
-_UNDECIDED_NUMBERS = 1024  # numbers left to Python's float at a time; few files have even one
+_UNDECIDED_NUMBERS = 1024  # numbers left to Python's float at a time; most files have none
 _EXCERPT = 60
 _CELLS_FREELY = 1 << 25  # of a dense matrix: a quarter of a gigabyte
-_CELLS_PER_ENTRY = 200  # above which a larger matrix is taken for a mistake in an index
-_WIDE = 1 << 20  # features: their names take some memory too
+_CELLS_PER_ENTRY = 200  # a larger matrix with more cells is probably a mistake in an index
+_WIDE = 1 << 20  # features, because their names take memory too
 
 
 def parse_letor(
@@ -50,7 +54,8 @@ def parse_letor(
     zero_based, n_features, dtype, sparse
         As in `read_letor`.
     text_ids
-        Whether query ids are text even if all of them are whole numbers: those of other parts of the file are not.
+        Whether query ids are text even if all of them are whole numbers, because ids in other parts of
+        the data are not.
     first_line
         Number of the first line in error messages.
 
@@ -72,7 +77,8 @@ def parse_letor(
     if not text.endswith(b"\n"):
         text = text + b"\n"
     codes = np.frombuffer(text, dtype=np.uint8)
-    codes.flags.writeable = False  # gives the kernels one array type for bytes and bytearray
+    # Kernels are compiled for a single array type, but bytes and bytearray give two.
+    codes.flags.writeable = False
     n_threads = _count_threads(len(text))
     pieces = _split_at_lines(text, n_threads * _PIECES_PER_THREAD)
     with ThreadPoolExecutor(n_threads) as pool:
@@ -86,30 +92,33 @@ def parse_letor(
         first_entries = list(accumulate(colons[:-1], initial=0))
         reader = _Reader(text, codes, source, first_index, n_features, sparse, first_line)
 
-        def read(width: int) -> tuple[_Table, list[_Outcome]]:
-            entries = sum(colons) if sparse else None
-            if n_features is None and not sparse:
+        def read(width: int) -> tuple[_Table, list[_PieceResult]]:
+            n_entries = None
+            if sparse:
+                n_entries = sum(colons)
+            elif n_features is None:
                 check_width(source, sum(rows), width, sum(colons) - sum(rows))
-            table = _allocate(source, sum(rows), width, max(longest), dtype, entries)
+            table = _allocate(source, sum(rows), width, max(longest), dtype, n_entries)
             read_piece = partial(reader.read, table)
             return table, list(pool.map(read_piece, pieces, first_rows, first_entries))
 
         if n_features is not None:
-            table, outcomes = read(n_features)
+            table, results = read(n_features)
         elif sparse:
-            table, outcomes = read(letor_text.MAX_INDEX + 1 - first_index)
+            table, results = read(letor_text.MAX_INDEX + 1 - first_index)
         else:
             # The first lines of most files have all features. If not, look at all lines and start again.
             head = (0, text.find(b"\n", min(_HEAD_BYTES, len(text) - 1)) + 1)
-            table, outcomes = read(reader.width(pool, [head]))
-            if any(outcome.too_narrow for outcome in outcomes):
+            table, results = read(reader.width(pool, [head]))
+            if any(result.too_narrow for result in results):
                 del table
-                table, outcomes = read(reader.width(pool, pieces))
+                table, results = read(reader.width(pool, pieces))
 
-    integers = not text_ids and all(outcome.integer_ids for outcome in outcomes)
-    ids = table.ids if integers else reader.text_ids(table.id_spans)
+    ids: NDArray[Any] = table.ids
+    if text_ids or not all(result.integer_ids for result in results):
+        ids = reader.text_ids(table.id_spans)
     if sparse:
-        matrix = _csr_matrix(table, outcomes, n_features)
+        matrix = _csr_matrix(table, results, n_features)
         if n_features is None and _is_implausible(matrix.shape[1], matrix.nnz):
             raise ValueError(f"{source}: {_implausible(matrix.shape[1], matrix.nnz)}")
         return matrix, table.labels, ids
@@ -117,32 +126,31 @@ def parse_letor(
 
 
 def check_width(source: str, rows: int, width: int, entries: int) -> None:
-    """Raise ValueError where a dense matrix would be very large only because of a few large indices."""
+    """Raise ValueError if a dense matrix would be very large only because of a few large indices."""
     cells = rows * width
-    if _is_implausible(width, entries) or (
-        cells > _CELLS_FREELY and cells > _CELLS_PER_ENTRY * entries
-    ):
+    is_large = cells > _CELLS_FREELY and cells > _CELLS_PER_ENTRY * entries
+    if is_large or _is_implausible(width, entries):
         raise ValueError(
-            f"{source}: {_implausible(width, entries)} A dense matrix would take {cells * 8 / 2**30:.1f} GB; "
-            "read_letor(..., sparse=True) takes what the entries need."
+            f"{source}: {_implausible(width, entries)} A dense matrix would take "
+            f"{cells * 8 / 2**30:.1f} GB; read_letor(..., sparse=True) takes what the entries need."
         )
 
 
 def _is_implausible(width: int, entries: int) -> bool:
-    """Tell whether so many features, whose names alone take memory, come from a few large indices."""
+    """Return True if a large number of features comes from a few large indices."""
     return width > _WIDE and width > _CELLS_PER_ENTRY * entries
 
 
 def _implausible(width: int, entries: int) -> str:
     return (
-        f"the largest index makes {width} features, but there are only {entries} entries. Fix the file, or pass "
-        "n_features if that is meant."
+        f"the largest index makes {width} features, but there are only {entries} entries. Fix the "
+        "file, or pass n_features if that is meant."
     )
 
 
 @dataclass(frozen=True)
 class _Table:
-    """Arrays that the kernel fills; ``columns`` only if the matrix is sparse."""
+    """Arrays that the kernel fills; there are ``columns`` only if the matrix is sparse."""
 
     shape: tuple[int, int]
     longest: int
@@ -155,8 +163,8 @@ class _Table:
 
 
 @dataclass(frozen=True)
-class _Outcome:
-    """Result of reading a piece of the text: the entries it filled, and what may need more work."""
+class _PieceResult:
+    """Result of reading a piece of the text: the entries it filled, and whether to read it again."""
 
     entries: slice
     integer_ids: bool
@@ -164,11 +172,21 @@ class _Outcome:
 
 
 def _allocate(
-    source: str, rows: int, width: int, longest_line: int, dtype: np.dtype[Any], entries: int | None
+    source: str,
+    rows: int,
+    width: int,
+    longest_line: int,
+    dtype: np.dtype[Any],
+    n_entries: int | None,
 ) -> _Table:
-    """Allocate a dense table, or a sparse one with room for ``entries``."""
+    """Allocate a dense table, or a sparse table for ``n_entries``."""
+    columns = None
     try:
-        values = np.zeros(rows * width, dtype) if entries is None else np.empty(entries, dtype)
+        if n_entries is None:
+            values = np.zeros(rows * width, dtype)
+        else:
+            values = np.empty(n_entries, dtype)
+            columns = np.empty(n_entries, np.int32)
     except (MemoryError, ValueError):
         raise ValueError(
             f"{source}: a dense matrix of {rows} rows and {width} features does not fit into "
@@ -178,7 +196,7 @@ def _allocate(
         shape=(rows, width),
         longest=longest_line // _SHORTEST_ENTRY + 1,
         values=values,
-        columns=None if entries is None else np.empty(entries, np.int32),
+        columns=columns,
         row_sizes=np.empty(rows, np.int64),
         labels=np.empty(rows),
         ids=np.empty(rows, np.int64),
@@ -186,11 +204,13 @@ def _allocate(
     )
 
 
-def _csr_matrix(table: _Table, outcomes: list[_Outcome], n_features: int | None) -> Any:
+def _csr_matrix(table: _Table, results: list[_PieceResult], n_features: int | None) -> Any:
     assert table.columns is not None
-    values = np.concatenate([table.values[outcome.entries] for outcome in outcomes])
-    columns = np.concatenate([table.columns[outcome.entries] for outcome in outcomes])
-    width = int(columns.max(initial=-1)) + 1 if n_features is None else n_features
+    values = np.concatenate([table.values[result.entries] for result in results])
+    columns = np.concatenate([table.columns[result.entries] for result in results])
+    width = n_features
+    if width is None:
+        width = int(columns.max(initial=-1)) + 1
     row_starts = np.concatenate(([0], np.cumsum(table.row_sizes)))
     matrix = sp.csr_matrix((values, columns, row_starts), shape=(table.shape[0], width))
     matrix.sort_indices()
@@ -199,7 +219,7 @@ def _csr_matrix(table: _Table, outcomes: list[_Outcome], n_features: int | None)
 
 @dataclass(frozen=True)
 class _Reader:
-    """Reads pieces of a text into a table, also from several threads."""
+    """Read pieces of a text into a table; several threads may use a reader at once."""
 
     text: bytes | bytearray
     codes: NDArray[np.uint8]
@@ -218,11 +238,15 @@ class _Reader:
             self._refuse(letor_text.INDEX_TOO_LARGE, pos, np.float64)
         return int(max(largest + 1 - self.first_index, 0))
 
-    def read(self, table: _Table, piece: tuple[int, int], row: int, first_entry: int) -> _Outcome:
+    def read(
+        self, table: _Table, piece: tuple[int, int], row: int, first_entry: int
+    ) -> _PieceResult:
         """Read a piece of the text into the table, starting at the given row and entry."""
         pos, stop = piece
         entry = first_entry
-        columns = np.empty(table.longest, np.int32) if table.columns is None else table.columns
+        columns = table.columns
+        if columns is None:
+            columns = np.empty(table.longest, np.int32)
         undecided = np.empty((max(_UNDECIDED_NUMBERS, table.longest + 1), 3), np.int64)
         integer_ids = True
         arrays = letor_text.ParsedRows(
@@ -243,19 +267,20 @@ class _Reader:
             integer_ids = integer_ids and integers
             is_guess = self.n_features is None and not self.sparse
             if code == letor_text.INDEX_TOO_LARGE and is_guess:
-                return _Outcome(slice(first_entry, entry), integer_ids, too_narrow=True)
+                return _PieceResult(slice(first_entry, entry), integer_ids, too_narrow=True)
             if code != letor_text.OK:
                 self._refuse(code, pos, table.values.dtype)
-        return _Outcome(slice(first_entry, entry), integer_ids, too_narrow=False)
+        return _PieceResult(slice(first_entry, entry), integer_ids, too_narrow=False)
 
     def _decide(self, table: _Table, undecided: NDArray[np.int64]) -> None:
         """Let Python parse the numbers that the kernel could not round with certainty."""
         for slot, start, stop in undecided.tolist():
-            array, position = (table.labels, -1 - slot) if slot < 0 else (table.values, slot)
+            array, position, code = table.values, slot, letor_text.INFINITE
+            if slot < 0:  # a label
+                array, position, code = table.labels, -1 - slot, letor_text.BAD_LABEL
             with np.errstate(over="ignore"):
                 array[position] = float(self.text[start:stop])
             if np.isinf(array[position]):
-                code = letor_text.BAD_LABEL if slot < 0 else letor_text.INFINITE
                 self._refuse(code, start, array.dtype)
 
     def text_ids(self, spans: NDArray[np.int64]) -> NDArray[Any]:
@@ -293,7 +318,9 @@ class _Reader:
         first = max(start, pos - _EXCERPT // 2)
         last = min(stop, first + _EXCERPT)
         text = self.text[first:last].decode(errors="replace").rstrip()
-        excerpt = f"{'...' * (first > start)}{text}{'...' * (last < stop)}"
+        before = "..." if first > start else ""
+        after = "..." if last < stop else ""
+        excerpt = f"{before}{text}{after}"
         raise ValueError(f"{self.source}, line {number}: {reason}. The line reads {excerpt!r}.")
 
 

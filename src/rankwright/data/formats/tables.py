@@ -89,7 +89,8 @@ class TableFormat(Format):
 
         if sp.issparse(data.X):
             raise ValueError(
-                f"{self.name} needs dense columns, but this data is sparse; use write_letor, or make X dense first."
+                f"{self.name} needs dense columns, but this data is sparse; use write_letor, or "
+                "make X dense first."
             )
         columns = columns_beside_features(data, _plain_ids(data.qid))
         for number, name in enumerate(data.feature_names):
@@ -135,7 +136,8 @@ class BinaryTableFormat(TableFormat):
         table = self.read_all(path)
         if len(table) != head.n_rows:
             raise ValueError(
-                f"{path} says that it has {head.n_rows} rows, and {len(table)} can be read. Write it again."
+                f"{path} says that it has {head.n_rows} rows, and {len(table)} can be read. Write "
+                "it again."
             )
         return table
 
@@ -303,7 +305,8 @@ def resolved(
             near = get_close_matches(name, columns, n=1)
             hint = f" Did you mean {near[0]!r}?" if near else ""
             raise ValueError(
-                f"{path} has no column {name!r}; it has {_shown(columns)}.{hint} Name one of them in {option}=."
+                f"{path} has no column {name!r}; it has {_shown(columns)}.{hint} Name one of them "
+                f"in {option}=."
             )
     return options
 
@@ -440,8 +443,8 @@ def table_metadata(schema: Any) -> dict[str, Any]:
         is_valid = False
     if not is_valid:
         raise ValueError(
-            "the file's description of its columns (the metadata named rankwright) was damaged; write the file again, "
-            "or remove the metadata to read its columns as they are."
+            "the file's description of its columns (the metadata named rankwright) was damaged; "
+            "write the file again, or remove the metadata to read its columns as they are."
         )
     return dict(metadata)
 
@@ -472,7 +475,8 @@ def _check_same_schema(name: str, schema: Any, first: str, first_schema: Any) ->
         first_kind = _kind(first_schema.field(column).type)
         if kind != first_kind:
             raise ValueError(
-                f"{name}: column {column!r} holds {kind}, but {first_kind} in {first}; use one type."
+                f"{name}: column {column!r} holds {kind}, but {first_kind} in {first}; use one "
+                "type."
             )
 
 
@@ -514,8 +518,8 @@ def _check_codes(table: Any, name: str, levels: tuple[Any, ...]) -> None:
     else:
         return
     raise ValueError(
-        f"column {name!r} holds codes of {len(levels)} categories, from 0 to {len(levels) - 1}, and has {problem}; "
-        "write the file again."
+        f"column {name!r} holds codes of {len(levels)} categories, from 0 to {len(levels) - 1}, "
+        f"and has {problem}; write the file again."
     )
 
 
@@ -528,7 +532,8 @@ def _with_levels(table: Any, name: str, levels: tuple[Any, ...]) -> Any:
         column = pa.array(values)
     except (pa.ArrowException, TypeError, OverflowError):
         raise ValueError(
-            f"column {name!r} has categories of several types, or very large numbers; write the file with text only."
+            f"column {name!r} has categories of several types, or very large numbers; write the "
+            "file with text only."
         ) from None
     return table.set_column(table.column_names.index(name), name, column)
 
