@@ -344,7 +344,7 @@ def break_file(folder: Path, kind: str) -> None:
     ("kind", "reason"),
     [
         ("truncated", r"worker \d, .*part3.parquet"),
-        ("no label", r"worker \d, .*part3.parquet: y='label' is not a column"),
+        ("no label", r"worker \d, .*part3.parquet has no column 'label'"),
         (
             "another schema",
             r"worker \d, .*3.parquet does not have the columns of worker \d, .*0.parquet: .*Missing: ",
