@@ -368,7 +368,7 @@ def test_groups_divide_the_queries() -> None:
     for (_, one), (_, other) in pairwise(groups):
         assert values[one].max() < values[other].min()
     assert [text for text, _ in groups] == [
-        f"{values[m].min()} to {values[m].max()}" for _, m in groups
+        f"{values[m].min()}–{values[m].max()}" for _, m in groups
     ]
     assert max(len(members) for _, members in groups) < 2 * 500 / 6
     assert [(text, members.tolist()) for text, members in groups_of(np.array([5, 5, 5]))] == [

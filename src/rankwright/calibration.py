@@ -1,12 +1,12 @@
-"""Scores that mean something: strictly increasing maps from scores to expected labels or probabilities of relevance.
+"""Calibration: strictly increasing maps from scores to expected labels or to probabilities of relevance.
 
 With u(s) between 0 and 1, the map of a score s is
 
     value(s) = top ((1 - SLANT) u(s) + SLANT r(s))
 
-where r rises strictly from 0 to 1 over all numbers. It is there because u need not rise strictly: without it, documents
-of different scores could get equal values. The expected label has ``top`` the largest label, the
-probability of relevance has ``top`` 1. What u is:
+where r rises strictly from 0 to 1 over all numbers. We add it because u need not rise strictly, and then documents of
+different scores would get equal values. ``top`` is the largest label for expected labels, and 1 for probabilities of
+relevance. There are two kinds of u:
 
     isotonic    piecewise linear through the blocks of an isotonic regression of the targets on the scores
     logistic    1 / (1 + exp(-slope s - intercept)) of the greatest likelihood, slope > 0
@@ -15,8 +15,8 @@ Each step of the computation is monotone in floating point as well, so the order
 the same value only if they differ by less than about 1e-11 of the range of the scores.
 
 References: Zadrozny and Elkan, KDD 2002, for isotonic maps; Platt, Advances in Large Margin Classifiers, 1999, for
-logistic ones. Departs from them: the slope r, and targets are drawn to their mean by one document's weight, which keeps
-values between 0 and ``top`` where labels separate perfectly.
+logistic maps. Departs from them: the slope r, and targets are drawn to their mean by one document's weight. This keeps
+values between 0 and ``top`` if labels separate perfectly.
 """
 
 from __future__ import annotations
@@ -28,18 +28,21 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from rankwright.support import checks
+
 Floats = NDArray[np.float64]
 
 METHODS = ("isotonic", "logistic")
 TARGETS = ("label", "relevance")
-LEAST_QUERIES = 20  # documents of a query share its peculiarities: with fewer queries the map describes just those
+# With fewer queries the map would describe their peculiarities, which all documents of a query share.
+LEAST_QUERIES = 20
 SLANT = 1e-4
 _STEPS, _SMALLEST_STEP, _RIDGE = 100, 1e-12, 1e-12  # of Newton's method
 
 
 @dataclass(frozen=True, eq=False)
 class Calibration:
-    """A strictly increasing map from scores to expected labels or probabilities; `fit_calibration` makes one.
+    """A strictly increasing map from scores to expected labels or probabilities, made by `fit_calibration`.
 
     Parameters
     ----------
@@ -48,17 +51,17 @@ class Calibration:
     target
         ``"label"``: the expected label. ``"relevance"``: the probability that the label is at least ``threshold``.
     threshold
-        Least relevant label; None where the target is the label.
+        Least relevant label; None if the target is the label.
     top
         Upper limit of the values: the largest label, or 1.
     centre, width
-        Middle and extent of the scores that it was fitted on.
+        Middle and extent of the scores in the fit.
     scores, values
         Points of an isotonic map, values as shares of ``top``; empty for a logistic one.
     slope, intercept
-        Of a logistic map; 0 for an isotonic one.
+        Coefficients of a logistic map; 0 for an isotonic map.
     n_queries, n_rows
-        What it was fitted on.
+        Size of the data in the fit.
     folds
         Number of folds of the cross-fitting; None if it was fitted on held-out queries.
 
@@ -98,7 +101,7 @@ class Calibration:
         return share
 
     def _interpolated(self, s: Floats) -> Floats:
-        """Interpolate between points; each operation rounds monotonically, unlike those of a library may."""
+        """Interpolate between points. Each operation rounds monotonically, which libraries do not promise."""
         x, y = self.scores, self.values
         if len(x) == 1:
             return np.full(s.shape, y[0])
@@ -108,13 +111,13 @@ class Calibration:
         return np.minimum(y[left] + (inside - x[left]) * slopes[left], y[left + 1])
 
     def _ramp(self, s: Floats) -> Floats:
-        """1 - 1 / (2 + 2 t) for t from 0 and 1 / (2 - 2 t) below, where t is the score in widths from the centre."""
+        """Return 1 - 1 / (2 + 2 t) for t >= 0 and 1 / (2 - 2 t) below; t is the score in widths from the centre."""
         t = (s - self.centre) / self.width
         tail = 1 / (2 + 2 * np.abs(t))
         return np.where(t >= 0, 1 - tail, tail)
 
     def to_manifest(self) -> dict[str, Any]:
-        """Return it as plain values, for ``manifest.json``."""
+        """Return plain values for ``manifest.json``."""
         described = {
             "method": self.method,
             "target": self.target,
@@ -132,7 +135,7 @@ class Calibration:
 
     @classmethod
     def of_manifest(cls, described: Any) -> Calibration:
-        """Read what `to_manifest` wrote, and raise ValueError unless it is an increasing map of finite numbers."""
+        """Read the values of `to_manifest`; raise ValueError unless they are an increasing map of finite numbers."""
         try:
             logistic = _one_of(described["method"], METHODS) == "logistic"
             threshold, folds = described["threshold"], described["folds"]
@@ -155,60 +158,44 @@ class Calibration:
             raise ValueError(
                 f"the calibration in the manifest lacks or garbles {error}; it was damaged."
             ) from None
-        x, y = map_.scores, map_.values
-        increasing = (
-            map_.slope > 0
-            if logistic
-            else len(x) == len(y) > 0
-            and bool(np.all(np.diff(x) > 0) and np.all(np.diff(y) >= 0))
-            and 0 <= y[0] <= y[-1] <= 1
-        )
-        if not (increasing and map_.top > 0 and map_.width > 0):
+        is_increasing = map_.slope > 0 if logistic else _are_increasing(map_.scores, map_.values)
+        if not (is_increasing and map_.top > 0 and map_.width > 0):
             raise ValueError(
                 "the calibration in the manifest is not an increasing map; it was damaged."
             )
         return map_
 
     def describe(self) -> str:
-        """Say in one line what the values are and what it was fitted on."""
-        what = (
-            "expected label"
-            if self.target == "label"
-            else f"probability of a label of at least {self.threshold:g}"
-        )
-        data = f"{self.n_queries:,} {'cross-fitted' if self.folds else 'held-out'} queries"
-        return f"{what}, {self.method}, from {data}"
+        """Describe the values and the data of the fit in one line."""
+        values = "expected label"
+        if self.target == "relevance":
+            values = f"probability of a label of at least {self.threshold:g}"
+        kind = "cross-fitted" if self.folds else "held-out"
+        return f"{values}, {self.method}, from {self.n_queries:,} {kind} queries"
 
 
 def check_options(method: Any, target: Any, threshold: Any) -> None:
-    """Raise ValueError where an option of a calibration cannot be used."""
+    """Raise ValueError if an option of a calibration cannot be used."""
     for name, value, allowed in (("method", method, METHODS), ("target", target, TARGETS)):
         if value not in allowed:
-            raise ValueError(f"{name} must be one of {', '.join(allowed)}; got {value!r}.")
+            raise checks.ArgumentError(name, f"must be one of {', '.join(allowed)}; got {value!r}.")
     if threshold is None:
         return
     if target == "label":
-        raise ValueError(
-            "threshold is for probabilities of relevance, and the target is the label; leave out threshold=."
+        raise checks.ArgumentError(
+            "threshold",
+            "is for probabilities of relevance, and the target is the label; leave out threshold=.",
         )
-    if (
-        isinstance(threshold, bool)
-        or not isinstance(threshold, int | float)
-        or not 0 < threshold < math.inf
-    ):
-        raise ValueError(
-            f"threshold must be a number above 0, the least relevant label; got {threshold!r}."
-        )
+    checks.positive("threshold", threshold)
 
 
 def targets_of(labels: ArrayLike, target: str, threshold: float | None) -> Floats:
-    """Return what values are compared with: labels, or 1 where a label is at least the threshold and 0 elsewhere."""
+    """Return the targets of values: labels, or 1 for labels of at least the threshold and 0 for the rest."""
     y = np.asarray(labels, dtype=np.float64)
-    return (
-        y
-        if target == "label"
-        else (y >= (1.0 if threshold is None else threshold)).astype(np.float64)
-    )
+    if target == "label":
+        return y
+    least = 1.0 if threshold is None else threshold
+    return (y >= least).astype(np.float64)
 
 
 def fit_calibration(
@@ -246,25 +233,26 @@ def fit_calibration(
         )
     s, y = np.asarray(scores, dtype=np.float64), targets_of(labels, target, least)
     w = np.ones(len(s)) if weights is None else np.asarray(weights, dtype=np.float64)
+    # Rows without weight must not set the limits of the map.
     s, y, w = (values[w > 0] for values in (s, y, w))
     if not len(y) or y.min() == y.max():
-        alike = (
-            "labels are alike"
-            if target == "label"
-            else f"labels are on one side of the threshold {least:g}"
-        )
+        alike = "alike" if target == "label" else f"on one side of the threshold {least:g}"
         raise ValueError(
-            f"all {alike}, so there is nothing to calibrate by; give queries with different labels."
+            f"all labels are {alike}, so there is nothing to calibrate by; "
+            "give queries with different labels."
         )
     if s.min() == s.max():
         raise ValueError(
             "all scores are equal, so no map can tell documents apart; train more trees first."
         )
-    order = np.lexsort((w, y, s))  # sums do not depend on the order of the rows
+    # Sums must not depend on the order of the rows.
+    order = np.lexsort((w, y, s))
     s, y, w = s[order], y[order], w[order] / w.mean()
     top = float(y.max())
     mean, n = float(np.average(y, weights=w)), len(y)
+    # One document of the mean label is added to each target, so that no share is 0 or 1.
     share = (n * y + mean) / (top * (n + 1))
+    # Documents of equal score are one point, because the map gives them one value.
     distinct, place = np.unique(s, return_inverse=True)
     mass: Floats = np.bincount(place, w).astype(np.float64)
     means = np.bincount(place, w * share) / mass
@@ -307,7 +295,7 @@ def _fit_isotonic(s: Floats, share: Floats, weight: Floats) -> tuple[Floats, Flo
 
 
 def _fit_logistic(s: Floats, share: Floats, weight: Floats) -> tuple[float, float]:
-    """Maximise the likelihood of shares by Newton's method, on standardised scores; returns slope and intercept."""
+    """Return slope and intercept of the greatest likelihood of shares, by Newton's method on standardised scores."""
     centre = float(np.average(s, weights=weight))
     spread = float(np.sqrt(np.average((s - centre) ** 2, weights=weight)))
     x = (s - centre) / spread
@@ -318,18 +306,20 @@ def _fit_logistic(s: Floats, share: Floats, weight: Floats) -> tuple[float, floa
         z = beta[0] * x + beta[1]
         return float(np.sum(weight * (np.logaddexp(0, z) - share * z)))
 
-    # Sums of NumPy, not products of BLAS, whose bits may depend on the number of threads.
+    # We use sums of NumPy because the bits of BLAS products may depend on the number of threads.
     for _ in range(_STEPS):
         p = 1 / (1 + np.exp(-(beta[0] * x + beta[1])))
         residual, curved = weight * (p - share), weight * p * (1 - p)
         gradient = np.array([np.sum(residual * x), np.sum(residual)])
         a, b, c = np.sum(curved * x * x), np.sum(curved * x), np.sum(curved)
+        # The ridge keeps the matrix invertible if all probabilities are near 0 or 1.
         ridge = _RIDGE * (a + c)
         a, c = a + ridge, c + ridge
         step = np.array([c * gradient[0] - b * gradient[1], a * gradient[1] - b * gradient[0]]) / (
             a * c - b * b
         )
         size = 1.0
+        # Newton's step may overshoot far from the optimum.
         while loss(beta - size * step) > loss(beta) and size > _SMALLEST_STEP:
             size /= 2
         beta = beta - size * step
@@ -355,3 +345,11 @@ def _numbers(values: Any) -> Floats:
     if not isinstance(values, list):
         raise ValueError("a list of numbers")
     return np.array([_number(value) for value in values], dtype=np.float64)
+
+
+def _are_increasing(x: Floats, y: Floats) -> bool:
+    """Return True if the points of an isotonic map rise, with values from 0 to 1."""
+    if not len(x) == len(y) > 0:
+        return False
+    is_rising = bool(np.all(np.diff(x) > 0) and np.all(np.diff(y) >= 0))
+    return is_rising and y[0] >= 0 and y[-1] <= 1

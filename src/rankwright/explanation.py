@@ -15,16 +15,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rankwright.support.tables import Table, Tabular
+from rankwright.support import checks
+from rankwright.support.tables import Cell, Table, Tabular
 
 Floats = NDArray[np.float64]
 _SHOWN = 15  # features of a table in a notebook
-_LEAST_SHARE = 1e-9  # of the scores: contributions further than this from them are not theirs
+_ROUNDING = 1e-9  # share of the scores: a larger difference is no rounding
 
 
 @dataclass(frozen=True, eq=False)
 class Explanation(Tabular):
-    """What makes the difference between the scores of two documents, feature by feature.
+    """Why the scores of two documents differ, feature by feature.
 
     Attributes
     ----------
@@ -39,7 +40,7 @@ class Explanation(Tabular):
     values_a, values_b : list
         Values of the features in the two documents.
     contributions_a, contributions_b : ndarray
-        What each feature adds to the two scores [features].
+        The part of each feature in the two scores [features].
 
     Examples
     --------
@@ -63,7 +64,7 @@ class Explanation(Tabular):
 
     @property
     def difference(self) -> float:
-        """By how much the score of a is above that of b."""
+        """The score of a minus the score of b."""
         return self.score_a - self.score_b
 
     def _columns(self) -> dict[str, Any]:
@@ -78,55 +79,39 @@ class Explanation(Tabular):
         }
 
     def largest(self, top: int = _SHOWN) -> tuple[list[str], Floats]:
-        """Return the features of the largest differences, and in one last entry the sum of the others, if any.
+        """Return the features of the largest differences, and the sum of the other features in a last entry.
 
-        The exact sum stays that of all.
+        The exact sum of the entries is the difference of the scores.
         """
-        if isinstance(top, bool) or not isinstance(top, int | np.integer) or top < 1:
-            raise ValueError(f"top must be a whole number from 1; got {top!r}.")
+        top = checks.whole("top", top, least=1)
         if len(self.features) <= top:
             return self.features, self.differences
-        others = len(self.features) - top
+        # We subtract from the exact difference, because a sum of the rest would be rounded once more.
         rest = math.fsum([self.difference, *(-self.differences[:top])])
         shown = settle(np.append(self.differences[:top], rest), self.difference)
-        return [*self.features[:top], f"{others} others"], shown
+        return [*self.features[:top], f"{len(self.features) - top} others"], shown
 
     def _table(self) -> Table:
         names, differences = self.largest()
-        rows = [
-            [name, _text(a), _text(b), f"{difference:+.4f}"]
-            for name, a, b, difference in zip(
-                names, self.values_a, self.values_b, differences, strict=False
-            )
-        ]
-        if len(self.features) > _SHOWN:
-            # The last row is the sum of all other features, which has no value.
-            rows[-1][1:3] = ["", ""]
+        rows: list[list[Cell]] = []
+        for place, (name, difference) in enumerate(zip(names, differences, strict=True)):
+            values = [_text(self.values_a[place]), _text(self.values_b[place])]
+            if place == _SHOWN:
+                # The last row is the sum of all other features, which has no value.
+                values = ["", ""]
+            rows.append([name, *values, f"{difference:+.4f}"])
         header = ["feature", f"row {self.a}", f"row {self.b}", "difference"]
-        return Table("", header, rows, self._summary())
-
-    def _summary(self) -> str:
-        return (
+        note = (
             f"Row {self.a} has the score {self.score_a:.4f}, row {self.b} {self.score_b:.4f}: "
             f"{self.difference:+.4f}."
         )
-
-    def __str__(self) -> str:
-        rows = [
-            [name, f"{difference:+.4f}"] for name, difference in zip(*self.largest(), strict=True)
-        ]
-        return str(Table("", ["", ""], rows, self._summary()))
+        return Table("", header, rows, note)
 
 
 def check_rows(a: Any, b: Any, n_rows: int) -> None:
     """Raise ValueError unless a and b are two different rows of ``n_rows``."""
-    for name, row in (("a", a), ("b", b)):
-        if isinstance(row, bool) or not isinstance(row, int | np.integer):
-            raise ValueError(f"{name} must be the number of a row of X; got {row!r}.")
-        if not 0 <= row < n_rows:
-            raise ValueError(
-                f"{name}={row} is not a row of X, which has the rows 0 to {n_rows - 1}."
-            )
+    checks.whole("a", a, least=0, most=n_rows - 1)
+    checks.whole("b", b, least=0, most=n_rows - 1)
     if a == b:
         raise ValueError(f"a and b are the same row, {a}; give two different documents to compare.")
 
@@ -145,13 +130,12 @@ def explain_pair(
     if len(differences):
         settled = settle(differences, exact)
         size = max(float(np.abs(contributions).sum()), abs(exact))
-        if (
-            abs(math.fsum(settled) - exact) > 0
-            or float(np.abs(settled - differences).max()) > _LEAST_SHARE * size
-        ):
+        # Rounding moves a term by far less than this. More means that the contributions are wrong.
+        moved = float(np.abs(settled - differences).max())
+        if math.fsum(settled) != exact or moved > _ROUNDING * size:
             raise RuntimeError(
-                f"the contributions of rows {rows[0]} and {rows[1]} add up to {math.fsum(differences)!r} where their "
-                f"scores differ by {exact!r}; the engine's contributions are not those of its scores."
+                f"the contributions of rows {rows[0]} and {rows[1]} add up to {math.fsum(differences)!r}, but their "
+                f"scores differ by {exact!r}; the contributions do not belong to these scores."
             )
         differences = settled
     order = np.argsort(-np.abs(differences), kind="stable")
@@ -179,21 +163,19 @@ def settle(terms: Floats, total: float) -> Floats:
     (True, True)
     """
     settled = terms.copy()
+    # The largest term has the coarsest digits. If they are too coarse for the total, a smaller term takes the rest.
     for place in np.argsort(-np.abs(terms), kind="stable"):
-        others = np.delete(settled, place)
-        settled[place] = math.fsum([total, *(-others)])
+        settled[place] = math.fsum([total, *(-np.delete(settled, place))])
         if math.fsum(settled) == total:
             break
     return settled
 
 
 def _one_type(values: list[Any]) -> list[Any]:
-    """Values of one column of a frame: numbers, or texts where a feature is a category."""
-    return (
-        values
-        if all(isinstance(value, float) for value in values)
-        else [_text(value) for value in values]
-    )
+    """Return numbers as they are; all as text if any feature is a category, because a column has one type."""
+    if all(isinstance(value, float) for value in values):
+        return values
+    return [_text(value) for value in values]
 
 
 def _text(value: Any) -> str:

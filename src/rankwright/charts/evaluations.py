@@ -81,6 +81,7 @@ def comparison_chart(comparison: Comparison, style: Style, *, first: int = 0) ->
     intervals = base.mark_rule(strokeWidth=3, opacity=0.45, strokeCap="round").encode(
         x=x, x2="high:Q"
     )
+    # Significant means are drawn a second time, filled, on top of the hollow points.
     means = base.mark_point(size=90, opacity=1, strokeWidth=2, fill=style.paper)
     significant = base.mark_point(size=90, opacity=1, filled=True).transform_filter(
         "datum.significant"
@@ -166,6 +167,7 @@ def _queries_of_two(first: Evaluation, second: Evaluation, names: list[str], met
         raise ValueError(
             f"no query has a value of {metric} in both evaluations; there is nothing to draw."
         )
+    # Both axes have the same ends, so that the diagonal separates gains from losses.
     both = [row[name] for row in rows for name in ("first", "second")]
     ends = [min(both), max(both)]
     scale = alt.Scale(domain=ends, nice=False, zero=False, padding=8)
@@ -225,6 +227,7 @@ def reliability_chart(
     )
     numbers = {"predicted": ".4f", "observed": ".4f", "low": ".4f", "high": ".4f", "documents": ","}
     titles = {"predicted": "mean value", "observed": target}
+    # The diagonal is as long as the points need, not as long as all probabilities.
     ends = [{"predicted": end, "observed": end} for end in (min(both), max(both))]
     diagonal = dashed_line(ends, style).encode(x=x, y="observed:Q")
     intervals = base.mark_rule(strokeWidth=3, opacity=0.45).encode(y=y, y2="high:Q")

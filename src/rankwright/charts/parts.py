@@ -46,6 +46,7 @@ def tooltip(
     alt = require("altair")
     lines = [alt.Tooltip(f"{field}:N") for field in texts]
     lines += [alt.Tooltip(f"{field}:Q", format=form) for field, form in numbers.items()]
+    # Vega shows the name of a field if it has no title, so titles are only written where they differ.
     for field, line in zip([*texts, *numbers], lines, strict=True):
         if titles is not None and field in titles:
             line.title = titles[field]

@@ -62,6 +62,7 @@ def plot_curves(
     metric = check_choice(metric, list(dict.fromkeys(metrics)))
     points: dict[tuple[str, str], list[tuple[int, float]]] = {}
     for label, model in zip(labels, models, strict=True):
+        # The curve of a continued model begins after the trees that it started with.
         first = 1 + _initial_trees(model)
         for data, curves in values[label].items():
             points[label, data] = [
@@ -92,9 +93,12 @@ def curves_chart(curves: Curves, metric: str, names: Sequence[str], style: Style
     )
     numbers, titles = {"trees": ",", "value": ".4f"}, {"value": metric}
     is_near = alt.condition(near, alt.value(1), alt.value(0))
-    lines = base.mark_line(strokeWidth=2).encode(
-        strokeDash=alt.StrokeDash("data:N", title=None, sort=None)
-    )
+    # A legend of one kind of data would say nothing new.
+    legend = None
+    if len({data for _, data in curves}) > 1:
+        legend = alt.Legend(orient="top", title=None)
+    dashes = alt.StrokeDash("data:N", title=None, sort=None, legend=legend)
+    lines = base.mark_line(strokeWidth=2).encode(strokeDash=dashes)
     points = base.mark_point(filled=True, size=60).encode(
         opacity=is_near, tooltip=tooltip(["model", "data"], numbers, titles)
     )
@@ -113,6 +117,7 @@ def best_points(curves: Curves, metric: str) -> list[dict[str, Any]]:
     for (model, data), points in curves.items():
         if sign == 0 or data in TRAINING_DATA or not points:
             continue
+        # Of equal values the smaller model is better.
         trees, value = max(points, key=lambda point: (sign * point[1], -point[0]))
         best.append({"model": model, "data": data, "trees": trees, "value": value, "best": True})
     return best
@@ -193,7 +198,9 @@ def position_bias_chart(
 ) -> Any:
     """Draw one bias column of several models: ``values`` or ``examination``, as the manifests have them."""
     alt = require("altair")
-    title = "bias, as a score" if quantity == "values" else "examination"
+    title = "examination"
+    if quantity == "values":
+        title = "bias, as a score"
     rows = []
     is_ordered = True
     for model, columns in biases.items():

@@ -1,9 +1,9 @@
-"""Generalisation gap along the trees of a model, and changes of queries from one model to another."""
+"""The generalisation gap along the trees of a model, and the queries that change from one model to another."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass, fields
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -11,15 +11,12 @@ from numpy.typing import NDArray
 
 from rankwright.evaluation.comparison import PairedResult, compare
 from rankwright.evaluation.per_query import Evaluation, evaluate
-from rankwright.evaluation.staged import Floats, altair, frame, plain, ranker_of, stages, threads_of
+from rankwright.evaluation.significance import ROUNDING, Floats
 from rankwright.metrics import Metric
+from rankwright.support.tables import Cell, Table, Tabular, interval_text
 
 if TYPE_CHECKING:
-    import pandas as pd
-
     from rankwright.data.dataset import RankingData
-
-_ROUNDING = 1e-12  # differences up to this are rounding errors, not another ranking
 
 
 @dataclass(frozen=True)
@@ -48,7 +45,7 @@ class GapPoint:
 
 
 @dataclass(frozen=True)
-class GapCurve:
+class GapCurve(Tabular):
     """The generalisation gap along the trees of a model, as measured by `generalisation_gap`.
 
     Parameters
@@ -71,36 +68,24 @@ class GapCurve:
     points: tuple[GapPoint, ...]
     confidence: float
 
-    def to_dataframe(self) -> pd.DataFrame:
-        """Return a pandas frame with a row per point."""
-        return frame(asdict(point) for point in self.points)
+    def _columns(self) -> dict[str, Any]:
+        """Return a row per point."""
+        return {
+            field.name: [getattr(point, field.name) for point in self.points]
+            for field in fields(GapPoint)
+        }
+
+    def _table(self) -> Table:
+        rows: list[list[Cell]] = []
+        for p in self.points:
+            interval = interval_text(p.low, p.high, "+")
+            rows.append([p.metric, p.trees, p.train, p.test, f"{p.gap:+.4f}", interval])
+        interval_title = f"{100 * self.confidence:g}% interval"
+        return Table("", ["metric", "trees", "training", "test", "gap", interval_title], rows)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the attributes, with each point as a dictionary."""
-        return plain(asdict(self))  # type: ignore[no-any-return]
-
-    def plot(self) -> Any:
-        """Draw train - test over trees, with its interval; an Altair chart."""
-        alt = altair()
-        base = alt.Chart(alt.Data(values=[asdict(point) for point in self.points])).encode(
-            x=alt.X("trees:Q", title="trees"),
-            color=alt.Color("metric:N", legend=alt.Legend(orient="bottom")),
-        )
-        band = base.mark_area(opacity=0.2).encode(
-            y=alt.Y("low:Q", title="train - test"), y2="high:Q"
-        )
-        line = base.mark_line().encode(
-            y="gap:Q",
-            tooltip=[
-                "metric:N",
-                "trees:Q",
-                *(alt.Tooltip(f"{n}:Q", format=".4f") for n in _NUMBERS),
-            ],
-        )
-        return band + line
-
-
-_NUMBERS = ("train", "test", "gap", "low", "high")
+        return asdict(self)
 
 
 def generalisation_gap(
@@ -123,7 +108,7 @@ def generalisation_gap(
     train, test
         Data to compare; query weights are used.
     metrics
-        Metrics or their text forms; by default those of the model's training.
+        Metrics or their text forms; by default the metrics of the model's training.
     every
         Number of trees between two points.
     ties
@@ -147,30 +132,50 @@ def generalisation_gap(
     if not 0 < confidence < 1:
         raise ValueError(f"confidence must be between 0 and 1; got {confidence}.")
     ranker = ranker_of(model)
-    threads = threads_of(ranker, threads)
-    metrics = ranker.metrics_ if metrics is None else metrics
+    options: dict[str, Any] = {
+        "metrics": ranker.metrics_ if metrics is None else metrics,
+        "ties": ties,
+        "threads": threads_of(ranker, threads),
+    }
     reach = float(ndtri((1 + confidence) / 2))
     points = []
-    for (n_trees, train_scores), (_, test_scores) in zip(
-        stages(ranker, train, every), stages(ranker, test, every), strict=True
-    ):
-        results = [
-            evaluate(
-                scores,
-                data.labels,
-                qid=data.qid,
-                metrics=metrics,
-                ties=ties,
-                weights=data.weights,
-                threads=threads,
-            )
+    both = zip(stages(ranker, train, every), stages(ranker, test, every), strict=True)
+    for (n_trees, train_scores), (_, test_scores) in both:
+        seen, unseen = (
+            evaluate(scores, data.labels, qid=data.qid, weights=data.weights, **options)
             for scores, data in ((train_scores, train), (test_scores, test))
-        ]
-        for name in results[0].mean:
-            (a, error_a), (b, error_b) = (_mean_and_error(result, name) for result in results)
+        )
+        for name in seen.mean:
+            # The two sets of queries are independent, so their squared errors add up.
+            a, error_a = _mean_and_error(seen, name)
+            b, error_b = _mean_and_error(unseen, name)
             half = reach * float(np.hypot(error_a, error_b))
             points.append(GapPoint(n_trees, name, a, b, a - b, a - b - half, a - b + half))
     return GapCurve(tuple(points), confidence)
+
+
+def ranker_of(model: Any) -> Any:
+    """Return the ranker of a run, or the ranker itself."""
+    ranker = getattr(model, "ranker", model)
+    if not hasattr(ranker, "staged_predict"):
+        raise ValueError(
+            f"expected a fitted Ranker, or a run that holds one; got a {type(model).__name__}."
+        )
+    return ranker
+
+
+def threads_of(ranker: Any, threads: int | None) -> int | None:
+    """Return the given number of threads, or else the ranker's number; None for all cores."""
+    if threads is None and ranker.n_jobs not in (None, -1):
+        return int(ranker.n_jobs)
+    return threads
+
+
+def stages(ranker: Any, data: RankingData, every: int) -> Iterator[tuple[int, Floats]]:
+    """Yield the number of trees and the scores after ``every`` trees, twice as many, and so on up to all trees."""
+    n_trees = ranker.forest_.n_trees
+    for number, scores in enumerate(ranker.staged_predict(data, every=every), start=1):
+        yield min(number * every, n_trees), scores
 
 
 def _mean_and_error(result: Evaluation, name: str) -> tuple[float, float]:
@@ -179,13 +184,15 @@ def _mean_and_error(result: Evaluation, name: str) -> tuple[float, float]:
     defined = ~np.isnan(values)
     if np.count_nonzero(defined) < 2:
         raise ValueError(f"{name}: fewer than 2 queries have a value; a gap needs at least 2.")
-    weights = np.ones(len(values)) if result.weights is None else result.weights
+    weights = result.weights
+    if weights is None:
+        weights = np.ones(len(values))
+    # Queries of weight 0 do not count as observations.
     share = weights[defined] / weights[defined].sum()
     mean = result.mean[name]
     n = np.count_nonzero(share)
-    return mean, float(
-        np.sqrt(np.sum(share**2 * (values[defined] - mean) ** 2) * n / max(n - 1, 1))
-    )
+    variance = np.sum(share**2 * (values[defined] - mean) ** 2) * n / max(n - 1, 1)
+    return mean, float(np.sqrt(variance))
 
 
 @dataclass(frozen=True)
@@ -207,7 +214,7 @@ class Share:
 
 
 @dataclass(frozen=True, eq=False)
-class QueryChanges:
+class QueryChanges(Tabular):
     """How queries change from one model to another, as measured by `query_changes`.
 
     Parameters
@@ -253,50 +260,41 @@ class QueryChanges:
     def change(self) -> Floats:
         """After - before [queries]; rounding errors count as 0."""
         difference = self.after - self.before
-        return np.where(np.abs(difference) <= _ROUNDING, 0.0, difference)
+        return np.where(np.abs(difference) <= ROUNDING, 0.0, difference)
+
+    def _columns(self) -> dict[str, Any]:
+        """Return a row per query."""
+        return {
+            "query": self.query_ids.tolist(),
+            "before": self.before.tolist(),
+            "after": self.after.tolist(),
+            "change": self.change.tolist(),
+        }
+
+    def _table(self) -> Table:
+        rows: list[list[Cell]] = []
+        for name in ("up", "same", "down"):
+            share = getattr(self, name)
+            interval = f"[{share.low:.1%}, {share.high:.1%}]"
+            rows.append([name, share.count, f"{share.share:.1%}", interval])
+        header = [self.metric, "queries", "share", f"{100 * self.confidence:g}% interval"]
+        return Table("", header, rows, f"From {self.names[0]} to {self.names[1]}.")
 
     def most(self, n: int = 10) -> list[dict[str, Any]]:
         """Return the queries that change most, up or down."""
-        change = self.change
-        rows = np.argsort(-np.abs(change), kind="stable")[:n]
-        return [self._row(int(q), change) for q in rows if change[q] != 0]
-
-    def to_dataframe(self) -> pd.DataFrame:
-        """Return a pandas frame with a row per query."""
-        change = self.change
-        return frame(self._row(q, change) for q in range(len(change)))
+        columns = self._columns()
+        order = np.argsort(-np.abs(self.change), kind="stable")[:n]
+        return [
+            {name: values[place] for name, values in columns.items()}
+            for place in order
+            if self.change[place] != 0
+        ]
 
     def to_dict(self) -> dict[str, Any]:
         """Return the shares, the change of the mean and the queries that change most."""
-        shares = {name: asdict(getattr(self, name)) for name in ("up", "same", "down")}
         facts = {"metric": self.metric, "names": list(self.names), "confidence": self.confidence}
-        return plain({**facts, **shares, "overall": asdict(self.overall), "most": self.most()})  # type: ignore[no-any-return]
-
-    def plot(self) -> Any:
-        """Draw how many queries change by how much; an Altair chart."""
-        alt = altair()
-        values = [{"change": float(value)} for value in self.change if value != 0]
-        return (
-            alt.Chart(alt.Data(values=values))
-            .mark_bar()
-            .encode(
-                x=alt.X(
-                    "change:Q",
-                    bin=alt.Bin(maxbins=41),
-                    title=f"{self.metric}: {self.names[1]} - {self.names[0]}",
-                ),
-                y=alt.Y("count():Q", title="queries that change"),
-                tooltip=[alt.Tooltip("change:Q", bin=alt.Bin(maxbins=41)), "count():Q"],
-            )
-        )
-
-    def _row(self, q: int, change: Floats) -> dict[str, Any]:
-        values = {
-            "before": float(self.before[q]),
-            "after": float(self.after[q]),
-            "change": float(change[q]),
-        }
-        return {"query": plain(self.query_ids[q]), **values}
+        shares = {name: asdict(getattr(self, name)) for name in ("up", "same", "down")}
+        return {**facts, **shares, "overall": asdict(self.overall), "most": self.most()}
 
 
 def query_changes(
@@ -333,16 +331,16 @@ def query_changes(
     """
     from scipy.stats import binomtest
 
-    chosen = next(iter(before.per_query)) if metric is None else str(metric)
-    overall = compare(
-        before, after, metrics=chosen, names=names, confidence=confidence, seed=seed
-    ).rows[0]
-    rows = {query: row for row, query in enumerate(after.query_ids.tolist())}
-    second = after.per_query[chosen][[rows[query] for query in before.query_ids.tolist()]]
-    first = before.per_query[chosen]
-    compared = (
-        ~np.isnan(first) if before.weights is None else ~np.isnan(first) & (before.weights > 0)
-    )
+    metric = next(iter(before.per_query)) if metric is None else str(metric)
+    options: dict[str, Any] = {"confidence": confidence, "seed": seed}
+    overall = compare(before, after, metrics=metric, names=names, **options).rows[0]
+    places = {query: place for place, query in enumerate(after.query_ids.tolist())}
+    # The second evaluation may have the queries in another order.
+    first = before.per_query[metric]
+    second = after.per_query[metric][[places[query] for query in before.query_ids.tolist()]]
+    compared = ~np.isnan(first)
+    if before.weights is not None:
+        compared &= before.weights > 0
 
     def share(count: int) -> Share:
         interval = binomtest(count, overall.n_queries).proportion_ci(confidence, method="wilson")
@@ -352,7 +350,7 @@ def query_changes(
         query_ids=before.query_ids[compared],
         before=first[compared],
         after=second[compared],
-        metric=chosen,
+        metric=metric,
         names=names,
         up=share(overall.wins),
         same=share(overall.ties),

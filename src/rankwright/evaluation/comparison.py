@@ -28,7 +28,8 @@ from rankwright.evaluation.significance import (
     student,
     wilcoxon,
 )
-from rankwright.support.tables import Table, Tabular, interval_text, p_text
+from rankwright.support import checks
+from rankwright.support.tables import Cell, Table, Tabular, interval_text, p_text
 
 _TESTS = {
     "fisher": "Fisher's randomisation test",
@@ -55,7 +56,7 @@ class PairedResult:
     low, high : float
         Bootstrap percentile interval of `difference`.
     wins, ties, losses : int
-        Queries where the system's value is larger, the same (up to 1e-12) and smaller. Larger
+        Queries for which the system's value is larger, the same (up to 1e-12) and smaller. Larger
         counts as a win for every metric, even if lower is better.
     n_queries : int
         Number of compared queries.
@@ -138,6 +139,7 @@ class Comparison(Tabular):
             r"\midrule",
         ]
         for texts in table.texts():
+            # The first two columns are text; signs of numbers need the math mode.
             cells = [*map(_latex_text, texts[:2]), *map(_latex_number, texts[2:])]
             lines.append(" & ".join(cells) + r" \\")
         lines += [r"\bottomrule", r"\end{tabular}"]
@@ -164,7 +166,7 @@ class Comparison(Tabular):
         header += [f"{100 * self.confidence:g}% interval", "effect", "win/tie/loss", "p"]
         if self._corrected:
             header.append("p (Holm)")
-        rows = []
+        rows: list[list[Cell]] = []
         for row in self.rows:
             cells = [
                 row.metric,
@@ -181,13 +183,17 @@ class Comparison(Tabular):
                 cells.append(p_text(row.p_adjusted))
             # A blank takes the place of the star, so that the digits are below each other.
             cells[-1] += "*" if row.significant else " "
-            rows.append(cells)
+            rows.append([*cells])
         return Table("", header, rows, self._note())
 
     def _note(self) -> str:
         sizes = [row.n_queries for row in self.rows]
-        n = f"{min(sizes)}" if min(sizes) == max(sizes) else f"{min(sizes)} to {max(sizes)}"
-        correction = ", Holm's correction over the systems" if self._corrected else ""
+        n = f"{min(sizes)}"
+        if max(sizes) > min(sizes):
+            n += f" to {max(sizes)}"
+        correction = ""
+        if self._corrected:
+            correction = ", Holm's correction over the systems"
         return (
             f"Baseline: {self.baseline}; n = {n} queries; effect: Cohen's d of the differences.\n"
             f"* p <= {_level(self.confidence):g}: {_TESTS[self.test]}, two-sided{correction}."
@@ -274,6 +280,7 @@ def compare(
             "Use test='fisher', or evaluate without weights."
         )
 
+    # A comparison without rows holds the settings while the rows are computed.
     settings = Comparison((), names[0], test, permutations, resamples, confidence, seed)
     rows: list[PairedResult] = []
     for metric in shared_metrics(systems, names, metrics):
@@ -283,12 +290,13 @@ def compare(
         ]
         compared = compared_queries(values, weights, names, metric, a.query_ids)
         query_weight = None if weights is None else weights[compared]
-        pairs = [
-            _paired_result(
-                settings, metric, names, number, values[0][compared], other[compared], query_weight
+        baseline = values[0][compared]
+        pairs = []
+        for number in range(1, len(systems)):
+            system = values[number][compared]
+            pairs.append(
+                _paired_result(settings, metric, names, number, baseline, system, query_weight)
             )
-            for number, other in enumerate(values[1:], start=1)
-        ]
         adjusted = holm([pair.p for pair in pairs])
         rows += [
             replace(pair, p_adjusted=p, significant=p <= _level(confidence))
@@ -308,17 +316,20 @@ def _paired_result(
 ) -> PairedResult:
     """Return the row of one system by one metric, before Holm's correction."""
     difference = system - baseline
+    # Rounding errors would count as wins and losses.
     difference[np.abs(difference) <= ROUNDING] = 0.0
     key = (settings.seed, number)
-    p_values = {
-        "fisher": fisher(difference, query_weight, settings.permutations, key),
-        "t": student(difference) if query_weight is None else np.nan,
-        "wilcoxon": wilcoxon(difference, key) if query_weight is None else np.nan,
-    }
+    p_values = {"fisher": fisher(difference, query_weight, settings.permutations, key)}
+    if query_weight is None:
+        p_values |= {"t": student(difference), "wilcoxon": wilcoxon(difference, key)}
+    else:
+        # The other two tests have no weighted form.
+        p_values |= {"t": np.nan, "wilcoxon": np.nan}
     p = p_values[settings.test]
     low, high = bootstrap_interval(
         difference, query_weight, settings.resamples, settings.confidence, key
     )
+    # p_adjusted and significant are replaced after Holm's correction, which needs all systems.
     return PairedResult(
         metric=metric,
         system=names[number],
@@ -352,22 +363,19 @@ def _check_arguments(
     if test not in _TESTS:
         raise ValueError(f"unknown test {test!r}; choose from {', '.join(_TESTS)}.")
     if not 0 < confidence < 1:
-        raise ValueError(
-            f"confidence must be between 0 and 1; got {confidence}. Use 0.95 for tests at 5 %."
+        raise checks.ArgumentError(
+            "confidence", f"must be between 0 and 1; got {confidence}. Use 0.95 for tests at 5 %."
         )
-    for name, value, minimum in (
-        ("permutations", permutations, 1),
-        ("resamples", resamples, 1),
-        ("seed", seed, 0),
-    ):
-        if not isinstance(value, int | np.integer) or value < minimum:
-            raise ValueError(f"{name} must be an integer of at least {minimum}; got {value!r}.")
+    checks.whole("permutations", permutations, least=1)
+    checks.whole("resamples", resamples, least=1)
+    checks.whole("seed", seed, least=0)
 
 
 def _system_names(names: Sequence[str] | None, count: int) -> list[str]:
+    if names is None and count == 2:
+        return ["baseline", "system"]
     if names is None:
-        numbers = [f"system {number}" for number in range(1, count)]
-        return ["baseline", *(numbers if count > 2 else ["system"])]
+        return ["baseline", *(f"system {number}" for number in range(1, count))]
     if isinstance(names, str) or len(names) != count or len(set(names)) != count:
         raise ValueError(
             f"names must be {count} different names, one per evaluation with the baseline first; got {names!r}."

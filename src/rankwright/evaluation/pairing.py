@@ -54,6 +54,7 @@ def query_positions(
     expected = np.asarray(baseline.query_ids).tolist()
     ids = np.asarray(system.query_ids).tolist()
     position = {query: i for i, query in enumerate(ids)}
+    # Repeated ids would silently keep only the last query.
     if len(position) < len(ids):
         raise ValueError(f"{name!r} has repeated query ids. Evaluate it with one id per query.")
     if position.keys() != set(expected):
@@ -89,23 +90,27 @@ def shared_metrics(
 ) -> list[str]:
     """Return the names of the metrics to compare, which all systems must have."""
     if metrics is None:
-        chosen_metrics = [m for m in systems[0].per_query if all(m in s.per_query for s in systems)]
+        names_of_metrics = [
+            name
+            for name in systems[0].per_query
+            if all(name in system.per_query for system in systems)
+        ]
+    elif isinstance(metrics, str):
+        names_of_metrics = [metrics]
     else:
-        chosen_metrics = (
-            [metrics] if isinstance(metrics, str) else [str(metric) for metric in metrics]
-        )
-    if not chosen_metrics:
+        names_of_metrics = [str(metric) for metric in metrics]
+    if not names_of_metrics:
         raise ValueError(
             "no metric to compare by: the evaluations share none, or metrics is empty. "
             "Evaluate all systems by the same metric."
         )
     for system, name in zip(systems, names, strict=True):
-        for metric in chosen_metrics:
+        for metric in names_of_metrics:
             if metric not in system.per_query:
                 raise ValueError(
                     f"{name!r} was not evaluated by {metric!r}; choose from {', '.join(system.per_query)}."
                 )
-    return chosen_metrics
+    return names_of_metrics
 
 
 def compared_queries(
@@ -115,7 +120,8 @@ def compared_queries(
     metric: str,
     query_ids: NDArray[Any],
 ) -> NDArray[np.bool_]:
-    """Return which queries have a value, and a positive weight if there are weights."""
+    """Return a mask of the queries with a value, and with a positive weight if there are weights."""
+    # A query without a value for one system only would bias the comparison.
     missing = np.isnan(values[0])
     for system_values, name in zip(values, names, strict=True):
         unshared = np.flatnonzero(np.isnan(system_values) != missing)
@@ -124,7 +130,9 @@ def compared_queries(
                 f"only one of {names[0]!r} and {name!r} has a value of {metric!r} for query "
                 f"{query_ids[unshared[0]]} (and {len(unshared) - 1} more). Evaluate both on the same labels."
             )
-    compared = ~missing if weights is None else ~missing & (weights > 0)
+    compared = ~missing
+    if weights is not None:
+        compared &= weights > 0
     if np.count_nonzero(compared) < 2:
         raise ValueError(
             f"only {np.count_nonzero(compared)} queries have a value of {metric!r}, but a comparison needs "

@@ -123,7 +123,7 @@ def evaluate(
     metrics
         Metrics or their text forms; a text may name several, as in ``"map ndcg@5"``. ``"ndcg@5[margin]"`` reads the
         label ``margin``, other metrics the first one; ``"ndcg@5 + 0.3 ndcg@5[margin]"`` is a weighted sum, over the
-        queries where all of its metrics have a value.
+        queries with values of all its metrics.
     ties
         How ties are broken: ``"worst"`` ranks the lower label first (as in the papers), ``"best"`` the
         higher one, ``"expected"`` takes the exact mean over all orders, ``"input"`` keeps the row order.
@@ -161,7 +161,7 @@ def evaluate(
 class Evaluator:
     """Metrics bound to labels, to be called with scores many times. Arguments as in `evaluate`.
 
-    With a ``reducer`` the means are those over all machines, the values per query those of this one.
+    With a ``reducer`` the means are over the queries of all machines. Values per query are always of this machine.
     """
 
     def __init__(
@@ -183,52 +183,56 @@ class Evaluator:
             raise ValueError(
                 f"unknown policy for empty queries {empty!r}; choose one of {', '.join(EMPTY)}."
             )
-        wanted = metric_texts(metrics)
-        if not wanted:
+        metric_list = metric_texts(metrics)
+        if not metric_list:
             raise ValueError("no metric to evaluate: name at least one, such as 'ndcg@10'.")
         self.ties, self.empty = ties, empty
         self._reducer = reducer
         self.queries = queries = Queries.of(number_of_rows(labels), qid, group)
         self.labels = grouped_labels(labels, queries)
         self.weights = None if weights is None else _query_weights(weights, queries)
-        local = queries.n_queries if self.weights is None else np.count_nonzero(self.weights)
-        self._n_queries = int(
-            reducer.sum(np.array([float(local)]))[0]
-        )  # that count, on all machines
-        self._sums: dict[
-            str, list[tuple[float, int]]
-        ] = {}  # factors and numbers of the terms, by name
-        self._chains: list[Chain] = []  # of each term
-        self._selecting: list[int] = []
-        # Ties are broken by the label that a metric reads, so each label has an order of its own.
-        self._ranking: dict[str | None, list[int]] = {}
-        for text in wanted:
-            terms = self._sums[text.strip() if isinstance(text, str) else str(text)] = []
-            for factor, term in metric(text).terms():
-                number = len(self._chains)
-                terms.append((factor, number))
-                (
-                    self._selecting if term.selects else self._ranking.setdefault(term.label, [])
-                ).append(number)
-                self._chains.append(
-                    term.bind(choose_label(self.labels, term.label), queries.boundaries)
-                )
-        # Ranges of queries whose order fits into the cache, and the ranges that each thread takes.
+        counted = queries.n_queries if self.weights is None else np.count_nonzero(self.weights)
+        # Number of queries with weight on all machines.
+        self._n_queries = int(reducer.sum(np.array([float(counted)]))[0])
+        self._bind(metric_list)
+        # Each range is a group of queries with an order that fits into the cache.
         sizes = queries.sizes.astype(np.float64)
         self._query_ranges = even_ranges(sizes, 1 + queries.n_rows // _ROWS_AT_ONCE)
         n_threads = min(available_threads(threads), 1 + queries.n_rows // _ROWS_PER_THREAD)
-        self._long = ties == "expected" and bool(
-            (sizes**2).sum() > LONG_WORK
-        )  # all scores may be equal
         self._thread_ranges = equal_ranges(len(self._query_ranges), n_threads)
+        # If all scores of a query are equal, the expected value takes time with the square of its size.
+        self._long = ties == "expected" and bool((sizes**2).sum() > LONG_WORK)
+
+    def _bind(self, metrics: Sequence[str | Metric]) -> None:
+        """Bind the terms of each metric to the label that they read."""
+        # Factors and numbers of the terms, by the name of the metric.
+        self._sums: dict[str, list[tuple[float, int]]] = {}
+        self._chains: list[Chain] = []
+        self._selecting: list[int] = []
+        # Ties are broken by the label that a metric reads, so each label has its own order of the documents.
+        self._ranking: dict[str | None, list[int]] = {}
+        for text in metrics:
+            name = text.strip() if isinstance(text, str) else str(text)
+            self._sums[name] = []
+            for factor, term in metric(text).terms():
+                number = len(self._chains)
+                self._sums[name].append((factor, number))
+                if term.selects:
+                    self._selecting.append(number)
+                else:
+                    self._ranking.setdefault(term.label, []).append(number)
+                label = choose_label(self.labels, term.label)
+                self._chains.append(term.bind(label, self.queries.boundaries))
 
     def __call__(self, scores: ArrayLike) -> Evaluation:
         """Evaluate scores, one per row."""
         z = _check_scores(scores, self.queries)
+        # Threads write to ranges of these arrays that do not overlap.
         values = [np.empty(self.queries.n_queries) for _ in self._chains]
         run_ranges(partial(self._fill, z, values), self._thread_ranges, long=self._long)
-        for chain, of_term in zip(self._chains, values, strict=True):
-            of_term[chain.scale == 0] = EMPTY[self.empty]
+        # A scale of 0 marks queries in which no document has any gain.
+        for chain, term_values in zip(self._chains, values, strict=True):
+            term_values[chain.scale == 0] = EMPTY[self.empty]
         per_query, mean = {}, {}
         for name, terms in self._sums.items():
             per_query[name] = np.sum([factor * values[term] for factor, term in terms], axis=0)
@@ -244,34 +248,30 @@ class Evaluator:
 
     def _fill(self, z: Floats, values: list[Floats], r0: int, r1: int) -> None:
         """Write the values of the query ranges [r0, r1)."""
-        bounds, sizes, expected = (
-            self.queries.boundaries,
-            self.queries.sizes,
-            self.ties == "expected",
-        )
+        bounds, sizes = self.queries.boundaries, self.queries.sizes
+        is_expected = self.ties == "expected"
         halt = stop_flag()
         for q0, q1 in self._query_ranges[r0:r1]:
+            # All metrics of a label share the order, so that the documents are sorted once.
             order = np.empty(int(bounds[q1] - bounds[q0]), dtype=np.int64)
-            for label, terms in self._ranking.items():
-                own, deepest = (
-                    choose_label(self.labels, label),
-                    max(self._chains[term].depth for term in terms),
-                )
-                kernel.order_queries(q0, q1, bounds, z, own, TIES[self.ties], deepest, order)
+            for name, terms in self._ranking.items():
+                label = choose_label(self.labels, name)
+                deepest = max(self._chains[term].depth for term in terms)
+                kernel.order_queries(q0, q1, bounds, z, label, TIES[self.ties], deepest, order)
                 for term in terms:
-                    chain, into = self._chains[term], values[term]
+                    chain, out = self._chains[term], values[term]
                     kernel.value_queries(
-                        q0, q1, bounds, z, order, sizes, expected, chain, into, halt
+                        q0, q1, bounds, z, order, sizes, is_expected, chain, out, halt
                     )
             for term in self._selecting:
                 n_selected = np.empty(self.queries.n_queries, dtype=np.int64)
                 kernel.select_queries(q0, q1, bounds, z, order, n_selected)
-                chain, into = self._chains[term], values[term]
-                kernel.value_queries(q0, q1, bounds, z, order, n_selected, False, chain, into, halt)
+                chain, out = self._chains[term], values[term]
+                kernel.value_queries(q0, q1, bounds, z, order, n_selected, False, chain, out, halt)
 
 
 def ranks_within_queries(scores: NDArray[np.float64], queries: Queries) -> NDArray[np.int64]:
-    """Rank of each row within its query, 1 for the best; equal scores in row order.
+    """Return the rank of each row within its query, 1 for the best; equal scores in row order.
 
     Examples
     --------
@@ -296,6 +296,7 @@ def _check_scores(scores: ArrayLike, queries: Queries) -> NDArray[np.float64]:
             f"scores have shape {values.shape} for {queries.n_rows} rows; give one per row."
         )
     values = np.ascontiguousarray(queries.group(values))
+    # The minimum is NaN if any score is, without an array of flags for all rows.
     if np.isnan(values.min()):
         row = int(np.flatnonzero(np.isnan(values))[0])
         raise ValueError(
@@ -307,8 +308,9 @@ def _check_scores(scores: ArrayLike, queries: Queries) -> NDArray[np.float64]:
 def _query_weights(weights: ArrayLike, queries: Queries) -> NDArray[np.float64]:
     rows = queries.per_row(weights)
     first = rows[queries.boundaries[:-1]]
-    if np.any(rows != np.repeat(first, queries.sizes)):
-        row = int(np.flatnonzero(rows != np.repeat(first, queries.sizes))[0])
+    differs = rows != np.repeat(first, queries.sizes)
+    if differs.any():
+        row = int(np.flatnonzero(differs)[0])
         raise ValueError(
             f"weights differ within a query ({queries.where(row)}), but a mean over queries needs one weight per "
             "query; give equal weights, or one per query."
@@ -323,14 +325,13 @@ def _mean(
     n_queries: int,
     reducer: Reducer,
 ) -> float:
+    """Return the mean over the queries of all machines; NaN, with a warning, if no query has a value."""
     counted = ~np.isnan(values)
     weight = np.ones(len(values)) if weights is None else weights
-    terms = [
-        addable(part, n_queries, reducer).sum()
-        for part in (weight[counted], values[counted] * weight[counted])
-    ]
-    local = (counted.sum(), *terms)
-    n_counted, total_weight, total = reducer.sum(np.array(local, dtype=np.float64)).tolist()
+    weight_sum = addable(weight[counted], n_queries, reducer).sum()
+    value_sum = addable(values[counted] * weight[counted], n_queries, reducer).sum()
+    sums = np.array([counted.sum(), weight_sum, value_sum], dtype=np.float64)
+    n_counted, total_weight, total = reducer.sum(sums).tolist()
     if n_counted == 0:
         warnings.warn(
             f"{name}: no query has a relevant document, so the mean is NaN; check the labels or the "

@@ -1,7 +1,8 @@
 """Importance of a column as the loss of the metric when its values are shuffled within each query.
 
-Shuffling within queries keeps what a column says about a query and takes away what it says about the documents in it:
-only the latter can order them. Draws are a function of (seed, query key, column, repeat).
+Shuffling within queries keeps the information of a column about a query, and removes its information about the
+documents of the query, because only this information can order them. Draws are a function of (seed, query key, column,
+repeat).
 
 Reference: Breiman, Machine Learning, 2001, section 10, who shuffles over all rows. Departs from it: within queries.
 """
@@ -41,9 +42,9 @@ class PermutationImportance(Tabular):
     features : list of str
         Columns, by descending loss.
     losses : ndarray
-        Mean loss of each column over queries and repeats; negative where shuffling helped [columns].
+        Mean loss of each column over queries and repeats; negative if shuffling helped [columns].
     low, high : ndarray
-        Interval of the loss, bootstrapped over queries [columns].
+        Interval of the loss, by bootstrap over queries [columns].
     repeats, confidence
         Shuffles of each column, and the confidence of the intervals.
 
@@ -69,21 +70,17 @@ class PermutationImportance(Tabular):
         """Return a row per column."""
         return {"feature": self.features, "loss": self.losses, "low": self.low, "high": self.high}
 
-    def _rows(self) -> list[list[str]]:
-        return [
-            [name, f"{loss:+.4f}", interval_text(low, high, "+")]
-            for name, loss, low, high in zip(*self._columns().values(), strict=True)
-        ]
-
     def _table(self) -> Table:
+        columns = zip(*self._columns().values(), strict=True)
+        rows = [
+            [name, f"{loss:+.4f}", interval_text(low, high, "+")]
+            for name, loss, low, high in columns
+        ]
         header = ["feature", f"loss of {self.metric}", f"{100 * self.confidence:g}% interval"]
         note = f"{self.metric} is {self.value:.4f}; {self.repeats} shuffles of each column."
         if len(self.features) > _SHOWN:
             note += f" {len(self.features) - _SHOWN} more columns."
-        return Table("", header, self._rows()[:_SHOWN], note)
-
-    def __str__(self) -> str:
-        return str(Table("", ["", "", ""], self._rows()))
+        return Table("", header, rows[:_SHOWN], note)
 
 
 def permutation_importance(
@@ -108,22 +105,24 @@ def permutation_importance(
     data
         Queries that the model was not trained on.
     metric
-        What may get worse.
+        The metric that may get worse.
     columns
         Numbers of the columns to shuffle.
     used
-        Whether the model looks at a column at all; shuffling others changes nothing [all columns].
+        Whether the model looks at a column at all; shuffling another column has no effect [all columns].
     repeats, seed, confidence, threads, verbose
         As in `Ranker.permutation_importance`.
     """
     from rich.console import Console
     from rich.progress import track
 
-    data = data.canonical(threads=threads)  # so that draws do not depend on the order of the rows
+    # Draws must not depend on the order of the rows.
+    data = data.canonical(threads=threads)
     evaluator = Evaluator(
         data.labels, group=data.group, metrics=[metric], weights=data.weights, threads=threads
     )
-    name, sign = str(metric), 1.0 if metric.higher_is_better else -1.0
+    name = str(metric)
+    sign = 1.0 if metric.higher_is_better else -1.0
     start = evaluator(score(data))
     before = start.per_query[name]
     counted = ~np.isnan(before)
@@ -132,13 +131,15 @@ def permutation_importance(
     console = Console(stderr=True, markup=False)
     for column in track(columns, "columns", console=console, transient=True, disable=not verbose):
         if not used[column]:
+            # No tree looks at the column, so the scores stay the same.
             rows.append((0.0, 0.0, 0.0))
             continue
-        values = (
-            evaluator(score(_shuffled(data, column, seed, repeat))).per_query[name]
-            for repeat in range(repeats)
-        )
-        loss = np.mean([sign * (before - after)[counted] for after in values], axis=0)
+        losses_of_repeats = []
+        for repeat in range(repeats):
+            after = evaluator(score(_shuffled(data, column, seed, repeat))).per_query[name]
+            losses_of_repeats.append(sign * (before - after)[counted])
+        # Queries are the sample of the bootstrap, so the repeats of a query are averaged first.
+        loss = np.mean(losses_of_repeats, axis=0)
         interval = bootstrap_interval(loss, weight, _RESAMPLES, confidence, (seed, column))
         rows.append((mean(loss, weight), *interval))
     order = np.argsort([-loss for loss, _, _ in rows], kind="stable")
@@ -163,6 +164,7 @@ def _shuffled(data: RankingData, column: int, seed: int, repeat: int) -> Ranking
     noise_by_query(
         0, queries.n_queries, queries.boundaries, queries.keys, UNIFORM, stream, 0, draws
     )
+    # Sorted by query and then by the draws, the rows of each query are in a random order.
     order = np.lexsort((draws, queries.query_of_row))
     shuffled = copy.copy(data)
     import scipy.sparse as sp
@@ -171,6 +173,7 @@ def _shuffled(data: RankingData, column: int, seed: int, repeat: int) -> Ranking
         shuffled.X = np.array(data.X)
         shuffled.X[:, column] = data.X[order, column]
         return shuffled
+    # A column of a CSR matrix cannot be replaced in place, so the matrix is put together from its parts.
     by_column = data.X.tocsc()
     parts = [by_column[:, :column], data.X[order][:, [column]].tocsc(), by_column[:, column + 1 :]]
     shuffled.X = sp.hstack(parts).tocsr()

@@ -1,7 +1,7 @@
-"""How well values agree with what they claim: the reliability curve and the expected calibration error.
+"""How well predicted values agree with targets: the reliability curve and the expected calibration error.
 
-Documents are divided by their values into bins of about equal numbers. In a bin b of weight w_b the mean value claims
-what the mean target should be:
+Documents are divided by their values into bins of about equal numbers. In a perfect bin b, with weight w_b, the mean
+value equals the mean target:
 
     expected calibration error = sum_b w_b |mean value - mean target| / sum_b w_b
 
@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from rankwright.data.queries import Queries, as_floats
+from rankwright.support import checks
 from rankwright.support.tables import Cell, Table, Tabular, interval_text
 
 Floats = NDArray[np.float64]
@@ -93,28 +94,27 @@ def reliability(
     weights: ArrayLike | None = None,
     bins: int = 15,
 ) -> Reliability:
-    """Compare values with what they claim to predict.
+    """Compare predicted values with their targets.
 
     Parameters
     ----------
     values
         Predictions, one per row: expected labels, or probabilities of relevance.
     targets
-        What was observed: labels, or 1 for relevant and 0 for not relevant.
+        Observed labels, or 1 for relevant and 0 for not relevant.
     qid, group
         Which rows belong together: an id per row in any order, or sizes in row order.
     weights
         One per row, or one per query in order of first appearance.
     bins
-        Number of bins; fewer are used where values are equal.
+        Number of bins; fewer are used if values are equal.
 
     Examples
     --------
     >>> print(reliability([0.5, 0.5, 0.5, 0.5], [1, 0, 0, 1], group=[2, 2]))
     expected calibration error 0.0000, at most 0.0000 in 1 bins
     """
-    if isinstance(bins, bool) or not isinstance(bins, int | np.integer) or bins < 1:
-        raise ValueError(f"bins must be a whole number from 1; got {bins!r}.")
+    bins = checks.whole("bins", bins, least=1)
     v = as_floats(values, "values must be numbers, one per row.")
     queries = Queries.of(v.size, qid, group)
     t = as_floats(targets, "targets must be numbers, one per row.")
@@ -130,19 +130,20 @@ def reliability(
     v, t = queries.group(v), queries.group(t)
     if w.sum() == 0:
         raise ValueError("all weights are 0, so there is no mean; give positive weights.")
+    # Equal values share a place, so that they are never divided between bins.
     _, place = np.unique(v, return_inverse=True)
     counts = np.bincount(place)
     middle = np.cumsum(counts) - counts / 2
     _, of_row = np.unique(np.floor(middle * bins / len(v))[place], return_inverse=True)
     mass = np.bincount(of_row, w)
+    # Bins without weight have no mean and are left out.
     used = mass > 0
     with np.errstate(invalid="ignore"):
         predicted, observed = (np.bincount(of_row, w * column) / mass for column in (v, t))
-    # The sum of a query's deviations in a bin is one observation: its documents are not independent.
+    # The sum of a query's deviations in a bin is one observation, because its documents are not independent.
     cell = queries.query_of_row * len(mass) + of_row
-    sums = np.bincount(cell, w * (t - observed[of_row]), queries.n_queries * len(mass)).reshape(
-        -1, len(mass)
-    )
+    sums = np.bincount(cell, w * (t - observed[of_row]), queries.n_queries * len(mass))
+    sums = sums.reshape(-1, len(mass))
     with np.errstate(invalid="ignore"):
         half = _NORMAL * np.sqrt((sums**2).sum(axis=0)) / mass
     difference = np.abs(predicted - observed)[used]

@@ -40,8 +40,11 @@ def effect_size(difference: Floats, query_weight: Floats | None) -> float:
     center = mean(difference, query_weight)
     n = len(difference)
     deviation = np.sqrt(mean((difference - center) ** 2, query_weight) * n / (n - 1))
-    if deviation <= ROUNDING * abs(center):  # all differences are equal up to rounding
-        return float(np.sign(center) * np.inf) if center else 0.0
+    if center == 0:
+        return 0.0
+    if deviation <= ROUNDING * abs(center):
+        # All differences are equal up to rounding.
+        return float(np.sign(center) * np.inf)
     return float(center / deviation)
 
 

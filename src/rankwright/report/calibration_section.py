@@ -38,8 +38,9 @@ def calibration_section(scored: ScoredRuns, runs: Sequence[Run]) -> list[Section
         targets = targets_of(data.y, calibration.target, calibration.threshold)
         curve = reliability(values, targets, group=data.group, weights=data.weights)
         rows.append([name, calibration.describe(), curve.error, curve.largest])
-        is_label = calibration.target == "label"
-        target = "mean label" if is_label else "share of relevant documents"
+        target = "mean label"
+        if calibration.target == "relevance":
+            target = "share of relevant documents"
         chart = reliability_chart({name: curve}, target, PAGE, first=number)
         description = (
             f"The {target} of documents by their calibrated value, in {len(curve.predicted)} bins with 95% "

@@ -35,6 +35,7 @@ def learning_curves(runs: Sequence[Run]) -> list[Block]:
     curves = _curves(names, runs)
     if not curves:
         return [Text("The runs recorded no metrics during training.")]
+    # All curves share the limit, because it bounds the size of the page.
     at_most = max(2, _CURVE_POINTS // sum(map(len, curves.values())))
     blocks += [_metric_figure(metric, curves[metric], names, at_most) for metric in curves]
     return [*blocks, *_learning_rates(names, runs)]

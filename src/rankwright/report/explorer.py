@@ -117,6 +117,7 @@ class QueryExplorer(Interactive):
         ends = []
         for values in self._values:
             low, high = float(np.nanmin(values)), float(np.nanmax(values))
+            # Points at the edge of the chart would be cut.
             room = 0.02 * (high - low) or 1.0
             ends.append((low - room, high + room))
         return ends
@@ -135,6 +136,7 @@ class QueryExplorer(Interactive):
         scored = self.scored
         n_systems, n_queries = scored.values.shape
         at_most = min(_POINTS, _POINT_VALUES // (n_systems * len(self._values)))
+        # Queries with rankings come first, because a reader can pick them.
         rest = np.setdiff1d(np.arange(n_queries), self._ranked)
         room = max(0, at_most - len(self._ranked))
         sample = np.sort(np.random.default_rng(1).permutation(rest)[:room])
@@ -162,6 +164,7 @@ class QueryExplorer(Interactive):
             rows = scored.ranking(run, query, _DEPTH)
             numbers = (rows - scored.data.boundaries[query] + 1).tolist()
             labels = [_whole(label) for label in scored.data.y[rows]]
+            # Five digits are enough to read, and keep the page small.
             rankings.append([numbers, labels, [float(f"{score:.5g}") for score in scores[rows]]])
         return rankings
 
@@ -178,8 +181,9 @@ class QueryExplorer(Interactive):
     def _note(self) -> str:
         n_rankings, n_points = len(self._ranked), len(self._points)
         n_queries = len(self.scored.counted)
-        has_ids = "docid" in self.scored.data.fields
-        numbering = "" if has_ids else " Documents are numbered in the order of the data."
+        numbering = ""
+        if "docid" not in self.scored.data.fields:
+            numbering = " Documents are numbered in the order of the data."
         if n_rankings == n_queries:
             return f"Rankings show the first {_DEPTH} documents.{numbering}"
         shown = f"all {n_queries:,} queries"
@@ -223,6 +227,7 @@ class QueryExplorer(Interactive):
                 tooltip=tooltip(texts, numbers, {"x": "first", "y": "second"}),
             )
         )
+        # The data has a name, so that the page's script finds it.
         chart = alt.layer(diagonal, points, datasets={"points": self._points})
         return Figure(
             f"{metric} of each query",
@@ -242,6 +247,7 @@ class QueryExplorer(Interactive):
                 "datum.metric == metric"
                 " && datum.first == min(first, second) && datum.second == max(first, second)"
             )
+            # Bins are numbered by their place in the list, and the middle bin is 0.
             .transform_flatten(["queries"])
             .transform_window(place="row_number()")
             .transform_calculate(
@@ -287,6 +293,7 @@ class QueryExplorer(Interactive):
             for first, second in combinations(range(len(values)), 2):
                 difference = values[second] - values[first]
                 difference = difference[~np.isnan(difference)]
+                # A bin reaches half a width to both sides of its middle.
                 places = np.rint(difference / width).astype(int) + _BINS // 2
                 pairs.append(
                     {
@@ -324,6 +331,7 @@ def _colour(second_is_better: str, first_is_better: str) -> str:
 
 
 def _rounded(value: float) -> float | None:
+    # JSON has no NaN.
     return None if np.isnan(value) else round(float(value), 5)
 
 

@@ -92,5 +92,6 @@ def _table(sweep: GoalSweep) -> Table:
         shares = [f"{share:g}" for share in point.shares]
         is_on_front = "yes" if point in front else ""
         rows.append([*shares, *point.values, is_on_front, point.objective])
+    # The order of the sweep keeps neighbouring shares together.
     header = [*(f"share of {goal}" for goal in sweep.goals), *sweep.metrics, "front", "objective"]
     return Table("All trainings", header, rows, "In the order of the sweep.")

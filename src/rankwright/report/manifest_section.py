@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from rankwright.runs import Run
 
 _CELL_LENGTH, _ROWS = 160, 80  # of the tables
-# Keys of the manifest that are shown elsewhere or are too long to read.
+# We leave out keys of the manifest that are shown elsewhere or are too long to read.
 _HIDDEN_KEYS = ("times", "run_version", "status")
 
 
@@ -54,6 +54,7 @@ def _side_by_side(title: str, names: Sequence[str], contents: Sequence[Mapping[s
     keys = list(dict.fromkeys(key for content in contents for key in content))
     rows = {key: [_cell_text(content.get(key)) for content in contents] for key in keys}
     differing = [key for key in keys if len(set(rows[key])) > 1]
+    # Readers look for differences first.
     ordered = [*differing, *(key for key in keys if key not in differing)]
     if len(names) > 1 and not differing:
         # Once is enough.
@@ -90,5 +91,6 @@ def _cell_text(value: Any) -> str:
     if isinstance(value, list | tuple):
         return shortened(", ".join(map(str, value)), _CELL_LENGTH)
     if isinstance(value, float):
+        # A whole number keeps its ".0", which tells it from an integer.
         return f"{value:.6g}" if value % 1 else str(value)
     return shortened(str(value), _CELL_LENGTH)

@@ -46,6 +46,7 @@ def _headline(scored: ScoredRuns, comparison: Comparison) -> str:
     best, second = order[:2]
     head = f"{names[best]} is best: {metric} {means[best]:.4f}"
     if best == 0:
+        # The baseline itself is best, so we compare it with the next run.
         row = _row(comparison, metric, names[second])
         side = "above" if scored.better > 0 else "below"
         head += f", {abs(row.difference):.4f} {side} {names[second]}, the next"
@@ -53,8 +54,9 @@ def _headline(scored: ScoredRuns, comparison: Comparison) -> str:
         row = _row(comparison, metric, names[best])
         head += f", {row.difference:+.4f} against {comparison.baseline}"
     p = f"p = {p_text(row.p_adjusted)}".replace("= <", "< ")
-    chance = "" if row.significant else ", which may be chance"
-    return f"{head} ({p}{chance})."
+    if not row.significant:
+        p += ", which may be chance"
+    return f"{head} ({p})."
 
 
 def _row(comparison: Comparison, metric: str, system: str) -> PairedResult:
@@ -75,6 +77,7 @@ def _means(scored: ScoredRuns, comparison: Comparison | None) -> Table:
         cells: list[Cell] = [name]
         for metric in scored.metrics:
             cell = f"{evaluation.mean[metric]:.4f}"
+            # Student's interval assumes equal weights.
             if evaluation.weights is None:
                 values = evaluation.per_query[metric]
                 _, low, high = mean_interval(values[~np.isnan(values)])
@@ -98,6 +101,8 @@ def _tests(scored: ScoredRuns, comparison: Comparison) -> Table:
     rows: list[list[Cell]] = []
     for row in comparison.rows:
         p = p_text(row.p_adjusted)
+        if row.significant:
+            p += "*"
         rows.append(
             [
                 row.metric,
@@ -106,10 +111,12 @@ def _tests(scored: ScoredRuns, comparison: Comparison) -> Table:
                 interval_text(row.low, row.high, "+"),
                 f"{row.effect_size:+.3f}",
                 f"{row.wins}/{row.ties}/{row.losses}",
-                f"{p}*" if row.significant else p,
+                p,
             ]
         )
-    correction = ", Holm's correction over the runs" if len(scored.names) > 2 else ""
+    correction = ""
+    if len(scored.names) > 2:
+        correction = ", Holm's correction over the runs"
     header = ["metric", "run", "difference", "95% interval", "effect", "larger/same/smaller", "p"]
     note = (
         f"* p ≤ 0.05: Fisher's randomisation test over {comparison.rows[0].n_queries:,} queries, two-sided"

@@ -3,7 +3,7 @@
 A page is independent of runs and rankings: other modules build sections from the blocks below. Another kind of block is
 a class with the methods of `Block`.
 
-The HTML uses no network, and its content policy forbids it. The Vega libraries, which the file contains once, draw the
+The HTML uses no network, and its content policy forbids it. The file contains the Vega libraries once. They draw the
 charts from their Vega-Lite specifications. Colours are CSS variables of the page, so that light, dark and print show
 the same drawing.
 """
@@ -32,9 +32,9 @@ if TYPE_CHECKING:
     from jinja2 import Environment
 
 _FOLDER = Path(__file__).parent / "templates"
-# What every object of JavaScript has: a run or a feature may have such a name.
+# Every object of JavaScript has these properties, and a run or a feature may have the same name.
 _PROPERTIES = frozenset(
-    {
+    [
         "__defineGetter__",
         "__defineSetter__",
         "__lookupGetter__",
@@ -47,7 +47,7 @@ _PROPERTIES = frozenset(
         "toLocaleString",
         "toString",
         "valueOf",
-    }
+    ]
 )
 _PNG_WIDTH, _PNG_SCALE = 560, 3.0  # a column of a paper at about 400 dots per inch
 
@@ -63,7 +63,7 @@ class Block(Protocol):
 
 
 class Interactive:
-    """Base of blocks that a reader can change: a script of the templates folder does it."""
+    """Base of blocks that a reader can change, by a script of the templates folder."""
 
     script: ClassVar[str]
 
@@ -72,7 +72,7 @@ class Interactive:
         raise NotImplementedError
 
     def markdown(self, files: Mapping[int, str]) -> str:
-        """Return what the block shows at first as Markdown."""
+        """Return the first view of the block as Markdown."""
         raise NotImplementedError
 
     def figures(self) -> Sequence[Figure]:
@@ -91,7 +91,7 @@ class Figure:
     chart
         An Altair chart. By default it is as wide as the page. Default colours follow light and dark.
     alt
-        What the chart shows, in a sentence or two.
+        Content of the chart, in a sentence or two.
 
     Examples
     --------
@@ -119,6 +119,7 @@ class Figure:
         """Return the Vega-Lite specification with the page's colours and width."""
         spec: dict[str, Any] = _harmless(self.chart.to_dict())
         spec["config"] = merged(chart_config(), spec.get("config", {}))
+        # Charts that consist of several charts cannot take the width of the page.
         if not {"hconcat", "vconcat", "concat", "facet", "repeat"} & spec.keys():
             spec.setdefault("width", "container")
             spec.setdefault("autosize", {"type": "fit-x", "contains": "padding"})
@@ -219,6 +220,7 @@ class Page:
     def html(self) -> str:
         """Return the page as one self-contained HTML file."""
         scripts = [_source("page.js")]
+        # Vega is most of a page's size, so a page without charts does without.
         if self.figures():
             scripts.insert(0, _vega())
         interactive = [block for block in self._blocks() if isinstance(block, Interactive)]
@@ -234,7 +236,7 @@ class Page:
             style=_source("page.css"),
             colours=COLOURS,
             scripts=scripts,
-            # Only these scripts run and nothing is loaded, whatever text the page contains.
+            # Only these scripts run, and the browser loads no other file for any text on the page.
             policy=f"default-src 'none'; style-src 'unsafe-inline'; img-src data:; script-src {_hashes(scripts)}",
         )
 
@@ -242,10 +244,8 @@ class Page:
         """Return the page as Markdown; ``files`` has the path of each figure's picture, by its ``id()``."""
         parts = [f"# {plain_markdown(self.title)}", plain_markdown(self.subtitle)]
         for section in self.sections:
-            parts += [
-                f"## {plain_markdown(section.title)}",
-                *(block.markdown(files or {}) for block in section.blocks),
-            ]
+            parts.append(f"## {plain_markdown(section.title)}")
+            parts += [block.markdown(files or {}) for block in section.blocks]
         if self.command:
             parts.append(f"Written by `{self.command.replace('`', '')}`.")
         return "\n\n".join(part for part in parts if part) + "\n"
@@ -283,23 +283,18 @@ def save_page(
         raise ValueError(
             f"{target} is a folder; name a file in it, such as {target / f'report.{format}'}."
         )
-    pictures = {}
+    contents: dict[Path, bytes] = {}
+    links: dict[int, str] = {}
     if png or format == "md":
-        pictures = {
-            target.with_name(f"{target.stem}-figures")
-            / f"{number:02d}-{_slug(figure.title)}.png": figure
-            for number, figure in enumerate(page.figures(), start=1)
-        }
-    if format == "html":
-        text = page.html()
-    else:
-        text = page.markdown(
-            {id(figure): f"{file.parent.name}/{file.name}" for file, figure in pictures.items()}
-        )
-    # The page comes last: if it exists, so do its figures.
-    write_together(
-        {**{file: figure.png() for file, figure in pictures.items()}, target: text.encode()}
-    )
+        folder = target.with_name(f"{target.stem}-figures")
+        for number, figure in enumerate(page.figures(), start=1):
+            name = f"{number:02d}-{_slug(figure.title)}.png"
+            contents[folder / name] = figure.png()
+            links[id(figure)] = f"{folder.name}/{name}"
+    text = page.html() if format == "html" else page.markdown(links)
+    # The page comes last, so that its figures exist if it exists.
+    contents[target] = text.encode()
+    write_together(contents)
 
 
 def shortened(text: str, at_most: int) -> str:
@@ -329,7 +324,7 @@ def _rows(blocks: Sequence[Block]) -> list[list[Block]]:
 
 
 def _harmless(value: Any) -> Any:
-    """Append an invisible space to names that Vega, which keeps groups in plain objects, would take for its own."""
+    """Append an invisible space to names of JavaScript's properties, because Vega keeps groups in plain objects."""
     if isinstance(value, dict):
         return {key: _harmless(inner) for key, inner in value.items()}
     if isinstance(value, list):
@@ -357,7 +352,7 @@ def _environment() -> Environment:
 
 
 def embedded_json(value: Any) -> str:
-    """Return JSON that is safe in a script element: nothing in it can end the element."""
+    """Return JSON that is safe in a script element, because no text in it can end the element."""
     text = json.dumps(value, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
     return text.replace("<", "\\u003c").replace("\u2028", "\\u2028").replace("\u2029", "\\u2029")
 

@@ -55,6 +55,7 @@ def _by_group(scored: ScoredRuns, counts: NDArray[np.int64], what: str) -> Block
     alt = require("altair")
     metric, groups = scored.metrics[0], groups_of(counts)
     if counts.min() == counts.max():
+        # A chart of one group would show the overall mean again.
         things = what.removesuffix(" in the query")
         return Text(f"All queries have the same number of {things}: {counts[0]:,}.")
     rows = []

@@ -44,9 +44,9 @@ class ReasonExplorer(Interactive):
     systems
         Names of the runs.
     queries
-        For each query its id ``query``, and for each run its ranking in ``runs`` and the places of the pair to show
-        first in ``pairs``. A ranking has names of ``documents``, ``labels``, ``scores``, names of ``features``, and
-        their ``contributions`` and ``values`` by document.
+        For each query its id ``query`` and ``text``, and for each run its ranking in ``runs`` and the places of the
+        pair to show first in ``pairs``. A ranking has names of ``documents``, ``labels``, ``scores``, names of
+        ``features``, and their ``contributions`` and ``values`` by document.
     n_queries
         Number of queries that these were taken from.
     """
@@ -58,6 +58,7 @@ class ReasonExplorer(Interactive):
 
     def html(self) -> str:
         """Return the controls, an empty table and the data; features are numbers of one list of names."""
+        # The names are in a list of their own because they repeat in many queries.
         features = [
             name for query in self.queries for run in query["runs"] for name in run["features"]
         ]
@@ -86,6 +87,7 @@ class ReasonExplorer(Interactive):
         for place in np.argsort(-np.abs(differences), kind="stable"):
             values = [_shown(run["values"][document][place]) for document in (a, b)]
             rows.append([run["features"][place], *values, f"{differences[place]:+.4f}"])
+        # The rest is a difference too, so that the table adds up in spite of rounding.
         rest = run["scores"][a] - run["scores"][b] - differences.sum()
         rows.append(["all others", "", "", f"{rest:+.4f}"])
         first, second = run["documents"][a], run["documents"][b]
@@ -103,7 +105,8 @@ def reasons_section(scored: ScoredRuns, runs: Sequence[Run]) -> list[Section]:
         rankings = [
             _rankings(scored, number, run.ranker.model_, queries) for number, run in enumerate(runs)
         ]
-    except ValueError as error:  # trees that are too deep
+    except ValueError as error:
+        # The trees are too deep for SHAP values.
         block = Text(f"There are no reasons to show: {error}")
     else:
         shown = _within_limit(scored, queries, rankings)
@@ -113,6 +116,7 @@ def reasons_section(scored: ScoredRuns, runs: Sequence[Run]) -> list[Section]:
 
 def _queries(scored: ScoredRuns) -> NDArray[np.int64]:
     """Return the numbers of the queries to show: the worst, then a sample of the other queries."""
+    # A query of one document has no order to explain.
     comparable = np.flatnonzero(scored.data.group[scored.counted] > 1)
     quality = scored.better * scored.values.mean(axis=0)[comparable]
     worst, rest = np.split(comparable[np.argsort(quality, kind="stable")], [_N_WORST])
@@ -134,6 +138,7 @@ def _rankings(
     for query, rows, contributions in zip(
         queries, rows_of_queries, np.split(every, ends[:-1]), strict=True
     ):
+        # A feature that adds the same to all documents cannot be a reason for their order.
         spread = np.ptp(contributions, axis=0)
         features = np.sort(np.argsort(-spread, kind="stable")[:_FEATURES])
         cells = matrix[rows]
@@ -172,6 +177,7 @@ def _within_limit(
         runs = [ranking[place] for ranking in rankings]
         item = {
             "query": scored.query_id(query),
+            "text": scored.query_text(query),
             "runs": runs,
             "pairs": [_pair(run["labels"]) for run in runs],
         }
@@ -184,6 +190,7 @@ def _within_limit(
 
 def _pair(labels: Sequence[float]) -> list[int]:
     """Return the places of the first two neighbours in the wrong order of labels, or else of the first two."""
+    # A pair in the wrong order is the one that readers want to understand.
     for place in range(1, len(labels)):
         if labels[place] > labels[place - 1]:
             return [place - 1, place]

@@ -158,6 +158,7 @@ def count_ties(data: RankingData, scores: Floats) -> TieCounts:
     """Count equal scores within the queries of the data."""
     query = data.queries.query_of_row
     by_label = np.lexsort((data.y, -scores, query))
+    # In the order of queries and scores, equal scores are neighbours.
     same_query = query[by_label][1:] == query[by_label][:-1]
     same_score = same_query & (scores[by_label][1:] == scores[by_label][:-1])
     same_label = same_score & (data.y[by_label][1:] == data.y[by_label][:-1])
@@ -180,6 +181,7 @@ def _pairs_in_blocks(same_block: NDArray[np.bool_]) -> int:
 
 def groups_of(values: NDArray[Any], at_most: int = 6) -> list[tuple[str, NDArray[np.int64]]]:
     """Divide queries by a count into groups of about equal size: the range of each group as text, and its members."""
+    # Quantiles that are values of the data, and each only once, so that equal counts stay together.
     shares = np.linspace(0, 1, at_most + 1)[1:]
     edges = np.unique(np.quantile(values, shares, method="inverted_cdf"))
     group = np.searchsorted(edges, values)
@@ -188,7 +190,7 @@ def groups_of(values: NDArray[Any], at_most: int = 6) -> list[tuple[str, NDArray
 
 
 def _range(low: Any, high: Any) -> str:
-    return f"{low:,}" if low == high else f"{low:,} to {high:,}"
+    return f"{low:,}" if low == high else f"{low:,}–{high:,}"
 
 
 def mean_interval(values: Floats, confidence: float = 0.95) -> tuple[float, float, float]:
@@ -205,6 +207,7 @@ def mean_interval(values: Floats, confidence: float = 0.95) -> tuple[float, floa
 def distinct_names(runs: Sequence[Run]) -> list[str]:
     """Return names of the runs; the parent folder, and then a number, make equal names distinct."""
     names = [run.name for run in runs]
+    # The names of a grid of runs are often equal, and their folders tell them apart.
     if len(set(names)) < len(names):
         names = [f"{run.path.resolve().parent.name}/{run.name}" for run in runs]
     seen: dict[str, int] = {}

@@ -53,11 +53,13 @@ def _distribution(scored: ScoredRuns, run: int) -> Figure:
     else:
         parts = {"not relevant": labels == 0, "relevant": labels > 0}
     low, high = float(values.min()), float(values.max())
+    # If all scores are equal, the histogram still needs a width.
     edges = np.linspace(low, high if high > low else low + 1, _BINS + 1)
     middles = [float(f"{middle:.4g}") for middle in (edges[:-1] + edges[1:]) / 2]
     rows = []
     for part, members in parts.items():
         if members.any():
+            # Shares within the label, because most documents have label 0.
             shares = np.histogram(values[members], edges)[0] / members.sum()
             for middle, share in zip(middles, shares, strict=True):
                 rows.append({"documents": part, "score": middle, "share": round(float(share), 5)})

@@ -52,6 +52,7 @@ def times(runs: Sequence[Run]) -> list[Block]:
     totals = []
     for name, run in zip(names, runs, strict=True):
         for phase, seconds in run.times.items():
+            # Vega would stack the phases by name instead of by time.
             order = phases.index(phase)
             bars.append({"run": name, "phase": phase, "seconds": round(seconds, 4), "order": order})
         cells = [f"{run.times[phase]:.2f}" if phase in run.times else None for phase in phases]

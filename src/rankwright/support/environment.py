@@ -32,7 +32,7 @@ def environment(packages: Sequence[str]) -> dict[str, Any]:
 
 
 def memory_bytes() -> int:
-    """Memory that this process may use: that of the machine, or what its container allows; 0 if that is not known.
+    """Return the memory that this process may use, by the machine or by its container; 0 if it is not known.
 
     Examples
     --------
@@ -41,7 +41,8 @@ def memory_bytes() -> int:
     """
     gigabytes = _memory_gb()
     limits = [] if gigabytes is None else [int(gigabytes * 2**30)]
-    with suppress(OSError, ValueError):  # there is no container, or it has no limit: "max"
+    # Without a container there is no file, and a container without a limit has the text "max".
+    with suppress(OSError, ValueError):
         limits.append(int(Path("/sys/fs/cgroup/memory.max").read_text(encoding="ascii")))
     return min(limits, default=0)
 
@@ -54,13 +55,14 @@ def _version(package: str) -> str | None:
 
 
 def _processor() -> str:
-    try:
-        match = re.search(
-            r"model name\s*:\s*(.+)", Path("/proc/cpuinfo").read_text(encoding="utf-8")
-        )
-    except OSError:  # only Linux has the file
-        match = None
-    return match.group(1) if match else platform.processor() or platform.machine()
+    match = None
+    # Only Linux has the file.
+    with suppress(OSError):
+        text = Path("/proc/cpuinfo").read_text(encoding="utf-8")
+        match = re.search(r"model name\s*:\s*(.+)", text)
+    if match:
+        return match.group(1)
+    return platform.processor() or platform.machine()
 
 
 def _memory_gb() -> float | None:

@@ -19,10 +19,11 @@ PathLike = str | os.PathLike[str]
 _GZIP_MAGIC = b"\x1f\x8b"
 _READ_BYTES = 1 << 20
 _PART = re.compile(r"\.[0-9a-f]{8}\.part$")
-# Text of numbers shrinks to a tenth or, where most are equal, to a fiftieth. What grows far more was made to harm.
+# Compression shrinks text of numbers to a tenth, or to a fiftieth if most numbers are equal. A file that unpacks to far
+# more was made to harm.
 UNPACKED_FREELY = 1 << 28  # bytes that any file may unpack to
-UNPACKED_RATIO = 200  # more than those: how many times its size
-UNPACKED_MOST = 1 << 36  # and never more than this
+UNPACKED_RATIO = 200  # larger files may unpack to this many times their size
+UNPACKED_MOST = 1 << 36  # bytes that no file may exceed
 
 
 def is_path(X: Any) -> bool:
@@ -44,15 +45,15 @@ def require_arrow() -> None:
 
 
 def part_of(path: PathLike) -> Path:
-    """Return a new hidden name in the folder of ``path``, for what will take its place."""
+    """Return a new hidden name in the folder of ``path``, for a file that will replace it."""
     target = Path(path)
     return target.with_name(f".{target.name}.{secrets.token_hex(4)}.part")
 
 
 def remove_parts(folder: Path) -> None:
-    """Remove what a process that was killed had written to take the place of a folder, or of files in it.
+    """Remove the incomplete files of a process that was killed while it replaced a folder, or files in it.
 
-    The caller makes sure that nobody else writes there meanwhile (`rankwright.support.locks`).
+    The caller holds the lock of the folder (`rankwright.support.locks`), so no other process writes there.
     """
     target = folder.resolve()
     beside = [
@@ -69,10 +70,10 @@ def remove_parts(folder: Path) -> None:
 
 @contextmanager
 def replacing(path: PathLike) -> Iterator[IO[bytes]]:
-    """Open a file to write that takes the place of ``path`` once complete; gzip if so named.
+    """Open a file that replaces ``path`` when it is complete; with gzip if the name ends in ``.gz``.
 
-    A link to another file is replaced too, and that file left alone. A pipe or a device, such as ``/dev/stdout``, is
-    written to: a file in its place would be of no use to anyone.
+    A link is replaced, and the file that it points to stays. Pipes and devices, for example ``/dev/stdout``, are
+    written to directly because a file in their place would be of no use.
     """
     target = Path(path)
     special = target.exists() and not target.is_file() and not target.is_dir()
@@ -81,7 +82,7 @@ def replacing(path: PathLike) -> Iterator[IO[bytes]]:
         try:
             with open(part, "wb" if special else "xb") as file:
                 if target.suffix == ".gz":
-                    # Neither time nor name goes in, so that equal content is equal bytes.
+                    # We leave out time and name, so that equal content gives equal bytes.
                     with gzip.GzipFile("", "wb", compresslevel=6, fileobj=file, mtime=0) as packed:
                         yield packed  # type: ignore[misc]
                 else:
@@ -97,9 +98,9 @@ def replacing(path: PathLike) -> Iterator[IO[bytes]]:
 
 @contextmanager
 def naming(path: PathLike, part: Path | None = None) -> Iterator[None]:
-    """Let an error of the operating system that names no file, such as a full disk, name this one.
+    """Add the name of this file to errors of the operating system without a name, for example of a full disk.
 
-    So does one that names ``part``, which is to take its place.
+    Errors that name ``part``, the incomplete file, get the name of this file too.
 
     Examples
     --------
@@ -111,7 +112,8 @@ def naming(path: PathLike, part: Path | None = None) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        if error.errno is None or error.filename not in (None, None if part is None else str(part)):
+        replaceable = {None} if part is None else {None, str(part)}
+        if error.errno is None or error.filename not in replaceable:
             raise
         raise OSError(error.errno, error.strerror, os.fspath(path)) from None
 
@@ -143,25 +145,25 @@ def write_together(contents: Mapping[Path, bytes]) -> None:
 
 @contextmanager
 def appending(path: PathLike) -> Iterator[IO[str]]:
-    """Open a file to append text to; a link that somebody put in its place is an error, not followed."""
+    """Open a file to append text; raise OSError if it is a link, because a link could lead anywhere."""
     flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | getattr(os, "O_NOFOLLOW", 0)
     with naming(path), open(os.open(path, flags, 0o666), "a", encoding="utf-8") as file:
         yield file
 
 
 def sync(file: IO[bytes]) -> None:
-    """Make the operating system write what it still holds."""
+    """Make the operating system write its buffers to the disk."""
     file.flush()
     os.fsync(file.fileno())
 
 
 def unpacked_limit(packed: int) -> int:
-    """Bytes that a compressed file of this size may unpack to."""
+    """Return the number of bytes that a compressed file of this size may unpack to."""
     return min(max(UNPACKED_FREELY, UNPACKED_RATIO * packed), UNPACKED_MOST)
 
 
 def check_unpacked(path: PathLike, length: int, remedy: str) -> None:
-    """Raise ValueError where a file would take far more memory than its size."""
+    """Raise ValueError if a file would take far more memory than its size."""
     if length > unpacked_limit(os.path.getsize(path)):
         raise ValueError(
             f"{path} would take {length / 2**30:.1f} GB of memory, which is more than {UNPACKED_RATIO} times its size "
@@ -185,9 +187,8 @@ def read_plain(path: PathLike, most: int) -> bytes:
             raise ValueError(
                 f"{path} has {status.st_size} bytes, more than the {most} that are read; it was damaged."
             )
-        content = file.read(
-            status.st_size + 1
-        )  # Python takes the memory for as many bytes as it is asked for
+        # Python allocates as many bytes as we ask for, so we ask for one more than the file has.
+        content = file.read(status.st_size + 1)
     if len(content) > status.st_size:
         raise ValueError(f"{path} grew while it was read; wait until it is complete.")
     return content
@@ -197,16 +198,17 @@ def read_text(path: PathLike) -> bytearray:
     """Read a whole file, decompressed if it is gzip; a final newline is added if missing."""
     content = bytearray()
     for block, _ in unpacked_blocks(path):
-        content += block  # a growing bytearray holds the content once, gzip.decompress twice
+        # A growing bytearray holds the content once; gzip.decompress would hold it twice.
+        content += block
     if not content.endswith(b"\n"):
         content += b"\n"
     return content
 
 
 def unpacked_blocks(path: PathLike, size: int = _READ_BYTES) -> Iterator[tuple[bytes, int]]:
-    """Yield the content of a file, decompressed if it is gzip, in blocks, each with the bytes of the file read so far.
+    """Yield the content of a file in blocks, decompressed if it is gzip, each with the bytes of the file read so far.
 
-    What is damaged, and gzip that unpacks to far more than its size, is a ValueError that names the file.
+    Raise ValueError, with the name of the file, if it is damaged or if gzip unpacks to far more than its size.
     """
     with open(path, "rb") as file:
         if stat.S_ISCHR(os.fstat(file.fileno()).st_mode) and not file.isatty():

@@ -1,4 +1,4 @@
-"""Data frames of any library, given and returned, without importing any before it is needed."""
+"""Data frames of any library, as arguments and as results. Libraries are imported when they are used."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 if TYPE_CHECKING:
-    import narwhals as nw  # a tenth of the time that a saved model takes to load
+    import narwhals as nw  # slow to import: a tenth of the time to load a saved model
 
 Library = Literal["pandas", "polars", "pyarrow"]
 
@@ -36,9 +36,9 @@ def data_frame(columns: Mapping[str, Any], library: Library) -> Any:
 
 
 def as_frame(X: Any) -> nw.DataFrame[Any] | None:
-    """Return a data frame of any library in one form; None for anything else.
+    """Return a data frame of any library as a Narwhals frame; None for any other value.
 
-    Lazy frames and columns that share a name are a ValueError.
+    Raise ValueError for lazy frames, and if columns share a name.
 
     Examples
     --------
@@ -58,7 +58,8 @@ def as_frame(X: Any) -> nw.DataFrame[Any] | None:
             )
         if not isinstance(frame, nw.DataFrame):
             return None
-        _ = frame.columns  # where some libraries find names that repeat
+        # Some libraries check for repeated names only here.
+        _ = frame.columns
     except nw.exceptions.DuplicateError:
         names = list(map(str, X.columns))
         repeated = next(name for name in names if names.count(name) > 1)

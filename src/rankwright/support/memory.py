@@ -1,4 +1,4 @@
-"""Memory that was freed, given back to the operating system."""
+"""Return freed memory to the operating system."""
 
 from __future__ import annotations
 
@@ -8,12 +8,13 @@ from contextlib import suppress
 
 
 def release_memory() -> None:
-    """Give freed memory back: the allocator of Linux keeps much of what large arrays of many sizes leave behind.
+    """Return freed memory, because the allocator of Linux keeps much of it after large arrays of many sizes.
 
     Examples
     --------
     >>> release_memory()
     """
     if sys.platform == "linux":
-        with suppress(OSError, AttributeError):  # other C libraries have no such function
+        # Other C libraries have no such function.
+        with suppress(OSError, AttributeError):
             ctypes.CDLL(None).malloc_trim(0)

@@ -16,16 +16,17 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from rankwright.charts.theme import require
 from rankwright.data.labels import choose_label
 from rankwright.data.queries import Queries, check_labels
-from rankwright.evaluation.staged import altair, frame, plain, ranker_of, stages, threads_of
+from rankwright.evaluation.changes import ranker_of, stages, threads_of
 from rankwright.kernels import evaluate as kernel
 from rankwright.kernels.threads import available_threads, even_ranges, run_ranges
 from rankwright.metrics import Metric
 from rankwright.metrics import metric as parse_metric
 from rankwright.objectives import BoundObjective, Objective
 from rankwright.objectives import objective as parse_objective
-from rankwright_lab.diagnostics.common import Floats, grouped_rows
+from rankwright_lab.diagnostics.common import Floats, frame, grouped_rows, plain
 from rankwright_lab.diagnostics.counting import count_incoherent
 
 if TYPE_CHECKING:
@@ -443,7 +444,7 @@ def _numbers(stage: Incoherency) -> dict[str, Any]:
 
 
 def _chart(curves: list[IncoherencyCurve]) -> Any:
-    alt = altair()
+    alt = require("altair")
     cut = all(stage.k is not None for curve in curves for stage in curve.stages)
     kinds = {"any": "share"} | ({"harmful": "harmful_share"} if cut else {})
     rows = [

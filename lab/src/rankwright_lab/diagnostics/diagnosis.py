@@ -9,11 +9,18 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from rankwright.data.labels import choose_label
-from rankwright.evaluation.changes import GapCurve, QueryChanges, generalisation_gap, query_changes
+from rankwright.evaluation.changes import (
+    GapCurve,
+    QueryChanges,
+    generalisation_gap,
+    query_changes,
+    ranker_of,
+    threads_of,
+)
 from rankwright.evaluation.per_query import evaluate
-from rankwright.evaluation.staged import plain, ranker_of, threads_of
 from rankwright.objectives import LambdaLoss, LambdaMART, Objective
 from rankwright_lab.diagnostics.coherency import IncoherencyCurve, incoherency_curve
+from rankwright_lab.diagnostics.common import plain
 from rankwright_lab.diagnostics.directness_by_sigma import DirectnessCurve, directness_curve
 from rankwright_lab.diagnostics.directness_gap import DirectnessPair, directness, directness_pair
 from rankwright_lab.diagnostics.noise import Estimators, estimators
@@ -75,8 +82,8 @@ class Diagnosis:
             "directness": [curve.to_dict() for curve in self.directness],
             "pair": None if self.pair is None else plain(asdict(self.pair)),
             "estimators": self.estimators.to_dict(),
-            "gap": None if self.gap is None else self.gap.to_dict(),
-            "changes": None if self.changes is None else self.changes.to_dict(),
+            "gap": None if self.gap is None else plain(self.gap.to_dict()),
+            "changes": None if self.changes is None else plain(self.changes.to_dict()),
         }
 
     def __str__(self) -> str:

@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from rankwright.charts.theme import require
 from rankwright.data.queries import Queries, check_labels
-from rankwright.evaluation.staged import altair, frame, plain
 from rankwright.metrics import Metric
 from rankwright.metrics import metric as parse_metric
 from rankwright.objectives import Objective, SoftRank, StochasticRank
-from rankwright_lab.diagnostics.common import Floats, grouped_rows
+from rankwright_lab.diagnostics.common import Floats, frame, grouped_rows, plain
 from rankwright_lab.diagnostics.directness_bound import softrank_bound
 from rankwright_lab.diagnostics.directness_gap import directness
 
@@ -95,7 +95,7 @@ class DirectnessCurve:
 
     def plot(self) -> Any:
         """Draw gaps (and the bound of theorem 2, for SoftRank) against σ; an Altair chart."""
-        alt = altair()
+        alt = require("altair")
         rows = [row for point in self.points for row in self._chart_rows(point)]
         chart = (
             alt.Chart(alt.Data(values=rows))

@@ -20,7 +20,6 @@ from numpy.typing import ArrayLike, NDArray
 
 from rankwright.data.queries import Queries, check_labels
 from rankwright.evaluation.per_query import evaluate
-from rankwright.evaluation.staged import frame, plain
 from rankwright.kernels import evaluate as kernel
 from rankwright.kernels.exchange import Chain
 from rankwright.kernels.random import GAUSSIAN, noise_by_query, stream_of
@@ -35,7 +34,7 @@ from rankwright.metrics import Metric
 from rankwright.metrics import metric as parse_metric
 from rankwright.objectives import Objective, SoftRank, StochasticRank
 from rankwright.objectives import objective as parse_objective
-from rankwright_lab.diagnostics.common import Floats, grouped_rows
+from rankwright_lab.diagnostics.common import Floats, frame, grouped_rows, plain
 from rankwright_lab.diagnostics.rank_value import expected_rank_value
 
 if TYPE_CHECKING:

@@ -22,13 +22,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from rankwright.charts.theme import require
 from rankwright.data.queries import Queries
-from rankwright.evaluation.staged import altair, frame, plain
 from rankwright.metrics import Metric
 from rankwright.metrics import metric as parse_metric
 from rankwright.objectives import BoundObjective, Objective, bind
 from rankwright.objectives import objective as parse_objective
-from rankwright_lab.diagnostics.common import Floats
+from rankwright_lab.diagnostics.common import Floats, frame, plain
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -143,7 +143,7 @@ class Estimators:
 
     def plot(self) -> Any:
         """Draw the spread over queries of the signal-to-noise of each estimate; an Altair chart."""
-        alt = altair()
+        alt = require("altair")
         values = [
             {"estimate": row.name, "ratio": float(value)}
             for row in self.rows

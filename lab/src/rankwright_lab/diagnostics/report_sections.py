@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import asdict
 from typing import Any
 
+from rankwright.charts.parts import chart_of, tooltip
+from rankwright.charts.theme import require
 from rankwright.evaluation.changes import GapCurve, QueryChanges
 from rankwright.report.page import Block, Cell, Figure, Section, Table, Text
 from rankwright_lab.diagnostics.coherency import IncoherencyCurve
@@ -212,13 +215,44 @@ def gap_section(curve: GapCurve) -> Section:
     interval = f"{100 * curve.confidence:g}% interval, as if the queries of both sets were drawn at random."
     figure = Figure(
         "Training minus test",
-        curve.plot(),
+        _gap_chart(curve),
         "Metric on training data minus test data, by number of trees.",
     )
     table = Table(
         "After the last tree", ["metric", "trees", "training", "test", "gap"], rows, interval
     )
     return Section("Generalisation gap", [figure, table])
+
+
+def _gap_chart(curve: GapCurve) -> Any:
+    """Draw train - test over trees, with its interval."""
+    alt = require("altair")
+    base = chart_of([asdict(point) for point in curve.points]).encode(
+        x=alt.X("trees:Q", title="trees"),
+        color=alt.Color("metric:N", legend=alt.Legend(orient="bottom")),
+    )
+    band = base.mark_area(opacity=0.2).encode(y=alt.Y("low:Q", title="train - test"), y2="high:Q")
+    numbers = dict.fromkeys(("train", "test", "gap", "low", "high"), ".4f")
+    line = base.mark_line().encode(
+        y="gap:Q", tooltip=tooltip(["metric"], {"trees": ",", **numbers})
+    )
+    return band + line
+
+
+def _changes_chart(changes: QueryChanges) -> Any:
+    """Draw how many queries change by how much."""
+    alt = require("altair")
+    bins = alt.Bin(maxbins=41)
+    title = f"{changes.metric}: {changes.names[1]} - {changes.names[0]}"
+    return (
+        chart_of([{"change": float(value)} for value in changes.change if value != 0])
+        .mark_bar()
+        .encode(
+            x=alt.X("change:Q", bin=bins, title=title),
+            y=alt.Y("count():Q", title="queries that change"),
+            tooltip=[alt.Tooltip("change:Q", bin=bins), "count():Q"],
+        )
+    )
 
 
 def changes_section(changes: QueryChanges) -> Section:
@@ -257,7 +291,7 @@ def changes_section(changes: QueryChanges) -> Section:
         blocks += [
             Figure(
                 "Size of the changes",
-                changes.plot(),
+                _changes_chart(changes),
                 "Number of queries by the change of their value.",
             ),
             Table("Queries that change most", ["query", before, after, "change"], values),

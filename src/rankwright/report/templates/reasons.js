@@ -70,7 +70,7 @@ for (const root of document.querySelectorAll(".reasons")) {
           `a difference of ${signed(total)}, which the rows add up to.`;
   }
 
-  options(part("query"), queries.map((query) => query.query), 0);
+  options(part("query"), queries.map((query) => `${query.query} ${query.text}`.trimEnd()), 0);
   for (const name of ["system", "query"]) part(name).addEventListener("change", offerDocuments);
   for (const name of ["above", "below"]) part(name).addEventListener("change", explain);
   offerDocuments();
