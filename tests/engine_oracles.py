@@ -67,6 +67,7 @@ def vespa_score(content: bytes, document: Document, evaluator: str) -> float:
                 levels = {string_literal(texts[name][number]) for number in numbers}
                 left = document.get(name, "") in levels
             else:
+                assert name not in texts, "a text is no number, and never NaN"
                 left = vespa_goes_left(node, document.get(name, math.nan), evaluator)
             node = node["left_child" if left else "right_child"]
         leaf = node["leaf_value"]

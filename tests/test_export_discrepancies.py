@@ -282,13 +282,15 @@ def test_a_trained_model_with_missing_categories_is_exact_in_vespa() -> None:
     draw = np.random.default_rng(0)
     codes = draw.integers(0, 6, len(X)).astype(float)
     codes[draw.random(len(X)) < 0.3] = np.nan
-    labels = np.where(np.isnan(codes) | np.isin(codes, (1, 4)), 0, 2) + draw.integers(0, 2, len(X))
+    labels = np.where(np.isnan(codes), 0, np.where(np.isin(codes, (1, 4)), 1, 3))
+    labels += draw.integers(0, 2, len(X))
     rows = np.column_stack([X[:, 1], codes])
     data = rw.RankingData(rows, labels, qid=QID, categorical=[1])
-    model = rw.Ranker(engine="xgboost", n_estimators=10, n_jobs=1, verbose=0).fit(data).model_
-    assert any(
-        (tree.default_left & (tree.decision == AMONG)).any() for tree in model.forest.trees()
-    )
+    model = rw.Ranker(engine="xgboost", n_estimators=20, n_jobs=1, verbose=0).fit(data).model_
+    trees = list(model.forest.trees())
+    assert any((tree.default_left & (tree.decision == AMONG)).any() for tree in trees)
+    # Some splits set missing categories apart from all others.
+    assert any((np.isinf(tree.threshold) & (tree.feature == 1)).any() for tree in trees)
     content = written(model, "vespa")
     names = model.feature_names
     texts = {names[1]: [str(code) for code in range(6)]}
@@ -306,6 +308,21 @@ def test_a_level_without_a_text_and_missing_categories_are_one_in_vespa() -> Non
     assert served(model, None) == served(model, "") == -1.5
     check = verified(exported.content, model, "vespa", np.array([[0.0], [1.0]]))
     assert check.different == check.different_with_missing == 1  # the probe with a missing value
+
+
+@pytest.mark.parametrize("levels", [("red", "blue"), None])
+def test_a_split_of_missing_categories_from_all_others(levels: Any) -> None:
+    model = model_of([stump(np.inf)], 1)
+    model.columns = Columns(["f0"], {"f0": levels})
+    texts = levels or ("0", "1")
+    for code, text in [(0, texts[0]), (1, texts[1]), (np.nan, None)]:
+        assert served(model, text) == model.forest.predict(np.array([[code]]))[0]
+    content = written(model, "vespa")
+    assert verified(content, model, "vespa", np.array([[0.0]])).exact
+    # The same split without categories compares a number, and the check refuses it.
+    plain = written(model_of([stump(np.inf)], 1), "vespa")
+    with pytest.raises(ValueError, match="compares the text of 'f0' with a number"):
+        verified(plain, model, "vespa", np.array([[0.0]]))
 
 
 # D6: texts of categories are pasted between quotes.

@@ -17,6 +17,8 @@ from rankwright.data.within_query import Recipe
 from rankwright.kernels.tree_arrays import TreeArrays
 
 Floats = NDArray[np.float64]
+Trees = Sequence[TreeArrays]
+Names = Sequence[str]
 Blur = Callable[[float], tuple[float, float] | None]
 
 
@@ -103,7 +105,6 @@ class Precision:
 
 
 SINGLE = Precision(single_features=True, single_scores=True)
-DOUBLE = Precision()
 
 
 class Support(NamedTuple):
@@ -136,21 +137,20 @@ class Target:
     whole_queries = False
     """Whether it scores all documents of a query together, and computes features within the query."""
 
-    def write(
-        self, trees: Sequence[TreeArrays], feature_names: Sequence[str], options: ExportOptions
-    ) -> Exported:
+    numbers = Precision()
+    """How exactly it computes."""
+
+    def write(self, trees: Trees, feature_names: Names, options: ExportOptions) -> Exported:
         """Write the trees; raise ValueError, naming the feature, if the target cannot express a split."""
         raise NotImplementedError
 
-    def score(
-        self, content: bytes, X: Any, feature_names: Sequence[str], options: ExportOptions
-    ) -> Floats:
+    def score(self, content: bytes, X: Any, feature_names: Names, options: ExportOptions) -> Floats:
         """Score rows [rows, columns] with an exported file, by the rules of the engine's code; NaN is missing."""
         raise NotImplementedError
 
     def precision(self, content: bytes, options: ExportOptions) -> Precision:
         """Return how exactly the target computes with a file."""
-        return DOUBLE
+        return self.numbers
 
     def check(self, options: ExportOptions) -> None:
         """Raise ValueError if a version or an evaluator is given that decides nothing, or that is not known."""

@@ -21,7 +21,6 @@ The engine's rules, from ``Tree``, ``TreeNode`` and ``Ensemble`` (``org.elastics
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -30,13 +29,14 @@ from rankwright.exporting.contract import (
     Exported,
     ExportOptions,
     Floats,
+    Names,
     Precision,
     Support,
     Target,
+    Trees,
 )
 from rankwright.exporting.nodes import Form, PlainTree, plain_trees, refuse_categories
 from rankwright.exporting.walk import Decision, Rows, walk
-from rankwright.kernels.tree_arrays import TreeArrays
 
 _LARGEST = float(np.finfo(np.float64).max)
 
@@ -55,9 +55,7 @@ class Elastic(Target):
         ),
     )
 
-    def write(
-        self, trees: Sequence[TreeArrays], feature_names: Sequence[str], options: ExportOptions
-    ) -> Exported:
+    def write(self, trees: Trees, feature_names: Names, options: ExportOptions) -> Exported:
         """Write the trees."""
         refuse_categories(trees, feature_names, "Elasticsearch's own learning to rank")
         common = {"feature_names": list(feature_names), "target_type": "regression"}
@@ -72,9 +70,7 @@ class Elastic(Target):
         document = {"trained_model": {"ensemble": ensemble}}
         return Exported(json.dumps(document, separators=(",", ":"), allow_nan=False).encode())
 
-    def score(
-        self, content: bytes, X: Any, feature_names: Sequence[str], options: ExportOptions
-    ) -> Floats:
+    def score(self, content: bytes, X: Any, feature_names: Names, options: ExportOptions) -> Floats:
         """Score rows as Elasticsearch does, without the constant that it adds."""
         ensemble = _ensemble(content)
         names = list(feature_names)

@@ -35,12 +35,19 @@ Numbers have all their digits: a parser of doubles gets the exact values.
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
-from rankwright.exporting.contract import Exported, ExportOptions, Floats, Support, Target
+from rankwright.exporting.contract import (
+    Exported,
+    ExportOptions,
+    Floats,
+    Names,
+    Support,
+    Target,
+    Trees,
+)
 from rankwright.exporting.walk import Decision, Rows, columns_by_name, dense, walk
 from rankwright.kernels.tree_arrays import ZERO, TreeArrays
 
@@ -56,9 +63,7 @@ class JsonForm(Target):
     file_name = "model.json"
     support = (Support("your own program", "sent where the file says"),)
 
-    def write(
-        self, trees: Sequence[TreeArrays], feature_names: Sequence[str], options: ExportOptions
-    ) -> Exported:
+    def write(self, trees: Trees, feature_names: Names, options: ExportOptions) -> Exported:
         """Write the trees as they are."""
         content = {
             "format": FORMAT,
@@ -71,9 +76,7 @@ class JsonForm(Target):
             (json.dumps(content, allow_nan=False, separators=(",", ":")) + "\n").encode()
         )
 
-    def score(
-        self, content: bytes, X: Any, feature_names: Sequence[str], options: ExportOptions
-    ) -> Floats:
+    def score(self, content: bytes, X: Any, feature_names: Names, options: ExportOptions) -> Floats:
         """Score rows by the rules above."""
         model = json.loads(content)
         if model.get("format") != FORMAT or model.get("version") != VERSION:

@@ -21,10 +21,18 @@ from typing import Any
 
 import numpy as np
 
-from rankwright.exporting.contract import Exported, ExportOptions, Floats, Support, Target
+from rankwright.exporting.contract import (
+    Exported,
+    ExportOptions,
+    Floats,
+    Names,
+    Support,
+    Target,
+    Trees,
+)
 from rankwright.exporting.nodes import Form, PlainTree, plain_trees
 from rankwright.exporting.walk import Decision, Rows, dense, walk
-from rankwright.kernels.tree_arrays import ZERO, TreeArrays, bits_of
+from rankwright.kernels.tree_arrays import ZERO, bits_of
 
 # The bits of a node's decision type.
 _IS_SET, _DEFAULT_LEFT, _ZERO_IS_MISSING, _NAN_IS_MISSING = 1, 2, 4, 8
@@ -37,9 +45,7 @@ class LightGBMText(Target):
     file_name = "model.txt"
     support = (Support("LightGBM 3 and newer", "sent where the file says"),)
 
-    def write(
-        self, trees: Sequence[TreeArrays], feature_names: Sequence[str], options: ExportOptions
-    ) -> Exported:
+    def write(self, trees: Trees, feature_names: Names, options: ExportOptions) -> Exported:
         """Write the trees; a missing category goes right in LightGBM, so nodes that send it left become two."""
         form = Form(missing_category_right=True, zero_is_missing=True)
         every = plain_trees(trees, feature_names, form) if trees else []
@@ -82,9 +88,7 @@ class LightGBMText(Target):
         )
         return Exported(text.encode(), tuple(notes))
 
-    def score(
-        self, content: bytes, X: Any, feature_names: Sequence[str], options: ExportOptions
-    ) -> Floats:
+    def score(self, content: bytes, X: Any, feature_names: Names, options: ExportOptions) -> Floats:
         """Score rows by LightGBM's rules."""
         text = content.decode()
         rows = dense(X, int(re.findall(r"(?m)^max_feature_idx=(\d+)$", text)[0]) + 1)
@@ -98,7 +102,7 @@ class LightGBMText(Target):
         return scores
 
 
-def _plain_names(feature_names: Sequence[str]) -> list[str]:
+def _plain_names(feature_names: Names) -> list[str]:
     """Names without the spaces and signs that the text cannot hold, still different from each other."""
     names: list[str] = []
     taken = set(feature_names)

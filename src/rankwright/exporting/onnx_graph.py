@@ -14,7 +14,6 @@ onnxruntime expects.
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -25,14 +24,14 @@ from rankwright.exporting.contract import (
     Exported,
     ExportOptions,
     Floats,
-    Precision,
+    Names,
     Support,
     Target,
+    Trees,
 )
 from rankwright.exporting.library import require
 from rankwright.exporting.nodes import Form, PlainTree, plain_trees
 from rankwright.exporting.walk import Decision, Rows, dense, single, walk
-from rankwright.kernels.tree_arrays import TreeArrays
 
 _OPERATORS, _ML_OPERATORS, _IR_VERSION = 15, 3, 8  # of 2022: runtimes of the years since read them
 LARGEST_CATEGORY = (1 << 24) - 1  # a 32-bit number holds no larger one exactly
@@ -43,11 +42,10 @@ class OnnxGraph(Target):
 
     name = "onnx"
     file_name = "model.onnx"
+    numbers = SINGLE
     support = (Support("ONNX runtimes", "sent where the file says"),)
 
-    def write(
-        self, trees: Sequence[TreeArrays], feature_names: Sequence[str], options: ExportOptions
-    ) -> Exported:
+    def write(self, trees: Trees, feature_names: Names, options: ExportOptions) -> Exported:
         """Write the trees with thresholds and leaf values of 32 bits."""
         onnx = require("onnx", self.name, "onnx")
         lists: dict[str, list[Any]] = {name: [] for name in _LISTS}
@@ -81,9 +79,7 @@ class OnnxGraph(Target):
         onnx.checker.check_model(model)
         return Exported(model.SerializeToString(deterministic=True))
 
-    def score(
-        self, content: bytes, X: Any, feature_names: Sequence[str], options: ExportOptions
-    ) -> Floats:
+    def score(self, content: bytes, X: Any, feature_names: Names, options: ExportOptions) -> Floats:
         """Score rows by the rules of the operator."""
         onnx = require("onnx", self.name, "onnx")
         (node,) = onnx.load_from_string(content).graph.node
@@ -107,10 +103,6 @@ class OnnxGraph(Target):
             scores += _values(lists, at, weights, rows)
         return scores.astype(np.float64)
 
-    def precision(self, content: bytes, options: ExportOptions) -> Precision:
-        """Return that features and sums have 32 bits."""
-        return SINGLE
-
 
 _NODE_LISTS = (
     "nodes_treeids",
@@ -127,7 +119,7 @@ _LISTS = (*_NODE_LISTS, *_LEAF_LISTS)
 
 
 def _add_tree(
-    lists: dict[str, list[Any]], tree_id: int, tree: PlainTree, feature_names: Sequence[str]
+    lists: dict[str, list[Any]], tree_id: int, tree: PlainTree, feature_names: Names
 ) -> None:
     """Append the nodes of a tree, its leaves, and the further nodes of chains."""
     n_nodes, n_leaves = len(tree.feature), len(tree.value)

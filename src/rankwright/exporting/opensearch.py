@@ -27,7 +27,7 @@ training has ``missing`` at the side of 0.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -38,9 +38,10 @@ from rankwright.exporting.contract import (
     Exported,
     ExportOptions,
     Floats,
-    Precision,
+    Names,
     Support,
     Target,
+    Trees,
 )
 from rankwright.exporting.float32 import smallest_float32_above
 from rankwright.exporting.nodes import (
@@ -53,7 +54,6 @@ from rankwright.exporting.nodes import (
 )
 from rankwright.exporting.versions import parse_version
 from rankwright.exporting.walk import Decision, Rows, single, walk
-from rankwright.kernels.tree_arrays import TreeArrays
 
 Version = tuple[int, int, int]
 
@@ -70,6 +70,7 @@ class LtrPlugin(Target):
     """A learning-to-rank plug-in, with ``model/xgboost+json``."""
 
     has_versions = True
+    numbers = SINGLE
 
     def __init__(
         self,
@@ -84,9 +85,7 @@ class LtrPlugin(Target):
         self._title = title
         self._rule_of_missing = rule_of_missing
 
-    def write(
-        self, trees: Sequence[TreeArrays], feature_names: Sequence[str], options: ExportOptions
-    ) -> Exported:
+    def write(self, trees: Trees, feature_names: Names, options: ExportOptions) -> Exported:
         """Write the trees."""
         missing = self._missing(options)
         refuse_categories(trees, feature_names, self._title)
@@ -105,9 +104,7 @@ class LtrPlugin(Target):
         text = json.dumps(definition, separators=(",", ":"), allow_nan=False)
         return Exported(text.encode(), tuple(notes))
 
-    def score(
-        self, content: bytes, X: Any, feature_names: Sequence[str], options: ExportOptions
-    ) -> Floats:
+    def score(self, content: bytes, X: Any, feature_names: Names, options: ExportOptions) -> Floats:
         """Score rows as the plug-in does."""
         document = json.loads(content)
         missing = self._missing(options)
@@ -139,10 +136,6 @@ class LtrPlugin(Target):
             total += leaves.astype(np.float32)
         return total.astype(np.float64)
 
-    def precision(self, content: bytes, options: ExportOptions) -> Precision:
-        """Return that features and sums have 32 bits."""
-        return SINGLE
-
     def _version(self, options: ExportOptions) -> Version:
         return parse_version(options.target_version)
 
@@ -153,7 +146,7 @@ class LtrPlugin(Target):
 class _Numbering:
     """Writes one tree; nodes are numbered in the order in which they are written."""
 
-    def __init__(self, feature_names: Sequence[str], tree: PlainTree) -> None:
+    def __init__(self, feature_names: Names, tree: PlainTree) -> None:
         self._names = feature_names
         self._tree = tree
         self._next = 0

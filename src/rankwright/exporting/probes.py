@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from rankwright.exporting.contract import Blur, Floats
+from rankwright.exporting.contract import Blur, Floats, Trees
 from rankwright.exporting.nodes import numeric_bounds
-from rankwright.kernels.tree_arrays import AMONG, ZERO, TreeArrays
+from rankwright.kernels.tree_arrays import AMONG, LARGEST_CATEGORY, ZERO, TreeArrays
 
 _ROWS_AT_ONCE = 20_000
 _MOST_CATEGORIES = 12  # of a set that are tried
@@ -26,12 +26,12 @@ class Probes(NamedTuple):
 
 
 def probe_rows(
-    trees: Sequence[TreeArrays],
+    trees: Trees,
     rows: Floats,
     *,
     single: bool,
     blur: Blur | None = None,
-    levels: Mapping[int, int] | None = None,
+    levels: Mapping[int, Sequence[Any] | None] | None = None,
 ) -> Iterator[Probes]:
     """Yield blocks of rows that reach every node of every tree with values around its threshold.
 
@@ -51,9 +51,13 @@ def probe_rows(
     blur
         For a bound, the range of values that the target may send to the wrong side, if any.
     levels
-        Number of levels of the columns with named categories; other columns may have any code.
+        Levels of the columns with categories; None for a column of codes.
     """
     blurred = _blurred_ranges(trees, blur)
+    largest_codes = {
+        column: LARGEST_CATEGORY if known is None else len(known) - 1
+        for column, known in (levels or {}).items()
+    }
     block: list[Floats] = []
     for number, tree in enumerate(trees):
         draw = np.random.default_rng(number)
@@ -62,20 +66,27 @@ def probe_rows(
             for feature, value in way.items():
                 base[feature] = value
             feature = int(tree.feature[node])
-            values = _values(tree, node, single, (levels or {}).get(feature))
+            values = _values(tree, node, single)
             copies = np.repeat(base[None], len(values), axis=0)
             copies[:, feature] = values
             block += list(copies)
             if len(block) >= _ROWS_AT_ONCE:
-                yield _finished(block, single, blurred)
+                yield _finished(block, single, largest_codes, blurred)
                 block = []
     if block or not trees:
-        yield _finished(block or [rows[0]], single, blurred)
+        yield _finished(block or [rows[0]], single, largest_codes, blurred)
 
 
-def _finished(block: list[Floats], single: bool, blurred: Mapping[int, Floats]) -> Probes:
+def _finished(
+    block: list[Floats],
+    single: bool,
+    largest_codes: Mapping[int, int],
+    blurred: Mapping[int, Floats],
+) -> Probes:
     """Round a block of rows, and mark the rows with a value in one of the ranges [column, low and high]."""
     rows = np.clip(np.array(block), -_LARGEST[single], _LARGEST[single])
+    for column, largest in largest_codes.items():
+        rows[:, column] = np.trunc(np.clip(rows[:, column], 0, largest))
     if single:
         rows = rows.astype(np.float32).astype(np.float64)
     marked = np.zeros(len(rows), dtype=bool)
@@ -87,12 +98,11 @@ def _finished(block: list[Floats], single: bool, blurred: Mapping[int, Floats]) 
     return Probes(rows, marked)
 
 
-def _values(tree: TreeArrays, node: int, single: bool, n_levels: int | None) -> Floats:
+def _values(tree: TreeArrays, node: int, single: bool) -> Floats:
     """Return values of a node's feature to try."""
     if tree.decision[node] == AMONG:
         members = tree.categories[node].tolist()
-        n_codes = max([0, *members]) + 3 if n_levels is None else n_levels
-        others = [code for code in range(n_codes) if code not in set(members)]
+        others = [code for code in range(max([0, *members]) + 3) if code not in set(members)]
         return np.array([np.nan, *members[:_MOST_CATEGORIES], *others[:_MOST_CATEGORIES]])
     limit = _LARGEST[single]
     threshold = float(np.clip(tree.threshold[node], -limit, limit))
@@ -146,7 +156,7 @@ def _inside(low: float, high: float) -> float:
     return low / 2 + high / 2
 
 
-def _blurred_ranges(trees: Sequence[TreeArrays], blur: Blur | None) -> dict[int, Floats]:
+def _blurred_ranges(trees: Trees, blur: Blur | None) -> dict[int, Floats]:
     """Return the ranges of each feature that a target may send the wrong way [ranges, low and high], ascending."""
     if blur is None:
         return {}

@@ -28,13 +28,13 @@ from rankwright.exporting.contract import (
     Exported,
     ExportOptions,
     Floats,
-    Precision,
+    Names,
     Support,
     Target,
+    Trees,
 )
 from rankwright.exporting.nodes import Form, PlainTree, plain_trees, refuse_categories, zero_note
 from rankwright.exporting.walk import Decision, Rows, single, walk
-from rankwright.kernels.tree_arrays import TreeArrays
 
 _LARGEST = float(np.finfo(np.float32).max)
 
@@ -44,6 +44,7 @@ class RankLib(Target):
 
     name = "ranklib"
     file_name = "ranklib.txt"
+    numbers = SINGLE
     support = (
         Support(
             "RankLib 2, alone and in both plug-ins",
@@ -53,9 +54,7 @@ class RankLib(Target):
         ),
     )
 
-    def write(
-        self, trees: Sequence[TreeArrays], feature_names: Sequence[str], options: ExportOptions
-    ) -> Exported:
+    def write(self, trees: Trees, feature_names: Names, options: ExportOptions) -> Exported:
         """Write the trees."""
         refuse_categories(trees, feature_names, "RankLib")
         number = {
@@ -71,9 +70,7 @@ class RankLib(Target):
         text = f"## LambdaMART\n## No. of trees = {len(plain)}\n<ensemble>{body}</ensemble>"
         return Exported(text.encode(), tuple(zero_note(trees, "RankLib")))
 
-    def score(
-        self, content: bytes, X: Any, feature_names: Sequence[str], options: ExportOptions
-    ) -> Floats:
+    def score(self, content: bytes, X: Any, feature_names: Names, options: ExportOptions) -> Floats:
         """Score rows as RankLib does."""
         text = content.decode()
         if not text.startswith("## LambdaMART\n"):
@@ -108,12 +105,8 @@ class RankLib(Target):
             total = (total + leaves * float(weight)).astype(np.float32)
         return total.astype(np.float64)
 
-    def precision(self, content: bytes, options: ExportOptions) -> Precision:
-        """Return that features and sums have 32 bits."""
-        return SINGLE
 
-
-def _order(feature_names: Sequence[str], options: ExportOptions) -> Sequence[str]:
+def _order(feature_names: Names, options: ExportOptions) -> Sequence[str]:
     return feature_names if options.feature_set is None else options.feature_set.names
 
 

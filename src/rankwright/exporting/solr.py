@@ -20,7 +20,6 @@ is not such a sum is written as the largest sum below it, so that zeros, and all
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -29,15 +28,17 @@ from rankwright.exporting.contract import (
     Exported,
     ExportOptions,
     Floats,
+    Names,
     Precision,
     Support,
     Target,
+    Trees,
 )
 from rankwright.exporting.float32 import largest_float32_at_most
 from rankwright.exporting.nodes import Form, PlainTree, plain_trees, refuse_categories, zero_note
 from rankwright.exporting.versions import parse_version
 from rankwright.exporting.walk import Decision, Rows, single, walk
-from rankwright.kernels.tree_arrays import ZERO, TreeArrays
+from rankwright.kernels.tree_arrays import ZERO
 
 _CLASS = "org.apache.solr.ltr.model.MultipleAdditiveTreesModel"
 _SLACK = np.float32(1e-6)
@@ -68,9 +69,7 @@ class Solr(Target):
         ),
     )
 
-    def write(
-        self, trees: Sequence[TreeArrays], feature_names: Sequence[str], options: ExportOptions
-    ) -> Exported:
+    def write(self, trees: Trees, feature_names: Names, options: ExportOptions) -> Exported:
         """Write the trees."""
         refuse_categories(trees, feature_names, "Solr")
         has_missing = _has_missing(options)
@@ -97,9 +96,7 @@ class Solr(Target):
             json.dumps(document, separators=(",", ":"), allow_nan=False).encode(), tuple(notes)
         )
 
-    def score(
-        self, content: bytes, X: Any, feature_names: Sequence[str], options: ExportOptions
-    ) -> Floats:
+    def score(self, content: bytes, X: Any, feature_names: Names, options: ExportOptions) -> Floats:
         """Score rows as Solr does."""
         document = json.loads(content)
         if document.get("class") != _CLASS:
@@ -151,7 +148,7 @@ def blur(bound: float) -> tuple[float, float] | None:
 class _Writer:
     """Writes nodes, and counts the thresholds that Solr cannot hold exactly."""
 
-    def __init__(self, feature_names: Sequence[str], has_missing: bool) -> None:
+    def __init__(self, feature_names: Names, has_missing: bool) -> None:
         self._names = feature_names
         self._has_missing = has_missing
         self.n_blurred = 0

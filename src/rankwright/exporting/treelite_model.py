@@ -10,16 +10,22 @@ The library's rules, from ``gtil`` and ``ModelBuilder`` of treelite 4:
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
-from rankwright.exporting.contract import Exported, ExportOptions, Floats, Support, Target
+from rankwright.exporting.contract import (
+    Exported,
+    ExportOptions,
+    Floats,
+    Names,
+    Support,
+    Target,
+    Trees,
+)
 from rankwright.exporting.library import require
 from rankwright.exporting.nodes import Form, PlainTree, plain_trees
 from rankwright.exporting.walk import Decision, Rows, dense, walk
-from rankwright.kernels.tree_arrays import TreeArrays
 
 _LARGEST = float(np.finfo(np.float64).max)
 
@@ -31,9 +37,7 @@ class TreeliteModel(Target):
     file_name = "checkpoint.tl"
     support = (Support("treelite 4, Triton's FIL backend", "sent where the file says"),)
 
-    def write(
-        self, trees: Sequence[TreeArrays], feature_names: Sequence[str], options: ExportOptions
-    ) -> Exported:
+    def write(self, trees: Trees, feature_names: Names, options: ExportOptions) -> Exported:
         """Build the trees with treelite's model builder."""
         require("treelite", self.name, "treelite")
         from treelite.model_builder import Metadata, ModelBuilder, PostProcessorFunc, TreeAnnotation
@@ -59,9 +63,7 @@ class TreeliteModel(Target):
             _build(builder, tree)
         return Exported(builder.commit().serialize_bytes())
 
-    def score(
-        self, content: bytes, X: Any, feature_names: Sequence[str], options: ExportOptions
-    ) -> Floats:
+    def score(self, content: bytes, X: Any, feature_names: Names, options: ExportOptions) -> Floats:
         """Score rows by treelite's rules, from its description of the checkpoint in JSON."""
         treelite = require("treelite", self.name, "treelite")
         model = json.loads(

@@ -148,9 +148,9 @@ class _Comparison:
 
     def add_probes(self, rows: Floats) -> None:
         levels = {
-            column: len(known)
+            column: self._options.categories[name]
             for column, name in enumerate(self._model.feature_names)
-            if (known := self._options.categories.get(name)) is not None
+            if name in self._options.categories
         }
         for probes in probe_rows(
             self._trees,

@@ -31,18 +31,18 @@ from typing import Any
 import numpy as np
 
 from rankwright.exporting.contract import (
-    DOUBLE,
     Exported,
     ExportOptions,
     Floats,
+    Names,
     Precision,
     Support,
     Target,
+    Trees,
 )
 from rankwright.exporting.float32 import smallest_float32_above
 from rankwright.exporting.nodes import Form, PlainTree, plain_trees
 from rankwright.exporting.walk import Decision, Rows, single, walk
-from rankwright.kernels.tree_arrays import TreeArrays
 
 _LARGEST = float(np.finfo(np.float64).max)
 _LLVM, _VMFOREST, _FASTFOREST = "llvm", "vmforest", "fastforest"
@@ -68,9 +68,7 @@ class Vespa(Target):
         ),
     )
 
-    def write(
-        self, trees: Sequence[TreeArrays], feature_names: Sequence[str], options: ExportOptions
-    ) -> Exported:
+    def write(self, trees: Trees, feature_names: Names, options: ExportOptions) -> Exported:
         """Write the trees."""
         plain = plain_trees(trees, feature_names, Form(nested=True))
         for column in sorted({column for tree in plain for column in tree.feature}):
@@ -107,9 +105,7 @@ class Vespa(Target):
         text = json.dumps(document, separators=(",", ":"), allow_nan=False, ensure_ascii=False)
         return Exported(text.encode(), tuple(notes))
 
-    def score(
-        self, content: bytes, X: Any, feature_names: Sequence[str], options: ExportOptions
-    ) -> Floats:
+    def score(self, content: bytes, X: Any, feature_names: Names, options: ExportOptions) -> Floats:
         """Score rows as Vespa does; a code stands for the text of its category."""
         document = _read(content)
         names = list(feature_names)
@@ -140,6 +136,8 @@ class Vespa(Target):
                 wanted = {_literal(lists[name][int(i)]) for i in node["threshold"].split("||")}
                 served = [_served_text(code, options.categories.get(name)) for code in x]
                 goes_left = np.array([text in wanted for text in served], dtype=bool)
+            elif name in lists or name in options.categories:
+                raise ValueError(f"a split compares the text of {name!r} with a number.")
             else:
                 threshold = float(node["threshold"])
                 if evaluator != _LLVM:
@@ -162,7 +160,7 @@ class Vespa(Target):
         if evaluator == _VMFOREST:
             return Precision(single_scores=True, blur=blur)
         # The thresholds of a large forest are 32-bit numbers, whatever computes with them.
-        return Precision(blur=blur) if usual == _VMFOREST else DOUBLE
+        return Precision(blur=blur) if usual == _VMFOREST else self.numbers
 
 
 def blur(bound: float) -> tuple[float, float] | None:
@@ -261,14 +259,14 @@ class _Texts:
     """
 
     def __init__(
-        self, trees: Sequence[PlainTree], feature_names: Sequence[str], options: ExportOptions
+        self, trees: Sequence[PlainTree], feature_names: Names, options: ExportOptions
     ) -> None:
         self._names = feature_names
         self._levels = {
             column: options.categories.get(feature_names[column])
             for tree in trees
             for column, categories in zip(tree.feature, tree.categories, strict=True)
-            if categories is not None
+            if categories is not None or feature_names[column] in options.categories
         }
         self._empty_level_read: set[str] = set()
         self.lists: dict[int, list[str]] = {}
@@ -285,6 +283,10 @@ class _Texts:
                 self.lists[column] = [*map(str, codes), ""]
             else:
                 self.lists[column] = [_escaped(str(level)) for level in levels]
+
+    def has(self, column: int) -> bool:
+        """Return whether a column has categories."""
+        return column in self._levels
 
     def numbers(self, column: int, categories: tuple[int, ...], missing_left: bool) -> list[int]:
         """Return the numbers, in the column's list, of the texts of a split's set."""
@@ -371,6 +373,14 @@ class _Writer:
         column, missing_left = tree.feature[node], tree.missing_left[node]
         left, right = (self.written(tree, child[node]) for child in (tree.left, tree.right))
         categories = tree.categories[node]
+        bound = tree.bound[node]
+        if np.isinf(bound) and categories is None:
+            # Missing values alone go right. No threshold is above the largest number, and no text is
+            # NaN, so the split is turned around: missing values alone go left.
+            left, right, missing_left = right, left, True
+            if not self._texts.has(column):
+                return _node(column, "<=", -_LARGEST, missing_left, left, right)
+            categories = ()
         if categories is not None:
             numbers = self._texts.numbers(column, categories, missing_left)
             if self._texts.is_turned(column, missing_left):
@@ -378,10 +388,6 @@ class _Writer:
             if not numbers:
                 return right  # no level is in the set
             return _node(column, "==", "||".join(map(str, numbers)), False, left, right)
-        bound = tree.bound[node]
-        if np.isinf(bound):
-            # No threshold is above the largest number. Turned around, missing values alone go left.
-            return _node(column, "<=", -_LARGEST, True, right, left)
         above = (
             float(smallest_float32_above(bound)) if self._single else np.nextafter(bound, np.inf)
         )

@@ -22,14 +22,14 @@ from rankwright.exporting.contract import (
     Exported,
     ExportOptions,
     Floats,
-    Precision,
+    Names,
     Support,
     Target,
+    Trees,
 )
 from rankwright.exporting.float32 import smallest_float32_above
 from rankwright.exporting.nodes import Form, PlainTree, plain_trees
 from rankwright.exporting.walk import Decision, Rows, columns_by_name, dense, single, walk
-from rankwright.kernels.tree_arrays import TreeArrays
 
 LARGEST_CATEGORY = (1 << 24) - 1  # a 32-bit number holds no larger one exactly
 _VERSION = (3, 0, 0)  # of the layout; XGBoost from 2.1 reads it
@@ -41,11 +41,10 @@ class XGBoostModelFile(Target):
 
     name = "xgboost"
     file_name = "model.json"
+    numbers = SINGLE
     support = (Support("XGBoost 2.1 and newer", "sent where the file says"),)
 
-    def write(
-        self, trees: Sequence[TreeArrays], feature_names: Sequence[str], options: ExportOptions
-    ) -> Exported:
+    def write(self, trees: Trees, feature_names: Names, options: ExportOptions) -> Exported:
         """Write the trees with thresholds and leaf values of 32 bits."""
         plain = plain_trees(trees, feature_names, Form(single=True)) if trees else []
         is_category = np.zeros(len(feature_names), dtype=bool)
@@ -82,9 +81,7 @@ class XGBoostModelFile(Target):
             )
         return Exported(text.encode(), tuple(notes))
 
-    def score(
-        self, content: bytes, X: Any, feature_names: Sequence[str], options: ExportOptions
-    ) -> Floats:
+    def score(self, content: bytes, X: Any, feature_names: Names, options: ExportOptions) -> Floats:
         """Score rows by XGBoost's rules."""
         learner = json.loads(content)["learner"]
         order = columns_by_name(learner["feature_names"], feature_names)
@@ -95,10 +92,6 @@ class XGBoostModelFile(Target):
         for tree in learner["gradient_booster"]["model"]["trees"]:
             scores += _values(tree, rows)
         return scores.astype(np.float64)
-
-    def precision(self, content: bytes, options: ExportOptions) -> Precision:
-        """Return that features and sums have 32 bits."""
-        return SINGLE
 
 
 def _check_categories(categories: Sequence[int], name: str) -> None:
