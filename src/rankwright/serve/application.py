@@ -82,14 +82,9 @@ class Application:
             Route("/docs", self._docs),
         ]
         self._methods = {route.path: ", ".join(sorted(route.methods or ())) for route in routes}
+        errors = (Refusal, HTTPException, ClientDisconnect, Exception)
         self._app = Starlette(
-            routes=routes,
-            exception_handlers={
-                Refusal: self._answer_error,
-                HTTPException: self._answer_error,
-                ClientDisconnect: self._answer_error,
-                Exception: self._answer_error,
-            },
+            routes=routes, exception_handlers=dict.fromkeys(errors, self._answer_error)
         )
         self._app.router.redirect_slashes = False
 

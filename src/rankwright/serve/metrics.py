@@ -34,47 +34,41 @@ class Metrics:
     """
 
     def __init__(self) -> None:
-        self.registry = registry = CollectorRegistry()
-        self.requests = Counter(
-            "rankwright_requests",
-            "Requests that were answered.",
-            ["path", "status"],
-            registry=registry,
+        self.registry = CollectorRegistry()
+        self.requests = self._counter(
+            "rankwright_requests", "Requests that were answered.", "path", "status"
         )
         self.seconds = Histogram(
             "rankwright_rank_seconds",
             "Time of requests to rank, body included.",
             buckets=_SECONDS,
-            registry=registry,
+            registry=self.registry,
         )
-        self.rows = Counter("rankwright_rows", "Documents that were scored.", registry=registry)
-        self.unknown_levels = Counter(
+        self.rows = self._counter("rankwright_rows", "Documents that were scored.")
+        self.unknown_levels = self._counter(
             "rankwright_unknown_levels",
             "Values of categorical features that training has not seen.",
-            registry=registry,
         )
-        self.in_progress = Gauge(
-            "rankwright_requests_in_progress", "Requests under way.", registry=registry
+        self.in_progress = self._gauge("rankwright_requests_in_progress", "Requests under way.")
+        self.disconnects = self._counter(
+            "rankwright_disconnects", "Clients that left before the answer."
         )
-        self.disconnects = Counter(
-            "rankwright_disconnects", "Clients that left before the answer.", registry=registry
-        )
-        self.swaps = Counter(
-            "rankwright_model_swaps", "Replacements of the model.", ["result"], registry=registry
-        )
+        self.swaps = self._counter("rankwright_model_swaps", "Replacements of the model.", "result")
         for result in ("done", "failed"):
             self.swaps.labels(result)
-        self._model = Info("rankwright_model", "The model that is served.", registry=registry)
-        self._trees = Gauge("rankwright_model_trees", "Trees of the model.", registry=registry)
-        self._loaded = Gauge(
-            "rankwright_model_loaded_timestamp_seconds",
-            "When the model was read.",
-            registry=registry,
+        self._model = Info("rankwright_model", "The model that is served.", registry=self.registry)
+        self._trees = self._gauge("rankwright_model_trees", "Trees of the model.")
+        self._loaded = self._gauge(
+            "rankwright_model_loaded_timestamp_seconds", "When the model was read."
         )
-        self._ready = Gauge(
-            "rankwright_ready", "Whether requests to rank are answered.", registry=registry
-        )
-        ProcessCollector(registry=registry)
+        self._ready = self._gauge("rankwright_ready", "Whether requests to rank are answered.")
+        ProcessCollector(registry=self.registry)
+
+    def _counter(self, name: str, text: str, *labels: str) -> Counter:
+        return Counter(name, text, labels, registry=self.registry)
+
+    def _gauge(self, name: str, text: str) -> Gauge:
+        return Gauge(name, text, registry=self.registry)
 
     def render(self, served: ServedModel, ready: bool) -> bytes:
         """Return all metrics as text."""

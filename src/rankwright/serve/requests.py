@@ -11,6 +11,7 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Sequence
+from contextlib import suppress
 from itertools import chain
 from typing import Any, NamedTuple
 
@@ -167,10 +168,8 @@ class ColumnTable:
         for number, row in enumerate(rows):
             level = row[column]
             if isinstance(level, list | dict):
-                raise Refusal(
-                    422,
-                    f"documents[{number}], feature {self.names[column]!r}: expected a category; got {shown(level)}.",
-                )
+                reason = f": expected a category; got {shown(level)}."
+                raise self._refusal("documents", number, column, reason)
             # Null stays, because the request may forbid missing values. Unknown levels are always
             # allowed, as in a data frame.
             if level is not None:
@@ -183,13 +182,11 @@ class ColumnTable:
         # Only the types are looked at first: NumPy would also read numbers in text, and a look at
         # each value would take longer than scoring it.
         allowed = _NUMBERS | {type(None)} if allow_missing else _NUMBERS
-        shape = (len(rows), len(self.names))
         matrix = None
         if allowed.issuperset(map(type, chain.from_iterable(rows))):
-            try:
-                matrix = np.array(rows, dtype=np.float64).reshape(shape)
-            except OverflowError:  # an integer of more than 308 digits
-                matrix = None
+            # OverflowError: an integer of more than 308 digits.
+            with suppress(OverflowError):
+                matrix = np.array(rows, dtype=np.float64).reshape(len(rows), len(self.names))
         if matrix is None or np.isinf(matrix).any():
             raise self._wrong_value(rows, kind, allow_missing)
         self._check_codes(matrix, kind)
@@ -199,25 +196,19 @@ class ColumnTable:
         """Return the refusal of the first value that is not a number of 64 bits."""
         for number, row in enumerate(rows):
             for column, value in enumerate(row):
-                place = f"{kind}[{number}], feature {self.names[column]!r}"
-                if value is None:
-                    if not allow_missing:
-                        return Refusal(
-                            422,
-                            f"{place} is null. Give a number, or allow_missing: true if null is a missing value.",
-                        )
-                elif type(value) not in _NUMBERS:
-                    reason = f"{place}: expected a number; got {shown(value)}."
+                reason = ""
+                if value is None and not allow_missing:
+                    reason = " is null. Give a number, or allow_missing: true if null is a missing value."
+                elif value is not None and type(value) not in _NUMBERS:
+                    reason = f": expected a number; got {shown(value)}."
                     if kind == "rows" and self._categories.get(column) is not None:
                         reason += (
                             " Rows hold codes of categories; send documents to use their levels."
                         )
-                    return Refusal(422, reason)
-                elif abs(value) > sys.float_info.max:
-                    return Refusal(
-                        422,
-                        f"{place}: the number is too large for 64 bits; send a smaller one, or a missing value.",
-                    )
+                elif value is not None and abs(value) > sys.float_info.max:
+                    reason = ": the number is too large for 64 bits; send a smaller one, or a missing value."
+                if reason:
+                    return self._refusal(kind, number, column, reason)
         raise AssertionError("all values are numbers of 64 bits")
 
     def _check_codes(self, matrix: NDArray[np.float64], kind: str) -> None:
@@ -231,11 +222,12 @@ class ColumnTable:
             wrong &= ~np.isnan(values)
             if wrong.any():
                 number = int(np.argmax(wrong))
-                raise Refusal(
-                    422,
-                    f"{kind}[{number}], feature {self.names[column]!r}: a code of a category must be a whole number "
-                    f"from 0{limit}; got {values[number]:g}.",
-                )
+                reason = f": a code of a category must be a whole number from 0{limit}; got {values[number]:g}."
+                raise self._refusal(kind, number, column, reason)
+
+    def _refusal(self, kind: str, number: int, column: int, reason: str) -> Refusal:
+        """Return the refusal of one value."""
+        return Refusal(422, f"{kind}[{number}], feature {self.names[column]!r}{reason}")
 
 
 def _parse(body: bytes) -> Any:
