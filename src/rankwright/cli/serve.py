@@ -57,8 +57,8 @@ def serve(
     )
     if not settings.is_loopback and settings.token is None:
         echo(
-            f"rankwright: warning: {host} can be reached from other machines, and there is no token; "
-            "set RANKWRIGHT_TOKEN or --token-file.",
+            f"rankwright: warning: {host} can be reached from other machines, and there is no "
+            "token; set RANKWRIGHT_TOKEN or --token-file.",
             err=True,
         )
     access_log = JsonLog(log)

@@ -43,11 +43,13 @@ def training_data(
     checks.number("smoothing", smoothing, least=0)
     if propensity is not None and (examined_only or by == "session"):
         raise ValueError(
-            "propensities correct the click rates of all shown documents of a query; leave out examined_only and by."
+            "propensities correct the click rates of all shown documents of a query; leave out "
+            "examined_only and by."
         )
     if by == "session" and weights == "rows":
         raise ValueError(
-            "by='session' has a row for each impression, so weights='rows' has no meaning; leave it out."
+            "by='session' has a row for each impression, so weights='rows' has no meaning; leave "
+            "it out."
         )
     if by == "session" and smoothing:
         raise ValueError(
@@ -58,6 +60,7 @@ def training_data(
         return _corrected(log, data, propensity, smoothing, weights)
     rows = np.arange(log.n_rows)
     if examined_only is not False:
+        # Lists without a click have no examined rows, because positions start at 1.
         rows = np.flatnonzero(log.position <= log.last_click[log.impression])
         if len(rows) == 0:
             raise ValueError("the log has no click, so nothing can be learned from it.")
@@ -70,11 +73,13 @@ def _by_query(
     log: ClickLog, data: RankingData, rows: NDArray[np.int64], smoothing: float, weights: str | None
 ) -> RankingData:
     """Return a row for each document and position of a query, with its click rate."""
+    # A document has a row for each of its positions, because its click rates differ between them.
     keys = np.stack((log.queries.query_of_row, log.document, log.position))[:, rows]
     (query, document, position), cell = np.unique(keys, axis=1, return_inverse=True)
     cell = cell.ravel()
     shows = np.bincount(cell).astype(np.float64)
     clicks = sums_by(cell, log.click[rows], len(shows))
+    # Smoothing draws a rate to the mean of its position, so that it does not change the bias.
     place = position - 1
     mean_rate = np.bincount(place, clicks) / np.maximum(np.bincount(place, shows), 1.0)
     rate = (clicks + smoothing * mean_rate[place]) / (shows + smoothing)
@@ -92,6 +97,7 @@ def _corrected(
         for values in (np.ones(log.n_rows), log.click, propensity)
     )
     mean_rate = clicks.sum() / examinations.sum()
+    # Clicks can exceed expected examinations by chance, but a label is a probability.
     rate = np.minimum((clicks + smoothing * mean_rate) / (examinations + smoothing), 1.0)
     query = log.queries.query_of_row[first]
     fields = _counts(shows, clicks) | {"examinations": examinations}
@@ -127,8 +133,8 @@ def _by_session(log: ClickLog, data: RankingData, rows: NDArray[np.int64]) -> Ra
     ids = [f"{query}/{session}" for query, session in zip(queries, sessions, strict=True)]
     if len(set(ids)) < len(ids):
         raise ValueError(
-            "two lists have the same query and session as text (such as 1 and '1'), so they would merge; "
-            "give ids that differ as text."
+            "two lists have the same query and session as text (such as 1 and '1'), so they would "
+            "merge; give ids that differ as text."
         )
     names = np.array(ids, dtype=object)[log.impression[rows]].tolist()
     fields = {"position": log.position[rows]}
@@ -145,6 +151,7 @@ def _with_documents(
     fields: Mapping[str, NDArray[Any]],
 ) -> RankingData:
     """Return data on documents, with the fields of the documents as well."""
+    # The log's own fields win over fields of the data with the same name.
     document_fields = {name: values[document] for name, values in data.fields.items()}
     all_fields = {"row": document, **document_fields, **fields}
     return data.with_rows(data.X[document], y, qid, weights, all_fields)

@@ -57,6 +57,7 @@ def count(
     log: ClickLog, group: Integers, position: Integers, rows: NDArray[np.bool_] | None = None
 ) -> Cells:
     """Count shows and clicks of the given rows, or of all."""
+    # One number for query, group and position, because unique rows of numbers are slow to find.
     n_groups, n_positions = int(group.max()) + 1, int(position.max()) + 1
     counted = slice(None) if rows is None else rows
     keys = (log.queries.query_of_row * n_groups + group) * n_positions + position
@@ -88,12 +89,13 @@ def by_randomised_positions(log: ClickLog, position: Integers) -> Cells:
     """
     if "randomised" not in log.fields:
         raise ValueError(
-            "the log has no field 'randomised' that marks documents whose places were exchanged by chance; add it, or "
-            "use the method harvest or em."
+            "the log has no field 'randomised' that marks documents whose places were exchanged by "
+            "chance; add it, or use the method harvest or em."
         )
     rows = np.asarray(log.fields["randomised"], dtype=bool)
     if not rows.any():
         raise ValueError("no row of the log is marked as randomised; use the method harvest or em.")
+    # A set of positions is a row of flags, packed into bits to compare it as a few bytes.
     sets = np.zeros((log.n_impressions, int(position.max()) + 1), dtype=np.uint8)
     sets[log.impression[rows], position[rows]] = 1
     number = np.unique(np.packbits(sets, axis=1), axis=0, return_inverse=True)[1].ravel()

@@ -21,8 +21,8 @@ def as_clicks(click: ArrayLike, n_rows: int) -> NDArray[np.bool_]:
     bad = np.flatnonzero((values != 0) & (values != 1))
     if len(bad):
         raise ValueError(
-            f"click is {values[bad[0]]:g} at row {bad[0]}; it must be 1 for a click and 0 for none. Write a row for "
-            "each time that a document was shown, not a count."
+            f"click is {values[bad[0]]:g} at row {bad[0]}; it must be 1 for a click and 0 for "
+            "none. Write a row for each time that a document was shown, not a count."
         )
     clicks: NDArray[np.bool_] = values == 1
     return clicks
@@ -55,15 +55,17 @@ def as_positions(
             f"first_position is the number of the top position, 0 or 1; got {first_position!r}."
         )
     missing = np.isnan(values)
+    # A click without a position is a mistake in the log; a row without either was not shown.
     if (missing & click).any():
         where = _first_place(missing & click, queries)
         raise ValueError(
-            f"{int((missing & click).sum())} clicks are on documents that were never shown: {where}, has a click and "
-            "no position. Drop these rows, or fill in the position."
+            f"{int((missing & click).sum())} clicks are on documents that were never shown: "
+            f"{where}, has a click and no position. Drop these rows, or fill in the position."
         )
     if missing.any():
         raise ValueError(
-            f"the position is missing at {_first_place(missing, queries)}; drop documents that were not shown."
+            f"the position is missing at {_first_place(missing, queries)}; drop documents that "
+            "were not shown."
         )
     for wrong, limit in (
         (values != np.floor(values), "are whole numbers"),
@@ -74,6 +76,7 @@ def as_positions(
             value = values[np.argmax(wrong)]
             where = _first_place(wrong, queries)
             raise ValueError(f"the position at {where}, is {value:g}; positions {limit}.")
+    # Only 0 is left below the first position.
     if values.min() < first_position:
         raise _zero_based(values, queries, list_code)
     return values.astype(np.int64) - (first_position - 1)
@@ -84,28 +87,31 @@ def check_lists(log: ClickLog, document: NDArray[np.int64], first_position: int)
 
     ``document`` is a number for the document of each row.
     """
+    # Rows are sorted by list and position, so equal positions of a list are neighbours.
     impression = log.impression
     twice = np.flatnonzero((np.diff(impression) == 0) & (np.diff(log.position) == 0))
     if len(twice):
         raise ValueError(
-            f"session {log.session[twice[0]]!s} has two documents of query {log.query[twice[0]]!s} at position "
-            f"{log.position[twice[0]] - 1 + first_position}; give each list that was shown a session id of its own."
+            f"session {log.session[twice[0]]!s} has two documents of query {log.query[twice[0]]!s} "
+            f"at position {log.position[twice[0]] - 1 + first_position}; give each list that was "
+            "shown a session id of its own."
         )
     order = np.lexsort((document, impression))
     again = np.flatnonzero((np.diff(impression[order]) == 0) & (np.diff(document[order]) == 0))
     if len(again):
         row = order[again[0]]
         raise ValueError(
-            f"session {log.session[row]!s} has document {log.document[row]!s} of query {log.query[row]!s} twice; give "
-            "each list that was shown a session id of its own."
+            f"session {log.session[row]!s} has document {log.document[row]!s} of query "
+            f"{log.query[row]!s} twice; give each list that was shown a session id of its own."
         )
+    # Logs that count from 1 and mix in lists that count from 0 have been refused already.
     if first_position == 0:
         tops = log.position[log.first_rows]
         n_zero, n_one = int((tops == 1).sum()), int((tops == 2).sum())
         if n_zero and n_one:
             raise ValueError(
-                f"{n_zero} lists start at position 0 and {n_one} at position 1: zero-based and one-based positions "
-                "seem to be mixed. Add 1 to the zero-based ones."
+                f"{n_zero} lists start at position 0 and {n_one} at position 1: zero-based and "
+                "one-based positions seem to be mixed. Add 1 to the zero-based ones."
             )
 
 
@@ -113,17 +119,20 @@ def _zero_based(
     values: NDArray[np.float64], queries: Queries, list_code: NDArray[np.int64]
 ) -> ValueError:
     """Return the error of a log that counts from 0, or of a log that mixes both ways to count."""
+    # The smallest position of each list.
     lists = np.unique(list_code, return_inverse=True)[1]
     tops = np.full(int(lists.max()) + 1, np.inf)
     np.minimum.at(tops, lists, values)
     if (tops == 0).all():
         return ValueError(
-            "positions start at 0 in every list; add 1 to them, or give read_clicks first_position=0."
+            "positions start at 0 in every list; add 1 to them, or give read_clicks "
+            "first_position=0."
         )
     query = _first_place(values == 0, queries).partition("query ")[2]
     return ValueError(
-        f"positions start at 0 in {int((tops == 0).sum())} of {len(tops)} lists (one is of query {query}) and later in "
-        "the others: zero-based and one-based positions are mixed. Add 1 to the zero-based ones."
+        f"positions start at 0 in {int((tops == 0).sum())} of {len(tops)} lists (one is of query "
+        f"{query}) and later in the others: zero-based and one-based positions are mixed. Add 1 to "
+        "the zero-based ones."
     )
 
 

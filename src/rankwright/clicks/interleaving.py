@@ -101,9 +101,10 @@ def interleave(
     checks.whole("length", length)
     if not 1 <= length <= shorter:
         raise ValueError(
-            f"a list of {length} documents needs rankings of at least as many, and at least 1; they have {len(a)} and "
-            f"{len(b)}."
+            f"a list of {length} documents needs rankings of at least as many, and at least 1; "
+            f"they have {len(a)} and {len(b)}."
         )
+    # The coins depend on the key alone, so a list can be made again.
     candidates = list(dict.fromkeys([*a, *b]))
     number = {document: i for i, document in enumerate(candidates)}
     ids = np.empty(1, dtype=object)
@@ -175,6 +176,7 @@ def simulate_interleaving(
     def show(query: Candidates) -> tuple[_Integers, dict[str, NDArray[Any]]]:
         orders = np.argsort(-scores[:, query.rows], axis=1, kind="stable")
         lists, by_b = _MAKERS[method](orders[0], orders[1], query.shuffle, query.n_shown)
+        # The inverse of an order has the rank of each document.
         ranks = np.argsort(orders, axis=1) + 1
         return lists, {
             "team": np.where(by_b, "b", "a"),
@@ -196,6 +198,7 @@ def click_credit(log: ClickLog, method: Method) -> tuple[_Integers, _Integers]:
             raise ValueError("the field 'team' must be 'a' or 'b' in every row.")
     else:
         rank_a, rank_b = (_ranks(log, name, method) for name in ("rank_a", "rank_b"))
+        # Users have read down to the lowest click, so each ranking counts to its depth.
         is_lowest = log.position == log.last_click[impression]
         depth = np.zeros(n)
         depth[impression[is_lowest]] = np.minimum(rank_a, rank_b)[is_lowest]
@@ -212,6 +215,7 @@ def _team_draft(
     lists = np.empty((n_lists, length), dtype=np.int64)
     by_b = np.empty((n_lists, length), dtype=bool)
     for place in range(length):
+        # A coin decides who picks first in a round; the second pick of the round is the other's.
         by_b[:, place] = coins[:, place] < 0.5 if place % 2 == 0 else ~by_b[:, place - 1]
         best_a, best_b = (order[np.argmin(used[:, order], axis=1)] for order in (order_a, order_b))
         lists[:, place] = np.where(by_b[:, place], best_b, best_a)
@@ -228,6 +232,7 @@ def _balanced(
         picked: dict[int, bool] = {}
         taken = [0, 0]
         while len(picked) < length:
+            # The ranker that is behind adds its next document, which may be in the list already.
             by_b = taken[1] < taken[0] or (taken[0] == taken[1] and b_first)
             picked.setdefault(int((order_b if by_b else order_a)[taken[by_b]]), by_b)
             taken[by_b] += 1
@@ -248,7 +253,8 @@ def _check_method(method: str) -> None:
 def _field(log: ClickLog, name: str, method: str) -> NDArray[Any]:
     if name not in log.fields:
         raise ValueError(
-            f"the log has no field {name!r}, which {method} interleaving needs; log what interleave gives."
+            f"the log has no field {name!r}, which {method} interleaving needs; log what "
+            "interleave gives."
         )
     return log.fields[name]
 

@@ -84,6 +84,7 @@ class ClickLog:
             session = np.cumsum(starts) - 1
         sessions = _grouped_by(session, "session", queries.n_rows)
         session_code = _codes(sessions)
+        # Sessions may have the same id in several queries, so a list is a query and a session.
         list_code = query_code * sessions.n_queries + session_code
         positions = as_positions(numbers, clicks, queries, list_code, first_position)
         documents = _grouped_by(document, "document", queries.n_rows)
@@ -172,9 +173,10 @@ class ClickLog:
             if data.fields:
                 has = f"its fields are {', '.join(data.fields)}"
             raise ValueError(
-                f"the data has no field {document!r} with the ids of documents; {has}. Create it with fields="
-                f"[{document!r}], and name the field in document=."
+                f"the data has no field {document!r} with the ids of documents; {has}. Create it "
+                f"with fields=[{document!r}], and name the field in document=."
             )
+        # Ids of documents are only unique within a query.
         row_of: dict[Any, int] = {}
         keys = zip(plain_ids(data.qid), plain_ids(data.fields[document]), strict=True)
         for row, (query, name) in enumerate(keys):
@@ -187,11 +189,12 @@ class ClickLog:
         if (rows < 0).any():
             query, name = shown[int(np.argmax(rows < 0))]
             remedy = "add their features, or drop their rows of the log"
+            # A common mistake: ids are numbers in one table and text in the other.
             if (str(query), str(name)) in {(str(q), str(d)) for q, d in row_of}:
                 remedy = "its ids are the same as text, so make both numbers or both text"
             raise ValueError(
-                f"{len(set(shown) - row_of.keys())} of {len(set(shown))} shown documents are not in the data, such as "
-                f"{name!s} of query {query!s}; {remedy}."
+                f"{len(set(shown) - row_of.keys())} of {len(set(shown))} shown documents are not "
+                f"in the data, such as {name!s} of query {query!s}; {remedy}."
             )
         return replace(self, document=rows, data=data)
 
@@ -238,7 +241,7 @@ class ClickLog:
         Returns
         -------
         RankingData
-            With the fields ``"position"``, ``"row"`` (of the document in `data`) and those of `data`; with
+            With the fields ``"position"``, ``"row"`` (of the document in `data`) and the fields of `data`; with
             ``by="query"`` also ``"impressions"`` and ``"clicks"``, otherwise the fields of the log. With propensities,
             ``"examinations"`` in place of ``"position"``.
 
@@ -281,8 +284,8 @@ class ClickLog:
 
     def __repr__(self) -> str:
         return (
-            f"ClickLog({self.n_rows} rows, {self.n_impressions} impressions of {self.queries.n_queries} queries, "
-            f"{int(self.click.sum())} clicks)"
+            f"ClickLog({self.n_rows} rows, {self.n_impressions} impressions of "
+            f"{self.queries.n_queries} queries, {int(self.click.sum())} clicks)"
         )
 
 

@@ -38,6 +38,7 @@ def fit_curve(shows: Floats, clicks: Floats, start: Floats | None = None) -> Flo
         )
 
     current = value(log_curve)
+    # Newton's method. The value at position 1 stays 0, because only ratios are known.
     for _ in range(_STEPS):
         share = shows * np.exp(log_curve)
         share /= share.sum(axis=1, keepdims=True)
@@ -47,6 +48,7 @@ def fit_curve(shows: Floats, clicks: Floats, start: Floats | None = None) -> Flo
         step = np.zeros_like(log_curve)
         step[1:] = np.linalg.solve(curvature[1:, 1:], gradient[1:])
         size = 1.0
+        # Halve a step that goes too far.
         reached = value(log_curve + step)
         while reached < current - _TOLERANCE and size > _TOLERANCE:
             size /= 2
@@ -93,6 +95,7 @@ def unreachable(cells: Cells) -> list[int]:
     """Return the positions, from 1, that no chain of groups connects with the first one."""
     if not len(cells.group):
         return list(range(2, cells.n_positions + 1))
+    # Two positions are connected if a group was shown at both.
     shows, _ = cells.tables()
     _, component = connected_components(shows.T @ shows, directed=False)
     return (np.flatnonzero(component != component[0]) + 1).tolist()

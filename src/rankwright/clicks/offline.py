@@ -203,10 +203,12 @@ def evaluate_clicks(
     rankers = score_rows(data, scores)
     if len(rankers) != 1:
         raise ValueError(
-            "scores must be one ranker, or one score for each row of log.data; evaluate each on its own."
+            "scores must be one ranker, or one score for each row of log.data; evaluate each on "
+            "its own."
         )
     theta = _row_propensities(log, propensities)
     counts = _Counts.of(log, data, theta, clip)
+    # Estimators differ in the gain of a document; "snips" also divides by the sum of gains.
     gains = {"ips": counts.ips, "snips": counts.ips}
     if "dr" in estimators:
         gains["dr"] = counts.doubly_robust(_relevance(log, data, theta, relevance, seed))
@@ -218,11 +220,14 @@ def evaluate_clicks(
         weight = place_weights(value, rankers[0], data)
         covered = impressions @ counts.per_query(weight * (counts.shows > 0))
         coverage[name] = float(covered / (impressions @ counts.per_query(weight)))
+        # Without any overlap the estimate would be 0, which looks like a result.
         if coverage[name] == 0:
             raise ValueError(
-                f"no document that the new ranking places where {name} has weight is in the log: there is no overlap, "
-                "so clicks say nothing about it. Log lists that show such documents."
+                f"no document that the new ranking places where {name} has weight is in the log: "
+                "there is no overlap, so clicks say nothing about it. Log lists that show such "
+                "documents."
             )
+        # Kish's effective sample size of the weighted clicks.
         click_weight = (weight[log.document] / np.maximum(theta, clip))[log.click]
         squares = np.maximum((click_weight**2).sum(), np.finfo(float).tiny)
         effective_clicks = float(click_weight.sum() ** 2 / squares)
@@ -266,6 +271,7 @@ class _Counts:
 
     @classmethod
     def of(cls, log: ClickLog, data: RankingData, theta: Floats, clip: float) -> _Counts:
+        # Sums over the shows of each document in the log.
         weighted = log.click / np.maximum(theta, clip)
         shows, clicks, examined, ips = (
             sums_by(log.document, values, data.n_rows)
@@ -279,6 +285,7 @@ class _Counts:
     def doubly_robust(self, model: Floats) -> Floats:
         """Return the gain of each row, for relevances of a model [rows]."""
         n = np.repeat(self.impressions, self.data.group)
+        # Rows that were never shown have no residual: their gain is the model's.
         residual = self.clicks - self.examined * model
         divisor = np.maximum(self.examined, self.clip * n)
         return model + np.divide(residual, divisor, out=np.zeros_like(model), where=self.shows > 0)
@@ -298,21 +305,26 @@ def place_weights(value: Metric, scores: Floats, data: RankingData) -> Floats:
     chain = value.bind(relevant, data.boundaries)
     if not (chain.additive and value.fixed_normaliser) or value.selects:
         raise ValueError(
-            f"{value} is not a sum over documents with known weights, so clicks cannot estimate it; use an additive "
-            "metric without a normaliser that depends on labels, such as dcg@10, rbp or precision@5."
+            f"{value} is not a sum over documents with known weights, so clicks cannot estimate "
+            "it; use an additive metric without a normaliser that depends on labels, such as "
+            "dcg@10, rbp or precision@5."
         )
     if value.label is not None:
         raise ValueError(
-            f"{value} reads the label {value.label!r}, and clicks have none; leave out [{value.label}]."
+            f"{value} reads the label {value.label!r}, and clicks have none; leave out "
+            f"[{value.label}]."
         )
     if not chain.gain.any() or value.gains(np.zeros(1)).any():
         raise ValueError(
-            f"{value} does not give label 1 a gain and label 0 none, as clicks need; change its options."
+            f"{value} does not give label 1 a gain and label 0 none, as clicks need; change its "
+            "options."
         )
+    # The weight of the place that each row has in the new ranking.
     rank = ranks_within_queries(scores, data.queries.grouped())
     query = data.queries.query_of_row
     weight = chain.weight[rank - 1] * chain.gain * chain.scale[query]
     order = np.lexsort((rank, query))
+    # A group of ties starts where the query or the score changes.
     starts = np.ones(data.n_rows, dtype=bool)
     starts[1:] = (query[order][1:] != query[order][:-1]) | (scores[order][1:] != scores[order][:-1])
     tie = np.empty(data.n_rows, dtype=np.int64)
@@ -325,6 +337,7 @@ def _row_propensities(log: ClickLog, propensities: Propensities | ArrayLike) -> 
     if isinstance(propensities, Propensities):
         return propensities(log.position)
     values = np.asarray(propensities, dtype=np.float64)
+    # As many values as rows are propensities of rows, otherwise of positions.
     if values.shape == (log.n_rows,):
         check_propensities(values, "row")
         return values
@@ -350,8 +363,8 @@ def _relevance(
     logged = np.unique(query[shown])
     if len(logged) < 2:
         raise ValueError(
-            "the estimator 'dr' learns relevance from other queries, and the log has one only; give relevance=, or "
-            "leave 'dr' out of estimators."
+            "the estimator 'dr' learns relevance from other queries, and the log has one only; "
+            "give relevance=, or leave 'dr' out of estimators."
         )
     # Queries that are not in the log are not evaluated, so their half does not matter.
     half = np.zeros(data.n_queries, dtype=np.int64)

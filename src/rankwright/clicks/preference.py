@@ -69,9 +69,10 @@ class InterleavingResult:
         ties = self.ties / self.n_impressions
         if math.isnan(self.design_effect):
             raise ValueError(
-                "one query does not tell how much its impressions agree; use interleaving_sample_size with a "
-                "design_effect, or a log of several queries."
+                "one query does not tell how much its impressions agree; use "
+                "interleaving_sample_size with a design_effect, or a log of several queries."
             )
+        # Below 1 is chance: impressions of a query do not disagree on purpose.
         design_effect = max(self.design_effect, 1.0)
         return interleaving_sample_size(
             effect, ties=ties, design_effect=design_effect, power=power, level=level
@@ -125,8 +126,10 @@ def compare_interleaved(
     checks.fraction("confidence", confidence)
     checks.whole("permutations", permutations, least=1)
     checks.whole("resamples", resamples, least=1)
+    # The outcome of an impression is -1, 0 or 1, however many clicks it has.
     for_a, for_b = click_credit(log, method)
     outcome = np.sign(for_b - for_a).astype(np.float64)
+    # Impressions of a query are averaged first, because they are not independent.
     query = log.queries.query_of_row[log.first_rows]
     impressions = np.bincount(query).astype(np.float64)
     mean = np.bincount(query, weights=outcome) / impressions
@@ -176,7 +179,7 @@ def interleaving_sample_size(
     Parameters
     ----------
     effect
-        Preference to find: wins of one ranker less those of the other, as a share of all impressions.
+        Preference to find: wins of one ranker minus wins of the other, as a share of all impressions.
     ties
         Share of impressions without a winner. Most lists get no click, so it may be far above 1/2: a small test
         first shows its size.
@@ -194,8 +197,8 @@ def interleaving_sample_size(
     """
     if not (abs(effect) > 0 and 0 <= ties < 1 and abs(effect) <= 1 - ties):
         raise ValueError(
-            f"effect must not be 0 and at most the share of impressions with a winner, 1 - ties; got effect={effect}, "
-            f"ties={ties}."
+            "effect must not be 0 and at most the share of impressions with a winner, 1 - ties; "
+            f"got effect={effect}, ties={ties}."
         )
     checks.fraction("power", power)
     checks.fraction("level", level)

@@ -125,8 +125,8 @@ def check_propensities(
     if len(bad):
         number = bad[0] + (1 if of == "position" else 0)
         raise ValueError(
-            f"the propensity of {of} {number} is {values[bad[0]]:g}; it is the probability that users look there, "
-            "above 0 and up to 1."
+            f"the propensity of {of} {number} is {values[bad[0]]:g}; it is the probability that "
+            "users look there, above 0 and up to 1."
         )
 
 
@@ -195,6 +195,7 @@ def estimate_propensities(
         cells, estimate = _by_features(log, limit, seed)
     else:
         cells, estimate = _by_shows(log, method, limit)
+    # Intervals are symmetric for the logarithm, because only ratios of propensities are known.
     log_curve = estimate(None)
     low = high = np.full(cells.n_positions, np.nan)
     if resamples:
@@ -218,17 +219,19 @@ def _by_shows(log: ClickLog, method: str, limit: int) -> tuple[Cells, _Estimate]
             link = "lists whose places were exchanged"
         use = "Lower limit, or use" if lost[0] > 2 else "Use"
         raise ValueError(
-            f"position {lost[0]} is not connected with position 1 by {link} and clicked, so its bias and the relevance "
-            f"of its documents cannot be told apart: the log has no overlap. {use} the method 'em', or log lists of "
-            "several rankers or with exchanged places."
+            f"position {lost[0]} is not connected with position 1 by {link} and clicked, so its "
+            "bias and the relevance of its documents cannot be told apart: the log has no overlap. "
+            f"{use} the method 'em', or log lists of several rankers or with exchanged places."
         )
     _require_clicks(cells)
 
     def fit(query_weight: Floats | None, start: Floats | None) -> Floats:
         shows, clicks = cells.tables(query_weight)
+        # Groups without clicks, for example in a resample, do not change the likelihood.
         used = clicks.sum(axis=1) > 0
         return fit_curve(shows[used], clicks[used], start)
 
+    # The estimate of the whole log is a good start for its resamples.
     return cells, partial(fit, start=fit(None, None))
 
 
@@ -238,10 +241,11 @@ def _by_features(log: ClickLog, limit: int, seed: int) -> tuple[Cells, _Estimate
     _require_clicks(cells)
     if unreachable(informative(cells)):
         warnings.warn(
-            "no document was clicked and shown at several positions: position bias and relevance are told apart by the "
-            "features alone, as far as these explain relevance.",
+            "no document was clicked and shown at several positions: position bias and relevance "
+            "are told apart by the features alone, as far as these explain relevance.",
             stacklevel=4,
         )
+    # `by_document` numbers documents in the order of their rows.
     shown = take_rows(data, np.unique(log.document))
     if shown.n_queries < 2:
         raise ValueError(
@@ -260,8 +264,8 @@ def _require_clicks(cells: Cells) -> None:
     _, clicks = cells.by_position()
     if not clicks.all():
         raise ValueError(
-            f"there is no click at position {int(np.argmin(clicks)) + 1} to learn from; lower limit, so that late "
-            "positions share a propensity."
+            f"there is no click at position {int(np.argmin(clicks)) + 1} to learn from; lower "
+            "limit, so that late positions share a propensity."
         )
 
 
@@ -271,6 +275,7 @@ def _deviations(estimate: _Estimate, n_queries: int, resamples: int, seed: int) 
     chances = np.full(n_queries, 1 / n_queries)
     draws = []
     for _ in range(resamples):
+        # How many times each query is drawn, as its weight.
         times = rng.multinomial(n_queries, chances).astype(np.float64)
         draws.append(estimate(times))
     deviation: Floats = np.std(draws, axis=0, ddof=1)

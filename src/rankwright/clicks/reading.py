@@ -63,10 +63,11 @@ def read_clicks(
             raise ValueError(
                 f"the log has no column {name!r}; {has}. Name one of them in {argument}=."
             )
+    # The default name may be missing: lists then follow each other.
     if session not in (None, "session", *columns):
         raise ValueError(
-            f"the log has no column {session!r}; {has}. Name one of them in session=, or None where lists follow each "
-            "other."
+            f"the log has no column {session!r}; {has}. Name one of them in session=, or None "
+            "where lists follow each other."
         )
     if fields is None:
         fields = [name for name in columns if name not in (*names.values(), session)]
@@ -95,7 +96,8 @@ def _columns(source: Any, query: str) -> dict[str, Any]:
     frame = as_frame(source)
     if frame is None:
         raise ValueError(
-            f"a click log is a file, a data frame or a dictionary of columns; got {type(source).__name__}."
+            "a click log is a file, a data frame or a dictionary of columns; got "
+            f"{type(source).__name__}."
         )
     return {name: frame[name].to_native() for name in frame.columns}
 

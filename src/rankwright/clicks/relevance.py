@@ -64,6 +64,7 @@ def fit_relevance(data: RankingData, cells: Cells, curve: Floats, seed: int = 0)
     """
     is_held_out = np.random.default_rng(seed).permutation(data.n_queries) < data.n_queries // 5
     base = _base(cells, curve)
+    # Fewer than 5 queries leave none to hold out, so all rounds are used.
     rounds = _ROUNDS
     if is_held_out.any():
         held_out = is_held_out[data.queries.query_of_row]
@@ -81,6 +82,7 @@ def learn_curve(data: RankingData, cells: Cells, seed: int = 0) -> tuple[Floats,
     half = np.random.default_rng(seed).permutation(data.n_queries) % 2
     side = half[data.queries.query_of_row]
     shows, clicks = cells.by_position()
+    # The start takes all documents as equally relevant.
     rate = np.clip(clicks / shows, _FLOOR, 1.0)
     curve = rate / rate[0]
     base = _base(cells, curve)
@@ -133,6 +135,7 @@ class _Boosting:
         inside = self._parts[0]
         gradient = sums_by(cells.group, score, len(self.F))[inside]
         curvature = sums_by(cells.group, information, len(self.F))[inside]
+        # Growers minimise, so the gradient of the likelihood changes its sign.
         tree = self._grower.grow(
             (-gradient).astype(np.float32), np.maximum(curvature, _FLOOR).astype(np.float32)
         )

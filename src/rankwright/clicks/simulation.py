@@ -140,6 +140,7 @@ def simulated_log(
         checks.whole("shown", shown, least=1)
     relevance = relevance_of(data, max_label)
     order = canonical_order(data, None)
+    # Queries are simulated one after the other, each with a random stream of its own.
     parts: list[dict[str, NDArray[Any]]] = []
     bounds = np.zeros(data.n_queries + 1, dtype=np.int64)
     for q, key in enumerate(data.query_keys.tolist()):
@@ -149,9 +150,11 @@ def simulated_log(
         for first, uniform in _draws(seed, key, impressions, n):
             n_shown = n if shown is None else min(shown, n)
             by_document = uniform[:, _PER_LIST:].reshape(len(uniform), _PER_DOCUMENT, n)
+            # The draws 0 to 4 of a document: Gumbel noise, shuffling, looking, liking, satisfaction.
             gumbel = -np.log(-np.log(np.maximum(by_document[:, 0], np.finfo(float).tiny)))
             query = Candidates(rows, n_shown, uniform[:, :_PER_LIST], gumbel, by_document[:, 1])
             lists, fields = show(query)
+            # Looking belongs to a position, the other two to the document there.
             look = by_document[:, 2, : lists.shape[1]]
             like = np.take_along_axis(by_document[:, 3], lists, axis=1)
             satisfy = np.take_along_axis(by_document[:, 4], lists, axis=1)
@@ -236,6 +239,7 @@ def _lists(
     """Return lists of the rankers, and the fields that say how they were made."""
     n_lists = len(query.per_list)
     fields: dict[str, NDArray[Any]] = {}
+    # The ranker of each list.
     ranker = (query.per_list[:, 0] * len(rankers)).astype(np.int64)
     if len(rankers) == 0:
         lists = np.argsort(-query.gumbel, axis=1)
@@ -256,6 +260,7 @@ def _lists(
         if query.n_shown > 1:
             place = 1 + (query.per_list[:, 1] * (query.n_shown - 1)).astype(np.int64)
             took_part[:, 0] = took_part[np.arange(n_lists), place] = True
+            # Both documents took part, whether they were exchanged or not.
             swapped = np.flatnonzero(query.per_list[:, 2] < 0.5)
             upper, lower = lists[swapped, 0], lists[swapped, place[swapped]]
             lists = lists.copy()

@@ -89,6 +89,7 @@ class Cascade(UserModel):
         """Return the liked documents above the place where the user left."""
         liked = lists.like < noise + (1 - noise) * lists.relevance
         left = self._leaves(liked, lists)
+        # A position is examined if the user has not left above it.
         examined = np.ones_like(left)
         examined[:, 1:] = ~np.logical_or.accumulate(left[:, :-1], axis=1)
         return examined & liked

@@ -16,5 +16,6 @@ def check_libraries() -> None:
         import uvicorn  # noqa: F401
     except ImportError as error:
         raise ImportError(
-            f'the service needs {error.name}, which is not installed: pip install "rankwright[serve]".'
+            f"the service needs {error.name}, which is not installed: "
+            'pip install "rankwright[serve]".'
         ) from None

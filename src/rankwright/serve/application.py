@@ -86,6 +86,7 @@ class Application:
         self._app = Starlette(
             routes=routes, exception_handlers=dict.fromkeys(errors, self._answer_error)
         )
+        # A redirect from /rank/ would make clients send their body twice.
         self._app.router.redirect_slashes = False
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -227,6 +228,7 @@ class Application:
         query = await self._run(is_quick, parse_query, body, served.table, self.settings.max_rows)
         n_rows = len(query.matrix)
         request.state.details.update(rows=n_rows, model=served.version)
+        # Contributions take far longer than scores.
         is_quick = n_rows * served.seconds_per_row <= _DIRECT_SECONDS and not query.contributions
         ranking = await self._run(is_quick, served.rank, query)
         self.metrics.rows.inc(n_rows)
@@ -279,6 +281,7 @@ class Application:
         refusal = self._refusal(request, error)
         request.state.details["reason"] = refusal.reason
         body = request.state.body
+        # After 408 the client has had its time.
         if refusal.status != 408:
             await body.drain()
         answer = _Json({"error": refusal.reason}, refusal.status, refusal.headers)

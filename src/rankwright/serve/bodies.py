@@ -67,6 +67,7 @@ class BodyReceiver:
         A connection that is closed with bytes unread is reset. The client would then not see why
         its request was refused.
         """
+        # Bounded in time and bytes, because a client could send without end.
         limit = self.size + _DRAIN_BYTES
         with suppress(TimeoutError):
             async with asyncio.timeout(_DRAIN_SECONDS):

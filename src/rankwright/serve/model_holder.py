@@ -152,9 +152,11 @@ class ModelHolder:
                 model = self._read()
                 if model.table.names != self.current.table.names:
                     raise ValueError(
-                        f"{self.path}: the new model has other columns than the one that is served. Start another "
-                        "service for it, because clients must change what they send."
+                        f"{self.path}: the new model has other columns than the one that is "
+                        "served. Start another service for it, because clients must change what "
+                        "they send."
                     )
+                # Files may be written again with the same model, for example by a backup.
                 if model.answers_as(self.current):
                     self.current.fingerprint = seen
                     return False

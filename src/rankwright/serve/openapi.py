@@ -39,7 +39,8 @@ def document(settings: ServiceSettings, columns: Columns) -> dict[str, Any]:
     description["info"]["version"] = version("rankwright")
     rank = description["paths"]["/rank"]["post"]
     rank["description"] += (
-        f" At most {settings.max_rows} documents, {settings.max_body} bytes and {settings.time_limit:g} seconds."
+        f" At most {settings.max_rows} documents, {settings.max_body} bytes and "
+        f"{settings.time_limit:g} seconds."
     )
     rank["requestBody"]["content"]["application/json"]["examples"] = _examples(columns)
     components = description["components"]
@@ -60,6 +61,7 @@ def _examples(columns: Columns) -> dict[str, Any]:
         row: dict[str, Any] = dict.fromkeys(columns.feature_names, value)
         document = dict(row)
         for name, levels in columns.categories.items():
+            # Rows have codes; documents have levels, if the model knows any.
             row[name] = 0
             document[name] = levels[0] if levels else 0
         rows.append(list(row.values()))

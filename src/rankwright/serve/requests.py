@@ -71,7 +71,8 @@ def parse_query(body: bytes, columns: ColumnTable, max_rows: int) -> Query:
     if n_documents > max_rows:
         raise Refusal(
             413,
-            f"{kind} has {n_documents} entries; this service takes at most {max_rows} in a request.",
+            f"{kind} has {n_documents} entries; this service takes at most {max_rows} in a "
+            "request.",
         )
 
     allow_missing = _flag(request, "allow_missing")
@@ -120,7 +121,8 @@ class ColumnTable:
             if len(row) != len(self.names):
                 raise Refusal(
                     422,
-                    f"rows[{number}] has {len(row)} values; the model has {len(self.names)} columns.",
+                    f"rows[{number}] has {len(row)} values; the model has {len(self.names)} "
+                    "columns.",
                 )
         return self._matrix(rows, "rows", allow_missing)
 
@@ -142,7 +144,8 @@ class ColumnTable:
         if not isinstance(document, dict):
             raise Refusal(
                 422,
-                f"documents[{number}] must be an object of features by name; got {shown(document)}.",
+                f"documents[{number}] must be an object of features by name; got "
+                f"{shown(document)}.",
             )
         row = list(map(document.get, self.names))
         # Most documents have all features and no others, and need no look at each name.
@@ -151,14 +154,15 @@ class ColumnTable:
                 if name not in self._name_set:
                     raise Refusal(
                         422,
-                        f"documents[{number}] has the feature {shown(name)}, which is not one of the model's columns.",
+                        f"documents[{number}] has the feature {shown(name)}, which is not one of "
+                        "the model's columns.",
                     )
             for name in self.names:
                 if name not in document and not allow_missing:
                     raise Refusal(
                         422,
-                        f"documents[{number}] lacks the feature {name!r}. Give every feature, or allow_missing: true "
-                        "if a feature that is not given is a missing value.",
+                        f"documents[{number}] lacks the feature {name!r}. Give every feature, or "
+                        "allow_missing: true if a feature that is not given is a missing value.",
                     )
         return row
 
@@ -198,7 +202,10 @@ class ColumnTable:
             for column, value in enumerate(row):
                 reason = ""
                 if value is None and not allow_missing:
-                    reason = " is null. Give a number, or allow_missing: true if null is a missing value."
+                    reason = (
+                        " is null. Give a number, or allow_missing: true if null is a missing "
+                        "value."
+                    )
                 elif value is not None and type(value) not in _NUMBERS:
                     reason = f": expected a number; got {shown(value)}."
                     if kind == "rows" and self._categories.get(column) is not None:
@@ -206,7 +213,10 @@ class ColumnTable:
                             " Rows hold codes of categories; send documents to use their levels."
                         )
                 elif value is not None and abs(value) > sys.float_info.max:
-                    reason = ": the number is too large for 64 bits; send a smaller one, or a missing value."
+                    reason = (
+                        ": the number is too large for 64 bits; send a smaller one, or a missing "
+                        "value."
+                    )
                 if reason:
                     return self._refusal(kind, number, column, reason)
         raise AssertionError("all values are numbers of 64 bits")
@@ -219,11 +229,12 @@ class ColumnTable:
             if codes is not None:
                 wrong |= values >= len(codes)
                 limit = f" to {len(codes) - 1}"
+            # Missing values and unknown levels are NaN, and fit every column.
             wrong &= ~np.isnan(values)
             if wrong.any():
                 number = int(np.argmax(wrong))
-                reason = f": a code of a category must be a whole number from 0{limit}; got {values[number]:g}."
-                raise self._refusal(kind, number, column, reason)
+                reason = f"must be a whole number from 0{limit}; got {values[number]:g}."
+                raise self._refusal(kind, number, column, f": a code of a category {reason}")
 
     def _refusal(self, kind: str, number: int, column: int, reason: str) -> Refusal:
         """Return the refusal of one value."""

@@ -28,8 +28,8 @@ class Token:
         """Return the token of a text, or raise ValueError with its ``source`` if it is not secure."""
         if not _TOKEN.fullmatch(text):
             raise ValueError(
-                f"the token of {source} must be at least {SHORTEST_TOKEN} printable ASCII characters without spaces; "
-                "`openssl rand -hex 32` makes one."
+                f"the token of {source} must be at least {SHORTEST_TOKEN} printable ASCII "
+                "characters without spaces; `openssl rand -hex 32` makes one."
             )
         return cls(hashlib.sha256(text.encode()).digest())
 
