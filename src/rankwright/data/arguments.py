@@ -47,7 +47,10 @@ def ranking_data(
         if document is not None:
             names.append(document)
         data = _streamed(X, y, qid, weights, names, (), reference, show)
-        return data if pairs is None else data.with_pairs(pairs, document, as_given=True)
+        if pairs is None:
+            return data
+        # Pairs number the rows as they are in the files, not as they are grouped.
+        return data.with_pairs(pairs, document, as_given=True)
     if isinstance(X, RankingData):
         if any(argument is not None for argument in (y, qid, group, weights)):
             raise ValueError(
@@ -59,7 +62,9 @@ def ranking_data(
         data = X
         if fields:
             data = X.with_fields({name: _field_of(X, value) for name, value in fields.items()})
-        return data if pairs is None else data.with_pairs(pairs, document)
+        if pairs is not None:
+            data = data.with_pairs(pairs, document)
+        return data
     if y is None and pairs is None:
         raise ValueError("requires y to be passed, but the target y is None: labels, one per row.")
     arrays = {name: np.asarray(named_column(X, value, name)) for name, value in fields.items()}
@@ -108,7 +113,9 @@ def _field_of(data: RankingData, value: Any) -> Any:
     if not isinstance(value, str):
         return value
     if value not in data.fields:
-        known = f"it has {', '.join(map(repr, data.fields))}" if data.fields else "it has none"
+        known = "it has none"
+        if data.fields:
+            known = f"it has {', '.join(map(repr, data.fields))}"
         raise ValueError(
             f"{value!r} is not a field of the RankingData ({known}); create it with "
             f"fields=[{value!r}], or give an array."
@@ -177,20 +184,26 @@ def evaluation_sets(
         return _sets_by_group(eval_set, eval_group, train)
     sets = []
     for number, item in enumerate(_listed(eval_set)):
-        set_fields = dict(fields or {}) if number == 0 else {}
+        # Position bias is measured on the first set, so only this set needs the fields.
+        set_fields = dict(fields or {})
+        if number > 0:
+            set_fields = {}
         dropped = [name for name in leave_out if name not in set_fields.values()]
         with _naming_set(number):
             if isinstance(item, RankingData):
                 data = ranking_data(item, reference=train, fields=set_fields)
             elif is_path(item):
-                labels = y if names_columns(y, y) else list(train.label_names)
+                # The columns are called as in the training data, if these have names.
+                labels = y
+                if not names_columns(y, y):
+                    labels = list(train.label_names)
                 query = qid if isinstance(qid, str) else None
                 names = list(set_fields.values())
                 data = _streamed(item, labels, query, None, names, dropped, train, show)
             else:
                 X, set_y, set_qid = _triple(item, y, qid)
                 if not frame_columns(X):
-                    set_fields = {}
+                    set_fields = {}  # arrays have no columns to take fields from
                 data = ranking_data(
                     drop_columns(X, dropped), set_y, set_qid, reference=train, fields=set_fields
                 )

@@ -76,8 +76,10 @@ class HasColumns(Protocol):
 
 def shown(names: Sequence[Any]) -> str:
     """Return the first few names, for errors."""
-    first = ", ".join(str(name) for name in names[:8])
-    return first + ", ..." if len(names) > 8 else first
+    text = ", ".join(str(name) for name in names[:8])
+    if len(names) > 8:
+        text += ", ..."
+    return text
 
 
 def generated_names(n_columns: int, first: int = 0) -> list[str]:
@@ -97,7 +99,9 @@ def generated_names(n_columns: int, first: int = 0) -> list[str]:
 def frame_columns(X: Any) -> list[str]:
     """Return the column names of a data frame, and an empty list for other data."""
     frame = as_frame(X)
-    return [] if frame is None else list(frame.columns)
+    if frame is None:
+        return []
+    return list(frame.columns)
 
 
 def names_columns(y: Any, columns: Sequence[str]) -> bool:
@@ -114,7 +118,9 @@ def named_column(X: Any, value: Any, argument: str) -> Any:
     if not isinstance(value, str):
         return value
     if value not in frame_columns(X):
-        text = repr(value) if value == argument else f"{argument}={value!r}"
+        text = f"{argument}={value!r}"
+        if value == argument:
+            text = repr(value)
         raise ValueError(
             f"{text} is not a column of X; name one of a data frame, or give an array."
         )
@@ -127,7 +133,9 @@ def drop_columns(X: Any, names: Sequence[str]) -> Any:
     if frame is None:
         return X
     present = sorted(set(names) & set(frame.columns))
-    return frame.drop(present).to_native() if present else X
+    if not present:
+        return X
+    return frame.drop(present).to_native()
 
 
 def take_column(
@@ -136,7 +144,9 @@ def take_column(
     """Return a frame without a column, and the column; errors name the ``argument`` that gave its name."""
     if name not in frame.columns:
         near = get_close_matches(name, frame.columns, n=1)
-        hint = f"did you mean {near[0]!r}?" if near else f"it has {shown(frame.columns)}."
+        hint = f"it has {shown(frame.columns)}."
+        if near:
+            hint = f"did you mean {near[0]!r}?"
         raise ValueError(f"{argument}={name!r} is not a column of the data; {hint}")
     return frame.drop(name), frame[name]
 
@@ -183,7 +193,9 @@ def _check_same_names(names: list[str], expected: list[str]) -> None:
     missing = [name for name in expected if name not in names]
     extra = [name for name in names if name not in expected]
     if missing or extra:
-        detail = f" Missing: {shown(missing)}." if missing else ""
+        detail = ""
+        if missing:
+            detail = f" Missing: {shown(missing)}."
         if extra:
             detail += f" Not expected: {shown(extra)}."
         raise ValueError(

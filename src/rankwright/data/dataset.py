@@ -137,15 +137,22 @@ class RankingData:
         self.n_derived = 0
 
         self.queries = Queries.of(matrix.shape[0], given.qid, group)
-        self.X = matrix if self.queries.order is None else take_rows(matrix, self.queries.order)
+        self.X = matrix
+        if self.queries.order is not None:
+            self.X = take_rows(matrix, self.queries.order)
+        # Rows are checked once they are grouped, because the error names the row and its query.
         _check_finite(self.X, names, self.queries)
-        self.weights = None if weights is None else self.queries.per_row(weights)
+        self.weights: NDArray[np.float64] | None = None
+        if weights is not None:
+            self.weights = self.queries.per_row(weights)
 
         self._set_labels(given.y, has_pairs=pairs is not None)
         self._set_fields(given.fields, document)
         self.pairs: Pairs | None = None
         if pairs is not None:
-            name = document if isinstance(document, str | None) else "document"
+            name = document
+            if not isinstance(document, str | None):
+                name = "document"  # the field that holds the given ids
             self.pairs = self._read_pairs(pairs, name, self.queries)
         elif document is not None:
             raise ValueError(
@@ -271,10 +278,12 @@ class RankingData:
         >>> data.feature_names, data.X.tolist()
         (['f0', 'f0 [rank]'], [[1.0, 3.0], [2.0, 2.0], [5.0, 1.0]])
         """
-        order = canonical_order(self, threads) if canonical else None
-        return self._arranged(
-            order, recipe, threads, self.feature_names if names is None else names
-        )
+        if names is None:
+            names = self.feature_names
+        order = None
+        if canonical:
+            order = canonical_order(self, threads)
+        return self._arranged(order, recipe, threads, names)
 
     def _arranged(
         self,
@@ -287,6 +296,7 @@ class RankingData:
         if order is None and not recipe:
             return self
         data = copy.copy(self)
+        # A recipe puts rows in order itself, so that no second matrix is held.
         if recipe:
             data.X = recipe.extended(self.X, names, self.boundaries, order=order, threads=threads)
             data.feature_names = [*names, *recipe.names]
@@ -295,14 +305,15 @@ class RankingData:
             data.X = take_rows(self.X, order)
         if order is None:
             return data
+        # `ungroup` has to find the way back to the caller's rows through both orders.
         queries = self.queries
-        caller_rows = order if queries.order is None else queries.order[order]
-        data.queries = replace(queries, order=caller_rows)
+        data.queries = replace(queries, order=queries.group(np.arange(self.n_rows))[order])
         data.y = self.y[order]
         if self.weights is not None:
             data.weights = self.weights[order]
         data.fields = {name: values[order] for name, values in self.fields.items()}
         if self.pairs is not None:
+            # Pairs name rows, so they need the new place of each row.
             place = np.empty_like(order)
             place[order] = np.arange(len(order))
             data.pairs = self.pairs.moved(place, queries)
@@ -348,8 +359,8 @@ class RankingData:
         >>> data.fields["position"].tolist()
         [2, 1]
         """
+        grouped = self.queries.grouped()  # values are in the order of this data already
         data = copy.copy(self)
-        grouped = self.queries.grouped()
         data.fields = self.fields | {
             name: grouped_field(name, values, grouped) for name, values in fields.items()
         }
@@ -362,6 +373,7 @@ class RankingData:
         """
         names = matched_names(self.feature_names, self.named, reference)
         new_name = dict(zip(self.feature_names, names, strict=True))
+        # Columns of codes, without levels, match numbers.
         levels, expected = {}, {}
         for name, values in self.categories.items():
             if values is not None:
@@ -393,7 +405,7 @@ class RankingData:
         data = self.with_rows(X, self.y[rows], self.qid[rows], weights, fields)
         data.queries = replace(data.queries, numbered=self.queries.numbered)
         if self.pairs is not None:
-            place = np.where(rows, np.cumsum(rows) - 1, -1)
+            place = np.where(rows, np.cumsum(rows) - 1, -1)  # -1 for a row that is left out
             data.pairs = self.pairs.moved(place, data.queries)
         return data
 

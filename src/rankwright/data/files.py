@@ -33,9 +33,8 @@ def check_columns_of_files(
         raise ValueError(
             "X names files, whose column of query ids says what belongs together; leave out group."
         )
-    labels = y if isinstance(y, list | tuple) else [y]
     given = {
-        "y": labels,
+        "y": y if isinstance(y, list | tuple) else [y],
         "qid": [qid],
         "sample_weight": [weights],
         "position, propensity and document": fields,
@@ -92,8 +91,10 @@ class DataFiles:
             paths = os.fspath(path)
         given: dict[str, Any] = {}
         for name, value in options.items():
+            if isinstance(value, list):
+                value = tuple(value)
             if value is not None:
-                given[name] = tuple(value) if isinstance(value, list) else value
+                given[name] = value
         return cls(paths, **given)
 
     @cached_property

@@ -172,10 +172,13 @@ def _table(pairs: Any) -> dict[str, Any]:
 
 
 def _values(column: Any) -> list[Any]:
-    native = column.to_native() if hasattr(column, "to_native") else column
-    if hasattr(native, "to_pylist"):
-        return list(native.to_pylist())
-    return plain_ids(native) if isinstance(native, np.ndarray) else list(native)
+    if hasattr(column, "to_native"):  # a narwhals column
+        column = column.to_native()
+    if hasattr(column, "to_pylist"):  # an Arrow column
+        return list(column.to_pylist())
+    if isinstance(column, np.ndarray):
+        return plain_ids(column)
+    return list(column)
 
 
 def _weights(column: list[Any] | None, n_pairs: int) -> Floats:
@@ -255,6 +258,7 @@ def _by_document(
     """Look up documents by id, in the query of the pair if it is given."""
     values: list[Any] = _numbers_from_text(column, documents)
     keys: list[Any] = plain_ids(documents)
+    # Two queries may have documents with the same id. With the query in the key they are told apart.
     if numbers is not None:
         keys = list(zip(queries.query_of_row.tolist(), keys, strict=True))
         values = list(zip(numbers, values, strict=True))
@@ -282,7 +286,9 @@ def _by_document(
 
 
 def _unknown_document(pair: int, document: Any, qid: Any) -> ValueError:
-    where = "the data" if qid is None else f"query {qid!s}"
+    where = "the data"
+    if qid is not None:
+        where = f"query {qid!s}"
     return ValueError(
         f"pair {pair} names {document!r}, which is not a document of {where}; name documents that "
         "have rows."

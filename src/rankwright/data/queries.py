@@ -113,15 +113,19 @@ class Queries:
         """Group rows by the number of each row's query [rows] among ids that ascend [queries]."""
         sizes = np.bincount(codes, minlength=len(ids))
         grouped = bool(np.all(codes[1:] >= codes[:-1]))
-        order = None if grouped else np.argsort(codes, kind="stable")
         boundaries = np.concatenate(([0], np.cumsum(sizes))).astype(np.int64)
-        first_row = boundaries[:-1] if order is None else order[boundaries[:-1]]
+        order, first_row = None, boundaries[:-1]
+        if not grouped:
+            order = np.argsort(codes, kind="stable")
+            first_row = order[first_row]
         return cls(ids, boundaries, query_keys(ids), order, first_row)
 
     @classmethod
     def from_group(cls, group: ArrayLike, n_rows: int) -> Queries:
         """Group rows by sizes in row order; the id of a query is its number, from 0."""
-        sizes = as_floats(group, _GROUP) if np.ma.isMaskedArray(group) else np.asarray(group)
+        sizes = np.asarray(group)
+        if np.ma.isMaskedArray(group):
+            sizes = as_floats(group, _GROUP)  # a masked size becomes NaN, and an error
         if sizes.ndim != 1 or len(sizes) == 0 or sizes.dtype.kind not in "iuf":
             raise ValueError(_GROUP)
         hint = "Give the number of rows of each query, in row order."
@@ -182,8 +186,9 @@ class Queries:
     def where(self, row: int) -> str:
         """Describe a grouped row by the caller's row and query, for error messages."""
         query = int(np.searchsorted(self.boundaries, row, side="right")) - 1
-        caller_row = row if self.order is None else int(self.order[row])
-        return f"row {caller_row}, query {self.ids[query]!s}"
+        if self.order is not None:
+            row = int(self.order[row])
+        return f"row {row}, query {self.ids[query]!s}"
 
     def per_row(self, weights: ArrayLike) -> NDArray[np.float64]:
         """Return one weight per grouped row.
@@ -243,10 +248,11 @@ def as_floats(values: Any, message: str) -> NDArray[np.float64]:
     >>> as_floats(np.ma.array([1, 2], mask=[False, True]), "scores must be numbers.").tolist()
     [1.0, nan]
     """
-    native = values.to_native() if hasattr(values, "to_native") else values
-    if hasattr(native, "to_pylist") and native.null_count:
+    if hasattr(values, "to_native"):  # a narwhals column
+        values = values.to_native()
+    if hasattr(values, "to_pylist") and values.null_count:
         # Arrow's dictionary arrays give NumPy another value in place of a missing value.
-        values = native.to_pylist()
+        values = values.to_pylist()
     try:
         if np.ma.isMaskedArray(values):
             values = np.ma.filled(values.astype(np.float64), np.nan)
@@ -315,7 +321,9 @@ def _plain(value: Any) -> Any:
         return int(value)
     if isinstance(value, float | Decimal | Fraction) and math.isfinite(value):
         exact = Fraction(value)
-        return exact.numerator if exact.denominator == 1 else exact
+        if exact.denominator == 1:
+            return exact.numerator
+        return exact
     return value
 
 
@@ -368,7 +376,9 @@ def _as_array(qid: Any) -> NDArray[Any]:
     if hasattr(qid, "to_numpy"):  # a pandas or polars column
         qid = np.asarray(qid.to_numpy())
     if isinstance(qid, np.ndarray):
-        return _as_objects(qid.tolist()) if qid.dtype.kind == "V" else qid
+        if qid.dtype.kind == "V":  # a structured array, with a tuple for each row
+            return _as_objects(qid.tolist())
+        return qid
     if isinstance(qid, str | bytes) or not isinstance(qid, Iterable):
         raise ValueError(f"qid must hold one id per row; got {qid!r}.")
     values = list(qid)
@@ -480,7 +490,9 @@ def _check_group_matches(queries: Queries, groups: Queries) -> None:
             "Pass qid alone, or sizes that match it."
         )
     if len(merged) or groups.n_queries != queries.n_queries:
-        row = int(merged[0]) + 1 if len(merged) else 0
+        row = 0
+        if len(merged):
+            row = int(merged[0]) + 1
         raise ValueError(
             f"group and qid disagree near row {row}: group has {groups.n_queries} queries, qid has "
             f"{queries.n_queries}. Pass only one of them."

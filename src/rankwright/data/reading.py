@@ -125,6 +125,7 @@ def read_parts(
         fields = list(options.get("fields", ()))
         if document is not None:
             fields.append(document)
+        # Rows with pairs may have no labels, so these are read only if they are there or named.
         labelled = True if "label" in options else None
         given = {"labelled": labelled, **options, "fields": fields}
         first, *more = read_parts(paths, **given)

@@ -132,7 +132,7 @@ def read_trec_run(path: PathLike) -> TrecRun:
     (['FT911-3'], [12.5], 'bm25')
     """
     qids, docnos, scores = [], [], []
-    run_tag = None
+    run_tag = None  # all lines must have the same tag
     for line, (qid, _, docno, _, score, tag) in _read_lines(path, _RUN_LINE):
         try:
             scores.append(float(score))
@@ -183,11 +183,13 @@ def write_trec_run(run: TrecRun, path: PathLike) -> None:
     q1 Q0 d2 1 0.7 bm25
     q1 Q0 d1 2 0.5 bm25
     """
+    # Dictionaries keep the order in which queries first appear.
     rows_of: dict[str, list[int]] = {}
     for row, qid in enumerate(run.qid):
         rows_of.setdefault(qid, []).append(row)
     with replacing(path) as file:
         for qid, rows in rows_of.items():
+            # Sorting is stable, so equal scores keep their row order.
             best_first = sorted(rows, key=lambda row: -run.score[row])
             for rank, row in enumerate(best_first, start=1):
                 score = float(run.score[row])
@@ -277,7 +279,9 @@ def _read_lines(path: PathLike, form: str) -> Iterator[tuple[int, list[str]]]:
 
 
 def _excerpt(text: str) -> str:
-    return text if len(text) <= 60 else text[:60] + "..."
+    if len(text) <= 60:
+        return text
+    return text[:60] + "..."
 
 
 def _bad_line(path: PathLike, number: int, reason: str) -> ValueError:

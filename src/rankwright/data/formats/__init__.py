@@ -36,7 +36,9 @@ def format_of(path: PathLike) -> Format:
     """
     name = Path(path)
     is_compressed = name.suffix == ".gz"
-    suffix = Path(name.stem).suffix if is_compressed else name.suffix
+    suffix = name.suffix
+    if is_compressed:
+        suffix = Path(name.stem).suffix
     for file_format in FORMATS:
         if suffix in file_format.suffixes and (file_format.compressible or not is_compressed):
             return file_format

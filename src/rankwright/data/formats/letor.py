@@ -14,7 +14,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import DTypeLike, NDArray
 
-from rankwright.data.columns import Columns, HasColumns, generated_names
+from rankwright.data.columns import Columns, HasColumns, generated_names, shown
 from rankwright.data.dataset import RankingData
 from rankwright.data.formats import contract
 from rankwright.data.formats.contract import (
@@ -182,7 +182,7 @@ def write_letor(
         )
     if sparse is None:
         sparse = sp.issparse(data.X)
-    first_index = 0 if zero_based else 1
+    first_index = int(not zero_based)
     prefixes = [f"{first_index + column}:" for column in range(data.X.shape[1])]
     ids = np.repeat(np.array(_id_texts(data.query_ids), dtype=object), data.group)
     features = _feature_rows(data.X, sparse)
@@ -235,7 +235,8 @@ class Letor(Format):
         versions = versions_of(files)
         reader = LetorBlocks(files, Columns([], {}), options, versions, 0, show)
         for text, name, line in reader.texts("columns"):
-            # Sparse rows take memory only for the entries that are there.
+            # The number of features is not known yet, and a wrong index could make a dense matrix
+            # very large. Sparse rows take memory only for the entries that are there.
             X, _, ids = parse_letor(
                 text, source=name, zero_based=options.zero_based, sparse=True, first_line=line
             )
@@ -287,7 +288,9 @@ class LetorBlocks(FilesInBlocks):
             )
             queries = Queries.from_qid(ids)
             rows = queries.group(start + np.arange(len(y)))
-            labels = {UNNAMED: queries.group(y)} if self.options.labelled else {}
+            labels = {}
+            if self.options.labelled:
+                labels[UNNAMED] = queries.group(y)
             yield RowBlock(rows, queries.group(X), labels, queries.grouped(), None, {})
             start += len(y)
 
@@ -295,7 +298,7 @@ class LetorBlocks(FilesInBlocks):
         """Yield whole lines, at most so many at once, with the name of their file and the number of the first line."""
         total, before = self.files.n_bytes, 0
         for name in self.unchanged_files():
-            rest, line = b"", 1
+            rest, line = b"", 1  # the beginning of a line that goes on in the next block
             for block, read in unpacked_blocks(name, contract.BLOCK_BYTES):
                 whole, end, rest_of_line = block.rpartition(b"\n")
                 if not end:
@@ -341,7 +344,7 @@ def _parse(path: PathLike, **options: Any) -> _Parsed:
 
 def _columns(width: int, zero_based: bool) -> Columns:
     """Name columns by their indices in the file."""
-    first_index = 0 if zero_based else 1
+    first_index = int(not zero_based)
     return Columns(generated_names(width, first_index), {}, False, first_index)
 
 
@@ -371,16 +374,18 @@ def _match(source: str, width: int, reference: HasColumns, zero_based: bool) -> 
         plural = "s" if expected > 1 else ""
         names = ""
         if reference.named:
-            names = f" ({', '.join(reference.feature_names[:4])}{', ...' if expected > 4 else ''})"
+            names = f" ({shown(reference.feature_names)})"
         kind = "" if was_letor else " and was not LETOR text"
         raise ValueError(
             f"{source} has {width} features, but the training data has {expected} column{plural}"
             f"{names}{kind}; give a file with the columns of the training data."
         )
     if width < expected:
-        first_index = 0 if zero_based else 1
+        first_index = int(not zero_based)
         first, last = width + first_index, expected - 1 + first_index
-        indices = f"feature {first}" if first == last else f"features {first} to {last}"
+        indices = f"features {first} to {last}"
+        if first == last:
+            indices = f"feature {first}"
         return f"{source} has no {indices} of the training data; taken as 0 in all rows."
     if reference.named:
         return (
@@ -428,7 +433,8 @@ def comment_fields(text: bytes | bytearray) -> dict[str, NDArray[Any]]:
         row, _, comment = line.partition(b"#")
         if row.strip():
             match = _DOCID.search(comment)
-            ids.append("" if match is None else match[1].decode(errors="replace"))
+            docid = b"" if match is None else match[1]
+            ids.append(docid.decode(errors="replace"))
     if not any(ids):
         return {}
     return {"docid": np.array(ids, dtype=object)}
@@ -456,6 +462,7 @@ def _id_texts(query_ids: NDArray[Any]) -> list[str]:
                 f"query id {text!r} cannot be written: in LETOR text an id must not be empty or "
                 "contain whitespace or '#'. Rename the query, or write Parquet."
             )
+    # Ids that are all whole numbers are read as numbers, so that 1 and 01 would be the same query.
     distinct: set[Any] = set(texts)
     if all(_INTEGER.fullmatch(text) for text in texts):
         distinct = {int(text) for text in texts}
@@ -475,7 +482,9 @@ def _feature_rows(X: Any, sparse: bool) -> Iterator[tuple[Iterable[int], list[fl
             entries = slice(X.indptr[row], X.indptr[row + 1])
             yield X.indices[entries].tolist(), X.data[entries].tolist()
             continue
-        values = X[row].toarray()[0] if sp.issparse(X) else X[row]
+        values = X[row]
+        if sp.issparse(X):
+            values = values.toarray()[0]
         if sparse:
             # -0.0 is written, because a feature that is left out is read as 0.0.
             columns = np.flatnonzero((values != 0) | np.signbit(values))

@@ -65,7 +65,7 @@ def parse_letor(
     >>> X.tolist(), y.tolist(), qid.tolist()
     ([[2.5, 0.0], [0.0, 7.0]], [1.0, 0.0], ['b', 'a'])
     """
-    first_index = 0 if zero_based else 1
+    first_index = int(not zero_based)
     dtype = np.dtype(dtype)
     if dtype not in (np.dtype(np.float32), np.dtype(np.float64)):
         raise ValueError(f"dtype must be float64 or float32, got {dtype}.")

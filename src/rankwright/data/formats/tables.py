@@ -342,9 +342,12 @@ def data_of_table(table: Any, options: ReadOptions) -> RankingData:
     description = table_metadata(table.schema)
     table, named_fields = _rename_fields(table, options)
     drop = set(options.drop)
-    labels = list(options.labels) if options.labelled else []
-    if not labels:
-        drop |= set(options.labels)
+    labels = list(options.labels)
+    if not options.labelled:
+        # A label of rows to predict is not a feature.
+        drop |= set(labels)
+        labels = []
+    # pandas stores row numbers as a column, which is not a feature unless it was named.
     used = {*labels, options.qid, options.weight}
     drop |= set(_pandas_index(table)) - used
     described_fields = [name for name in description.get("fields", []) if name not in drop]
@@ -367,6 +370,7 @@ def data_of_table(table: Any, options: ReadOptions) -> RankingData:
     for name, texts in levels.items():
         if texts is not None:
             _check_codes(table, name, texts)
+            # A reference may have other codes for the same levels.
             if options.reference is not None:
                 table = _with_levels(table, name, texts)
     data = RankingData(
@@ -466,7 +470,9 @@ def _check_same_schema(name: str, schema: Any, first: str, first_schema: Any) ->
     missing = sorted(set(first_schema.names) - set(schema.names))
     extra = sorted(set(schema.names) - set(first_schema.names))
     if missing or extra:
-        text = f"it has no {missing[0]!r}" if missing else f"it has {extra[0]!r} beside them"
+        text = f"it has no {missing[0]!r}"
+        if not missing:
+            text = f"it has {extra[0]!r} beside them"
         raise ValueError(
             f"{name} does not have the columns of {first}: {text}. Write all files with the same."
         )
