@@ -105,8 +105,8 @@ def test_text_and_refusals():
         == "yetiloss + 0.5 logistic(threshold=2)"
     )
     assert objective("rmse") == rw.objectives.RMSE()
-    assert objective("ranknet + rmse").absolute
-    assert not objective("ranknet + queryrmse").absolute
+    assert objective("ranknet + rmse").capabilities.absolute
+    assert not objective("ranknet + queryrmse").capabilities.absolute
     for threshold in (0, -1, float("nan"), "high"):
         with pytest.raises(ValueError, match="logistic: threshold must be a number, above 0"):
             rw.objectives.Logistic(threshold=threshold)

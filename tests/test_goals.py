@@ -99,8 +99,8 @@ def test_text_and_value_of_a_label() -> None:
     assert drawn.label_shares() == {"relevance": pytest.approx(0.7), "margin": pytest.approx(0.3)}
     assert objective(str(drawn)) == drawn
     assert drawn.varies
-    assert not drawn.stochastic
-    assert (drawn + objective("queryrmse")).stochastic
+    assert not drawn.capabilities.stochastic
+    assert (drawn + objective("queryrmse")).capabilities.stochastic
 
 
 @pytest.mark.parametrize("text", ["queryrmse", "lambdamart", "yetirank(noise=none, neighbours=3)"])

@@ -11,7 +11,7 @@ import pytest
 import own_metric  # noqa: F401  (defines the metric "own")
 from rankwright.data.queries import Queries
 from rankwright.metrics import metric as parse_metric
-from rankwright.objectives import OBJECTIVES, bind, objective
+from rankwright.objectives import OBJECTIVES, Capabilities, bind, objective
 from rankwright.objectives.gradient import LeafSums, Problem
 
 METRICS = [
@@ -65,21 +65,23 @@ VARIANTS = {
 }
 SINGLE = [text for name in OBJECTIVES for text in VARIANTS.get(name, [name])]
 TEXTS = [*SINGLE, "lambdamart + 0.5 n^-0.5 queryrmse", "lambdamart + 0.1 rmse + 0.2 logistic"]
-RANDOM = [text for text in TEXTS if objective(text).stochastic]
+RANDOM = [text for text in TEXTS if objective(text).capabilities.stochastic]
 
 
 def metrics_for(text):
     """Metrics of the grid that an objective says it can be used with; one if it does not look at them."""
     value = objective(text)
-    if not value.uses_metric:
+    if not value.capabilities.uses_metric:
         return ["ndcg"]
-    return ADDITIVE if value.additive_only else METRICS
+    return ADDITIVE if value.capabilities.additive_only else METRICS
 
 
 def learns_alike(text):
     """Whether an objective can learn a metric that weighs all positions alike: its cutoff alone decides."""
     return (
-        objective(text).uses_metric and "extend=" not in text and "variant=ndcg-loss2)" not in text
+        objective(text).capabilities.uses_metric
+        and "extend=" not in text
+        and "variant=ndcg-loss2)" not in text
     )
 
 
@@ -87,7 +89,7 @@ GRID = [(text, metric) for text in TEXTS for metric in metrics_for(text)]
 GRID += [(text, "precision@1") for text in TEXTS if learns_alike(text)]
 every_case = pytest.mark.parametrize(("name", "metric"), GRID)
 # What looks at the level of scores does not balance; neither does a step of Newton's method.
-RELATIVE = [case for case in GRID if not objective(case[0]).absolute]
+RELATIVE = [case for case in GRID if not objective(case[0]).capabilities.absolute]
 every_relative_case = pytest.mark.parametrize(("name", "metric"), RELATIVE)
 every_balanced_case = pytest.mark.parametrize(
     ("name", "metric"), [case for case in RELATIVE if case[0] != "xendcg"]
@@ -135,7 +137,7 @@ def run(name, metric, scores=SCORES, labels=LABELS, iteration=3, **options):
 def calls_of(gradient):
     """Results of a bound objective that are all still held: of calls, and of what training asks for."""
     results = [gradient(SCORES, iteration) for iteration in (0, 1)]
-    for leaves in (False, gradient.objective.full_curvature):
+    for leaves in (False, gradient.objective.capabilities.full_curvature):
         point = gradient.at(SCORES, 2, leaves=leaves)
         results.append((point.grad, point.hess))
     return results
@@ -218,34 +220,29 @@ SUMS = [
 @pytest.mark.parametrize("text", [*TEXTS, *SUMS])
 def test_what_an_objective_declares_is_true(text):
     value = objective(text)
+    can = value.capabilities
     at_iterations = [run(text, "ndcg@3", iteration=iteration)[0] for iteration in range(9)]
-    assert value.stochastic is differ(at_iterations)
-    assert value.uses_metric is differ([run(text, metric)[0] for metric in ADDITIVE])
-    assert value.additive_only is refuses_map(value)
+    assert can.stochastic is differ(at_iterations)
+    assert can.uses_metric is differ([run(text, metric)[0] for metric in ADDITIVE])
+    assert can.additive_only is refuses_map(value)
     shifted = run(text, "ndcg@3", SCORES + 3.0)[0] - run(text, "ndcg@3")[0]
-    assert value.absolute is bool(np.abs(shifted).max() > 1e-6)
-    assert value.full_curvature is sums_between_leaves(value)
+    assert can.absolute is bool(np.abs(shifted).max() > 1e-6)
+    assert can.full_curvature is sums_between_leaves(value)
     if len(value.terms()) == 1:
         flat = np.all(run(text, "ndcg@3")[1] == 1)
-        assert value.first_order is bool(flat and not value.full_curvature)
+        assert can.first_order is bool(flat and not can.full_curvature)
 
 
 def test_a_sum_has_what_its_terms_have():
     noisy, flat = objective("yetiloss + 0.5 queryrmse"), objective("queryrmse + softrank")
-    assert (noisy.stochastic, noisy.full_curvature, noisy.uses_metric, noisy.first_order) == (
-        True,
-        True,
-        True,
-        False,
+    assert noisy.capabilities == Capabilities(
+        stochastic=True, full_curvature=True, uses_metric=True, uses_propensity=True
     )
-    assert (flat.stochastic, flat.full_curvature, flat.uses_metric, flat.first_order) == (
-        False,
-        False,
-        True,
-        False,
+    assert flat.capabilities == Capabilities(
+        uses_metric=True, additive_only=True, uses_propensity=True
     )
-    assert objective("softrank + stochasticrank").first_order
-    assert not objective("ranknet + listnet").uses_metric
+    assert objective("softrank + stochasticrank").capabilities.first_order
+    assert not objective("ranknet + listnet").capabilities.uses_metric
 
 
 @every_case

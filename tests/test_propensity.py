@@ -191,7 +191,7 @@ def test_propensities_of_1_change_no_bit(name: str) -> None:
 
 @every_text
 def test_declared_and_true(name: str) -> None:
-    assert objective(name).uses_propensity
+    assert objective(name).capabilities.uses_propensity
     assert not np.array_equal(weighed(name)[0], run(name, "ndcg@3")[0])
     grad, hess = weighed(name)
     assert np.isfinite([grad, hess]).all()
@@ -233,12 +233,13 @@ def test_rows_threads_and_shifts(name: str) -> None:
         name, "ndcg@3", SCORES[order], LABELS[order], qid=QID[order], propensity=PROPENSITY[order]
     )
     assert_equal(mixed, (whole[0][order], whole[1][order]))
-    if not objective(name).absolute:
+    if not objective(name).capabilities.absolute:
         assert_close(weighed(name, scores=SCORES + np.array([3.0, -2, 0.5, 40, -40])[QID]), whole)
 
 
 @pytest.mark.parametrize(
-    "name", [text for text in TEXTS if text != "xendcg" and not objective(text).absolute]
+    "name",
+    [text for text in TEXTS if text != "xendcg" and not objective(text).capabilities.absolute],
 )
 def test_the_gradient_of_a_query_sums_to_zero(name: str) -> None:
     grad, _ = weighed(name)
@@ -433,6 +434,6 @@ def test_objectives_that_cannot_are_named() -> None:
     with pytest.raises(ValueError, match=r"propensity has shape \(3,\) for 2 rows"):
         bind("ranknet", [1, 0], group=[2], propensity=[0.5, 1, 1])
     assert {name for name in OBJECTIVES if name != "own-loss"} == {
-        name for name, kind in OBJECTIVES.items() if kind.uses_propensity is True
+        name for name, kind in OBJECTIVES.items() if kind.declared.uses_propensity
     }
     assert metrics_for("ranknet")  # the grid of the laws is the one used above

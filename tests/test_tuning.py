@@ -77,7 +77,11 @@ def test_what_an_objective_searches_are_its_options(kind: type[Objective]) -> No
 PAIRS = [
     (name, metric)
     for name in (*OBJECTIVES, "yetiloss + queryrmse", "stochasticrank + queryrmse")
-    for metric in ("ndcg@10", "ndcg", *(() if parse_objective(name).additive_only else ("map",)))
+    for metric in (
+        "ndcg@10",
+        "ndcg",
+        *(() if parse_objective(name).capabilities.additive_only else ("map",)),
+    )
 ]
 
 
@@ -93,7 +97,7 @@ def test_whatever_is_drawn_can_be_trained(name: str, metric: str, preset: str, d
         leaf_values.add(parameters["leaf_values"])
         if parameters["leaf_values"] == "full":
             bound.leaf_system(np.zeros(4), [0, 0, 1, 1], 2)
-    full = objective.full_curvature and preset != "paper"
+    full = objective.capabilities.full_curvature and preset != "paper"
     assert leaf_values == ({"diagonal", "full"} if full else {"diagonal"})
 
 

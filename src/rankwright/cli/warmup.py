@@ -80,12 +80,12 @@ def _use_all() -> None:
             continue
         for options_ in variants.get(name, [{}]):
             for metric in ("ndcg@10", "err@10"):
-                if metric == "err@10" and objective().additive_only:
+                if metric == "err@10" and objective().capabilities.additive_only:
                     continue
                 bound = bind(name, data.y, group=group, metric=metric, threads=1, **options_)
                 for wide in (1.0, 1e4):  # far scores are paired in another way
                     bound(wide * scores, 0)
-                if objective().uses_propensity:
+                if objective().capabilities.uses_propensity:
                     bind(
                         name,
                         data.y,
@@ -95,7 +95,7 @@ def _use_all() -> None:
                         propensity=seen,
                         **options_,
                     )(scores, 0)
-                if objective().full_curvature:
+                if objective().capabilities.full_curvature:
                     bound.leaf_system(scores, np.zeros(data.n_rows, dtype=np.int64), 1)
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "unsorted.txt"

@@ -20,7 +20,7 @@ from rankwright.data.pairs import read_pairs
 from rankwright.data.queries import Queries, check_labels
 from rankwright.metrics import Metric
 from rankwright.objectives.anchors import RMSE, Logistic
-from rankwright.objectives.base import NOTATION, Objective, Sum, known_objectives
+from rankwright.objectives.base import NOTATION, Capabilities, Objective, Sum, known_objectives
 from rankwright.objectives.bound import BoundObjective
 from rankwright.objectives.gradient import Floats, Gradient, Problem
 from rankwright.objectives.lambdas import LambdaLoss, LambdaMART, RankNet
@@ -38,6 +38,7 @@ __all__ = [
     "RMSE",
     "XENDCG",
     "BoundObjective",
+    "Capabilities",
     "Gradient",
     "LambdaLoss",
     "LambdaMART",

@@ -23,7 +23,7 @@ from rankwright.kernels.documents import (
     diagonal_between_leaves,
     squared_errors,
 )
-from rankwright.objectives.base import Objective
+from rankwright.objectives.base import Capabilities, Objective
 from rankwright.objectives.gradient import Floats, Gradient, LeafSums, Problem
 from rankwright.objectives.options import check_positive
 
@@ -41,9 +41,9 @@ class RMSE(Objective):
     """
 
     name: ClassVar[str] = "rmse"
-    full_curvature: ClassVar[bool] = True
-    absolute: ClassVar[bool] = True
-    uses_propensity: ClassVar[bool] = True
+    declared: ClassVar[Capabilities] = Capabilities(
+        full_curvature=True, absolute=True, uses_propensity=True
+    )
 
     def prepare(self, problem: Problem) -> Gradient:
         """The targets are the labels, estimated by inverse propensities where there are any."""
@@ -68,9 +68,9 @@ class Logistic(Objective):
     """
 
     name: ClassVar[str] = "logistic"
-    full_curvature: ClassVar[bool] = True
-    absolute: ClassVar[bool] = True
-    uses_propensity: ClassVar[bool] = True
+    declared: ClassVar[Capabilities] = Capabilities(
+        full_curvature=True, absolute=True, uses_propensity=True
+    )
     threshold: float = 1
 
     def __post_init__(self) -> None:

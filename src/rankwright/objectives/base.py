@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any, ClassVar
 
@@ -24,13 +24,56 @@ NOTATION = Notation(
 
 
 @dataclass(frozen=True, kw_only=True)
+class Capabilities:
+    """What an objective can do, and what it needs.
+
+    Parameters
+    ----------
+    stochastic
+        The gradient changes from iteration to iteration at the same scores.
+    first_order
+        It has no curvature: 1 stands in for it, and a step is as long as the gradient.
+    full_curvature
+        It has curvature between documents, so that the leaves of a tree can be solved together.
+    uses_metric
+        The gradient depends on the metric.
+    additive_only
+        The metric must add up over positions, as NDCG does and MAP does not.
+    absolute
+        The level of scores matters: a shift of a query changes the loss, and equal labels teach too.
+    uses_propensity
+        The gradient makes use of `Problem.inverse` if propensities are known.
+    preconditioned
+        The gradient is multiplied by a matrix, which suits engines that divide by the curvature.
+
+    Examples
+    --------
+    >>> from rankwright.objectives import objective
+    >>> objective("softrank").capabilities.additive_only
+    True
+    >>> objective("yetiloss + 0.5 queryrmse").capabilities.stochastic
+    True
+    """
+
+    stochastic: bool = False
+    first_order: bool = False
+    full_curvature: bool = False
+    uses_metric: bool = False
+    additive_only: bool = False
+    absolute: bool = False
+    uses_propensity: bool = False
+    preconditioned: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
 class Objective:
     """A source of gradients. Objectives are values: compare, print, parse, add and scale them.
 
     Subclass it for your own: a frozen dataclass of its options, with a `name` and a method `prepare` that returns a
-    `Gradient`. It can then be used as text wherever an objective can. Declare what it is capable of, where that is not
-    what the properties below say; in ``search`` give the options worth tuning, each with a `Range` or a `Choice`. One
-    that can learn from given pairs has an option ``pairs``, which is False by default, and finds them in the `Problem`.
+    `Gradient`. It can then be used as text wherever an objective can. In ``declared`` say what it can do, as
+    `Capabilities`; in ``search`` give the options worth tuning, each with a `Range` or a `Choice`. An objective that
+    can learn from given pairs has an option ``pairs``, which is False by default, and finds them in the `Problem`.
+
 
     Parameters
     ----------
@@ -70,6 +113,8 @@ class Objective:
     """
 
     name: ClassVar[str] = ""
+    # What it can do whatever its options are; `capabilities` adds what depends on them.
+    declared: ClassVar[Capabilities] = Capabilities()
     search: ClassVar[Mapping[str, Range | Choice]] = {}  # options worth tuning
     search_training: ClassVar[
         Mapping[str, Any]
@@ -88,14 +133,14 @@ class Objective:
             NOTATION.register(cls.name, cls)
 
     @property
-    def stochastic(self) -> bool:
-        """Whether the gradient changes from iteration to iteration at the same scores."""
-        return False
+    def capabilities(self) -> Capabilities:
+        """What it can do with these options."""
+        return self.declared
 
     @property
     def varies(self) -> bool:
         """Whether the gradient changes from iteration to iteration, by itself or because its label is drawn."""
-        return self.stochastic or len(self.label_shares()) > 1
+        return self.capabilities.stochastic or len(self.label_shares()) > 1
 
     @property
     def from_pairs(self) -> bool:
@@ -112,41 +157,6 @@ class Objective:
         {'relevance': 0.75, 'margin': 0.25}
         """
         return _label_shares(self.name, self.label)
-
-    @property
-    def first_order(self) -> bool:
-        """Whether it has no curvature: 1 stands in for it, and a step is as long as the gradient."""
-        return False
-
-    @property
-    def full_curvature(self) -> bool:
-        """Whether it has curvature between documents, so that the leaves of a tree can be solved together."""
-        return False
-
-    @property
-    def uses_metric(self) -> bool:
-        """Whether the gradient depends on the metric."""
-        return False
-
-    @property
-    def additive_only(self) -> bool:
-        """Whether the metric must add up over positions, as NDCG does and MAP does not."""
-        return False
-
-    @property
-    def absolute(self) -> bool:
-        """Whether the level of scores matters: a shift of a query changes the loss, and equal labels teach too."""
-        return False
-
-    @property
-    def uses_propensity(self) -> bool:
-        """Whether the gradient makes use of `Problem.inverse`, where propensities are known."""
-        return False
-
-    @property
-    def preconditioned(self) -> bool:
-        """Whether the gradient is that of the loss times a matrix, chosen for engines that divide by the curvature."""
-        return False
 
     def searched_options(self, metric: Metric) -> dict[str, Range | Choice]:
         """Return the options worth tuning for a metric."""
@@ -192,13 +202,6 @@ def known_objectives() -> dict[str, type[Objective]]:
     return dict(NOTATION.known)
 
 
-def _combined(combine: Callable[[Iterable[bool]], bool], capability: str, meaning: str) -> property:
-    """Derive what a sum is capable of from its terms."""
-    return property(
-        lambda total: combine(getattr(term, capability) for _, _, term in total.parts), doc=meaning
-    )
-
-
 @dataclass(frozen=True)
 class Sum(Objective):
     """A weighted sum of objectives, created by ``+`` and ``*``.
@@ -215,24 +218,20 @@ class Sum(Objective):
         if self.label is not None:
             raise ValueError("a sum has no label of its own; give label= to its terms.")
 
-    stochastic = _combined(
-        any, "varies", "Whether the gradient of any term changes from iteration to iteration."
-    )
-    first_order = _combined(all, "first_order", "Whether no term has curvature.")
-    full_curvature = _combined(
-        all, "full_curvature", "Whether all terms have curvature between documents."
-    )
-    uses_metric = _combined(any, "uses_metric", "Whether any term depends on the metric.")
-    additive_only = _combined(
-        any, "additive_only", "Whether any term needs a metric that adds up over positions."
-    )
-    absolute = _combined(any, "absolute", "Whether the level of scores matters to any term.")
-    uses_propensity = _combined(
-        all, "uses_propensity", "Whether all terms make use of propensities."
-    )
-    preconditioned = _combined(
-        any, "preconditioned", "Whether any term has a gradient that is not that of its loss."
-    )
+    @property
+    def capabilities(self) -> Capabilities:
+        """What the sum can do, which follows from its terms."""
+        terms = [term.capabilities for _, _, term in self.parts]
+        return Capabilities(
+            stochastic=any(term.varies for _, _, term in self.parts),
+            first_order=all(term.first_order for term in terms),
+            full_curvature=all(term.full_curvature for term in terms),
+            uses_metric=any(term.uses_metric for term in terms),
+            additive_only=any(term.additive_only for term in terms),
+            absolute=any(term.absolute for term in terms),
+            uses_propensity=all(term.uses_propensity for term in terms),
+            preconditioned=any(term.preconditioned for term in terms),
+        )
 
     def terms(self) -> tuple[tuple[float, float, Objective], ...]:
         """Return the terms."""

@@ -81,9 +81,9 @@ class BoundObjective:
         target = parse_metric(metric).first
         none = isinstance(labels, Mapping) and not labels  # where there are pairs alone
         by_name = {} if none else grouped_labels(labels, queries)
-        if inverse is not None and not objective.uses_propensity:
+        if inverse is not None and not objective.capabilities.uses_propensity:
             able = sorted(
-                name for name, kind in NOTATION.known.items() if kind.uses_propensity is True
+                name for name, kind in NOTATION.known.items() if kind.declared.uses_propensity
             )
             raise ValueError(
                 f"{objective} cannot weigh documents by propensities; leave out propensity=, or use an objective that "
@@ -273,9 +273,9 @@ class BoundObjective:
         rounding: tuple[float, float] = (0.0, 0.0),
         part: int | None = None,
     ) -> tuple[Floats, Floats]:
-        if not self.objective.full_curvature:
+        if not self.objective.capabilities.full_curvature:
             solvable = sorted(
-                name for name, kind in NOTATION.known.items() if kind.full_curvature is True
+                name for name, kind in NOTATION.known.items() if kind.declared.full_curvature
             )
             raise ValueError(
                 f"{self.objective} has no full curvature, so leaves cannot be solved together; use diagonal leaf "

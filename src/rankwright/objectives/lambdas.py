@@ -15,7 +15,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from numbers import Real
 from typing import ClassVar
 
@@ -39,7 +39,7 @@ from rankwright.kernels.ranked_pairs import (
     ranked_pairs,
 )
 from rankwright.metrics import Metric
-from rankwright.objectives.base import Objective
+from rankwright.objectives.base import Capabilities, Objective
 from rankwright.objectives.gradient import Floats, Gradient, PairGradient, Problem
 from rankwright.objectives.options import (
     NOISELESS,
@@ -84,8 +84,7 @@ class RankNet(Objective):
     """
 
     name: ClassVar[str] = "ranknet"
-    full_curvature: ClassVar[bool] = True
-    uses_propensity: ClassVar[bool] = True
+    declared: ClassVar[Capabilities] = Capabilities(full_curvature=True, uses_propensity=True)
     search: ClassVar[Mapping[str, Range | Choice]] = {"sigma": Range(0.3, 3.0, log=True)}
     sigma: float = 1.0
     pairs: bool = False
@@ -151,9 +150,9 @@ class Lambdas(Objective):
         added to the scores, in the ranking and in the loss; the mean over ``samples``. ``"none"`` by default.
     """
 
-    full_curvature: ClassVar[bool] = True
-    uses_metric: ClassVar[bool] = True
-    uses_propensity: ClassVar[bool] = True
+    declared: ClassVar[Capabilities] = Capabilities(
+        full_curvature=True, uses_metric=True, uses_propensity=True
+    )
     search: ClassVar[Mapping[str, Range | Choice]] = {
         "sigma": Range(0.3, 3.0, log=True),
         "truncation": Choice((None, "k", "k+3", 10, 30)),
@@ -192,9 +191,10 @@ class Lambdas(Objective):
         self.top(None, check_only=True)
 
     @property
-    def stochastic(self) -> bool:
-        """Noise, or documents chosen at random."""
-        return self.noise != "none" or (self.extend or "").endswith("random")
+    def capabilities(self) -> Capabilities:
+        """Noise, or an extension by random documents, changes from iteration to iteration."""
+        random = self.noise != "none" or (self.extend or "").endswith("random")
+        return replace(self.declared, stochastic=random)
 
     def searched_options(self, metric: Metric) -> dict[str, Range | Choice]:
         """Leave out truncations by the metric's cutoff where it has none, and extensions that would change nothing."""
@@ -348,7 +348,7 @@ class LambdaLoss(Lambdas):
     """
 
     name: ClassVar[str] = "lambdaloss"
-    additive_only: ClassVar[bool] = True
+    declared: ClassVar[Capabilities] = replace(Lambdas.declared, additive_only=True)
     search: ClassVar[Mapping[str, Range | Choice]] = {
         **Lambdas.search,
         "variant": Choice(("ndcg-loss2", "ndcg-loss2++")),

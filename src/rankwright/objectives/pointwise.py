@@ -14,7 +14,7 @@ from typing import ClassVar
 import numpy as np
 
 from rankwright.kernels.listwise import centred_residuals, mass_between_leaves
-from rankwright.objectives.base import Objective
+from rankwright.objectives.base import Capabilities, Objective
 from rankwright.objectives.gradient import Floats, Gradient, LeafSums, Problem
 
 
@@ -31,8 +31,7 @@ class QueryRMSE(Objective):
     """
 
     name: ClassVar[str] = "queryrmse"
-    full_curvature: ClassVar[bool] = True
-    uses_propensity: ClassVar[bool] = True
+    declared: ClassVar[Capabilities] = Capabilities(full_curvature=True, uses_propensity=True)
 
     def prepare(self, problem: Problem) -> Gradient:
         """Estimate the labels by inverse propensities, where there are any."""

@@ -10,7 +10,7 @@ a shift of the scores changes nothing.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 import numpy as np
@@ -24,7 +24,7 @@ from rankwright.kernels.listwise import (
     softmax_cross_entropy,
 )
 from rankwright.kernels.random import KeyedQueries
-from rankwright.objectives.base import Objective
+from rankwright.objectives.base import Capabilities, Objective
 from rankwright.objectives.gradient import Floats, Gradient, LeafSums, Problem
 from rankwright.objectives.options import check_positive
 from rankwright.support.ranges import Choice, Range
@@ -60,8 +60,7 @@ class XENDCG(Objective):
     """
 
     name: ClassVar[str] = "xendcg"
-    full_curvature: ClassVar[bool] = True
-    uses_propensity: ClassVar[bool] = True
+    declared: ClassVar[Capabilities] = Capabilities(full_curvature=True, uses_propensity=True)
     search: ClassVar[Mapping[str, Range | Choice]] = {
         "gamma": Choice(("uniform", 0.0, 0.5, 1.0)),
         "newton": Choice((True, False)),
@@ -89,14 +88,11 @@ class XENDCG(Objective):
             )
 
     @property
-    def stochastic(self) -> bool:
-        """A fresh gamma each time."""
-        return self.gamma == "uniform"
-
-    @property
-    def preconditioned(self) -> bool:
-        """D H^-1."""
-        return bool(self.newton)
+    def capabilities(self) -> Capabilities:
+        """A uniform gamma is drawn anew each time; ``newton`` multiplies the gradient by D H^-1."""
+        return replace(
+            self.declared, stochastic=self.gamma == "uniform", preconditioned=bool(self.newton)
+        )
 
     def prepare(self, problem: Problem) -> Gradient:
         """Compute 2^r once."""
@@ -125,8 +121,7 @@ class ListNet(Objective):
     """
 
     name: ClassVar[str] = "listnet"
-    full_curvature: ClassVar[bool] = True
-    uses_propensity: ClassVar[bool] = True
+    declared: ClassVar[Capabilities] = Capabilities(full_curvature=True, uses_propensity=True)
 
     def prepare(self, problem: Problem) -> Gradient:
         """Compute the numerators of the softmax, relative to the largest label of each query."""

@@ -19,7 +19,7 @@ import numpy as np
 from rankwright.kernels.exchange import Chain
 from rankwright.kernels.rank_distribution import expected_rank_gradient
 from rankwright.kernels.threads import stop_flag
-from rankwright.objectives.base import Objective
+from rankwright.objectives.base import Capabilities, Objective
 from rankwright.objectives.gradient import Floats, Gradient, Problem
 from rankwright.objectives.options import check_positive
 from rankwright.support.ranges import Choice, Range
@@ -49,10 +49,10 @@ class SoftRank(Objective):
     """
 
     name: ClassVar[str] = "softrank"
-    first_order: ClassVar[bool] = True  # the smoothed metric is not convex
-    uses_metric: ClassVar[bool] = True
-    uses_propensity: ClassVar[bool] = True
-    additive_only: ClassVar[bool] = True
+    # It is a first-order method because the smoothed metric is not convex.
+    declared: ClassVar[Capabilities] = Capabilities(
+        first_order=True, uses_metric=True, additive_only=True, uses_propensity=True
+    )
     search: ClassVar[Mapping[str, Range | Choice]] = {"sigma": Range(0.1, 3.0, log=True)}
     sigma: float = 1.0
 

@@ -27,7 +27,7 @@ from rankwright.kernels.ccs import (
 from rankwright.kernels.random import KeyedQueries
 from rankwright.kernels.threads import stop_flag
 from rankwright.metrics import Metric
-from rankwright.objectives.base import Objective
+from rankwright.objectives.base import Capabilities, Objective
 from rankwright.objectives.gradient import Floats, Gradient, Problem
 from rankwright.objectives.options import check_choice, check_count, check_positive
 from rankwright.support.ranges import Choice, Range
@@ -72,10 +72,10 @@ class StochasticRank(Objective):
     """
 
     name: ClassVar[str] = "stochasticrank"
-    stochastic: ClassVar[bool] = True
-    first_order: ClassVar[bool] = True  # the smoothed metric is not convex
-    uses_metric: ClassVar[bool] = True
-    uses_propensity: ClassVar[bool] = True
+    # It is a first-order method because the smoothed metric is not convex.
+    declared: ClassVar[Capabilities] = Capabilities(
+        stochastic=True, first_order=True, uses_metric=True, uses_propensity=True
+    )
     search: ClassVar[Mapping[str, Range | Choice]] = {
         "sigma": Range(0.1, 3.0, log=True),
         "mu": Range(0.01, 10.0, log=True, or_zero=True),

@@ -30,7 +30,7 @@ from rankwright.kernels.neighbour_pairs import (
 from rankwright.kernels.pairs import Judged, Noise, PairSums
 from rankwright.kernels.random import KeyedQueries
 from rankwright.metrics import ExpDCG, Metric
-from rankwright.objectives.base import Objective
+from rankwright.objectives.base import Capabilities, Objective
 from rankwright.objectives.gradient import (
     Floats,
     Gradient,
@@ -80,9 +80,9 @@ class YetiLoss(Objective):
     """
 
     name: ClassVar[str] = "yetiloss"
-    full_curvature: ClassVar[bool] = True
-    uses_metric: ClassVar[bool] = True
-    uses_propensity: ClassVar[bool] = True
+    declared: ClassVar[Capabilities] = Capabilities(
+        full_curvature=True, uses_metric=True, uses_propensity=True
+    )
     search: ClassVar[Mapping[str, Range | Choice]] = {
         "noise": Choice(("logistic", "gaussian", "gumbel")),
         "strength": Range(0.2, 3.0, log=True, unless=("noise", "none")),
@@ -107,9 +107,9 @@ class YetiLoss(Objective):
         check_choice(self, "map_delta", ("exact", "catboost"))
 
     @property
-    def stochastic(self) -> bool:
-        """Noise."""
-        return self.noise != "none"
+    def capabilities(self) -> Capabilities:
+        """Noise changes from iteration to iteration."""
+        return replace(self.declared, stochastic=self.noise != "none")
 
     def prepare(self, problem: Problem) -> Gradient:
         """Bind the metric."""
@@ -157,7 +157,7 @@ class YetiRank(YetiLoss):
     """
 
     name: ClassVar[str] = "yetirank"
-    uses_metric: ClassVar[bool] = False
+    declared: ClassVar[Capabilities] = replace(YetiLoss.declared, uses_metric=False)
     search: ClassVar[Mapping[str, Range | Choice]] = {**YetiLoss.search, "decay": Range(0.5, 0.99)}
     decay: float = 0.85
 

@@ -78,7 +78,7 @@ class PositionBias:
         cells = math.prod(sizes)
         # Whether the values are solved together; otherwise each on its own curvature.
         self.full = (
-            gradient.objective.full_curvature
+            gradient.objective.capabilities.full_curvature
             and train.one_weight_per_query
             and cells <= _MOST_CELLS
         )
@@ -90,7 +90,9 @@ class PositionBias:
             )
         parts = gradient.leaf_parts
         several = reducer.max(np.array([float(len(parts))]))[0] > 1
-        self._parts = parts if several and not gradient.objective.preconditioned else []
+        self._parts = (
+            parts if several and not gradient.objective.capabilities.preconditioned else []
+        )
         self._penalty = np.zeros((self.size, self.size))
         for column, start, n in zip(columns, starts, sizes, strict=True):
             differences = np.diff(np.eye(n), axis=0)

@@ -192,7 +192,7 @@ def _tree_options(
 
 def _constant_rate(plan: Plan, train: RankingData, counts: Counts, reducer: Reducer) -> float:
     rate = float(min(0.1, 0.06 * counts.ten_thousands**0.25))
-    if not plan.objective.first_order:
+    if not plan.objective.capabilities.first_order:
         return rate
     # Steps are as long as the gradient here, so the rate is divided by its size at the start.
     inverse = None if plan.propensity is None else plan.propensity.document_weights(train)

@@ -427,7 +427,9 @@ def _full_leaves(
     if option != "auto":
         return bool(option == "full")
     refused = engine.check(engine_params, Needs(own_leaves=True, any_scale=any_scale))
-    possible = objective.full_curvature and parameters["reg_lambda"] > 0 and not refused
+    possible = (
+        objective.capabilities.full_curvature and parameters["reg_lambda"] > 0 and not refused
+    )
     return is_auto(parameters["objective"]) and possible
 
 

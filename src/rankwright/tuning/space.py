@@ -171,7 +171,7 @@ def search_space(
             f"{resolved} has an objective twice for one label, so their options would share names; use each once."
         )
     space: dict[str, Any] = dict(_TREES[preset])
-    if not resolved.full_curvature:
+    if not resolved.capabilities.full_curvature:
         space["leaf_values"] = "diagonal"
     if not keep and preset == "default":
         space["learning_rate"] = _STEERED
@@ -187,7 +187,7 @@ def search_space(
                 and (domain.unless is None or getattr(term, domain.unless[0]) != domain.unless[1])
             }
         else:
-            if term.first_order:
+            if term.capabilities.first_order:
                 space["learning_rate"] = _FIRST_ORDER_RATE
             space.update(term.search_training)
         defaults = {one.name: one.default for one in fields(term) if one.name not in _SOURCES}
