@@ -13,9 +13,10 @@ from rankwright import Ranker, RankingData, bind, evaluate
 from rankwright.engines import ENGINES
 from rankwright.engines.contract import Growth
 from rankwright.engines.lightgbm.grower import Grower
+from rankwright.kernels.random import Stream
 from rankwright.ranker import Progress
 from rankwright.training.defaults import for_data
-from rankwright.training.loop import Boosting, DrawPurpose, QueryDraws
+from rankwright.training.loop import Boosting, QueryDraws
 from rankwright.training.plan import read_plan
 from small import TRAIN, VALID, WHOLE, quick, rows
 
@@ -23,9 +24,9 @@ LANGEVIN: dict[str, Any] = {"langevin": True, "diffusion_temperature": 500.0, "s
 RATE, RIDGE, LEAVES = 0.1, 0.4, 6
 
 
-def own_noise(self: QueryDraws, iteration: int, purpose: DrawPurpose) -> Any:
+def own_noise(self: QueryDraws, iteration: int, stream: Stream) -> Any:
     """Draws that a simulation can repeat, in the place of those of the package."""
-    return drawn(iteration, independent=purpose == DrawPurpose.LEAF_NOISE)
+    return drawn(iteration, independent=stream == Stream.LEAF_NOISE)
 
 
 def drawn(iteration: int, *, independent: bool) -> Any:
@@ -195,17 +196,17 @@ def test_noise_has_the_stated_deviation_and_belongs_to_iteration_purpose_seed_an
     data = RankingData(np.zeros((20_000, 1)), np.zeros(20_000), group=[100] * 200)
     changes = LANGEVIN | {"learning_rate": 0.05, "diffusion_temperature": 300.0}
     one = draws(quick(**changes), data)
-    noise = one.noise(3, DrawPurpose.SPLIT_NOISE)
+    noise = one.noise(3, Stream.SPLIT_NOISE)
     assert noise.std() == pytest.approx(math.sqrt(2 / (0.05 * 300)), rel=0.02)
     assert abs(noise.mean()) < 4 * noise.std() / math.sqrt(len(noise))
     others = [
-        one.noise(4, DrawPurpose.SPLIT_NOISE),
-        one.noise(3, DrawPurpose.LEAF_NOISE),
-        draws(quick(**changes, random_state=1), data).noise(3, DrawPurpose.SPLIT_NOISE),
+        one.noise(4, Stream.SPLIT_NOISE),
+        one.noise(3, Stream.LEAF_NOISE),
+        draws(quick(**changes, random_state=1), data).noise(3, Stream.SPLIT_NOISE),
     ]
     for other in others:
         assert abs(np.corrcoef(noise, other)[0, 1]) < 0.04
-    some = draws(quick(**changes), data.subset([7, 150])).noise(3, DrawPurpose.SPLIT_NOISE)
+    some = draws(quick(**changes), data.subset([7, 150])).noise(3, Stream.SPLIT_NOISE)
     assert np.array_equal(some, np.concatenate([noise[700:800], noise[15_000:15_100]]))
 
 
@@ -290,7 +291,7 @@ def test_where_the_curvature_is_one_the_noise_is_added_as_it_is_drawn(
     ((grad, hess),) = fitted_gradients(monkeypatch, ranker, TRAIN)
     plain, _ = bind("queryrmse", TRAIN.y, qid=TRAIN.qid)(np.zeros(TRAIN.n_rows))
     assert np.all(hess == 1)
-    assert np.array_equal(grad, plain + draws(ranker).noise(0, DrawPurpose.SPLIT_NOISE))
+    assert np.array_equal(grad, plain + draws(ranker).noise(0, Stream.SPLIT_NOISE))
 
 
 @pytest.mark.parametrize("engine", ENGINES)

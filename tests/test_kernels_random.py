@@ -13,6 +13,7 @@ from rankwright.kernels.random import (
     GUMBEL,
     LOGISTIC,
     UNIFORM,
+    Stream,
     fill_noise,
     fill_uniform,
     noise_by_query,
@@ -189,3 +190,21 @@ def test_cosine_and_sine_of_a_turn():
         computed, np.column_stack((np.cos(angle), np.sin(angle))), atol=2e-15
     )
     np.testing.assert_allclose(computed[:, 0] ** 2 + computed[:, 1] ** 2, 1, rtol=4e-15)
+
+
+def test_streams_are_distinct_and_above_those_of_terms():
+    """The numbers are part of models. Terms count from 0, and the streams of their labels from LABELS."""
+    numbers = {
+        "SPLIT_NOISE": 101,
+        "LEAF_NOISE": 102,
+        "SUBSAMPLE": 103,
+        "HALVES": 104,
+        "BOOTSTRAP": 105,
+        "XGBOOST_ROWS": 201,
+        "XGBOOST_COLUMNS": 202,
+        "LABELS": 1 << 20,
+    }
+    assert {name: stream.value for name, stream in Stream.__members__.items()} == numbers
+    terms = [*range(100), *(Stream.LABELS + term for term in range(1, 100))]
+    keys = [int(stream_of(5, 3, number)) for number in [*terms, *Stream]]
+    assert len(set(keys)) == len(keys)

@@ -8,6 +8,7 @@ Reference: Salmon et al., "Parallel random numbers: as easy as 1, 2, 3", SC 2011
 from __future__ import annotations
 
 import math
+from enum import IntEnum, unique
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -17,6 +18,24 @@ from rankwright.kernels.arithmetic import log_positive, turn
 from rankwright.kernels.jit import allocating, inlined, shared
 
 LOGISTIC, GAUSSIAN, GUMBEL, UNIFORM = range(4)
+
+
+@unique
+class Stream(IntEnum):
+    """Random streams of a training, beside those of its objective's terms, which are numbered from 0.
+
+    The numbers are part of every model: another number is another model.
+    """
+
+    SPLIT_NOISE = 101
+    LEAF_NOISE = 102
+    SUBSAMPLE = 103
+    HALVES = 104
+    BOOTSTRAP = 105
+    XGBOOST_ROWS = 201
+    XGBOOST_COLUMNS = 202
+    LABELS = 1 << 20  # of the first term: each term that draws its label has a stream from here on
+
 
 _MULTIPLIER_0 = np.uint64(0xD2511F53)
 _MULTIPLIER_1 = np.uint64(0xCD9E8D57)

@@ -74,7 +74,6 @@ class Objective:
     `Capabilities`; in ``search`` give the options worth tuning, each with a `Range` or a `Choice`. An objective that
     can learn from given pairs has an option ``pairs``, which is False by default, and finds them in the `Problem`.
 
-
     Parameters
     ----------
     label

@@ -14,7 +14,7 @@ from rankwright.data.labels import Labels, choose_label, grouped_labels
 from rankwright.data.pairs import Pairs
 from rankwright.data.queries import Queries, as_floats
 from rankwright.kernels.arithmetic import finish
-from rankwright.kernels.random import stream_of, uniform_by_key
+from rankwright.kernels.random import Stream, stream_of, uniform_by_key
 from rankwright.kernels.threads import (
     LONG_WORK,
     available_threads,
@@ -31,7 +31,6 @@ from rankwright.objectives.gradient import Floats, Gradient, LeafSums, Problem
 # bits do not depend on threads. Parts much smaller than this would cost more in calls than in sums.
 _LEAF_PART_ROWS, _LEAF_PARTS = 8192, 16
 _LARGEST = 1e300  # sums over a query of larger scores may overflow
-_LABEL_DRAW = 1 << 20  # numbers of the streams that draw labels; those of the terms count from 0
 _FLOOR = (
     1e-12  # least curvature per unit of gradient: a saturated pair still pushes, and Newton divides
 )
@@ -135,7 +134,7 @@ class BoundObjective:
             def prepare(iteration: int) -> Gradient:
                 draws = np.empty(queries.n_queries)
                 uniform_by_key(
-                    queries.keys, stream_of(self.seed, iteration, _LABEL_DRAW + number), 0, draws
+                    queries.keys, stream_of(self.seed, iteration, Stream.LABELS + number), 0, draws
                 )
                 drawn = np.repeat(np.searchsorted(limits, draws, side="right"), queries.sizes)
                 mixed = np.select([drawn == choice for choice in range(len(chosen))], chosen)

@@ -27,7 +27,6 @@ import math
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, replace
-from enum import IntEnum
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -43,7 +42,7 @@ from rankwright.evaluation.per_query import Evaluator
 from rankwright.kernels.arithmetic import round_to
 from rankwright.kernels.cholesky import solve_positive
 from rankwright.kernels.jit import compile_seconds
-from rankwright.kernels.random import GAUSSIAN, noise_by_query, stream_of, uniform_by_key
+from rankwright.kernels.random import GAUSSIAN, Stream, noise_by_query, stream_of, uniform_by_key
 from rankwright.kernels.trees import add_leaf_values
 from rankwright.objectives.bound import BoundObjective, Point
 from rankwright.support.reducer import ALONE, Reducer, addable, rounding
@@ -66,16 +65,6 @@ ROWS_TO_SHARE = 50_000
 _LARGEST_GRADIENT = 1e30
 
 
-class DrawPurpose(IntEnum):
-    """The purpose of a draw. Each has a stream; terms of an objective are numbered from 0."""
-
-    SPLIT_NOISE = 101
-    LEAF_NOISE = 102
-    SUBSAMPLE = 103
-    HALVES = 104
-    BOOTSTRAP = 105
-
-
 class QueryDraws:
     """Random draws for the queries of a training set, by (seed, iteration, query key) alone."""
 
@@ -88,7 +77,7 @@ class QueryDraws:
         share = self._plan.subsample_queries
         if share >= 1:
             return None
-        return (self._uniform(iteration, DrawPurpose.SUBSAMPLE) < share).astype(np.float64)
+        return (self._uniform(iteration, Stream.SUBSAMPLE) < share).astype(np.float64)
 
     def bootstrap(self, iteration: int) -> Floats | None:
         """Weight of each row's query when a tree is grown [rows], or None if all weigh the same.
@@ -98,14 +87,14 @@ class QueryDraws:
         temperature = self._plan.bagging_temperature
         if not temperature:
             return None
-        weights = (-np.log(self._uniform(iteration, DrawPurpose.BOOTSTRAP))) ** temperature
+        weights = (-np.log(self._uniform(iteration, Stream.BOOTSTRAP))) ** temperature
         return np.repeat(weights, self._queries.sizes)
 
     def halves(self, iteration: int) -> NDArray[np.int64]:
         """Half of each query, 0 or 1 [queries]."""
-        return (self._uniform(iteration, DrawPurpose.HALVES) < 0.5).astype(np.int64)
+        return (self._uniform(iteration, Stream.HALVES) < 0.5).astype(np.int64)
 
-    def noise(self, iteration: int, purpose: DrawPurpose) -> Floats:
+    def noise(self, iteration: int, stream: Stream) -> Floats:
         """Langevin noise of each row [rows], with standard deviation sqrt(2 / (rate * temperature)).
 
         This is the noise of a row of curvature 1: the caller multiplies it by the square root of
@@ -115,16 +104,16 @@ class QueryDraws:
         assert langevin is not None
         queries = self._queries
         noise = np.empty(queries.n_rows)
-        stream = stream_of(self._plan.seed, iteration, purpose)
+        key = stream_of(self._plan.seed, iteration, stream)
         noise_by_query(
-            0, queries.n_queries, queries.boundaries, queries.keys, GAUSSIAN, stream, 0, noise
+            0, queries.n_queries, queries.boundaries, queries.keys, GAUSSIAN, key, 0, noise
         )
         noise *= math.sqrt(2.0 / (self._plan.first_rate * langevin.temperature))
         return noise
 
-    def _uniform(self, iteration: int, purpose: DrawPurpose) -> Floats:
+    def _uniform(self, iteration: int, stream: Stream) -> Floats:
         draws = np.empty(self._queries.n_queries)
-        uniform_by_key(self._queries.keys, stream_of(self._plan.seed, iteration, purpose), 0, draws)
+        uniform_by_key(self._queries.keys, stream_of(self._plan.seed, iteration, stream), 0, draws)
         return draws
 
 
@@ -363,7 +352,7 @@ class Boosting:
         if weights is not None:
             grad, hess = grad * weights, hess * weights
         if self.plan.langevin is not None:
-            grad = grad + self.draws.noise(it, DrawPurpose.SPLIT_NOISE) * np.sqrt(hess)
+            grad = grad + self.draws.noise(it, Stream.SPLIT_NOISE) * np.sqrt(hess)
         return grad, hess
 
     def _on_grid(self, values: Floats) -> NDArray[np.float32]:
@@ -407,10 +396,10 @@ class Boosting:
         langevin = self.plan.langevin
         if langevin is None:
             return np.zeros(n)
-        purpose = DrawPurpose.SPLIT_NOISE
+        stream = Stream.SPLIT_NOISE
         if langevin.independent:
-            purpose = DrawPurpose.LEAF_NOISE
-        return self._sums(leaf, self.draws.noise(it, purpose) * np.sqrt(point.hess), n)
+            stream = Stream.LEAF_NOISE
+        return self._sums(leaf, self.draws.noise(it, stream) * np.sqrt(point.hess), n)
 
     def _sums(self, leaf: Leaves, values: Floats, n_leaves: int) -> Floats:
         """Sum values of rows by leaf, over all machines."""

@@ -29,16 +29,14 @@ from rankwright.engines.xgboost.binned import Layout
 from rankwright.engines.xgboost.forest import GrownTree, XGBoostForest
 from rankwright.engines.xgboost.parameters import MOST_BINS, check_columns, xgboost_parameters
 from rankwright.engines.xgboost.tree import LeafFinder, read_tree
-from rankwright.kernels.random import UNIFORM, fill_uniform, noise_by_query, stream_of
+from rankwright.kernels.random import UNIFORM, Stream, fill_uniform, noise_by_query, stream_of
 from rankwright.support.interrupts import deferred_interrupts
 from rankwright.support.memory import release_memory
 
 Floats = NDArray[np.float64]
 
-_ROWS, _COLUMNS = 201, 202  # random streams; the streams of the training have smaller numbers
-_SAMPLED = np.float32(
-    1e30
-)  # weight of a sampled column, so large that no column of weight 0 comes before it
+# Weight of a sampled column, so large that no column of weight 0 comes before it.
+_SAMPLED = np.float32(1e30)
 
 
 class Grower:
@@ -118,7 +116,7 @@ class Grower:
             return None
         queries = self._queries
         draws = np.empty(queries.n_rows)
-        stream = stream_of(self._seed, iteration, _ROWS)
+        stream = stream_of(self._seed, iteration, Stream.XGBOOST_ROWS)
         noise_by_query(
             0, queries.n_queries, queries.boundaries, queries.keys, UNIFORM, stream, 0, draws
         )
@@ -140,7 +138,11 @@ class Grower:
         usable = np.flatnonzero(bins.n_bins + bins.has_missing > 1)
         draws = np.empty(self._n_features + 1)
         fill_uniform(
-            draws, self._n_features, stream_of(self._seed, iteration, _COLUMNS), np.uint64(0), 0
+            draws,
+            self._n_features,
+            stream_of(self._seed, iteration, Stream.XGBOOST_COLUMNS),
+            np.uint64(0),
+            0,
         )
         n_sampled = max(1, round(self._colsample * len(usable)))
         sampled = usable[np.argsort(draws[usable], kind="stable")[:n_sampled]]
