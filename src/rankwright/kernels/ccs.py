@@ -49,7 +49,7 @@ class Smoothing(NamedTuple):
 
 
 class Steps(NamedTuple):
-    """What follows from the weights w of a chain's positions."""
+    """Arrays that follow from the weights w of a chain's positions."""
 
     drop: NDArray[Any]  # w_i - w_(i+1), the last 0
     peak: NDArray[Any]  # largest |w| from a position on
@@ -76,7 +76,7 @@ class SmoothingScratch(NamedTuple):
     state: NDArray[Any]
     term: NDArray[Any]
     jumps: NDArray[Any]
-    documents: NDArray[Any]  # records: what moves together shares a cache line
+    documents: NDArray[Any]  # records, so that numbers that move together share a cache line
     order: NDArray[Any]
     active: NDArray[Any]  # positions of the documents that are not of the common kind
     sorting: NDArray[Any]  # of `sort_descending`
@@ -110,7 +110,7 @@ def smoothed_ranking(
 ) -> None:
     """Subtract from ``grad`` an unbiased estimate of the smoothed metric's gradient at score - sigma mu relevance.
 
-    Nobody reads it once the flag ``halt`` is raised.
+    The result is not used if the flag ``halt`` is raised.
     """
     clean, noise, noisy, order = scratch.clean, scratch.noise, scratch.noisy, scratch.order
     b, c, g, d, e = scratch.b, scratch.c, scratch.g, scratch.d, scratch.e
@@ -283,7 +283,7 @@ def _columns_of_jumps(
 
 @inlined
 def _alike(i: int, j: int, g: Any, d: Any, e: Any) -> bool:
-    """Whether the documents at two positions are of one kind."""
+    """Return True if the documents at two positions are of the same kind."""
     return bool(g[i] == g[j] and d[i] == d[j] and e[i] == e[j])
 
 
@@ -291,7 +291,7 @@ def _alike(i: int, j: int, g: Any, d: Any, e: Any) -> bool:
 def _common_kind(last: int, g: Any, d: Any, e: Any) -> int:
     """Return a position above ``last`` of the kind that more than half of the documents there have.
 
-    If no kind has, it is that of the first document that earns and adds nothing, and -1 if there is none.
+    If there is no such kind, return the first document with a gain and a carry of 0, or -1 if there is none.
     """
     kind = 0
     votes = 0
@@ -335,9 +335,9 @@ def _steepest_jump(n: int, g: Any, d: Any, e: Any) -> float:
 
 @inlined
 def _is_spent(s: float, limits: tuple[float, float], peak: float, worth: float) -> bool:
-    """Whether no jump at this state and weight, or at smaller ones, changes the sum ``worth``, or all are negligible.
+    """Return True if jumps at this state and weight, or smaller ones, do not change ``worth`` or are negligible.
 
-    A bound that underflows decides nothing, unless the state is 0; an infinite one never does.
+    A bound that underflows does not decide, unless the state is 0; an infinite bound never does.
     """
     steepest, floor = limits
     bound = abs(s) * steepest * peak
@@ -396,14 +396,8 @@ def _jumps_of_common(
     scratch: Any,
 ) -> float:
     """Sum the same for a document of the common kind, with ``before`` active ones above it."""
-    b, g, d, e, state, active = (
-        scratch.b,
-        scratch.g,
-        scratch.d,
-        scratch.e,
-        scratch.state,
-        scratch.active,
-    )
+    b, g, d, e = scratch.b, scratch.g, scratch.d, scratch.e
+    state, active = scratch.state, scratch.active
     c = scratch.c[i]
     worth = 0.0
     low = 0
@@ -423,9 +417,8 @@ def _jumps_of_common(
         worth += jump * exp_negative(-0.5 * x * x)
     if before == n_active:
         return worth
-    s = state[
-        active[before] - 1
-    ]  # in the list without i, whose common ones are one fewer up to there
+    # In the list without i, there is one common document fewer up to here.
+    s = state[active[before] - 1]
     for k in range(before, n_active):
         u = active[k]
         x = (b[u] - c) / sigma
@@ -436,7 +429,7 @@ def _jumps_of_common(
             worth += jump * exp_negative(-0.5 * x * x)
         s = d[u] * s + e[u]
         if k + 1 < n_active:
-            between = active[k + 1] - u - 1  # common ones; their factors are 1, or they add nothing
+            between = active[k + 1] - u - 1  # common documents: their d is 1, or their e is 0
             s = s + between * e[i] if d[i] == 1.0 else s * d[i] ** between
     return worth
 

@@ -25,13 +25,13 @@ def order_queries(
     """Write each query's documents (numbered from 0 within it) by descending score into ``order``.
 
     ``order`` starts with the documents of query q0. Equal scores stay in input order, or are sorted by ascending
-    (WORST) or descending (BEST) label. Only the first ``depth`` places have to be right, so a few of many are picked
-    instead of sorting all.
+    (WORST) or descending (BEST) label. Only the first ``depth`` places have to be right, so if they are few, they are
+    picked and the rest is not sorted.
     """
     longest = longest_query(q0, q1, bounds)
     sorting = sort_scratch(longest)
     best = np.empty(_FEW + 1)
-    preferred = np.zeros(longest)  # among equal scores, documents with a higher value come first
+    preferred = np.empty(longest)  # among equal scores, documents with a higher value come first
     sign = 0.0
     if ties == WORST:
         sign = -1.0
@@ -42,9 +42,8 @@ def order_queries(
         n = stop - start
         z = score[start:stop]
         here = order[start - bounds[q0] : stop - bounds[q0]]
-        if sign != 0.0:
-            for a in range(n):
-                preferred[a] = sign * label[start + a]
+        for a in range(n):
+            preferred[a] = sign * label[start + a]
         if depth <= _FEW and ties != EXPECTED:
             _pick_first(z, preferred, min(depth, n), best, here)
             continue
@@ -122,7 +121,7 @@ def value_queries(
     for q in range(q0, q1):
         start, stop = bounds[q], bounds[q + 1]
         g = chain.gain[start:stop]
-        d = chain.cont[start:stop]  # empty where the chain is additive
+        d = chain.cont[start:stop]  # empty if the chain is additive
         e = chain.carry[start:stop]
         here = order[start - bounds[q0] : stop - bounds[q0]]
         if expected:
@@ -159,11 +158,9 @@ def ideal_values(
     """Return the sum of w g of each query's documents by descending gain, down to ``depth``."""
     longest = int(np.max(np.diff(bounds)))
     out = np.empty(len(bounds) - 1)
-    best, order, highest = (
-        np.empty(max(longest, _FEW) + 1),
-        np.empty(longest, np.int64),
-        float(np.max(gain)),
-    )
+    best = np.empty(max(longest, _FEW) + 1)
+    order = np.empty(longest, np.int64)
+    highest = float(np.max(gain))
     _ideal_queries(bounds, w, depth, gain, highest, best, order, sort_scratch(longest), out)
     return out
 
@@ -182,15 +179,15 @@ def _ideal_queries(
 ) -> None:
     for q in range(out.size):
         g = gain[bounds[q] : bounds[q + 1]]
-        places = depth if depth < g.size else g.size
+        places = min(depth, g.size)
         if places <= _FEW:
             filled = 0
             for a in range(g.size):
                 if filled == places and g[a] <= best[places - 1]:
-                    if best[places - 1] == highest:
-                        break  # nothing better is left
+                    if best[places - 1] == highest:  # the rest is not better
+                        break
                     continue
-                i = filled if filled < places else places - 1
+                i = min(filled, places - 1)
                 while i > 0 and best[i - 1] < g[a]:
                     best[i] = best[i - 1]
                     i -= 1

@@ -1,12 +1,12 @@
-"""What an order is worth, and what changes when two documents trade places.
+"""The worth of an order, and its change when two documents trade places.
 
-This is where the formula of a metric is explained. A bound metric is a chain: a user walks down the list with a
-state s and may gather some of it at every document. Five things define it:
+The formula of a metric is explained here. A bound metric is a chain: a user walks down the list with a state s and may
+gather some of it at every document. Five parts define it:
 
     w_i     weight of position i
     g       gain of a document
     d       continuation: the factor by which a document passes the state on
-    e       carry: what a document adds to the state
+    e       carry: the amount that a document adds to the state
     Z       normaliser of the query; scale = 1 / Z
 
 With g, d and e of the document at position i,
@@ -22,7 +22,7 @@ Swapping the documents a at position i and b at position j > i, with
 
     P = sum_{i<l<j} w_l g_l prod_{i<m<l} d_m        worth of the documents between, per unit of state
     D = prod_{i<l<j} d_l                            factor by which the state passes through them
-    E = the state at j if it were 0 just past i     what is gathered between
+    E = the state at j if it were 0 just past i     the state gathered between
 
 changes Z M by
 
@@ -44,13 +44,13 @@ from rankwright.kernels.jit import inlined, internal, shared
 
 
 class Chain(NamedTuple):
-    """A metric bound to labels, as arrays; the symbols are those of the module's docstring."""
+    """A metric bound to labels, as arrays, with the symbols of the module's docstring."""
 
     weight: NDArray[Any]  # w, by position [longest query + 2], the last two 0
     gain: NDArray[Any]  # g, by document [documents]
     cont: NDArray[Any]  # d [documents], empty in an additive chain
     carry: NDArray[Any]  # e [documents], likewise
-    scale: NDArray[Any]  # 1 / Z, or 0 in a query where no document has any gain [queries]
+    scale: NDArray[Any]  # 1 / Z, or 0 in a query in which no document has any gain [queries]
     start: float  # s_1
     additive: bool  # d = 1 and e = 0 everywhere
     depth: int  # positions from this one on have no weight

@@ -38,17 +38,16 @@ class SoftmaxOptions(NamedTuple):
 
 
 class SoftmaxTarget(NamedTuple):
-    """What the softmax of the scores shall be; ``weight`` and ``mass`` are empty where all documents weigh the same."""
+    """The target of the scores' softmax; ``weight`` and ``mass`` are empty if all documents weigh the same."""
 
     value: NDArray[Any]  # numerators of phi [documents]
     weight: NDArray[Any]  # factor of a document's term in the loss [documents]
-    mass: NDArray[
-        Any
-    ]  # receives the sum of weight times phi, the factor of the curvature [queries]
+    # Receives the sum of weight times phi, the factor of the curvature [queries].
+    mass: NDArray[Any]
 
 
 class SoftmaxParts(NamedTuple):
-    """What `softmax_cross_entropy` writes for the leaves of a tree, by document; empty where nobody asks for it."""
+    """Arrays by document for the leaves of a tree; `softmax_cross_entropy` writes them unless they are empty."""
 
     rho: NDArray[Any]
     grad: NDArray[Any]  # without ``newton``

@@ -30,19 +30,17 @@ from rankwright.kernels.random import fill_noise
 
 
 class Neighbours(NamedTuple):
-    """Which documents trade places, and what of an exchange counts."""
+    """Which documents trade places, and which part of an exchange counts."""
 
     reach: int  # places apart
-    lower: NDArray[
-        Any
-    ]  # weight of the lower position, w, or 0 to leave out what changes there [longest query + 2]
-    from_start: (
-        bool  # the user's state before both is the chain's start, whatever stands above them
-    )
+    # Weight w of the lower position, or 0 to leave out the change there [longest query + 2].
+    lower: NDArray[Any]
+    # The user's state before both is the chain's start, whatever the documents above them.
+    from_start: bool
 
 
 class StoredPairs(NamedTuple):
-    """Pairs of rows with their curvature: those of query q are the ``used[q]`` from ``start[q]`` on."""
+    """Pairs of rows with their curvature; query q has the ``used[q]`` pairs from ``start[q]`` on."""
 
     start: NDArray[Any]  # [queries + 1]
     used: NDArray[Any]  # [queries]
@@ -51,7 +49,7 @@ class StoredPairs(NamedTuple):
 
 
 class Passage(NamedTuple):
-    """What lies between two positions, by the upper one: P, D and E of `exchange` [longest query + 1]."""
+    """P, D and E of `exchange`, for the documents between two positions, by the upper one [longest query + 1]."""
 
     worth: NDArray[Any]
     through: NDArray[Any]
@@ -65,7 +63,7 @@ class NeighbourScratch(NamedTuple):
     ranked: Ranked
     passage: Passage
     row: PairRow
-    documents: NDArray[Any]  # records: what moves together shares a cache line
+    documents: NDArray[Any]  # records, so that numbers that move together share a cache line
     order: NDArray[Any]
     leaf: NDArray[Any]  # by position
     sorting: NDArray[Any]  # of `sort_descending`
@@ -108,7 +106,7 @@ def neighbour_pairs(
     """Sum pair losses over documents at most ``neighbours.reach`` places apart in noisy rankings.
 
     The noise decides which documents are neighbours and what an exchange is worth; the loss is taken at the scores
-    without noise. Where ``stored`` has room, it receives the pairs.
+    without noise. If ``stored`` has room, it receives the pairs.
     """
     noisy, documents, order, leaf_at = scratch.noisy, scratch.documents, scratch.order, scratch.leaf
     y, _, odds, g, d, e, state, u = scratch.ranked
@@ -127,9 +125,8 @@ def neighbour_pairs(
             highest = max(highest, score[start + a])
             lowest = min(lowest, score[start + a])
         wide = not highest - lowest < WIDE
-        for a in range(
-            n
-        ):  # the loss needs scores only in the form of odds, unless these would underflow
+        # The loss needs scores only in the form of odds, unless these would underflow.
+        for a in range(n):
             document = documents[a]
             document["odds"] = (
                 score[start + a] if wide else exp_negative(score[start + a] - highest)
@@ -154,12 +151,10 @@ def neighbour_pairs(
             sort_descending(noisy, n, order, scratch.sorting)
             state_here = chain.start
             tile = TILE if reach < TILE else n
-            for low in range(
-                0, min(n - 1, chain.depth), tile
-            ):  # positions from low on are numbered from 0
-                m = min(tile, chain.depth - low) + min(
-                    reach, n
-                )  # an infinite depth plus a long reach may overflow
+            # Within a tile, positions from low on are numbered from 0.
+            for low in range(0, min(n - 1, chain.depth), tile):
+                # The reach is limited first, because an infinite depth plus a long reach may overflow.
+                m = min(tile, chain.depth - low) + min(reach, n)
                 m = min(m, n - low)
                 for i in range(m):
                     document = documents[order[low + i]]
@@ -232,7 +227,7 @@ _STORED = typeof(StoredPairs(*np.empty((2, 0), np.int64), np.empty((0, 2), np.in
     )
 )
 def _gather_chain(m: int, order: Any, documents: Any, d: Any, e: Any, passage: Any) -> None:
-    """Write continuation and carry by position; nothing lies between two positions so far."""
+    """Write continuation and carry by position, and passages without any document between two positions."""
     for i in range(m):
         document = documents[order[i]]
         d[i] = document["cont"]
@@ -315,7 +310,7 @@ def _chained_exchanges_apart(
     gathered: Any,
     delta: Any,
 ) -> None:
-    """Write the same in any chain, with what lies between both positions."""
+    """Write the same in any chain, with the passage between both positions."""
     step = np.uint64(apart)
     for i in range(np.uint64(rows)):
         j = i + step
@@ -326,7 +321,7 @@ def _chained_exchanges_apart(
     types.void(types.int64, types.int64, ROW, ROW, ROW, ROW, types.NamedUniTuple(ROW, 3, Passage))
 )
 def _lengthen_passages(last: int, rows: int, w: Any, g: Any, d: Any, e: Any, passage: Any) -> None:
-    """Add the position i + last to what lies between i and the positions below it, i < rows."""
+    """Add the position i + last to the passage between i and the positions below it, i < rows."""
     worth, through, gathered = passage
     step = np.uint64(last)
     for i in range(np.uint64(rows)):
@@ -338,14 +333,14 @@ def _lengthen_passages(last: int, rows: int, w: Any, g: Any, d: Any, e: Any, pas
 
 @shared("void(int64, int64, float64[::1], float64[::1])")
 def _wide_chances(apart: int, rows: int, score: Any, chance: Any) -> None:
-    """Write the chance that i + apart beats i, i < rows, where odds would underflow."""
+    """Write the chance that i + apart beats i, i < rows, if odds would underflow."""
     for i in range(rows):
         chance[i] = 1.0 / (1.0 + math.exp(min(score[i] - score[i + apart], 700.0)))
 
 
 @shared(types.void(types.int64, types.int64, ROW, ROW, ROW))
 def _weigh_apart(apart: int, rows: int, y: Any, u: Any, delta: Any) -> None:
-    """Multiply what the positions i and i + apart trade by the weight of the better document, i < rows."""
+    """Multiply the change of the pair i and i + apart by the weight of the better document, i < rows."""
     step = np.uint64(apart)
     for i in range(np.uint64(rows)):
         delta[i] *= u[i] if y[i] > y[i + step] else u[i + step]
@@ -360,9 +355,8 @@ def _pushes_apart(
     ``odds`` are e^score, or the scores themselves if ``wide``. ``curv`` holds the weights on entry.
     """
     step = np.uint64(apart)
-    for i in range(
-        np.uint64(rows)
-    ):  # a weight becomes negative where the lower document has the better label
+    # A weight becomes negative if the lower document has the better label.
+    for i in range(np.uint64(rows)):
         j = i + step
         weight = abs(curv[i])
         better = weight if y[i] > y[j] else -weight

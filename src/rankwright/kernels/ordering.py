@@ -11,7 +11,8 @@ import numpy as np
 
 from rankwright.kernels.jit import either, internal, jit, shared
 
-_SMALL = 64  # up to this many documents, comparing each with all, several at a time, beats sorting by digits
+# Up to this many documents, comparing each with all, several at a time, beats sorting by digits.
+_SMALL = 64
 _DIGIT_VALUES = 256  # of a digit of 8 bits, the longest
 _INDEX_MASK = np.uint64(0xFFFFFFFF)
 
@@ -46,9 +47,8 @@ def sort_descending(score: Any, n: int, order: Any, scratch: Any) -> None:
     digit_bits = 6 if n <= 512 else 8
     n_digits = 2 if n <= 1 << 12 else 3 if n <= 1 << 20 else 4
     step = (float(1 << (digit_bits * n_digits)) - 1.0) / (highest - lowest)
-    by_digits = (
-        0.0 < step < np.inf
-    )  # not with infinite scores, or scores that hardly differ: one run of all
+    # Infinite scores, or scores that hardly differ, form a single run instead.
+    by_digits = 0.0 < step < np.inf
     keys = scratch[:n]
     spare = scratch[n : 2 * n]
     result = keys if n_digits % 2 == 0 else spare

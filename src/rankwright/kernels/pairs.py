@@ -1,4 +1,4 @@
-"""What kernels of document pairs share: the loss of a pair, the documents of a ranking, and what sums are added to.
+"""The loss of a pair of documents, the documents of a ranking, and the sums, for the kernels of pairs.
 
 A pair of documents a (better label) and b at scores z has the loss W log(1 + exp(-sigma (z_a - z_b))), where W may
 have the factor u_a, a weight of the better document:
@@ -6,8 +6,8 @@ have the factor u_a, a weight of the better document:
     push = sigma W p        to grad_b, its negative to grad_a          p = 1 / (1 + exp(sigma (z_a - z_b)))
     curv = sigma^2 W p (1 - p)      to both on the diagonal, its negative between them
 
-The pairs of one position are written into arrays (push, curv) first and summed afterwards: both loops vectorise.
-`ranked_pairs` has the pairs of one ranking, `neighbour_pairs` neighbours in noisy rankings.
+The pairs of a position are written into arrays (push, curv) first and summed afterwards, because both loops are then
+vectorised. `ranked_pairs` has the pairs of a ranking, and `neighbour_pairs` has neighbours in noisy rankings.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ from numpy.typing import NDArray
 from rankwright.kernels.jit import inlined, shared
 
 NO_NOISE = -1
-TILE = 1024  # positions that are paired at a time: their arrays stay in the cache
+TILE = 1024  # positions that are paired at a time, because their arrays then stay in the cache
 WIDE = 650.0  # a larger range of sigma z underflows in exp(sigma (z - max))
 
 
 class Judged(NamedTuple):
-    """What is known of the documents; ``weight`` is empty where all pairs have the weight W alone."""
+    """Labels and weights of the documents; ``weight`` is empty if all pairs have the weight W alone."""
 
     label: NDArray[Any]  # [documents]
     weight: NDArray[Any]  # factor of W in the pairs whose better document it is [documents]
@@ -40,9 +40,9 @@ class Noise(NamedTuple):
 
 
 class PairSums(NamedTuple):
-    """What the sums over pairs are added to; ``leaf`` is empty where none are wanted between leaves.
+    """Arrays to add the sums over pairs to; ``leaf`` is empty if no sums between leaves are needed.
 
-    Nobody reads the sums once ``stop`` (`threads.stop_flag`) is raised.
+    The sums are not used if ``stop`` (`threads.stop_flag`) is raised.
     """
 
     grad: NDArray[Any]  # [documents]
@@ -51,9 +51,7 @@ class PairSums(NamedTuple):
     leaf: NDArray[Any]  # of each document
     between: NDArray[Any]  # curvature between leaves [leaves, leaves]
     stop: NDArray[Any]
-    rounding: float = (
-        0.0  # of what is added between leaves: see `rankwright.support.reducer.rounding`
-    )
+    rounding: float = 0.0  # of sums between leaves: see `rankwright.support.reducer.rounding`
 
 
 class Ranked(NamedTuple):

@@ -132,10 +132,8 @@ def stream_of(seed: int, iteration: int, term: int = 0) -> np.uint64:
     """Fold seed, iteration and summand into the 64-bit key of the generator (SplitMix64's finaliser)."""
     mask = (1 << 64) - 1
     x = seed & mask
-    for part in (
-        iteration,
-        term,
-    ):  # mixed in one after the other, so that triples with the same sum differ
+    # Mixed in one after the other, so that triples with the same sum differ.
+    for part in (iteration, term):
         x = ((x ^ (x >> 31)) + part * 0xD1B54A32D192ED03 + 0x9E3779B97F4A7C15) & mask
         x = ((x ^ (x >> 30)) * 0xBF58476D1CE4E5B9) & mask
         x = ((x ^ (x >> 27)) * 0x94D049BB133111EB) & mask

@@ -29,9 +29,8 @@ def expected_rank_gradient(
 ) -> None:
     """Subtract from ``grad`` the gradient of E sum w g, for additive chains: O(n^2 depth) per query.
 
-    Opponents past those that make every rank with a weight impossible (its chance underflows to 0) are left out, so
-    most documents of a long query take only as many steps as that needs. Nobody reads ``grad`` once the flag ``stop``
-    is raised.
+    Further opponents are left out once every rank with a weight is impossible (its chance underflows to 0), so most
+    documents of a long query take few steps. ``grad`` is not used if the flag ``stop`` is raised.
     """
     longest = longest_query(q0, q1, bounds)
     places = min(chain.depth, longest)

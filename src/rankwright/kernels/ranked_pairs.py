@@ -34,13 +34,13 @@ STATIC, RANDOM, ALL, ALL_STATIC, ALL_RANDOM = range(1, 6)
 class PairWeights(NamedTuple):
     """W of a pair: unit, or a sum of |dM|, |g_a - g_b| distance[|i - j|] and the better document's own g w."""
 
-    unit: float
-    by_swap: bool
-    by_distance: bool
-    by_own: bool
-    distance: NDArray[Any]  # by number of positions apart [longest query + 1]
-    sigma: float
-    normalize: bool
+    unit: float = 0.0
+    by_swap: bool = False
+    by_distance: bool = False
+    by_own: bool = False
+    distance: NDArray[Any] = np.zeros(1)  # by number of positions apart [longest query + 1]
+    sigma: float = 1.0
+    normalize: bool = False
     by_document: bool = False  # times the better document's weight
 
 
@@ -48,16 +48,19 @@ class PairChoice(NamedTuple):
     """Which pairs count: those with a document in the top, or in the extension of the top."""
 
     top: int
-    extend: int  # 0, or STATIC ... ALL_RANDOM
-    by_quota: bool
-    true_label: NDArray[Any]  # smallest label of documents that belong in the top [queries]
-    relevant_label: NDArray[Any]  # smallest label of relevant documents, or infinity [queries]
-    quota: NDArray[Any]  # by quota, places of the ideal top that hold this label [queries]
-    crowded: NDArray[Any]  # every label of relevant documents is in the ideal top [queries]
+    extend: int = 0  # or STATIC ... ALL_RANDOM, which need the fields below
+    by_quota: bool = False
+    # Smallest label of the documents that belong in the top, and of the relevant ones (or infinity) [queries].
+    true_label: NDArray[Any] = np.zeros(0)
+    relevant_label: NDArray[Any] = np.zeros(0)
+    # By quota, places of the ideal top that hold the smallest true label [queries].
+    quota: NDArray[Any] = np.zeros(0, np.int64)
+    # True if every label of relevant documents is in the ideal top [queries].
+    crowded: NDArray[Any] = np.zeros(0, np.bool_)
 
 
 class Sample(NamedTuple):
-    """One of several rankings whose mean is the gradient; arrays are empty where nothing is random."""
+    """A ranking of several, with the gradient as their mean; arrays are empty if there is no randomness."""
 
     noise: NDArray[Any]  # added to the scores, in the ranking and in the loss [documents]
     selection_draws: NDArray[Any]  # by which a random extension takes documents [documents]
@@ -70,7 +73,7 @@ class RankedScratch(NamedTuple):
     noisy: NDArray[Any]  # scores by document, later selection draws by position
     ranked: Ranked
     row: PairRow
-    documents: NDArray[Any]  # records: what moves together shares a cache line
+    documents: NDArray[Any]  # records, so that numbers that move together share a cache line
     order: NDArray[Any]
     extra: NDArray[Any]  # positions in the extension of the top
     leaf: NDArray[Any]  # by position

@@ -1,4 +1,4 @@
-"""Memory for kernels, reused between calls: fresh pages cost more than the work done in them."""
+"""Memory for kernels, reused between calls because fresh pages cost more than the work done in them."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ Arrays = TypeVar("Arrays")
 
 
 class Scratch(Generic[Arrays]):
-    """A pool of scratch arrays: one set for each thread that works at the same time.
+    """A pool of scratch arrays, with a set for each thread that works at the same time.
 
     Parameters
     ----------
@@ -27,7 +27,7 @@ class Scratch(Generic[Arrays]):
 
     @contextmanager
     def borrow(self) -> Iterator[Arrays]:
-        """Lend a set of arrays that no other thread uses meanwhile."""
+        """Lend a set of arrays that other threads do not use meanwhile."""
         try:
             arrays = self._free.pop()
         except IndexError:
@@ -38,5 +38,5 @@ class Scratch(Generic[Arrays]):
             self._free.append(arrays)
 
     def __getstate__(self) -> dict[str, Any]:
-        """Leave the memory behind when an objective is pickled."""
+        """Return the state without the memory, for pickles of an objective."""
         return {"_create": self._create, "_longest": self._longest, "_free": []}

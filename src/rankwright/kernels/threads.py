@@ -15,7 +15,7 @@ from threading import Thread, current_thread, local, main_thread
 import numpy as np
 from numpy.typing import NDArray
 
-MOST_THREADS = 1024  # more are a mistake, which LightGBM does not survive
+MOST_THREADS = 1024  # more are a mistake, and LightGBM crashes
 LONG_WORK = 2e7  # pairs of documents: about a tenth of a second
 _FORKED: list[bool] = []  # True in a forked process
 _SECONDS_BETWEEN_LOOKS = 0.05
@@ -34,11 +34,9 @@ def available_threads(threads: int | None) -> int:
     if threads is None:
         if _FORKED:
             return 1
-        return (
-            len(os.sched_getaffinity(0))
-            if hasattr(os, "sched_getaffinity")
-            else os.cpu_count() or 1
-        )
+        if hasattr(os, "sched_getaffinity"):
+            return len(os.sched_getaffinity(0))
+        return os.cpu_count() or 1
     if not isinstance(threads, int | np.integer) or isinstance(threads, bool):
         raise ValueError(f"threads must be a whole number, or None for all cores; got {threads!r}.")
     if threads < 1:
@@ -71,7 +69,7 @@ def equal_ranges(n: int, parts: int) -> list[tuple[int, int]]:
 
 
 def stop_flag() -> NDArray[np.uint8]:
-    """Return the flag that a kernel looks at, in its own thread: one byte, not 0 once nobody waits for the result.
+    """Return the flag that a kernel of this thread looks at: a byte, not 0 if the result is no longer needed.
 
     Examples
     --------
@@ -85,7 +83,7 @@ def stop_flag() -> NDArray[np.uint8]:
 def run_ranges(
     kernel: Callable[[int, int], None], ranges: list[tuple[int, int]], *, long: bool = False
 ) -> None:
-    """Call ``kernel(q0, q1)`` for each range, all but the first in threads of their own.
+    """Call ``kernel(q0, q1)`` for each range, all but the first in further threads.
 
     With ``long=True`` the main thread works on none, so that Ctrl-C need not wait for the work to end.
     """
@@ -99,28 +97,29 @@ def run_ranges(
         except BaseException as error:  # raised again in the caller's thread
             errors.append(error)
 
-    own = ranges[:0] if long and current_thread() is main_thread() else ranges[:1]
-    others = [Thread(target=guarded, args=limits) for limits in ranges[len(own) :]]
+    only_waits = long and current_thread() is main_thread()
+    in_this_thread = ranges[:0] if only_waits else ranges[:1]
+    further = ranges[len(in_this_thread) :]
+    threads = [Thread(target=guarded, args=limits) for limits in further]
     try:
-        for other in others:
-            other.start()
-        for limits in own:
+        for thread in threads:
+            thread.start()
+        for limits in in_this_thread:
             kernel(*limits)
-        for other in others:
-            while (
-                other.is_alive()
-            ):  # a wait without an end would not see a Ctrl-C that another thread receives
-                other.join(_SECONDS_BETWEEN_LOOKS)
+        for thread in threads:
+            # A wait without a limit would miss a Ctrl-C that another thread receives.
+            while thread.is_alive():
+                thread.join(_SECONDS_BETWEEN_LOOKS)
     except BaseException:
         flag[0] = 1
-        _wait_for(others)
+        _wait_for(threads)
         raise
     if errors:
         raise errors[0]
 
 
 def _wait_for(threads: list[Thread]) -> None:
-    """Wait for the end of those that were started; another Ctrl-C changes nothing, as they are about to end."""
+    """Wait for the end of started threads; another Ctrl-C is ignored, because they are about to end."""
     for thread in threads:
         while thread.is_alive():
             try:

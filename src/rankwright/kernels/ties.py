@@ -43,7 +43,7 @@ def expected_value(
 ) -> float:
     """Return the mean of Z M (see `exchange`) over all orders of ties; ``order`` sorts by descending score.
 
-    Nobody reads it once the flag ``stop`` is raised.
+    The result is not used if the flag ``stop`` is raised.
     """
     worth = 0.0
     state = start  # expected state before the block: states of different blocks are independent
@@ -77,7 +77,7 @@ def _block(
 ) -> float:
     """Return the expected worth of the block of tied documents at positions [low, high), counted up to ``end``.
 
-    Where every d is 1, the document at place t has gathered s + e + (t / (m - 1)) * (the others' e) on
+    If every d is 1, the document at place t has gathered s + e + (t / (m - 1)) * (the others' e) on
     average (McSherry and Najork 2008). Otherwise e = 0, and
 
         A_t = mean over t documents of the product of their d
@@ -88,7 +88,7 @@ def _block(
         F_t <- [ g_x A_t + t d_x F_{t-1} + (m - t) F_t ] / (m + 1)
         A_t <- [ (m + 1 - t) A_t + t d_x A_{t-1} ] / (m + 1)
 
-    Where users stop, both fall with t until they underflow: places past the last that is not 0 are left out.
+    If users stop, both fall with t until they underflow, so places past the last that is not 0 are left out.
     """
     m = high - low
     chained = False

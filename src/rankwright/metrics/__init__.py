@@ -1,15 +1,15 @@
 """Ranking metrics: values that can be printed, parsed and compared, and that bind to labels as arrays.
 
 The formula of a metric stands at the head of `rankwright.kernels.exchange`. A metric of your own is a subclass of
-`Metric` that defines the first two of its parts, and the others where the default does not fit:
+`Metric` that defines the first two of these parts, and the others if the default does not fit:
 
-    weights(n)             w, what each position is worth
+    weights(n)             w, the weight of each position
     gains(labels)          g, the gain of each document
     continuations(labels)  d, the probability that the user continues past each document: 1
-    carries(labels)        e, what each document adds to the user's state: 0. Only one of d and e may be defined
+    carries(labels)        e, the amount that each document adds to the user's state: 0. Define d or e, not both
     normalisers(...)       Z, by which the sum of each query is divided: 1
 
-Binding turns these into arrays, and the rest of the package sees nothing else, so your metric works with every
+Binding turns these into arrays. The rest of the package uses the arrays only, so your metric works with every
 objective:
 
 >>> from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""What a metric is, sums of metrics, and their text form."""
+"""Metrics, sums of metrics, and their text form."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ Floats = NDArray[np.floating[Any]]
 _NOTATION = Notation(
     "metric", "'ndcg@10', 'err(gain=linear)@5' or 'ndcg@10[margin]'", hidden=("at", "label")
 )
-_LARGEST_CUTOFF = 2**63 - 1  # what kernels can count to
-_LONG_QUERY = 1000  # positions that are looked at where a fact must not depend on the data
-_SHORT_NAMES = {"p": "precision"}  # as trec_eval's users write it
+_LARGEST_CUTOFF = 2**63 - 1  # kernels count no farther
+_LONG_QUERY = 1000  # positions that decide a property which must not depend on the data
+_SHORT_NAMES = {"p": "precision"}  # as users of trec_eval write it
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -32,7 +32,7 @@ class Metric:
     at
         Cutoff: positions past it do not count. None for the whole list.
     label
-        Name of the label that it reads, where documents have several; None for the main one.
+        Name of the label to read, if documents have several labels; None for the main label.
 
     Examples
     --------
@@ -47,9 +47,8 @@ class Metric:
     higher_is_better: ClassVar[bool] = True
     selects: ClassVar[bool] = False  # True: documents with a positive score, in input order
     start: ClassVar[float] = 1.0  # the user's state before the first position
-    fixed_normaliser: ClassVar[bool] = (
-        True  # Z does not depend on labels; a class that defines one must say so itself
-    )
+    # True if Z does not depend on labels; a class that defines `normalisers` must say so itself.
+    fixed_normaliser: ClassVar[bool] = True
 
     at: int | None = field(default=None)
     label: str | None = field(default=None)
@@ -57,9 +56,9 @@ class Metric:
     def __init_subclass__(cls) -> None:
         if "normalisers" in vars(cls) and "fixed_normaliser" not in vars(cls):
             cls.fixed_normaliser = False
-        if "__repr__" not in vars(cls):  # a dataclass keeps the one that is there
+        if "__repr__" not in vars(cls):  # a dataclass keeps an existing method
             cls.__repr__ = short_repr  # type: ignore[method-assign]
-        if vars(cls).get("name"):  # a subclass that inherits its name does not take it over
+        if vars(cls).get("name"):  # a subclass that inherits its name is not registered under it
             _NOTATION.register(cls.name, cls)
 
     def __post_init__(self) -> None:
@@ -72,7 +71,7 @@ class Metric:
         check_label_name(self.label, self.name)
 
     def terms(self) -> tuple[tuple[float, Metric], ...]:
-        """Return the terms (factor, metric): itself, unless it is a sum."""
+        """Return the terms (factor, metric); a metric that is not a sum is its only term."""
         return ((1.0, self),)
 
     @property
@@ -81,40 +80,40 @@ class Metric:
         return self.terms()[0][1]
 
     def weights(self, n: int) -> Floats:
-        """Position weights w_1 ... w_n, without regard to the cutoff."""
+        """Return the position weights w_1 ... w_n, without regard to the cutoff."""
         raise TypeError(
             f"{type(self).__name__} must define weights(n), what each position is worth."
         )
 
     @property
     def weighs_alike(self) -> bool:
-        """Whether all positions have the same weight; where gains add up, only a cutoff then makes the order matter."""
+        """Return True if all positions have the same weight, so that the order matters by a cutoff or cascade only."""
         return bool(np.ptp(self.weights(_LONG_QUERY)) == 0)
 
     def weight_below(self, at: int) -> float:
-        """Weight of every position past the cutoff ``at``."""
+        """Return the weight of every position past the cutoff ``at``."""
         return 0.0
 
     def gains(self, labels: Floats) -> Floats:
-        """Gain of each document."""
+        """Return the gain of each document."""
         raise TypeError(
             f"{type(self).__name__} must define gains(labels), the gain of each document."
         )
 
     def relevance(self, labels: Floats) -> Floats:
-        """Relevance r of each document, by which StochasticRank's mu lowers its score: the label, as given."""
+        """Return the relevance r of each document, by which StochasticRank's mu lowers its score: the label."""
         return labels
 
     def continuations(self, labels: Floats) -> Floats:
-        """Probability that the user continues past each document; 1 unless the metric is a cascade."""
+        """Return the probability that the user continues past each document; 1 unless the metric is a cascade."""
         return np.ones_like(labels)
 
     def carries(self, labels: Floats) -> Floats:
-        """What each document adds to the user's state: 0 except for counts of relevant documents."""
+        """Return the amount that each document adds to the user's state: 0 unless relevant documents are counted."""
         return np.zeros_like(labels)
 
     def normalisers(self, weight: Floats, gain: Floats, boundaries: NDArray[np.int64]) -> Floats:
-        """Z of each query; ``weight`` is cut off already."""
+        """Return Z of each query; ``weight`` is cut off already."""
         return np.ones(len(boundaries) - 1)
 
     def bind(
@@ -122,9 +121,9 @@ class Metric:
     ) -> Chain:
         """Turn the metric into arrays for these labels.
 
-        With ``truncate=False`` positions past the cutoff keep their weight while Z stays that of the
-        cutoff: the usual choice for pair weights ("Lambda-eX" paper, section 2.2; Z as in its table 1, where
-        equation (3) prints IDCG without a cutoff).
+        With ``truncate=False`` positions past the cutoff keep their weight, while Z has the cutoff. This is the usual
+        choice for pair weights ("Lambda-eX" paper, section 2.2; Z as in its table 1, although equation (3) prints IDCG
+        without a cutoff).
         """
         longest = int(np.max(np.diff(boundaries)))
         full = np.zeros(longest + 2)
@@ -136,7 +135,7 @@ class Metric:
             Metric.continuations,
             Metric.carries,
         ]
-        with np.errstate(over="ignore"):  # refused below, where the error names the label
+        with np.errstate(over="ignore"):  # the check below names the label
             gain = _one_per_label(self, "gains", self.gains(labels), labels)
             cont = carry = np.empty(0)
             if has_state:
@@ -145,9 +144,8 @@ class Metric:
             normaliser = np.asarray(self.normalisers(cut, gain, boundaries))
         has_gain = np.logical_or.reduceat(gain != 0, boundaries[:-1])
         for part in (gain, cont, carry, normaliser[has_gain]):
-            if part.size and not (
-                -np.inf < part.min() and part.max() < np.inf
-            ):  # false for NaN too
+            # The comparisons are false for NaN too.
+            if part.size and not (-np.inf < part.min() and part.max() < np.inf):
                 raise ValueError(
                     f"{self} has no finite gain for the label {labels.max():g}; rescale the labels or use a linear "
                     "gain."
@@ -181,7 +179,7 @@ class Metric:
         )
 
     def of(self, scores: ArrayLike, labels: ArrayLike, *, ties: str = "worst") -> float:
-        """Value for one query."""
+        """Return the value for a single query."""
         from rankwright.evaluation.per_query import evaluate
 
         result = evaluate(
@@ -204,7 +202,7 @@ class Metric:
 class MetricSum(Metric):
     """A weighted sum of metrics, for evaluation and early stopping; an objective optimises the first of them.
 
-    A query counts where all of the metrics have a value.
+    A query counts if all of the metrics have a value for it.
 
     Parameters
     ----------
@@ -233,12 +231,12 @@ class MetricSum(Metric):
 
     @property
     def higher_is_better(self) -> bool:  # type: ignore[override]
-        """That of all of its terms."""
+        """Return the direction of its terms, which is the same for all."""
         return self.first.higher_is_better
 
     @property
     def selects(self) -> bool:  # type: ignore[override]
-        """Whether its first term selects documents."""
+        """Return True if its first term selects documents."""
         return self.first.selects
 
     def terms(self) -> tuple[tuple[float, Metric], ...]:
@@ -248,7 +246,7 @@ class MetricSum(Metric):
     def bind(
         self, labels: Floats, boundaries: NDArray[np.int64], *, truncate: bool = True
     ) -> Chain:
-        """Refuse: a sum of chains is not a chain."""
+        """Raise ValueError, because a sum of chains is not a chain."""
         raise ValueError(f"{self} is a sum, which has no arrays of its own; bind its terms.")
 
     def __str__(self) -> str:
@@ -258,10 +256,10 @@ class MetricSum(Metric):
 
 
 def metric(text: str | Metric) -> Metric:
-    """Read a metric from its text form, such as ``ndcg@10``, ``err(gain=linear)@5`` or ``rbp(p=0.8)``.
+    """Read a metric from its text form, for example ``ndcg@10``, ``err(gain=linear)@5`` or ``rbp(p=0.8)``.
 
-    ``ndcg@10[margin]`` reads the label ``margin``, where documents have several; ``ndcg@10 + 0.3 ndcg@10[margin]`` is a
-    weighted sum.
+    ``ndcg@10[margin]`` reads the label ``margin`` of documents with several labels, and
+    ``ndcg@10 + 0.3 ndcg@10[margin]`` is a weighted sum.
 
     Examples
     --------
@@ -310,7 +308,7 @@ def metric_texts(texts: str | Metric | Sequence[str | Metric]) -> list[str | Met
 
 
 def known_metrics() -> dict[str, type[Metric]]:
-    """Every metric class that has been defined, yours included, by name."""
+    """Return every metric class that has been defined, yours included, by name."""
     return dict(_NOTATION.known)
 
 
@@ -319,7 +317,8 @@ def _shown(value: Any) -> str:
 
 
 def _one_per_label(owner: Metric, what: str, values: Floats, labels: Floats) -> NDArray[np.float64]:
-    array = np.require(values, np.float64, ["C", "W"])  # kernels know one type of array
+    # Kernels are compiled for this type of array only.
+    array = np.require(values, np.float64, ["C", "W"])
     if array.shape != labels.shape:
         raise ValueError(
             f"{what} of {owner} have shape {array.shape} for {len(labels)} labels; return one per label."

@@ -14,9 +14,11 @@ from rankwright.metrics.base import Floats, Metric
 
 
 def _two_to(labels: Floats) -> Floats:
-    """2^r; grades are mostly small whole numbers, for which a table is faster."""
-    grades = labels.astype(np.intp) if labels.size and labels.max() < 64 else None
-    if grades is None or np.any(grades != labels):
+    """Return 2^r, from a table if the labels are small whole numbers, because that is faster."""
+    if not labels.size or not labels.max() < 64:
+        return np.exp2(labels)
+    grades = labels.astype(np.intp)
+    if np.any(grades != labels):
         return np.exp2(labels)
     powers: Floats = np.exp2(np.arange(grades.max() + 1.0))[grades]
     return powers
@@ -32,9 +34,8 @@ def _choose(owner: Metric, option: str, *allowed: str) -> None:
 
 def _check_range(owner: Metric, option: str, low: float, high: float) -> None:
     number = getattr(owner, option)
-    most = min(
-        high, sys.float_info.max
-    )  # Python compares whole numbers that no float can hold, but NumPy fails
+    # Python can compare whole numbers that are too large for a float, but NumPy fails with them.
+    most = min(high, sys.float_info.max)
     if isinstance(number, bool) or not (
         isinstance(number, int | float) and low < number < high and number <= most
     ):
@@ -44,29 +45,29 @@ def _check_range(owner: Metric, option: str, low: float, high: float) -> None:
 
 
 class _Reciprocal:
-    """Metrics whose positions weigh 1 / i."""
+    """Metrics with the position weights 1 / i."""
 
     def weights(self, n: int) -> Floats:
-        """1 / i."""
+        """Return 1 / i."""
         return 1 / np.arange(1, n + 1)
 
 
 class _Decaying:
-    """Metrics whose positions weigh decay^(i-1)."""
+    """Metrics with the position weights decay^(i-1)."""
 
     decay: float
 
     def weights(self, n: int) -> Floats:
-        """decay^(i-1)."""
+        """Return decay^(i-1)."""
         weights: Floats = self.decay ** np.arange(n)
         return weights
 
 
 class _Cascade(Metric):
-    """Metrics whose user stops at a document with the probability of its gain."""
+    """Metrics of a user who stops at a document with the probability of its gain."""
 
     def continuations(self, labels: Floats) -> Floats:
-        """1 - g."""
+        """Return 1 - g."""
         return 1 - self.gains(labels)
 
 
@@ -99,13 +100,17 @@ class DCG(Metric):
         _choose(self, "discount", "log2", "reciprocal")
 
     def weights(self, n: int) -> Floats:
-        """1 / log2(1 + i) or 1 / i."""
+        """Return 1 / log2(1 + i) or 1 / i."""
         position = np.arange(1, n + 1)
-        return 1 / np.log2(1 + position) if self.discount == "log2" else 1 / position
+        if self.discount == "log2":
+            return 1 / np.log2(1 + position)
+        return 1 / position
 
     def gains(self, labels: Floats) -> Floats:
-        """2^r - 1 or r."""
-        return _two_to(labels) - 1 if self.gain == "exponential" else labels
+        """Return 2^r - 1 or r."""
+        if self.gain == "exponential":
+            return _two_to(labels) - 1
+        return labels
 
 
 @dataclass(frozen=True)
@@ -121,13 +126,14 @@ class NDCG(DCG):
     name: ClassVar[str] = "ndcg"
 
     def normalisers(self, weight: Floats, gain: Floats, boundaries: NDArray[np.int64]) -> Floats:
-        """DCG of the ideal order."""
-        return ideal_values(boundaries, weight, len(weight) if self.at is None else self.at, gain)
+        """Return the DCG of the ideal order."""
+        depth = len(weight) if self.at is None else self.at
+        return ideal_values(boundaries, weight, depth, gain)
 
 
 @dataclass(frozen=True)
 class ExpDCG(_Decaying, Metric):
-    """Exponentially discounted gain: w_i = decay^(i-1), g(r) = r. What YetiRank optimises.
+    """Exponentially discounted gain, which YetiRank optimises: w_i = decay^(i-1), g(r) = r.
 
     Reference: "Which Tricks" paper, section 3.
 
@@ -145,7 +151,7 @@ class ExpDCG(_Decaying, Metric):
         _check_range(self, "decay", 0, 1)
 
     def gains(self, labels: Floats) -> Floats:
-        """The label itself."""
+        """Return the label."""
         return labels
 
 
@@ -167,7 +173,7 @@ class _Graded(_Cascade):
             )
 
     def relevance(self, labels: Floats) -> Floats:
-        """Label divided by the largest one: cascades are defined on a relevance in [0, 1]."""
+        """Return the label divided by ``max_label``, because cascades are defined on a relevance in [0, 1]."""
         return labels / self.max_label
 
 
@@ -199,7 +205,7 @@ class ERR(_Reciprocal, _Graded):
         _choose(self, "gain", "exponential", "linear")
 
     def gains(self, labels: Floats) -> Floats:
-        """Probability that the document satisfies the user."""
+        """Return the probability that the document satisfies the user."""
         self._check(labels)
         if self.gain == "linear":
             return labels / self.max_label
@@ -209,7 +215,7 @@ class ERR(_Reciprocal, _Graded):
 
 @dataclass(frozen=True)
 class PFound(_Decaying, _Graded):
-    """Probability that the user finds what they look for: w_i = decay^(i-1), g = r / max_label, d = 1 - g.
+    """Probability that the user finds a satisfying document: w_i = decay^(i-1), g = r / max_label, d = 1 - g.
 
     Reference: CatBoost's documentation, "Ranking: objectives and metrics"; labels in [0, 1] are probabilities with
     ``max_label=1``.
@@ -228,7 +234,7 @@ class PFound(_Decaying, _Graded):
         _check_range(self, "decay", 0, 1)
 
     def gains(self, labels: Floats) -> Floats:
-        """Probability that the document satisfies the user."""
+        """Return the probability that the document satisfies the user."""
         self._check(labels)
         return labels / self.max_label
 
@@ -244,11 +250,11 @@ class _Binary(Metric):
         _check_range(self, "threshold", 0, np.inf)
 
     def gains(self, labels: Floats) -> Floats:
-        """1 for relevant documents."""
+        """Return 1 for relevant documents."""
         return (labels >= self.threshold).astype(np.float64)
 
     def relevance(self, labels: Floats) -> Floats:
-        """1 for relevant documents: grades above the threshold do not matter."""
+        """Return 1 for relevant documents, because grades above the threshold do not matter."""
         return self.gains(labels)
 
 
@@ -267,7 +273,7 @@ class MRR(_Reciprocal, _Binary, _Cascade):
 
 @dataclass(frozen=True)
 class MAP(_Reciprocal, _Binary):
-    """Average precision: the mean over the relevant documents of the precision where each stands.
+    """Average precision: the mean over the relevant documents of the precision at their positions.
 
     As a chain, the user's state counts the relevant documents seen so far, and w_i = 1 / i.
 
@@ -292,11 +298,11 @@ class MAP(_Reciprocal, _Binary):
         _choose(self, "divisor", "relevant", "attainable")
 
     def carries(self, labels: Floats) -> Floats:
-        """Count relevant documents."""
+        """Return 1 for relevant documents, which are counted."""
         return self.gains(labels)
 
     def normalisers(self, weight: Floats, gain: Floats, boundaries: NDArray[np.int64]) -> Floats:
-        """Relevant documents, or as many of them as fit above the cutoff."""
+        """Return the number of relevant documents, or of those that fit above the cutoff."""
         relevant = np.add.reduceat(gain, boundaries[:-1])
         if self.divisor == "attainable" and self.at is not None:
             return np.minimum(relevant, self.at)
@@ -323,15 +329,15 @@ class RBP(_Binary):
         _check_range(self, "p", 0, 1)
 
     def weights(self, n: int) -> Floats:
-        """(1 - p) p^(i-1)."""
+        """Return (1 - p) p^(i-1)."""
         return (1 - self.p) * self.p ** np.arange(n)
 
 
 class _Counting(_Binary):
-    """What counts relevant documents wherever they stand above the cutoff."""
+    """Metrics that count relevant documents anywhere above the cutoff."""
 
     def weights(self, n: int) -> Floats:
-        """1 everywhere."""
+        """Return 1 for every position."""
         return np.ones(n)
 
 
@@ -349,14 +355,14 @@ class Precision(_Counting):
     fixed_normaliser: ClassVar[bool] = True
 
     def normalisers(self, weight: Floats, gain: Floats, boundaries: NDArray[np.int64]) -> Floats:
-        """The cutoff, or the length of the list."""
+        """Return the cutoff, or the length of the list."""
         sizes = np.diff(boundaries).astype(np.float64)
         return sizes if self.at is None else np.full(len(sizes), float(self.at))
 
 
 @dataclass(frozen=True)
 class Recall(_Counting):
-    """Share of the relevant documents that stand above the cutoff.
+    """Share of the relevant documents that are above the cutoff.
 
     Examples
     --------
@@ -367,13 +373,13 @@ class Recall(_Counting):
     name: ClassVar[str] = "recall"
 
     def normalisers(self, weight: Floats, gain: Floats, boundaries: NDArray[np.int64]) -> Floats:
-        """All relevant documents."""
+        """Return the number of relevant documents."""
         return np.add.reduceat(gain, boundaries[:-1])
 
 
 @dataclass(frozen=True)
 class Success(_Counting, _Cascade):
-    """1 if a relevant document stands above the cutoff: w_i = 1, g = relevant, d = 1 - g.
+    """1 if a relevant document is above the cutoff: w_i = 1, g = relevant, d = 1 - g.
 
     Examples
     --------
@@ -388,8 +394,8 @@ class Success(_Counting, _Cascade):
 class ARP(Metric):
     """Average relevance position: w_i = i, g = r, Z = sum of labels. Lower is better.
 
-    With a cutoff, every document past it counts as standing just past it: w_i = min(i, at + 1). If it did
-    not count, burying the relevant documents would be best.
+    With a cutoff, every document past it counts as if it were just past it: w_i = min(i, at + 1). If these documents
+    did not count, burying the relevant ones would be best.
 
     Reference: Wang et al., CIKM 2018, eq. (1), normalised.
 
@@ -403,19 +409,19 @@ class ARP(Metric):
     higher_is_better: ClassVar[bool] = False
 
     def weights(self, n: int) -> Floats:
-        """Weigh a position by its number."""
+        """Return the number of each position."""
         return np.arange(1.0, n + 1)
 
     def weight_below(self, at: int) -> float:
-        """Weigh all of them like the first one past the cutoff."""
+        """Return the weight of the first position past the cutoff."""
         return at + 1.0
 
     def gains(self, labels: Floats) -> Floats:
-        """The label itself."""
+        """Return the label."""
         return labels
 
     def normalisers(self, weight: Floats, gain: Floats, boundaries: NDArray[np.int64]) -> Floats:
-        """Sum of the labels."""
+        """Return the sum of the labels."""
         return np.add.reduceat(gain, boundaries[:-1])
 
 
@@ -437,5 +443,5 @@ class DCGRR(_Reciprocal, Metric):
     selects: ClassVar[bool] = True
 
     def gains(self, labels: Floats) -> Floats:
-        """The label itself."""
+        """Return the label."""
         return labels

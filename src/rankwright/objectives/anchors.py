@@ -3,8 +3,8 @@
     rmse        loss = 1/2 sum_i (z_i - r_i)^2                           z is an expected label
     logistic    loss = sum_i log(1 + exp(z_i)) - t_i z_i,  t_i = [r_i >= threshold]      z is a log odds of relevance
 
-The losses of rankings look at differences within a query only; as a term beside one of them these two anchor the level.
-Queries whose labels are all equal teach the level too, and count.
+Losses of rankings depend on differences within a query only. As a second term, one of these two anchors the level.
+Queries of equal labels count too, because they teach the level.
 
 Reference: Friedman, "Greedy Function Approximation: A Gradient Boosting Machine", Annals of Statistics, 2001,
 algorithms 2 and 5. Departs from it: scores start at 0, and z is the log odds itself, not half of it.
@@ -30,7 +30,7 @@ from rankwright.objectives.options import check_positive
 
 @dataclass(frozen=True)
 class RMSE(Objective):
-    """Regression on labels, document by document. Curvature 1. Does not look at the metric.
+    """Regression on labels, document by document. Curvature 1. The metric does not matter.
 
     Examples
     --------
@@ -46,18 +46,18 @@ class RMSE(Objective):
     )
 
     def prepare(self, problem: Problem) -> Gradient:
-        """The targets are the labels, estimated by inverse propensities where there are any."""
+        """Use the labels as targets, estimated by inverse propensities if they are known."""
         return _Documents(problem, problem.labels, squared_errors)
 
 
 @dataclass(frozen=True)
 class Logistic(Objective):
-    """Cross entropy of relevant and not relevant, document by document. Does not look at the metric.
+    """Cross entropy of relevant and not relevant, document by document. The metric does not matter.
 
     Parameters
     ----------
     threshold
-        Labels of at least this are relevant.
+        Documents with at least this label are relevant.
 
     Examples
     --------
@@ -77,10 +77,9 @@ class Logistic(Objective):
         check_positive(self, "threshold")
 
     def prepare(self, problem: Problem) -> Gradient:
-        """The targets are 1 for relevant, or the inverse propensity where it is known, and 0 for the rest."""
-        return _Documents(
-            problem, (problem.labels >= self.threshold).astype(np.float64), binary_cross_entropy
-        )
+        """Use targets of 1 for relevant documents, times the inverse propensity if it is known, and 0 for others."""
+        relevant = (problem.labels >= self.threshold).astype(np.float64)
+        return _Documents(problem, relevant, binary_cross_entropy)
 
 
 class _Documents(Gradient):

@@ -1,4 +1,4 @@
-"""What an objective is: hyper-parameters as a value that can be printed, parsed, compared, added and scaled."""
+"""Objectives: hyperparameters as values that can be printed, parsed, compared, added and scaled."""
 
 from __future__ import annotations
 
@@ -77,9 +77,9 @@ class Objective:
     Parameters
     ----------
     label
-        Where documents have several labels, the name of the one to learn: ``"margin"``. None is that of the first
-        metric. ``"relevance | margin"`` draws one for each query and iteration, ``"0.7 relevance | 0.3 margin"`` with
-        these probabilities (as shares of their sum).
+        If documents have several labels, the name of the label to learn, for example ``"margin"``; None for the first
+        metric's label. ``"relevance | margin"`` draws a label for each query and iteration, and
+        ``"0.7 relevance | 0.3 margin"`` draws with these probabilities (as shares of their sum).
 
     Examples
     --------
@@ -87,7 +87,7 @@ class Objective:
     >>> print(YetiLoss(neighbours=3) + 0.5 * QueryRMSE().per_length())
     yetiloss(neighbours=3) + 0.5 n^-0.5 queryrmse
 
-    One of your own, the squared error of scores and scaled labels:
+    An objective of your own, the squared error of scores and scaled labels:
 
     >>> class SquaredErrors(Gradient):
     ...     def __init__(self, problem, scale):
@@ -112,12 +112,11 @@ class Objective:
     """
 
     name: ClassVar[str] = ""
-    # What it can do whatever its options are; `capabilities` adds what depends on them.
+    # Capabilities with any options; the property `capabilities` adds those that depend on the options.
     declared: ClassVar[Capabilities] = Capabilities()
     search: ClassVar[Mapping[str, Range | Choice]] = {}  # options worth tuning
-    search_training: ClassVar[
-        Mapping[str, Any]
-    ] = {}  # and parameters of the `Ranker`, in place of the usual ranges
+    # Parameters of the `Ranker` to tune, in place of the usual ranges.
+    search_training: ClassVar[Mapping[str, Any]] = {}
 
     label: str | None = field(default=None)
 
@@ -126,28 +125,28 @@ class Objective:
             raise ValueError(
                 f"{cls.__qualname__} has an option label, which every objective has; rename the option."
             )
-        if "__repr__" not in vars(cls):  # a dataclass keeps the one that is there
+        if "__repr__" not in vars(cls):  # a dataclass keeps an existing method
             cls.__repr__ = short_repr  # type: ignore[method-assign]
-        if vars(cls).get("name"):  # a subclass that inherits its name does not take it over
+        if vars(cls).get("name"):  # a subclass that inherits its name is not registered under it
             NOTATION.register(cls.name, cls)
 
     @property
     def capabilities(self) -> Capabilities:
-        """What it can do with these options."""
+        """Capabilities of the objective with its options."""
         return self.declared
 
     @property
     def varies(self) -> bool:
-        """Whether the gradient changes from iteration to iteration, by itself or because its label is drawn."""
+        """Return True if the gradient changes from iteration to iteration, by itself or because its label is drawn."""
         return self.capabilities.stochastic or len(self.label_shares()) > 1
 
     @property
     def from_pairs(self) -> bool:
-        """Whether it learns from given pairs instead of labels."""
+        """Return True if it learns from given pairs instead of labels."""
         return bool(getattr(self, "pairs", False))
 
     def label_shares(self) -> dict[str | None, float]:
-        """Return the labels it learns, each with the probability that it is drawn.
+        """Return the labels that it learns, each with the probability that it is drawn.
 
         Examples
         --------
@@ -162,11 +161,11 @@ class Objective:
         return dict(self.search)
 
     def prepare(self, problem: Problem) -> Gradient:
-        """Bind to labels."""
+        """Bind the objective to labels."""
         raise TypeError(f"{type(self).__name__} must define prepare().")
 
     def work(self, sizes: Floats) -> Floats:
-        """Estimate the cost of each query, in pairs of documents: to share queries between threads, and for Ctrl-C."""
+        """Estimate the cost of each query in pairs of documents, to share queries between threads and for Ctrl-C."""
         return sizes
 
     def terms(self) -> tuple[tuple[float, float, Objective], ...]:
@@ -188,16 +187,17 @@ class Objective:
     __rmul__ = __mul__
 
     def __str__(self) -> str:
-        own_first = sorted(fields(self), key=lambda f: f.kw_only is True)
-        values = ((f.name, getattr(self, f.name), f.default) for f in own_first)
-        options = [
-            f"{name}={written(value)}" for name, value, default in values if value != default
-        ]
-        return self.name + (f"({', '.join(options)})" if options else "")
+        # The label, which every objective has, comes after the options of the class.
+        ordered = sorted(fields(self), key=lambda option: option.kw_only is True)
+        changed = [option for option in ordered if getattr(self, option.name) != option.default]
+        if not changed:
+            return self.name
+        options = [f"{option.name}={written(getattr(self, option.name))}" for option in changed]
+        return f"{self.name}({', '.join(options)})"
 
 
 def known_objectives() -> dict[str, type[Objective]]:
-    """Every objective class that has been defined, yours included, by name."""
+    """Return every objective class that has been defined, yours included, by name."""
     return dict(NOTATION.known)
 
 
@@ -219,7 +219,7 @@ class Sum(Objective):
 
     @property
     def capabilities(self) -> Capabilities:
-        """What the sum can do, which follows from its terms."""
+        """Capabilities of the sum, derived from its terms."""
         terms = [term.capabilities for _, _, term in self.parts]
         return Capabilities(
             stochastic=any(term.varies for _, _, term in self.parts),
@@ -239,14 +239,17 @@ class Sum(Objective):
     def __str__(self) -> str:
         shown = []
         for factor, power, objective in self.parts:
-            scale = "" if factor == 1 else f"{_shown(factor)} "
-            length = "" if power == 0 else f"n^{_shown(power)} "
-            shown.append(f"{scale}{length}{objective}")
+            text = str(objective)
+            if power != 0:
+                text = f"n^{_shown(power)} {text}"
+            if factor != 1:
+                text = f"{_shown(factor)} {text}"
+            shown.append(text)
         return " + ".join(shown)
 
 
 def _label_shares(owner: str, text: str | None) -> dict[str | None, float]:
-    """Read the labels of an objective; factors are read only where there are several."""
+    """Read the labels of an objective; factors are read only if there are several labels."""
     texts = [None] if text is None else [part.strip() for part in str(text).split("|")]
     shares: dict[str | None, float] = {}
     for part in texts:

@@ -1,4 +1,4 @@
-"""An objective bound to labels: what training loops call with scores."""
+"""An objective bound to labels, which training loops call with scores."""
 
 from __future__ import annotations
 
@@ -31,9 +31,8 @@ from rankwright.objectives.gradient import Floats, Gradient, LeafSums, Problem
 # bits do not depend on threads. Parts much smaller than this would cost more in calls than in sums.
 _LEAF_PART_ROWS, _LEAF_PARTS = 8192, 16
 _LARGEST = 1e300  # sums over a query of larger scores may overflow
-_FLOOR = (
-    1e-12  # least curvature per unit of gradient: a saturated pair still pushes, and Newton divides
-)
+# Least curvature per unit of gradient, because a saturated pair still pushes and Newton's step divides by it.
+_FLOOR = 1e-12
 
 
 @dataclass(frozen=True)
@@ -78,22 +77,20 @@ class BoundObjective:
         self.seed = int(seed)
         self._weights = np.empty(0) if weights is None else queries.per_row(weights)
         target = parse_metric(metric).first
-        none = isinstance(labels, Mapping) and not labels  # where there are pairs alone
-        by_name = {} if none else grouped_labels(labels, queries)
+        by_name: Labels = {}
+        if not (isinstance(labels, Mapping) and not labels):  # no labels if there are pairs alone
+            by_name = grouped_labels(labels, queries)
         if inverse is not None and not objective.capabilities.uses_propensity:
-            able = sorted(
-                name for name, kind in NOTATION.known.items() if kind.declared.uses_propensity
-            )
+            able = [name for name, kind in NOTATION.known.items() if kind.declared.uses_propensity]
             raise ValueError(
                 f"{objective} cannot weigh documents by propensities; leave out propensity=, or use an objective that "
-                f"can: {', '.join(able)}."
+                f"can: {', '.join(sorted(able))}."
             )
         self._inverse = None if inverse is None else np.ascontiguousarray(queries.group(inverse))
         sizes = queries.sizes.astype(np.float64)
         self._terms: list[Gradient] = []
-        self._drawn: dict[
-            int, Callable[[int], Gradient]
-        ] = {}  # terms that are prepared for each iteration
+        # Terms that are prepared for each iteration.
+        self._drawn: dict[int, Callable[[int], Gradient]] = {}
         self._factors: list[Floats] = []
         work = np.zeros(len(sizes))
         for factor, power, term in objective.terms():
@@ -110,7 +107,7 @@ class BoundObjective:
     def _prepare(
         self, term: Objective, labels: Labels, metric: Metric, pairs: Pairs | None, number: int
     ) -> Gradient:
-        """Prepare a term for its labels or pairs; one whose label is drawn is prepared again for each iteration."""
+        """Prepare a term for its labels or pairs; if its label is drawn, it is prepared again for each iteration."""
         queries = self.queries
         if term.from_pairs:
             if pairs is None:
@@ -154,12 +151,12 @@ class BoundObjective:
 
     @property
     def leaf_parts(self) -> list[slice]:
-        """Rows, in grouped order, of the parts in which curvature is summed; they depend on the queries alone."""
+        """Rows in grouped order of each part in which curvature is summed; they depend on the queries alone."""
         rows = self.queries.boundaries
         return [slice(int(rows[q0]), int(rows[q1])) for q0, q1 in self._leaf_ranges]
 
     def __call__(self, scores: ArrayLike, iteration: int = 0) -> tuple[Floats, Floats]:
-        """Gradient and curvature of the loss at ``scores``, one each per row."""
+        """Return gradient and curvature of the loss at ``scores``, each with a number per row."""
         point = self.at(scores, iteration)
         for name, values in (("gradient", point.grad), ("curvature", point.hess)):
             if not (values.min() > -np.inf and values.max() < np.inf):  # false for NaN too
@@ -179,11 +176,11 @@ class BoundObjective:
         part: int | None = None,
         out: tuple[Floats, Floats] | None = None,
     ) -> Point:
-        """Gradient and curvature, and a leaf system: cheaper with ``leaves=True``, with ``part`` in that part alone.
+        """Return gradient, curvature and a leaf system, which is cheaper with ``leaves=True`` (in ``part`` alone).
 
-        ``out`` are two arrays [rows] to overwrite. The result may be these arrays themselves, so a loop that is done
-        with a gradient before it asks for the next one can pass the same two each time: on large data, fresh memory
-        costs more than a simple gradient.
+        ``out`` are two arrays [rows] to overwrite. The result may be these arrays themselves, so a loop that no longer
+        needs a gradient when it asks for the next can pass the same two each time. This helps because on large data
+        fresh memory costs more than a simple gradient.
         """
         z = self._check(scores)
         terms = self._terms_at(iteration)
@@ -203,7 +200,9 @@ class BoundObjective:
     ) -> tuple[Floats, Floats]:
         """Add the terms to ``grad`` and ``hess``, which are zeros in grouped order; return them by row."""
         alone = len(terms) == 1
-        g, h = (grad, hess) if alone else (np.empty(len(z)), np.empty(len(z)))
+        g, h = grad, hess
+        if not alone:
+            g, h = np.empty(len(z)), np.empty(len(z))
         for number, (query_factor, term) in enumerate(zip(self._factors, terms, strict=True)):
             if not alone:
                 g[:] = h[:] = 0.0
@@ -246,13 +245,13 @@ class BoundObjective:
         rounding: tuple[float, float] = (0.0, 0.0),
         part: int | None = None,
     ) -> tuple[Floats, Floats]:
-        """Gradient [leaves] and full curvature [leaves, leaves] summed over the leaves of a tree.
+        """Return gradient [leaves] and full curvature [leaves, leaves], summed over the leaves of a tree.
 
         If row i lies in leaf ``leaf_of[i]``, the best leaf values to second order solve (H + ridge) v = -g.
         Weights multiply both; a pair of rows has the weight of its query, so they must be constant within a query.
         ``query_weight`` [queries] are further factors, such as 0 to leave a query out. ``rounding`` of gradient and
         curvature (`rankwright.support.reducer.rounding`) makes the sums independent of the order of the queries. With
-        ``part`` only that one of `leaf_parts` is summed.
+        ``part`` only this part of `leaf_parts` is summed.
         """
         z = self._check(scores)
         options: dict[str, Any] = {"query_weight": query_weight, "rounding": rounding, "part": part}
@@ -273,12 +272,10 @@ class BoundObjective:
         part: int | None = None,
     ) -> tuple[Floats, Floats]:
         if not self.objective.capabilities.full_curvature:
-            solvable = sorted(
-                name for name, kind in NOTATION.known.items() if kind.declared.full_curvature
-            )
+            able = [name for name, kind in NOTATION.known.items() if kind.declared.full_curvature]
             raise ValueError(
                 f"{self.objective} has no full curvature, so leaves cannot be solved together; use diagonal leaf "
-                f"values, or an objective that has it: {', '.join(solvable)}."
+                f"values, or an objective that has it: {', '.join(sorted(able))}."
             )
         leaf = np.require(self.queries.group(np.asarray(leaf_of)), np.int64, ["C", "W"])
         if leaf.shape != z.shape or leaf.min() < 0 or leaf.max() >= n_leaves:
@@ -287,12 +284,12 @@ class BoundObjective:
             )
         weight = np.ones(self.queries.n_queries) if query_weight is None else query_weight
         if len(self._weights):
-            own_weight = self._weights[self.queries.boundaries[:-1]]
-            if np.any(self._weights != np.repeat(own_weight, self.queries.sizes)):
+            first_weight = self._weights[self.queries.boundaries[:-1]]
+            if np.any(self._weights != np.repeat(first_weight, self.queries.sizes)):
                 raise ValueError(
                     "full curvature needs the same weight for all rows of a query; give one weight per query."
                 )
-            weight = weight * own_weight
+            weight = weight * first_weight
         grad: Floats | None = None
         ranges = self._leaf_ranges if part is None else [self._leaf_ranges[part]]
         q0, q1 = ranges[0][0], ranges[-1][1]
@@ -302,16 +299,15 @@ class BoundObjective:
         for number, (query_factor, term) in enumerate(zip(self._factors, terms, strict=True)):
             stream = stream_of(self.seed, iteration, number)
             factor = query_factor * weight
-            own, hess = np.zeros(len(z)), np.zeros(len(z))
-            sums = [LeafSums(factor, leaf, own, hess, into, rounding[1]) for into in parts]
+            of_term, hess = np.zeros(len(z)), np.zeros(len(z))
+            sums = [LeafSums(factor, leaf, of_term, hess, into, rounding[1]) for into in parts]
             run_ranges(partial(_add_parts, term, z, stream, ranges, sums), shares, long=self._long)
-            own = own[rows]
+            of_term = of_term[rows]
             if np.any(factor != 1.0):
-                own *= np.repeat(
-                    factor[q0:q1], self.queries.sizes[q0:q1]
-                )  # in place: here is the peak of memory
-            grad = own if grad is None else grad + own
-            del own, hess, sums
+                # In place, because memory peaks here.
+                of_term *= np.repeat(factor[q0:q1], self.queries.sizes[q0:q1])
+            grad = of_term if grad is None else grad + of_term
+            del of_term, hess, sums
         assert grad is not None, "an objective has a term"
         grad = (grad + rounding[0]) - rounding[0] if rounding[0] else grad
         return np.bincount(leaf[rows], grad, n_leaves).astype(np.float64), parts.sum(axis=0)
@@ -323,9 +319,8 @@ class BoundObjective:
                 f"scores have shape {z.shape} for {self.queries.n_rows} rows; give one per row."
             )
         z = np.ascontiguousarray(self.queries.group(z))
-        if not (
-            z.min() >= -_LARGEST and z.max() <= _LARGEST
-        ):  # false for NaN too, and without temporary arrays
+        # The comparisons are false for NaN too, and need no temporary arrays.
+        if not (z.min() >= -_LARGEST and z.max() <= _LARGEST):
             row = int(np.flatnonzero(~(np.abs(z) <= _LARGEST))[0])
             raise ValueError(
                 f"a score is {z[row]}, and gradients need scores between -1e300 and 1e300: {self.queries.where(row)}. "

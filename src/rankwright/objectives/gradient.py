@@ -1,4 +1,4 @@
-"""What an objective is prepared for, and the gradient that it then gives to the kernels' sums."""
+"""The problem that an objective is prepared for, and the gradient that it then gives."""
 
 from __future__ import annotations
 
@@ -31,14 +31,14 @@ class Problem:
     queries
         Boundaries and keys.
     metric
-        What the objective optimises, if it optimises a metric.
+        The metric to optimise, if the objective uses one.
     pairs
         Given preferences, for an objective that learns from them instead of labels.
     inverse
-        Inverse propensity of each document with a positive label, 1 for the others [documents]; None where propensities
-        are not known.
+        Inverse propensity of each document with a positive label, 1 for other documents [documents]; None if
+        propensities are not known.
     mixed
-        True for queries with at least two different labels: the others have no order to learn [queries].
+        True for queries with at least two different labels, because others have no order to learn [queries].
     """
 
     labels: Floats
@@ -55,21 +55,23 @@ class Problem:
 
     @property
     def weights(self) -> Floats:
-        """Inverse propensities; empty where they are not known."""
+        """Inverse propensities; empty if they are not known."""
         return np.empty(0) if self.inverse is None else self.inverse
 
     def weighted_gains(self, chain: Chain) -> Chain:
-        """Multiply the gain of each document by its inverse propensity, where it is known."""
-        return chain if self.inverse is None else chain._replace(gain=chain.gain * self.inverse)
+        """Multiply the gain of each document by its inverse propensity, if it is known."""
+        if self.inverse is None:
+            return chain
+        return chain._replace(gain=chain.gain * self.inverse)
 
     def scratch(self, create: Callable[[int], Arrays]) -> Scratch[Arrays]:
-        """Memory for a kernel, large enough for any of the queries."""
+        """Return memory for a kernel, large enough for any of the queries."""
         return Scratch(create, int(self.queries.sizes.max()))
 
     def ranking_chain(self, objective: str, *, truncate: bool, signed: bool = False) -> Chain:
-        """Bind the metric; queries with no order to learn get scale 0.
+        """Bind the metric; queries with no order to learn get the scale 0.
 
-        Pair weights use the size of a change only. With ``signed`` a metric of which less is better gets a negative
+        Pair weights use the size of a change only. With ``signed`` a metric that is better when lower gets a negative
         scale, so that a higher value of the chain is always better.
         """
         if self.metric.selects:
@@ -83,22 +85,21 @@ class Problem:
 
 
 class LeafSums(NamedTuple):
-    """Where the leaves of a tree are summed: the gradient by document, and the curvature between leaves."""
+    """Arrays for the sums of a tree's leaves: the gradient by document, and the curvature between leaves."""
 
     query_weight: Floats  # factor of each query's curvature [queries]
     leaf: NDArray[np.int64]  # of each document
     grad: Floats  # [documents]
-    hess: Floats  # [documents], for kernels that write a curvature by document too
+    hess: Floats  # [documents], because some kernels write a curvature by document too
     between: Floats  # [leaves, leaves]
-    rounding: float = (
-        0.0  # (x + rounding) - rounding is added in place of x, so that sums in any order are exact
-    )
+    # (x + rounding) - rounding is added in place of x, so that sums in any order are exact.
+    rounding: float = 0.0
 
 
 class Gradient:
-    """An objective that knows its labels: what the kernels need, prepared once.
+    """An objective bound to labels, with everything that depends on the labels alone computed once.
 
-    Subclasses add the sums of their queries [q0, q1) to the arrays they are given.
+    Subclasses add the sums of the queries [q0, q1) to the arrays they are given.
     """
 
     def __init__(self, problem: Problem) -> None:
@@ -107,14 +108,14 @@ class Gradient:
         self.keys = problem.queries.keys
 
     def cached_for_step(self, q0: int, q1: int) -> Gradient:
-        """Return a gradient for one step, whose `add_between_leaves` may reuse what its `add` computed.
+        """Return a gradient for a single step, in which `add_between_leaves` may reuse the work of `add`.
 
-        It is cheaper for the queries [q0, q1), and may be for these alone.
+        It is cheaper for the queries [q0, q1), and possibly for them alone.
         """
         return self
 
     def set_unit_curvature(self, q0: int, q1: int, chain: Chain, hess: Floats) -> None:
-        """Set the curvature of a first-order method: 1 in queries with something to learn."""
+        """Set the curvature of a first-order method: 1 in queries with an order to learn."""
         sizes = np.diff(self.bounds[q0 : q1 + 1])
         hess[self.bounds[q0] : self.bounds[q1]] = np.repeat(
             np.sign(np.abs(chain.scale[q0:q1])), sizes
@@ -136,7 +137,7 @@ class Gradient:
 
 
 class PairGradient(Gradient):
-    """A gradient whose kernel sums over pairs of documents, and between leaves where it is given any."""
+    """A gradient with a kernel that sums over pairs of documents, and between leaves if it is given leaves."""
 
     def add(
         self, q0: int, q1: int, scores: Floats, stream: np.uint64, grad: Floats, hess: Floats
@@ -157,7 +158,7 @@ class PairGradient(Gradient):
 
 
 def without_leaves(grad: Floats, hess: Floats) -> PairSums:
-    """Sums over pairs that are not wanted between leaves."""
+    """Return arrays for sums over pairs by document only."""
     return PairSums(
         grad, hess, np.zeros(0), np.zeros(0, dtype=np.int64), np.zeros((0, 0)), stop_flag()
     )

@@ -3,7 +3,7 @@
     grad_i = - sum_j sigma W_ij / (1 + exp(sigma (z_i - z_j)))      over pairs with r_i > r_j; + for r_i < r_j
 
 W = 1 is RankNet, W = |change of the metric when i and j trade places| LambdaMART, and LambdaLoss has
-its own weights. Truncation limits the pairs to those with a document in the top; Lambda-eX adds documents that belong
+its own weights. Truncation limits the pairs to pairs with a document in the top; Lambda-eX adds documents that belong
 in the top and are not there.
 
 References: Burges, MSR-TR-2010-82 (RankNet, LambdaMART); Wang et al., CIKM 2018 (LambdaLoss); "Lambda-eX" paper,
@@ -58,7 +58,8 @@ EXTENSIONS = {
     "all-static": ALL_STATIC,
     "all-random": ALL_RANDOM,
 }
-_FIRST_SELECTION_DRAW = 1 << 24  # numbers of the draws that select documents; noise counts from 0
+# Draws that select documents are numbered from here, because draws of noise are numbered from 0.
+_FIRST_SELECTION_DRAW = 1 << 24
 _UNTRUNCATED = np.iinfo(np.int64).max
 
 
@@ -94,7 +95,7 @@ class RankNet(Objective):
         check_choice(self, "pairs", (True, False))
 
     def prepare(self, problem: Problem) -> Gradient:
-        """Give every pair the weight 1, or that which it was given with."""
+        """Give every pair the weight 1, or the weight that came with it."""
         if problem.pairs is not None:
             return _GivenPairs(problem, problem.pairs.arrays, self.sigma)
         n = len(problem.labels)
@@ -108,8 +109,8 @@ class RankNet(Objective):
             additive=True,
             depth=0,
         )
-        weights = PairWeights(1.0, False, False, False, np.zeros(1), float(self.sigma), False)
-        return _RankedPairs(problem, chain, weights, _top_only(_UNTRUNCATED), NOISELESS)
+        weights = PairWeights(unit=1.0, sigma=float(self.sigma))
+        return _RankedPairs(problem, chain, weights, PairChoice(_UNTRUNCATED), NOISELESS)
 
     def work(self, sizes: Floats) -> Floats:
         """All pairs."""
@@ -118,7 +119,7 @@ class RankNet(Objective):
 
 @dataclass(frozen=True)
 class Lambdas(Objective):
-    """What `LambdaMART` and `LambdaLoss` share: which pairs count, and at which scores.
+    """Base class of `LambdaMART` and `LambdaLoss`: which pairs count, and at which scores.
 
     Parameters
     ----------
@@ -128,23 +129,23 @@ class Lambdas(Objective):
         Truncation level τ: pairs count if one of the two is currently among the top τ documents. A
         number, ``"k"`` (the metric's cutoff), ``"k+3"`` and the like, or None for all pairs.
     extend
-        Lambda-eX: add to the top the documents whose label occurs in the ideal top and which are not in it.
-        ``"static"`` takes those with the best scores, ``"random"`` any, as many as the top holds documents that do
-        not belong there; ``"all"`` takes all; ``"all-static"`` and ``"all-random"`` take all, but do as ``"static"``
-        and ``"random"`` in queries whose every relevant label occurs in the ideal top. The top is that of the
-        truncation, or else of the metric's cutoff.
+        Lambda-eX: add to the top the documents that are missing from it although their label occurs in the ideal top.
+        ``"static"`` takes the missing documents with the best scores and ``"random"`` any of them, as many as the top
+        holds documents that do not belong there. ``"all"`` takes all of them. ``"all-static"`` and ``"all-random"``
+        take all too, but do as ``"static"`` and ``"random"`` in queries with every relevant label in the ideal top.
+        The top has as many documents as the truncation level, or else the metric's cutoff.
     selection
-        Which documents of the top Lambda-eX counts as false: with ``"paper"`` those that are not relevant or whose
-        label is not in the ideal top, with ``"literal"`` only the latter, so that nothing is false where the ideal top
-        holds a label 0. ``"quota"`` counts per label what the ideal top holds and the current one lacks (the authors'
-        code).
+        Which documents of the top Lambda-eX counts as false. With ``"paper"``, documents that are not relevant or have
+        a label that is not in the ideal top; with ``"literal"``, the second kind only, so that no document is false if
+        the ideal top holds a label 0. ``"quota"`` counts for each label how many documents the ideal top holds and the
+        current top lacks, as the authors' code does.
     normalize
         LightGBM's two normalisations: W / (0.01 + |z_i - z_j|), and log2(1 + S) / S per query with S the sum of
-        all pushes. Not in the papers.
+        all pushes. The papers do not have them.
     truncate_delta
-        Weigh with the metric cut off at its cutoff. The default, as usual, weighs with the whole metric and takes
-        only the normaliser from the cutoff; not for metrics that weigh all positions alike, such as precision, whose
-        cutoff alone makes the order matter (except in NDCG-Loss1, which has no change of the metric).
+        Weigh with the metric cut off at its cutoff. The default, as usual, weighs with the whole metric and takes only
+        the normaliser from the cutoff. Metrics that weigh all positions alike, for example precision, are always cut
+        off, because the order matters by the cutoff alone (except in NDCG-Loss1, which has no change of the metric).
     noise, strength, samples
         Noisy lambdas (E-lambda): ``"gumbel"``, ``"logistic"`` or ``"gaussian"`` noise times ``strength`` is
         added to the scores, in the ranking and in the loss; the mean over ``samples``. ``"none"`` by default.
@@ -197,7 +198,7 @@ class Lambdas(Objective):
         return replace(self.declared, stochastic=random)
 
     def searched_options(self, metric: Metric) -> dict[str, Range | Choice]:
-        """Leave out truncations by the metric's cutoff where it has none, and extensions that would change nothing."""
+        """Leave out truncations by the cutoff if the metric has none, and extensions that would change nothing."""
         options = super().searched_options(metric)
         levels = options.get("truncation")
         if metric.first.weighs_alike:
@@ -210,7 +211,7 @@ class Lambdas(Objective):
 
     @property
     def by_change(self) -> bool:
-        """Whether W has the change of the metric."""
+        """Return True if W has the change of the metric."""
         return True
 
     def top(self, at: int | None, *, check_only: bool = False) -> int:
@@ -252,19 +253,18 @@ class Lambdas(Objective):
         truncate = self.truncate_delta or (metric.weighs_alike and self.by_change)
         chain = problem.ranking_chain(self.name, truncate=truncate)
         top = self.top(metric.at)
-        choice = _top_only(top) if self.extend is None else self._extended(problem, chain, top)
-        return _RankedPairs(
-            problem, chain, self.pair_weights(problem, chain), choice, noise_of(self, self.samples)
-        )
+        choice = PairChoice(top)
+        if self.extend is not None:
+            choice = self._extended(problem, chain, top)
+        weights = self.pair_weights(problem, chain)
+        return _RankedPairs(problem, chain, weights, choice, noise_of(self, self.samples))
 
     def work(self, sizes: Floats) -> Floats:
         """Pairs with the top, and a sort."""
-        rows = (
-            sizes
-            if self.truncation is None or isinstance(self.truncation, str)
-            else float(self.truncation)
-        )
-        return sizes * (np.minimum(sizes, rows) + 20.0)
+        rows = sizes
+        if self.truncation is not None and not isinstance(self.truncation, str):
+            rows = np.minimum(sizes, float(self.truncation))
+        return sizes * (rows + 20.0)
 
     def _extended(self, problem: Problem, chain: Chain, top: int) -> PairChoice:
         bounds = problem.queries.boundaries
@@ -278,7 +278,8 @@ class Lambdas(Objective):
         above = np.add.reduceat(
             (problem.labels > np.repeat(least, sizes)).astype(np.int64), bounds[:-1]
         )
-        relevant = (problem.labels > 0) & (chain.gain > 0)  # a metric may have a threshold
+        # A metric with a threshold has no gain for some positive labels.
+        relevant = (problem.labels > 0) & (chain.gain > 0)
         lowest_relevant = np.minimum.reduceat(
             np.where(relevant, problem.labels, np.inf), bounds[:-1]
         )
@@ -297,7 +298,7 @@ class Lambdas(Objective):
 class LambdaMART(Lambdas):
     """LambdaRank's gradients for boosted trees: W = |change of the metric when i and j trade places|.
 
-    The change is exact for every metric. Parameters are those of `Lambdas`.
+    The change is exact for every metric. `Lambdas` describes the parameters.
 
     Examples
     --------
@@ -314,9 +315,7 @@ class LambdaMART(Lambdas):
 
     def pair_weights(self, problem: Problem, chain: Chain) -> PairWeights:
         """|dM|."""
-        return PairWeights(
-            0.0, True, False, False, np.zeros(1), float(self.sigma), bool(self.normalize)
-        )
+        return PairWeights(by_swap=True, sigma=float(self.sigma), normalize=bool(self.normalize))
 
 
 @dataclass(frozen=True)
@@ -377,7 +376,7 @@ class LambdaLoss(Lambdas):
 
     @property
     def by_change(self) -> bool:
-        """In the first term of NDCG-Loss2++."""
+        """Return True for NDCG-Loss2++, which has it in its first term."""
         return self.variant == "ndcg-loss2++"
 
     def pair_weights(self, problem: Problem, chain: Chain) -> PairWeights:
@@ -388,9 +387,7 @@ class LambdaLoss(Lambdas):
                 f"{problem.metric} does not. Use lambdamart for it."
             )
         if self.variant == "ndcg-loss1":
-            return PairWeights(
-                0.0, False, False, True, np.zeros(1), float(self.sigma), bool(self.normalize)
-            )
+            return PairWeights(by_own=True, sigma=float(self.sigma), normalize=bool(self.normalize))
         longest = len(chain.weight) - 2
         if self.variant == "ndcg-loss2" and problem.metric.weighs_alike:
             raise ValueError(
@@ -402,17 +399,15 @@ class LambdaLoss(Lambdas):
         distance = np.zeros(longest + 1)
         apart = np.arange(1, longest)
         distance[apart] = np.abs(w[apart - 1 + offset] - w[apart + offset])
-        both = self.variant == "ndcg-loss2++"
-        distance *= self.mu if both else 1.0
+        if self.by_change:  # NDCG-Loss2++ has both terms
+            distance *= self.mu
         return PairWeights(
-            0.0, both, True, False, distance, float(self.sigma), bool(self.normalize)
+            by_swap=self.by_change,
+            by_distance=True,
+            distance=distance,
+            sigma=float(self.sigma),
+            normalize=bool(self.normalize),
         )
-
-
-def _top_only(top: int) -> PairChoice:
-    return PairChoice(
-        top, 0, False, np.zeros(0), np.zeros(0), np.zeros(0, np.int64), np.zeros(0, np.bool_)
-    )
 
 
 class _GivenPairs(PairGradient):
@@ -438,11 +433,8 @@ class _RankedPairs(PairGradient):
     def run(self, q0: int, q1: int, scores: Floats, stream: np.uint64, sums: PairSums) -> None:
         """Call the kernel, once per sample of noise."""
         weights, choice, noise = self.options
-        bounds, judged, chain = (
-            self.bounds,
-            Judged(self.problem.labels, self.problem.weights),
-            self.chain,
-        )
+        bounds, chain = self.bounds, self.chain
+        judged = Judged(self.problem.labels, self.problem.weights)
         with self.scratch.borrow() as scratch:
             for number in range(noise.samples):
                 sample = Sample(np.empty(0), np.empty(0), 1.0 / noise.samples)
@@ -458,7 +450,7 @@ class _RankedPairs(PairGradient):
                 )
 
     def _draw(self, q0: int, q1: int, kind: int, stream: np.uint64, draw: int) -> Floats:
-        """Draw for the documents of queries [q0, q1); the others' places are not touched, and cost nothing."""
+        """Draw for the documents of queries [q0, q1). Other places are not touched, so they cost no time."""
         values = np.empty(len(self.problem.labels))
         noise_by_query(q0, q1, self.bounds, self.keys, kind, stream, draw, values)
         return values

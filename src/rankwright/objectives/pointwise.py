@@ -2,8 +2,8 @@
 
     loss = 1/2 sum_i (x_i - mean x)^2        x = z - r
 
-Reference: "Which Tricks" paper, section 4.1. Departs from it: a query whose labels are all equal has
-no order to learn and gives zeros.
+Reference: "Which Tricks" paper, section 4.1. Departs from it: a query of equal labels has no order to learn and gives
+zeros.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from rankwright.objectives.gradient import Floats, Gradient, LeafSums, Problem
 
 @dataclass(frozen=True)
 class QueryRMSE(Objective):
-    """Regression on labels, unaffected by a shift per query. Curvature 1. Does not look at the metric.
+    """Regression on labels, unaffected by a shift per query. Curvature 1. The metric does not matter.
 
     Examples
     --------
@@ -34,7 +34,7 @@ class QueryRMSE(Objective):
     declared: ClassVar[Capabilities] = Capabilities(full_curvature=True, uses_propensity=True)
 
     def prepare(self, problem: Problem) -> Gradient:
-        """Estimate the labels by inverse propensities, where there are any."""
+        """Estimate the labels by inverse propensities, if they are known."""
         if problem.inverse is not None:
             problem = replace(problem, labels=problem.labels * problem.inverse, inverse=None)
         return _Residuals(problem)

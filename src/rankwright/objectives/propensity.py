@@ -1,8 +1,8 @@
 """Inverse propensity weights of documents that were clicked.
 
-A document that users saw with probability p, and clicked, stands for 1 / p documents that were clicked or would have
-been, had they been seen. Weights enter objectives where they keep the expectation over what users see, as far as the
-objective allows: see `docs/bias.md`.
+A document that users saw with probability p, and clicked, stands for 1 / p documents that would have been clicked if
+they had all been seen. Objectives use the weights so that the expectation over the documents that users see stays the
+same, as far as the objective allows: see `docs/bias.md`.
 
 Reference: Joachims, Swaminathan and Schnabel, "Unbiased Learning-to-Rank with Biased Feedback", WSDM 2017.
 """
@@ -40,7 +40,7 @@ def inverse_propensities(
     clip: float | None = None,
     self_normalised: bool = False,
 ) -> Floats:
-    """Return the weight of each document: 1 / max(propensity, clip) where its label is positive, otherwise 1 [rows].
+    """Return the weight of each document: 1 / max(propensity, clip) if its label is positive, otherwise 1 [rows].
 
     Parameters
     ----------
@@ -49,10 +49,10 @@ def inverse_propensities(
     labels
         In grouped order [rows].
     queries
-        To say where a value is wrong.
+        Queries of the rows, to say in errors where a value is wrong.
     clip
-        The least propensity: smaller ones count as this one, which limits the weights to 1 / clip, at the price of a
-        bias. None for no limit.
+        The least propensity. Smaller propensities count as ``clip``, which limits the weights to 1 / clip at the price
+        of a bias. None for no limit.
     self_normalised
         Divide the weights by their mean over the documents with a positive label, so that the scale of gradients does
         not depend on the propensities.

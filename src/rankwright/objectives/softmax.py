@@ -42,7 +42,7 @@ class XENDCG(Objective):
     Parameters
     ----------
     gamma
-        γ: ``"uniform"`` draws one in (0, 1) for each document and iteration, as the paper does; a number
+        γ: ``"uniform"`` draws a number in (0, 1) for each document and iteration, as the paper does; a number
         from 0 to 1 fixes it.
     newton
         Multiply the gradient by the paper's approximation of D H^-1, so that an engine that divides by the
@@ -168,16 +168,11 @@ class _CrossEntropy(Gradient):
         hess: Floats,
         parts: SoftmaxParts,
     ) -> None:
-        queries, mixed, target = (
-            KeyedQueries(self.bounds, self.keys),
-            self.problem.mixed,
-            self.target,
-        )
+        queries = KeyedQueries(self.bounds, self.keys)
         options = SoftmaxOptions(self.gamma, self.epsilon, self.newton)
+        given = (queries, scores, self.target, self.problem.mixed, options, stream)
         with self.scratch.borrow() as scratch:
-            softmax_cross_entropy(
-                q0, q1, queries, scores, target, mixed, options, stream, grad, hess, parts, scratch
-            )
+            softmax_cross_entropy(q0, q1, *given, grad, hess, parts, scratch)
 
 
 _NO_PARTS = SoftmaxParts(*np.empty((2, 0)))
@@ -200,7 +195,7 @@ class _KeptSoftmax(Gradient):
         self, q0: int, q1: int, scores: Floats, stream: np.uint64, into: LeafSums
     ) -> None:
         rows = slice(self.bounds[q0], self.bounds[q1])
-        # Solving with the full curvature is Newton's method already: the plain gradient belongs to it.
+        # The plain gradient belongs here, because solving with the full curvature is Newton's method already.
         into.grad[rows] += self.parts.grad[rows]
         mass = self.parent.target.mass
         weight = into.query_weight * mass if mass.size else into.query_weight

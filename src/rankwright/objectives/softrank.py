@@ -3,9 +3,9 @@
     loss = - sum_j sum_r g_j w_r p_j(r) / Z        p_j(r): probability that j ends at rank r
 
 Reference: Taylor et al., WSDM 2008; "Directness" paper, section III (definition) and VI (theorem 2). Ranks as sums of
-independent contests are the papers' own approximation: for three or more documents the value is not the expected
-metric. Departs from the latter: gains are those of the metric, 2^r - 1 for NDCG, where it has 2^r; the difference of
-two scores has the variance 2 sigma^2, as in its proof of theorem 2, where section III prints sigma^2.
+independent contests are the papers' approximation: for three or more documents the value is not the expected metric.
+Departs from the "Directness" paper: gains are the metric's, 2^r - 1 for NDCG, while the paper has 2^r. The difference
+of two scores has the variance 2 sigma^2, as in the paper's proof of theorem 2, while its section III prints sigma^2.
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ _MOST_CELLS = 1 << 28  # chances of ranks that each thread keeps for a query: 2 
 class SoftRank(Objective):
     """SoftRank for metrics that add up over positions. The curvature is 1: a first-order method.
 
-    The cost is O(n^2 k) for a query of n documents and a metric with cutoff k. For cascades (ERR, MRR, PFound,
-    Success) and MAP, whose value depends on what stands above, use ``stochasticrank(mu=0, sfa=False)``,
-    which samples the expected metric.
+    The cost is O(n^2 k) for a query of n documents and a metric with cutoff k. Cascades (ERR, MRR, PFound, Success)
+    and MAP do not add up, because a document's worth depends on the documents above it. Use
+    ``stochasticrank(mu=0, sfa=False)`` for them: it samples the expected metric.
 
     Parameters
     ----------

@@ -1,11 +1,11 @@
-"""StochasticRank: the metric itself, smoothed by noise, by unbiased gradient estimates.
+"""StochasticRank: the metric itself, smoothed by noise, with unbiased estimates of its gradient.
 
     loss = - E M(z - sigma mu r + sigma eps)        eps standard normal
 
 Reference: "StochasticRank" paper, sections 4 (smoothing) and 5 (CCS, SFA), appendix C.3 (LSO). Departs from it: the
-sign printed in theorem 3 is the opposite of that of its own jumps. Average precision, which the paper leaves open,
-follows from the same theorem. With two documents in a query SFA removes almost the whole gradient, since their centred
-scores have one direction only.
+sign printed in theorem 3 is the opposite of the sign of its jumps. The paper leaves average precision open; it follows
+from the same theorem. In a query of two documents SFA removes almost the whole gradient, because the centred scores of
+two documents have a single direction.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ class StochasticRank(Objective):
         Scale-free acceleration: remove the component of the gradient along the scores.
     estimator
         ``"ccs"``, conditional coordinate sampling (theorem 3), or ``"reinforce"``, the log-derivative estimate
-        (M(z + σε) - M(z)) ε / σ that it is compared with.
+        (M(z + σε) - M(z)) ε / σ, for comparison.
 
     Examples
     --------
@@ -107,7 +107,7 @@ class StochasticRank(Objective):
         check_choice(self, "estimator", ("ccs", "reinforce"))
 
     def searched_options(self, metric: Metric) -> dict[str, Range | Choice]:
-        """Leave out mu where documents are selected, and SFA where its nu is given."""
+        """Leave out mu if documents are selected, and SFA if its nu is given."""
         options = super().searched_options(metric)
         if metric.first.selects:
             options.pop("mu", None)
@@ -124,7 +124,7 @@ class StochasticRank(Objective):
         return _Smoothed(problem, self)
 
     def work(self, sizes: Floats) -> Floats:
-        """At most all pairs of each estimation; in a long list most are out of reach of the noise."""
+        """Count at most all pairs for each estimation; in a long list most are out of reach of the noise."""
         return self.estimations * sizes * np.minimum(sizes, 1000.0)
 
 
@@ -146,25 +146,20 @@ class _Smoothed(Gradient):
     def add(
         self, q0: int, q1: int, scores: Floats, stream: np.uint64, grad: Floats, hess: Floats
     ) -> None:
-        o = self.options
-        smoothing = Smoothing(float(o.sigma), float(o.mu), o.estimations, o.estimator == "ccs")
-        bounds, chain = self.bounds, self.chain
-        queries = KeyedQueries(bounds, self.keys)
+        options, chain = self.options, self.chain
+        smoothing = Smoothing(
+            sigma=float(options.sigma),
+            mu=float(options.mu),
+            samples=options.estimations,
+            conditional=options.estimator == "ccs",
+        )
+        queries = KeyedQueries(self.bounds, self.keys)
         if self.selects:
             smoothed_selection(q0, q1, queries, scores, chain, smoothing, stream, grad)
         else:
+            given = (queries, scores, self.relevance, chain, self.steps, smoothing, stream)
             with self.scratch.borrow() as scratch:
-                args = (
-                    queries,
-                    scores,
-                    self.relevance,
-                    chain,
-                    self.steps,
-                    smoothing,
-                    stream,
-                    grad,
-                    scratch,
-                )
-                smoothed_ranking(q0, q1, *args, stop_flag())
-        make_scale_free(q0, q1, bounds, scores, not self.selects, o.nu, o.sfa, grad)
+                smoothed_ranking(q0, q1, *given, grad, scratch, stop_flag())
+        centred = not self.selects
+        make_scale_free(q0, q1, self.bounds, scores, centred, options.nu, options.sfa, grad)
         self.set_unit_curvature(q0, q1, self.chain, hess)

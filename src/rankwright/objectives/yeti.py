@@ -1,14 +1,14 @@
-"""YetiRank and YetiLoss: pairs of neighbours in noisy rankings, weighted by what their exchange is worth.
+"""YetiRank and YetiLoss: pairs of neighbours in noisy rankings, weighted by the worth of their exchange.
 
     W_ij = mean over permutations of |change of the metric when i and j trade places|, if |p_i - p_j| <= neighbours
     loss = sum over r_i > r_j of W_ij log(1 + exp(-(z_i - z_j)))
 
 The permutations sort the scores plus noise; the loss takes the clean scores.
 
-Reference: "Which Tricks" paper, section 2.3 (YetiRank) and section 3.1 (YetiLoss). Departs from it: the change is that
-of the metric with its cutoff, where eq. (9) has only the normaliser from the cutoff (``truncate_delta=False``); the
-changes of MRR for documents that are not adjacent, and those of MAP and ERR, which the paper leaves open, are the exact
-ones; the weight of YetiRank has the upper position of a pair, where eq. (11) has that of the better document.
+Reference: "Which Tricks" paper, section 2.3 (YetiRank) and section 3.1 (YetiLoss). Departs from it: the metric changes
+with its cutoff, while eq. (9) takes only the normaliser from the cutoff (``truncate_delta=False``). It leaves open
+the changes of MRR for documents that are not adjacent, and of MAP and ERR; here they are exact. The weight of YetiRank
+has the upper position of a pair, while eq. (11) has the position of the better document.
 """
 
 from __future__ import annotations
@@ -42,9 +42,8 @@ from rankwright.objectives.gradient import (
 from rankwright.objectives.options import check_choice, check_count, check_noise, noise_of
 from rankwright.support.ranges import Choice, Range
 
-_MOST_PAIRS = (
-    2**23
-)  # to store for the leaves, 16 bytes each; if there are more, they are computed again
+# More pairs are not stored for the leaves (16 bytes each) but found again.
+_MOST_PAIRS = 2**23
 
 
 @dataclass(frozen=True)
@@ -61,13 +60,13 @@ class YetiLoss(Objective):
     permutations
         Number of noisy rankings per iteration.
     neighbours
-        Documents up to this many positions apart form a pair; ``"all"`` for all of them.
+        Documents up to this many positions apart form a pair; with ``"all"``, any two documents do.
     truncate_delta
         Weigh with the metric cut off at its cutoff, the default. False weighs with the whole metric and takes only the
         normaliser from the cutoff, as eq. (9) of the paper.
     map_delta
-        For MAP and other metrics that count relevant documents: ``"exact"``, or ``"catboost"`` for the weight that
-        CatBoost has in place of the change, 1 / i plus 1 / k of each relevant document between positions i and j.
+        For MAP and other metrics that count relevant documents. ``"exact"`` is the change of the metric; ``"catboost"``
+        is CatBoost's weight, 1 / i plus 1 / k of each relevant document between positions i and j.
 
     Examples
     --------
@@ -122,8 +121,8 @@ class YetiLoss(Objective):
                     f"{self.name}: map_delta='catboost' is for metrics that count relevant documents, such as map, and "
                     f"{problem.metric} does not; leave it out."
                 )
-            # What changes above the lower position, for a user who has counted nothing so far, and not divided by R.
-            # A cutoff bounds the upper position only.
+            # CatBoost counts the changes above the lower position only, for a user who has not counted any document
+            # so far, and does not divide by R. A cutoff bounds the upper position only.
             neighbours = Neighbours(reach, np.zeros_like(chain.weight), True)
             whole = problem.ranking_chain(self.name, truncate=False)
             chain = whole._replace(scale=np.sign(chain.scale), depth=chain.depth)
@@ -163,7 +162,7 @@ class YetiRank(YetiLoss):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        ExpDCG(decay=self.decay)  # which checks it
+        ExpDCG(decay=self.decay)  # checks the decay
         if not self.truncate_delta:
             raise ValueError(
                 "yetirank: truncate_delta has no meaning for a metric without a cutoff; use yetiloss."
@@ -175,8 +174,7 @@ class YetiRank(YetiLoss):
 
     def prepare(self, problem: Problem) -> Gradient:
         """Bind ExpDCG in place of the metric."""
-        own = ExpDCG(decay=self.decay)
-        return super().prepare(replace(problem, metric=own))
+        return super().prepare(replace(problem, metric=ExpDCG(decay=self.decay)))
 
 
 class _NeighbourPairs(PairGradient):
@@ -198,9 +196,9 @@ class _NeighbourPairs(PairGradient):
 
     def cached_for_step(self, q0: int, q1: int) -> Gradient:
         """Keep the pairs, if they are not too many."""
-        return (
-            _KeptPairs(self, q0, q1) if 0 < self.room[q1] - self.room[q0] <= _MOST_PAIRS else self
-        )
+        if 0 < self.room[q1] - self.room[q0] <= _MOST_PAIRS:
+            return _KeptPairs(self, q0, q1)
+        return self
 
     def run(self, q0: int, q1: int, scores: Floats, stream: np.uint64, sums: PairSums) -> None:
         """Call the kernel."""
@@ -215,39 +213,23 @@ class _NeighbourPairs(PairGradient):
         stream: np.uint64,
         sums: PairSums,
     ) -> None:
-        """Call the kernel, which stores the pairs where there is room for them."""
-        queries, judged = (
-            KeyedQueries(self.bounds, self.keys),
-            Judged(self.problem.labels, self.problem.weights),
-        )
-        chain, neighbours, noise = self.chain, self.neighbours, self.noise
+        """Call the kernel, which stores the pairs if there is room for them."""
+        queries = KeyedQueries(self.bounds, self.keys)
+        judged = Judged(self.problem.labels, self.problem.weights)
+        given = (queries, scores, judged, self.chain, self.neighbours, self.noise, stream, stored)
         with self.scratch.borrow() as scratch:
-            neighbour_pairs(
-                q0,
-                q1,
-                queries,
-                scores,
-                judged,
-                chain,
-                neighbours,
-                noise,
-                stream,
-                stored,
-                sums,
-                scratch,
-            )
+            neighbour_pairs(q0, q1, *given, sums, scratch)
 
 
 class _KeptPairs(Gradient):
-    """Finds the pairs once for the gradient and the leaves: rankings cost more than sums."""
+    """Finds the pairs once for the gradient and the leaves, because rankings cost more than sums."""
 
     def __init__(self, parent: _NeighbourPairs, q0: int, q1: int) -> None:
         super().__init__(parent.problem)
         self.parent = parent
-        self.queries = (q0, q1)  # whose pairs are kept
-        start = (np.clip(parent.room, parent.room[q0], parent.room[q1]) - parent.room[q0]).astype(
-            np.int64
-        )
+        self.queries = (q0, q1)  # pairs of other queries are not kept
+        first, last = parent.room[q0], parent.room[q1]
+        start = (np.clip(parent.room, first, last) - first).astype(np.int64)
         used = np.zeros(len(start) - 1, dtype=np.int64)
         self.pairs = StoredPairs(
             start, used, np.empty((start[-1], 2), dtype=np.int32), np.empty(start[-1])
