@@ -17,6 +17,7 @@ from rankwright.data.columns import (
     frame_columns,
     named_column,
 )
+from rankwright.data.matrices import as_dense
 from rankwright.data.queries import Queries
 from rankwright.data.within_query import Recipe, stored_recipe
 from rankwright.engines import load_engine
@@ -238,7 +239,7 @@ class Model:
         matrix = self.encode(X, qid=qid, group=group, threads=threads)
         check_rows(a, b, matrix.shape[0])
         rows = matrix[[a, b]]
-        dense = rows.toarray() if hasattr(rows, "toarray") else np.asarray(rows, dtype=np.float64)
+        dense = np.asarray(as_dense(rows), dtype=np.float64)
         contributions, scores = self.forest.contributions(dense), self.forest.predict(dense)
         return explain_pair(
             self.feature_names,

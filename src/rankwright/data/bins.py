@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rankwright.data.matrices import Matrix, dense_blocks, is_sparse
+from rankwright.data.matrices import Matrix, as_dense, dense_blocks, is_sparse
 from rankwright.data.on_disk import is_on_disk, row_ranges, write_rows
 from rankwright.data.queries import mix
 from rankwright.data.row_order import row_hashes
@@ -80,10 +80,7 @@ class RowSample:
             sampled = sampled[np.argsort(hashes[sampled], kind="stable")]
         else:
             sampled = np.argsort(hashes, kind="stable")
-        rows = X[sampled]
-        if is_sparse(rows):
-            rows = rows.toarray()
-        return cls(rows, hashes[sampled], *_extremes(X), size)
+        return cls(as_dense(X[sampled]), hashes[sampled], *_extremes(X), size)
 
     def up_to(self, largest: np.uint64) -> RowSample:
         """Return the rows with hashes up to this one; ``largest`` and ``has_missing`` are still of all rows."""

@@ -22,6 +22,19 @@ def is_sparse(X: Any) -> bool:
     return sparse is not None and bool(sparse.issparse(X))
 
 
+def as_dense(X: Matrix) -> NDArray[Any]:
+    """Return a matrix as an array; an array is returned as it is.
+
+    Examples
+    --------
+    >>> from scipy.sparse import csr_matrix
+    >>> as_dense(csr_matrix([[0.0, 2.0]])).tolist()
+    [[0.0, 2.0]]
+    """
+    array: NDArray[Any] = X.toarray() if is_sparse(X) else X
+    return array
+
+
 def dense_blocks(X: Matrix, n_rows: int = _ROWS_PER_BLOCK) -> Iterator[tuple[slice, NDArray[Any]]]:
     """Yield slices of at most ``n_rows`` rows, each with its rows as a dense array.
 
@@ -32,8 +45,7 @@ def dense_blocks(X: Matrix, n_rows: int = _ROWS_PER_BLOCK) -> Iterator[tuple[sli
     """
     for start in range(0, X.shape[0], n_rows):
         rows = slice(start, start + n_rows)
-        block = X[rows]
-        yield rows, block.toarray() if is_sparse(block) else block
+        yield rows, as_dense(X[rows])
 
 
 def first_infinite(matrix: Matrix) -> tuple[int, int] | None:

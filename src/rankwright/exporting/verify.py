@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from rankwright.data.matrices import as_dense
 from rankwright.exporting import TARGETS, load_target
 from rankwright.exporting.contract import ExportOptions, Floats, Target
 from rankwright.exporting.probes import probe_rows
@@ -119,8 +120,7 @@ def verify_content(
 
 
 def _dense(rows: Any) -> Floats:
-    matrix: Floats = np.asarray(rows.toarray() if hasattr(rows, "toarray") else rows, np.float64)
-    return matrix
+    return np.asarray(as_dense(rows), dtype=np.float64)
 
 
 def target_of_file(path: PathLike) -> str:

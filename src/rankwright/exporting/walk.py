@@ -8,6 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from rankwright.data.matrices import as_dense
+
 Rows = NDArray[np.intp]
 Decision = tuple[NDArray[np.bool_], Any, Any]  # which rows go left, and the two children
 
@@ -57,7 +59,7 @@ def single(X: Any) -> NDArray[np.float32]:
 
 def dense(X: Any, n_columns: int) -> NDArray[np.float64]:
     """Return rows as a dense matrix; raise ValueError if they do not have the columns of the file."""
-    matrix = X.toarray() if hasattr(X, "toarray") else np.asarray(X)
+    matrix = np.asarray(as_dense(X))
     if matrix.ndim != 2 or matrix.shape[1] != n_columns:
         raise ValueError(
             f"X has the shape {matrix.shape}; the exported model takes {n_columns} columns."

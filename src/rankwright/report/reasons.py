@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from rankwright.data.matrices import as_dense
 from rankwright.report.page import (
     Block,
     Cell,
@@ -141,9 +142,7 @@ def _rankings(
         # A feature that adds the same to all documents cannot be a reason for their order.
         spread = np.ptp(contributions, axis=0)
         features = np.sort(np.argsort(-spread, kind="stable")[:_FEATURES])
-        cells = matrix[rows]
-        if hasattr(cells, "toarray"):
-            cells = cells.toarray()
+        cells = as_dense(matrix[rows])
         names = [str(model.feature_names[feature]) for feature in features]
         levels = [model.columns.categories.get(name) for name in names]
         values = [

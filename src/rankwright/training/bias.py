@@ -29,6 +29,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankwright.data.dataset import RankingData
+from rankwright.data.matrices import as_dense
 from rankwright.data.queries import Queries, is_missing
 from rankwright.data.row_order import row_hashes
 from rankwright.kernels.cholesky import solve_positive
@@ -359,10 +360,7 @@ def _changes(X: Any, number: int, pairs: NDArray[np.int64]) -> NDArray[np.float6
     """Change of a feature from the first to the second row of each pair."""
     column = X[: int(pairs.max()) + 1][:, [number]]
     first, second = column[pairs[:, 0]], column[pairs[:, 1]]
-    change = second - first
-    return np.asarray(
-        change.todense() if hasattr(change, "todense") else change, dtype=np.float64
-    ).ravel()
+    return np.asarray(as_dense(second - first), dtype=np.float64).ravel()
 
 
 def _one_way(change: NDArray[np.float64]) -> bool:
