@@ -117,9 +117,12 @@ def _is_model(system: Path) -> bool:
 
 def _is_qrels(path: Path) -> bool:
     """Tell TREC qrels from LETOR text by the first line; both are text files."""
-    if any(ending in path.suffixes for ending in (".csv", ".tsv", ".parquet", ".pq")):
-        return False
+    from rankwright.data.formats import FORMATS
     from rankwright.support.files import read_text
+
+    tables = [suffix for one in FORMATS if one.has_columns for suffix in one.suffixes]
+    if set(tables) & set(path.suffixes):
+        return False
 
     words = read_text(path).split(b"\n", 1)[0].split()
     return len(words) == 4 and not words[1].startswith(b"qid:")

@@ -41,7 +41,7 @@ class RankingData:
     group
         Instead of ``qid``: the number of rows of each query, in row order.
     weights
-        One per row, or one per query in the order in which the queries first appear.
+        A weight per row, or per query in the order in which the queries first appear.
     feature_names
         Names of the columns; by default the names in the frame.
     categorical
@@ -369,7 +369,7 @@ class RankingData:
     def check_columns(self, reference: HasColumns) -> None:
         """Raise ValueError unless this data has the columns and categories of ``reference``, in the same order.
 
-        Columns are matched by name where both have names, otherwise by position.
+        Columns are matched by name if both have names, otherwise by position.
         """
         names = matched_names(self.feature_names, self.named, reference)
         new_name = dict(zip(self.feature_names, names, strict=True))

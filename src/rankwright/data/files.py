@@ -113,7 +113,7 @@ class DataFiles:
                 )
             if not format_of(name).in_blocks:
                 raise ValueError(
-                    f"{name} cannot be read batch by batch: Parquet and LETOR text can. Write it "
+                    f"{name} cannot be read batch by batch: Parquet, Arrow and LETOR text can. Write it "
                     "as Parquet, or hold it in memory with read_data(path)."
                 )
         first = names[0]

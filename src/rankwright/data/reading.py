@@ -31,44 +31,48 @@ def read_data(
 ) -> RankingData:
     r"""Read ranking data from a file.
 
-    The file extension gives the format: ``.txt``, ``.letor``, ``.svm``, ``.svmlight`` or ``.dat`` is LETOR text,
-    ``.parquet`` or ``.pq`` Parquet, ``.csv`` or ``.tsv`` a table with a header. Text may be compressed: ``.gz``.
+    The file extension gives the format: ``.txt``, ``.letor``, ``.svm``, ``.svmlight`` or ``.dat`` for
+    LETOR text, ``.parquet`` or ``.pq`` for Parquet, ``.arrow`` or ``.feather`` for Arrow, ``.csv`` or
+    ``.tsv`` for a table with a header. Text may be compressed, for example ``train.csv.gz``.
 
-    In a CSV file an empty field, ``NA`` or ``nan`` is missing, and query ids are numbers if all of them are whole
-    numbers. LETOR text has no column names, so options that name columns are an error, and so is ``zero_based`` for
-    other files; where there is a ``reference``, whose options may be for its own format, they are ignored.
+    In a CSV file an empty field, ``NA`` or ``nan`` is missing, and query ids are numbers if all of them
+    are whole numbers. LETOR text has no column names, so options that name columns are an error, and so
+    is ``zero_based`` for other files. If there is a ``reference``, these options are ignored, because
+    they may be for its format.
 
     Parameters
     ----------
     path
         The file.
     label, qid, weight
-        Names of the columns. Several labels are a list of names, the main one first; without ``label``, those of a
-        Parquet file that `write_data` wrote. Without ``weight``, weights are read only from such a file.
+        Names of the columns. Several labels are a list of names, the main label first. Without ``label``
+        and ``weight``, a Parquet or Arrow file that `write_data` wrote has the names of its labels and
+        weights; other files are read without weights.
     drop
         Columns to ignore.
     categorical
         Columns that hold categories.
     fields
-        Columns that are not features and travel with the rows, such as the position at which a document was shown;
-        LETOR text has none.
+        Columns that are not features and travel with the rows, for example the position at which a
+        document was shown. LETOR text has none.
     docid, query_text
-        Columns with document ids and with the text of each row's query. They become the fields ``"docid"`` and
-        ``"query_text"``, which travel with the rows into predictions, TREC files and reports. LETOR text has document
-        ids in its comments.
+        Columns with document ids and with the text of each row's query. They become the fields
+        ``"docid"`` and ``"query_text"``, which travel with the rows into predictions, TREC files and
+        reports. LETOR text has document ids in its comments.
     zero_based
         Whether the first feature of LETOR text has index 0; by default it has index 1.
     labelled
-        False for rows to predict, which need no labels; None for rows with pairs, which may have none: labels are
-        read where the file has the column.
+        False for rows to predict, which need no labels. None for rows with pairs, which may have no
+        labels: they are read if the file has the column.
     features
-        False where only labels, queries and fields of Parquet or CSV are of interest: other columns may then hold
+        False if only labels, queries and fields of a table are needed. Other columns may then hold
         anything, or be missing, and the only feature is a column of zeros.
     reference
-        Training data, or a model's ``columns_``: this data gets the same columns and categories. Columns named in
-        ``drop``, ``categorical``, ``fields``, ``docid`` and ``query_text`` may then be missing. LETOR text, which has
-        no names, is matched by position and must have as many features; only where the reference is LETOR text too may
-        the last ones be missing, which are then 0, with a warning that names them.
+        Training data, or a model's ``columns_``: this data gets the same columns and categories. Columns
+        named in ``drop``, ``categorical``, ``fields``, ``docid`` and ``query_text`` may then be missing.
+        LETOR text has no names, so it is matched by position and must have as many features. Only if
+        the reference is LETOR text too, the last features may be missing. They are then 0, with a
+        warning that names them.
 
     Examples
     --------
@@ -106,11 +110,11 @@ def read_parts(
     document: str | None = None,
     **options: Any,
 ) -> list[RankingData]:
-    r"""Read files that belong together, such as training and validation data, with the columns of the first file.
+    r"""Read files that belong together, for example training and validation data, with the columns of the first.
 
-    The number of features of LETOR files is the largest index in any of them. ``options`` are those of `read_data`.
-    ``pairs``, as in `RankingData`, belong to the rows of the first file, by number or by the column ``document``; where
-    there are some, the files need no labels.
+    The number of features of LETOR files is the largest index in any of them. ``options`` are options
+    of `read_data`. ``pairs``, as in `RankingData`, belong to the rows of the first file, by number or by
+    the column ``document``. If there are pairs, the files need no labels.
 
     Examples
     --------
@@ -142,9 +146,10 @@ def read_parts(
 def write_data(data: RankingData, path: PathLike) -> None:
     """Write ranking data to a file; the extension gives the format, as in `read_data`.
 
-    Queries are sorted by id, and rows keep their order within a query. Numbers, missing values and -0.0 are read back
-    with the same bits. LETOR text cannot hold names (left out), categories (written as codes) or weights (an error);
-    CSV holds categories as text, to be named in ``categorical`` of `read_data`. The file is complete or absent.
+    Queries are sorted by id, and rows keep their order within a query. Numbers, missing values and -0.0
+    are read back with the same bits. LETOR text cannot hold names (left out), categories (written as
+    codes) or weights (an error). CSV holds categories as text, to be named in ``categorical`` of
+    `read_data`. The file is complete or absent.
 
     Examples
     --------

@@ -46,7 +46,7 @@ def stream_data(
     ----------
     path
         A folder, in which files are found at any depth, a file, a pattern such as ``data/*.parquet``, or several of
-        them: Parquet, or LETOR text, plain or ``.gz``.
+        them: Parquet, Arrow, or LETOR text, plain or ``.gz``.
     label, qid, weight, drop, categorical, fields, zero_based, labelled, reference
         As in `read_data`; all files have the same columns.
     show

@@ -1,9 +1,9 @@
-"""Generated web-search data.
+"""Generate web-search data.
 
 :func:`make_web_search` draws queries from a *world*: a planted, nonlinear relevance and the columns
-through which it is observed. The seed determines the world; the seed and a query's number determine
-that query. So asking for more queries, or for other queries of the same world, never changes the first
-ones.
+through which it is observed. The seed determines the world, and the seed and a query's number
+determine the query. So more queries, or other queries of the same world, never change the first
+queries.
 """
 
 from dataclasses import dataclass
@@ -23,7 +23,7 @@ _Floats = NDArray[np.float64]
 _Singles = NDArray[np.float32]
 _Integers = NDArray[np.int64]
 
-_SHORTEST = 5
+_SHORTEST = 5  # documents of a query
 _LENGTH_SPREAD = 0.55
 _FEWEST_FEATURES = 20
 
@@ -111,7 +111,7 @@ def make_web_search(
     n_features
         Number of features, at least 20. It changes neither labels nor lengths.
     mean_length
-        Mean number of documents of a query, at least 10, instead of the kind's own. Lengths are
+        Mean number of documents of a query, at least 10, in place of the mean of the kind. Lengths are
         log-normal and at least 5.
     first_query
         Number of the first query, counted from 0. Query number q has the id q + 1.
@@ -141,6 +141,7 @@ def make_web_search(
 
     world = _World.of(seed, _KINDS[kind].shares, n_features)
     numbers = range(first_query, first_query + n_queries)
+    # A stream gives first the length of its query, then the documents.
     streams = [random_stream(seed, Purpose.QUERY, number) for number in numbers]
     lengths = np.array([_draw_length(rng, mean_length) for rng in streams], dtype=np.int64)
     ends = np.cumsum(lengths)
@@ -181,10 +182,11 @@ class _World:
 
     @classmethod
     def of(cls, seed: int, shares: tuple[float, ...], n_features: int) -> Self:
-        """Draw a world; the relevance comes first, so that it does not depend on the columns."""
+        """Draw a world."""
         rng = random_stream(seed, Purpose.WORLD, 0)
+        # The relevance is drawn first, so that it does not depend on the number of columns.
         strengths = np.array([1.6, 1.5, 1.3, 1.2, 1.3]) * np.exp(0.1 * rng.standard_normal(5))
-        # Utilities have no closed-form quantiles: a sample of queries gives the cuts.
+        # Utilities have no closed-form quantiles, so the cuts come from a sample of queries.
         *_, utility = _draw_results(rng, strengths, n_queries=4000, n=25)
         cuts = np.quantile(utility, np.cumsum(shares)[:-1])
 
@@ -207,12 +209,11 @@ class _World:
 
     @property
     def feature_names(self) -> list[str]:
-        """Family and number of each column, such as "score_3"."""
-        return [
-            f"{family}_{i}"
-            for family, where in self.columns.items()
-            for i in range(where.stop - where.start)
-        ]
+        """Family and number of each column, for example "score_3"."""
+        names = []
+        for family, columns in self.columns.items():
+            names += [f"{family}_{number}" for number in range(columns.stop - columns.start)]
+        return names
 
     def fill_query(self, rng: np.random.Generator, X: _Singles) -> _Floats:
         """Draw one query: fill its features `X` and return its labels."""
@@ -224,7 +225,7 @@ class _World:
         idf = np.float32(n_terms * np.exp(1.0 + 0.4 * rarity))
 
         noise = rng.standard_normal(X.shape, dtype=np.float32)
-        # Columns are shifted in each query, so that mainly differences within a query are informative.
+        # Columns are shifted in each query, because mainly differences within a query should be informative.
         shift = 0.4 * rng.standard_normal(X.shape[1], dtype=np.float32)
         signal = traits.astype(np.float32)[:, self.source] * self.loading
         signal += noise * np.sqrt(1 - self.loading**2) + shift
@@ -238,6 +239,7 @@ class _World:
         X[:, at["likelihood"]] = -n_terms * np.logaddexp(0, 3 - value[:, at["likelihood"]])
         X[:, at["flag"]] = value[:, at["flag"]] > 0
         X[:, at["click"]] = np.floor(np.exp(3 + value[:, at["click"]]))
+        # Click counts are missing for documents that few users reach.
         is_logged = traits[:, _Trait.AUTHORITY] + rng.standard_normal(len(X)) > -0.7
         X[~is_logged, at["click"]] = np.nan
         X[:, at["query"]] = self._describe_query(rng, wishes, n_terms, idf)
