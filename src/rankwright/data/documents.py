@@ -27,6 +27,7 @@ def document_names(data: RankingData) -> list[str]:
     for row, (qid, docid) in enumerate(
         zip(data.qid.tolist(), data.fields["docid"].tolist(), strict=True)
     ):
+        # An empty id, for example of a LETOR line without comment, leaves the number.
         names[row] = str(docid) or names[row]
         if (qid, names[row]) in seen:
             raise ValueError(

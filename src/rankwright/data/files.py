@@ -100,6 +100,7 @@ class DataFiles:
     @cached_property
     def files(self) -> list[str]:
         """Absolute paths, sorted for each pattern: at least one, all of the same format."""
+        # Paths are absolute, because workers of a cluster may run in another folder.
         patterns = (self.path,) if isinstance(self.path, str) else self.path
         names = [os.path.abspath(name) for pattern in patterns for name in _matches(pattern)]
         if not names:

@@ -30,6 +30,7 @@ def joined(parts: Sequence[RankingData]) -> RankingData:
     fields = {name: np.concatenate([part.fields[name] for part in parts]) for name in first.fields}
     labels = np.concatenate([part.y for part in parts])
     X = _stacked([part.X for part in parts])
+    # Rows are grouped anew, because queries are sorted by id over all parts.
     data = first.with_rows(X, labels, _row_ids(parts), weights, fields)
     data.pairs = _joined_pairs(parts, data.queries)
     return data
@@ -116,6 +117,7 @@ def _joined_pairs(parts: Sequence[RankingData], queries: Queries) -> Pairs | Non
         start += part.n_rows
     if not winners:
         return None
+    # Grouping moved the rows once more, and pairs have to follow.
     place = np.arange(queries.n_rows)
     if queries.order is not None:
         place = np.argsort(queries.order)

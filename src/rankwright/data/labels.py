@@ -41,7 +41,7 @@ def take_named(X: Any, y: Any, qid: Any, fields: Any, document: Any) -> Given:
     (['bm25'], [7])
     """
     frame = as_frame(X)
-    if frame is None:
+    if frame is None:  # an array has no columns to take
         _refuse_names(X, y, qid, fields)
         return Given(X, y, qid, dict(fields or {}))
     if names_columns(y, frame.columns):
@@ -55,6 +55,7 @@ def take_named(X: Any, y: Any, qid: Any, fields: Any, document: Any) -> Given:
     if isinstance(fields, Mapping):
         values = dict(fields)
     else:
+        # A list of names takes columns out of the features.
         for name in fields or ():
             frame, values[name] = take_column(frame, name, "fields")
     if isinstance(document, str) and document not in values:

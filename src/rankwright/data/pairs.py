@@ -98,6 +98,7 @@ def read_pairs(pairs: Any, queries: Queries, documents: NDArray[Any] | None = No
     if n_pairs == 0:
         raise ValueError(f"there are no pairs; {_FORMS}.")
     weight = _weights(columns.get("weight"), n_pairs)
+    # The query of a pair is needed only if documents of several queries share an id.
     numbers = None
     if "qid" in columns:
         numbers = _query_numbers(_numbers_from_text(columns["qid"], queries.ids), queries)
@@ -233,6 +234,7 @@ def _by_row(column: list[Any], numbers: list[int] | None, queries: Queries) -> R
     """Turn the caller's row numbers into grouped rows."""
     values = _numbers_from_text(column, np.zeros(0))
     for pair, value in enumerate(values):
+        # Row numbers of a frame with missing values are floats, which are allowed if they are whole.
         is_number = isinstance(value, int | float) and not isinstance(value, bool)
         if not is_number or value != value // 1 or not 0 <= value < queries.n_rows:
             raise ValueError(

@@ -231,6 +231,7 @@ def align(
     scores, labels, qids = [], [], []
     for qid, docno, score in zip(run.qid, run.docno, run.score.tolist(), strict=True):
         if qid in judged:
+            # Documents that were not retrieved come below all that were.
             lowest[qid] = min(score, lowest.get(qid, score))
             scores.append(score)
             labels.append(judged[qid].pop(docno, unjudged))

@@ -181,6 +181,7 @@ class Recipe:
                 f"within_query would add {derived} dense columns to a sparse matrix; name the "
                 f"columns that matter, at most {_MOST_OF_SPARSE}: within_query={{'bm25': 'rank'}}."
             )
+        # The kernel works on dense columns, so the source columns are copied beside the new columns.
         dense = np.empty((X.shape[0], len(columns) + derived), dtype=X.dtype)
         dense[:, : len(columns)] = X[:, columns].toarray()
         shifted = np.where(targets < 0, -1, targets - X.shape[1] + len(columns))

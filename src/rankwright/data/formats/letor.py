@@ -211,6 +211,7 @@ class Letor(Format):
         columns = _columns(width, options.zero_based)
         if options.reference is not None:
             columns = Columns.of(options.reference)
+            # The warning is issued here, so that it points to the caller of `read_data`.
             note = _match(rows.source, width, columns, options.zero_based)
             if note is not None:
                 warnings.warn(note, stacklevel=3)
@@ -232,6 +233,7 @@ class Letor(Format):
             )
         n_rows = width = n_entries = 0
         text_ids = False
+        # Versions are taken before the first look, so that no later change goes unnoticed.
         versions = versions_of(files)
         reader = LetorBlocks(files, Columns([], {}), options, versions, 0, show)
         for text, name, line in reader.texts("columns"):

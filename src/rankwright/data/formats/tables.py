@@ -151,6 +151,7 @@ class BinaryTableFormat(TableFormat):
         versions = versions_of(files)
         heads = {name: self.head(name) for name in files.files}
         first, *later = heads
+        # Everything that a footer shows is checked before the rows are read, which may take long.
         for name, head in heads.items():
             check_unpacked(name, _ROW_BYTES * head.n_rows, "write it as several files")
         n_rows = sum(head.n_rows for head in heads.values())
@@ -281,6 +282,7 @@ def resolved(
     with naming_file(path):
         description = table_metadata(schema)
     columns = list(schema.names)
+    # Several labels keep their names in the file, so there is no column "label".
     label = options.label
     if label == UNNAMED and label not in columns and description.get("labels"):
         label = tuple(description["labels"])
@@ -362,6 +364,7 @@ def data_of_table(table: Any, options: ReadOptions) -> RankingData:
         drop |= set(table.column_names) - {*used, *fields}
         levels, categorical = {}, []
         table = table.append_column(_NO_FEATURE, pa.array(np.zeros(len(table))))
+    # Weights are an argument of their own, so their column is taken out.
     weights = None
     if options.weight is not None:
         weights = table[options.weight]
