@@ -473,9 +473,7 @@ def _check_same_schema(name: str, schema: Any, first: str, first_schema: Any) ->
     missing = sorted(set(first_schema.names) - set(schema.names))
     extra = sorted(set(schema.names) - set(first_schema.names))
     if missing or extra:
-        text = f"it has no {missing[0]!r}"
-        if not missing:
-            text = f"it has {extra[0]!r} beside them"
+        text = f"it has no {missing[0]!r}" if missing else f"it has {extra[0]!r} beside them"
         raise ValueError(
             f"{name} does not have the columns of {first}: {text}. Write all files with the same."
         )
