@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import json
 import re
 import subprocess
 import sys
@@ -630,6 +631,23 @@ def test_queries_of_one_evaluation_and_of_two() -> None:
 def test_what_cannot_be_drawn(draw: Callable[[], Any], message: str) -> None:
     with pytest.raises(ValueError, match=message):
         draw()
+
+
+def test_charts_of_a_notebook_have_colours_of_their_own_and_can_be_combined() -> None:
+    """Style sheets of pages are not there, and a chart with a configuration could not be a part of another one."""
+    ranker = quick(n_estimators=3).fit(X, Y, qid=QID, eval_set=[(X, Y, QID)])
+    first, second = evaluations()
+    charts = [
+        rw.plot_curves(ranker),
+        rw.plot_importance(ranker),
+        rw.plot_comparison(rw.compare(first, second)),
+        rw.plot_queries(first),
+        rw.plot_queries(first, second),
+    ]
+    together = charts[0]
+    for chart in charts[1:]:
+        together = together | chart
+    assert "var(--" not in json.dumps(together.to_dict())
 
 
 def test_charts_need_altair(monkeypatch: pytest.MonkeyPatch) -> None:

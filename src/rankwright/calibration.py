@@ -22,7 +22,7 @@ values between 0 and ``top`` if labels separate perfectly.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -56,14 +56,14 @@ class Calibration:
         Upper limit of the values: the largest label, or 1.
     centre, width
         Middle and extent of the scores in the fit.
-    scores, values
-        Points of an isotonic map, values as shares of ``top``; empty for a logistic one.
-    slope, intercept
-        Coefficients of a logistic map; 0 for an isotonic map.
     n_queries, n_rows
         Size of the data in the fit.
     folds
         Number of folds of the cross-fitting; None if it was fitted on held-out queries.
+    scores, values
+        Points of an isotonic map, values as shares of ``top``; empty for a logistic one.
+    slope, intercept
+        Coefficients of a logistic map; 0 for an isotonic map.
 
     Examples
     --------
@@ -80,13 +80,13 @@ class Calibration:
     top: float
     centre: float
     width: float
-    scores: Floats
-    values: Floats
-    slope: float
-    intercept: float
     n_queries: int
     n_rows: int
     folds: int | None
+    scores: Floats = field(default_factory=lambda: np.empty(0))
+    values: Floats = field(default_factory=lambda: np.empty(0))
+    slope: float = 0.0
+    intercept: float = 0.0
 
     def __call__(self, scores: ArrayLike) -> Floats:
         """Return the values of scores."""
@@ -137,7 +137,11 @@ class Calibration:
     def of_manifest(cls, described: Any) -> Calibration:
         """Read the values of `to_manifest`; raise ValueError unless they are an increasing map of finite numbers."""
         try:
-            logistic = _one_of(described["method"], METHODS) == "logistic"
+            shape: dict[str, Any]
+            if _one_of(described["method"], METHODS) == "logistic":
+                shape = {name: _number(described[name]) for name in ("slope", "intercept")}
+            else:
+                shape = {name: _numbers(described[name]) for name in ("scores", "values")}
             threshold, folds = described["threshold"], described["folds"]
             map_ = cls(
                 method=described["method"],
@@ -146,19 +150,16 @@ class Calibration:
                 top=_number(described["top"]),
                 centre=_number(described["centre"]),
                 width=_number(described["width"]),
-                scores=_numbers([] if logistic else described["scores"]),
-                values=_numbers([] if logistic else described["values"]),
-                slope=_number(described["slope"]) if logistic else 0.0,
-                intercept=_number(described["intercept"]) if logistic else 0.0,
                 n_queries=int(_number(described["queries"])),
                 n_rows=int(_number(described["rows"])),
                 folds=None if folds is None else int(_number(folds)),
+                **shape,
             )
         except (KeyError, TypeError, ValueError, OverflowError) as error:
             raise ValueError(
                 f"the calibration in the manifest lacks or garbles {error}; it was damaged."
             ) from None
-        is_increasing = map_.slope > 0 if logistic else _are_increasing(map_.scores, map_.values)
+        is_increasing = map_.slope > 0 or _are_increasing(map_.scores, map_.values)
         if not (is_increasing and map_.top > 0 and map_.width > 0):
             raise ValueError(
                 "the calibration in the manifest is not an increasing map; it was damaged."
@@ -228,15 +229,17 @@ def fit_calibration(
     least = 1.0 if threshold is None else float(threshold)
     if n_queries < LEAST_QUERIES:
         raise ValueError(
-            f"there are {n_queries} queries, and a calibration needs at least {LEAST_QUERIES}; give more held-out "
-            "queries, or the training data with folds=5."
+            f"there are {n_queries} queries, and a calibration needs at least {LEAST_QUERIES}; "
+            "give more held-out queries, or the training data with folds=5."
         )
     s, y = np.asarray(scores, dtype=np.float64), targets_of(labels, target, least)
     w = np.ones(len(s)) if weights is None else np.asarray(weights, dtype=np.float64)
     # Rows without weight must not set the limits of the map.
     s, y, w = (values[w > 0] for values in (s, y, w))
     if not len(y) or y.min() == y.max():
-        alike = "alike" if target == "label" else f"on one side of the threshold {least:g}"
+        alike = "alike"
+        if target == "relevance":
+            alike = f"on one side of the threshold {least:g}"
         raise ValueError(
             f"all labels are {alike}, so there is nothing to calibrate by; "
             "give queries with different labels."
@@ -256,15 +259,19 @@ def fit_calibration(
     distinct, place = np.unique(s, return_inverse=True)
     mass: Floats = np.bincount(place, w).astype(np.float64)
     means = np.bincount(place, w * share) / mass
-    x, values, slope, intercept = np.empty(0), np.empty(0), 0.0, 0.0
+    shape: dict[str, Any]
     if method == "logistic":
         slope, intercept = _fit_logistic(distinct, means, mass)
+        shape = {"slope": slope, "intercept": intercept}
+        rises = slope > 0
     else:
         x, values = _fit_isotonic(distinct, means, mass)
-    if slope <= 0 and (len(values) < 2 or values[0] == values[-1]):
+        shape = {"scores": x, "values": values}
+        rises = values[0] < values[-1]
+    if not rises:
         raise ValueError(
-            "labels do not rise with the scores, so an increasing map says nothing about them; check that the data are "
-            "of the kind that the model was trained on."
+            "labels do not rise with the scores, so an increasing map says nothing about them; "
+            "check that the data are of the kind that the model was trained on."
         )
     return Calibration(
         method=method,
@@ -273,13 +280,10 @@ def fit_calibration(
         top=top,
         centre=float((distinct[0] + distinct[-1]) / 2),
         width=float(distinct[-1] - distinct[0]),
-        scores=x,
-        values=values,
-        slope=slope,
-        intercept=intercept,
         n_queries=int(n_queries),
         n_rows=n,
         folds=folds,
+        **shape,
     )
 
 

@@ -134,8 +134,9 @@ def explain_pair(
         moved = float(np.abs(settled - differences).max())
         if math.fsum(settled) != exact or moved > _ROUNDING * size:
             raise RuntimeError(
-                f"the contributions of rows {rows[0]} and {rows[1]} add up to {math.fsum(differences)!r}, but their "
-                f"scores differ by {exact!r}; the contributions do not belong to these scores."
+                f"the contributions of rows {rows[0]} and {rows[1]} add up to "
+                f"{math.fsum(differences)!r}, but their scores differ by {exact!r}; the "
+                "contributions do not belong to these scores."
             )
         differences = settled
     order = np.argsort(-np.abs(differences), kind="stable")

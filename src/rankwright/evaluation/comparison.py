@@ -378,7 +378,8 @@ def _system_names(names: Sequence[str] | None, count: int) -> list[str]:
         return ["baseline", *(f"system {number}" for number in range(1, count))]
     if isinstance(names, str) or len(names) != count or len(set(names)) != count:
         raise ValueError(
-            f"names must be {count} different names, one per evaluation with the baseline first; got {names!r}."
+            f"names must be {count} different names, one per evaluation with the baseline first; "
+            f"got {names!r}."
         )
     return list(names)
 

@@ -108,7 +108,8 @@ def shared_metrics(
         for metric in names_of_metrics:
             if metric not in system.per_query:
                 raise ValueError(
-                    f"{name!r} was not evaluated by {metric!r}; choose from {', '.join(system.per_query)}."
+                    f"{name!r} was not evaluated by {metric!r}; choose from "
+                    f"{', '.join(system.per_query)}."
                 )
     return names_of_metrics
 
@@ -128,14 +129,15 @@ def compared_queries(
         if len(unshared):
             raise ValueError(
                 f"only one of {names[0]!r} and {name!r} has a value of {metric!r} for query "
-                f"{query_ids[unshared[0]]} (and {len(unshared) - 1} more). Evaluate both on the same labels."
+                f"{query_ids[unshared[0]]} (and {len(unshared) - 1} more). Evaluate both on the "
+                "same labels."
             )
     compared = ~missing
     if weights is not None:
         compared &= weights > 0
     if np.count_nonzero(compared) < 2:
         raise ValueError(
-            f"only {np.count_nonzero(compared)} queries have a value of {metric!r}, but a comparison needs "
-            "at least 2. Evaluate on more queries."
+            f"only {np.count_nonzero(compared)} queries have a value of {metric!r}, but a "
+            "comparison needs at least 2. Evaluate on more queries."
         )
     return compared

@@ -300,7 +300,8 @@ def _check_scores(scores: ArrayLike, queries: Queries) -> NDArray[np.float64]:
     if np.isnan(values.min()):
         row = int(np.flatnonzero(np.isnan(values))[0])
         raise ValueError(
-            f"the score at {queries.where(row)} is NaN and cannot be ranked; check the model's output."
+            f"the score at {queries.where(row)} is NaN and cannot be ranked; check the model's "
+            "output."
         )
     return values
 
@@ -312,8 +313,8 @@ def _query_weights(weights: ArrayLike, queries: Queries) -> NDArray[np.float64]:
     if differs.any():
         row = int(np.flatnonzero(differs)[0])
         raise ValueError(
-            f"weights differ within a query ({queries.where(row)}), but a mean over queries needs one weight per "
-            "query; give equal weights, or one per query."
+            f"weights differ within a query ({queries.where(row)}), but a mean over queries needs "
+            "one weight per query; give equal weights, or one per query."
         )
     return first
 
@@ -334,13 +335,14 @@ def _mean(
     n_counted, total_weight, total = reducer.sum(sums).tolist()
     if n_counted == 0:
         warnings.warn(
-            f"{name}: no query has a relevant document, so the mean is NaN; check the labels or the "
-            "metric's threshold.",
+            f"{name}: no query has a relevant document, so the mean is NaN; check the labels or "
+            "the metric's threshold.",
             stacklevel=4,
         )
         return float("nan")
     if total_weight == 0:
         raise ValueError(
-            f"{name}: every query with a value has weight 0, so there is no mean; give positive weights."
+            f"{name}: every query with a value has weight 0, so there is no mean; give positive "
+            "weights."
         )
     return float(total / total_weight)

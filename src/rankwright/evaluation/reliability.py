@@ -82,7 +82,10 @@ class Reliability(Tabular):
         return Table("", header, rows, str(self))
 
     def __str__(self) -> str:
-        return f"expected calibration error {self.error:.4f}, at most {self.largest:.4f} in {len(self.predicted)} bins"
+        return (
+            f"expected calibration error {self.error:.4f}, "
+            f"at most {self.largest:.4f} in {len(self.predicted)} bins"
+        )
 
 
 def reliability(

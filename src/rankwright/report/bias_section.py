@@ -14,9 +14,9 @@ if TYPE_CHECKING:
     from rankwright.runs import Run
 
 _TEXT = (
-    "How much a document gains or loses, as a score, by its position. The bias was learned beside the trees, and "
-    "predictions leave it out. Examination is how likely a position is looked at, from the click rates of documents "
-    "that are alike."
+    "How much a document gains or loses, as a score, by its position. The bias was learned "
+    "beside the trees, and predictions leave it out. Examination is how likely a position is "
+    "looked at, from the click rates of documents that are alike."
 )
 
 

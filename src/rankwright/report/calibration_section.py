@@ -16,12 +16,12 @@ if TYPE_CHECKING:
     from rankwright.runs import Run
 
 _TEXT = (
-    "Calibrated values are meant to be expected labels, or probabilities of relevance. The charts compare them with "
-    "the labels of the test data: a perfect value is on the diagonal."
+    "Calibrated values are meant to be expected labels, or probabilities of relevance. The "
+    "charts compare them with the labels of the test data: a perfect value is on the diagonal."
 )
 _NOTE = (
-    "Expected calibration error: the mean difference between value and target over bins of equal numbers of documents; "
-    "then the largest difference."
+    "Expected calibration error: the mean difference between value and target over bins of equal "
+    "numbers of documents; then the largest difference."
 )
 
 
@@ -43,8 +43,8 @@ def calibration_section(scored: ScoredRuns, runs: Sequence[Run]) -> list[Section
             target = "share of relevant documents"
         chart = reliability_chart({name: curve}, target, PAGE, first=number)
         description = (
-            f"The {target} of documents by their calibrated value, in {len(curve.predicted)} bins with 95% "
-            f"intervals; {curve}."
+            f"The {target} of documents by their calibrated value, in {len(curve.predicted)} bins "
+            f"with 95% intervals; {curve}."
         )
         figures.append(Figure(f"Reliability of {name}", chart.properties(height=320), description))
     if not rows:

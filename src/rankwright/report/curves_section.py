@@ -70,7 +70,8 @@ def _metric_figure(
         for (name, data), points in curves.items()
     )
     marks = "".join(
-        f" Best on validation data: {point['model']} {point['value']:.4f} after {point['trees']} (diamond)."
+        f" Best on validation data: {point['model']} {point['value']:.4f} after {point['trees']} "
+        "(diamond)."
         for point in best
     )
     chart = curves_chart(thinned, metric, names, PAGE).properties(height=300)

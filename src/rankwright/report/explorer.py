@@ -190,9 +190,10 @@ class QueryExplorer(Interactive):
         if n_points < n_queries:
             shown = f"{n_points:,} of {n_queries:,} queries"
         return (
-            f"The scatter plot shows {shown}. Rankings of the first {_DEPTH} documents are available for "
-            f"{n_rankings:,} of them, the filled points: the queries that changed most, and a sample of the other "
-            f"queries. The histogram counts all queries.{numbering}"
+            f"The scatter plot shows {shown}. Rankings of the first {_DEPTH} documents are "
+            f"available for {n_rankings:,} of them, the filled points: the queries that changed "
+            "most, and a sample of the other queries. The histogram counts all "
+            f"queries.{numbering}"
         )
 
     @cached_property
@@ -232,8 +233,9 @@ class QueryExplorer(Interactive):
         return Figure(
             f"{metric} of each query",
             chart.add_params(*self._params()).properties(height=380),
-            f"Scatter plot: {metric} of each query, first system on the x axis, second on the y axis. Above the "
-            "diagonal the second is larger. The list below the charts has the same queries.",
+            f"Scatter plot: {metric} of each query, first system on the x axis, second on the y "
+            "axis. Above the diagonal the second is larger. The list below the charts has the "
+            "same queries.",
         )
 
     @cached_property
@@ -281,8 +283,8 @@ class QueryExplorer(Interactive):
         return Figure(
             f"Differences in {metric}",
             chart,
-            f"Histogram of the difference in {metric}, second system minus first, over all queries. The bar in the "
-            "middle holds the queries that hardly changed.",
+            f"Histogram of the difference in {metric}, second system minus first, over all "
+            "queries. The bar in the middle holds the queries that hardly changed.",
         )
 
     def _pairs(self) -> list[dict[str, Any]]:

@@ -28,9 +28,9 @@ def goals_report(sweep: GoalSweep, *, title: str = "Goals") -> Page:
     ['Front', 'Trainings']
     """
     text = (
-        f"{len(sweep.front())} of {len(sweep.points)} trainings are on the Pareto front: no other training is at least "
-        "as good in every metric and better in at least one metric. All have the same number of trees. Choose a point, "
-        "and train with its objective."
+        f"{len(sweep.front())} of {len(sweep.points)} trainings are on the Pareto front: no other "
+        "training is at least as good in every metric and better in at least one metric. All "
+        "have the same number of trees. Choose a point, and train with its objective."
     )
     sections = [
         Section("Front", [Text(text), _chart(sweep)]),

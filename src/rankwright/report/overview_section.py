@@ -18,7 +18,10 @@ def overview(scored: ScoredRuns, data_name: str) -> list[Block]:
     data, names = scored.data, scored.names
     text = f"Evaluated on {data_name}: {data.n_rows:,} documents in {data.n_queries:,} queries."
     if len(scored.counted) < data.n_queries:
-        text += f" {len(scored.counted):,} queries have a relevant document and count for {scored.metrics[0]}."
+        text += (
+            f" {len(scored.counted):,} queries have a relevant document "
+            f"and count for {scored.metrics[0]}."
+        )
     text += " Documents of equal score are ranked in the worst order."
     if len(names) == 1:
         return [Text(text), _means(scored, None)]
@@ -26,8 +29,8 @@ def overview(scored: ScoredRuns, data_name: str) -> list[Block]:
     figure = Figure(
         f"Differences to {comparison.baseline}",
         comparison_chart(comparison, PAGE, first=1),
-        f"Mean difference to {comparison.baseline} with its 95% interval, for each metric and run; filled if it is "
-        "significant. The table below has the numbers.",
+        f"Mean difference to {comparison.baseline} with its 95% interval, for each metric and "
+        "run; filled if it is significant. The table below has the numbers.",
     )
     return [
         Text(_headline(scored, comparison)),
@@ -71,7 +74,10 @@ def _means(scored: ScoredRuns, comparison: Comparison | None) -> Table:
     significant = set()
     if comparison is not None:
         significant = {(row.metric, row.system) for row in comparison.rows if row.significant}
-        note += f" * differs significantly from the baseline, {comparison.baseline}; see the tests below."
+        note += (
+            f" * differs significantly from the baseline, {comparison.baseline}; "
+            "see the tests below."
+        )
     rows: list[list[Cell]] = []
     for name, evaluation in zip(scored.names, scored.evaluations, strict=True):
         cells: list[Cell] = [name]
@@ -119,7 +125,7 @@ def _tests(scored: ScoredRuns, comparison: Comparison) -> Table:
         correction = ", Holm's correction over the runs"
     header = ["metric", "run", "difference", "95% interval", "effect", "larger/same/smaller", "p"]
     note = (
-        f"* p ≤ 0.05: Fisher's randomisation test over {comparison.rows[0].n_queries:,} queries, two-sided"
-        f"{correction}. Intervals are bootstrapped. Effect: Cohen's d of the differences."
+        f"* p ≤ 0.05: Fisher's randomisation test over {comparison.rows[0].n_queries:,} queries, "
+        f"two-sided{correction}. Intervals are bootstrapped. Effect: Cohen's d of the differences."
     )
     return Table(f"Against {comparison.baseline}", header, rows, note)

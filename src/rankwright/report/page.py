@@ -225,6 +225,11 @@ class Page:
             scripts.insert(0, _vega())
         interactive = [block for block in self._blocks() if isinstance(block, Interactive)]
         scripts += [_source(name) for name in dict.fromkeys(block.script for block in interactive)]
+        # Only these scripts run, and the browser loads no other file for any text on the page.
+        policy = (
+            "default-src 'none'; style-src 'unsafe-inline'; img-src data:; "
+            f"script-src {_hashes(scripts)}"
+        )
         return render(
             "page.html",
             page=self,
@@ -236,8 +241,7 @@ class Page:
             style=_source("page.css"),
             colours=COLOURS,
             scripts=scripts,
-            # Only these scripts run, and the browser loads no other file for any text on the page.
-            policy=f"default-src 'none'; style-src 'unsafe-inline'; img-src data:; script-src {_hashes(scripts)}",
+            policy=policy,
         )
 
     def markdown(self, files: Mapping[int, str] | None = None) -> str:

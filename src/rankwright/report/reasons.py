@@ -72,9 +72,10 @@ class ReasonExplorer(Interactive):
             ]
             queries.append({**query, "runs": runs})
         note = (
-            f"{len(queries):,} of {self.n_queries:,} queries: the queries of the lowest quality first, and a sample. "
-            f"Contributions are SHAP values. The {_FEATURES} features that differ most between the first {_DEPTH} "
-            "documents are named. Ranker.explain has every query, pair and feature."
+            f"{len(queries):,} of {self.n_queries:,} queries: the queries of the lowest quality "
+            f"first, and a sample. Contributions are SHAP values. The {_FEATURES} features that "
+            f"differ most between the first {_DEPTH} documents are named. Ranker.explain has "
+            "every query, pair and feature."
         )
         data = {"names": list(numbers), "queries": queries}
         return render("reasons.html", systems=self.systems, data=data, note=note)

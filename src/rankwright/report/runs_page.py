@@ -63,7 +63,8 @@ def run_report(
     scored = ScoredRuns.of(runs, data, metrics)
     if not len(scored.counted):
         raise ValueError(
-            f"no query of {data_name} has a relevant document, so {scored.metrics[0]} has no value; check the labels."
+            f"no query of {data_name} has a relevant document, so {scored.metrics[0]} has no "
+            "value; check the labels."
         )
     sections = [
         Section("Overview", overview(scored, data_name)),

@@ -37,8 +37,9 @@ def _ties(scored: ScoredRuns) -> Table:
     columns = ["run", "tied pairs", "of different label", f"queries tied in top {TOP}"]
     columns += [f"{metric}, {policy}" for policy in policies]
     note = (
-        "Tied pairs: pairs of documents of a query with equal scores, as a share of all pairs. If the last columns "
-        f"differ, {metric} depends on how ties are broken: worst order, expected value, best order."
+        "Tied pairs: pairs of documents of a query with equal scores, as a share of all pairs. "
+        f"If the last columns differ, {metric} depends on how ties are broken: worst order, "
+        "expected value, best order."
     )
     return Table("Ties", columns, rows, note)
 

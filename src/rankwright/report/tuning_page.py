@@ -52,9 +52,10 @@ def _best(tuning: Tuning) -> list[Block]:
     folds = ", ".join(f"{value:.4f}" for value in best.fold_values)
     trees = ", ".join(str(number) for number in best.fold_trees)
     text = (
-        f"Trial {best.number}: {tuning.metric} {best.value:.4f} on the validation queries (by fold: {folds}), with "
-        f"{best.trees} trees (by fold: {trees}). It is the best of {len(tuning.ranked())} complete trials on these "
-        "queries, so expect a somewhat lower value on other queries."
+        f"Trial {best.number}: {tuning.metric} {best.value:.4f} on the validation queries (by "
+        f"fold: {folds}), with {best.trees} trees (by fold: {trees}). It is the best of "
+        f"{len(tuning.ranked())} complete trials on these queries, so expect a somewhat lower "
+        "value on other queries."
     )
     if tuning.constraints:
         pairs = zip(tuning.constraints, best.constraint_values, strict=True)
@@ -86,8 +87,9 @@ def _history(tuning: Tuning) -> Figure:
     )
     line = base.mark_line(interpolate="step-after", strokeWidth=2, color=PAGE.faint)
     text = (
-        f"{tuning.metric} of each complete trial in the order of the search, and the best so far as a line, up to "
-        f"{tuning.best_trial.value:.4f}. {len(tuning.trials) - len(done)} trials were stopped early and are not shown."
+        f"{tuning.metric} of each complete trial in the order of the search, and the best so far "
+        f"as a line, up to {tuning.best_trial.value:.4f}. {len(tuning.trials) - len(done)} trials "
+        "were stopped early and are not shown."
     )
     if tuning.constraints:
         text += f" {len(done) - len(met)} trials miss a constraint and are hollow."
@@ -98,8 +100,8 @@ def _history(tuning: Tuning) -> Figure:
 def _importance(shares: Mapping[str, float]) -> list[Block]:
     first = ", ".join(f"{name} {share:.0%}" for name, share in list(shares.items())[:3])
     text = (
-        "How much each parameter separates the best tenth of the complete trials from the rest (PED-ANOVA). With few "
-        "trials this is only a hint."
+        "How much each parameter separates the best tenth of the complete trials from the rest "
+        "(PED-ANOVA). With few trials this is only a hint."
     )
     chart = share_bars(list(shares.items()), "parameter", "importance", PAGE, PAGE.colour(0))
     description = f"Importance of each parameter; first {first}."

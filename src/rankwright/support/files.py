@@ -166,8 +166,8 @@ def check_unpacked(path: PathLike, length: int, remedy: str) -> None:
     """Raise ValueError if a file would take far more memory than its size."""
     if length > unpacked_limit(os.path.getsize(path)):
         raise ValueError(
-            f"{path} would take {length / 2**30:.1f} GB of memory, which is more than {UNPACKED_RATIO} times its size "
-            f"or too much in all. If that is meant, {remedy}."
+            f"{path} would take {length / 2**30:.1f} GB of memory, which is more than "
+            f"{UNPACKED_RATIO} times its size or too much in all. If that is meant, {remedy}."
         )
 
 
@@ -185,7 +185,8 @@ def read_plain(path: PathLike, most: int) -> bytes:
     with open(descriptor, "rb") as file:
         if status.st_size > most:
             raise ValueError(
-                f"{path} has {status.st_size} bytes, more than the {most} that are read; it was damaged."
+                f"{path} has {status.st_size} bytes, more than the {most} that are read; it was "
+                "damaged."
             )
         # Python allocates as many bytes as we ask for, so we ask for one more than the file has.
         content = file.read(status.st_size + 1)
@@ -222,11 +223,13 @@ def unpacked_blocks(path: PathLike, size: int = _READ_BYTES) -> Iterator[tuple[b
                 length += len(block)
                 if is_gzip and length > unpacked_limit(packed):
                     raise ValueError(
-                        f"{path} unpacks to more than {length >> 20} MB, which is more than {UNPACKED_RATIO} "
-                        "times its size or too much in all. If that is meant, unpack it and read the plain file."
+                        f"{path} unpacks to more than {length >> 20} MB, which is more than "
+                        f"{UNPACKED_RATIO} times its size or too much in all. If that is meant, "
+                        "unpack it and read the plain file."
                     )
                 yield block, file.tell() if is_gzip else length
         except (EOFError, zlib.error, gzip.BadGzipFile) as error:
             raise ValueError(
-                f"{path}: the gzip data is damaged or cut off ({error}). Copy or download the file again."
+                f"{path}: the gzip data is damaged or cut off ({error}). Copy or download the "
+                "file again."
             ) from error

@@ -53,8 +53,8 @@ def as_frame(X: Any) -> nw.DataFrame[Any] | None:
         frame = nw.from_native(X, pass_through=True)
         if isinstance(frame, nw.LazyFrame):
             raise ValueError(
-                f"a {type(X).__name__} has no rows yet, only a recipe for them; give what it yields: .collect() of "
-                "polars, .compute() of Dask."
+                f"a {type(X).__name__} has no rows yet, only a recipe for them; give what it "
+                "yields: .collect() of polars, .compute() of Dask."
             )
         if not isinstance(frame, nw.DataFrame):
             return None
