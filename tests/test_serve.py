@@ -311,6 +311,7 @@ def test_metrics_count_requests_rows_and_time(service: Service) -> None:
         text,
         re.M,
     )
+    assert "_created" not in text
     for line in text.splitlines():
         assert re.match(r'# (HELP|TYPE) \w+ .+$|\w+(\{(\w+="[^"]*",?)+\})? [\d.e+-]+$', line), line
     buckets = [float(line.rsplit(" ", 1)[1]) for line in text.splitlines() if "_bucket" in line]

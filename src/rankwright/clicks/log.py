@@ -211,7 +211,7 @@ class ClickLog:
     ) -> RankingData:
         """Return the log as training data.
 
-        Documents that were never shown are left out, because nothing is known about them. By default a document
+        Documents that were never shown are left out, because their clicks are unknown. By default a document
         without a click is a negative only if it stood above the last click of its list, because users probably
         examined it. A training that corrects the position bias, `Ranker.fit` with ``position`` or ``propensity``,
         needs every shown document instead: ``examined_only=False``. With ``propensities`` the labels themselves are

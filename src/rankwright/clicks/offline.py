@@ -162,7 +162,8 @@ def evaluate_clicks(
         The result of `estimate_propensities`, or probabilities of examination: of position 1, 2, ..., or for each row
         of the log.
     metrics
-        Additive metrics whose normaliser does not depend on labels, such as ``dcg@10``, ``rbp``, ``precision@5``.
+        Additive metrics with a normaliser that does not depend on labels, for example ``dcg@10``, ``rbp`` or
+        ``precision@5``.
     estimators
         One or several of ``"ips"``, ``"snips"`` and ``"dr"``; `rankwright.clicks.offline` has their formulas.
     clip

@@ -147,7 +147,7 @@ def estimate_propensities(
         A click log. The methods assume the position-based model: a click needs an examined position and,
         independently, an attractive document.
     method
-        ``"swaps"`` uses documents whose places were exchanged by chance. The field ``"randomised"`` marks them.
+        ``"swaps"`` uses documents that changed places by chance. The field ``"randomised"`` marks them.
         ``"harvest"`` uses documents that were shown at several positions for reasons other than relevance, for example
         because two rankers answer the same queries. ``"em"`` needs neither, but features: it learns the relevance of
         documents from them, and attributes to position bias the clicks that features do not explain.

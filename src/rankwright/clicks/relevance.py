@@ -14,7 +14,7 @@ of γ̂ distorts θ. θ is still wrong if the logged lists follow relevance that
 
 Reference: Wang et al., "Position Bias Estimation for Unbiased Learning to Rank in Personal Search", WSDM 2018.
 
-Departs from it: F is fitted to the likelihood of the clicks itself, whose gradient is that of EM's M step; θ comes from
+Departs from it: F is fitted to the likelihood of the clicks itself, with the gradient of EM's M step; θ comes from
 the equation above, where EM takes a step with γ̂ of the queries themselves.
 """
 

@@ -11,7 +11,7 @@ from typing import Any, TextIO
 
 
 class JsonLog:
-    """Write lines to a file, the standard output (``-``) or nowhere (``off``).
+    """Write lines to a file, the standard output (``-``), or drop them (``off``).
 
     Features and tokens are never logged. A line that cannot be written is dropped, because a full
     disk must not stop the service.

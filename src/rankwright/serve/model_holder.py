@@ -175,7 +175,7 @@ class ModelHolder:
 
 
 def fingerprint(path: Path) -> Fingerprint:
-    """Return name, place, size and time of the files of a model, or nothing while there are none."""
+    """Return name, place, size and time of the files of a model. Without files it is empty."""
     folder = path / "model" if (path / "model").is_dir() else path
     try:
         files = sorted(folder.iterdir()) if folder.is_dir() else [folder]

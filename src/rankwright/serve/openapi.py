@@ -23,7 +23,7 @@ def _source(tag: str) -> str:
     return f"'sha256-{b64encode(digest).decode()}'"
 
 
-# The browser loads nothing from elsewhere, and runs only the page's own script.
+# The browser loads only the page itself and openapi.json, and runs only the page's own script.
 PAGE_HEADERS = {
     "content-security-policy": (
         f"default-src 'none'; style-src {_source('style')}; script-src {_source('script')}; "

@@ -16,7 +16,7 @@ class Refusal(Exception):
     status
         HTTP status.
     reason
-        What is wrong, where, and what was expected.
+        The fault, its place in the request, and the expected form.
     headers
         Further headers of the answer.
     """
