@@ -23,7 +23,8 @@ from rankwright.exporting.contract import ExportOptions, Target
 from rankwright.model import Model, load
 from rankwright.support.files import PathLike, write_together
 
-# Where each target is; modules are loaded when their target is used.
+# The module and the instance of each target. A module is loaded when its target is used, because
+# some need an optional library.
 TARGETS = {
     "opensearch": "rankwright.exporting.opensearch:OPENSEARCH",
     "elasticsearch-ltr": "rankwright.exporting.opensearch:ELASTICSEARCH_LTR",
@@ -76,12 +77,12 @@ def export(
         Elasticsearch, for example ``"8.11.4"``, or of the plug-in, for example ``"1.5.9"``.
     evaluator
         How Vespa computes the forest: ``"llvm"`` (64 bits), ``"vmforest"`` or ``"fastforest"`` (32 bits). By default
-        the one that Vespa chooses by the size of the forest.
+        Vespa's own choice by the size of the forest.
     feature_set
         JSON file with the features that the search engine computes: a list of names, a feature set of OpenSearch or
         Elasticsearch, or a feature store of Solr. The export is refused if the model has other features.
     name
-        Name of the model inside the target, if it has one.
+        Name of the model inside the target, if models have names there.
 
     Returns
     -------

@@ -1,7 +1,7 @@
-"""What a deployment target is: it writes a model in a search engine's form, and scores by that engine's rules.
+"""The contract of a deployment target: it writes a model in an engine's form, and scores by that engine's rules.
 
 A target reads plain arrays (`rankwright.kernels.tree_arrays`), never an engine's text. Its evaluator follows the code
-of the search engine and shares nothing with its writer, so that `rankwright verify-export` finds the writer's mistakes.
+of the search engine and shares no code with its writer, so that `rankwright verify-export` finds the writer's mistakes.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class FeatureSet:
     names
         Their names, in the order of the set: RankLib knows features by this order.
     store
-        Name of the store that holds them, if there is one (Solr).
+        Name of the store that holds them, in Solr.
     """
 
     names: tuple[str, ...]
@@ -40,16 +40,16 @@ class FeatureSet:
 
 @dataclass(frozen=True)
 class ExportOptions:
-    """The choices of a user, and what a target may need to know of the model besides its trees.
+    """The choices of a user, and facts of the model that a target may need besides its trees.
 
     Parameters
     ----------
     name
-        Name of the model inside the target, if it has one.
+        Name of the model inside the target, if models have names there.
     target_version
-        Version of the search engine, for example ``"3.2"``; None for the newest one known here.
+        Version of the search engine, for example ``"3.2"``; None for the newest version known here.
     evaluator
-        The target's evaluator, for example ``"vmforest"`` of Vespa; None for the one that the target chooses.
+        The target's evaluator, for example ``"vmforest"`` of Vespa; None for the target's own choice.
     feature_set
         The search engine's features; None if the user did not give them.
     categories
@@ -153,7 +153,7 @@ class Target:
         return self.numbers
 
     def check(self, options: ExportOptions) -> None:
-        """Raise ValueError if a version or an evaluator is given that decides nothing, or that is not known."""
+        """Raise ValueError if a given version or evaluator makes no difference or is not known."""
         if options.target_version is not None and not self.has_versions:
             raise ValueError(
                 f"{self.name} is the same for all versions; leave out target_version=."

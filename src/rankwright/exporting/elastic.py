@@ -79,6 +79,7 @@ class Elastic(Target):
         for model in ensemble["trained_models"]:
             columns = [names.index(name) for name in model["tree"]["feature_names"]]
             total += _tree_values(model["tree"]["tree_structure"], values[:, columns])
+        # The constant decides how much is lost by rounding, but has no part in the comparison.
         lowest = _lowest_score(ensemble)
         served = (total - lowest).astype(np.float32)
         return served.astype(np.float64) + lowest
@@ -102,7 +103,7 @@ def _lowest_score(ensemble: Any) -> float:
 
 
 def _tree_values(nodes: list[dict[str, Any]], values: Floats) -> Floats:
-    """Value of each row by one tree."""
+    """Return the leaf value of each row in a tree."""
     if [node["node_index"] for node in nodes] != list(range(len(nodes))):
         raise ValueError("the nodes of a tree are not in the order of their node_index.")
     for node in nodes:
@@ -114,16 +115,15 @@ def _tree_values(nodes: list[dict[str, Any]], values: Floats) -> Floats:
                 f"node {node['node_index']} leads back to an earlier one: that is not a tree."
             )
 
-    def leaf(node: Any) -> float | None:
-        return node["leaf_value"][0] if "leaf_value" in node else None
-
     def decide(node: Any, rows: Rows) -> Decision:
+        if "leaf_value" in node:
+            return float(node["leaf_value"][0])
         x = values[rows, node["split_feature"]]
         compare = {"lte": np.less_equal, "lt": np.less}[node["decision_type"]]
         goes_left = np.where(np.isfinite(x), compare(x, node["threshold"]), node["default_left"])
         return goes_left, nodes[node["left_child"]], nodes[node["right_child"]]
 
-    return walk(nodes[0], len(values), leaf, decide)
+    return walk(nodes[0], len(values), decide)
 
 
 def _structure(tree: PlainTree) -> list[dict[str, Any]]:

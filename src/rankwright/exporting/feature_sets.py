@@ -18,8 +18,8 @@ def read_feature_set(path: PathLike) -> FeatureSet:
     Parameters
     ----------
     path
-        A JSON file. Of the plugins, both what is sent and what ``GET _ltr/_featureset/NAME`` returns; of Solr, both
-        what is sent and what ``GET .../schema/feature-store/NAME`` returns.
+        A JSON file: the body of the request that creates a feature set, or the answer of
+        ``GET _ltr/_featureset/NAME`` (plug-ins) or ``GET .../schema/feature-store/NAME`` (Solr).
     """
     try:
         content: Any = json.loads(Path(path).read_bytes())
@@ -57,8 +57,11 @@ def check_feature_set(names: Sequence[str], features: FeatureSet, source: str) -
     missing = [name for name in names if name not in features.names]
     unknown = [name for name in features.names if name not in set(names)]
     if missing or unknown:
-        detail = f" Missing from the set: {', '.join(missing)}." if missing else ""
-        detail += f" Unknown to the model: {', '.join(unknown)}." if unknown else ""
+        detail = ""
+        if missing:
+            detail += f" Missing from the set: {', '.join(missing)}."
+        if unknown:
+            detail += f" Unknown to the model: {', '.join(unknown)}."
         raise ValueError(
             f"{source}: the feature set and the model have different features.{detail} "
             "Train on the features of the set."

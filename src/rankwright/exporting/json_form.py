@@ -116,14 +116,14 @@ def _number(threshold: float) -> float | str:
 
 @np.errstate(over="ignore")
 def _values(tree: dict[str, Any], zero: float, rows: Floats) -> Floats:
-    """Leaf values of rows in a tree of the parsed file."""
-
-    def leaf(node: int) -> float | None:
-        return float(tree["value"][~node]) if node < 0 else None
+    """Return the leaf values of rows in a tree of the parsed file."""
 
     def decide(node: int, some: Rows) -> Decision:
+        if node < 0:
+            return float(tree["value"][~node])
         x = rows[some, tree["feature"][node]]
         missing, decision = tree["missing"][node], tree["decision"][node]
+        # The three rules of the form, in their order.
         to_default = np.isnan(x) & (missing != "as_zero")
         x = np.where(np.isnan(x), 0.0, x)
         if decision == "at_most":
@@ -137,7 +137,7 @@ def _values(tree: dict[str, Any], zero: float, rows: Floats) -> Floats:
         goes_left = np.where(to_default, tree["default_left"][node], left)
         return goes_left, tree["left"][node], tree["right"][node]
 
-    return walk(0 if tree["feature"] else ~0, len(rows), leaf, decide)
+    return walk(0 if tree["feature"] else ~0, len(rows), decide)
 
 
 TARGET = JsonForm()

@@ -9,7 +9,7 @@ The library's rules, from ``Tree`` and ``Predictor`` of LightGBM 3 and 4:
                         a missing category goes right
     names               have no spaces and no signs of JSON
 
-The file holds what a prediction needs. It has no counts of training rows, which `TreeArrays` do not hold either, so
+The file has all that a prediction needs. It has no counts of training rows, which `TreeArrays` do not hold either, so
 LightGBM computes no SHAP values from it.
 """
 
@@ -48,7 +48,7 @@ class LightGBMText(Target):
     def write(self, trees: Trees, feature_names: Names, options: ExportOptions) -> Exported:
         """Write the trees; a missing category goes right in LightGBM, so nodes that send it left become two."""
         form = Form(missing_category_right=True, zero_is_missing=True)
-        every = plain_trees(trees, feature_names, form) if trees else []
+        every = plain_trees(trees, feature_names, form)
         notes = []
         blurred = sum(
             codes is None and -ZERO <= bound < ZERO
@@ -60,6 +60,7 @@ class LightGBMText(Target):
                 f"{blurred} splits have a threshold closer to zero than {ZERO:.3g}: LightGBM reads such small values "
                 "as zero, and only they may go to the other side."
             )
+        # The header separates names by spaces, and readers take some signs for JSON.
         names = _plain_names(feature_names)
         changed = [name for name, plain in zip(feature_names, names, strict=True) if name != plain]
         if changed:
@@ -117,7 +118,7 @@ def _plain_names(feature_names: Names) -> list[str]:
 
 
 def _infos(trees: Sequence[PlainTree], n_features: int) -> list[str]:
-    """Return what LightGBM records of columns: unused, any numbers, or the categories that occur in a split."""
+    """Return LightGBM's note on each column: unused, any numbers, or the categories that occur in a split."""
     infos = ["none"] * n_features
     categories: dict[int, set[int]] = {}
     for tree in trees:
@@ -165,8 +166,10 @@ def _thresholds(tree: PlainTree) -> list[float]:
 def _decision_type(tree: PlainTree, node: int) -> int:
     if tree.categories[node] is not None:
         return _IS_SET + _NAN_IS_MISSING
-    kind = _ZERO_IS_MISSING if tree.zero_is_missing[node] else _NAN_IS_MISSING
-    return kind + _DEFAULT_LEFT * tree.missing_left[node]
+    kind = _DEFAULT_LEFT * tree.missing_left[node]
+    if tree.zero_is_missing[node]:
+        return kind + _ZERO_IS_MISSING
+    return kind + _NAN_IS_MISSING
 
 
 def _joined(values: list[Any]) -> str:
@@ -186,10 +189,9 @@ def _values(fields: dict[str, str], rows: Floats) -> Floats:
     left, right = numbers("left_child"), numbers("right_child")
     value = numbers("leaf_value")
 
-    def leaf(node: int) -> float | None:
-        return value[~node] if node < 0 else None
-
     def decide(node: int, some: Rows) -> Decision:
+        if node < 0:
+            return value[~node]
         x = rows[some, feature[node]]
         default, missing = bool(kind[node] & 2), kind[node] >> 2 & 3
         children = int(left[node]), int(right[node])
@@ -203,7 +205,7 @@ def _values(fields: dict[str, str], rows: Floats) -> Floats:
         to_default = (x == 0) if missing == 1 else np.isnan(x)
         return np.where(to_default, default, x <= threshold[node]), *children
 
-    return walk(0 if feature else ~0, len(rows), leaf, decide)
+    return walk(0 if feature else ~0, len(rows), decide)
 
 
 TARGET = LightGBMText()

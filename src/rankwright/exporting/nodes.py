@@ -80,6 +80,10 @@ class PlainTree(NamedTuple):
         """The first node, or ~0 if there is only a leaf."""
         return 0 if self.feature else ~0
 
+    def key(self, child: int) -> int:
+        """Number a child so that the leaves follow the nodes."""
+        return child if child >= 0 else len(self.feature) + ~child
+
 
 class _Reach(NamedTuple):
     """Values of a feature that still reach a node: low < x <= high, and perhaps missing values."""
@@ -99,7 +103,7 @@ class _Regions(NamedTuple):
     """A node of the model: its child for each region of numbers, ascending, and for missing values."""
 
     node: int
-    ends: tuple[float, ...]  # of all regions but the last one
+    ends: tuple[float, ...]  # of all regions but the last
     children: tuple[int, ...]
     missing_child: int
 
@@ -108,7 +112,7 @@ _Reaches = Mapping[int, _Reach]
 
 
 class _Place(NamedTuple):
-    """A subtree that is still to be written: where it comes from, and where it goes."""
+    """A subtree that is still to be written: its source, and its place below a parent."""
 
     source: int | _Regions  # a node of the model or ~leaf, or a part of a node
     reaches: _Reaches
@@ -123,7 +127,8 @@ class _Builder:
     def __init__(self, form: Form, feature_names: Names, n_nodes: int) -> None:
         self._form = form
         self._names = feature_names
-        self._most = MOST_SPLITS if form.nested else MOST_SPLITS + n_nodes
+        # Formats that are not nested have no limit for the model's own splits, only for copies.
+        self._most = MOST_SPLITS + (0 if form.nested else n_nodes)
         self._n_splits = 0
 
     def build(self, number: int, tree: TreeArrays) -> PlainTree:
@@ -132,6 +137,7 @@ class _Builder:
         self._plain = PlainTree([], [], [], [], [], [], [], [], [])
         self._written: set[int] = set()
         root = 0 if len(tree.feature) else ~0
+        # A list instead of recursion, because trees of runtimes may have thousands of levels.
         self._waiting = [_Place(root, {}, 0, -1, True)]
         while self._waiting:
             self._fill(self._waiting.pop())
@@ -152,8 +158,11 @@ class _Builder:
                     return
                 source = self._rules.regions(source)
             reach = reaches.get(int(self._tree.feature[source.node]), _Reach())
+            # Splits that the path has decided already are left out here.
             source = _open_part(source, reach)
             last = source.children[-1] if source.children else source.missing_child
+            # A split by the last bound sends missing values right or on to the left. It cannot send
+            # them left if the format has no choice, or if there is no bound to split by.
             apart = reach.missing and source.missing_child != last
             if apart and (self._form.missing_right or not source.ends):
                 self._fill_missing_apart(source.node, source, source.missing_child, reach, place)
@@ -178,7 +187,7 @@ class _Builder:
         plain = self._plain
         plain.categories.append(tuple(categories.tolist()) if is_set else None)
         plain.zero_is_missing.append(not is_set)
-        # What reaches the children is narrowed for missing values only.
+        # The numbers that reach a child are no interval here, so only missing values are followed.
         left = reach._replace(missing=reach.missing and missing_left)
         right = reach._replace(missing=reach.missing and not missing_left)
         self._split(
@@ -231,7 +240,7 @@ class _Builder:
         right: tuple[int | _Regions, _Reach],
         place: _Place,
     ) -> None:
-        """Write a split of the model's node, and put its children on the list, the left one to be next."""
+        """Write a split of the model's node, and put its children on the list, so that the left child is next."""
         feature = int(self._tree.feature[node])
         self._check_limits(feature, place.depth)
         plain = self._plain
@@ -279,6 +288,7 @@ class _Rules:
         if single:
             self.bound = largest_float32_at_most(self.bound).astype(np.float64)
             zero_ends = largest_float32_at_most(zero_ends).astype(np.float64)
+        # All numbers are at most the largest one, so such a bound is no bound.
         largest = np.finfo(np.float32 if single else np.float64).max
         self.bound = np.where(self.bound >= largest, np.inf, self.bound)
         self._zero_ends = tuple(zero_ends.tolist())
@@ -381,7 +391,7 @@ def refuse_categories(trees: Trees, feature_names: Names, target: str) -> None:
 
 
 def zero_note(trees: Trees, target: str) -> list[str]:
-    """Return a warning with the number of splits that differ because missing values are read as 0, or nothing."""
+    """Return a warning with the number of splits that differ because missing values are read as 0, if there are any."""
     changed = 0
     for tree in trees:
         bound, kind = _rules(tree)

@@ -34,11 +34,11 @@ from rankwright.exporting.nodes import Form, PlainTree, plain_trees
 from rankwright.exporting.walk import Decision, Rows, dense, single, walk
 
 _OPERATORS, _ML_OPERATORS, _IR_VERSION = 15, 3, 8  # of 2022: runtimes of the years since read them
-LARGEST_CATEGORY = (1 << 24) - 1  # a 32-bit number holds no larger one exactly
+LARGEST_CATEGORY = (1 << 24) - 1  # larger numbers are not exact in 32 bits
 
 
 class OnnxGraph(Target):
-    """A graph of one node."""
+    """A graph with a single operator."""
 
     name = "onnx"
     file_name = "model.onnx"
@@ -126,12 +126,9 @@ def _add_tree(
     first: list[tuple[Any, ...]] = []
     further: list[tuple[Any, ...]] = []
 
-    def key(child: int) -> int:
-        return child if child >= 0 else n_nodes + ~child
-
     for node in range(n_nodes):
         feature, missing_left = tree.feature[node], int(tree.missing_left[node])
-        left, right = key(tree.left[node]), key(tree.right[node])
+        left, right = tree.key(tree.left[node]), tree.key(tree.right[node])
         categories = tree.categories[node]
         if categories is None:
             bound = tree.bound[node]
@@ -142,6 +139,8 @@ def _add_tree(
                 f"feature {feature_names[feature]!r} has the category {categories[-1]}; a 32-bit number holds "
                 f"categories up to {LARGEST_CATEGORY}. Number the categories from 0."
             )
+        # The first link of a chain is the node itself. The others come after the leaves, so that the
+        # numbers of nodes and leaves do not depend on them.
         next_free = n_nodes + n_leaves + len(further)
         ids = [node, *range(next_free, next_free + len(categories) - 1)]
         for position, category in enumerate(categories):
@@ -161,20 +160,19 @@ def _add_tree(
 def _values(
     lists: dict[str, Any], at: dict[int, int], weights: dict[int, float], rows: NDArray[np.float32]
 ) -> NDArray[np.float32]:
-    """Leaf values of rows in one tree of the operator's attributes."""
-
-    def leaf(node: int) -> float | None:
-        return weights[node] if lists["nodes_modes"][at[node]] == b"LEAF" else None
+    """Return the leaf values of rows in a tree of the operator's attributes."""
 
     def decide(node: int, some: Rows) -> Decision:
         i = at[node]
+        if lists["nodes_modes"][i] == b"LEAF":
+            return weights[node]
         x, value = rows[some, lists["nodes_featureids"][i]], np.float32(lists["nodes_values"][i])
         mode = lists["nodes_modes"][i].decode()
         goes_left = {"BRANCH_LEQ": x <= value, "BRANCH_EQ": x == value}[mode]
         goes_left |= np.isnan(x) & bool(lists["nodes_missing_value_tracks_true"][i])
         return goes_left, lists["nodes_truenodeids"][i], lists["nodes_falsenodeids"][i]
 
-    return walk(0, len(rows), leaf, decide).astype(np.float32)
+    return walk(0, len(rows), decide).astype(np.float32)
 
 
 TARGET = OnnxGraph()

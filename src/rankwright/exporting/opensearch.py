@@ -57,7 +57,8 @@ from rankwright.exporting.walk import Decision, Rows, single, walk
 
 Version = tuple[int, int, int]
 
-_ZERO, _RIGHT, _HONOURED = "zero", "right", "honoured"  # what becomes of a missing feature
+# The ways in which versions treat a missing feature.
+_ZERO, _RIGHT, _HONOURED = "zero", "right", "honoured"
 _IDENTITY = {"binary:logitraw", "rank:ndcg", "rank:map", "rank:pairwise", "reg:linear"}
 _SPLIT_KEYS = {"nodeid", "depth", "split", "split_condition", "yes", "no", "children"}
 
@@ -112,17 +113,21 @@ class LtrPlugin(Target):
         if isinstance(document, dict):
             is_opensearch = self.name == "opensearch"
             trees = _read_object(document, is_opensearch and self._version(options) >= (3, 9))
-            missing = _ZERO if document.get("missing_as_zero", False) else missing
+            if document.get("missing_as_zero", False):
+                missing = _ZERO
         if not isinstance(trees, list) or not trees:
             raise ValueError(
                 "the definition has no trees; it must be an array of at least one tree."
             )
         columns = {name: column for column, name in enumerate(feature_names)}
         values = single(X)
+        # The feature vector of these versions starts as zeros; newer ones start as NaN.
         if missing == _ZERO:
             values = np.where(np.isnan(values), np.float32(0), values)
 
         def decide(node: Any, rows: Rows) -> Decision:
+            if "leaf" in node:
+                return float(node["leaf"])
             x = values[rows, columns[node["split"]]]
             goes_left: NDArray[np.bool_] = _float(node["split_condition"]) > x
             if missing == _HONOURED and node.get("missing") == node["yes"]:
@@ -132,8 +137,7 @@ class LtrPlugin(Target):
         total = np.zeros(len(values), dtype=np.float32)
         for tree in trees:
             _check_node(tree, columns)
-            leaves = walk(tree, len(values), lambda node: node.get("leaf"), decide)
-            total += leaves.astype(np.float32)
+            total += walk(tree, len(values), decide).astype(np.float32)
         return total.astype(np.float64)
 
     def _version(self, options: ExportOptions) -> Version:
@@ -156,6 +160,7 @@ class _Numbering:
         self._next += 1
         if node < 0:
             return {"nodeid": number, "leaf": float(np.float32(tree.value[~node]))}
+        # Children are numbered before the keys that name them are written.
         left = self.written(tree.left[node], depth + 1)
         right = self.written(tree.right[node], depth + 1)
         condition = float(smallest_float32_above(tree.bound[node]))
@@ -178,8 +183,10 @@ def _float(number: float) -> np.float32:
 
 
 def _read_object(document: dict[str, Any], knows_missing_as_zero: bool) -> Any:
-    """Return the trees of a definition that is an object; refuse what the plugin refuses."""
-    known = {"objective", "splits"} | ({"missing_as_zero"} if knows_missing_as_zero else set())
+    """Return the trees of a definition that is an object; refuse keys that the plug-in refuses."""
+    known = {"objective", "splits"}
+    if knows_missing_as_zero:
+        known.add("missing_as_zero")
     unknown = sorted(document.keys() - known)
     if unknown:
         raise ValueError(
@@ -222,14 +229,14 @@ def _check_node(node: Any, columns: dict[str, int]) -> None:
 
 
 def _missing_in_opensearch(version: Version) -> str:
-    """Return what becomes of a missing feature in a version of OpenSearch."""
+    """Return how a version of OpenSearch treats a missing feature."""
     if version < (3, 2):
         return _ZERO
     return _RIGHT if version < (3, 8) else _HONOURED
 
 
 def _missing_in_elasticsearch(version: Version) -> str:
-    """Return what becomes of a missing feature, for a version of Elasticsearch or of its plug-in.
+    """Return how the plug-in treats a missing feature, by the version of Elasticsearch or of the plug-in.
 
     The plug-in's versions begin with 1, and it never supported such an old Elasticsearch.
     """

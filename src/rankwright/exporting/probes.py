@@ -62,6 +62,7 @@ def probe_rows(
     for number, tree in enumerate(trees):
         draw = np.random.default_rng(number)
         for node, way in _ways(tree):
+            # The other features keep values of the data, so that deeper nodes see likely rows.
             base = rows[draw.integers(len(rows))].copy()
             for feature, value in way.items():
                 base[feature] = value
@@ -85,6 +86,7 @@ def _finished(
 ) -> Probes:
     """Round a block of rows, and mark the rows with a value in one of the ranges [column, low and high]."""
     rows = np.clip(np.array(block), -_LARGEST[single], _LARGEST[single])
+    # A code without a level has no text that a search engine could serve.
     for column, largest in largest_codes.items():
         rows[:, column] = np.trunc(np.clip(rows[:, column], 0, largest))
     if single:

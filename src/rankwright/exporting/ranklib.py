@@ -83,13 +83,13 @@ class RankLib(Target):
             raise ValueError(f"the ensemble is not valid XML: {error}.") from None
         names = list(feature_names)
         column = [names.index(name) for name in _order(feature_names, options)]
+        # A feature that the log does not have is 0 in RankLib's vectors.
         values = single(X)
         values = np.where(np.isnan(values), np.float32(0), values)
 
-        def leaf(node: Any) -> float | None:
-            return float(np.float32(node[0].text)) if node[0].tag == "output" else None
-
         def decide(node: Any, rows: Rows) -> Decision:
+            if node[0].tag == "output":
+                return float(np.float32(node[0].text))
             feature, threshold, left, right = node
             number = int(feature.text)
             if not 1 <= number <= len(column):
@@ -101,7 +101,7 @@ class RankLib(Target):
         total = np.zeros(len(values), dtype=np.float32)
         for tree in ensemble.iter("tree"):
             weight = np.float32(tree.attrib["weight"])
-            leaves = walk(tree[0], len(values), leaf, decide)
+            leaves = walk(tree[0], len(values), decide)
             total = (total + leaves * float(weight)).astype(np.float32)
         return total.astype(np.float64)
 

@@ -82,6 +82,7 @@ class Solr(Target):
             "features": [{"name": name} for name in feature_names],
             "params": {"trees": roots},
         }
+        # Solr before 9.2 refuses keys that it does not know.
         if has_missing:
             document["params"]["isNullSameAsZero"] = False
         if options.feature_set is not None and options.feature_set.store is not None:
@@ -115,12 +116,11 @@ class Solr(Target):
         if not with_missing:
             values = np.where(np.isnan(values), np.float32(0), values)
 
-        def leaf(node: Any) -> float | None:
+        def decide(node: Any, rows: Rows) -> Decision:
             if "feature" not in node:
                 return float(np.float32(node["value"]))
-            return None if node["feature"] in columns else 0.0
-
-        def decide(node: Any, rows: Rows) -> Decision:
+            if node["feature"] not in columns:
+                return 0.0
             x = values[rows, columns[node["feature"]]]
             goes_left = x <= np.float32(node["threshold"]) + _SLACK
             if with_missing and node["missing"] == "left":
@@ -129,7 +129,7 @@ class Solr(Target):
 
         total = np.zeros(len(values), dtype=np.float32)
         for tree in params["trees"]:
-            leaves = walk(tree["root"], len(values), leaf, decide)
+            leaves = walk(tree["root"], len(values), decide)
             total += np.float32(tree["weight"]) * leaves.astype(np.float32)
         return total.astype(np.float64)
 
@@ -172,7 +172,7 @@ class _Writer:
 
 
 def without_slack(threshold: float) -> tuple[float, float]:
-    """Return the 32-bit number to write for a 32-bit threshold, and what Solr makes of it: at most the threshold.
+    """Return the 32-bit number to write for a threshold, and the sum that Solr compares with, at most the threshold.
 
     Examples
     --------
@@ -182,6 +182,8 @@ def without_slack(threshold: float) -> tuple[float, float]:
     (-9.999999974752427e-07, 0.0)
     """
     bound = np.float32(threshold)
+    # The difference is rounded, so the largest number with a sum of at most the bound is some
+    # numbers further up or down.
     number = bound - _SLACK
     with np.errstate(over="ignore"):
         for _ in range(4):

@@ -78,18 +78,14 @@ class TreeliteModel(Target):
 
 def _build(builder: Any, tree: PlainTree) -> None:
     n_nodes = len(tree.feature)
-
-    def key(child: int) -> int:
-        return child if child >= 0 else n_nodes + ~child
-
     builder.start_tree()
     for node in range(n_nodes):
         builder.start_node(node)
         rule = {
             "feature_id": tree.feature[node],
             "default_left": tree.missing_left[node],
-            "left_child_key": key(tree.left[node]),
-            "right_child_key": key(tree.right[node]),
+            "left_child_key": tree.key(tree.left[node]),
+            "right_child_key": tree.key(tree.right[node]),
         }
         categories = tree.categories[node]
         if categories is None:
@@ -108,15 +104,13 @@ def _build(builder: Any, tree: PlainTree) -> None:
 
 
 def _values(tree: dict[str, Any], rows: Floats) -> Floats:
-    """Leaf values of rows in a tree of the description."""
+    """Return the leaf values of rows in a tree of the description."""
     nodes = {int(node["node_id"]): node for node in tree["nodes"]}
-
-    def leaf(node: int) -> float | None:
-        record = nodes[node]
-        return float(record["leaf_value"]) if "leaf_value" in record else None
 
     def decide(node: int, some: Rows) -> Decision:
         record = nodes[node]
+        if "leaf_value" in record:
+            return float(record["leaf_value"])
         x = rows[some, record["split_feature_id"]]
         if "comparison_op" in record:
             threshold = float(record["threshold"])
@@ -127,7 +121,7 @@ def _values(tree: dict[str, Any], rows: Floats) -> Floats:
         goes_left = np.where(np.isnan(x), bool(record["default_left"]), goes_left)
         return goes_left, record["left_child"], record["right_child"]
 
-    return walk(int(tree.get("root_id", 0)), len(rows), leaf, decide)
+    return walk(int(tree.get("root_id", 0)), len(rows), decide)
 
 
 TARGET = TreeliteModel()

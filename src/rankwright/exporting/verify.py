@@ -93,7 +93,7 @@ def verify_content(
     content
         The file.
     model
-        What it was exported from.
+        The model it was exported from.
     target
         Its target.
     options
@@ -101,7 +101,7 @@ def verify_content(
     X
         Rows as the model sees them [rows, columns], dense or sparse; at least one.
     qid
-        Query of each row, whose rows are adjacent; all rows are one query by default.
+        Query of each row; rows of a query are adjacent. All rows are one query by default.
     """
     if X.shape[0] == 0:
         raise ValueError("the data has no rows; give at least one.")
@@ -134,7 +134,7 @@ def target_of_file(path: PathLike) -> str:
 
 
 class _Comparison:
-    """Adds up what is found on blocks of rows."""
+    """Adds up the differences on blocks of rows."""
 
     def __init__(
         self, content: bytes, model: Model, target: Target, options: ExportOptions
@@ -168,6 +168,7 @@ class _Comparison:
     def add(self, values: Floats, queries: NDArray[np.int64]) -> None:
         if self._precision.single_features:
             values = single(values).astype(np.float64)
+        # The model sees the rounded features too: only the file is compared, not the rounding.
         expected = self._model.forest.predict(values)
         names = self._model.feature_names
         scores = self._read(lambda: self._target.score(self._content, values, names, self._options))
@@ -182,7 +183,7 @@ class _Comparison:
         result.order_changes += _order_changes(expected, scores, rounding, queries)
 
     def _read(self, reading: Callable[[], Result]) -> Result:
-        """Return what a reading of the file gives; raise ValueError if the file is damaged."""
+        """Return the result of reading the file; raise ValueError if the file is damaged."""
         try:
             return reading()
         except (ValueError, ImportError, MemoryError):
@@ -212,6 +213,7 @@ def _order_changes(
     expected: Floats, scores: Floats, rounding: Floats, queries: NDArray[np.int64]
 ) -> int:
     """Count neighbours in the expected order of a query that the scores put the other way round."""
+    # It is enough to look at neighbours: if two documents change places, so do two neighbours between.
     order = np.lexsort((-expected, queries))
     first, second = order[:-1], order[1:]
     same = queries[first] == queries[second]

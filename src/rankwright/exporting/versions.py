@@ -9,7 +9,7 @@ _VERSION = re.compile(r"v?(\d+)(?:\.(\d+))?(?:\.(\d+))?(?:\.\d+)*(?:-[\w.]+)?", 
 
 
 def parse_version(text: str | None) -> tuple[int, int, int]:
-    """Return the first three numbers of a version; None is the newest one.
+    """Return the first three numbers of a version; None is the newest version.
 
     Examples
     --------

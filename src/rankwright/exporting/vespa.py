@@ -74,6 +74,7 @@ class Vespa(Target):
         for column in sorted({column for tree in plain for column in tree.feature}):
             _check_name(feature_names[column])
         texts = _Texts(plain, feature_names, options)
+        # Small forests are computed in 64 bits. The shape of the trees decides, so they are written first.
         writer = _Writer(texts, single=False)
         roots = [writer.written(tree, tree.root) for tree in plain]
         notes = texts.notes()
@@ -121,13 +122,12 @@ class Vespa(Target):
         if evaluator == _FASTFOREST:
             values = single(values).astype(np.float64)
 
-        def leaf(node: Any) -> float | None:
-            value: float | None = node.get("leaf_value")
-            if value is None or evaluator == _LLVM:
-                return value
-            return float(np.float32(value))
+        def number(written: float) -> float:
+            return float(written) if evaluator == _LLVM else float(single(written))
 
         def decide(node: Any, rows: Rows) -> Decision:
+            if "leaf_value" in node:
+                return number(node["leaf_value"])
             column = columns[node["split_feature"]]
             x, name = values[rows, column], names[column]
             if _EXPRESSION_NAME.fullmatch(_without_arguments(name)) is None:
@@ -139,19 +139,17 @@ class Vespa(Target):
             elif name in lists or name in options.categories:
                 raise ValueError(f"a split compares the text of {name!r} with a number.")
             else:
-                threshold = float(node["threshold"])
-                if evaluator != _LLVM:
-                    threshold = float(single(threshold))
+                threshold = number(node["threshold"])
                 goes_left = ~(x >= threshold) if node["default_left"] else x < threshold
             return goes_left, node["left_child"], node["right_child"]
 
         total = np.zeros(len(values))
         for root in roots:
-            total += walk(root, len(values), leaf, decide)
+            total += walk(root, len(values), decide)
         return total
 
     def precision(self, content: bytes, options: ExportOptions) -> Precision:
-        """Return the precision of the evaluator: the one of the options, or Vespa's choice by size."""
+        """Return the precision of the evaluator that the options name, or that Vespa chooses by size."""
         roots = [tree["tree_structure"] for tree in _read(content)["tree_info"]]
         usual = _usual_evaluator(roots)
         evaluator = options.evaluator or usual
@@ -165,6 +163,7 @@ class Vespa(Target):
 
 def blur(bound: float) -> tuple[float, float] | None:
     """Return the range low < x <= high of values between a bound and the next 32-bit number; None if it is empty."""
+    # The written threshold is the number above; values below it go left, also those above the bound.
     above = min(float(smallest_float32_above(bound)), _LARGEST)
     last = _LARGEST if above == _LARGEST else float(np.nextafter(above, -np.inf))
     return (bound, last) if last > bound else None
@@ -218,7 +217,7 @@ def _usual_evaluator(roots: Sequence[Any]) -> str:
     for root in roots:
         depths, largest_set = _shape(root)
         if len(depths) < 2:
-            break  # a sum with a constant is no forest, and no tree after it belongs to one
+            break  # a sum with a constant is no forest, so later trees are computed one by one
         if largest_set > _LARGE_SET:
             return _LLVM
         forest.append(depths)
@@ -262,25 +261,19 @@ class _Texts:
         self, trees: Sequence[PlainTree], feature_names: Names, options: ExportOptions
     ) -> None:
         self._names = feature_names
-        self._levels = {
-            column: options.categories.get(feature_names[column])
-            for tree in trees
-            for column, categories in zip(tree.feature, tree.categories, strict=True)
-            if categories is not None or feature_names[column] in options.categories
-        }
+        self._levels: dict[int, Sequence[Any] | None] = {}
         self._empty_level_read: set[str] = set()
+        largest: dict[int, int] = {}
+        for tree in trees:
+            for column, codes in zip(tree.feature, tree.categories, strict=True):
+                name = feature_names[column]
+                if codes is not None or name in options.categories:
+                    self._levels[column] = options.categories.get(name)
+                    largest[column] = max(largest.get(column, -1), *(codes or (-1,)))
         self.lists: dict[int, list[str]] = {}
-        for column in sorted(self._levels):
-            levels = self._levels[column]
+        for column, levels in sorted(self._levels.items()):
             if levels is None:
-                sets = [
-                    tree.categories[node] or ()
-                    for tree in trees
-                    for node in range(len(tree.feature))
-                    if tree.feature[node] == column
-                ]
-                codes = range(1 + max((codes[-1] for codes in sets if codes), default=-1))
-                self.lists[column] = [*map(str, codes), ""]
+                self.lists[column] = [*map(str, range(largest[column] + 1)), ""]
             else:
                 self.lists[column] = [_escaped(str(level)) for level in levels]
 
@@ -288,13 +281,16 @@ class _Texts:
         """Return whether a column has categories."""
         return column in self._levels
 
-    def numbers(self, column: int, categories: tuple[int, ...], missing_left: bool) -> list[int]:
-        """Return the numbers, in the column's list, of the texts of a split's set."""
+    def members(
+        self, column: int, categories: tuple[int, ...], missing_left: bool
+    ) -> tuple[list[int], bool]:
+        """Return the numbers, in the column's list, of the texts of a set, and whether the set goes left."""
         levels = self._levels[column]
         if levels is None:
-            missing = len(self.lists[column]) - 1
-            return [*categories, missing] if missing_left else list(categories)
+            empty = [len(self.lists[column]) - 1] if missing_left else []
+            return [*categories, *empty], True
         self._check_empty_level(column, categories, missing_left)
+        # If missing categories go left, the levels that go right are the set.
         numbers = [code for code in range(len(levels)) if (code in categories) != missing_left]
         for number in numbers:
             level = str(levels[number])
@@ -303,16 +299,12 @@ class _Texts:
                     f"Vespa refuses the level {level!r} of {self._names[column]!r}: its content nodes read only "
                     "printable ASCII in the texts of an expression. Rename the level."
                 )
-        return numbers
-
-    def is_turned(self, column: int, missing_left: bool) -> bool:
-        """Return whether the set of a split goes right in the model."""
-        return missing_left and self._levels[column] is not None
+        return numbers, not missing_left
 
     def _check_empty_level(
         self, column: int, categories: tuple[int, ...], missing_left: bool
     ) -> None:
-        """Refuse, or remember, that the level "" is what Vespa has for a missing category too."""
+        """Refuse, or remember, a level "" that Vespa cannot tell from a missing category."""
         levels = self._levels[column] or ()
         empty = [code for code, level in enumerate(levels) if str(level) == ""]
         if not empty or (empty[0] in categories) == missing_left:
@@ -354,7 +346,7 @@ def _literal(text: str) -> str:
 
 
 def _served_text(code: float, levels: Sequence[Any] | None) -> str:
-    """Return the text that a document has for the code of a category; a missing one is ''."""
+    """Return the text that a document has for the code of a category; if it is missing, ''."""
     if np.isnan(code):
         return ""
     return str(int(code)) if levels is None else str(levels[int(code)])
@@ -382,8 +374,8 @@ class _Writer:
                 return _node(column, "<=", -_LARGEST, missing_left, left, right)
             categories = ()
         if categories is not None:
-            numbers = self._texts.numbers(column, categories, missing_left)
-            if self._texts.is_turned(column, missing_left):
+            numbers, on_left = self._texts.members(column, categories, missing_left)
+            if not on_left:
                 left, right = right, left
             if not numbers:
                 return right  # no level is in the set

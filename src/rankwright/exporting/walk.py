@@ -1,4 +1,4 @@
-"""What the evaluators of exported files share: rows sent down a tree, and matrices as the targets take them."""
+"""Tools of the evaluators of exported files: rows sent down a tree, and matrices as the targets take them."""
 
 from __future__ import annotations
 
@@ -11,15 +11,11 @@ from numpy.typing import NDArray
 from rankwright.data.matrices import as_dense
 
 Rows = NDArray[np.intp]
-Decision = tuple[NDArray[np.bool_], Any, Any]  # which rows go left, and the two children
+# Which rows go left, and the two children; or the value of a leaf.
+Decision = tuple[NDArray[np.bool_], Any, Any] | float
 
 
-def walk(
-    root: Any,
-    n_rows: int,
-    leaf: Callable[[Any], float | None],
-    decide: Callable[[Any, Rows], Decision],
-) -> NDArray[np.float64]:
+def walk(root: Any, n_rows: int, decide: Callable[[Any, Rows], Decision]) -> NDArray[np.float64]:
     """Return the value of the leaf that each row falls into.
 
     Parameters
@@ -28,26 +24,27 @@ def walk(
         The first node, in the form that the file has: a number, or an object.
     n_rows
         Number of rows.
-    leaf
-        Returns the value of a leaf, or None for an inner node.
     decide
-        For a node and the numbers of the rows that reach it: which of them go left, and the two children.
+        For a node and the numbers of the rows that reach it: which of them go left, and the two children; or the value
+        of the node if it is a leaf.
     """
     values = np.empty(n_rows)
     waiting = [(root, np.arange(n_rows), 1)]
     seen: set[int] = set()
     while waiting:
         node, rows, depth = waiting.pop()
+        if len(rows) == 0:
+            continue
         seen.add(node if isinstance(node, int) else id(node))
         # Nodes may share what is below them, but no path has more nodes than the tree.
         if depth > len(seen):
             raise ValueError(f"node {node} leads back to itself: that is not a tree.")
-        value = leaf(node)
-        if value is not None:
-            values[rows] = value
-        elif len(rows):
-            goes_left, left, right = decide(node, rows)
+        decision = decide(node, rows)
+        if isinstance(decision, tuple):
+            goes_left, left, right = decision
             waiting += [(left, rows[goes_left], depth + 1), (right, rows[~goes_left], depth + 1)]
+        else:
+            values[rows] = decision
     return values
 
 

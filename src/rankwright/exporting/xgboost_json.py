@@ -31,7 +31,7 @@ from rankwright.exporting.float32 import smallest_float32_above
 from rankwright.exporting.nodes import Form, PlainTree, plain_trees
 from rankwright.exporting.walk import Decision, Rows, columns_by_name, dense, single, walk
 
-LARGEST_CATEGORY = (1 << 24) - 1  # a 32-bit number holds no larger one exactly
+LARGEST_CATEGORY = (1 << 24) - 1  # larger numbers are not exact in 32 bits
 _VERSION = (3, 0, 0)  # of the layout; XGBoost from 2.1 reads it
 _NO_PARENT = 2147483647
 
@@ -46,7 +46,7 @@ class XGBoostModelFile(Target):
 
     def write(self, trees: Trees, feature_names: Names, options: ExportOptions) -> Exported:
         """Write the trees with thresholds and leaf values of 32 bits."""
-        plain = plain_trees(trees, feature_names, Form(single=True)) if trees else []
+        plain = plain_trees(trees, feature_names, Form(single=True))
         is_category = np.zeros(len(feature_names), dtype=bool)
         for tree in plain:
             for column, categories in zip(tree.feature, tree.categories, strict=True):
@@ -72,6 +72,7 @@ class XGBoostModelFile(Target):
             '"objective":{"lambdarank_param":{},"name":"rank:ndcg"}},'
             f'"version":{_list(_VERSION)}}}\n'
         )
+        # The file is read with any names, but data for it cannot be given with these.
         odd_names = [name for name in feature_names if set(name) & set("[]<")]
         notes = []
         if odd_names:
@@ -119,6 +120,7 @@ def _number(value: np.float32) -> str:
 
 
 def _tree(number: int, tree: PlainTree, n_features: int) -> str:
+    # XGBoost keeps nodes and leaves in one list, with a leaf's value as its condition.
     source, left, parents = _numbered_in_pairs(tree)
     size, is_leaf = len(source), source < 0
     inner = np.flatnonzero(~is_leaf)
@@ -141,6 +143,7 @@ def _tree(number: int, tree: PlainTree, n_features: int) -> str:
     is_set[set_nodes] = 1
     condition[set_nodes] = 0
     default_left[set_nodes] ^= 1  # the categories of a set go right here
+    # All sets stand in one list; each node with a set has a segment of it.
     sizes = [len(categories) for categories in sets]
     starts = np.cumsum([0, *sizes])[:-1].tolist()
     zeros = _list(["0E0"] * size)
@@ -184,17 +187,16 @@ def _numbered_in_pairs(
 
 
 def _values(tree: dict[str, Any], rows: NDArray[np.float32]) -> NDArray[np.float32]:
-    """Leaf values of rows in a tree of the parsed file."""
+    """Return the leaf values of rows in a tree of the parsed file."""
     condition = np.array([float(value) for value in tree["split_conditions"]], dtype=np.float32)
     segments = zip(
         tree["categories_nodes"], tree["categories_segments"], tree["categories_sizes"], strict=True
     )
     sets = {node: tree["categories"][start : start + size] for node, start, size in segments}
 
-    def leaf(node: int) -> float | None:
-        return float(condition[node]) if tree["left_children"][node] == -1 else None
-
     def decide(node: int, some: Rows) -> Decision:
+        if tree["left_children"][node] == -1:
+            return float(condition[node])
         x = rows[some, tree["split_indices"][node]]
         goes_left = x < condition[node]
         if node in sets:
@@ -202,7 +204,7 @@ def _values(tree: dict[str, Any], rows: NDArray[np.float32]) -> NDArray[np.float
         goes_left = np.where(np.isnan(x), bool(tree["default_left"][node]), goes_left)
         return goes_left, tree["left_children"][node], tree["right_children"][node]
 
-    return walk(0, len(rows), leaf, decide).astype(np.float32)
+    return walk(0, len(rows), decide).astype(np.float32)
 
 
 TARGET = XGBoostModelFile()
