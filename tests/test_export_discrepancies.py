@@ -419,15 +419,16 @@ def test_the_served_score_of_elasticsearch() -> None:
 
 
 def test_ties_that_rounding_makes_are_no_change_of_order() -> None:
-    model = model_of(
-        [stump(0.5, values=(1.0, 1.0 + 1e-9)), stump(0.5, feature=1, values=(-90.0, 1.0))], 2
-    )
+    close = stump(0.5, values=(1.0, 1.0 + 1e-9))
+    model = model_of([close, stump(0.5, feature=1, values=(-90.0, 1.0))], 2)
     rows = np.array([[0.0, 1.0], [1.0, 1.0]])
-    scores = [
-        elastic_served(written(model, "elastic"), row)[1] for row in documents(rows, ["f0", "f1"])
-    ]
+    assert model.predict(rows)[0] < model.predict(rows)[1]
+    content = written(model, "elastic")
+    scores = [elastic_served(content, row)[1] for row in documents(rows, ["f0", "f1"])]
     assert scores[0] == scores[1]
-    assert verified(written(model, "elastic"), model, "elastic", rows).exact
+    ours = load_target("elastic").score(content, rows, ["f0", "f1"], export_options(model))
+    assert ours[0] == ours[1]
+    assert verified(content, model, "elastic", rows).exact
 
 
 # D9: the largest number.
@@ -475,6 +476,25 @@ def test_probes_hold_the_largest_numbers(target: str) -> None:
     assert np.nanmax(rows) == LARGEST[kind] == -np.nanmin(rows)
 
 
+# D10: the page as it is typed on a new cluster, and the feature store of Solr's model.
+
+
+def test_the_commands_of_the_page_work_on_a_new_cluster(tmp_path: Path) -> None:
+    page = (Path(__file__).parents[1] / "docs" / "deploy.md").read_text()
+    assert page.index("PUT _ltr\n") < page.index("POST _ltr/_featureset/shop")
+    assert "script.max_size_in_bytes" not in page
+    for setting in ("http.max_content_length", "ltr.caches.max_mem", "`from` + `size`"):
+        assert setting in page
+    assert "--to solr --name shop --feature-set store.json" in page
+    model = model_of([stump(0.5)], 1)
+    store = tmp_path / "store.json"
+    store.write_text(json.dumps([{"store": "shop", "name": "f0", "class": "ValueFeature"}]))
+    document = json.loads(
+        rw.export(model, "solr", tmp_path / "model.json", feature_set=store).read_text()
+    )
+    assert document["store"] == "shop"
+
+
 # D11: names that runtimes refuse or change.
 
 
@@ -507,6 +527,8 @@ def test_codes_are_written_as_texts_whatever_the_version_of_vespa() -> None:
         load_target("vespa").write(list(model.forest.trees()), model.feature_names, options).notes
     )
     assert "must be string attributes that hold the codes, such as '3'" in notes[0]
+    page = (Path(__file__).parents[1] / "docs" / "deploy.md").read_text()
+    assert "also for versions of Vespa that know integer categories" in page
 
 
 # Calibrated models.
